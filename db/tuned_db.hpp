@@ -185,7 +185,8 @@ struct Pruned {
   std::vector<DamagedRow> orphans;  ///< sound rows that referred to damaged ones
 };
 
-/// A SQLite database of trials and winners. Several processes may write one file concurrently.
+/// A SQLite database of trials and winners. Several processes may write one file concurrently, and
+/// several threads may call one object: their calls run one after the other.
 /// Every call commits before it returns, so a killed process loses at most the trial in flight.
 /// Errors (corrupt file, newer schema, full disk, read-only folder) throw Error with a one-line
 /// message that names the file and the cause. Nothing existing is overwritten.

@@ -307,6 +307,7 @@ void Connection::retry_while_busy(const std::function<void()>& action) const {
 }
 
 void Connection::read(const Work& work) const {
+  const std::lock_guard lock(*mutex_);
   check_in_place();
   try {
     const SQLite::Transaction transaction(*database_);  // ended by its destructor
@@ -319,6 +320,7 @@ void Connection::read(const Work& work) const {
 }
 
 void Connection::write(const Work& work) {
+  const std::lock_guard lock(*mutex_);
   check_in_place();
   try {
     transact(work);
@@ -337,6 +339,7 @@ SQLite::Database Connection::open_plainly() const {
 }
 
 void Connection::write_shipped(const fs::path& file) {
+  const std::lock_guard lock(*mutex_);
   check_in_place();
   try {
     SQLite::Database plain = open_plainly();
@@ -351,6 +354,7 @@ void Connection::write_shipped(const fs::path& file) {
 }
 
 void Connection::compact() {
+  const std::lock_guard lock(*mutex_);
   check_in_place();
   try {
     SQLite::Database plain = open_plainly();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@ struct ConnectionOptions {
 };
 
 /// An open GRETA database. It handles identity, schema and transactions, and reports errors as one
-/// line with the file's name. It is independent of the tables' meaning.
+/// line with the file's name. It is independent of the tables' meaning. Calls from several threads
+/// run one after the other; `work` must not call the connection.
 class Connection {
  public:
   /// Opens a database as TunedDb::open() does.
@@ -72,6 +74,7 @@ class Connection {
   ConnectionOptions options_;
   bool shipped_ = false;
   int schema_ = 0;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // of the transaction
   std::unique_ptr<SQLite::Database> database_;
 };
 

@@ -41,6 +41,22 @@ std::string describe(const std::vector<ProbedDevice>& devices,
   return text;
 }
 
+/// Returns a UUID without the prefix and the dashes of NVIDIA's tools: "GPU-6e8f0a3b-…".
+std::string plain_uuid(std::string text) {
+  if (text.starts_with("gpu-")) text.erase(0, 4);
+  std::erase(text, '-');
+  return text;
+}
+
+/// Returns whether `part`, in lower case, is the address of this device's card.
+bool is_address(const DeviceInfo& device, std::string part) {
+  const auto api = std::string(to_string(device.backend)) + ":";
+  if (part.starts_with(api)) part.erase(0, api.size());
+  const auto [uuid, pci_address] = device.card;
+  if (part.empty() || device.is_cpu()) return false;
+  return part == lowercase(pci_address) || (!uuid.empty() && plain_uuid(part) == lowercase(uuid));
+}
+
 }  // namespace
 
 const std::vector<Backend*>& backends() {
@@ -69,6 +85,10 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
     }
     if (to_string(device.info.backend) == part) {  // its first usable device
       if (device.usable && chosen == nullptr) chosen = &device;
+      continue;
+    }
+    if (is_address(device.info, part)) {  // the same card through another API comes later
+      if (chosen == nullptr || (device.usable && !chosen->usable)) chosen = &device;
       continue;
     }
     const auto names = lowercase(device.info.name + "\n" + device.info.architecture);

@@ -40,6 +40,13 @@ std::string_view product_name(std::string_view name) {
   return name;
 }
 
+std::string DeviceInfo::address() const {
+  const std::string& address = card.pci_address.empty() ? card.uuid : card.pci_address;
+  // Devices on the CPU are not cards, and several of them may have the same UUID.
+  if (is_cpu() || address.empty()) return id();
+  return std::string(to_string(backend)) + ":" + address;
+}
+
 std::string DeviceInfo::fingerprint() const {
   Hash hash;
   hash.add(to_string(backend)).add(vendor).add(architecture).add(std::uint64_t{compute_units});

@@ -81,6 +81,9 @@ struct DeviceInfo {
 
   /// Returns an id such as "vulkan:0".
   std::string id() const { return std::string(to_string(backend)) + ":" + std::to_string(index); }
+  /// Returns a name of this card that select_device() knows and that holds while other cards come
+  /// and go: "hip:0000:c1:00.0", or "vulkan:" and the UUID. A device without a card has its id.
+  std::string address() const;
   bool is_cpu() const { return kind == DeviceKind::cpu; }
   /// Returns a hash that identifies the device model as seen through this backend, equal for all
   /// cards of the model (docs/decisions/0019-a-device-model-is-not-a-card.md). It excludes driver

@@ -54,6 +54,23 @@ TEST_F(Selection, AutoTakesTheBestRealGpu) {
   EXPECT_EQ(select("auto")->info.id(), "vulkan:3");
 }
 
+// A card keeps its address while its place in the list changes.
+TEST_F(Selection, AnAddressSelectsACard) {
+  auto& cards = backend_.found.devices;
+  cards[3].info.card = {"6e8f0a3b00000000000000000000c0de", "0000:c1:00.0"};
+  cards[4].info.card = {"6e8f0a3b00000000000000000000beef", ""};
+  cards[0].info.card = cards[4].info.card;  // a device on the CPU is no card
+  EXPECT_EQ(select("0000:C1:00.0")->info.id(), "vulkan:3");
+  EXPECT_EQ(select("vulkan:0000:c1:00.0")->info.id(), "vulkan:3");
+  EXPECT_EQ(select("GPU-6e8f0a3b-0000-0000-0000-00000000beef")->info.id(), "vulkan:4");
+  for (const auto& device : {cards[0], cards[2], cards[3], cards[4]}) {
+    EXPECT_EQ(select(device.info.address())->info.id(), device.info.id());
+  }
+  EXPECT_EQ(cards[3].info.address(), "vulkan:0000:c1:00.0");
+  EXPECT_FALSE(select("hip:0000:c1:00.0"));
+  EXPECT_FALSE(select("0000:c2:00.0"));
+}
+
 TEST_F(Selection, AutoFallsBackToTheCpu) {
   FakeBackend backend;
   backend.add("Broken", DeviceKind::discrete_gpu, false);

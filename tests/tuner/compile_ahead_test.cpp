@@ -31,7 +31,8 @@ KernelSource named(const std::string& name) {
 
 TEST(CompileAhead, KnowsWhichCandidateIsCompiledFirst) {
   SlowDevice device(open_device("vulkan:0", {}).value());
-  CompileAhead compiler(device);
+  const CompileSlots no_limit("", 0);
+  CompileAhead compiler(device, no_limit);
   const auto slow = compiler.start(named("slow"));
   const auto fast = compiler.start(named("fast")), other = compiler.start(named("other"));
   EXPECT_EQ(compiler.first_compiled({{slow}, {fast, slow}, {fast, other}}), 2U);

@@ -54,6 +54,8 @@ class FakeEvaluator : public Evaluator {
     if (interrupts_ && interrupts_(config)) {
       throw Error(Failure{Status::interrupted, "interrupted", {}});
     }
+    evaluating_ = problem.key();
+    if (throws_) throw Error(Failure{*throws_, "planted", {}});
     if (dies(config)) {
       lose(problem, config, Status::timeout);
       throw Error(Failure{Status::timeout, "the device does not answer", {}});
@@ -98,6 +100,9 @@ class FakeEvaluator : public Evaluator {
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds, double,
                      std::uint64_t, const TrialLimits&) override {
     timed_.insert(configs.begin(), configs.end());
+    if (--dies_in_rounds_after_ == 0) {
+      throw Error(Failure{Status::timeout, "the device does not answer", {}});
+    }
     Rounds result;
     result.us.resize(configs.size());
     result.batch.assign(configs.size(), 1);
@@ -159,6 +164,8 @@ class FakeEvaluator : public Evaluator {
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   /// The process that evaluates it, which is begun again.
   std::function<bool(const Config&)> is_killed = [](const Config&) { return false; };
+  std::optional<Status> throws_;   ///< evaluating throws this
+  int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
   double noise = 0.005;
   double speed = 1;  ///< factor for all kernels; ceilings are not affected
   double fma_gflops_ = 50000;
@@ -167,6 +174,7 @@ class FakeEvaluator : public Evaluator {
   // State that tests inspect.
   DeviceInfo info_;
   std::map<Config, int> evaluated_;
+  std::string evaluating_;  ///< problem of the last call of evaluate()
   std::vector<std::string> problems_;
   std::set<Config> timed_;  ///< in rounds
   std::size_t prepared_ = 0;

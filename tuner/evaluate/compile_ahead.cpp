@@ -4,6 +4,11 @@
 
 namespace greta::tuner {
 
+Result<std::unique_ptr<Kernel>> CompileAhead::compile(const KernelSource& source) {
+  const auto slot = slots_.take();
+  return device_.compile(source);
+}
+
 std::string CompileAhead::start(const KernelSource& source) {
   const auto key = source.content_key({}, {});
   if (running_.contains(key)) return key;
@@ -13,7 +18,7 @@ std::string CompileAhead::start(const KernelSource& source) {
   }
   running_.emplace(key, std::async(std::launch::async, [this, key, source] {
                      auto kernel =
-                         std::make_shared<Result<std::unique_ptr<Kernel>>>(device_.compile(source));
+                         std::make_shared<Result<std::unique_ptr<Kernel>>>(compile(source));
                      const std::lock_guard lock(mutex_);
                      compiling_.erase(key);
                      ended_.notify_all();
@@ -39,7 +44,7 @@ std::size_t CompileAhead::first_compiled(const std::vector<std::vector<std::stri
 
 Result<std::unique_ptr<Kernel>> CompileAhead::take(const KernelSource& source) {
   const auto found = running_.find(source.content_key({}, {}));
-  if (found == running_.end()) return device_.compile(source);
+  if (found == running_.end()) return compile(source);
   auto compiled = found->second.get();
   running_.erase(found);
   return std::move(*compiled);

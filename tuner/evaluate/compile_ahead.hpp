@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "runtime/device/device.hpp"
+#include "tuner/evaluate/compile_slots.hpp"
 
 namespace greta::tuner {
 
-/// Compiles kernels in the background before they are requested.
+/// Compiles kernels in the background before they are requested. Each compilation takes a slot.
 class CompileAhead {
  public:
-  explicit CompileAhead(Device& device) : device_(device) {}
+  CompileAhead(Device& device, const CompileSlots& slots) : device_(device), slots_(slots) {}
 
   /// Starts compiling unless this kernel is already being compiled. Returns its key.
   std::string start(const KernelSource& source);
@@ -29,10 +30,12 @@ class CompileAhead {
   Result<std::unique_ptr<Kernel>> take(const KernelSource& source);
 
  private:
+  Result<std::unique_ptr<Kernel>> compile(const KernelSource& source);
   using Compiled = std::shared_ptr<Result<std::unique_ptr<Kernel>>>;
   bool compiled(const std::vector<std::string>& keys) const;
 
   Device& device_;
+  const CompileSlots& slots_;
   std::mutex mutex_;
   std::condition_variable ended_;
   std::set<std::string> compiling_;  ///< keys of compilations that have not ended

@@ -5,6 +5,20 @@
 
 namespace greta::tuner {
 
+bool is_of_the_card(Status status) {
+  switch (status) {
+    case Status::launch:
+    case Status::timeout:
+    case Status::crash:
+    case Status::out_of_memory:  // another process may have taken this card's
+    case Status::unavailable:
+    case Status::device_lost:
+      return true;
+    default:
+      return false;
+  }
+}
+
 EvaluatorPool::EvaluatorPool(std::vector<Evaluator*> members) {
   for (Evaluator* evaluator : members) {
     members_.push_back(std::make_unique<Member>(
@@ -35,10 +49,25 @@ Evaluator& EvaluatorPool::lead() const {
   return *members_.front()->evaluator;
 }
 
-std::size_t EvaluatorPool::size() const {
+std::vector<Evaluator*> EvaluatorPool::members() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::count_if(
-      members_.begin(), members_.end(), [](const auto& member) { return !member->retired; }));
+  std::vector<Evaluator*> present;
+  for (const auto& member : members_) {
+    if (!member->retired) present.push_back(member->evaluator);
+  }
+  return present;
+}
+
+void EvaluatorPool::retire_lead() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& member : members_) {
+    if (!std::exchange(member->retired, true)) return;
+  }
+}
+
+std::vector<std::string> EvaluatorPool::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
 }
 
 int EvaluatorPool::free() const {
@@ -162,9 +191,10 @@ Evaluated EvaluatorPool::next() {
   std::unique_lock lock(mutex_);
   if (members_.size() > 1) {
     done_.wait(lock, [this] { return !ended_.empty(); });
-    Evaluated first = std::move(ended_.front());
+    Ended first = std::move(ended_.front());
     ended_.pop_front();
-    return first;
+    if (first.error) std::rethrow_exception(first.error);
+    return std::move(first.evaluated);
   }
   Request request;
   Evaluated evaluated;
@@ -178,36 +208,37 @@ void EvaluatorPool::serve(Member& member) {
     work_.wait(lock, [&] { return closing_ || !member.queue.empty(); });
     if (closing_) return;
     Request request;
-    Evaluated evaluated;
+    Ended ended;
     try {
-      run_front(member, request, evaluated, lock);
+      run_front(member, request, ended.evaluated, lock);
+    } catch (const Error& error) {
+      if (error.status() == Status::interrupted) {
+        ended.evaluated.trial.config = request.config;
+        ended.evaluated.trial.failure = Status::interrupted;
+        ended.evaluated.trial.message = error.what();
+      } else if (is_of_the_card(error.status())) {
+        retire(member, request, {error.status(), error.what(), {}}, ended.evaluated);
+      } else {
+        ended.error = std::current_exception();
+      }
     } catch (...) {
-      retire(member, request, evaluated);
+      ended.error = std::current_exception();
     }
     const bool retired = member.retired;
-    ended_.push_back(std::move(evaluated));
+    ended_.push_back(std::move(ended));
     done_.notify_one();
     if (retired) return;
   }
 }
 
 // Called with the mutex locked.
-void EvaluatorPool::retire(Member& member, const Request& request, Evaluated& evaluated) {
+void EvaluatorPool::retire(Member& member, const Request& request, const Failure& why,
+                           Evaluated& evaluated) {
   member.retired = true;
   error_ = std::current_exception();
-  Failure why{Status::crash, "unknown error", {}};
-  try {
-    throw;
-  } catch (const Error& error) {
-    why = {error.status(), error.what(), {}};
-  } catch (const std::exception& error) {
-    why.message = error.what();
-  } catch (...) {
-  }
   evaluated.lost = member.evaluator->take_lost();
-  if (why.status != Status::interrupted) {
-    evaluated.retired = member.evaluator->device().id() + ": " + why.message;
-  }
+  evaluated.retired = member.evaluator->device().id() + ": " + why.message;
+  lost_.push_back(evaluated.retired);
   Trial& trial = evaluated.trial;
   const auto told = std::find_if(
       evaluated.lost.begin(), evaluated.lost.end(),
@@ -218,7 +249,7 @@ void EvaluatorPool::retire(Member& member, const Request& request, Evaluated& ev
   } else {
     trial.config = request.config;
     trial.problem_key = request.problem.key();
-    trial.failure = why.status == Status::interrupted ? why.status : Status::crash;
+    trial.failure = Status::crash;
     trial.message = why.message;
   }
   std::deque<Request> orphans = std::exchange(member.queue, {});

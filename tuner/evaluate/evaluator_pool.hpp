@@ -21,12 +21,17 @@ struct Evaluated {
   std::string retired;
 };
 
+/// Returns whether an evaluator throws this status because its card or worker process failed, so
+/// that another card may go on. Other errors come from the request, the host or a stop.
+bool is_of_the_card(Status status);
+
 /// Evaluates candidates on several cards of one device model in parallel.
 ///
 /// Each member has its own queue. It compiles the queued candidates ahead and evaluates one at a
 /// time: the first one that is compiled. If there are several members and the evaluator of one
-/// throws, that member retires: its candidate ends as a failed trial, and another member takes over
-/// its queue. All calls of a pool are made by one thread.
+/// throws because its card or worker failed (is_of_the_card()), that member retires: its candidate
+/// ends as a failed trial, and another member takes over its queue. Any other error ends the run:
+/// next() throws it. All calls of a pool are made by one thread.
 class EvaluatorPool {
  public:
   /// Takes at least one member. The members must outlive the pool.
@@ -41,8 +46,13 @@ class EvaluatorPool {
   Evaluator& lead() const;
   const DeviceInfo& device() const { return lead().device(); }
   const Catalog& catalog() const { return lead().catalog(); }
-  /// Returns the number of members that have not retired.
-  std::size_t size() const;
+  /// Returns the members that have not retired.
+  std::vector<Evaluator*> members() const;
+  std::size_t size() const { return members().size(); }
+  /// Retires the lead, while nothing is in flight: its card failed in other work than a search.
+  void retire_lead();
+  /// Returns why members have retired in a search: "hip:1: the device does not answer".
+  std::vector<std::string> lost() const;
 
   /// Returns the number of candidates that can be queued before next() has to be called. If all
   /// members have retired, throws the exception of the last member's evaluator.
@@ -54,7 +64,9 @@ class EvaluatorPool {
   /// Replaces the limits of candidates that have not started. Each candidate keeps `reject_spills`.
   void set_limits(const TrialLimits& limits);
   /// Waits for a candidate to finish; one must be in flight. A pool of one member evaluates the
-  /// candidates inside this call, in order, and throws what its evaluator throws.
+  /// candidates inside this call, in order, and throws what its evaluator throws. A pool of several
+  /// throws errors that are not of a card; a candidate that a stop ended has failed as
+  /// `interrupted`.
   Evaluated next();
   /// Discards candidates that have not started. Running ones are still returned by next().
   void cancel();
@@ -66,6 +78,11 @@ class EvaluatorPool {
     TrialLimits limits;
   };
   class Busy;
+  /// A finished candidate, or the error that ends the run.
+  struct Ended {
+    Evaluated evaluated;
+    std::exception_ptr error;
+  };
   struct Member {
     Evaluator* evaluator = nullptr;
     int lookahead = 1;
@@ -87,7 +104,8 @@ class EvaluatorPool {
   /// Replaces a request by the queued one of this configuration, if there is one; it is then the
   /// front one.
   static void exchange(Member& member, Request& request, const Config& ready);
-  void retire(Member& member, const Request& request, Evaluated& evaluated);
+  /// Retires a member after the exception that is being handled.
+  void retire(Member& member, const Request& request, const Failure& why, Evaluated& evaluated);
   /// Returns the member with the most room in its queue, or nullptr if all have retired.
   Member* least_loaded();
   std::size_t in_flight_locked() const;
@@ -95,7 +113,8 @@ class EvaluatorPool {
   mutable std::mutex mutex_;
   std::condition_variable work_, done_;
   std::vector<std::unique_ptr<Member>> members_;
-  std::deque<Evaluated> ended_;
+  std::deque<Ended> ended_;
+  std::vector<std::string> lost_;
   std::exception_ptr error_;  ///< exception of the last member that retired
   bool closing_ = false;
 };

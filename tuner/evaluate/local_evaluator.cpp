@@ -48,7 +48,8 @@ struct LocalEvaluator::Open {
   RoundTimer rounds;                 // holds candidates of the workload's problem
 };
 
-LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options) : options_(options) {
+LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options)
+    : options_(options), slots_(options.compile_slots, options.compile_slot_count) {
   open();
 }
 LocalEvaluator::~LocalEvaluator() = default;
@@ -61,9 +62,9 @@ void LocalEvaluator::open() {
   device_options.sanitize = options_.sanitize;
   opened->device = open_device(options_.device, device_options).value();
   info_ = without(opened->device->info(), options_.avoid);
-  options_.device = info_.id();  // the device must be the same when it is reopened
+  options_.device = info_.address();  // the card must be the same when it is reopened
   if (options_.flush_bytes == 0) options_.flush_bytes = default_flush_bytes(info_);
-  opened->compiler = std::make_unique<CompileAhead>(*opened->device);
+  opened->compiler = std::make_unique<CompileAhead>(*opened->device, slots_);
   opened->cold_timer = LaunchTimer::create(*opened->device, options_.flush_bytes).value();
   opened->warm_timer =
       LaunchTimer::create(*opened->device, 0, opened->cold_timer->reference_kernel()).value();

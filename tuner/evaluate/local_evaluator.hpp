@@ -9,6 +9,7 @@
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/compile_ahead.hpp"
+#include "tuner/evaluate/compile_slots.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/round_timer.hpp"
 #include "tuner/evaluate/workload.hpp"
@@ -20,11 +21,14 @@ namespace greta::tuner {
 /// How an evaluator opens its device and draws its inputs.
 struct EvaluatorOptions {
   Catalog catalog = Catalog::built_in();  ///< the operations that can be evaluated
+  /// A name of select_device(); one with the card's address finds it wherever it is in the list.
   std::string device = "auto";
   std::filesystem::path cache_directory;
   std::uint64_t seed = 0;         ///< seed of the inputs
   std::uint64_t flush_bytes = 0;  ///< size of the flush for cold samples; 0: chosen for the device
   int compile_threads = 0;        ///< number of candidates compiled ahead; 0: chosen for the device
+  std::string compile_slots;      ///< CompileSlots::path() that limits compiling; empty: no limit
+  int compile_slot_count = 0;     ///< number of these slots
   Avoided avoid;                  ///< device features that must not be used
   bool sanitize = false;          ///< OpenOptions::sanitize; requires a process started for it
   bool reopen = true;             ///< reopen the device after it was lost; a worker exits instead
@@ -92,6 +96,7 @@ class LocalEvaluator : public Evaluator {
                   const std::function<Result<void>(Trial&)>& steps);
 
   EvaluatorOptions options_;
+  CompileSlots slots_;
   DeviceInfo info_;
   std::unique_ptr<Open> open_;
   bool lost_ = false;

@@ -4,8 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <future>
+#include <mutex>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "runtime/device/result.hpp"
 
@@ -13,6 +19,40 @@ extern char** environ;  // NOLINT(readability-redundant-declaration)
 
 namespace greta::tuner {
 namespace {
+
+/// A thread that runs what it is given, one after the other, and never ends.
+class LastingThread {
+ public:
+  LastingThread() {
+    std::thread([this] { serve(); }).detach();
+  }
+  void run(const std::function<void()>& work) {
+    std::packaged_task<void()> task(work);
+    auto done = task.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    added_.notify_one();
+    done.get();
+  }
+
+ private:
+  [[noreturn]] void serve() {
+    for (std::unique_lock lock(mutex_);;) {
+      added_.wait(lock, [this] { return !tasks_.empty(); });
+      auto task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<std::packaged_task<void()>> tasks_;
+};
 
 std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
@@ -46,6 +86,12 @@ std::vector<std::string> environment_with(const std::vector<std::string>& variab
   }
   environment.insert(environment.end(), variables.begin(), variables.end());
   return environment;
+}
+
+void on_lasting_thread(const std::function<void()>& work) {
+  if (gettid() == getpid()) return work();        // the main thread lasts
+  static auto* const thread = new LastingThread;  // never destroyed, as its thread uses it
+  thread->run(work);
 }
 
 }  // namespace greta::tuner

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,10 @@ class WorkerErrors {
 /// Returns this process's environment with `variables` ("NAME=value") added or replaced. The
 /// environment is copied and not interpreted.
 std::vector<std::string> environment_with(const std::vector<std::string>& variables);
+
+/// Runs `work` on a thread that lasts as long as the process, and waits for it. The system kills a
+/// worker when the thread that started it ends (PR_SET_PDEATHSIG), and not only when the process
+/// does.
+void on_lasting_thread(const std::function<void()>& work);
 
 }  // namespace greta::tuner

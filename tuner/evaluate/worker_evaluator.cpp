@@ -70,8 +70,11 @@ void WorkerEvaluator::spawn() {
     posix_spawn_file_actions_adddup2(&actions, errors_->descriptor(), STDERR_FILENO);
   }
   auto environment = environment_with(variables_);
-  const int failed = posix_spawn(&pid_, command_[0].c_str(), &actions, nullptr,
-                                 pointers_to(command_).data(), pointers_to(environment).data());
+  int failed = 0;
+  on_lasting_thread([&] {
+    failed = posix_spawn(&pid_, command_[0].c_str(), &actions, nullptr,
+                         pointers_to(command_).data(), pointers_to(environment).data());
+  });
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (failed != 0) {
@@ -102,7 +105,7 @@ void WorkerEvaluator::start() {
     if (opened) {
       info_ = device_from_json(opened->at("device"));
       lookahead_ = opened->at("lookahead").get<int>();
-      options_.device = info_.id();  // the next worker must open the same device
+      options_.device = info_.address();  // the next worker must open the same card
       return;
     }
     const bool without_cache = cached && !driver_cache_;

@@ -91,6 +91,8 @@ json to_json(const EvaluatorOptions& options) {
           {"seed", options.seed},
           {"flush_bytes", options.flush_bytes},
           {"compile_threads", options.compile_threads},
+          {"compile_slots", options.compile_slots},
+          {"compile_slot_count", options.compile_slot_count},
           {"sanitize", options.sanitize},
           {"avoid_f16", options.avoid.f16},
           {"avoid_matrix", options.avoid.matrix}};
@@ -103,6 +105,8 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
   options.seed = in.at("seed").get<std::uint64_t>();
   options.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
   options.compile_threads = in.at("compile_threads").get<int>();
+  options.compile_slots = in.at("compile_slots").get<std::string>();
+  options.compile_slot_count = in.at("compile_slot_count").get<int>();
   options.sanitize = in.at("sanitize").get<bool>();
   options.avoid.f16 = in.at("avoid_f16").get<bool>();
   options.avoid.matrix = in.at("avoid_matrix").get<bool>();

@@ -82,15 +82,19 @@ Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
     }
     const auto devices = select_devices(tuner.devices);
     if (!devices) return devices.failure();
-    if (devices->size() != 1) {
+    const bool equal = std::all_of(devices->begin(), devices->end(), [&](const auto& device) {
+      return device.info.fingerprint() == devices->front().info.fingerprint();
+    });
+    if (!equal) {
       return bad_field("device", fmt::format("{}", fmt::join(tuner.devices, ",")),
-                       "a model is tuned on one");
+                       "a model is tuned on one, or on equal cards");
     }
     std::unique_ptr<ModelTuner> model(
         new ModelTuner(std::move(options), observer, model_observer, stop));
     model->device_ = devices->front().info;
     TunerOptions& own = model->options_.tuner;
-    own.devices = {model->device_.id()};
+    own.devices.clear();
+    for (const auto& device : *devices) own.devices.push_back(device.info.id());
     if (own.lock) {
       auto locks = lock_cards(*devices, own.cache_directory / "locks", own.name, observer, stop);
       if (!locks) return locks.failure();
@@ -209,15 +213,14 @@ Result<void> ModelTuner::tune_problems() {
   model_observer_.on_distribution(distribution);
   const auto tuner = Tuner::open(options, distribution.tasks, observer_, stop_);
   if (!tuner) return tuner.failure();
-  for (const TuningTask& task : distribution.tasks) {
-    if (stop_) break;
-    const auto tuned = (*tuner)->tune(task);
-    if (!tuned) return tuned.failure();
-    model_observer_.on_result(*tuned);
-    if (auto why = tuned->not_stored(); !why.empty()) {
-      return Failure{Status::io, std::move(why), {}};
-    }
-  }
+  std::string not_stored;
+  const auto tuned =
+      (*tuner)->tune_all(distribution.tasks, [&](const TuningTask&, const TaskResult& result) {
+        model_observer_.on_result(result);
+        if (not_stored.empty()) not_stored = result.not_stored();
+      });
+  if (!tuned) return tuned.failure();
+  if (!not_stored.empty()) return Failure{Status::io, std::move(not_stored), {}};
   if (stop_) {
     return Failure{
         Status::interrupted,

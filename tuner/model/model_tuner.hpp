@@ -14,8 +14,9 @@ namespace greta::tuner::model {
 
 /// A model, its load, and how it is tuned.
 struct ModelTunerOptions {
-  /// One device, and a time budget for the whole model. Winners that make the model faster are
-  /// stored in its database.
+  /// One device, or equal cards, over which the problems are spread; the model runs on the first.
+  /// A time budget for the whole model. Winners that make the model faster are stored in the
+  /// database.
   TunerOptions tuner;
   LlamaConfig config;
   std::optional<LlamaModel> weights;  ///< nothing: random weights of the architecture

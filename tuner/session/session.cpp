@@ -154,15 +154,15 @@ void Session::set_roofline() {
 
 void Session::drain() {
   work_.pool.cancel();
-  try {
-    while (work_.pool.in_flight() > 0) {
+  while (work_.pool.in_flight() > 0) {
+    try {
       Evaluated late = work_.pool.next();
       work_.store_lost(std::move(late.lost));
       late.trial.phase = TrialPhase::lost;  // the strategy is not told
       if (late.trial.failure != Status::interrupted)
         work_.store([&] { work_.db.add_trial(result_.id, late.trial); });
+    } catch (const Error&) {  // the first error is what ends the run
     }
-  } catch (const Error&) {  // all members have retired
   }
 }
 

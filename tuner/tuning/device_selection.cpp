@@ -89,6 +89,44 @@ std::optional<TunedDb> look_into(const std::filesystem::path& file) {
   }
 }
 
+bool is_group(const std::string& name) {
+  return name == "all" || name.ends_with(":all");
+}
+
+/// Returns the names of the devices that a name stands for: itself, unless it is a group.
+std::vector<std::string> expand(const std::string& name) {
+  if (!is_group(name)) return {name};
+  const std::string api = name == "all" ? "" : name.substr(0, name.find(':'));
+  std::vector<DeviceInfo> found;
+  for (const ProbedDevice& device : present_devices()) {
+    const bool wanted = api.empty() ? !device.info.is_cpu() : api == to_string(device.info.backend);
+    const bool known = std::any_of(found.begin(), found.end(), [&](const DeviceInfo& other) {
+      return same_card(other, device.info);
+    });
+    if (device.usable && wanted && !known) found.push_back(device.info);
+  }
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : found) names.push_back(device.id());
+  // Where there is none, the message is that of a single device.
+  return names.empty() ? std::vector{api.empty() ? "auto" : api} : names;
+}
+
+/// Leaves out devices that must not be used, if any other is left.
+void leave_out_unsafe(std::vector<ProbedDevice>& devices, const TunedDb& db,
+                      TunerObserver& observer) {
+  std::vector<ProbedDevice> safe;
+  for (const ProbedDevice& device : devices) {
+    if (!fatal_part(device.info, db)) safe.push_back(device);
+  }
+  if (safe.empty()) return;
+  for (const ProbedDevice& device : devices) {
+    if (const auto part = fatal_part(device.info, db)) {
+      observer.on_unsafe(device.info, *part, nullptr);
+    }
+  }
+  devices = std::move(safe);
+}
+
 }  // namespace
 
 std::vector<ProbedDevice> present_devices() {
@@ -101,8 +139,13 @@ std::vector<ProbedDevice> present_devices() {
 }
 
 Result<std::vector<ProbedDevice>> select_devices(const std::vector<std::string>& names) {
-  std::vector<ProbedDevice> devices;
+  std::vector<std::string> each;
   for (const std::string& name : names) {
+    const auto expanded = expand(name);
+    each.insert(each.end(), expanded.begin(), expanded.end());
+  }
+  std::vector<ProbedDevice> devices;
+  for (const std::string& name : each) {
     auto device = select_device(name);
     if (!device) {
       const auto present = present_devices();
@@ -129,8 +172,13 @@ Result<std::vector<ProbedDevice>> select_safe_devices(const std::vector<std::str
                                                       const std::filesystem::path& file,
                                                       TunerObserver& observer) {
   auto best = select_devices(names);
-  if (!best || names.size() != 1 || names.front() != "auto") return best;
+  if (!best) return best;
   const auto db = look_into(file);
+  if (db && std::any_of(names.begin(), names.end(), is_group)) {
+    leave_out_unsafe(*best, *db, observer);
+    return best;
+  }
+  if (names.size() != 1 || names.front() != "auto") return best;
   const auto fatal = db ? fatal_part(best->front().info, *db) : std::nullopt;
   if (!fatal) return best;
   std::vector<SafeOnly> safe;

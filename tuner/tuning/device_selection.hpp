@@ -17,14 +17,15 @@ namespace greta::tuner {
 /// Returns every device of this machine, usable or not.
 std::vector<ProbedDevice> present_devices();
 
-/// Returns the devices with these names: "auto", an id such as "vulkan:0", or part of a name. Fails
-/// with `unavailable` if there is no usable device at all. Fails on field "device" for a name that
-/// no device has and for a device that is named twice.
+/// Returns the devices with these names: "auto", "all" (every GPU once, through its first API;
+/// where there is none, as "auto"), "vulkan:all" (every usable device of an API), or another name
+/// of select_device(). Fails with `unavailable` if there is no usable device at all. Fails on field
+/// "device" for a name that no device has and for a device that is named twice.
 Result<std::vector<ProbedDevice>> select_devices(const std::vector<std::string>& names);
 
-/// Like select_devices(), but "auto" alone skips devices that must not be used according to the
-/// database in `file`, and notifies the observer. If no other device is left, the first one is
-/// returned, which avoided_on() rejects. The file need not exist.
+/// Like select_devices(), but "auto" alone, "all" and "vulkan:all" skip devices that must not be
+/// used according to the database in `file`, and notify the observer. If no other device is left,
+/// the first one is returned, which avoided_on() rejects. The file need not exist.
 Result<std::vector<ProbedDevice>> select_safe_devices(const std::vector<std::string>& names,
                                                       const std::filesystem::path& file,
                                                       TunerObserver& observer);

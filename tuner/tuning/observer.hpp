@@ -1,6 +1,9 @@
 #pragma once
 
+#include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "db/tuned_db.hpp"
 #include "runtime/device/device_info.hpp"
@@ -8,10 +11,26 @@
 
 namespace greta::tuner {
 
-/// Receives events while a tuner works, on the thread that called it. The default implementations
-/// do nothing.
-class TunerObserver : public SessionObserver {
+/// A run of a tuner that begins.
+struct RunStart {
+  std::vector<DeviceInfo> cards;
+  std::size_t problems = 0;
+  std::size_t models = 1;  ///< number of device models, each of which tunes every problem
+};
+
+/// A session that begins.
+struct SessionStart {
+  Problem problem;
+  std::vector<DeviceInfo> cards;  ///< that share its trials; the first one certifies
+  std::size_t models = 1;         ///< number of device models that tune this problem
+};
+
+/// Receives events while a tuner works. Several sessions may run at the same time, on different
+/// devices: then calls come from several threads, but one at a time. The default implementations do
+/// nothing.
+class TunerObserver {
  public:
+  virtual ~TunerObserver() = default;
   /// Another process measures on the same card, and the tuner waits for it. `holder` is that
   /// process's description of itself, which may be empty. `card` is CardLock::key().
   virtual void on_wait(const std::string& holder, const std::string& card);
@@ -26,10 +45,41 @@ class TunerObserver : public SessionObserver {
   virtual void on_unreadable(const std::string& line);
   /// A run goes on that did not finish.
   virtual void on_resume(const UnfinishedRun& run);
-  /// A session begins on one of `devices` device models.
-  virtual void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices);
+  virtual void on_run(const RunStart& run);
+  virtual void on_session(const SessionStart& session);
+  /// A phase begins of the session whose first card is `device`.
+  virtual void on_phase(const DeviceInfo& device, const std::string& what);
+  /// Called after each trial, which is the last one in `result`. `result` is incomplete, and its
+  /// device is the session's first card.
+  virtual void on_trial(const SessionResult& result, const Budget& budget);
+  virtual void on_session_end(const SessionResult& result);
+  /// A card has left the run: "hip:1: the device does not answer". Its work goes on elsewhere.
+  virtual void on_card_lost(const std::string& why);
   /// A failure ends the run, and the database lacks data that should have been stored.
   virtual void on_not_stored(const std::string& why);
+};
+
+/// Passes events on, one at a time, and each on_unreadable() once.
+class SerialObserver final : public TunerObserver {
+ public:
+  explicit SerialObserver(TunerObserver& observer) : observer_(observer) {}
+  void on_wait(const std::string& holder, const std::string& card) override;
+  void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
+                 const DeviceInfo* instead) override;
+  void on_damage(const TunedDb& db) override;
+  void on_unreadable(const std::string& line) override;
+  void on_run(const RunStart& run) override;
+  void on_session(const SessionStart& session) override;
+  void on_phase(const DeviceInfo& device, const std::string& what) override;
+  void on_trial(const SessionResult& result, const Budget& budget) override;
+  void on_session_end(const SessionResult& result) override;
+  void on_card_lost(const std::string& why) override;
+  void on_not_stored(const std::string& why) override;
+
+ private:
+  TunerObserver& observer_;
+  std::mutex mutex_;
+  std::set<std::string> unreadable_;  // lines that were passed on
 };
 
 }  // namespace greta::tuner

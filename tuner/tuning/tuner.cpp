@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <future>
 #include <random>
+#include <thread>
 
-#include "db/lookup/lookup.hpp"
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/hash.hpp"
 #include "runtime/device/version.hpp"
@@ -17,30 +18,6 @@
 
 namespace greta::tuner {
 namespace {
-
-// Share of a time budget reserved for the comparison of devices, and its time limit under a budget
-// of trials.
-constexpr double contest_share = 0.1;
-constexpr double contest_s = 20;
-
-/// Returns the configurations to try first, with their parameters in the space's order.
-Result<std::vector<Config>> configs_to_try(const Operation& operation, const TuningTask& task,
-                                           const DeviceInfo& device) {
-  std::vector<Config> configs;
-  if (task.try_first.empty()) return configs;
-  const Space space = operation.space(task.problem, device);
-  const Instance instance(operation, task.problem, device);
-  for (const Config& wanted : task.try_first) {
-    const auto migrated = instance.migrate(wanted);  // as an older report has it
-    auto config = space.parse(migrated ? migrated->config.text() : wanted.text());
-    if (!config) return bad_field("try", "", config.failure().message);
-    if (!task.limits.empty() && !limited(space, task.limits).valid(*config)) {
-      return bad_field("try", config->text(), "is outside the limits " + task.limits.text());
-    }
-    configs.push_back(*std::move(config));
-  }
-  return configs;
-}
 
 Result<void> check_task(const TunerOptions& options, const TuningTask& task,
                         const DeviceInfo& device) {
@@ -73,12 +50,11 @@ Result<void> check_options(const TunerOptions& options, const std::vector<Tuning
   return {};
 }
 
-/// Returns whether one session may use both devices at once: different cards of one model that run
-/// the same kernels with the same driver.
-bool may_share_a_pool(const DeviceInfo& a, const DeviceInfo& b) {
-  return a.fingerprint() == b.fingerprint() && a.driver == b.driver && a.compiler == b.compiler &&
-         a.f16_storage == b.f16_storage && a.f16_arithmetic == b.f16_arithmetic &&
-         a.matrix_operations == b.matrix_operations && !same_card(a, b);
+/// Returns whether another card of the same model is among the devices.
+bool has_twin(const std::vector<ProbedDevice>& devices, const DeviceInfo& device) {
+  return std::any_of(devices.begin(), devices.end(), [&](const ProbedDevice& other) {
+    return other.info.id() != device.id() && other.info.fingerprint() == device.fingerprint();
+  });
 }
 
 /// Returns a hash of everything that the trials of a run depend on, except for the seed.
@@ -126,7 +102,8 @@ Result<void> check_database(const std::string& field, const std::filesystem::pat
 }
 
 bool TaskResult::won() const {
-  return std::all_of(sessions.begin(), sessions.end(),
+  return given_up.empty() &&
+         std::all_of(sessions.begin(), sessions.end(),
                      [](const SessionResult& session) { return session.winner.has_value(); });
 }
 
@@ -169,6 +146,12 @@ Result<std::unique_ptr<Tuner>> Tuner::open(const TunerOptions& options,
     if (!tuner->db_.damaged().empty()) observer.on_damage(tuner->db_);
     tuner->begin_run(*devices, tasks);
     if (auto opened = tuner->open_evaluators(*devices); !opened) return opened.failure();
+    std::vector<Evaluator*> evaluators;
+    for (const auto& evaluator : tuner->evaluators_) evaluators.push_back(evaluator.get());
+    tuner->lanes_ = std::make_unique<Lanes>(
+        evaluators, tasks.size(),
+        RunContext{tuner->options_, tuner->seed_, tuner->date_, tuner->db_, observer, stop,
+                   tuner->run_});
     return tuner;
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
@@ -200,145 +183,72 @@ void Tuner::begin_run(const std::vector<ProbedDevice>& devices,
   run_ = db_.begin_run(run);
 }
 
+std::unique_ptr<Evaluator> Tuner::open_evaluator(const EvaluatorOptions& options) const {
+  if (options_.worker.empty()) return std::make_unique<LocalEvaluator>(options);
+  return std::make_unique<WorkerEvaluator>(options_.worker, options);
+}
+
 Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
-  EvaluatorOptions evaluator;
-  evaluator.catalog = options_.catalog;
-  evaluator.cache_directory = options_.cache_directory;
-  evaluator.seed = seed_;
-  evaluator.flush_bytes = options_.flush_bytes;
-  evaluator.stop = &stop_;
+  EvaluatorOptions shared;
+  shared.catalog = options_.catalog;
+  shared.cache_directory = options_.cache_directory;
+  shared.seed = seed_;
+  shared.flush_bytes = options_.flush_bytes;
+  shared.stop = &stop_;
+  if (devices.size() > 1) {
+    slots_.emplace(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+    shared.compile_slots = slots_->path();
+    shared.compile_slot_count = slots_->count();
+  }
+  std::vector<std::future<std::unique_ptr<Evaluator>>> opening;
   for (const auto& device : devices) {
-    evaluator.device = device.info.id();
+    EvaluatorOptions own = shared;
+    own.device = device.info.address();
     if (!options_.allow_unsafe) {
       auto avoided = avoided_on(device.info, db_, observer_);
       if (!avoided) return avoided.failure();
-      evaluator.avoid = *avoided;
+      own.avoid = *avoided;
     }
-    if (options_.worker.empty()) {
-      evaluators_.push_back(std::make_unique<LocalEvaluator>(evaluator));
-    } else {
-      evaluators_.push_back(std::make_unique<WorkerEvaluator>(options_.worker, evaluator));
+    opening.push_back(std::async(devices.size() > 1 ? std::launch::async : std::launch::deferred,
+                                 [this, own] { return open_evaluator(own); }));
+  }
+  std::exception_ptr error;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    try {
+      evaluators_.push_back(opening[i].get());
+    } catch (const Error& failure) {
+      error = std::current_exception();
+      const DeviceInfo& device = devices[i].info;
+      if (!is_of_the_card(failure.status()) || !has_twin(devices, device)) throw;
+      observer_.on_card_lost(device.id() + ": " + failure.what());
     }
   }
-  make_pools();
+  if (evaluators_.empty()) std::rethrow_exception(error);
   return {};
 }
 
-void Tuner::make_pools() {
-  std::vector<std::vector<Evaluator*>> models;
-  for (const auto& evaluator : evaluators_) {
-    const auto same = std::find_if(models.begin(), models.end(), [&](const auto& members) {
-      return std::all_of(members.begin(), members.end(), [&](const Evaluator* member) {
-        return may_share_a_pool(member->device(), evaluator->device());
-      });
-    });
-    if (same != models.end()) {
-      same->push_back(evaluator.get());
-    } else {
-      models.push_back({evaluator.get()});
-    }
+Result<void> Tuner::tune_all(const std::vector<TuningTask>& tasks, const Lanes::Done& done) {
+  auto tuned = lanes_->run(tasks, [&](const TuningTask& task, const TaskResult& result) {
+    // A task that was stopped is not done, nor is the run then.
+    const bool ended = !stop_ && result.not_stored().empty();
+    if (ended && tasks_left_ > 0 && --tasks_left_ == 0) db_.end_run(run_);
+    done(task, result);
+  });
+  if (tuned) return tuned;
+  try {
+    db_.confirm();
+  } catch (const std::exception& lost) {
+    observer_.on_not_stored(lost.what());
   }
-  for (auto& members : models) pools_.push_back(std::make_unique<EvaluatorPool>(members));
-}
-
-SessionOptions Tuner::session_options() const {
-  SessionOptions session;
-  session.budget = options_.budget;
-  if (pools_.size() > 1) {
-    const auto parts = static_cast<double>(pools_.size());
-    session.budget = options_.budget.part((1 - contest_share) / parts);
-  }
-  session.strategy = options_.strategy;
-  session.seed = seed_;
-  session.cold = options_.cold;
-  session.compare_naive = options_.compare_naive;
-  session.reject_spills = options_.reject_spills;
-  session.started_utc = date_;
-  session.run = run_;
-  session.pin = options_.pin;
-  return session;
-}
-
-// Returns the configurations that each database alone would answer for the problem, the user's
-// first: this device's winner, that of a similar shape, or another device's.
-std::vector<Config> Tuner::suggestions(const Problem& problem, const DeviceInfo& device) {
-  LookupOptions options;
-  options.catalog = options_.catalog;
-  options.cold = options_.cold;
-  options.allow_unsafe = true;  // the device is already open without the avoided features
-  std::vector<LookupFiles> sources{{.own = db_.file(), .application = {}, .shipped = {}}};
-  for (const auto& file : options_.application) sources.push_back({{}, {file}, {}});
-  if (!options_.shipped.empty()) sources.push_back({{}, {}, options_.shipped});
-  std::vector<Config> configs;
-  for (const auto& files : sources) {
-    const Lookup lookup = Lookup::open(device, files, options);
-    const Answer& answer = lookup.find(problem);
-    if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
-    if (files.own) continue;  // on_damage() has listed its rows
-    for (const auto& line : lookup.unreadable()) {
-      if (unreadable_.insert(line).second) observer_.on_unreadable(line);
-    }
-  }
-  return configs;
+  return tuned;
 }
 
 Result<TaskResult> Tuner::tune(const TuningTask& task) {
-  try {
-    return tune_on_each(task);
-  } catch (const Error& error) {
-    try {
-      db_.confirm();
-    } catch (const std::exception& lost) {
-      observer_.on_not_stored(lost.what());
-    }
-    return Failure{error.status(), error.what(), {}};
-  }
-}
-
-TaskResult Tuner::tune_on_each(const TuningTask& task) {
-  SessionOptions options = session_options();
-  options.command = options_.name + " " + task.problem.key();
-  if (task.share < 1) options.budget = options.budget.part(task.share);
   TaskResult result;
-  for (const auto& pool : pools_) {
-    if (stop_) break;
-    const DeviceInfo& device = pool->device();
-    observer_.on_session(task.problem, device, pools_.size());
-    const Operation& operation = options_.catalog.at(task.problem.op);
-    options.try_first = configs_to_try(operation, task, device).value();
-    options.limits = task.limits;
-    options.suggested = suggestions(task.problem, device);
-    result.sessions.push_back(
-        greta::tuner::tune(*pool, db_, task.problem, options, observer_, stop_));
-    if (!result.sessions.back().not_stored.empty()) return result;
-  }
-  compare(result, options);
-  // A task that was stopped is not done, nor is the run then.
-  if (!stop_ && tasks_left_ > 0 && --tasks_left_ == 0) db_.end_run(run_);
+  const auto tuned =
+      tune_all({task}, [&](const TuningTask&, const TaskResult& finished) { result = finished; });
+  if (!tuned) return tuned.failure();
   return result;
-}
-
-void Tuner::compare(TaskResult& result, const SessionOptions& options) {
-  std::vector<Entrant> entrants;
-  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
-    if (result.sessions[i].winner) entrants.push_back({pools_[i]->lead(), result.sessions[i]});
-  }
-  if (entrants.size() < 2 || stop_) return;
-  observer_.on_phase("comparing the winners in alternating runs");
-  const bool timed = options_.budget.kind() == Budget::Kind::seconds;
-  try {
-    result.contest = hold_contest(
-        entrants, options, timed ? contest_share * options_.budget.amount() : contest_s, stop_);
-  } catch (const Error& error) {
-    if (error.status() != Status::interrupted) throw;
-    return;
-  }
-  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
-    store_lost(pools_[i]->lead().take_lost(), db_, result.sessions[i]);
-  }
-  for (const auto& other : result.contest->others) {
-    if (other.comparison.measured()) db_.set_comparison(other.comparison);
-  }
 }
 
 }  // namespace greta::tuner

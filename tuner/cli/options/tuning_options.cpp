@@ -25,8 +25,11 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   options.db = default_database();
   const std::string group = "Tuning";
   command
-      .add_option("--device", options.device,
-                  "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0 compares")
+      .add_option(
+          "--device,--devices", options.device,
+          "auto, all (every GPU once), hip:all, an id as vulkan:0, a PCI address or UUID, or "
+          "a part of a name; a list as hip:0,hip:1. Equal cards share the problems; others, "
+          "as in hip:0,vulkan:0, are compared")
       ->group(group)
       ->capture_default_str();
   command
@@ -165,17 +168,18 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
   Terminal terminal(verbosity(options));
   const auto tuner = value_of(Tuner::open(tuner_is, tasks, terminal, stop_requested()));
   bool all = true;
-  for (const auto& task : tasks) {
-    if (stop_requested()) break;
-    if (tasks.size() > 1) print(stderr, "\n{}\n", task.problem.key());
-    const TaskResult result = value_of(tuner->tune(task));
+  std::size_t ended = 0;
+  value_of(tuner->tune_all(tasks, [&](const TuningTask& task, const TaskResult& result) {
     answer_interrupt();
+    ++ended;
     all = all && result.won();
+    if (!result.given_up.empty()) tell(task.problem.key() + ": " + result.given_up);
     show(task, result);
     files.add(result);
     std::fflush(stdout);
     if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
-  }
+  }));
+  all = all && ended == tasks.size();
   if (!stop_requested() && !options.json && !options.quiet) {
     std::vector<Problem> done;
     for (const auto& task : tasks) done.push_back(task.problem);

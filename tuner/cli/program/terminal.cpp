@@ -25,14 +25,6 @@ Terminal::Terminal(Verbosity verbosity) : verbosity_(verbosity), live_(cursor_mo
   progress_.emplace(stderr, verbosity_, live_);
 }
 
-void Terminal::on_phase(const std::string& what) {
-  progress_->on_phase(what);
-}
-
-void Terminal::on_trial(const SessionResult& result, const Budget& budget) {
-  progress_->on_trial(result, budget);
-}
-
 void Terminal::on_wait(const std::string& holder, const std::string& card) {
   print(stderr, "waiting for {}, which measures on the same card ({}); --no-lock does not wait\n",
         holder.empty() ? "another process" : holder, card);
@@ -59,9 +51,33 @@ void Terminal::on_resume(const UnfinishedRun& run) {
         run.started_utc, run.seed);
 }
 
-void Terminal::on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) {
+void Terminal::on_run(const RunStart& run) {
+  several_problems_ = run.problems > 1;
+  if (run.cards.size() > run.models) cards_.emplace(stderr, verbosity_, live_, run);
+}
+
+void Terminal::on_session(const SessionStart& session) {
+  if (cards_) return cards_->on_session(session);
+  if (several_problems_) print(stderr, "\n{}\n", session.problem.key());
   progress_.emplace(stderr, verbosity_, live_);
-  progress_->on_session(problem, device, devices);
+  progress_->on_session(session.problem, session.cards.front(), session.models);
+}
+
+void Terminal::on_phase(const DeviceInfo& device, const std::string& what) {
+  cards_ ? cards_->on_phase(device, what) : progress_->on_phase(what);
+}
+
+void Terminal::on_trial(const SessionResult& result, const Budget& budget) {
+  cards_ ? cards_->on_trial(result, budget) : progress_->on_trial(result, budget);
+}
+
+void Terminal::on_session_end(const SessionResult& result) {
+  if (cards_) cards_->on_session_end(result);
+}
+
+void Terminal::on_card_lost(const std::string& why) {
+  if (cards_) cards_->on_card_lost(why);
+  tell(why + "; the other cards go on without it");
 }
 
 void Terminal::on_not_stored(const std::string& why) {

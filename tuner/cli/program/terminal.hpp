@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/report/card_progress.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/tuning/observer.hpp"
 
@@ -13,21 +14,26 @@ class Terminal final : public TunerObserver {
  public:
   explicit Terminal(Verbosity verbosity = Verbosity::normal);
 
-  void on_phase(const std::string& what) override;
-  void on_trial(const SessionResult& result, const Budget& budget) override;
   void on_wait(const std::string& holder, const std::string& card) override;
   void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                  const DeviceInfo* instead) override;
   void on_damage(const TunedDb& db) override;
   void on_unreadable(const std::string& line) override;
   void on_resume(const UnfinishedRun& run) override;
-  void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) override;
+  void on_run(const RunStart& run) override;
+  void on_session(const SessionStart& session) override;
+  void on_phase(const DeviceInfo& device, const std::string& what) override;
+  void on_trial(const SessionResult& result, const Budget& budget) override;
+  void on_session_end(const SessionResult& result) override;
+  void on_card_lost(const std::string& why) override;
   void on_not_stored(const std::string& why) override;
 
  private:
   Verbosity verbosity_;
   bool live_;
-  std::optional<Progress> progress_;
+  bool several_problems_ = false;
+  std::optional<Progress> progress_;   // of one session at a time
+  std::optional<CardProgress> cards_;  // of several cards
 };
 
 /// Returns the error that ends a command after a library's failure: one line, in which fields are

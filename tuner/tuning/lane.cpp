@@ -1,0 +1,267 @@
+#include "tuner/tuning/lane.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/lookup/lookup.hpp"
+#include "tuner/session/contest.hpp"
+#include "tuner/tuning/card_control.hpp"
+
+namespace greta::tuner {
+namespace {
+
+// Share of a time budget reserved for the comparison of devices, and its time limit under a budget
+// of trials.
+constexpr double contest_share = 0.1;
+constexpr double contest_s = 20;
+
+/// Returns whether one session may use both devices at once: different cards of one model that run
+/// the same kernels with the same driver.
+bool may_share_a_pool(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.fingerprint() == b.fingerprint() && a.driver == b.driver && a.compiler == b.compiler &&
+         a.f16_storage == b.f16_storage && a.f16_arithmetic == b.f16_arithmetic &&
+         a.matrix_operations == b.matrix_operations && !same_card(a, b);
+}
+
+std::vector<std::vector<Evaluator*>> models_of(const std::vector<Evaluator*>& evaluators) {
+  std::vector<std::vector<Evaluator*>> models;
+  for (Evaluator* const evaluator : evaluators) {
+    const auto same = std::find_if(models.begin(), models.end(), [&](const auto& members) {
+      return std::all_of(members.begin(), members.end(), [&](const Evaluator* member) {
+        return may_share_a_pool(member->device(), evaluator->device());
+      });
+    });
+    if (same != models.end()) {
+      same->push_back(evaluator);
+    } else {
+      models.push_back({evaluator});
+    }
+  }
+  return models;
+}
+
+bool has_card(const LaneCards& lane, const DeviceInfo& device) {
+  return std::any_of(lane.begin(), lane.end(), [&](const auto& cards) {
+    return std::any_of(cards.begin(), cards.end(),
+                       [&](const Evaluator* card) { return same_card(card->device(), device); });
+  });
+}
+
+/// Adds a model's cards to the lanes: each to the lane that has this card, otherwise to one with
+/// the fewest.
+void add_model(std::vector<LaneCards>& lanes, const std::vector<Evaluator*>& cards) {
+  for (auto& lane : lanes) lane.emplace_back();
+  std::vector<Evaluator*> free;
+  for (Evaluator* const card : cards) {
+    const auto own = std::find_if(lanes.begin(), lanes.end(), [&](const LaneCards& lane) {
+      return has_card(lane, card->device());
+    });
+    if (own != lanes.end()) {
+      own->back().push_back(card);
+    } else {
+      free.push_back(card);
+    }
+  }
+  for (Evaluator* const card : free) {
+    std::min_element(
+        lanes.begin(), lanes.end(),
+        [](const LaneCards& a, const LaneCards& b) { return a.back().size() < b.back().size(); })
+        ->back()
+        .push_back(card);
+  }
+}
+
+/// Passes the events of a session on, with the session's device.
+class LaneObserver final : public SessionObserver {
+ public:
+  LaneObserver(TunerObserver& observer, const DeviceInfo& device)
+      : observer_(observer), device_(device) {}
+  void on_phase(const std::string& what) override { observer_.on_phase(device_, what); }
+  void on_trial(const SessionResult& result, const Budget& budget) override {
+    observer_.on_trial(result, budget);
+  }
+
+ private:
+  TunerObserver& observer_;
+  const DeviceInfo device_;
+};
+
+}  // namespace
+
+std::vector<LaneCards> make_lanes(const std::vector<Evaluator*>& evaluators, std::size_t most) {
+  const auto models = models_of(evaluators);
+  std::size_t count = std::max<std::size_t>(most, 1);
+  for (const auto& cards : models) count = std::min(count, cards.size());
+  std::vector<LaneCards> lanes(count);
+  for (const auto& cards : models) add_model(lanes, cards);
+  // Two models may share cards so unevenly that a lane would lack a model.
+  const bool whole = std::all_of(lanes.begin(), lanes.end(), [](const LaneCards& lane) {
+    return std::none_of(lane.begin(), lane.end(), [](const auto& cards) { return cards.empty(); });
+  });
+  return whole ? lanes : make_lanes(evaluators, count - 1);
+}
+
+Result<std::vector<Config>> configs_to_try(const Operation& operation, const TuningTask& task,
+                                           const DeviceInfo& device) {
+  std::vector<Config> configs;
+  if (task.try_first.empty()) return configs;
+  const Space space = operation.space(task.problem, device);
+  const Instance instance(operation, task.problem, device);
+  for (const Config& wanted : task.try_first) {
+    const auto migrated = instance.migrate(wanted);  // as an older report has it
+    auto config = space.parse(migrated ? migrated->config.text() : wanted.text());
+    if (!config) return bad_field("try", "", config.failure().message);
+    if (!task.limits.empty() && !limited(space, task.limits).valid(*config)) {
+      return bad_field("try", config->text(), "is outside the limits " + task.limits.text());
+    }
+    configs.push_back(*std::move(config));
+  }
+  return configs;
+}
+
+Lane::Lane(LaneCards cards, const RunContext& context) : context_(context) {
+  for (auto& model : cards) models_.push_back({.cards = std::move(model)});
+}
+
+std::vector<DeviceInfo> Lane::cards() const {
+  std::vector<DeviceInfo> all;
+  for (const Model& model : models_) {
+    if (model.pool) {
+      for (const Evaluator* card : model.pool->members()) all.push_back(card->device());
+    } else {
+      for (const Evaluator* card : model.cards) all.push_back(card->device());
+    }
+  }
+  return all;
+}
+
+const DeviceInfo& Lane::device() const {
+  const Model& model = models_[current_];
+  return model.pool ? model.pool->device() : model.cards.front()->device();
+}
+
+bool Lane::lose_card() {
+  Model& model = models_[current_];
+  if (!model.pool) return false;  // no card passed the control kernel
+  model.pool->retire_lead();
+  return model.pool->size() > 0;
+}
+
+void Lane::open_pool(Model& model, const Problem& problem, std::vector<std::string>& notes) {
+  if (model.pool) return;
+  CardControl control{model.cards, {}};
+  if (model.cards.size() > 1) {
+    context_.observer.on_phase(model.cards.front()->device(), "comparing the cards");
+    control =
+        compare_cards(model.cards, problem, context_.options.cold, context_.seed, context_.stop);
+  }
+  notes = control.notes;
+  model.pool = std::make_unique<EvaluatorPool>(control.alike);
+}
+
+void Lane::report_lost(Model& model) {
+  const auto lost = model.pool->lost();
+  for (; model.lost < lost.size(); ++model.lost) {
+    context_.observer.on_card_lost(lost[model.lost]);
+  }
+}
+
+SessionOptions Lane::session_options(const TuningTask& task) const {
+  const TunerOptions& options = context_.options;
+  SessionOptions session;
+  session.budget = options.budget;
+  if (models_.size() > 1) {
+    const auto parts = static_cast<double>(models_.size());
+    session.budget = options.budget.part((1 - contest_share) / parts);
+  }
+  if (task.share < 1) session.budget = session.budget.part(task.share);
+  session.strategy = options.strategy;
+  session.seed = context_.seed;
+  session.cold = options.cold;
+  session.compare_naive = options.compare_naive;
+  session.reject_spills = options.reject_spills;
+  session.started_utc = context_.date;
+  session.command = options.name + " " + task.problem.key();
+  session.limits = task.limits;
+  session.run = context_.run;
+  session.pin = options.pin;
+  return session;
+}
+
+// Returns the configurations that each database alone would answer for the problem, the user's
+// first: this device's winner, that of a similar shape, or another device's.
+std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& device) const {
+  LookupOptions options;
+  options.catalog = context_.options.catalog;
+  options.cold = context_.options.cold;
+  options.allow_unsafe = true;  // the device is already open without the avoided features
+  std::vector<LookupFiles> sources{{.own = context_.db.file(), .application = {}, .shipped = {}}};
+  for (const auto& file : context_.options.application) sources.push_back({{}, {file}, {}});
+  if (!context_.options.shipped.empty()) sources.push_back({{}, {}, context_.options.shipped});
+  std::vector<Config> configs;
+  for (const auto& files : sources) {
+    const Lookup lookup = Lookup::open(device, files, options);
+    const Answer& answer = lookup.find(problem);
+    if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
+    if (files.own) continue;  // on_damage() has listed its rows
+    for (const auto& line : lookup.unreadable()) context_.observer.on_unreadable(line);
+  }
+  return configs;
+}
+
+TaskResult Lane::tune(const TuningTask& task) {
+  const Operation& operation = context_.options.catalog.at(task.problem.op);
+  SessionOptions options = session_options(task);
+  TaskResult result;
+  for (current_ = 0; current_ < models_.size(); ++current_) {
+    if (context_.stop) break;
+    Model& model = models_[current_];
+    std::vector<std::string> notes;
+    open_pool(model, task.problem, notes);
+    EvaluatorPool& pool = *model.pool;
+    const DeviceInfo device = pool.device();
+    SessionStart start{task.problem, {}, models_.size()};
+    for (const Evaluator* card : pool.members()) start.cards.push_back(card->device());
+    context_.observer.on_session(start);
+    options.try_first = configs_to_try(operation, task, device).value();
+    options.suggested = suggestions(task.problem, device);
+    LaneObserver observer(context_.observer, device);
+    SessionResult session =
+        greta::tuner::tune(pool, context_.db, task.problem, options, observer, context_.stop);
+    session.notes.insert(session.notes.begin(), notes.begin(), notes.end());
+    report_lost(model);
+    context_.observer.on_session_end(session);
+    result.sessions.push_back(std::move(session));
+    if (!result.sessions.back().not_stored.empty()) return result;
+  }
+  current_ = 0;
+  compare(result, options);
+  return result;
+}
+
+void Lane::compare(TaskResult& result, const SessionOptions& options) {
+  std::vector<Entrant> entrants;
+  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
+    if (result.sessions[i].winner)
+      entrants.push_back({models_[i].pool->lead(), result.sessions[i]});
+  }
+  if (entrants.size() < 2 || context_.stop) return;
+  context_.observer.on_phase(device(), "comparing the winners in alternating runs");
+  const bool timed = options.budget.kind() == Budget::Kind::seconds;
+  try {
+    result.contest =
+        hold_contest(entrants, options, timed ? contest_share * options.budget.amount() : contest_s,
+                     context_.stop);
+  } catch (const Error& error) {
+    if (error.status() != Status::interrupted) throw;
+    return;
+  }
+  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
+    store_lost(models_[i].pool->lead().take_lost(), context_.db, result.sessions[i]);
+  }
+  for (const auto& other : result.contest->others) {
+    if (other.comparison.measured()) context_.db.set_comparison(other.comparison);
+  }
+}
+
+}  // namespace greta::tuner
