@@ -333,11 +333,15 @@ std::vector<DamagedRow> TunedDb::discarded() const {
 }
 
 void TunedDb::confirm() const {
-  WrittenRows written;
-  impl_->connection.read([&](SQLite::Database& database) { written = written_rows(database); });
   std::string structure;
   std::vector<std::string> missing;
   Connection(file(), Mode::read_only).read([&](SQLite::Database& database) {
+    WrittenRows written;
+    impl_->connection.read([&](SQLite::Database& own) {
+      // The reader's state of the file begins here, while no other thread can write.
+      static_cast<void>(database.execAndGet("SELECT count(*) FROM main.sqlite_schema"));
+      written = written_rows(own);
+    });
     // A damaged row that violates a constraint must not hide the state of the others.
     database.exec("PRAGMA ignore_check_constraints = ON");
     structure = database.execAndGet("PRAGMA main.quick_check(1)").getString();

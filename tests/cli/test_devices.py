@@ -3,6 +3,9 @@ a separate process."""
 
 import csv
 import json
+import os
+import pathlib
+import shutil
 import signal
 import time
 import unittest
@@ -51,6 +54,78 @@ class Compare(Case):
         self.assertIn("alternating runs", " ".join(output.split()))
         wide = [line for line in output.splitlines() if len(line) > 100 and " " in line.strip()]
         self.assertEqual([line for line in wide if str(self.db) not in line], [])
+
+
+class SeveralCards(Case):
+    """Two equal cards: the loader lists lavapipe twice."""
+    known_devices = "vulkan:0"
+
+    def setUp(self):
+        super().setUp()
+        manifest, = pathlib.Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json")
+        drivers = f"{manifest}:{shutil.copy(manifest, self.folder / 'second.json')}"
+        self.env.update(VK_DRIVER_FILES=drivers, VK_ICD_FILENAMES=drivers)
+        self.preset = self.folder / "list.json"
+        self.preset.write_text(json.dumps({"problems": [
+            {"op": "softmax", "rows": 8, "cols": 16 * i} for i in range(1, 7)]}))
+
+    def arguments(self, *more, budget=6):
+        return ["preset", self.preset, "--devices", "vulkan:all", "--budget", budget, "--strategy", "random", "--seed", 1,
+                "--db", self.db, *more]
+
+    def workers(self, pid):
+        """The worker processes of a tool, in order."""
+        found = []
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                try:
+                    if b"worker" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                        found.append(int(child))
+                except OSError:  # it has ended
+                    pass
+        return sorted(found)
+
+    def check_all_tuned(self, problems=6):
+        self.assertEqual(self.query("SELECT count(DISTINCT problem) FROM winners"), [(problems,)])
+        verified = self.run_db("verify")
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+
+    def test_problems_are_spread_over_equal_cards(self):
+        done = self.run_tune(*self.arguments())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_all_tuned()
+        cards = dict(self.query("SELECT opened_as, count(*) FROM sessions GROUP BY opened_as"))
+        self.assertEqual(set(cards), {"vulkan:0", "vulkan:1"})
+        self.assertEqual(sum(cards.values()), 6)
+        self.assertRegex(done.stderr, r"(?m)^vulkan:1: softmax .*: \d+ trials, ")
+
+    def test_a_killed_worker_of_one_card_loses_nothing(self):
+        with self.start(*self.arguments(budget=30)) as process:
+            deadline = time.monotonic() + patient(30)
+            while len(self.workers(process.pid)) < 2 or not self.db.exists():
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)
+            time.sleep(0.5)
+            os.kill(self.workers(process.pid)[-1], signal.SIGKILL)
+            _, errors = process.communicate(timeout=patient(120))
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("killed by signal 9", errors)
+        self.check_all_tuned()
+        self.assertEqual(self.query("SELECT count(*) FROM trials WHERE status = 'crash' AND message NOT LIKE '%killed%'"),
+                         [(0,)])
+
+    def test_two_cards_share_one_problem_if_they_measure_alike(self):
+        done = self.run_tune("softmax", "--rows", 8, "--cols", 64, "--devices", "vulkan:all", "--budget", 8, "--db",
+                             self.db, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        notes = json.loads(done.stdout)["notes"]
+        self.assertIn("the default configuration on each card, in turns: vulkan:0 ", notes[0])
+        self.assertIn("vulkan:1 ", notes[0])
+
+    def test_an_api_that_has_no_device(self):
+        refused = self.run_tune("softmax", "--rows", 8, "--cols", 64, "--devices", "cuda:all")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--device cuda", refused.stderr)
 
 
 class Lock(Case):

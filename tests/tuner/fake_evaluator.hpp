@@ -55,7 +55,7 @@ class FakeEvaluator : public Evaluator {
       throw Error(Failure{Status::interrupted, "interrupted", {}});
     }
     evaluating_ = problem.key();
-    if (throws_) throw Error(Failure{*throws_, "planted", {}});
+    if (throws_) throws_();
     if (dies(config)) {
       lose(problem, config, Status::timeout);
       throw Error(Failure{Status::timeout, "the device does not answer", {}});
@@ -164,7 +164,7 @@ class FakeEvaluator : public Evaluator {
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   /// The process that evaluates it, which is begun again.
   std::function<bool(const Config&)> is_killed = [](const Config&) { return false; };
-  std::optional<Status> throws_;   ///< evaluating throws this
+  std::function<void()> throws_;   ///< called by evaluate(); may throw
   int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
   double noise = 0.005;
   double speed = 1;  ///< factor for all kernels; ceilings are not affected
