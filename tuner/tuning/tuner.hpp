@@ -5,11 +5,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "db/lookup/lookup_files.hpp"
 #include "db/tuned_db.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/card_lock.hpp"
