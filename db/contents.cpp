@@ -7,6 +7,7 @@
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/device_rows.hpp"
+#include "db/sqlite/history_rows.hpp"
 #include "db/sqlite/migrations.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/run_rows.hpp"
@@ -106,6 +107,16 @@ Merge TunedDb::merge(const Contents& theirs) {
     merged = db::merge(read_contents(database), theirs);
     write_contents(database, merged.write, false);
   });
+  return merged;
+}
+
+HistoryMerge TunedDb::merge_history(const TunedDb& theirs, bool rehearse) {
+  HistoryMerge merged;
+  const auto copy = [&](SQLite::Database& into) {
+    theirs.impl_->connection.read(
+        [&](SQLite::Database& from) { merged = copy_history(from, into, rehearse); });
+  };
+  rehearse ? impl_->connection.read(copy) : impl_->connection.write(copy);
   return merged;
 }
 

@@ -19,6 +19,7 @@
 namespace greta::db {
 
 struct Merge;
+struct HistoryMerge;
 
 /// The origin of a result, which is stored with every session.
 struct Provenance {
@@ -306,6 +307,10 @@ class TunedDb {
   void write(const Contents& contents);
   /// Merges the other database's contents into this one in one transaction; see db/merge.hpp.
   Merge merge(const Contents& theirs);
+  /// Takes over the sessions, trials and comparisons of another database that this one lacks, in
+  /// one transaction, after its contents() were merged. Doing it twice changes nothing. With
+  /// `rehearse`, only reports what would be taken over. See db/sqlite/history_rows.hpp.
+  HistoryMerge merge_history(const TunedDb& theirs, bool rehearse = false);
   /// Writes a compact read-only database without raw samples to `file`. The file appears complete
   /// or not at all, and replaces an existing one. Throws Error.
   static void ship(const Contents& contents, const std::filesystem::path& file);

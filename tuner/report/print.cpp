@@ -1,9 +1,15 @@
 #include "tuner/report/print.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tuner/report/format.hpp"
 #include "tuner/report/terminal_size.hpp"
@@ -63,6 +69,32 @@ void print_json(const nlohmann::json& json, int indent) {
 
 void print_json(const nlohmann::ordered_json& json, int indent) {
   print_any(json, indent);
+}
+
+LineStream::LineStream(std::FILE* stream)
+    : descriptor_(fcntl(fileno(stream), F_DUPFD_CLOEXEC, 0)) {}
+
+LineStream::~LineStream() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool LineStream::closed() const {
+  const std::lock_guard lock(mutex_);
+  return descriptor_ < 0;
+}
+
+void LineStream::write(const nlohmann::ordered_json& object) {
+  using Handler = nlohmann::ordered_json::error_handler_t;
+  const std::string line = printable_json(object.dump(-1, ' ', false, Handler::replace)) + "\n";
+  const std::lock_guard lock(mutex_);
+  for (std::size_t done = 0; descriptor_ >= 0 && done < line.size();) {
+    const ssize_t n = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (n > 0) done += static_cast<std::size_t>(n);
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    pollfd writable{descriptor_, POLLOUT, 0};
+    if (n < 0 && errno == EAGAIN && poll(&writable, 1, -1) >= 0) continue;
+    close(std::exchange(descriptor_, -1));
+  }
 }
 
 nlohmann::json printed_result(const std::string& output, const std::string& key) {

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <sstream>
 #include <string>
@@ -33,6 +34,25 @@ void tell(std::string_view line);
 /// UTF-8 becomes U+FFFD.
 void print_json(const nlohmann::json& json, int indent = 2);
 void print_json(const nlohmann::ordered_json& json, int indent = 2);
+
+/// Writes JSON objects, each on a line, to a duplicate of a stream's descriptor, and each at once.
+/// If the reader has gone or the file is full, further objects are dropped. Thread-safe. The
+/// process must ignore SIGPIPE.
+class LineStream {
+ public:
+  explicit LineStream(std::FILE* stream);
+  ~LineStream();
+  LineStream(const LineStream&) = delete;
+  LineStream& operator=(const LineStream&) = delete;
+
+  void write(const nlohmann::ordered_json& object);
+  /// Returns whether objects are dropped.
+  bool closed() const;
+
+ private:
+  mutable std::mutex mutex_;
+  int descriptor_;
+};
 
 /// Returns the result that a GRETA process printed: the last line that is a JSON object whose first
 /// key is `key`, since drivers may print other lines. Empty if there is none.

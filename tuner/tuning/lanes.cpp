@@ -214,10 +214,10 @@ class Lanes::Run {
 };
 
 Lanes::Lanes(const std::vector<Evaluator*>& evaluators, std::size_t most, const RunContext& context)
-    : context_(context), observer_(std::make_unique<SerialObserver>(context.observer)) {
-  const RunContext serial{context.options, context.seed, context.date,
-                          context.db,      *observer_,   context.stop,
-                          context.run};
+    : context_(context),
+      observer_(std::make_unique<SerialObserver>(std::vector{&context.observer})) {
+  const RunContext serial{context.options, context.seed, context.date, context.db,
+                          *observer_,      context.stop, context.run};
   for (auto& cards : make_lanes(evaluators, most)) {
     lanes_.push_back(std::make_unique<Lane>(std::move(cards), serial));
   }
@@ -233,9 +233,8 @@ Result<void> Lanes::run(const std::vector<TuningTask>& tasks, const Done& done) 
     start.cards.insert(start.cards.end(), cards.begin(), cards.end());
   }
   observer_->on_run(start);
-  const RunContext serial{context_.options, context_.seed, context_.date,
-                          context_.db,      *observer_,    context_.stop,
-                          context_.run};
+  const RunContext serial{context_.options, context_.seed, context_.date, context_.db,
+                          *observer_,       context_.stop, context_.run};
   return Run(lanes_, serial, tasks).run(done);
 }
 

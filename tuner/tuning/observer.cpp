@@ -28,58 +28,59 @@ void TunerObserver::on_not_stored(const std::string& /*why*/) {}
 
 void SerialObserver::on_wait(const std::string& holder, const std::string& card) {
   const std::lock_guard lock(mutex_);
-  observer_.on_wait(holder, card);
+  for (TunerObserver* const observer : observers_) observer->on_wait(holder, card);
 }
 
 void SerialObserver::on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                                const DeviceInfo* instead) {
   const std::lock_guard lock(mutex_);
-  observer_.on_unsafe(device, part, instead);
+  for (TunerObserver* const observer : observers_) observer->on_unsafe(device, part, instead);
 }
 
 void SerialObserver::on_damage(const TunedDb& db) {
   const std::lock_guard lock(mutex_);
-  observer_.on_damage(db);
+  for (TunerObserver* const observer : observers_) observer->on_damage(db);
 }
 
 void SerialObserver::on_unreadable(const std::string& line) {
   const std::lock_guard lock(mutex_);
-  if (unreadable_.insert(line).second) observer_.on_unreadable(line);
+  if (!unreadable_.insert(line).second) return;
+  for (TunerObserver* const observer : observers_) observer->on_unreadable(line);
 }
 
 void SerialObserver::on_run(const RunStart& run) {
   const std::lock_guard lock(mutex_);
-  observer_.on_run(run);
+  for (TunerObserver* const observer : observers_) observer->on_run(run);
 }
 
 void SerialObserver::on_session(const SessionStart& session) {
   const std::lock_guard lock(mutex_);
-  observer_.on_session(session);
+  for (TunerObserver* const observer : observers_) observer->on_session(session);
 }
 
 void SerialObserver::on_phase(const DeviceInfo& device, const std::string& what) {
   const std::lock_guard lock(mutex_);
-  observer_.on_phase(device, what);
+  for (TunerObserver* const observer : observers_) observer->on_phase(device, what);
 }
 
 void SerialObserver::on_trial(const SessionResult& result, const Budget& budget) {
   const std::lock_guard lock(mutex_);
-  observer_.on_trial(result, budget);
+  for (TunerObserver* const observer : observers_) observer->on_trial(result, budget);
 }
 
 void SerialObserver::on_session_end(const SessionResult& result) {
   const std::lock_guard lock(mutex_);
-  observer_.on_session_end(result);
+  for (TunerObserver* const observer : observers_) observer->on_session_end(result);
 }
 
 void SerialObserver::on_card_lost(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  observer_.on_card_lost(why);
+  for (TunerObserver* const observer : observers_) observer->on_card_lost(why);
 }
 
 void SerialObserver::on_not_stored(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  observer_.on_not_stored(why);
+  for (TunerObserver* const observer : observers_) observer->on_not_stored(why);
 }
 
 }  // namespace greta::tuner

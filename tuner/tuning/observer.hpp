@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/tuned_db.hpp"
@@ -59,10 +60,11 @@ class TunerObserver {
   virtual void on_not_stored(const std::string& why);
 };
 
-/// Passes events on, one at a time, and each on_unreadable() once.
+/// Passes events on to each of several observers, one at a time, and each on_unreadable() once.
 class SerialObserver final : public TunerObserver {
  public:
-  explicit SerialObserver(TunerObserver& observer) : observer_(observer) {}
+  explicit SerialObserver(std::vector<TunerObserver*> observers)
+      : observers_(std::move(observers)) {}
   void on_wait(const std::string& holder, const std::string& card) override;
   void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                  const DeviceInfo* instead) override;
@@ -77,7 +79,7 @@ class SerialObserver final : public TunerObserver {
   void on_not_stored(const std::string& why) override;
 
  private:
-  TunerObserver& observer_;
+  std::vector<TunerObserver*> observers_;
   std::mutex mutex_;
   std::set<std::string> unreadable_;  // lines that were passed on
 };

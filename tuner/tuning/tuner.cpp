@@ -148,10 +148,9 @@ Result<std::unique_ptr<Tuner>> Tuner::open(const TunerOptions& options,
     if (auto opened = tuner->open_evaluators(*devices); !opened) return opened.failure();
     std::vector<Evaluator*> evaluators;
     for (const auto& evaluator : tuner->evaluators_) evaluators.push_back(evaluator.get());
-    tuner->lanes_ = std::make_unique<Lanes>(
-        evaluators, tasks.size(),
-        RunContext{tuner->options_, tuner->seed_, tuner->date_, tuner->db_, observer, stop,
-                   tuner->run_});
+    tuner->lanes_ = std::make_unique<Lanes>(evaluators, tasks.size(),
+                                            RunContext{tuner->options_, tuner->seed_, tuner->date_,
+                                                       tuner->db_, observer, stop, tuner->run_});
     return tuner;
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};

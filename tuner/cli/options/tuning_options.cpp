@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "runtime/device/system/utc.hpp"
 #include "tuner/cli/options/device_options.hpp"
@@ -15,6 +17,7 @@
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
+#include "tuner/report/json_lines.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
@@ -88,6 +91,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       ->group("Output");
   command.add_flag("--verbose", options.verbose, "Show each trial on a line")->group("Output");
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
+  command
+      .add_flag("--json-lines", options.json_lines,
+                "Print each trial at once, as a JSON object on a line (docs/json.md)")
+      ->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
       ->group("Output");
   command
@@ -160,16 +167,14 @@ void ResultFiles::add(const TaskResult& result) {
     refuse(fmt::format("--csv-wide {}: can't be written", options_.csv_wide.string()));
 }
 
-bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
-                const std::function<void(const TuningTask&, const TaskResult&)>& show) {
-  const TunerOptions tuner_is = tuner_options(options);
-  ResultFiles files(options);
-  catch_interrupts();
-  Terminal terminal(verbosity(options));
-  const auto tuner = value_of(Tuner::open(tuner_is, tasks, terminal, stop_requested()));
+namespace {
+
+/// Tunes tasks and passes each result to `show`. Returns whether each task has a winner.
+bool tune_all_tasks(Tuner& tuner, const std::vector<TuningTask>& tasks, ResultFiles& files,
+                    const std::function<void(const TuningTask&, const TaskResult&)>& show) {
   bool all = true;
   std::size_t ended = 0;
-  value_of(tuner->tune_all(tasks, [&](const TuningTask& task, const TaskResult& result) {
+  value_of(tuner.tune_all(tasks, [&](const TuningTask& task, const TaskResult& result) {
     answer_interrupt();
     ++ended;
     all = all && result.won();
@@ -179,13 +184,43 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     std::fflush(stdout);
     if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
   }));
-  all = all && ended == tasks.size();
-  if (!stop_requested() && !options.json && !options.quiet) {
-    std::vector<Problem> done;
-    for (const auto& task : tasks) done.push_back(task.problem);
-    print_text(next_text(tuner->database(), done));
+  return all && ended == tasks.size() && !stop_requested();
+}
+
+}  // namespace
+
+bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
+                const std::function<void(const TuningTask&, const TaskResult&)>& show) {
+  if (options.json && options.json_lines)
+    throw CommandError(exit_usage, "--json-lines: not with --json");
+  const TunerOptions tuner_is = tuner_options(options);
+  ResultFiles files(options);
+  catch_interrupts();
+  Terminal terminal(verbosity(options));
+  std::vector<TunerObserver*> observers{&terminal};
+  std::optional<JsonLines> lines;
+  std::optional<AlsoWarn> warnings;
+  if (options.json_lines) {
+    std::signal(SIGPIPE, SIG_IGN);  // the tune goes on without its readers
+    observers.push_back(&lines.emplace(stdout));
+    warnings.emplace([&](const std::string& line) { lines->warn(line); });
   }
-  return all && !stop_requested();
+  SerialObserver observer(std::move(observers));
+  bool all = false;
+  try {
+    const auto tuner = value_of(Tuner::open(tuner_is, tasks, observer, stop_requested()));
+    all = tune_all_tasks(*tuner, tasks, files, show);
+    if (!stop_requested() && !options.for_programs() && !options.quiet) {
+      std::vector<Problem> done;
+      for (const auto& task : tasks) done.push_back(task.problem);
+      print_text(next_text(tuner->database(), done));
+    }
+  } catch (const std::exception& error) {
+    if (lines) lines->end(false, stop_requested(), error.what());
+    throw;
+  }
+  if (lines) lines->end(all, stop_requested(), "");
+  return all;
 }
 
 }  // namespace greta::tuner::cli

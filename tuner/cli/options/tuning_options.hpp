@@ -26,6 +26,7 @@ struct TuningOptions {
   bool warm = false;
   bool naive = false;
   bool json = false;
+  bool json_lines = false;
   bool in_process = false;
   bool reject_spills = false;
   bool no_lock = false;
@@ -34,6 +35,9 @@ struct TuningOptions {
   bool allow_unsafe = false;
   bool quiet = false;
   bool verbose = false;
+
+  /// Whether standard output is for programs, without reports for readers.
+  bool for_programs() const { return json || json_lines; }
 };
 
 /// Adds the options to a subcommand.

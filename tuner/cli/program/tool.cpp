@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <mutex>
 #include <set>
 #include <span>
 #include <vector>
@@ -223,12 +224,17 @@ bool print_documentation(const CLI::App& app, const std::vector<std::string>& wo
   return true;
 }
 
+std::mutex also_warn_mutex;
+std::function<void(const std::string&)> also_warn;
+
 // Prints warnings of the lower layers, each different one once.
 void tell_warnings(const std::string& tool) {
   set_log_sink([tool, told = std::set<std::string, std::less<>>()](LogLevel level,
                                                                    std::string_view line) mutable {
     if (level != LogLevel::warning || !told.emplace(line).second) return;
     tell(fmt::format("{}: {}", tool, line));
+    const std::lock_guard lock(also_warn_mutex);
+    if (also_warn) also_warn(std::string(line));
   });
 }
 
@@ -287,6 +293,16 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   } catch (const std::exception& error) {
     return complain(exit_failed, error.what());
   }
+}
+
+AlsoWarn::AlsoWarn(std::function<void(const std::string&)> warn) {
+  const std::lock_guard lock(also_warn_mutex);
+  also_warn = std::move(warn);
+}
+
+AlsoWarn::~AlsoWarn() {
+  const std::lock_guard lock(also_warn_mutex);
+  also_warn = nullptr;
 }
 
 void add_templates_option(CLI::App& command) {

@@ -51,6 +51,15 @@ struct Tool {
 /// every failure as one line on standard error that begins with the tool's name.
 int run_tool(const Tool& tool, int argc, char** argv);
 
+/// Passes each warning of the lower layers to a function as well, while it exists.
+class AlsoWarn {
+ public:
+  explicit AlsoWarn(std::function<void(const std::string& line)> warn);
+  ~AlsoWarn();
+  AlsoWarn(const AlsoWarn&) = delete;
+  AlsoWarn& operator=(const AlsoWarn&) = delete;
+};
+
 /// Adds the command that shows winners by card.
 void add_show_command(CLI::App& app, Action& action);
 

@@ -107,6 +107,8 @@ std::string result_text(const ModelResult& result, const std::string& database) 
 
 int tune_model(const ModelOptions& options) {
   const ModelTunerOptions tuner_options = model_tuner_options(options);
+  if (options.tuning.json_lines)
+    throw CommandError(exit_usage, "--json-lines: not with the command model");
   catch_interrupts();
   Terminal terminal(verbosity(options.tuning));
   ModelReport report(options.tuning, tuner_options.load);

@@ -34,11 +34,11 @@ bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& option
   return tune_tasks(tasks, options, [&](const TuningTask&, const TaskResult& result) {
     for (const auto& session : result.sessions) {
       results.push_back(report_json(session, options.db.string()));
-      if (!options.json) print_text(summary_line(session));
+      if (!options.for_programs()) print_text(summary_line(session));
     }
     if (!result.contest) return;
     comparisons.push_back(contest_json(result.entrants(), *result.contest));
-    if (!options.json) print_text(contest_text(result.entrants(), *result.contest));
+    if (!options.for_programs()) print_text(contest_text(result.entrants(), *result.contest));
   });
 }
 

@@ -8,8 +8,8 @@
 
 namespace greta::tuner::cli {
 
-/// Tunes tasks in order. Prints a line or two for each unless options.json, and adds reports to
-/// `report` as "results" and "comparisons". Returns whether each has a winner.
+/// Tunes tasks in order. Prints a line or two for each unless options.for_programs(), and adds
+/// reports to `report` as "results" and "comparisons". Returns whether each has a winner.
 bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                nlohmann::json& report);
 

@@ -42,6 +42,7 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
   if (!problem) throw bad_option(problem.failure());
   const std::string database = options.tuning.db.string();
   const auto show = [&](const TuningTask&, const TaskResult& result) {
+    if (options.tuning.json_lines) return;
     if (options.tuning.json) return print_json(task_json(result, database));
     for (const auto& session : result.sessions) print_text(report_text(session, database));
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));

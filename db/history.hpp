@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "db/tuned_db.hpp"
+
+namespace greta::db {
+
+/// What a merge took over of another database's history.
+struct HistoryMerge {
+  std::int64_t sessions = 0;     ///< new ones
+  std::int64_t trials = 0;       ///< of new and of known sessions
+  std::int64_t comparisons = 0;  ///< of winners of two devices
+};
+
+}  // namespace greta::db
