@@ -37,7 +37,7 @@ cleanup() {
 trap cleanup EXIT
 
 # --- munge and Slurm -------------------------------------------------------------------------------------------------
-mkdir -p "$folder"/{munge,state,spool,out,plain} -m 755
+mkdir "$folder"/{munge,state,spool,out,plain}
 head -c 64 /dev/urandom > "$folder/munge/key"
 chmod 400 "$folder/munge/key"
 munged --foreground --force --socket="$folder/munge/socket" --key-file="$folder/munge/key" \
@@ -87,15 +87,16 @@ started+=($!)
 slurmd -D -N "$host" -c 2> "$folder/slurmd-errors.log" &
 started+=($!)
 
-wait_for() {  # seconds, what, command
+wait_for() {  # seconds, what for, command…
   for ((i = 0; i < 10 * $1; ++i)); do
-    if eval "$3"; then return; fi
+    if "${@:3}"; then return; fi
     sleep 0.1
   done
   echo "$0: $2: not within $1 s" >&2
   exit 1
 }
-wait_for 30 "Slurm's node is idle" 'sinfo -h -o %t 2> /dev/null | grep -q idle'
+is_idle() { sinfo -h -o %t 2> /dev/null | grep -q idle; }
+wait_for 30 "Slurm's node is idle" is_idle
 
 # --- the preset: operations that learn nothing from each other, and a strategy that ignores times ---------------------
 cat > "$folder/list.json" << 'END'
@@ -126,7 +127,8 @@ except sqlite3.Error:
     print(0)
 END
 }
-wait_for 120 "a task has recorded 10 trials" '[ "$(trials "$folder/out/part-0.db")" -ge 10 ]'
+has_begun() { [ "$(trials "$folder/out/part-0.db")" -ge 10 ]; }
+wait_for 120 "a task has recorded 10 trials" has_begun
 victim=$(pgrep -f "greta-tune preset .*--db $folder/out/part-0.db")
 grep -z -E '^(CUDA|ROCR)_VISIBLE_DEVICES=' "/proc/$victim/environ" | tr '\0' '\n' | tee "$folder/visible.log"
 [ "$(wc -l < "$folder/visible.log")" = 2 ]
@@ -134,13 +136,14 @@ before=$(trials "$folder/out/part-0.db")
 scontrol requeue "${array}_0"
 echo "requeued after $before trials"
 # Slurm holds a requeued job back for two minutes, unless it is told when to begin.
-wait_for 30 "the task is pending again" 'scontrol show job "${array}_0" | grep -q "JobState=PENDING"'
+shows() { scontrol show job "$1" | grep -qE "$2"; }
+wait_for 30 "the task is pending again" shows "${array}_0" JobState=PENDING
 sleep 3  # slurmd refuses what was killed in the same second
 scontrol update JobId="${array}_0" StartTime=now
 
-wait_for 300 "the merging job has ended" 'scontrol show job "$merge" | grep -qE "JobState=(COMPLETED|FAILED|CANCELLED)"'
-scontrol show job "$merge" | grep -q JobState=COMPLETED
-scontrol show job "${array}_0" | grep -q "Restarts=1"
+wait_for 300 "the merging job has ended" shows "$merge" "JobState=(COMPLETED|FAILED|CANCELLED)"
+shows "$merge" JobState=COMPLETED
+shows "${array}_0" Restarts=1
 
 # --- both databases have the same sessions and, in the same order, the same trials ------------------------------------
 python3 scripts/slurm/compare_trials.py "$folder/plain/tuned.db" "$folder/out/tuned.db"
