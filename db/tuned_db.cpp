@@ -71,7 +71,7 @@ TunedDb::~TunedDb() = default;
 TunedDb TunedDb::open(const std::filesystem::path& file, Mode mode) {
   Connection connection(file, mode);
   RunLocks runs(connection.file());
-  return TunedDb(std::make_unique<Impl>(Impl{std::move(connection), std::move(runs)}));
+  return TunedDb(std::make_unique<Impl>(Impl{std::move(connection), std::move(runs), {}}));
 }
 
 int TunedDb::schema_version() {
@@ -98,8 +98,16 @@ std::int64_t TunedDb::begin_session(const SessionRecord& session) {
 }
 
 void TunedDb::add_trial(std::int64_t session, const Trial& trial) {
-  impl_->connection.write(
-      [&](SQLite::Database& database) { insert_trial(database, session, trial); });
+  auto& writer = impl_->trials;
+  try {
+    impl_->connection.write([&](SQLite::Database& database) {
+      if (!writer) writer.emplace(database);
+      writer->insert(session, trial);
+    });
+  } catch (...) {
+    writer.reset();  // a statement that failed can't be used again
+    throw;
+  }
 }
 
 void TunedDb::end_session(std::int64_t session, const std::string& outcome) {

@@ -218,7 +218,7 @@ std::string sealed_update(SQLite::Database& database, const std::string& table,
                      is_sound(database, table));
 }
 
-std::int64_t next_id(SQLite::Database& database, const std::string& table) {
+std::string select_next_id(SQLite::Database& database, const std::string& table) {
   // Damage may have changed an id to any number. Counting never reaches ids beyond this limit.
   constexpr std::int64_t most = std::int64_t{1} << 48;
   std::vector<std::string> sources{
@@ -232,9 +232,12 @@ std::int64_t next_id(SQLite::Database& database, const std::string& table) {
                                   identifier(references.getColumn(1).getString()),
                                   identifier(references.getColumn(0).getString()), most));
   }
-  SQLite::Statement select(database,
-                           fmt::format("SELECT 1 + max(coalesce(max(id), 0), 0) FROM ({})",
-                                       fmt::join(sources, " UNION ALL ")));
+  return fmt::format("SELECT 1 + max(coalesce(max(id), 0), 0) FROM ({})",
+                     fmt::join(sources, " UNION ALL "));
+}
+
+std::int64_t next_id(SQLite::Database& database, const std::string& table) {
+  SQLite::Statement select(database, select_next_id(database, table));
   select.executeStep();
   return select.getColumn(0).getInt64();
 }

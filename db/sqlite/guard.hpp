@@ -46,6 +46,8 @@ std::string sealed_update(SQLite::Database& database, const std::string& table,
 /// Returns an id that no row has and no row refers to: rows that lost their parent must not get a
 /// new one.
 std::int64_t next_id(SQLite::Database& database, const std::string& table);
+/// Returns the query of next_id(), for callers that repeat it.
+std::string select_next_id(SQLite::Database& database, const std::string& table);
 
 /// Gives a damaged row another unique value so that it does not conflict with a new row. The old
 /// row stays damaged. `condition` refers to main.TABLE; values are bound as ?1, ?2, ….

@@ -69,22 +69,28 @@ void finish_session(SQLite::Database& database, std::int64_t session, const std:
   execute_for_session(update, session);
 }
 
-void insert_trial(SQLite::Database& database, std::int64_t session, const Trial& trial) {
-  SQLite::Statement of(database, R"(
-    SELECT p.key FROM sessions s JOIN problems p ON p.id = s.problem WHERE s.id = ?)");
-  of.bind(1, session);
-  if (!of.executeStep()) refuse_session(session);
-  const auto problem_key = of.getColumn(0).getString();
-  SealedInsert insert(
-      database, "trials", Existing::refused,
-      {"id",           "session",    "stand_in",  "config",   "variant",     "status",
-       "message",      "log",        "passed",    "error",    "bound",       "method",
-       "detail",       "samples_us", "median_us", "low_us",   "high_us",     "p99_us",
-       "cold",         "raced",      "batch",     "dropped",  "flush_bytes", "clocks",
-       "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc",
-       "card",         "phase",      "asks",      "elapsed_s"});
-  auto& row = insert.row();
-  row.bind(":id", next_id(database, "trials"));
+TrialWriter::TrialWriter(SQLite::Database& database)
+    : problem_of_(database, R"(
+    SELECT p.key FROM sessions s JOIN problems p ON p.id = s.problem WHERE s.id = ?)"),
+      next_id_(database, select_next_id(database, "trials")),
+      insert_(database, "trials", Existing::refused,
+              {"id",           "session",    "stand_in",  "config",   "variant",     "status",
+               "message",      "log",        "passed",    "error",    "bound",       "method",
+               "detail",       "samples_us", "median_us", "low_us",   "high_us",     "p99_us",
+               "cold",         "raced",      "batch",     "dropped",  "flush_bytes", "clocks",
+               "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc",
+               "card",         "phase",      "asks",      "elapsed_s"}) {}
+
+void TrialWriter::insert(std::int64_t session, const Trial& trial) {
+  problem_of_.reset();
+  problem_of_.bind(1, session);
+  if (!problem_of_.executeStep()) refuse_session(session);
+  const auto problem_key = problem_of_.getColumn(0).getString();
+  problem_of_.reset();  // a statement that is not reset keeps the transaction open
+  next_id_.executeStep();
+  auto& row = insert_.row();
+  row.bind(":id", next_id_.getColumn(0).getInt64());
+  next_id_.reset();
   row.bind(":session", session);
   if (trial.problem_key != problem_key) row.bind(":stand_in", trial.problem_key);
   row.bind(":config", trial.config.text());
@@ -106,7 +112,7 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
   if (trial.phase) row.bind(":phase", std::string(to_string(*trial.phase)));
   if (trial.asks) row.bind(":asks", *trial.asks);
   row.bind(":elapsed_s", trial.elapsed_s);
-  insert.run();
+  insert_.run();
 }
 
 const char* const select_trials = R"(

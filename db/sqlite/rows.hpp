@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "db/sqlite/guard.hpp"
 #include "db/tuned_db.hpp"
 
 namespace greta::db {
@@ -17,7 +18,17 @@ std::int64_t put_problem(SQLite::Database& database, const Problem& problem);
 std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session);
 void finish_session(SQLite::Database& database, std::int64_t session, const std::string& outcome);
 
-void insert_trial(SQLite::Database& database, std::int64_t session, const Trial& trial);
+/// Inserts trials. It keeps its statements, because to prepare them takes longer than to run them.
+class TrialWriter {
+ public:
+  explicit TrialWriter(SQLite::Database& database);
+  void insert(std::int64_t session, const Trial& trial);
+
+ private:
+  SQLite::Statement problem_of_;
+  SQLite::Statement next_id_;
+  SealedInsert insert_;
+};
 extern const char* const select_trials;  ///< trials of `:session`, in order
 Trial read_trial(SQLite::Statement& row);
 

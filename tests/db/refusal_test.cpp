@@ -326,7 +326,8 @@ TEST(FullDisk, SaysSo) {
   auto trial = sample_trial("x");
   trial.log.assign(100'000, 'x');
   const auto add = [&] {
-    connection.write([&](SQLite::Database& database) { insert_trial(database, session, trial); });
+    connection.write(
+        [&](SQLite::Database& database) { TrialWriter(database).insert(session, trial); });
   };
   EXPECT_EQ(error_of([&] {
               for (int i = 0; i < 10; ++i) add();
