@@ -248,18 +248,38 @@ Verdict verdict_from_json(const Json& json) {
           reader.text("method"), reader.text("detail")};
 }
 
+Json to_json(const CardState& state) {
+  Json object = Json::object();
+  if (state.watts) object["watts"] = json_number(*state.watts);
+  if (state.celsius) object["celsius"] = json_number(*state.celsius);
+  if (!state.throttled.empty()) object["throttled"] = from_text(state.throttled);
+  return object;
+}
+
+CardState card_state_from_json(const Json& json) {
+  const Reader reader(json, "card_state");
+  CardState state;
+  if (json.contains("watts")) state.watts = reader.number("watts");
+  if (json.contains("celsius")) state.celsius = reader.number("celsius");
+  if (json.contains("throttled")) state.throttled = reader.text("throttled");
+  return state;
+}
+
 Json to_json(const Measurement& measurement) {
-  return {{"samples_us", json_numbers(measurement.samples_us)},
-          {"median_us", json_number(measurement.median_us)},
-          {"low_us", json_number(measurement.low_us)},
-          {"high_us", json_number(measurement.high_us)},
-          {"p99_us", json_number(measurement.p99_us)},
-          {"cold", measurement.cold},
-          {"raced", measurement.raced},
-          {"batch", measurement.batch},
-          {"dropped", measurement.dropped},
-          {"flush_bytes", measurement.flush_bytes},
-          {"clocks", from_text(measurement.clocks)}};
+  Json object{{"samples_us", json_numbers(measurement.samples_us)},
+              {"median_us", json_number(measurement.median_us)},
+              {"low_us", json_number(measurement.low_us)},
+              {"high_us", json_number(measurement.high_us)},
+              {"p99_us", json_number(measurement.p99_us)},
+              {"cold", measurement.cold},
+              {"raced", measurement.raced},
+              {"batch", measurement.batch},
+              {"dropped", measurement.dropped},
+              {"flush_bytes", measurement.flush_bytes},
+              {"clocks", from_text(measurement.clocks)}};
+  if (auto state = to_json(measurement.card_state); !state.empty())
+    object["card_state"] = std::move(state);
+  return object;
 }
 
 Measurement measurement_from_json(const Json& json) {
@@ -276,6 +296,8 @@ Measurement measurement_from_json(const Json& json) {
   measurement.dropped = reader.integer<int>("dropped");
   measurement.flush_bytes = reader.integer<std::uint64_t>("flush_bytes");
   measurement.clocks = reader.text("clocks");
+  if (json.contains("card_state"))
+    measurement.card_state = card_state_from_json(json.at("card_state"));
   return measurement;
 }
 

@@ -12,6 +12,9 @@ namespace greta::db {
 
 nlohmann::json to_json(const Config& config);
 nlohmann::json to_json(const Verdict& verdict);
+/// Only what is known.
+nlohmann::json to_json(const CardState& state);
+CardState card_state_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Measurement& measurement);
 nlohmann::json to_json(const std::vector<KernelFigures>& kernels);
 nlohmann::json to_json(const Trial& trial);

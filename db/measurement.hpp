@@ -1,12 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/device/layers.hpp"
 
 namespace greta::db {
+
+/// What a card's driver reports of its state; empty where it reports nothing.
+struct CardState {
+  std::optional<double> watts;
+  std::optional<double> celsius;
+  std::string throttled;  ///< why its clocks are limited: "power cap, thermal"
+
+  bool operator==(const CardState&) const = default;
+};
 
 /// Device times of one kernel, and a robust summary. All times are in microseconds.
 struct Measurement {
@@ -21,6 +31,7 @@ struct Measurement {
   int dropped = 0;                ///< samples or rounds left out because of device drift
   std::uint64_t flush_bytes = 0;  ///< memory used to flush caches between cold samples
   std::string clocks;             ///< e.g. "SM 1980 MHz"; empty where not readable
+  CardState card_state;           ///< after the samples
 
   /// Returns the 10 %-90 % range divided by the median, in percent.
   double spread_percent() const;

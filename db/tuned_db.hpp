@@ -9,6 +9,7 @@
 
 #include "db/comparison.hpp"
 #include "db/damage.hpp"
+#include "db/energy.hpp"
 #include "db/pin.hpp"
 #include "db/run.hpp"
 #include "db/safety.hpp"
@@ -39,8 +40,9 @@ struct SessionRecord {
   std::string budget;
   std::uint64_t seed = 0;
   bool cold = true;
-  std::string command;   ///< free text, for readers only
-  std::int64_t run = 0;  ///< id of the run that it belongs to; 0: none, so it can't be resumed
+  std::string command;      ///< free text, for readers only
+  std::int64_t run = 0;     ///< id of the run that it belongs to; 0: none, so it can't be resumed
+  bool for_energy = false;  ///< the objective is the energy of a launch, not its time
 };
 
 /// A candidate that can't be distinguished from the winner.
@@ -248,6 +250,12 @@ class TunedDb {
   /// Returns the winners for all circumstances. For one problem and device, the latest comes first.
   std::vector<StoredWinner> results() const;
 
+  /// Stores a session's answer for the least energy, beside the answer for the least time. Replaces
+  /// an earlier one for the same circumstances.
+  void set_energy_winner(std::int64_t session, const EnergyWinner& winner);
+  /// Returns all answers for the least energy; the latest of a question first.
+  std::vector<StoredEnergyWinner> energy_winners() const;
+
   /// Freezes an answer: until unpin(), no call stores a winner with another configuration for the
   /// question, and none removes its winners. Throws Error if there is no winner.
   void pin(const Question& question);
@@ -296,6 +304,11 @@ class TunedDb {
   std::optional<double> recorded_us(const StoredWinner& result, const Config& config) const;
   /// Stores the regrets of these results, which must exist.
   void set_regrets(const std::vector<StoredWinner>& results);
+
+  /// Returns trials of candidates of an operation that hung or crashed on a device model in these
+  /// circumstances, in sessions before `session` or as lost work of it. What another party killed
+  /// is not among them.
+  std::vector<Trial> ended_badly(std::int64_t session) const;
 
   /// Returns all trials of a session, in order.
   std::vector<Trial> trials(std::int64_t session) const;

@@ -2,12 +2,33 @@
 
 #include <fmt/format.h>
 
+#include "db/sqlite/energy_rows.hpp"
+#include "db/sqlite/rows.hpp"
 #include "db/sqlite/run_rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
 #include "db/tuned_db.hpp"
 
 namespace greta::db {
+namespace {
+
+// A process that was killed with SIGKILL says nothing about its candidate, and lost work that was
+// begun again has a trial of its own. Of other lost work, only a single candidate is a suspect.
+constexpr const char* select_ended_badly = R"(
+    SELECT t.*, coalesce(t.stand_in, p.key) AS problem_key
+    FROM sessions now JOIN problems of_now ON of_now.id = now.problem
+      JOIN problems p ON p.op = of_now.op
+      JOIN sessions s ON s.problem = p.id AND s.device = now.device AND s.driver = now.driver
+        AND s.compiler = now.compiler AND s.template_key = now.template_key
+      JOIN trials t ON t.session = s.id
+    WHERE now.id = :session AND t.status IN ('timeout', 'crash')
+      AND t.message NOT LIKE '%killed by signal 9%' AND t.message NOT LIKE '%; restarted'
+      AND CASE WHEN t.phase IS 'lost'
+        THEN s.id <= now.id AND (t.message LIKE 'evaluating: %' OR t.message LIKE 'verifying: %')
+        ELSE s.id < now.id END
+    ORDER BY t.id)";
+
+}  // namespace
 
 std::int64_t TunedDb::begin_run(const RunRecord& run) {
   std::int64_t id = 0;
@@ -48,6 +69,27 @@ void TunedDb::reopen_session(std::int64_t session) {
 
 void TunedDb::set_plan(std::int64_t session, const SearchPlan& plan) {
   impl_->connection.write([&](SQLite::Database& database) { put_plan(database, session, plan); });
+}
+
+std::vector<Trial> TunedDb::ended_badly(std::int64_t session) const {
+  std::vector<Trial> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_ended_badly);
+    select.bind(":session", session);
+    while (select.executeStep()) all.push_back(read_trial(select));
+  });
+  return all;
+}
+
+void TunedDb::set_energy_winner(std::int64_t session, const EnergyWinner& winner) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { put_energy_winner(database, session, winner); });
+}
+
+std::vector<StoredEnergyWinner> TunedDb::energy_winners() const {
+  std::vector<StoredEnergyWinner> all;
+  impl_->connection.read([&](SQLite::Database& database) { all = read_energy_winners(database); });
+  return all;
 }
 
 void TunedDb::pin(const Question& question) {

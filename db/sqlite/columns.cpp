@@ -50,6 +50,10 @@ void bind_measurement(SQLite::Statement& insert, const Measurement& measurement)
   insert.bind(":dropped", measurement.dropped);
   insert.bind(":flush_bytes", static_cast<std::int64_t>(measurement.flush_bytes));
   insert.bind(":clocks", measurement.clocks);
+  const CardState& state = measurement.card_state;
+  if (state.watts) insert.bind(":watts", *state.watts);
+  if (state.celsius) insert.bind(":celsius", *state.celsius);
+  if (!state.throttled.empty()) insert.bind(":throttled", state.throttled);
 }
 
 Measurement read_measurement(SQLite::Statement& row) {
@@ -63,6 +67,10 @@ Measurement read_measurement(SQLite::Statement& row) {
   measurement.dropped = row.getColumn("dropped").getInt();
   measurement.flush_bytes = static_cast<std::uint64_t>(row.getColumn("flush_bytes").getInt64());
   measurement.clocks = text(row, "clocks");
+  CardState& state = measurement.card_state;
+  if (!row.getColumn("watts").isNull()) state.watts = real(row, "watts");
+  if (!row.getColumn("celsius").isNull()) state.celsius = real(row, "celsius");
+  if (!row.getColumn("throttled").isNull()) state.throttled = text(row, "throttled");
   return measurement;
 }
 

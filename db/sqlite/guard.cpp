@@ -62,7 +62,7 @@ std::string subject(const std::string& table, const std::string& row) {
   }
   if (table == "trials") return of_session("session");
   if (table == "comparisons") return of_session("faster");
-  if (table == "winners") {
+  if (table == "winners" || table == "energy_winners") {
     return fmt::format(
         "{0}problem, (SELECT d.name FROM main.circumstances c JOIN main.devices d "
         "ON d.id = c.device WHERE c.id = {0}circumstances)",
@@ -338,8 +338,9 @@ std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const 
 /// back.
 bool stands_for(const std::string& table, const WrittenRow& written, std::int64_t checksum) {
   if (checksum == written.checksum || table == "devices" || table == "cards") return true;
-  const bool shared = table == "winners" || table == "ceilings" || table == "unsafe" ||
-                      table == "comparisons" || table == "peers" || table == "pins";
+  const bool shared = table == "winners" || table == "energy_winners" || table == "ceilings" ||
+                      table == "unsafe" || table == "comparisons" || table == "peers" ||
+                      table == "pins";
   return shared && written.replaced.count(checksum) == 0;
 }
 

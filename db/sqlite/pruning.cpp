@@ -56,7 +56,7 @@ struct Reference {
   const char* condition;  ///< true for a row without a sound target
 };
 /// The order matters: rows that are removed for one reference leave other rows without a target.
-constexpr std::array<Reference, 9> references{
+constexpr std::array<Reference, 10> references{
     {{"cards", "device NOT IN (SELECT id FROM devices)"},
      {"circumstances", "device NOT IN (SELECT id FROM devices)"},
      {"ceilings", "device NOT IN (SELECT id FROM devices)"},
@@ -65,6 +65,7 @@ constexpr std::array<Reference, 9> references{
      {"sessions",
       "(device NOT IN (SELECT id FROM devices) OR problem NOT IN (SELECT id FROM problems))"},
      {"winners", "circumstances NOT IN (SELECT id FROM circumstances)"},
+     {"energy_winners", "circumstances NOT IN (SELECT id FROM circumstances)"},
      {"trials", "session NOT IN (SELECT id FROM sessions)"},
      {"comparisons",
       "(faster NOT IN (SELECT id FROM sessions) OR slower NOT IN (SELECT id FROM sessions))"}}};
@@ -75,6 +76,8 @@ void forget_lost_sessions(SQLite::Database& database) {
   database.exec(sealed_update(database, "sessions", {"run"}, "run NOT IN (SELECT id FROM runs)"));
   database.exec(
       sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
+  database.exec(sealed_update(database, "energy_winners", {"session"},
+                              "session NOT IN (SELECT id FROM sessions)"));
 }
 
 /// Removes damaged rows, and sound rows that refer to them and have lost their meaning. The latter
@@ -135,13 +138,15 @@ Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
       AND id NOT IN (SELECT session FROM main.trials)
       AND id NOT IN (SELECT faster FROM main.comparisons)
       AND id NOT IN (SELECT slower FROM main.comparisons)
-      AND id NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL))");
+      AND id NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)
+      AND id NOT IN (SELECT session FROM main.energy_winners WHERE session IS NOT NULL))");
   database.exec(R"(
     DELETE FROM main.runs WHERE id IN (SELECT id FROM runs WHERE ended_utc IS NOT NULL)
       AND id NOT IN (SELECT run FROM main.sessions WHERE run IS NOT NULL))");
   database.exec(R"(
     DELETE FROM main.circumstances WHERE id IN (SELECT id FROM circumstances)
-      AND id NOT IN (SELECT circumstances FROM main.winners))");
+      AND id NOT IN (SELECT circumstances FROM main.winners)
+      AND id NOT IN (SELECT circumstances FROM main.energy_winners))");
   database.exec(R"(
     DELETE FROM main.problems WHERE id IN (SELECT id FROM problems)
       AND id NOT IN (SELECT problem FROM main.sessions))");

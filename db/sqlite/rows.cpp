@@ -37,10 +37,10 @@ std::int64_t insert_session(SQLite::Database& database, const SessionRecord& ses
   const auto device = put_device(database, session.device);
   const auto problem = put_problem(database, session.problem);
   const auto id = next_id(database, "sessions");
-  SealedInsert insert(
-      database, "sessions", Existing::refused,
-      {"id", "device", "problem", "opened_as", "greta_version", "template_key", "driver",
-       "compiler", "strategy", "budget", "seed", "cold", "command", "started_utc", "run"});
+  SealedInsert insert(database, "sessions", Existing::refused,
+                      {"id", "device", "problem", "opened_as", "greta_version", "template_key",
+                       "driver", "compiler", "strategy", "budget", "seed", "cold", "command",
+                       "started_utc", "run", "objective"});
   auto& row = insert.row();
   row.bind(":id", id);
   row.bind(":device", device);
@@ -57,6 +57,7 @@ std::int64_t insert_session(SQLite::Database& database, const SessionRecord& ses
   row.bind(":command", session.command);
   row.bind(":started_utc", session.provenance.started_utc);
   if (session.run != 0) row.bind(":run", session.run);
+  if (session.for_energy) row.bind(":objective", std::string("energy"));
   insert.run();
   return id;
 }
@@ -73,13 +74,15 @@ TrialWriter::TrialWriter(SQLite::Database& database)
     : problem_of_(database, R"(
     SELECT p.key FROM sessions s JOIN problems p ON p.id = s.problem WHERE s.id = ?)"),
       next_id_(database, select_next_id(database, "trials")),
-      insert_(database, "trials", Existing::refused,
-              {"id",           "session",    "stand_in",  "config",   "variant",     "status",
-               "message",      "log",        "passed",    "error",    "bound",       "method",
-               "detail",       "samples_us", "median_us", "low_us",   "high_us",     "p99_us",
-               "cold",         "raced",      "batch",     "dropped",  "flush_bytes", "clocks",
-               "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc",
-               "card",         "phase",      "asks",      "elapsed_s"}) {}
+      insert_(
+          database, "trials", Existing::refused,
+          {"id",           "session",    "stand_in",  "config",    "variant",     "status",
+           "message",      "log",        "passed",    "error",     "bound",       "method",
+           "detail",       "samples_us", "median_us", "low_us",    "high_us",     "p99_us",
+           "cold",         "raced",      "batch",     "dropped",   "flush_bytes", "clocks",
+           "content_keys", "kernels",    "compile_s", "verify_s",  "measure_s",   "recorded_utc",
+           "card",         "phase",      "asks",      "elapsed_s", "watts",       "celsius",
+           "throttled"}) {}
 
 void TrialWriter::insert(std::int64_t session, const Trial& trial) {
   problem_of_.reset();

@@ -48,7 +48,8 @@ std::optional<std::int64_t> find_circumstances(SQLite::Database& database,
   return select.getColumn(0).getInt64();
 }
 
-/// Does the same, and adds the set if it is new.
+}  // namespace
+
 std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
                                const Provenance& provenance) {
   if (const auto known = find_circumstances(database, fingerprint, provenance)) return *known;
@@ -69,6 +70,8 @@ std::int64_t put_circumstances(SQLite::Database& database, const std::string& fi
   return id;
 }
 
+namespace {
+
 const std::vector<std::string> winner_columns{
     "problem",     "circumstances", "cold",       "session",       "greta_version",
     "started_utc", "config",        "is_default", "median_us",     "low_us",
@@ -77,7 +80,7 @@ const std::vector<std::string> winner_columns{
     "confidence",  "rounds",        "roofline",   "passed",        "error",
     "bound",       "method",        "detail",     "ties",          "samples_us",
     "kernels",     "neighbour",     "regret",     "regret_source", "default_samples_us",
-    "card"};
+    "card",        "watts",         "celsius",    "throttled"};
 
 void bind_winner(SQLite::Statement& insert, const Winner& winner, ConfigForms* pack) {
   insert.bind(":cold", winner.cold);
@@ -132,7 +135,8 @@ std::string select_winners(const std::string& condition) {
     w.started_utc DESC, w.session DESC, w.median_us, c.driver, c.compiler, c.template_key)";
 }
 
-/// Returns a result with the session's own circumstances and without a regret.
+}  // namespace
+
 StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
   SQLite::Statement select(database, R"(
     SELECT s.*, p.key, d.info FROM sessions s JOIN problems p ON p.id = s.problem
@@ -148,8 +152,6 @@ StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
                        text(select, "started_utc")};
   return origin;
 }
-
-}  // namespace
 
 bool put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner) {
   StoredWinner result = origin_of(database, session);

@@ -17,6 +17,13 @@ namespace greta::db {
 
 // Functions for rows of the table winners. See rows.hpp for their conventions.
 
+/// Returns the id of a set of circumstances, and adds it if it is new.
+std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
+                               const Provenance& provenance);
+/// Returns a result with the session's own circumstances and without a winner and a regret. Throws
+/// Error if there is no such session.
+StoredWinner origin_of(SQLite::Database& database, std::int64_t session);
+
 /// Writes the session's winner. Replaces one of the same circumstances. Returns false, and writes
 /// nothing, if the answer is pinned to another configuration.
 bool put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);

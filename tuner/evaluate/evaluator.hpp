@@ -34,6 +34,7 @@ struct Rounds {
   int dropped = 0;                      ///< rounds left out because the device's speed drifted
   std::uint64_t flush_bytes = 0;        ///< size of the cache flush before each sample
   std::string clocks;                   ///< after the rounds; empty if not readable
+  CardState card_state;                 ///< after the rounds
   std::optional<Failure> failure;       ///< the rounds were cut short; `us` holds the complete ones
 };
 
@@ -68,6 +69,12 @@ class Evaluator {
   /// reference kernel in every round. Stops early after `seconds`, but not before the first round.
   virtual Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                              double seconds, std::uint64_t seed, const TrialLimits& limits) = 0;
+  /// Measures the energy of a launch of verified candidates, in that many interleaved blocks of
+  /// launches back to back, each of at least `seconds`. Fails with `unavailable` if the device has
+  /// no energy counter.
+  virtual Result<std::vector<Energy>> measure_energy(const Problem& problem,
+                                                     const std::vector<Config>& configs, int blocks,
+                                                     double seconds, const TrialLimits& limits);
   /// Restarts the worker process, or reopens the device, so that memory is placed differently.
   virtual void renew() = 0;
   /// Returns the work that was lost when worker processes died and that no other call reports. Each

@@ -6,9 +6,11 @@
 #include <map>
 #include <thread>
 
+#include "runtime/device/system/stall_watch.hpp"
 #include "tuner/evaluate/small_checks.hpp"
 #include "tuner/evaluate/workload.hpp"
 #include "tuner/measure/clocks.hpp"
+#include "tuner/measure/energy_meter.hpp"
 #include "tuner/measure/sampler.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
@@ -258,6 +260,7 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
     measurement->batch = batch;
     measurement->flush_bytes = timer.flush_bytes();
     measurement->clocks = read_clocks(info_.card.pci_address);
+    measurement->card_state = read_card_state(info_.card.pci_address);
   }
   return measurement;
 }
@@ -364,6 +367,43 @@ Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Con
     recover_from(ended);
   }
   return result;
+}
+
+Result<std::vector<Energy>> LocalEvaluator::measure_energy(const Problem& problem,
+                                                           const std::vector<Config>& configs,
+                                                           int blocks, double seconds,
+                                                           const TrialLimits& limits) {
+  CardSensor* const sensor = card_sensor(info_.card.pci_address);
+  if (sensor == nullptr || !sensor->read().joules)
+    return Failure{Status::unavailable, "the driver reports no energy", {}};
+  ensure_open();
+  if (auto ready = prepare_rounds(problem, configs); !ready) return ready.failure();
+  Stream& stream = open_->warm_timer->stream();
+  std::vector<std::vector<EnergyBlock>> measured(configs.size());
+  for (int block = 0; block < blocks; ++block) {
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      const auto launch = [&](int count) -> Result<void> {
+        const StallWatch watch(limits.run_s * count + 10);
+        for (int launched = 0; launched < count; ++launched) {
+          if (auto done = open_->rounds.candidate(i).record(stream); !done) {
+            stream.discard();
+            return done;
+          }
+        }
+        return stream.synchronize(deadline_of(limits.run_s * count + 10));
+      };
+      auto one = measure_block(*sensor, launch, seconds);
+      if (!one) {
+        const Status status = one.failure().status;
+        if (status == Status::timeout || status == Status::device_lost) recover();
+        return one.failure();
+      }
+      measured[i].push_back(*one);
+    }
+  }
+  std::vector<Energy> energies;
+  for (const auto& of_one : measured) energies.push_back(summarise(of_one, sensor->name()));
+  return energies;
 }
 
 std::vector<Ceiling> LocalEvaluator::measure_ceilings(const std::vector<std::string>& kinds) {

@@ -62,6 +62,9 @@ class LocalEvaluator : public Evaluator {
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   void renew() override { open(); }
   std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
+  Result<std::vector<Energy>> measure_energy(const Problem& problem,
+                                             const std::vector<Config>& configs, int blocks,
+                                             double seconds, const TrialLimits& limits) override;
   std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override;
 
   /// Returns whether the device was lost with EvaluatorOptions::reopen off, so that nothing more

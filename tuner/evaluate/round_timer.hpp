@@ -24,6 +24,8 @@ class RoundTimer {
   void set(const std::vector<Config>& configs, std::vector<PreparedPlan> candidates);
   void clear() { set({}, {}); }
 
+  const PreparedPlan& candidate(std::size_t index) const { return candidates_[index]; }
+
   /// Implements Evaluator::time_rounds. After a failure the device must be reopened.
   Rounds run(LaunchTimer& timer, int rounds, double seconds, std::uint64_t seed,
              const TrialLimits& limits);

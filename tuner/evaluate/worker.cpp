@@ -47,6 +47,13 @@ json answer(LocalEvaluator& evaluator, const json& request) {
         problem, configs_from_json(request.at("configs")), request.at("rounds").get<int>(),
         request.at("seconds").get<double>(), request.at("seed").get<std::uint64_t>(), limits));
   }
+  if (call == "energy") {
+    const auto energies = evaluator.measure_energy(
+        problem, configs_from_json(request.at("configs")), request.at("blocks").get<int>(),
+        request.at("seconds").get<double>(), limits);
+    if (!energies) return {{"unavailable", energies.failure().message}};
+    return {{"energies", to_json(*energies)}};
+  }
   throw Error("unknown call " + call);
 }
 

@@ -327,6 +327,36 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
   return lost;
 }
 
+Result<std::vector<Energy>> WorkerEvaluator::measure_energy(const Problem& problem,
+                                                            const std::vector<Config>& configs,
+                                                            int blocks, double seconds,
+                                                            const TrialLimits& limits) {
+  Trial begun;
+  begun.config = configs.front();
+  begun.problem_key = problem.key();
+  begun.message = "measuring the energy of it and others";
+  const double block_s = seconds + 10;
+  const auto reply = call_again(
+      {{"call", "energy"},
+       {"problem", problem.key()},
+       {"configs", to_json(configs)},
+       {"blocks", blocks},
+       {"seconds", seconds},
+       {"limits", to_json(limits)}},
+      [&] {
+        return blocks * static_cast<double>(configs.size()) * block_s +
+               deadline(problem, options_.seed, limits);
+      },
+      begun);
+  if (!reply) {
+    lose(std::move(begun), reply.failure(), "");
+    return reply.failure();
+  }
+  if (reply->contains("unavailable"))
+    return Failure{Status::unavailable, reply->at("unavailable").get<std::string>(), {}};
+  return energies_from_json(reply->at("energies"));
+}
+
 std::vector<Ceiling> WorkerEvaluator::measure_ceilings(const std::vector<std::string>& kinds) {
   Trial begun;
   begun.message = "measuring the device's peaks";

@@ -44,6 +44,9 @@ class WorkerEvaluator : public Evaluator {
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   std::vector<Trial> take_lost() override { return std::exchange(lost_, {}); }
   void renew() override { stop_worker(false); }
+  Result<std::vector<Energy>> measure_energy(const Problem& problem,
+                                             const std::vector<Config>& configs, int blocks,
+                                             double seconds, const TrialLimits& limits) override;
   std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override;
 
   /// Returns the process id of the current worker; 0 if there is none. For tests that kill it.

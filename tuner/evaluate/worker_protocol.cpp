@@ -136,11 +136,9 @@ TrialLimits limits_from_json(const json& in) {
 }
 
 json to_json(const Rounds& rounds) {
-  json result{{"us", rounds.us},
-              {"batch", rounds.batch},
-              {"dropped", rounds.dropped},
-              {"flush_bytes", rounds.flush_bytes},
-              {"clocks", rounds.clocks}};
+  json result{{"us", rounds.us},           {"batch", rounds.batch},
+              {"dropped", rounds.dropped}, {"flush_bytes", rounds.flush_bytes},
+              {"clocks", rounds.clocks},   {"card_state", to_json(rounds.card_state)}};
   if (rounds.failure) {
     result["failure"] = {{"status", static_cast<int>(rounds.failure->status)},
                          {"message", rounds.failure->message}};
@@ -155,6 +153,7 @@ Rounds rounds_from_json(const json& in) {
   rounds.dropped = in.at("dropped").get<int>();
   rounds.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
   rounds.clocks = in.at("clocks").get<std::string>();
+  rounds.card_state = card_state_from_json(in.at("card_state"));
   if (in.contains("failure")) {
     const auto& failure = in.at("failure");
     rounds.failure = Failure{static_cast<Status>(failure.at("status").get<int>()),
@@ -184,6 +183,29 @@ std::vector<Ceiling> ceilings_from_json(const json& in) {
                         c.at("measured_utc").get<std::string>()});
   }
   return ceilings;
+}
+
+json to_json(const std::vector<Energy>& energies) {
+  json result = json::array();
+  for (const Energy& energy : energies) {
+    result.push_back({{"joules", energy.joules},
+                      {"low", energy.low},
+                      {"high", energy.high},
+                      {"watts", energy.watts},
+                      {"us", energy.us},
+                      {"source", energy.source}});
+  }
+  return result;
+}
+
+std::vector<Energy> energies_from_json(const json& in) {
+  std::vector<Energy> energies;
+  for (const auto& energy : in) {
+    energies.push_back({energy.at("joules").get<double>(), energy.at("low").get<double>(),
+                        energy.at("high").get<double>(), energy.at("watts").get<double>(),
+                        energy.at("us").get<double>(), energy.at("source").get<std::string>()});
+  }
+  return energies;
 }
 
 json to_json(const std::vector<Config>& configs) {

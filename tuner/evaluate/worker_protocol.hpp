@@ -51,6 +51,8 @@ nlohmann::json to_json(const TrialLimits& limits);
 TrialLimits limits_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Rounds& rounds);
 Rounds rounds_from_json(const nlohmann::json& json);
+nlohmann::json to_json(const std::vector<Energy>& energies);
+std::vector<Energy> energies_from_json(const nlohmann::json& in);
 nlohmann::json to_json(const std::vector<Ceiling>& ceilings);
 std::vector<Ceiling> ceilings_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<Config>& configs);

@@ -1,45 +1,21 @@
 #include "tuner/measure/clocks.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <sstream>
 
 #include "runtime/device/system/input_file.hpp"
+#include "tuner/measure/card_sensor.hpp"
 
 namespace greta::tuner {
 namespace {
 
-// The required subset of NVML, as declared in nvml.h.
-struct Nvml {
-  using DeviceHandle = void*;
-  int (*init)() = nullptr;
-  int (*by_pci)(const char*, DeviceHandle*) = nullptr;
-  int (*clock)(DeviceHandle, int, unsigned*) = nullptr;
-  bool ready = false;
-
-  Nvml() {
-    void* library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (library == nullptr) return;
-    init = reinterpret_cast<decltype(init)>(dlsym(library, "nvmlInit_v2"));
-    by_pci = reinterpret_cast<decltype(by_pci)>(dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2"));
-    clock = reinterpret_cast<decltype(clock)>(dlsym(library, "nvmlDeviceGetClockInfo"));
-    ready = init != nullptr && by_pci != nullptr && clock != nullptr && init() == 0;
-  }
-};
-
-std::string nvidia_clocks(const std::string& pci_address) {
-  constexpr int clock_sm = 1;
-  constexpr int clock_memory = 2;
-  static const Nvml nvml;
-  Nvml::DeviceHandle device = nullptr;
-  unsigned sm = 0;
-  unsigned memory = 0;
-  if (!nvml.ready || nvml.by_pci(pci_address.c_str(), &device) != 0 ||
-      nvml.clock(device, clock_sm, &sm) != 0 || nvml.clock(device, clock_memory, &memory) != 0) {
-    return {};
-  }
-  return fmt::format("SM {} MHz, memory {} MHz", sm, memory);
+std::string reported_clocks(const std::string& pci_address) {
+  CardSensor* const sensor = card_sensor(pci_address);
+  if (sensor == nullptr) return {};
+  const CardReading reading = sensor->read();
+  if (!reading.sm_mhz || !reading.memory_mhz) return {};
+  return fmt::format("SM {} MHz, memory {} MHz", *reading.sm_mhz, *reading.memory_mhz);
 }
 
 // Returns the clock of the line that the driver marks as current: "1: 2124Mhz *".
@@ -69,7 +45,12 @@ std::string amd_clocks(const std::string& pci_address) {
 std::string read_clocks(const std::string& pci_address) {
   if (pci_address.empty()) return {};
   auto clocks = amd_clocks(pci_address);
-  return clocks.empty() ? nvidia_clocks(pci_address) : clocks;
+  return clocks.empty() ? reported_clocks(pci_address) : clocks;
+}
+
+CardState read_card_state(const std::string& pci_address) {
+  CardSensor* const sensor = card_sensor(pci_address);
+  return sensor != nullptr ? sensor->read().state : CardState();
 }
 
 }  // namespace greta::tuner

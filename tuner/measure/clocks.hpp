@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "db/measurement.hpp"
 #include "runtime/device/layers.hpp"
 
 namespace greta::tuner {
@@ -10,5 +11,8 @@ namespace greta::tuner {
 /// memory 3201 MHz"; empty if they can't be read. Sources: NVML, if its library is installed, and
 /// the amdgpu driver's pp_dpm_sclk and pp_dpm_mclk in sysfs.
 std::string read_clocks(const std::string& pci_address);
+
+/// Returns what the driver reports of the GPU's power, temperature and reasons of throttling.
+CardState read_card_state(const std::string& pci_address);
 
 }  // namespace greta::tuner

@@ -24,6 +24,12 @@ json time_json(const TimeSpent& time) {
           {"measure_s", time.measure}, {"peaks_s", time.peaks},     {"other_s", time.other()}};
 }
 
+json energy_json(const Energy& energy) {
+  return {{"median", json_number(energy.joules)},
+          {"low", json_number(energy.low)},
+          {"high", json_number(energy.high)}};
+}
+
 json problem_json(const SessionResult& result) {
   json dims = json::object();
   for (const auto& [name, value] : result.problem.dims) dims[name] = value;
@@ -87,6 +93,8 @@ json report_json(const SessionResult& result, const std::string& database) {
               {"stored", result.not_stored.empty()},
               {"keeps_earlier", result.keeps_earlier},
               {"resumed", result.resumed},
+              {"not_tried", result.not_tried.size()},
+              {"energy", nullptr},
               {"finished_before", result.finished_before},
               {"pinned", nullptr},
               {"not_stored", result.not_stored}};
@@ -96,6 +104,17 @@ json report_json(const SessionResult& result, const std::string& database) {
     object["winner"]["config_text"] = result.winner->config.text();
     object["winner"]["tflops"] = result.work.flops / result.winner->measurement.median_us / 1e6;
     object["winner"]["gbps"] = result.work.bytes / result.winner->measurement.median_us / 1e3;
+  }
+  if (result.energy_winner) {
+    const EnergyWinner& least = *result.energy_winner;
+    object["energy"] = {{"config", to_json(least.config)},
+                        {"config_text", least.config.text()},
+                        {"is_default", least.is_default},
+                        {"joules", energy_json(least.energy)},
+                        {"default_joules", energy_json(least.default_energy)},
+                        {"watts", json_number(least.energy.watts)},
+                        {"launch_us", json_number(least.energy.us)},
+                        {"source", least.energy.source}};
   }
   if (result.pinned) object["pinned"] = to_json(*result.pinned);
   if (result.naive) object["naive"] = to_json(*result.naive);

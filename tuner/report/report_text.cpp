@@ -86,6 +86,11 @@ std::string trials_rows(const SessionResult& result) {
     if (!trial.ok()) ++messages[fmt::format("{}: {}", to_string(*trial.failure), trial.message)];
   }
   std::string text = row("trials", counts_text(result.trials));
+  if (!result.not_tried.empty()) {
+    text += row("not tried", fmt::format("{} that hung or crashed before with this driver; "
+                                         "--retry-failed tries them",
+                                         format_count(result.not_tried.size(), "candidate")));
+  }
   constexpr std::size_t most = 5;
   std::size_t shown = 0;
   for (const auto& [message, count] : messages) {
@@ -95,6 +100,40 @@ std::string trials_rows(const SessionResult& result) {
     }
     text += row("", fmt::format("{} × {}", count, message));
   }
+  return text;
+}
+
+/// Names why the card limited its clocks, and in how many trials.
+std::string throttling_row(const SessionResult& result) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& trial : result.trials) {
+    const std::string& why = trial.measurement.card_state.throttled;
+    if (!why.empty()) ++counts[why];
+  }
+  std::string text;
+  for (const auto& [why, count] : counts)
+    text += fmt::format("{}{} in {}", text.empty() ? "" : "; ", why, format_count(count, "trial"));
+  if (result.winner && !result.winner->measurement.card_state.throttled.empty()) {
+    text += fmt::format("{}{} while the winner was certified", text.empty() ? "" : "; ",
+                        result.winner->measurement.card_state.throttled);
+  }
+  return text.empty() ? "" : row("throttled", text);
+}
+
+/// Returns "1.23 mJ (1.2 to 1.3)".
+std::string energy_text(const Energy& energy) {
+  return fmt::format("{:.3g} mJ ({:.3g} to {:.3g})", 1e3 * energy.joules, 1e3 * energy.low,
+                     1e3 * energy.high);
+}
+
+std::string energy_rows(const EnergyWinner& winner) {
+  std::string text =
+      row("energy", winner.config.text() + (winner.is_default ? "  (the default)" : ""));
+  text +=
+      row("", fmt::format("{} for a launch, warm and back to back, {:.0f} W; by the {}",
+                          energy_text(winner.energy), winner.energy.watts, winner.energy.source));
+  text += row("", winner.is_default ? "no finalist takes significantly less than the default"
+                                    : "default " + energy_text(winner.default_energy));
   return text;
 }
 
@@ -199,8 +238,10 @@ std::string report_text(const SessionResult& result, const std::string& database
                                            format_time(best->measurement)) +
                                    (result.stand_in ? " on the proxy problem" : ""));
   }
+  if (result.energy_winner) text += energy_rows(*result.energy_winner);
   if (result.naive) text += naive_row(result);
   text += trials_rows(result);
+  text += throttling_row(result);
   text += space_rows(result);
   for (const auto& note : result.notes) text += row("note", note);
   text += time_row(result.time);

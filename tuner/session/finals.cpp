@@ -91,6 +91,11 @@ void Finals::confirm(const RecordTrial& record) {
   const std::size_t needed = 2 + std::min(result_.known_winners.size(), most_known);
   for (const auto& config : shortlist()) {
     if (stop_) return;
+    if (find_trial(result_.ended_badly, config, key) != nullptr) {
+      result_.not_tried.insert(config);
+      default_failed_ = default_failed_ || config == result_.default_config;
+      continue;
+    }
     const bool tried = find_trial(result_.trials, config, key) != nullptr;
     const double rounds_us = 12 * best_us * static_cast<double>(contenders_.size() + 1);
     if (!tried && contenders_.size() >= needed && time_left_s() < rounds_us * 1e-6) break;
@@ -125,6 +130,7 @@ void Finals::add_rounds(int count, double seconds_left, const RecordTrial& recor
   dropped_rounds_ += rounds.dropped;
   flush_bytes_ = rounds.flush_bytes;
   clocks_ = rounds.clocks;
+  card_state_ = rounds.card_state;
   for (std::size_t i = 0; i < rounds.us.size(); ++i) {
     auto& us = contenders_[i].us;
     us.insert(us.end(), rounds.us[i].begin(), rounds.us[i].end());
@@ -275,6 +281,7 @@ Winner Finals::describe(const Certification& certification) const {
   measurement.dropped = dropped_rounds_;
   measurement.flush_bytes = flush_bytes_;
   measurement.clocks = clocks_;
+  measurement.card_state = card_state_;
   if (!default_failed_) {
     winner.default_samples_us = contenders_.front().us;
     winner.default_us = median(winner.default_samples_us);
@@ -326,6 +333,12 @@ bool Finals::keep_earlier(const Certification& proved, const RecordTrial& record
   result_.winner = std::move(winner);
   result_.keeps_earlier = true;
   return true;
+}
+
+std::vector<Config> Finals::contenders() const {
+  std::vector<Config> configs;
+  for (const Contender& contender : contenders_) configs.push_back(contender.config);
+  return configs;
 }
 
 void Finals::run(const RecordTrial& record, const Announce& announce) {

@@ -26,6 +26,9 @@ class Finals {
         stop_(stop),
         search_s_(budget.elapsed_s()) {}
 
+  /// Returns the default (unless it failed) and the contenders that were not significantly slower.
+  std::vector<Config> contenders() const;
+
   /// Sets result.winner, unless no finalist was correct or the session was stopped.
   void run(const RecordTrial& record, const Announce& announce);
 
@@ -60,6 +63,7 @@ class Finals {
   int dropped_rounds_ = 0;
   std::uint64_t flush_bytes_ = 0;
   std::string clocks_;
+  CardState card_state_;
   int unexplained_failures_ = 0;
   std::vector<double> elsewhere_;  // the default's time over the winner's, in further processes
 };

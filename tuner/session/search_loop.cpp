@@ -66,7 +66,9 @@ std::optional<Config> SearchLoop::ask_once(Strategy& strategy, const Space& spac
   exhausted_ = !choice;
   if (!choice) return std::nullopt;
   Config config = space.config(*choice);
-  const Trial* known = find_trial(work_.result.trials, config, work_.search_problem().key());
+  const std::string key = work_.search_problem().key();
+  const Trial* known = find_trial(work_.result.trials, config, key);
+  if (known == nullptr) known = work_.forbidden(config, key);
   if (known == nullptr) return config;
   strategy.tell(*choice, *known);
   return std::nullopt;

@@ -10,6 +10,7 @@
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/session/finals.hpp"
+#include "tuner/session/least_energy.hpp"
 #include "tuner/session/search_loop.hpp"
 #include "tuner/session/search_plan.hpp"
 #include "tuner/session/seeds.hpp"
@@ -69,6 +70,7 @@ SessionResult Session::run() {
       earlier_winner_is_current(result_, work_.options.cold, about.provenance, work_.db);
   if (!work_.begin(about))
     return read_result(std::move(result_), result_.id, work_.options.cold, work_.db);
+  if (!work_.options.retry_failed) result_.ended_badly = work_.db.ended_badly(result_.id);
   if (!work_.recorded.empty()) {
     result_.notes.push_back(
         fmt::format("resumed: {} trials were already recorded", work_.recorded.size()));
@@ -104,6 +106,7 @@ void Session::search_and_certify() {
     Finals finals(work_.pool.lead(), result_, work_.budget, work_.options, work_.stop);
     finals.run([this](Trial trial) { work_.record(std::move(trial)); },
                [this](const std::string& what) { work_.observer.on_phase(what); });
+    if (result_.winner && work_.options.for_energy) find_least_energy(work_, finals.contenders());
   }
   // In other circumstances the earlier row would be stale, so this session's is stored beside it.
   result_.keeps_earlier = result_.keeps_earlier && known_is_current_;
@@ -186,6 +189,7 @@ void Session::conclude() {
       result_.pinned = db.pinned(question);
     }
     if (result_.winner && work_.options.pin) db.pin(question);
+    if (result_.energy_winner) db.set_energy_winner(result_.id, *result_.energy_winner);
     db.end_session(result_.id, outcome);
     const auto replaced = db.discarded();
     for (std::size_t i = replaced_before_; i < replaced.size(); ++i) {
@@ -214,6 +218,7 @@ SessionRecord session_record(const Operation& operation, const DeviceInfo& devic
   about.cold = options.cold;
   about.command = options.command;
   about.run = options.run;
+  about.for_energy = options.for_energy;
   return about;
 }
 

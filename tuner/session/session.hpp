@@ -29,7 +29,9 @@ struct SessionOptions {
   /// Run that the session belongs to. A session of the run for the problem that did not finish goes
   /// on, and one that finished is not repeated. 0: none.
   std::int64_t run = 0;
-  bool pin = false;  ///< pin the answer (TunedDb::pin())
+  bool retry_failed = false;  ///< also try candidates that hung or crashed in earlier sessions
+  bool for_energy = false;    ///< also find the finalist of which a launch takes the least energy
+  bool pin = false;           ///< pin the answer (TunedDb::pin())
   std::string started_utc;
 };
 

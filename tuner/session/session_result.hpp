@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,11 @@ struct SessionResult {
   bool interrupted = false;
   std::size_t resumed = 0;       ///< number of trials that an earlier, unfinished part recorded
   bool finished_before = false;  ///< the run's earlier part finished it, and nothing was done now
+  /// Trials of earlier sessions that hung or crashed in the same circumstances. Their candidates
+  /// are not tried again.
+  std::vector<Trial> ended_badly;
+  std::set<Config> not_tried;  ///< those that the session would have tried
+  std::optional<EnergyWinner> energy_winner;
   /// The configuration that the problem's answer is pinned to, if it is.
   std::optional<Config> pinned;
   std::vector<std::string> notes;  ///< remarks for the user: drift, timeouts, stand-in

@@ -68,6 +68,12 @@ bool SessionWork::begin(const SessionRecord& about) {
   return true;
 }
 
+const Trial* SessionWork::forbidden(const Config& config, const std::string& problem_key) {
+  const Trial* earlier = find_trial(result.ended_badly, config, problem_key);
+  if (earlier != nullptr) result.not_tried.insert(config);
+  return earlier;
+}
+
 bool SessionWork::has_recorded(TrialPhase wanted) const {
   return !recorded.empty() && recorded.front().phase == wanted;
 }
@@ -103,6 +109,7 @@ const Trial& SessionWork::evaluate(const Problem& problem, const Config& config,
       recorded.front().problem_key == problem.key()) {
     return replay();
   }
+  if (const Trial* earlier = forbidden(config, problem.key())) return *earlier;
   Evaluator& lead = pool.lead();
   Trial trial = lead.evaluate(problem, config, allowed);
   store_lost(lead.take_lost());

@@ -30,6 +30,9 @@ struct SessionWork {
   /// Continues a session of the run, if there is one, otherwise begins one. Returns false if there
   /// is one and it has finished.
   bool begin(const SessionRecord& about);
+  /// Returns the earlier trial of a candidate that must not be tried again, and notes that it was
+  /// not; otherwise nullptr.
+  const Trial* forbidden(const Config& config, const std::string& problem_key);
   /// Adds the next recorded trial to the result without evaluating it.
   const Trial& replay();
   bool has_recorded(TrialPhase phase) const;

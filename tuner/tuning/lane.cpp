@@ -185,6 +185,8 @@ SessionOptions Lane::session_options(const TuningTask& task) const {
   session.limits = task.limits;
   session.run = context_.run;
   session.pin = options.pin;
+  session.retry_failed = options.retry_failed;
+  session.for_energy = options.for_energy;
   return session;
 }
 

@@ -62,8 +62,8 @@ std::string request_of(const TunerOptions& options, const std::vector<ProbedDevi
                        const std::vector<TuningTask>& tasks) {
   Hash hash;
   hash.add(version()).add(options.strategy).add(options.budget.text());
-  for (const bool flag :
-       {options.cold, options.compare_naive, options.reject_spills, options.allow_unsafe}) {
+  for (const bool flag : {options.cold, options.compare_naive, options.reject_spills,
+                          options.allow_unsafe, options.retry_failed, options.for_energy}) {
     hash.add(std::uint64_t{flag});
   }
   hash.add(options.flush_bytes);

@@ -40,6 +40,8 @@ struct TunerOptions {
   bool compare_naive = false;           ///< also time a kernel with one thread per output
   bool reject_spills = false;           ///< candidates that spill registers fail before they run
   bool resume = true;                   ///< go on with an unfinished run of the same request
+  bool retry_failed = false;            ///< also try candidates that hung or crashed before
+  bool for_energy = false;              ///< also find the configurations of the least energy
   bool pin = false;                     ///< pin the answers (TunedDb::pin())
   bool lock = true;                     ///< wait for other processes that measure on the card
   bool allow_unsafe = false;            ///< also use what failed its health check

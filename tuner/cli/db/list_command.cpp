@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "db/enum_text.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/result_options.hpp"
@@ -31,6 +32,7 @@ struct ListOptions {
   bool json = false;
   bool csv = false;
   bool csv_wide = false;
+  bool energy = false;
 };
 
 /// An order of results.
@@ -117,11 +119,58 @@ void add_row(Table& table, const StoredWinner& result, const std::string& state)
              result.provenance.started_utc.substr(0, 10), state});
 }
 
+/// Lists the answers for the least energy.
+int list_energy(const TunedDb& db, bool as_json) {
+  const auto mj = [](double joules) { return fmt::format("{:.3g}", 1e3 * joules); };
+  auto objects = nlohmann::json::array();
+  using Align = Table::Align;
+  Table table({{"problem"},
+               {"device"},
+               {"configuration"},
+               {"mJ", Align::right},
+               {"default", Align::right},
+               {"W", Align::right},
+               {"sensor"},
+               {"date"}});
+  const auto all = db.energy_winners();
+  for (const auto& [question, device, driver, date, winner] : all) {
+    const Energy &energy = winner.energy, &usual = winner.default_energy;
+    objects.push_back({{"problem", question.problem_key},
+                       {"device", device},
+                       {"device_fingerprint", question.device_fingerprint},
+                       {"cold", question.cold},
+                       {"driver", driver},
+                       {"date", date},
+                       {"config_text", winner.config.text()},
+                       {"is_default", winner.is_default},
+                       {"joules", json_number(energy.joules)},
+                       {"low", json_number(energy.low)},
+                       {"high", json_number(energy.high)},
+                       {"watts", json_number(energy.watts)},
+                       {"launch_us", json_number(energy.us)},
+                       {"default_joules", json_number(usual.joules)},
+                       {"source", energy.source}});
+    table.add({question.problem_key, device, winner.config.text(),
+               fmt::format("{} ({} to {})", mj(energy.joules), mj(energy.low), mj(energy.high)),
+               mj(usual.joules), fmt::format("{:.0f}", energy.watts), energy.source,
+               date.substr(0, 10)});
+  }
+  if (as_json) {
+    print_json(objects);
+  } else {
+    if (!table.empty()) print_text(table.text());
+    print("{} for the least energy, in {}\n", format_count(all.size(), "answer"),
+          db.file().string());
+  }
+  return end_of_reading(db, exit_done);
+}
+
 int list(const ListOptions& options) {
   if (options.json + options.csv + options.csv_wide > 1)
     throw CommandError(exit_usage, "--json, --csv and --csv-wide: only one of them");
   const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
+  if (options.energy) return list_energy(db, options.json);
   auto judge = make_judge(options.probe);
   using Align = Table::Align;
   Table table({{"problem"},
@@ -200,6 +249,9 @@ void add_list_command(CLI::App& app, Action& action) {
              names);
   add_whole_number<std::size_t>(*command, "--limit", options->limit, "Only this number of results",
                                 1, 1'000'000);
+  command->add_flag(
+      "--energy", options->energy,
+      "List the answers for the least energy instead (greta-tune --objective energy)");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->add_flag("--csv", options->csv, "Print CSV (docs/csv.md)");
   command->add_flag("--csv-wide", options->csv_wide,

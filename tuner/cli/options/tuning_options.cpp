@@ -66,6 +66,15 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
                 "Reject candidates with registers in scratch memory before they run")
       ->group(group);
   command
+      .add_flag("--retry-failed", options.retry_failed,
+                "Also try candidates that hung or crashed before with this driver")
+      ->group(group);
+  add_choice(
+      command, "--objective", options.objective,
+      "time; or energy: also find the configuration of which a launch takes the fewest joules",
+      {"time", "energy"})
+      ->group(group);
+  command
       .add_flag("--no-resume", options.no_resume,
                 "Start afresh, also if the same command was interrupted before it finished")
       ->group(group);
@@ -134,6 +143,8 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.lock = !options.no_lock;
   tuner.resume = !options.no_resume;
   tuner.pin = options.pin;
+  tuner.retry_failed = options.retry_failed;
+  tuner.for_energy = options.objective == "energy";
   tuner.allow_unsafe = options.allow_unsafe;
   return tuner;
 }

@@ -31,6 +31,8 @@ struct TuningOptions {
   bool reject_spills = false;
   bool no_lock = false;
   bool no_resume = false;
+  bool retry_failed = false;
+  std::string objective = "time";
   bool pin = false;
   bool allow_unsafe = false;
   bool quiet = false;

@@ -1,0 +1,12 @@
+#include "tuner/evaluate/evaluator.hpp"
+
+namespace greta::tuner {
+
+Result<std::vector<Energy>> Evaluator::measure_energy(const Problem& /*problem*/,
+                                                      const std::vector<Config>& /*configs*/,
+                                                      int /*blocks*/, double /*seconds*/,
+                                                      const TrialLimits& /*limits*/) {
+  return Failure{Status::unavailable, "its energy can't be measured", {}};
+}
+
+}  // namespace greta::tuner
