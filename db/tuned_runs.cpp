@@ -25,6 +25,8 @@ constexpr const char* select_ended_badly = R"(
       AND t.message NOT LIKE '%killed by signal 9%' AND t.message NOT LIKE '%; restarted'
       AND CASE WHEN t.phase IS 'lost'
         THEN s.id <= now.id AND (t.message LIKE 'evaluating: %' OR t.message LIKE 'verifying: %')
+          AND NOT EXISTS (SELECT 1 FROM trials o WHERE o.session = s.id AND o.config = t.config
+            AND o.phase IS NOT 'lost')
         ELSE s.id < now.id END
     ORDER BY t.id)";
 

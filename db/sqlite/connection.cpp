@@ -15,6 +15,7 @@
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/guard.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/system/log.hpp"
 #include "runtime/device/text/printable.hpp"
 
 namespace greta::db {
@@ -295,12 +296,17 @@ void Connection::check_in_place() const {
 
 /// SQLite's busy timeout does not cover recovery, nor a change of the journal mode.
 void Connection::retry_while_busy(const std::function<void()>& action) const {
-  const auto deadline = std::chrono::steady_clock::now() + options_.give_up;
+  const auto started = std::chrono::steady_clock::now();
+  bool announced = false;
   while (true) {
     try {
       return action();
     } catch (const SQLite::Exception& error) {
-      if (!is_busy(error) || std::chrono::steady_clock::now() > deadline) throw;
+      if (!is_busy(error) || std::chrono::steady_clock::now() > started + options_.give_up) throw;
+    }
+    if (!announced && std::chrono::steady_clock::now() > started + options_.busy_timeout) {
+      log(LogLevel::warning, "{}: waiting while another process writes it", file_.string());
+      announced = true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

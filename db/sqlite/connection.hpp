@@ -19,9 +19,9 @@ namespace greta::db {
 /// Options that TunedDb leaves at the defaults, and tests replace.
 struct ConnectionOptions {
   std::vector<Migration> migrations = db::migrations();
-  std::chrono::milliseconds busy_timeout{10'000};  ///< SQLite's maximum wait for one lock
-  std::chrono::milliseconds give_up{30'000};       ///< maximum time to begin a transaction
-  std::string vfs;                                 ///< SQLite's file system layer; empty: default
+  std::chrono::milliseconds busy_timeout{2'000};  ///< SQLite's maximum wait for one lock
+  std::chrono::milliseconds give_up{150'000};     ///< maximum time to begin a transaction
+  std::string vfs;                                ///< SQLite's file system layer; empty: default
 };
 
 /// An open GRETA database. It handles identity, schema and transactions, and reports errors as one

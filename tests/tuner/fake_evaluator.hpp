@@ -121,6 +121,16 @@ class FakeEvaluator : public Evaluator {
     return result;
   }
 
+  Result<std::vector<Energy>> measure_energy(const Problem&, const std::vector<Config>& configs,
+                                             int, double, const TrialLimits&) override {
+    if (!joules_) return Failure{Status::unavailable, "the driver reports no energy", {}};
+    std::vector<Energy> energies;
+    for (const Config& config : configs) {
+      const double joules = joules_(config);
+      energies.push_back({joules, 0.98 * joules, 1.02 * joules, 300, 10, "fake energy counter"});
+    }
+    return energies;
+  }
   void renew() override { ++renewed_; }
   std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
 
@@ -166,6 +176,8 @@ class FakeEvaluator : public Evaluator {
   std::function<bool(const Config&)> is_killed = [](const Config&) { return false; };
   std::function<void()> throws_;   ///< called by evaluate(); may throw
   int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
+  /// The energy of a launch; empty: there is no counter.
+  std::function<double(const Config&)> joules_;
   double noise = 0.005;
   double speed = 1;  ///< factor for all kernels; ceilings are not affected
   double fma_gflops_ = 50000;

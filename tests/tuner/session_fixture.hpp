@@ -19,6 +19,8 @@ class SessionTest : public ::testing::Test {
     options.seed = 3;
     options.reject_spills = reject_spills_;
     options.suggested = suggested_;
+    options.retry_failed = retry_failed_;
+    options.for_energy = for_energy_;
     options.started_utc = "2026-01-01T00:00:00Z";
     return tune(evaluator_, db_, other != nullptr ? *other : problem_, options, observer_,
                 observer_.stop_);
@@ -42,6 +44,8 @@ class SessionTest : public ::testing::Test {
   TunedDb db_ = TunedDb::open(folder_ / "tuned.db", TunedDb::Mode::read_write);
   SilentObserver observer_;
   bool reject_spills_ = false;
+  bool retry_failed_ = false;
+  bool for_energy_ = false;
   std::vector<Config> suggested_;
 };
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "runtime/device/backend.hpp"
+#include "tests/catalog.hpp"
 #include "tests/forwarding_device.hpp"
 #include "tests/layers.hpp"
 

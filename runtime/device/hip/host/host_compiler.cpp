@@ -227,8 +227,10 @@ class HostCompiler final : public Compiler {
           std::move(outcome->errors)};
     }
     if (!outcome->ok()) {
-      return Failure{Status::compile,
-                     fmt::format("{}: {}", source.name, first_error(outcome->errors)),
+      const std::string why = outcome->signal != 0
+                                  ? version_ + " " + outcome->how_it_ended(deadline_)
+                                  : first_error(outcome->errors);
+      return Failure{Status::compile, fmt::format("{}: {}", source.name, why),
                      std::move(outcome->errors)};
     }
     CodeObject compiled{output.read(), std::move(outcome->errors)};
