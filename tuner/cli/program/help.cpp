@@ -84,6 +84,8 @@ const std::map<std::string, std::string>& value_names() {
       {"try", "CONFIG"},
       {"variant", "VARIANT"},
       {"contribute", "FILE"},
+      {"points", "COUNT"},
+      {"record", "FILE"},
   };
   return names;
 }

@@ -8,6 +8,7 @@
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
+#include "tuner/cli/tune/record_command.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
@@ -21,6 +22,7 @@ struct OperationOptions {
   std::vector<std::string> try_first;
   std::string variants;
   std::vector<std::string> fixed, ranges;
+  RecordingOptions recording;
 };
 
 nlohmann::json task_json(const TaskResult& result, const std::string& database) {
@@ -40,6 +42,11 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
   }
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
+  check_recording_options(options.recording, options.tuning);
+  const SearchLimits limits = read_limits(options.variants, options.fixed, options.ranges);
+  if (!options.recording.file.empty()) {
+    return record(operation, *problem, limits, options.recording, options.tuning);
+  }
   const std::string database = options.tuning.db.string();
   const auto show = [&](const TuningTask&, const TaskResult& result) {
     if (options.tuning.json_lines) return;
@@ -48,9 +55,7 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   };
   const std::vector<TuningTask> tasks{
-      {.problem = *problem,
-       .try_first = read_configs(options.try_first),
-       .limits = read_limits(options.variants, options.fixed, options.ranges)}};
+      {.problem = *problem, .try_first = read_configs(options.try_first), .limits = limits}};
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
@@ -76,6 +81,7 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation) {
                    "Only these values of a parameter, as BK=16,32; may be repeated")
       ->allow_extra_args(false)
       ->group(group);
+  add_recording_options(*command, options->recording);
   add_tuning_options(*command, options->tuning, "60s");
   const std::string example = "greta-tune " + example_problem(operation);
   command->footer("Examples:\n  " + example + "\n  " + example +

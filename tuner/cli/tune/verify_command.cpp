@@ -14,6 +14,7 @@
 #include "tuner/cli/options/choice_options.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
