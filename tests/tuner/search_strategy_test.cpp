@@ -176,6 +176,7 @@ TEST(Strategies, AreFoundByName) {
     EXPECT_FALSE(entry.summary.empty());
   }
   EXPECT_EQ(find_strategy("absent"), nullptr);
+  EXPECT_EQ(strategies().front().name, "auto");
 }
 
 TEST(Strategies, AreParsedWithTheirOptions) {
@@ -270,28 +271,72 @@ TEST(LearningStrategies, FindTheirWayThroughASmallSpace) {
   }
 }
 
-TEST(Local, FindsTheBottomOfABowl) {
+/// Strategies with a Gaussian process.
+class EveryModel : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryModel, FindsTheBottomOfABowl) {
   const Space space = large_space();
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     for (const std::size_t lookahead : {1, 16}) {
-      const auto strategy = create_strategy("local", {&space, {}, seed});
+      const auto strategy = create_strategy(GetParam(), {&space, {}, seed});
       double best = 1000;
       for (const Config& config : search(*strategy, space, large_bowl, 400, lookahead)) {
         best = std::min(best, large_bowl(config).measurement.median_us);
       }
-      EXPECT_EQ(best, 10) << "seed " << seed << ", lookahead " << lookahead;
+      EXPECT_LE(best, 11) << "seed " << seed << ", lookahead " << lookahead;  // 15 of 10^7
     }
   }
 }
 
-TEST(Local, StartsInEveryVariant) {
+TEST_P(EveryModel, StartsInEveryVariant) {
   const Space space = large_space();
-  const auto strategy = create_strategy("local", {&space, {}, 1});
+  const auto strategy = create_strategy(GetParam(), {&space, {}, 1});
   int small = 0;
   for (const Config& config : search(*strategy, space, large_bowl, 10, 1)) {
     small += config.variant == "small" ? 1 : 0;
   }
   EXPECT_GE(small, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(List, EveryModel, testing::Values("auto", "local"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Auto, LearnsWhereConfigurationsFail) {
+  const Space space = large_space();
+  const auto objective = [](const Config& config) {
+    if (config.variant == "large" && config["P0"] + config["P1"] > 9) return failure(config);
+    return large_bowl(config);
+  };
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    const auto strategy = create_strategy("auto", {&space, {}, seed});
+    int failures = 0;
+    for (const Config& config : search(*strategy, space, objective, 200, 4)) {
+      failures += objective(config).ok() ? 0 : 1;
+    }
+    // 45 % of the space fail, and the bottom of the bowl would be among them.
+    EXPECT_LT(failures, 60) << "seed " << seed;
+  }
+}
+
+TEST(Auto, StartsWithWhatThePriorPredicts) {
+  const Space space = large_space();
+  SearchProblem problem{&space, {space.choice(7)}, 1};
+  problem.prior = [&](const Choice& choice) {
+    return choice.variant == 0 ? std::abs(choice.values[0] - 2) + std::abs(choice.values[1] - 8)
+                               : 0;
+  };
+  const auto strategy = create_strategy("auto", problem);
+  EXPECT_EQ(strategy->ask(), space.choice(7)) << "seeds come first";
+  int large = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto choice = strategy->ask();
+    ASSERT_TRUE(choice);
+    if (choice->variant != 0) continue;
+    ++large;
+    // Of 500 random ones, the 20 best by the prior are near (2, 8).
+    EXPECT_LE(problem.prior(*choice), 2);
+  }
+  EXPECT_GE(large, 4);
 }
 
 TEST(Random, IsUniformOverTheWholeSpace) {

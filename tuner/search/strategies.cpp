@@ -39,10 +39,25 @@ std::string read_strategy_option(const StrategyEntry& entry, std::string_view te
   return {};
 }
 
+/// Returns the options that all model-based strategies have, and more.
+std::vector<StrategyOption> model_options(std::vector<StrategyOption> more) {
+  std::vector<StrategyOption> options{
+      {"design", 4, 1, 1e6, "trials before the model chooses"},
+      {"climbers", 5, 1, 1000, "best trials whose neighbours are candidates"},
+      {"strangers", 100, 0, 1e5, "random candidates"}};
+  options.insert(options.end(), more.begin(), more.end());
+  return options;
+}
+
 }  // namespace
 
 const std::vector<StrategyEntry>& strategies() {
   static const std::vector<StrategyEntry> list{
+      {"auto",
+       "a Gaussian process that learns which parameters matter, and where configurations fail",
+       create_auto, model_options({})},
+      {"forest", "the same with a random forest", create_forest,
+       model_options({{"trees", 30, 2, 1000, "number of regression trees"}})},
       {"local", "a random design, then the most promising around the best", create_local},
       {"annealing",
        "a random walk that accepts worse steps less and less",

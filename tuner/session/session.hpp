@@ -17,7 +17,7 @@ namespace greta::tuner {
 
 struct SessionOptions {
   Budget budget;
-  std::string strategy = "local";
+  std::string strategy = "auto";  ///< for create_strategy()
   std::uint64_t seed = 0;
   bool cold = true;
   SearchLimits limits;            ///< of the search

@@ -15,7 +15,7 @@ namespace greta::tuner::cli {
 /// The options of every tuning command, as text.
 struct TuningOptions {
   std::string device = "auto";
-  std::string strategy = "local";
+  std::string strategy = "auto";
   std::string budget;
   std::filesystem::path db;
   KnownDatabases known;  ///< their configurations are among the first candidates

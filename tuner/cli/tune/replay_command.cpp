@@ -240,7 +240,7 @@ void add_replay_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "replay", "Run search strategies on recorded spaces in place of a device (docs/search.md)");
   auto request = std::make_shared<ReplayRequest>();
-  request->strategies = {"local"};
+  request->strategies = {"auto"};
   command
       ->add_option("--space", request->spaces,
                    "A recording: Kernel Tuner's cache, T4 results or GRETA's own, plain or .gz; "
@@ -270,7 +270,7 @@ void add_replay_command(CLI::App& app, Action& action) {
   command->add_flag("--json", request->json, "Print one JSON object (docs/json.md)")
       ->group("Output");
   command->footer(
-      "Example:\n  greta-tune replay --space gemm.json.gz --strategy local "
+      "Example:\n  greta-tune replay --space gemm.json.gz --strategy auto "
       "--strategy random --seeds 30");
   command->callback([&action, request] { action = [request] { return replay_spaces(*request); }; });
 }

@@ -1,0 +1,233 @@
+#include "tuner/search/model_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "kernels/model/random.hpp"
+
+namespace greta::tuner {
+namespace {
+
+// Chosen on the development spaces of docs/search.md, where halving or doubling one of them has
+// little effect. The number of observations that models and chances use limits the time of ask().
+constexpr std::size_t design_per_variant = 4;  ///< trials of the initial design per variant
+constexpr std::size_t drawn_for_design = 20;   ///< random ones of which the farthest is tried
+constexpr std::size_t drawn_for_prior = 500;   ///< random ones of which the prior keeps those many
+constexpr std::size_t several_changes = 50;  ///< candidates that differ from a good one in several
+constexpr std::size_t fitted_best = 64;      ///< best trials that the model is fitted to
+constexpr std::size_t fitted_latest = 64;    ///< latest trials in addition
+constexpr std::size_t chance_latest = 256;   ///< latest trials that determine chances
+constexpr std::size_t chance_trees = 10;
+constexpr std::size_t chance_refit = 16;  ///< successes after which chances are estimated again
+constexpr double least_chance = 0.01;     ///< so that no configuration is excluded
+
+constexpr double not_measured = std::numeric_limits<double>::infinity();
+
+/// The distance in the initial design and in the model of failures: half for being different, half
+/// for the distance in order, summed over columns.
+double apart(const std::vector<float>& a, const std::vector<float>& b) {
+  float sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    sum += a[i] != b[i] ? 0.5F + 0.5F * std::min(1.0F, std::abs(a[i] - b[i])) : 0.0F;
+  }
+  return static_cast<double>(sum);
+}
+
+}  // namespace
+
+ModelSearch::ModelSearch(const SearchProblem& problem)
+    : space_(*problem.space),
+      prior_(problem.prior),
+      options_(problem.options),
+      untried_(problem),
+      random_(problem.seed),
+      features_(space_) {
+  for (std::uint32_t variant = 0; variant < space_.alternatives().size(); ++variant) {
+    if (space_.count_at(variant) > 0) variants_.push_back(variant);
+  }
+  if (variants_.empty()) return;
+  const std::size_t per_variant = variants_.size() == 1 ? 0 : design_per_variant;
+  design_left_ = std::max(option("design"), per_variant * variants_.size());
+}
+
+std::size_t ModelSearch::option(std::string_view name) const {
+  const auto found = options_.find(name);
+  if (found == options_.end()) throw Error("strategy without its option " + std::string(name));
+  return static_cast<std::size_t>(found->second);
+}
+
+std::optional<Choice> ModelSearch::ask() {
+  if (auto seed = untried_.next_seed()) return seed;
+  while (design_left_ > 0) {
+    if (auto far = next_of_design()) return far;
+  }
+  if (succeeded_) {
+    if (auto promising = most_promising()) return promising;
+  }
+  return untried_.next_random();
+}
+
+void ModelSearch::tell(const Choice& choice, const Trial& trial) {
+  const auto belief = believed_.extract(choice);
+  Observation observation{choice, features_.of(choice), not_measured, std::nullopt};
+  if (trial.ok()) {
+    observation.cost = std::log(trial.measurement.median_us);
+    observation.value = observation.cost;
+    succeeded_ = true;
+  } else {
+    // A failure says little about the times of neighbours. The model receives its own prediction,
+    // so that only its uncertainty here decreases.
+    if (!belief.empty()) observation.value = belief.mapped();
+    failed_since_ = true;
+  }
+  observed_.push_back(std::move(observation));
+}
+
+/// Returns the configuration of the next variant that is farthest from the design so far, of some
+/// random ones; with a prior, of those that it predicts to be fast.
+std::optional<Choice> ModelSearch::next_of_design() {
+  const std::uint32_t variant = variants_[--design_left_ % variants_.size()];
+  std::vector<std::pair<double, Choice>> drawn;
+  for (std::size_t draw = 0; draw < (prior_ ? drawn_for_prior : drawn_for_design); ++draw) {
+    Choice choice = space_.sample_at(variant, random_);
+    if (!untried_.has(space_.index(choice).value())) continue;
+    const double cost = prior_ ? prior_(choice) : 0;
+    drawn.emplace_back(cost, std::move(choice));
+  }
+  if (prior_) {
+    std::sort(drawn.begin(), drawn.end());
+    drawn.resize(std::min(drawn.size(), drawn_for_design));
+  }
+  double greatest = -1;
+  std::optional<Choice> chosen;
+  for (auto& [cost, choice] : drawn) {
+    double nearest = not_measured;
+    const auto point = features_.of(choice);
+    for (const auto& other : designed_) nearest = std::min(nearest, apart(point, other));
+    if (nearest <= greatest) continue;
+    greatest = nearest;
+    chosen = std::move(choice);
+  }
+  if (!chosen) return std::nullopt;
+  designed_.push_back(features_.of(*chosen));
+  return untried_.take(space_.index(*chosen).value());
+}
+
+std::optional<Choice> ModelSearch::most_promising() {
+  const auto known = informative();
+  const auto considered = candidates(known);
+  if (considered.empty()) return std::nullopt;
+  learn_failures();
+  const Pick best = pick(lessons(known), considered, known.front()->cost);
+  const Choice& choice = considered[best.place].choice;
+  // Until the result is known, the model is given its own prediction, so that configurations
+  // requested ahead differ from each other.
+  believed_[choice] = best.mean;
+  return untried_.take(space_.index(choice).value());
+}
+
+/// Returns the observations that the model is fitted to, best first. Their number is limited,
+/// because the cost of a fit is cubic in it.
+std::vector<const ModelSearch::Observation*> ModelSearch::informative() const {
+  std::vector<const Observation*> all;
+  all.reserve(observed_.size());
+  for (const Observation& observation : observed_) {
+    if (observation.value) all.push_back(&observation);
+  }
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(fitted_best, all.size()));
+  const auto cheaper = [](const Observation* a, const Observation* b) {
+    return std::pair(a->cost, a) < std::pair(b->cost, b);
+  };
+  std::partial_sort(all.begin(), middle, all.end(), cheaper);
+  // Among the remaining observations, a higher address is a later trial.
+  const auto end = middle + std::min<std::ptrdiff_t>(fitted_latest, all.end() - middle);
+  std::partial_sort(middle, end, all.end(), std::greater<>());
+  all.erase(end, all.end());
+  return all;
+}
+
+/// Costs above the median are clamped to the median, because differences among slow configurations
+/// would hide those among fast ones.
+ModelSearch::Lessons ModelSearch::lessons(const std::vector<const Observation*>& known) const {
+  std::vector<double> costs;
+  for (const Observation* observation : known) {
+    if (observation->cost < not_measured) costs.push_back(observation->cost);
+  }
+  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+  std::nth_element(costs.begin(), middle, costs.end());
+  Lessons result;
+  for (const Observation* observation : known) {
+    result.points.push_back(observation->point);
+    result.values.push_back(std::min(*observation->value, *middle));
+  }
+  result.measured = result.values.size();
+  for (const auto& [choice, cost] : believed_) {
+    result.points.push_back(features_.of(choice));
+    result.values.push_back(cost);
+  }
+  return result;
+}
+
+Choice ModelSearch::changed(Choice choice) {
+  const auto& parameters = space_.alternatives()[choice.variant].parameters;
+  if (parameters.empty()) return choice;
+  const std::size_t changes = 2 + uniform_below(random_, 2);
+  for (std::size_t change = 0; change < changes; ++change) {
+    const std::size_t parameter = uniform_below(random_, parameters.size());
+    choice.values[parameter] =
+        static_cast<std::uint16_t>(uniform_below(random_, parameters[parameter].values.size()));
+  }
+  return choice;
+}
+
+std::vector<ModelSearch::Candidate> ModelSearch::candidates(
+    const std::vector<const Observation*>& known) {
+  std::vector<Candidate> found;
+  std::set<std::uint64_t> seen;
+  const auto add = [&](Choice choice) {
+    const auto index = space_.index(choice);
+    if (!index || !untried_.has(*index) || !seen.insert(*index).second) return;
+    auto point = features_.of(choice);
+    found.push_back({std::move(choice), std::move(point)});
+  };
+  std::size_t bases = 0;
+  const std::size_t climbers = std::min(option("climbers"), known.size());
+  while (bases < climbers && known[bases]->cost < not_measured) {
+    for (Choice& next : space_.neighbours(known[bases]->choice, false)) add(std::move(next));
+    ++bases;
+  }
+  for (std::size_t i = 0; i < several_changes && bases > 0; ++i) {
+    add(changed(known[uniform_below(random_, bases)]->choice));
+  }
+  for (std::size_t i = 0; i < option("strangers"); ++i) {
+    add(space_.sample_at(variants_[i % variants_.size()], random_));
+  }
+  return found;
+}
+
+/// Fits the model of failures again if there was one, or after several successes.
+void ModelSearch::learn_failures() {
+  if (!failed_since_ && !successes_) return;
+  if (!failed_since_ && observed_.size() < successes_fitted_ + chance_refit) return;
+  RandomForest::Points points;
+  std::vector<double> values;
+  const std::size_t first = observed_.size() - std::min(observed_.size(), chance_latest);
+  for (std::size_t i = first; i < observed_.size(); ++i) {
+    points.push_back(observed_[i].point);
+    values.push_back(observed_[i].cost < not_measured ? 1 : 0);
+  }
+  successes_.emplace(RandomForest::Options{.trees = chance_trees, .least_split = 2}, points, values,
+                     random_);
+  successes_fitted_ = observed_.size();
+  failed_since_ = false;
+}
+
+double ModelSearch::chance(const std::vector<float>& point) const {
+  return successes_ ? std::max(successes_->guess(point).mean, least_chance) : 1;
+}
+
+}  // namespace greta::tuner
