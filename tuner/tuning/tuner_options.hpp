@@ -33,7 +33,7 @@ struct TunerOptions {
   std::vector<std::string> worker;
   std::string name = "greta::tuner";    ///< program name, shown to processes that wait for the card
   Budget budget = Budget::seconds(60);  ///< per problem
-  std::string strategy = "local";       ///< for parse_strategy()
+  std::string strategy = "auto";        ///< for parse_strategy()
   std::optional<std::uint64_t> seed;    ///< seed of inputs and search; empty: random
   std::uint64_t flush_bytes = 0;        ///< size of the cache flush; 0: from the last-level cache
   bool cold = true;                     ///< flush the caches before each sample
