@@ -48,6 +48,11 @@ void SerialObserver::on_unreadable(const std::string& line) {
   for (TunerObserver* const observer : observers_) observer->on_unreadable(line);
 }
 
+void SerialObserver::on_resume(const UnfinishedRun& run) {
+  const std::lock_guard lock(mutex_);
+  for (TunerObserver* const observer : observers_) observer->on_resume(run);
+}
+
 void SerialObserver::on_run(const RunStart& run) {
   const std::lock_guard lock(mutex_);
   for (TunerObserver* const observer : observers_) observer->on_run(run);

@@ -70,6 +70,7 @@ class SerialObserver final : public TunerObserver {
                  const DeviceInfo* instead) override;
   void on_damage(const TunedDb& db) override;
   void on_unreadable(const std::string& line) override;
+  void on_resume(const UnfinishedRun& run) override;
   void on_run(const RunStart& run) override;
   void on_session(const SessionStart& session) override;
   void on_phase(const DeviceInfo& device, const std::string& what) override;
