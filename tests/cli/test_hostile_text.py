@@ -23,7 +23,7 @@ EVIL_TEXT = EVIL[:-1].decode()  # where only UTF-8 is possible: JSON, and names 
 RAW = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 # Identities. If they are changed, nothing is found, and nothing would be shown.
 IDENTITIES = {"fingerprint", "key", "problem", "op", "dtype", "out_dtype", "dims", "status", "config",
-              "variant", "stand_in", "check_name", "regret_source", "parameters", "seed", "kind"}
+              "variant", "stand_in", "check_name", "regret_source", "parameters", "seed", "kind", "phase"}
 
 ESCAPED = b"\\xc2\\x9b"  # an escape of EVIL; some layers replace other characters earlier
 QUICK = ["--budget", "1", "--no-lock", "--flush", "1", "--device", "vulkan:0"]

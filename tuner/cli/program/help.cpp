@@ -68,6 +68,7 @@ const std::map<std::string, std::string>& value_names() {
       {"sample", "COUNT"},
       {"seed", "INTEGER"},
       {"settle", "SECONDS"},
+      {"shard", "PART"},
       {"shipped", "FILE"},
       {"objective", "time|energy"},
       {"sort", "ORDER"},
