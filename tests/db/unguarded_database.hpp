@@ -43,6 +43,13 @@ inline void fill(const std::filesystem::path& file) {
   db.set_comparison({1, 5, 1.1, 1.0, 1.2, 0.95, {1, 2}, {3, 4}});
   db.set_ceilings(sample_device(), {{"copy_gbps", 1000, 1, "d", "then"}, {"fma", 5, 1, "d", "t"}});
   db.set_unsafe(sample_device(), {"f16", "timeout", "killed", "", "then"});
+  const Energy energy{
+      .joules = 1, .low = 0.9, .high = 1.1, .watts = 300, .us = 3000, .source = "counter"};
+  db.set_energy_winner(1, {.config = sample_winner().config,
+                           .is_default = false,
+                           .energy = energy,
+                           .default_energy = energy,
+                           .card = "GPU-1"});
   db.pin({problem_of(4).key(), sample_device().fingerprint(), sample_winner().cold});
   Contents peers;
   peers.peers.push_back({problem_of(1), "library", "versions", "kernel", 5, "then"});
