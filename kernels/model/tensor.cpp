@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 #include "runtime/device/result.hpp"
 
@@ -55,25 +55,22 @@ HostTensor spread(HostTensor tensor, std::int64_t stride) {
 }
 
 HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
-  constexpr std::size_t elements_worth_a_thread = std::size_t{1} << 20;
+  constexpr std::size_t elements_worth_threads = std::size_t{1} << 20;
   TensorSpec dense = spec;
   dense.stride = 0;
   HostTensor tensor{dense, std::vector<std::byte>(dense.bytes())};
   const std::size_t count = spec.elements();
   const std::uint64_t stream = mix64(seed);
-  const auto fill = [&](std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) {
+  const auto fill = [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
       store_element(spec.dtype, tensor.data.data(), i, element(stream, i));
     }
   };
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t threads = std::min(cores, count / elements_worth_a_thread + 1);
-  std::vector<std::jthread> workers;
-  for (std::size_t t = 1; t < threads; ++t) {
-    workers.emplace_back(fill, count * t / threads, count * (t + 1) / threads);
+  if (count < elements_worth_threads) {
+    fill(0, static_cast<std::int64_t>(count));
+  } else {
+    parallel_parts(static_cast<std::int64_t>(count), fill);
   }
-  fill(0, count / threads);
-  workers.clear();  // joins: all elements are written before the tensor is moved
   return spread(std::move(tensor), spec.stride);
 }
 

@@ -48,27 +48,12 @@ class JudgedOutput {
     if (output.spec.row_stride() != cols) return judge(packed(output));
     return find_in_parts(rows, cols, rows * cols,
                          [&](std::int64_t first, std::int64_t last, Findings& part) {
-                           compare(output, first, last, part);
+                           compare_elements(expected_, screen_.get(), output, first, last, part);
                          })
         .verdict("full");
   }
 
  private:
-  void compare(const HostTensor& output, std::int64_t first, std::int64_t last,
-               Findings& part) const {
-    for (std::int64_t i = first; i < last && !part.plenty(); ++i) {
-      if (screen_) {
-        const std::int64_t next = screen_->suspect(output, i, last, part.ratio());
-        part.pass(next - i);
-        if (next == last) return;
-        i = next;
-      }
-      const std::int64_t row = i / expected_.spec.cols, col = i % expected_.spec.cols;
-      const Expected want = expected_.element(row, col);
-      part.compare(row, col, output.at(static_cast<std::size_t>(i)), want.value, want.bound);
-    }
-  }
-
   ExpectedOutput expected_;
   std::unique_ptr<Screen> screen_;
 };

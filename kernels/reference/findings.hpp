@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/reference/parallel.hpp"
+#include "kernels/model/parallel.hpp"
 
 namespace greta::kernels {
 

@@ -109,29 +109,23 @@ class RowCheck {
     return find_in_parts(data.m, data.n, static_cast<std::int64_t>(rows_.size()), compare);
   }
 
-  /// Prepares check_quickly(), if these are all rows of C.
+  /// Prepares check_quickly(), if these are all rows of C. This object must not move afterwards.
   void make_screen(const Problem& problem, const GemmData& data) {
-    screen_ = kernels::make_screen(
-        {{.name = "C", .dtype = problem.out_dtype, .rows = data.m, .cols = data.n},
-         [this, n = data.n](std::int64_t row, std::int64_t col) { return at(row, col, n); }});
+    all_ = {{.name = "C", .dtype = problem.out_dtype, .rows = data.m, .cols = data.n},
+            [this, n = data.n](std::int64_t row, std::int64_t col) {
+              return expected_[static_cast<std::size_t>(row * n + col)];
+            }};
+    screen_ = kernels::make_screen(all_);
   }
 
   /// Like check(), but mostly compares only the elements with the largest errors. Finds at least
   /// one wrong element, if there are any. Returns nothing without a screen or if rows are apart.
   std::optional<Findings> check_quickly(const GemmData& data, const HostTensor& c) const {
     if (!screen_ || c.spec.row_stride() != data.n) return std::nullopt;
-    const auto compare = [&](std::int64_t first, std::int64_t last, Findings& part) {
-      for (std::int64_t i = first; i < last && !part.plenty(); ++i) {
-        const std::int64_t next = screen_->suspect(c, i, last, part.ratio());
-        part.pass(next - i);
-        if (next == last) return;
-        i = next;
-        const Expected want = at(i / data.n, i % data.n, data.n);
-        part.compare(i / data.n, i % data.n, c.at(static_cast<std::size_t>(i)), want.value,
-                     want.bound);
-      }
-    };
-    return find_in_parts(data.m, data.n, data.m * data.n, compare);
+    return find_in_parts(data.m, data.n, data.m * data.n,
+                         [&](std::int64_t first, std::int64_t last, Findings& part) {
+                           compare_elements(all_, screen_.get(), c, first, last, part);
+                         });
   }
 
   std::size_t count() const { return rows_.size(); }
@@ -179,13 +173,10 @@ class RowCheck {
     }
   }
 
-  const Expected& at(std::int64_t row, std::int64_t col, std::int64_t n) const {
-    return expected_[static_cast<std::size_t>(row * n + col)];
-  }
-
   std::vector<std::int64_t> rows_;
   std::vector<Expected> expected_;
-  std::unique_ptr<Screen> screen_;
+  ExpectedOutput all_;              ///< element() reads expected_
+  std::unique_ptr<Screen> screen_;  ///< of all_
 };
 
 /// Freivalds' method: each block of columns is multiplied by a vector x of random signs. The

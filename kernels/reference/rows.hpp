@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/tensor.hpp"
-#include "kernels/reference/parallel.hpp"
 #include "kernels/reference/roundoff.hpp"
 
 /// Shared parts of the references of row operations.

@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/reference/parallel.hpp"
+#include "kernels/model/parallel.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -94,6 +94,22 @@ std::unique_ptr<Screen> make_typed(const ExpectedOutput& expected) {
 }
 
 }  // namespace
+
+void compare_elements(const ExpectedOutput& expected, const Screen* screen,
+                      const HostTensor& output, std::int64_t first, std::int64_t last,
+                      Findings& part) {
+  for (std::int64_t i = first; i < last && !part.plenty(); ++i) {
+    if (screen != nullptr) {
+      const std::int64_t next = screen->suspect(output, i, last, part.ratio());
+      part.pass(next - i);
+      if (next == last) return;
+      i = next;
+    }
+    const std::int64_t row = i / expected.spec.cols, col = i % expected.spec.cols;
+    const Expected want = expected.element(row, col);
+    part.compare(row, col, output.at(static_cast<std::size_t>(i)), want.value, want.bound);
+  }
+}
 
 std::unique_ptr<Screen> make_screen(const ExpectedOutput& expected) {
   return with_dtype(expected.spec.dtype,

@@ -5,6 +5,7 @@
 
 #include "kernels/model/operation.hpp"
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/findings.hpp"
 
 namespace greta::kernels {
 
@@ -18,6 +19,12 @@ class Screen {
   virtual std::int64_t suspect(const HostTensor& output, std::int64_t first, std::int64_t last,
                                double ratio) const = 0;
 };
+
+/// Compares elements first to last - 1 of an output with packed rows: with a screen those that it
+/// suspects, else all. Stops at Findings::plenty().
+void compare_elements(const ExpectedOutput& expected, const Screen* screen,
+                      const HostTensor& output, std::int64_t first, std::int64_t last,
+                      Findings& part);
 
 /// Computes all elements on all cores. Returns nullptr if that takes more than 4 GiB or a quarter
 /// of the machine's memory.

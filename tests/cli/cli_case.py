@@ -166,3 +166,22 @@ class Case(unittest.TestCase):
                 pass
             time.sleep(0.05)
         self.fail(f"fewer than {count} trials within {seconds} s")
+
+
+class TunedOnce(Case):
+    """Tests of one database, which is tuned once: lavapipe's winners of `shapes`. Its path is
+    `self.case.db`."""
+    known_devices = "auto,vulkan:0"
+    shapes = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.case = cls("setUp")
+        Case.setUp(cls.case)
+        for shape in cls.shapes:
+            tuned = cls.case.run_tune(*shape, "--device", "vulkan:0", "--budget", 1, "--db", cls.case.db)
+            assert tuned.returncode == 0, tuned.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.case.tearDown()

@@ -8,27 +8,15 @@ import subprocess
 import sys
 import unittest
 
-from cli_case import DB, SOURCE, Case, patient
+from cli_case import DB, SOURCE, TunedOnce, patient
 from sealed_database import damage, rewrite
 
 GEMM = ["gemm", "--m", 32, "--n", 32, "--k", 32]
 SOFTMAX = ["softmax", "--rows", 16, "--cols", 64]
 
 
-class Contribution(Case):
-    known_devices = "auto,vulkan:0"
-
-    @classmethod
-    def setUpClass(cls):
-        cls.case = cls("setUp")
-        Case.setUp(cls.case)
-        for shape in (GEMM, SOFTMAX):
-            tuned = cls.case.run_tune(*shape, "--device", "vulkan:0", "--budget", 1, "--db", cls.case.db)
-            assert tuned.returncode == 0, tuned.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.case.tearDown()
+class Contribution(TunedOnce):
+    shapes = (GEMM, SOFTMAX)
 
     def setUp(self):
         super().setUp()

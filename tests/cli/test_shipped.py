@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import unittest
 
-from cli_case import BENCH, DB, SOURCE, Case, patient
+from cli_case import BENCH, DB, SOURCE, TunedOnce, patient
 from sealed_database import damage, rewrite
 
 GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
@@ -18,21 +18,9 @@ FIRST, SECOND = "naive THREADS=64", "naive THREADS=512"
 RUN = os.environ["GRETA_RUN"]
 
 
-class Shipped(Case):
-    known_devices = "auto,vulkan:0"
-
-    @classmethod
-    def setUpClass(cls):
-        """A database with two winners of lavapipe, whose configuration each test chooses."""
-        cls.case = cls("setUp")
-        Case.setUp(cls.case)
-        for shape in (SHAPE, QKV):
-            tuned = cls.case.run_tune(*shape, "--device", "vulkan:0", "--budget", 1, "--db", cls.case.db)
-            assert tuned.returncode == 0, tuned.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.case.tearDown()
+class Shipped(TunedOnce):
+    # The database has two winners of lavapipe, whose configuration each test chooses.
+    shapes = (SHAPE, QKV)
 
     def made(self, config, file):
         """Writes a shipped database whose winner is this configuration."""

@@ -37,12 +37,12 @@ TEST(CardSensors, WhatTheyReport) {
   EXPECT_EQ(reading.memory_mhz, 3201);
   EXPECT_EQ(reading.state.watts, 300);
   EXPECT_EQ(reading.state.celsius, 61);
-  EXPECT_EQ(read_clocks(nvidia), "SM 1980 MHz, memory 3201 MHz");
+  EXPECT_EQ(read_conditions(nvidia).clocks, "SM 1980 MHz, memory 3201 MHz");
   EXPECT_EQ(card_sensor(amd)->read().state.celsius, 55);
   EXPECT_FALSE(card_sensor(amd)->read().state.watts) << "its struct differs between versions";
   EXPECT_EQ(card_sensor(rocm)->read().state.watts, 300);
   EXPECT_EQ(card_sensor(rocm)->read().state.celsius, 47);
-  EXPECT_EQ(read_card_state("0000:02:00.0"), CardState());
+  EXPECT_EQ(read_conditions("0000:02:00.0").state, CardState());
 }
 
 TEST(CardSensors, ThrottlingIsNamed) {
@@ -52,7 +52,7 @@ TEST(CardSensors, ThrottlingIsNamed) {
   EXPECT_EQ(throttle_reasons(0x4 | 0x20 | 0x40), "power cap, thermal");
   EXPECT_EQ(throttle_reasons(0x80 | 0x8), "power brake, hardware slowdown");
   setenv("GRETA_FAKE_THROTTLE", "0x44", 1);
-  EXPECT_EQ(read_card_state(nvidia).throttled, "power cap, thermal");
+  EXPECT_EQ(read_conditions(nvidia).state.throttled, "power cap, thermal");
   unsetenv("GRETA_FAKE_THROTTLE");
 }
 

@@ -259,8 +259,9 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
     measurement->cold = limits.cold;
     measurement->batch = batch;
     measurement->flush_bytes = timer.flush_bytes();
-    measurement->clocks = read_clocks(info_.card.pci_address);
-    measurement->card_state = read_card_state(info_.card.pci_address);
+    const CardConditions conditions = read_conditions(info_.card.pci_address);
+    measurement->clocks = conditions.clocks;
+    measurement->card_state = conditions.state;
   }
   return measurement;
 }

@@ -120,8 +120,9 @@ Rounds RoundTimer::run(LaunchTimer& timer, int rounds, double seconds, std::uint
   }
   result.batch = batches_;
   result.flush_bytes = timer.flush_bytes();
-  result.clocks = read_clocks(info_.card.pci_address);
-  result.card_state = read_card_state(info_.card.pci_address);
+  const CardConditions conditions = read_conditions(info_.card.pci_address);
+  result.clocks = conditions.clocks;
+  result.card_state = conditions.state;
   return result;
 }
 

@@ -23,11 +23,6 @@ std::uint64_t rocm_id_of(std::uint64_t bdf) {
   return (bdf & 0xffff) | (bdf >> 16) << 32;
 }
 
-template <typename Function>
-void find(const DynamicLibrary& library, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(library.find(name));
-}
-
 constexpr int temperature_hotspot = 1, temperature_now = 0;
 
 struct AmdSmi {
@@ -45,10 +40,10 @@ struct AmdSmi {
     if (!opened) return;
     library = *std::move(opened);
     library->keep_open();
-    find(*library, init, "amdsmi_init");
-    find(*library, by_bdf, "amdsmi_get_processor_handle_from_bdf");
-    find(*library, energy, "amdsmi_get_energy_count");
-    find(*library, temperature, "amdsmi_get_temp_metric");
+    library->load_optional(init, "amdsmi_init");
+    library->load_optional(by_bdf, "amdsmi_get_processor_handle_from_bdf");
+    library->load_optional(energy, "amdsmi_get_energy_count");
+    library->load_optional(temperature, "amdsmi_get_temp_metric");
     ready = init != nullptr && by_bdf != nullptr && init(gpus) == 0;
   }
 };
@@ -99,12 +94,12 @@ struct RocmSmi {
     if (!opened) return;
     library = *std::move(opened);
     library->keep_open();
-    find(*library, init, "rsmi_init");
-    find(*library, count, "rsmi_num_monitor_devices");
-    find(*library, pci_id, "rsmi_dev_pci_id_get");
-    find(*library, energy, "rsmi_dev_energy_count_get");
-    find(*library, power, "rsmi_dev_power_ave_get");
-    find(*library, temperature, "rsmi_dev_temp_metric_get");
+    library->load_optional(init, "rsmi_init");
+    library->load_optional(count, "rsmi_num_monitor_devices");
+    library->load_optional(pci_id, "rsmi_dev_pci_id_get");
+    library->load_optional(energy, "rsmi_dev_energy_count_get");
+    library->load_optional(power, "rsmi_dev_power_ave_get");
+    library->load_optional(temperature, "rsmi_dev_temp_metric_get");
     ready = init != nullptr && count != nullptr && pci_id != nullptr && init(0) == 0;
   }
 };

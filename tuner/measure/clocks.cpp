@@ -10,10 +10,7 @@
 namespace greta::tuner {
 namespace {
 
-std::string reported_clocks(const std::string& pci_address) {
-  CardSensor* const sensor = card_sensor(pci_address);
-  if (sensor == nullptr) return {};
-  const CardReading reading = sensor->read();
+std::string reported_clocks(const CardReading& reading) {
   if (!reading.sm_mhz || !reading.memory_mhz) return {};
   return fmt::format("SM {} MHz, memory {} MHz", *reading.sm_mhz, *reading.memory_mhz);
 }
@@ -42,15 +39,13 @@ std::string amd_clocks(const std::string& pci_address) {
 
 }  // namespace
 
-std::string read_clocks(const std::string& pci_address) {
+CardConditions read_conditions(const std::string& pci_address) {
   if (pci_address.empty()) return {};
-  auto clocks = amd_clocks(pci_address);
-  return clocks.empty() ? reported_clocks(pci_address) : clocks;
-}
-
-CardState read_card_state(const std::string& pci_address) {
   CardSensor* const sensor = card_sensor(pci_address);
-  return sensor != nullptr ? sensor->read().state : CardState();
+  const CardReading reading = sensor != nullptr ? sensor->read() : CardReading();
+  CardConditions conditions{amd_clocks(pci_address), reading.state};
+  if (conditions.clocks.empty()) conditions.clocks = reported_clocks(reading);
+  return conditions;
 }
 
 }  // namespace greta::tuner

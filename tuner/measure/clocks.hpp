@@ -7,12 +7,15 @@
 
 namespace greta::tuner {
 
-/// Returns the clocks of the GPU at this PCI address ("0000:01:00.0") as text, e.g. "SM 1980 MHz,
-/// memory 3201 MHz"; empty if they can't be read. Sources: NVML, if its library is installed, and
-/// the amdgpu driver's pp_dpm_sclk and pp_dpm_mclk in sysfs.
-std::string read_clocks(const std::string& pci_address);
+/// What a GPU's driver reports at one moment.
+struct CardConditions {
+  /// Its clocks, e.g. "SM 1980 MHz, memory 3201 MHz"; empty if they can't be read.
+  std::string clocks;
+  CardState state;
+};
 
-/// Returns what the driver reports of the GPU's power, temperature and reasons of throttling.
-CardState read_card_state(const std::string& pci_address);
+/// Reads the sensors of the GPU at this PCI address ("0000:01:00.0") once. Sources: card_sensor(),
+/// and for clocks the amdgpu driver's pp_dpm_sclk and pp_dpm_mclk in sysfs.
+CardConditions read_conditions(const std::string& pci_address);
 
 }  // namespace greta::tuner

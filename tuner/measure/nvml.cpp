@@ -23,17 +23,15 @@ struct Nvml {
     if (!opened) return;
     library = *std::move(opened);
     library->keep_open();
-    const auto optional = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library->find(name));
-    };
-    optional(init, "nvmlInit_v2");
-    optional(by_pci, "nvmlDeviceGetHandleByPciBusId_v2");
-    optional(clock, "nvmlDeviceGetClockInfo");
-    optional(power, "nvmlDeviceGetPowerUsage");
-    optional(energy, "nvmlDeviceGetTotalEnergyConsumption");
-    optional(temperature, "nvmlDeviceGetTemperature");
-    optional(reasons, "nvmlDeviceGetCurrentClocksEventReasons");
-    if (reasons == nullptr) optional(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    library->load_optional(init, "nvmlInit_v2");
+    library->load_optional(by_pci, "nvmlDeviceGetHandleByPciBusId_v2");
+    library->load_optional(clock, "nvmlDeviceGetClockInfo");
+    library->load_optional(power, "nvmlDeviceGetPowerUsage");
+    library->load_optional(energy, "nvmlDeviceGetTotalEnergyConsumption");
+    library->load_optional(temperature, "nvmlDeviceGetTemperature");
+    library->load_optional(reasons, "nvmlDeviceGetCurrentClocksEventReasons");
+    if (reasons == nullptr)
+      library->load_optional(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     ready = init != nullptr && by_pci != nullptr && clock != nullptr && init() == 0;
   }
 };

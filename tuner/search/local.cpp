@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <random>
@@ -9,6 +8,7 @@
 #include "kernels/model/random.hpp"
 #include "tuner/search/enumeration.hpp"
 #include "tuner/search/factories.hpp"
+#include "tuner/search/observations.hpp"
 #include "tuner/search/surrogate.hpp"
 
 namespace greta::tuner {
@@ -124,38 +124,23 @@ class Local : public Strategy {
     return untried_.take(*space_.index(*chosen));
   }
 
-  /// Returns the observations that the model is fitted to, best first. Their number is limited,
-  /// because the cost of a fit is cubic in it.
+  /// Returns the observations that the model is fitted to, best first.
   std::vector<const Observation*> informative() const {
     std::vector<const Observation*> all;
     all.reserve(observed_.size());
     for (const Observation& observation : observed_) all.push_back(&observation);
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(model_best, all.size()));
-    const auto cheaper = [](const Observation* a, const Observation* b) {
-      return std::pair(a->cost, a) < std::pair(b->cost, b);
-    };
-    std::partial_sort(all.begin(), middle, all.end(), cheaper);
-    // Among the remaining observations, a higher address is a later trial.
-    const auto end = middle + std::min<std::ptrdiff_t>(model_latest, all.end() - middle);
-    std::partial_sort(middle, end, all.end(), std::greater<>());
-    all.erase(end, all.end());
+    keep_best_and_latest(all, model_best, model_latest);
     return all;
   }
 
-  /// Fits the model. Costs above the median are clamped to the median, because differences among
-  /// slow configurations would hide those among fast ones.
+  /// Fits the model.
   Surrogate learn(const std::vector<const Observation*>& known) const {
-    std::vector<double> costs;
-    for (const Observation* observation : known) {
-      if (observation->cost < failed) costs.push_back(observation->cost);
-    }
-    const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
-    std::nth_element(costs.begin(), middle, costs.end());
+    const double most = median_cost(known);
     std::vector<Surrogate::Point> points;
     std::vector<double> values;
     for (const Observation* observation : known) {
       points.push_back(observation->point);
-      values.push_back(std::min(observation->lesson, *middle));
+      values.push_back(std::min(observation->lesson, most));
     }
     for (const auto& [choice, cost] : believed_) {
       points.push_back(point(choice));

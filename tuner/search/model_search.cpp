@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <set>
 #include <utility>
 
 #include "kernels/model/random.hpp"
+#include "tuner/search/observations.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -130,39 +130,23 @@ std::optional<Choice> ModelSearch::most_promising() {
   return untried_.take(space_.index(choice).value());
 }
 
-/// Returns the observations that the model is fitted to, best first. Their number is limited,
-/// because the cost of a fit is cubic in it.
+/// Returns the observations that the model is fitted to, best first.
 std::vector<const ModelSearch::Observation*> ModelSearch::informative() const {
   std::vector<const Observation*> all;
   all.reserve(observed_.size());
   for (const Observation& observation : observed_) {
     if (observation.value) all.push_back(&observation);
   }
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(fitted_best, all.size()));
-  const auto cheaper = [](const Observation* a, const Observation* b) {
-    return std::pair(a->cost, a) < std::pair(b->cost, b);
-  };
-  std::partial_sort(all.begin(), middle, all.end(), cheaper);
-  // Among the remaining observations, a higher address is a later trial.
-  const auto end = middle + std::min<std::ptrdiff_t>(fitted_latest, all.end() - middle);
-  std::partial_sort(middle, end, all.end(), std::greater<>());
-  all.erase(end, all.end());
+  keep_best_and_latest(all, fitted_best, fitted_latest);
   return all;
 }
 
-/// Costs above the median are clamped to the median, because differences among slow configurations
-/// would hide those among fast ones.
 ModelSearch::Lessons ModelSearch::lessons(const std::vector<const Observation*>& known) const {
-  std::vector<double> costs;
-  for (const Observation* observation : known) {
-    if (observation->cost < not_measured) costs.push_back(observation->cost);
-  }
-  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
-  std::nth_element(costs.begin(), middle, costs.end());
+  const double most = median_cost(known);
   Lessons result;
   for (const Observation* observation : known) {
     result.points.push_back(observation->point);
-    result.values.push_back(std::min(*observation->value, *middle));
+    result.values.push_back(std::min(*observation->value, most));
   }
   result.measured = result.values.size();
   for (const auto& [choice, cost] : believed_) {

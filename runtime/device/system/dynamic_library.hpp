@@ -24,9 +24,15 @@ class DynamicLibrary {
   /// symbol.
   template <typename Function>
   Result<void> load(Function*& function, const std::string& symbol) const {
-    function = reinterpret_cast<Function*>(find(symbol));
+    load_optional(function, symbol);
     if (function != nullptr) return {};
     return Failure{Status::unavailable, name_ + " has no function " + symbol, {}};
+  }
+
+  /// Sets a function pointer; to nullptr if the library has no such function.
+  template <typename Function>
+  void load_optional(Function*& function, const std::string& symbol) const {
+    function = reinterpret_cast<Function*>(find(symbol));
   }
 
   /// Keeps the library open until the process ends: drivers do not survive being closed while their

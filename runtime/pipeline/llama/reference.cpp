@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/reference/parallel.hpp"
+#include "kernels/model/parallel.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta::runtime {

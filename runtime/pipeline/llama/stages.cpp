@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/reference/parallel.hpp"
+#include "kernels/model/parallel.hpp"
 
 namespace greta::runtime::stages {
 namespace {

@@ -310,7 +310,8 @@ std::vector<NamedResult> Bench::finished() const {
     if (entry.blocks == 0 && !entry.result.failure) continue;  // excluded by the filter
     rows.push_back({entry.name, finished_result(entry.benchmark, entry.result)});
     rows.back().result.date = date_;
-    rows.back().result.clocks = read_clocks(devices_[entry.device]->info().card.pci_address);
+    rows.back().result.clocks =
+        read_conditions(devices_[entry.device]->info().card.pci_address).clocks;
   }
   return rows;
 }

@@ -132,7 +132,7 @@ MeasuredResult ModelBench::result(const Way& way, const std::string& name,
                .spread_percent = 100 * (quantile(samples, 0.9) - quantile(samples, 0.1)) / typical};
   result.count = samples.size();
   result.date = date_;
-  result.clocks = read_clocks(device.card.pci_address);
+  result.clocks = read_conditions(device.card.pci_address).clocks;
   result.samples.blocks_us = {samples};
   return result;
 }

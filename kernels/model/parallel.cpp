@@ -1,4 +1,4 @@
-#include "kernels/reference/parallel.hpp"
+#include "kernels/model/parallel.hpp"
 
 #include <algorithm>
 #include <condition_variable>
