@@ -169,6 +169,24 @@ TEST(Pace, IsNotThatOfARareFastSample) {
   EXPECT_LE(taken - learnt, 110);
 }
 
+// Without it, each trial waits until a sample is fast by chance.
+TEST(Pace, ThatIsALittleSlowerThanLearntIsAdoptedSoon) {
+  double usual_us = 110;
+  int taken = 0;
+  const TakeSamples take = [&](int count) -> Result<std::vector<double>> {
+    taken += count;
+    return std::vector<double>(static_cast<std::size_t>(count), taken % 30 == 5 ? 110.0 : usual_us);
+  };
+  Pace pace;
+  ASSERT_TRUE(pace.reach(take));
+  EXPECT_EQ(pace.usual_us(), 110);
+  usual_us = 116.3;
+  const int learnt = taken;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(pace.reach(take));
+  EXPECT_EQ(pace.usual_us(), 116.3);
+  EXPECT_LE(taken - learnt, 130);
+}
+
 TEST(Pace, OfADeviceThatBecameFasterIsLearnt) {
   double us = 130;
   int taken = 0;

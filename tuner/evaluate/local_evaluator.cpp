@@ -375,7 +375,7 @@ Result<std::vector<Energy>> LocalEvaluator::measure_energy(const Problem& proble
                                                            int blocks, double seconds,
                                                            const TrialLimits& limits) {
   CardSensor* const sensor = card_sensor(info_.card.pci_address);
-  if (sensor == nullptr || !sensor->read().joules)
+  if (sensor == nullptr || !sensor->joules())
     return Failure{Status::unavailable, "the driver reports no energy", {}};
   ensure_open();
   if (auto ready = prepare_rounds(problem, configs); !ready) return ready.failure();

@@ -48,6 +48,16 @@ struct AmdSmi {
   }
 };
 
+/// Returns what a library's energy counter has counted; `read` may be null.
+template <typename Handle>
+std::optional<double> joules_of(int (*read)(Handle, std::uint64_t*, float*, std::uint64_t*),
+                                Handle card) {
+  std::uint64_t count = 0, time = 0;
+  float microjoules = 0;
+  if (read == nullptr || read(card, &count, &microjoules, &time) != 0) return std::nullopt;
+  return static_cast<double>(count) * microjoules * 1e-6;
+}
+
 const AmdSmi& amd_smi() {
   static const AmdSmi library;
   return library;
@@ -62,10 +72,6 @@ class AmdSmiSensor final : public CardSensor {
   CardReading read() override {
     const AmdSmi& lib = amd_smi();
     CardReading reading;
-    std::uint64_t count = 0, time = 0;
-    float microjoules = 0;
-    if (lib.energy != nullptr && lib.energy(device_, &count, &microjoules, &time) == 0)
-      reading.joules = static_cast<double>(count) * microjoules * 1e-6;
     std::int64_t degrees = 0;
     if (lib.temperature != nullptr &&
         lib.temperature(device_, temperature_hotspot, temperature_now, &degrees) == 0) {
@@ -73,6 +79,8 @@ class AmdSmiSensor final : public CardSensor {
     }
     return reading;
   }
+
+  std::optional<double> joules() override { return joules_of(amd_smi().energy, device_); }
 
  private:
   void* device_;
@@ -118,10 +126,7 @@ class RocmSmiSensor final : public CardSensor {
   CardReading read() override {
     const RocmSmi& lib = rocm_smi();
     CardReading reading;
-    std::uint64_t value = 0, time = 0;
-    float microjoules = 0;
-    if (lib.energy != nullptr && lib.energy(device_, &value, &microjoules, &time) == 0)
-      reading.joules = static_cast<double>(value) * microjoules * 1e-6;
+    std::uint64_t value = 0;
     if (lib.power != nullptr && lib.power(device_, 0, &value) == 0)
       reading.state.watts = static_cast<double>(value) * 1e-6;
     std::int64_t millidegrees = 0;
@@ -131,6 +136,8 @@ class RocmSmiSensor final : public CardSensor {
     }
     return reading;
   }
+
+  std::optional<double> joules() override { return joules_of(rocm_smi().energy, device_); }
 
  private:
   std::uint32_t device_;

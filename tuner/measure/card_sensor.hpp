@@ -12,7 +12,6 @@ namespace greta::tuner {
 /// What the driver of a card reports at one moment; empty where it reports nothing.
 struct CardReading {
   std::optional<double> sm_mhz, memory_mhz;
-  std::optional<double> joules;  ///< taken since some fixed moment
   CardState state;
 };
 
@@ -21,6 +20,9 @@ class CardSensor {
  public:
   virtual ~CardSensor() = default;
   virtual CardReading read() = 0;
+  /// Returns the energy taken since some fixed moment; nothing if the driver doesn't count it.
+  /// Apart from read(), because it takes milliseconds on some drivers.
+  virtual std::optional<double> joules() = 0;
   virtual std::string name() const = 0;  ///< "NVML"
 };
 

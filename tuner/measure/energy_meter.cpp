@@ -37,7 +37,7 @@ Result<EnergyBlock> measure_block(CardSensor& sensor,
     launches += at_once;
     const double took_s = watch.seconds() - started_s;
     if (took_s < submission_s / 2 && at_once < most_at_once) at_once *= 2;
-    const auto joules = sensor.read().joules;
+    const auto joules = sensor.joules();
     if (!joules) return no_counter("the driver reports no energy");
     const double now_s = watch.seconds();
     longest_poll_s = std::max(longest_poll_s, now_s - started_s);

@@ -59,11 +59,16 @@ class NvmlSensor final : public CardSensor {
     if (lib.temperature != nullptr && lib.temperature(device_, of_the_gpu, &value) == 0)
       reading.state.celsius = value;
     unsigned long long wide = 0;
-    if (lib.energy != nullptr && lib.energy(device_, &wide) == 0)
-      reading.joules = static_cast<double>(wide) * 1e-3;  // mJ
     if (lib.reasons != nullptr && lib.reasons(device_, &wide) == 0)
       reading.state.throttled = throttle_reasons(wide);
     return reading;
+  }
+
+  std::optional<double> joules() override {
+    unsigned long long millijoules = 0;
+    const auto read = nvml().energy;
+    if (read == nullptr || read(device_, &millijoules) != 0) return std::nullopt;
+    return static_cast<double>(millijoules) * 1e-3;
   }
 
  private:
