@@ -56,6 +56,23 @@ TEST(CardSensors, ThrottlingIsNamed) {
   unsetenv("GRETA_FAKE_THROTTLE");
 }
 
+TEST(CardSensors, AreReadAgainAfterAWhile) {
+  using namespace std::chrono_literals;
+  RecentConditions conditions(50ms);
+  EXPECT_EQ(conditions.latest(nvidia).state.throttled, "");
+  setenv("GRETA_FAKE_THROTTLE", "0x4", 1);
+  EXPECT_EQ(conditions.latest(amd).state.celsius, 55) << "of another card";
+  EXPECT_EQ(conditions.latest(nvidia).state.throttled, "power cap");
+  unsetenv("GRETA_FAKE_THROTTLE");
+  std::this_thread::sleep_for(60ms);
+  EXPECT_EQ(conditions.latest(nvidia).state.throttled, "");
+  RecentConditions lasting(1h);
+  EXPECT_EQ(lasting.latest(nvidia).state.throttled, "");
+  setenv("GRETA_FAKE_THROTTLE", "0x4", 1);
+  EXPECT_EQ(lasting.latest(nvidia).state.throttled, "");
+  unsetenv("GRETA_FAKE_THROTTLE");
+}
+
 TEST(EnergyMeter, PowerTimesTheTimeOfALaunch) {
   int launches = 0;
   const auto launch = [&](int count) -> Result<void> {

@@ -259,7 +259,7 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
     measurement->cold = limits.cold;
     measurement->batch = batch;
     measurement->flush_bytes = timer.flush_bytes();
-    const CardConditions conditions = read_conditions(info_.card.pci_address);
+    const CardConditions& conditions = conditions_.latest(info_.card.pci_address);
     measurement->clocks = conditions.clocks;
     measurement->card_state = conditions.state;
   }

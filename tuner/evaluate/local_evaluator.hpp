@@ -14,6 +14,7 @@
 #include "tuner/evaluate/round_timer.hpp"
 #include "tuner/evaluate/workload.hpp"
 #include "tuner/measure/ceilings.hpp"
+#include "tuner/measure/clocks.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
 namespace greta::tuner {
@@ -102,6 +103,7 @@ class LocalEvaluator : public Evaluator {
   CompileSlots slots_;
   DeviceInfo info_;
   std::unique_ptr<Open> open_;
+  RecentConditions conditions_;
   bool lost_ = false;
   std::vector<Trial> undone_;  ///< returned by take_lost()
 };

@@ -48,4 +48,14 @@ CardConditions read_conditions(const std::string& pci_address) {
   return conditions;
 }
 
+const CardConditions& RecentConditions::latest(const std::string& pci_address) {
+  const auto now = std::chrono::steady_clock::now();
+  if (pci_address != pci_address_ || now - read_ > oldest_) {
+    conditions_ = read_conditions(pci_address);
+    pci_address_ = pci_address;
+    read_ = std::chrono::steady_clock::now();
+  }
+  return conditions_;
+}
+
 }  // namespace greta::tuner
