@@ -13,7 +13,8 @@ namespace greta::db {
 namespace {
 
 // A process that was killed with SIGKILL says nothing about its candidate, and lost work that was
-// begun again has a trial of its own. Of other lost work, only a single candidate is a suspect.
+// begun again has a trial of its own, or a result that came after a stop. Of other lost work, only
+// a single candidate is a suspect.
 constexpr const char* select_ended_badly = R"(
     SELECT t.*, coalesce(t.stand_in, p.key) AS problem_key
     FROM sessions now JOIN problems of_now ON of_now.id = now.problem
@@ -26,7 +27,7 @@ constexpr const char* select_ended_badly = R"(
       AND CASE WHEN t.phase IS 'lost'
         THEN s.id <= now.id AND (t.message LIKE 'evaluating: %' OR t.message LIKE 'verifying: %')
           AND NOT EXISTS (SELECT 1 FROM trials o WHERE o.session = s.id AND o.config = t.config
-            AND o.phase IS NOT 'lost')
+            AND (o.phase IS NOT 'lost' OR o.status NOT IN ('timeout', 'crash')))
         ELSE s.id < now.id END
     ORDER BY t.id)";
 

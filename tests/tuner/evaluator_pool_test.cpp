@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <latch>
 #include <set>
+#include <thread>
 
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
@@ -85,7 +87,7 @@ TEST_P(EvaluatorPoolTest, WhatIsCompiledDoesNotWaitForWhatIsNot) {
   EvaluatorPool pool(members_);
   std::vector<Config> seen;
   for (const Evaluated& evaluated : evaluate_all(pool)) seen.push_back(evaluated.trial.config);
-  // A thread of several may begin before more than one candidate is queued.
+  // A member of several may begin before more than one candidate is queued.
   EXPECT_TRUE(members_.size() > 1 || seen.front() != *configs_.begin());
   EXPECT_EQ(std::set<Config>(seen.begin(), seen.end()), configs_);
   EXPECT_EQ(seen.size(), configs_.size());
@@ -103,6 +105,89 @@ TEST_P(EvaluatorPoolTest, MembersWorkAtTheSameTime) {
   EvaluatorPool pool(members_);
   EXPECT_EQ(pool.free(), static_cast<int>(members_.size()));
   EXPECT_EQ(evaluate_all(pool).size(), configs_.size());
+}
+
+/// A pool of one member with this lookahead, whose evaluator counts the candidates that it began.
+struct PoolOfOne {
+  explicit PoolOfOne(int lookahead) {
+    fake.lookahead_ = lookahead;
+    fake.fails = [this](const Config&) {
+      ++begun;
+      begun.notify_all();
+      return std::optional<Status>{};
+    };
+    std::mt19937_64 random(5);
+    const Space space = built_in("gemm").space(problem, fake.device());
+    while (configs.size() < 8) configs.insert(space.sample(random));
+  }
+  void wait_for(int count) {
+    for (int seen = begun; seen < count; seen = begun) begun.wait(seen);
+  }
+
+  FakeEvaluator fake;
+  std::atomic<int> begun = 0;
+  std::set<Config> configs;
+};
+
+TEST(PoolOfOneMember, RunsOneCandidateWhileTheCallerHandlesAnother) {
+  PoolOfOne one(3);
+  EvaluatorPool pool({&one.fake});
+  auto config = one.configs.begin();
+  while (pool.free() > 0) pool.evaluate(problem, *config++, {});
+  EXPECT_EQ(pool.in_flight(), 3U);
+  EXPECT_EQ(one.begun, 0) << "it begins in next()";
+  pool.next();
+  one.wait_for(2);
+  EXPECT_EQ(pool.free(), 1) << "a result that was not fetched takes its place";
+  pool.evaluate(problem, *config++, {});
+  pool.next();
+  one.wait_for(3);
+  pool.cancel();
+  while (pool.in_flight() > 0) pool.next();
+  EXPECT_EQ(one.begun, 3) << "one candidate ahead of next() at most";
+  pool.evaluate(problem, *config++, {});
+  EXPECT_EQ(pool.free(), 2);
+  pool.next();
+  EXPECT_EQ(one.begun, 4);
+}
+
+// The limits of a candidate say what is worth measuring. They must not depend on threads.
+TEST(PoolOfOneMember, LimitsAreThoseOfTheResultBeforeTheLast) {
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    PoolOfOne one(4);
+    std::vector<double> best_us;
+    one.fake.limits_seen = [&](const TrialLimits& limits) { best_us.push_back(limits.best_us); };
+    EvaluatorPool pool({&one.fake});
+    auto config = one.configs.begin();
+    for (int told = 0; told < 8; ++told) {
+      while (pool.free() > 0 && config != one.configs.end()) pool.evaluate(problem, *config++, {});
+      pool.next();
+      TrialLimits limits;
+      limits.best_us = told + 1;
+      pool.set_limits(limits);
+    }
+    EXPECT_EQ(best_us, (std::vector<double>{0, 0, 1, 2, 3, 4, 5, 6}));
+  }
+}
+
+TEST(PoolOfOneMember, WithoutLookaheadRunsInNext) {
+  PoolOfOne one(1);
+  std::thread::id thread;
+  one.fake.throws_ = [&thread] { thread = std::this_thread::get_id(); };
+  EvaluatorPool pool({&one.fake});
+  pool.evaluate(problem, *one.configs.begin(), {});
+  pool.next();
+  EXPECT_EQ(thread, std::this_thread::get_id());
+}
+
+TEST(PoolOfOneMember, AnErrorEndsItsQueue) {
+  PoolOfOne one(4);
+  one.fake.throws_ = [] { throw Error(Failure{Status::out_of_memory, "planted", {}}); };
+  EvaluatorPool pool({&one.fake});
+  auto config = one.configs.begin();
+  while (pool.free() > 0) pool.evaluate(problem, *config++, {});
+  EXPECT_THROW(pool.next(), Error);
+  EXPECT_EQ(pool.in_flight(), 0U);
 }
 
 class PoolOfSeveral : public EvaluatorPoolTest {};

@@ -56,6 +56,7 @@ class FakeEvaluator : public Evaluator {
     }
     evaluating_ = problem.key();
     if (throws_) throws_();
+    if (limits_seen) limits_seen(limits);
     if (dies(config)) {
       lose(problem, config, Status::timeout);
       throw Error(Failure{Status::timeout, "the device does not answer", {}});
@@ -174,7 +175,8 @@ class FakeEvaluator : public Evaluator {
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   /// The process that evaluates it, which is begun again.
   std::function<bool(const Config&)> is_killed = [](const Config&) { return false; };
-  std::function<void()> throws_;   ///< called by evaluate(); may throw
+  std::function<void()> throws_;                        ///< called by evaluate(); may throw
+  std::function<void(const TrialLimits&)> limits_seen;  ///< called by evaluate()
   int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
   /// The energy of a launch; empty: there is no counter.
   std::function<double(const Config&)> joules_;

@@ -173,7 +173,10 @@ TEST_F(SessionTest, StoppingKeepsEveryTrialAndStoresNoWinner) {
   const auto result = tune_problem("60");
   EXPECT_TRUE(result.interrupted);
   EXPECT_FALSE(result.winner);
-  EXPECT_EQ(db_.counts().trials, 7);
+  EXPECT_EQ(result.trials.size(), 7U);
+  const auto trials = db_.trials(result.id);
+  ASSERT_EQ(trials.size(), 8U) << "the next one was running";
+  EXPECT_EQ(trials.back().phase, TrialPhase::lost);
   EXPECT_EQ(db_.counts().winners, 0);
 }
 

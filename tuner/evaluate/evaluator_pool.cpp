@@ -24,7 +24,7 @@ EvaluatorPool::EvaluatorPool(std::vector<Evaluator*> members) {
     members_.push_back(std::make_unique<Member>(
         Member{.evaluator = evaluator, .lookahead = std::max(1, evaluator->lookahead())}));
   }
-  if (members_.size() < 2) return;
+  if (single() && members_.front()->lookahead == 1) return;
   for (auto& member : members_) {
     member->thread = std::thread([this, &member = *member] { serve(member); });
   }
@@ -79,6 +79,7 @@ int EvaluatorPool::free() const {
     total += std::max(0, member->room());
   }
   if (!any) std::rethrow_exception(error_);
+  if (single()) total -= static_cast<int>(ended_.size());
   return total;
 }
 
@@ -134,6 +135,7 @@ void EvaluatorPool::cancel() {
     member->queue.clear();
     member->prepared = 0;
   }
+  credits_ = 0;
 }
 
 /// Marks a member as busy. At the end the lock is held again, also after an exception.
@@ -189,30 +191,50 @@ void EvaluatorPool::exchange(Member& member, Request& request, const Config& rea
 
 Evaluated EvaluatorPool::next() {
   std::unique_lock lock(mutex_);
-  if (members_.size() > 1) {
-    done_.wait(lock, [this] { return !ended_.empty(); });
-    Ended first = std::move(ended_.front());
-    ended_.pop_front();
-    if (first.error) std::rethrow_exception(first.error);
-    return std::move(first.evaluated);
+  Member& first = *members_.front();
+  if (!first.thread.joinable()) {
+    Request request;
+    Evaluated evaluated;
+    run_front(first, request, evaluated, lock);
+    return evaluated;
   }
-  Request request;
-  Evaluated evaluated;
-  run_front(*members_.front(), request, evaluated, lock);
-  return evaluated;
+  if (single()) {
+    credits_ = first.busy || !ended_.empty() ? 1 : 2;
+    work_.notify_all();
+  }
+  // A candidate that may start starts now, before the caller changes its limits.
+  done_.wait(lock,
+             [&] { return !ended_.empty() && (!single() || first.busy || !may_start(first)); });
+  Ended ended = std::move(ended_.front());
+  ended_.pop_front();
+  if (single() && ended.error) first.queue.clear();
+  if (in_flight_locked() == 0) credits_ = 0;
+  if (ended.error) std::rethrow_exception(ended.error);
+  return std::move(ended.evaluated);
+}
+
+bool EvaluatorPool::may_start(const Member& member) const {
+  if (member.queue.empty()) return false;
+  return !single() || (credits_ > 0 && (ended_.empty() || !ended_.back().error));
 }
 
 void EvaluatorPool::serve(Member& member) {
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [&] { return closing_ || !member.queue.empty(); });
+    work_.wait(lock, [&] { return closing_ || may_start(member); });
     if (closing_) return;
+    if (single()) {
+      --credits_;
+      done_.notify_one();
+    }
     Request request;
     Ended ended;
     try {
       run_front(member, request, ended.evaluated, lock);
     } catch (const Error& error) {
-      if (error.status() == Status::interrupted) {
+      if (single()) {
+        ended.error = std::current_exception();
+      } else if (error.status() == Status::interrupted) {
         ended.evaluated.trial.config = request.config;
         ended.evaluated.trial.failure = Status::interrupted;
         ended.evaluated.trial.message = error.what();

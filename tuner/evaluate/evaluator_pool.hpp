@@ -32,6 +32,12 @@ bool is_of_the_card(Status status);
 /// throws because its card or worker failed (is_of_the_card()), that member retires: its candidate
 /// ends as a failed trial, and another member takes over its queue. Any other error ends the run:
 /// next() throws it. All calls of a pool are made by one thread.
+///
+/// Members evaluate in threads of their own, so that the caller records one result and asks for
+/// candidates while the next one runs. Only a single member without lookahead, which is a CPU,
+/// evaluates in next(): the caller's work would take cores from the measurements. A single member
+/// is at most one candidate ahead of next(), and what free() returns depends on nothing else, so
+/// that candidates and their limits do not depend on the speed of the caller.
 class EvaluatorPool {
  public:
   /// Takes at least one member. The members must outlive the pool.
@@ -63,10 +69,9 @@ class EvaluatorPool {
   void evaluate(const Problem& problem, const Config& config, const TrialLimits& limits);
   /// Replaces the limits of candidates that have not started. Each candidate keeps `reject_spills`.
   void set_limits(const TrialLimits& limits);
-  /// Waits for a candidate to finish; one must be in flight. A pool of one member evaluates the
-  /// candidates inside this call, in order, and throws what its evaluator throws. A pool of several
-  /// throws errors that are not of a card; a candidate that a stop ended has failed as
-  /// `interrupted`.
+  /// Waits for a candidate to finish; one must be in flight. A pool of one member begins with its
+  /// first candidate in this call, and throws what its evaluator throws. A pool of several throws
+  /// errors that are not of a card; a candidate that a stop ended has failed as `interrupted`.
   Evaluated next();
   /// Discards candidates that have not started. Running ones are still returned by next().
   void cancel();
@@ -95,7 +100,9 @@ class EvaluatorPool {
     int room() const;  ///< free places in its queue; negative if it took over another's
   };
 
+  bool single() const { return members_.size() == 1; }
   void serve(Member& member);
+  bool may_start(const Member& member) const;
   /// Announces new candidates in the queue to the evaluator, then takes the first one that is ready
   /// and evaluates it with the mutex unlocked. After an exception the member is still busy, and the
   /// mutex may be unlocked.
@@ -116,6 +123,7 @@ class EvaluatorPool {
   std::deque<Ended> ended_;
   std::vector<std::string> lost_;
   std::exception_ptr error_;  ///< exception of the last member that retired
+  int credits_ = 0;           ///< number of candidates that a single member may start
   bool closing_ = false;
 };
 

@@ -41,6 +41,10 @@ void SearchLoop::run() {
     if (work_.pool.in_flight() == 0) break;
     tell(*strategy, space, work_.pool.next());
   }
+  if (work_.stopped()) {
+    work_.drain();
+    return;
+  }
   work_.pool.cancel();
   while (work_.pool.in_flight() > 0) tell(*strategy, space, work_.pool.next());
 }

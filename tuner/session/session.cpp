@@ -36,8 +36,6 @@ class Session {
   void time_naive();
   void measure_peaks();
   void set_roofline();
-  /// Waits for what is in flight and stores it, so that other sessions can use the pool.
-  void drain();
   void end_as_failed();
   void conclude();
 
@@ -78,7 +76,7 @@ SessionResult Session::run() {
   try {
     search_and_certify();
   } catch (const std::exception& error) {
-    drain();
+    work_.drain();
     const auto* const failure = dynamic_cast<const Error*>(&error);
     const bool ended_by_stop =
         failure != nullptr && failure->status() == Status::interrupted && work_.stop;
@@ -152,20 +150,6 @@ void Session::set_roofline() {
   if (result_.winner) {
     result_.winner->roofline = roofline_us(result_.problem.dtype, result_.work, result_.ceilings) /
                                result_.winner->measurement.median_us;
-  }
-}
-
-void Session::drain() {
-  work_.pool.cancel();
-  while (work_.pool.in_flight() > 0) {
-    try {
-      Evaluated late = work_.pool.next();
-      work_.store_lost(std::move(late.lost));
-      late.trial.phase = TrialPhase::lost;  // the strategy is not told
-      if (late.trial.failure != Status::interrupted)
-        work_.store([&] { work_.db.add_trial(result_.id, late.trial); });
-    } catch (const Error&) {  // the first error is what ends the run
-    }
   }
 }
 

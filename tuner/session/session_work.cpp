@@ -103,6 +103,20 @@ const Trial& SessionWork::record(Trial trial, double at_once) {
   return result.trials.back();
 }
 
+void SessionWork::drain() {
+  pool.cancel();
+  while (pool.in_flight() > 0) {
+    try {
+      Evaluated late = pool.next();
+      store_lost(std::move(late.lost));
+      late.trial.phase = TrialPhase::lost;
+      if (late.trial.failure != Status::interrupted)
+        store([&] { db.add_trial(result.id, late.trial); });
+    } catch (const Error&) {  // the first error is what ends the run
+    }
+  }
+}
+
 const Trial& SessionWork::evaluate(const Problem& problem, const Config& config,
                                    const TrialLimits& allowed) {
   if (has_recorded(phase) && recorded.front().config == config &&

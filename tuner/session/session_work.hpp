@@ -45,6 +45,9 @@ struct SessionWork {
   /// Stores a trial and adds it to the result. `at_once` is the number of trials that ran
   /// concurrently, including this one.
   const Trial& record(Trial trial, double at_once = 1);
+  /// Ends what is in flight after a stop or an error. Results that still arrive are stored as lost
+  /// work: the strategy is not told, because a session that goes on asks it before it tells them.
+  void drain();
   /// Evaluates on the lead, while nothing is in flight, and records the trial. If it is the next
   /// recorded one, replays that instead.
   const Trial& evaluate(const Problem& problem, const Config& config, const TrialLimits& allowed);
