@@ -1,13 +1,29 @@
 """Protects: greta-bench as a user runs it, with presets that take seconds."""
+import contextlib
 import json
+import pathlib
 import signal
 import sqlite3
 import subprocess
+import time
 import unittest
 
 from bench_case import GEMM, BenchCase
 from cli_case import SOURCE, patient, whole
 from sealed_database import fingerprint, rewrite
+
+
+def block_processes(process):
+    """Returns the processes that take blocks for greta-bench until it ends."""
+    seen = set()
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None:
+        with contextlib.suppress(OSError):  # one of them has ended
+            for child in children.read_text().split():
+                if b"blocks" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                    seen.add(child)
+        time.sleep(0.002)
+    return seen
 
 
 class BenchRun(BenchCase):
@@ -135,6 +151,34 @@ class BenchRun(BenchCase):
         self.assertTrue(all(2 <= count <= 8 for count in blocks["30"]), blocks)
         self.assertEqual(blocks["30"][0], 2)  # telemetry_off is no kernel
         self.assertGreater(blocks["30"][1], 2)
+
+    def test_kernels_in_processes_of_their_own(self):
+        """Every block of a kernel comes from another process, which finds compiled kernels on disk.
+        Files from one process and from several can be compared."""
+        preset = self.preset(iterations=8, batch=3, problems=[GEMM, dict(GEMM, m=48)])
+        for device in ("vulkan:0", "hip-host:1"):
+            files = []
+            for processes in ("all", "auto"):
+                files.append(self.folder / f"{device}_{processes}.csv")
+                words = self.bench_words(["--preset", preset, "--device", device, "--export", files[-1],
+                                          "--settle", 0, "--processes", processes], False)
+                process = subprocess.Popen(words, env=self.env, cwd=self.folder, text=True,
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                seen = block_processes(process)
+                self.assertEqual(process.returncode, 0, process.stderr.read())
+                process.stderr.close()
+                # Most of the eight processes are seen while they run.
+                self.assertTrue(len(seen) > 1 if processes == "all" else not seen, seen)
+                for row in self.rows(files[-1]):
+                    blocks = row["samples_us"].split("|")
+                    self.assertEqual([len(block.split()) for block in blocks], 8 * [3])
+                    for column in ("cpu_us", "control_us", "cpu_control_us"):
+                        self.assertGreaterEqual(len(row[column].replace("|", " ").split()), 8)
+                    self.assertEqual(row["processes"], "8" if processes == "all" else "")
+                    self.assertLessEqual(float(row["error"]), float(row["bound"]))
+            compared = self.bench("compare", *files, "--threshold", 1000)
+            self.assertEqual(compared.returncode, 0, compared.stderr)
+            self.assertIn("2 rows: 0 slower", compared.stdout)
 
     def test_parts_append_to_one_file(self):
         """Benchmarks that were exported under the same conditions are skipped; missing and failed
@@ -265,6 +309,8 @@ class BenchBadInput(BenchCase):
                 (["--preset", preset, "--timeout", "soon"], "--timeout"),
                 (["--preset", preset, "--warm", "--flush", "64"], "--flush"),
                 (["--preset", preset, "--device", "nonesuch"], "nonesuch"),
+                (["--preset", preset, "--processes", "many"], "--processes"),
+                (["--preset", preset, "--processes", "all", "--trace", "t.json"], "--processes"),
                 (["--preset", preset, "--filter", "nonesuch"], "--filter"),
                 (["--preset", preset, "--export", self.folder], "--export"),
                 (["--preset", preset, "--benchmark_nonsense=1"], "--benchmark_nonsense"),

@@ -143,7 +143,7 @@ TEST(BenchCompare, FewBlocksTellNothing) {
   EXPECT_EQ(judge(change, 0.05), Finding::unsure);
   EXPECT_EQ(change.low, 0);
   EXPECT_NEAR(change.estimate, 2, 1e-9);
-  EXPECT_EQ(judge(change_of({}, {}, 0.95), 0.05), Finding::unsure);
+  EXPECT_EQ(judge(change_of(Samples{}, Samples{}, 0.95), 0.05), Finding::unsure);
 }
 
 // Wilcoxon's rank sums of 4 and 4 values have 70 orders, so the extreme pair is exceeded with

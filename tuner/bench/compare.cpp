@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
+
+#include "tuner/bench/shift.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -24,56 +25,11 @@ constexpr std::size_t groups_kept = 12;  // the fastest, enough for thousands of
 // threads and memory are placed differently. Samples of enough processes contain that variation.
 constexpr double between_processes = 1.25;
 constexpr std::size_t enough_processes = 6;
-// Upper bound of the difference of launch times between processes on a GPU, in µs.
+// Upper bound of the difference of launch times between processes on a GPU, in µs, for kernels with
+// samples of too few processes.
 constexpr double launch_us = 0.4;
 // Upper bound of log(kernel slowdown) / log(slowdown of the controls) under load.
 constexpr double most_reaction = 1.8;
-constexpr std::size_t most_exact = 1000;  // above this the normal approximation is accurate
-
-/// Returns the value that a standard normal variable exceeds with probability `error`.
-double normal_quantile(double error) {
-  double low = 0, high = 10;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erfc(middle / std::sqrt(2.0)) / 2 > error ? low : high) = middle;
-  }
-  return high;
-}
-
-/// Returns the largest rank r for which the r-th smallest of the m n differences is a lower bound
-/// of the shift with this one-sided error; nothing if even the smallest is not. Exact up to about
-/// 30 values each: counts the orders of m and n values for each rank sum.
-std::optional<std::size_t> bounding_rank(std::size_t m, std::size_t n, double error) {
-  if (m * n > most_exact) {
-    const auto pairs = static_cast<double>(m * n);
-    const double deviation = std::sqrt(pairs * static_cast<double>(m + n + 1) / 12);
-    return static_cast<std::size_t>(
-        std::max(1.0, std::floor(pairs / 2 - normal_quantile(error) * deviation)));
-  }
-  // ways[j][u]: number of orders of i old and j new values with u pairs whose new value is first.
-  const std::size_t most = m * n;
-  std::vector<std::vector<double>> ways(n + 1, std::vector<double>(most + 1, 0));
-  for (auto& row : ways) row[0] = 1;
-  for (std::size_t i = 1; i <= m; ++i) {
-    for (std::size_t j = 1; j <= n; ++j) {
-      for (std::size_t u = i * j + 1; u-- > 0;) {
-        // The last value is a new one, which precedes no old one, or an old one, which follows j
-        // new ones.
-        ways[j][u] = ways[j - 1][u] + (u >= j ? ways[j][u - j] : 0);
-      }
-    }
-  }
-  double all = 0;
-  for (const double count : ways[n]) all += count;
-  double below = 0;
-  std::optional<std::size_t> rank;
-  for (std::size_t u = 0; u < most; ++u) {
-    below += ways[n][u] / all;
-    if (below > error) break;
-    rank = u + 1;
-  }
-  return rank;
-}
 
 double fastest(const std::vector<double>& samples) {
   return *std::min_element(samples.begin(), samples.end());
@@ -107,6 +63,12 @@ Groups grouped(const Blocks& blocks, double (*typical)(const std::vector<double>
   return values;
 }
 
+// Returns the logarithm of each block's median.
+Groups medians_of(const Blocks& blocks) {
+  return grouped(
+      blocks, [](const std::vector<double>& block) { return median(block); }, 1);
+}
+
 std::size_t group_size(std::size_t blocks) {
   return std::max<std::size_t>(1, (blocks + most_groups - 1) / most_groups);
 }
@@ -121,24 +83,7 @@ Groups processor_groups(const Samples& samples) {
     if (!(controls[i] > 0)) return {};
     for (double& us : blocks[i]) us /= controls[i];
   }
-  return grouped(
-      blocks, [](const std::vector<double>& group) { return median(group); }, 1);
-}
-
-Interval shift_of(const Groups& base, const Groups& fresh, double confidence) {
-  std::vector<double> differences;
-  for (const double b : base) {
-    for (const double f : fresh) differences.push_back(f - b);
-  }
-  std::sort(differences.begin(), differences.end());
-  Interval interval{0, std::numeric_limits<double>::infinity(), 1};
-  if (differences.empty()) return interval;
-  interval.estimate = std::exp(median(differences));
-  if (const auto rank = bounding_rank(base.size(), fresh.size(), (1 - confidence) / 2)) {
-    interval.low = std::exp(differences[*rank - 1]);
-    interval.high = std::exp(differences[differences.size() - *rank]);
-  }
-  return interval;
+  return medians_of(blocks);
 }
 
 // Keeps the same fraction of both, the fastest groups, so that the smaller one has groups_kept.
@@ -179,26 +124,37 @@ void explain(Interval& change, double slower, double faster) {
   if (estimate < faster) change.estimate = estimate / faster;
 }
 
+// Removes a change of the machine's speed, which is not a change of the code. `reaction` is the
+// ratio of the logarithmic changes of the timed work and of the controls.
+void explain_by_machine(Interval& change, double machine, double reaction) {
+  if (machine <= 1 / most_machine || machine >= most_machine) return;
+  explain(change, std::pow(std::max(1.0, machine), reaction),
+          std::pow(std::min(1.0, machine), reaction));
+}
+
 struct Timed {
   const Blocks& blocks_us;
   const std::vector<double>& control_us;
 };
 
-// `reaction` is the ratio of the logarithmic changes of the timed work and of the controls. Groups
-// have the same size on both sides, because the minimum decreases with the number of samples.
+// Groups have the same size on both sides, because the minimum decreases with the number of
+// samples.
 Interval fastest_change(const Timed& base, const Timed& fresh, double confidence, double reaction) {
   const std::size_t size = group_size(std::max(base.blocks_us.size(), fresh.blocks_us.size()));
   Groups before = grouped(base.blocks_us, fastest, size);
   Groups after = grouped(fresh.blocks_us, fastest, size);
   keep_fastest(before, after);
-  Interval change = shift_of(before, after, confidence);
-  // A change of the machine's speed is not a change of the code.
-  const double machine = control_change(base.control_us, fresh.control_us, size);
-  if (machine > 1 / most_machine && machine < most_machine) {
-    explain(change, std::pow(std::max(1.0, machine), reaction),
-            std::pow(std::min(1.0, machine), reaction));
-  }
+  Interval change = shift_interval(before, after, confidence);
+  explain_by_machine(change, control_change(base.control_us, fresh.control_us, size), reaction);
   return change;
+}
+
+// Returns whether the 95 % interval of the median of groups is at most this far from its middle.
+bool known_to(double fraction, const Groups& groups) {
+  constexpr std::size_t least = 6;  // minimum for a 95 % interval
+  if (groups.size() < least) return false;
+  const Interval interval = median_interval(groups, confidence_of_all);
+  return interval.high - interval.low <= 2 * fraction;
 }
 
 // An interrupted benchmark has fewer samples, but is not a failure.
@@ -245,20 +201,20 @@ bool told(Finding finding) {
 }
 
 void decide(ResultChange& row, double confidence, double margin) {
-  const Samples &base = row.base.samples, &fresh = row.fresh.samples;
-  row.change = change_of(base, fresh, confidence);
+  row.change = change_of(row.base, row.fresh, confidence);
   if (row.broke) return;
+  const Samples &base = row.base.samples, &fresh = row.fresh.samples;
+  const bool of_machine = row.base.subject.origin == ResultOrigin::measured;
   row.finding = judge(row.change, margin);
   // Calls are measured differently in separate processes.
-  if ((row.base.processes == 0) != (row.fresh.processes == 0)) {
+  if (of_machine && (row.base.processes == 0) != (row.fresh.processes == 0)) {
     row.finding = Finding::unsure;
     return;
   }
   const bool of_few = std::min(row.base.processes, row.fresh.processes) < enough_processes;
   if (told(row.finding) && of_few) {
-    const double slower = row.base.subject.origin == ResultOrigin::measured
-                              ? between_processes
-                              : 1 + launch_us / median_of_all(base.blocks_us);
+    const double slower =
+        of_machine ? between_processes : 1 + launch_us / median_of_all(base.blocks_us);
     Interval rest = row.change;
     explain(rest, slower, 1 / slower);
     row.finding = judge(rest, margin);
@@ -304,20 +260,36 @@ std::string_view to_string(Finding finding) {
 }
 
 bool settled(const Samples& samples) {
-  constexpr std::size_t least = 6;  // minimum for a 95 % interval
-  constexpr double close = 0.01;
-  const auto narrow = [](const std::vector<double>& groups) {
-    if (groups.size() < least) return false;
-    const Interval interval = median_interval(groups, confidence_of_all);
-    return interval.high - interval.low <= 2 * close;
-  };
   const std::size_t size = group_size(samples.blocks_us.size());
-  return narrow(grouped(samples.blocks_us, fastest, size)) || narrow(processor_groups(samples));
+  return known_to(0.01, grouped(samples.blocks_us, fastest, size)) ||
+         known_to(0.01, processor_groups(samples));
+}
+
+bool settled_in_processes(const Samples& samples) {
+  return known_to(0.02, medians_of(samples.blocks_us));
 }
 
 Interval change_of(const Samples& base, const Samples& fresh, double confidence) {
   return fastest_change({base.blocks_us, base.control_us}, {fresh.blocks_us, fresh.control_us},
                         confidence, 1);
+}
+
+Interval process_change_of(const Samples& base, const Samples& fresh, double confidence) {
+  Interval change =
+      shift_interval(medians_of(base.blocks_us), medians_of(fresh.blocks_us), confidence);
+  if (base.control_us.empty() || fresh.control_us.empty()) return change;
+  explain_by_machine(change, median(fresh.control_us) / median(base.control_us), 1);
+  return change;
+}
+
+Interval change_of(const MeasuredResult& base, const MeasuredResult& fresh, double confidence) {
+  const auto by_medians = [](const MeasuredResult& result) {
+    return result.subject.origin != ResultOrigin::measured && result.samples.cpu_us.empty() &&
+           result.processes >= enough_processes;
+  };
+  return by_medians(base) && by_medians(fresh)
+             ? process_change_of(base.samples, fresh.samples, confidence)
+             : change_of(base.samples, fresh.samples, confidence);
 }
 
 std::optional<Interval> fastest_processor_change_of(const Samples& base, const Samples& fresh,
@@ -332,7 +304,7 @@ std::optional<Interval> processor_change_of(const Samples& base, const Samples& 
                                             double confidence) {
   const auto before = processor_groups(base), after = processor_groups(fresh);
   if (before.empty() || after.empty()) return std::nullopt;
-  Interval change = shift_of(before, after, confidence);
+  Interval change = shift_interval(before, after, confidence);
   const double machine = median(fresh.cpu_control_us) / median(base.cpu_control_us);
   change.low /= std::pow(std::max(1.0, machine), most_reaction - 1);
   change.high /= std::pow(std::min(1.0, machine), most_reaction - 1);

@@ -12,6 +12,10 @@ namespace greta::tuner {
 /// interval over groups as in change_of(), or over blocks as in processor_change_of(). False if
 /// there are too few for an interval.
 bool settled(const Samples& samples);
+/// The same for a kernel whose blocks come from separate processes on a GPU: whether the median of
+/// the processes' medians is known within 2 %. Two such results of ten processes or more show a
+/// change of 10 % in a table of 150 rows.
+bool settled_in_processes(const Samples& samples);
 
 /// The conclusion from two measurements of the same subject.
 enum class Finding { slower, faster, same, unsure };
@@ -23,11 +27,20 @@ std::string_view to_string(Finding finding);
 /// groups, of the same size on both sides. A group is represented by its fastest sample: load on
 /// the machine slows most samples, but rarely all of a group. If there are more than twelve groups,
 /// the same fraction of both sides is kept, the fastest, so that the smaller side has twelve. The
-/// interval comes from all pairs of an old and a new group (Hodges-Lehmann estimate with Wilcoxon
-/// ranks, exact up to about 30 groups; Hollander, Wolfe & Chicken, Nonparametric Statistical
-/// Methods, 4.2). A change of the controls in the same direction, grouped in the same way, is
-/// divided out. With too few groups for the confidence the interval is [0, infinity).
+/// interval is shift_interval(). A change of the controls in the same direction, grouped in the
+/// same way, is divided out.
 Interval change_of(const Samples& base, const Samples& fresh, double confidence);
+
+/// The same for samples of which each block comes from a process of its own, on a device that
+/// nothing else uses. A process is represented by the median of its block, and all processes count,
+/// because they are independent: within one process, launches take longer or shorter by a constant
+/// that another process does not have. A change of the controls' medians in the same direction is
+/// divided out.
+Interval process_change_of(const Samples& base, const Samples& fresh, double confidence);
+
+/// Returns process_change_of() for kernels on a GPU of which both sides have samples from six
+/// processes or more, otherwise change_of().
+Interval change_of(const MeasuredResult& base, const MeasuredResult& fresh, double confidence);
 
 /// Like change_of() for the CPU time of a device's threads, which excludes waiting for a core, and
 /// that of the controls. Under load, kernels change up to 1.8 times as much as the controls (as
@@ -66,9 +79,9 @@ struct BaselineComparison {
 /// database count as one origin, because tuning turns them into winners. Results of a search
 /// (origins trial, stand_in) are ignored; several results of a subject are merged. CPU times decide
 /// if times are inconclusive. The intervals have 95 % confidence over all tests (Bonferroni): one
-/// per result, three if there are CPU times. With samples from few processes, a ratio of 1.25 for
-/// the machine and the runtime and 0.4 µs of a launch are attributed to the process, and a change
-/// of less than 20 ns counts as none.
+/// per result, three if there are CPU times. With samples from fewer than six processes, a ratio of
+/// 1.25 for the machine and the runtime and 0.4 µs of a launch are attributed to the process, and a
+/// change of less than 20 ns counts as none.
 BaselineComparison compare_baselines(const std::vector<MeasuredResult>& base,
                                      const std::vector<MeasuredResult>& fresh, double margin);
 

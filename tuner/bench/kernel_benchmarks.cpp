@@ -34,8 +34,9 @@ std::uint64_t operand_bytes(const Operation& operation, const Problem& problem) 
   return bytes;
 }
 
-KernelBenchmarks::KernelBenchmarks(Device& device, Evaluator& checker, const Options& options)
-    : device_(device), checker_(checker), options_(options) {
+KernelBenchmarks::KernelBenchmarks(Device& device, const Catalog& catalog, const DeviceInfo& info,
+                                   const Options& options)
+    : device_(device), catalog_(catalog), info_(info), options_(options) {
   const std::uint64_t flush =
       options.flush_bytes > 0 ? options.flush_bytes : default_flush_bytes(device.info());
   const bool one_by_one = device.info().is_cpu();
@@ -58,16 +59,18 @@ Benchmark KernelBenchmarks::make(const Problem& problem, const Config& config,
                        .config = config,
                        .origin = origin,
                        .cache = options_.cold ? CacheState::cold : CacheState::warm};
-  benchmark.subject.set_device(checker_.device());
-  benchmark.work = checker_.catalog().at(problem.op).work(problem);
+  benchmark.subject.set_device(info_);
+  benchmark.work = catalog_.at(problem.op).work(problem);
   benchmark.roofline_us = roofline_us(problem.dtype, benchmark.work, options_.ceilings);
-  benchmark.device_bytes = operand_bytes(checker_.catalog().at(problem.op), problem);
-  benchmark.check = [this, problem, config](int run) {
-    TrialLimits limits;
-    limits.run_s = options_.timeout_s;
-    return checker_.verify(problem, config, options_.seed + static_cast<std::uint64_t>(run),
-                           limits);
-  };
+  benchmark.device_bytes = operand_bytes(catalog_.at(problem.op), problem);
+  if (options_.checker != nullptr) {
+    benchmark.check = [this, problem, config](int run) {
+      TrialLimits limits;
+      limits.run_s = options_.timeout_s;
+      return options_.checker->verify(problem, config,
+                                      options_.seed + static_cast<std::uint64_t>(run), limits);
+    };
+  }
   benchmark.take = [this, problem, config](int count) { return take(problem, config, count); };
   benchmark.control = [this] { return control(); };
   if (steady_) benchmark.processor = [this] { return processor_; };
@@ -81,15 +84,16 @@ Result<KernelBenchmarks::Loaded*> KernelBenchmarks::load(const Problem& problem)
     loaded_.splice(loaded_.begin(), loaded_, found);
     return loaded_.front().get();
   }
-  const std::uint64_t wanted = operand_bytes(checker_.catalog().at(problem.op), problem);
+  const std::uint64_t wanted = operand_bytes(catalog_.at(problem.op), problem);
   std::uint64_t held = wanted;
   for (const auto& entry : loaded_) held += entry->bytes;
-  while (!loaded_.empty() && held > device_.info().memory_bytes / 2) {
+  const double most = options_.held_share * static_cast<double>(device_.info().memory_bytes);
+  while (!loaded_.empty() && static_cast<double>(held) > most) {
     held -= loaded_.back()->bytes;
     loaded_.pop_back();
     device_.trim();
   }
-  const Operation& operation = checker_.catalog().at(problem.op);
+  const Operation& operation = catalog_.at(problem.op);
   auto operands = Operands::create(device_, operation.tensors(problem));
   if (!operands) return operands.failure();
   auto fresh = std::make_unique<Loaded>(Loaded{problem, wanted, *std::move(operands), {}});
@@ -107,8 +111,7 @@ Result<KernelBenchmarks::Loaded*> KernelBenchmarks::load(const Problem& problem)
 Result<KernelBenchmarks::Plan*> KernelBenchmarks::prepare(Loaded& loaded, const Config& config) {
   const std::string key = config.text();
   if (const auto found = loaded.plans.find(key); found != loaded.plans.end()) return &found->second;
-  const auto plan =
-      checker_.catalog().at(loaded.problem.op).plan(loaded.problem, checker_.device(), config);
+  const auto plan = catalog_.at(loaded.problem.op).plan(loaded.problem, info_, config);
   if (!plan) return plan.failure();
   auto prepared =
       PreparedPlan::create(device_, *plan, loaded.operands,

@@ -17,9 +17,8 @@
 
 namespace greta::tuner {
 
-/// Creates benchmarks of operations of the catalog. An evaluator checks a configuration against the
-/// reference (in a worker process if it is a WorkerEvaluator). Then this process times it with the
-/// device's timestamps.
+/// Creates benchmarks of operations of the catalog, which this process times with the device's
+/// timestamps.
 class KernelBenchmarks {
  public:
   struct Options {
@@ -29,17 +28,22 @@ class KernelBenchmarks {
     std::uint64_t seed = 0;         ///< run i draws inputs from seed + i
     std::vector<Ceiling> ceilings;
     Trace* trace = nullptr;  ///< receives every timed launch; may be null
+    /// Checks configurations against the reference (in a worker process if it is a
+    /// WorkerEvaluator). Null: the benchmarks have no check.
+    Evaluator* checker = nullptr;
+    double held_share = 0.5;  ///< fraction of the device's memory for operands
   };
 
-  /// Compiles the kernels needed for timing. Device and evaluator must outlive this object, and
-  /// this object its benchmarks. Throws Error if the device can't time launches.
-  KernelBenchmarks(Device& device, Evaluator& checker, const Options& options);
+  /// Compiles the kernels needed for timing. `info` describes the device without the features to
+  /// avoid. The references must outlive this object, and this object its benchmarks. Throws Error
+  /// if the device can't time launches.
+  KernelBenchmarks(Device& device, const Catalog& catalog, const DeviceInfo& info,
+                   const Options& options);
   ~KernelBenchmarks();
   KernelBenchmarks(const KernelBenchmarks&) = delete;
   KernelBenchmarks& operator=(const KernelBenchmarks&) = delete;
 
-  /// Creates a benchmark. The most recently used operands stay on the device between calls, up to
-  /// half of its memory.
+  /// Creates a benchmark. The most recently used operands stay on the device between calls.
   Benchmark make(const Problem& problem, const Config& config, ResultOrigin origin);
 
  private:
@@ -56,7 +60,8 @@ class KernelBenchmarks {
                                            std::uint64_t written);
 
   Device& device_;
-  Evaluator& checker_;
+  const Catalog& catalog_;
+  const DeviceInfo& info_;
   Options options_;
   std::optional<LaunchTimer> timer_;
   std::optional<CacheFlush> flush_;   // CPU only, where samples are taken one by one

@@ -56,6 +56,8 @@ class Bench {
  private:
   void check_parts() const;
   DeviceBench::Options device_options();
+  Processes processes() const;
+  void expect(const std::vector<const GoogleRun::Entry*>& entries);
   std::filesystem::path export_file(const DeviceInfo& device) const;
   void add_entries();
   void leave_out_known();
@@ -109,6 +111,9 @@ Bench::Bench(const BenchOptions& options)
   }
   if (!options.trace.empty()) {
     if (!preset_.measure) throw CommandError(exit_usage, "--trace: this preset times nothing");
+    if (options.processes != "auto") {
+      throw CommandError(exit_usage, "--processes: not with --trace, which covers one process");
+    }
     trace_.emplace();
     write_trace();  // reports an error before anything is measured
   }
@@ -132,6 +137,14 @@ void Bench::check_parts() const {
   }
 }
 
+Processes Bench::processes() const {
+  if (trace_) return Processes::none;  // a trace only covers this process
+  if (options_.processes == "all") return Processes::all;
+  // A process takes blocks of one size, which differs if Google Benchmark chooses it.
+  const bool one_size = !given(options_.google_flags, "--benchmark_min_time");
+  return options_.processes == "auto" && one_size ? Processes::automatic : Processes::calls;
+}
+
 std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
   if (!options_.export_file.empty()) return options_.export_file;
   std::string date = date_;
@@ -153,6 +166,7 @@ DeviceBench::Options Bench::device_options() {
   options.kernels.flush_bytes = read_flush(options_.flush);
   options.kernels.seed = seed_;
   options.kernels.trace = options_.trace.empty() ? nullptr : &*trace_;
+  options.processes = processes();
   return options;
 }
 
@@ -210,6 +224,7 @@ int Bench::measure() {
   google_.flags = options_.google_flags;
   google_.settle_s = options_.settle_s;
   google_.stop = &stop_requested();
+  google_.announce = [this](const auto& entries) { expect(entries); };
   if (google_.entries.empty()) {
     throw CommandError(exit_failed, "no benchmark of the preset runs on this device");
   }
@@ -259,15 +274,9 @@ std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entr
   google_.interleave = true;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     std::uint64_t bytes = 0;
-    std::vector<std::string> calls;
     for (const auto& entry : google_.entries) {
-      if (entry.device != i) continue;
-      bytes += entry.benchmark.device_bytes;
-      if (entry.benchmark.apart && matches(google_.filter, entry.name)) {
-        calls.push_back(entry.benchmark.name());
-      }
+      if (entry.device == i) bytes += entry.benchmark.device_bytes;
     }
-    devices_[i]->expect_calls(calls);
     // Operands that don't fit together would be created anew for each block.
     if (bytes > devices_[i]->info().memory_bytes / 2) google_.interleave = false;
   }
@@ -275,6 +284,16 @@ std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entr
   auto rows = finished();
   add_speedups(rows);
   return rows;
+}
+
+void Bench::expect(const std::vector<const GoogleRun::Entry*>& entries) {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    std::vector<const Benchmark*> own;
+    for (const auto* entry : entries) {
+      if (entry->device == i) own.push_back(&entry->benchmark);
+    }
+    devices_[i]->expect(own);
+  }
 }
 
 void Bench::write_trace() const {
@@ -325,7 +344,7 @@ void Bench::add_speedups(std::vector<NamedResult>& rows) const {
                       fallback.subject.origin == ResultOrigin::untuned && winner.us.median > 0 &&
                       fallback.us.median > 0;
     if (!pair) continue;
-    winner.speedup = change_of(winner.samples, fallback.samples, confidence);
+    winner.speedup = change_of(winner, fallback, confidence);
     if (!std::isfinite(winner.speedup.high)) winner.speedup.high = 0;  // unknown
   }
 }
@@ -370,43 +389,8 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   auto options = std::make_shared<BenchOptions>();
   options->db = default_database();
   options->google_flags = std::move(google_flags);
-  app.add_option("--preset", options->preset,
-                 "A preset's name (smoke, standard, perf, verify) or file")
-      ->capture_default_str();
-  app.add_option("--device", options->device,
-                 "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0")
-      ->capture_default_str();
-  app.add_option("--filter", options->filter, "Only benchmarks whose names match this expression");
-  app.add_option("--repeat", options->repeat, "Number of runs of the whole preset [the preset's]");
-  app.add_option("--timeout", options->timeout, "Timeout of one launch in seconds")
-      ->capture_default_str();
-  add_number(app, "--settle", options->settle_s,
-             "Time limit in seconds for additional samples of noisy kernels; 0: none", {.least = 0})
-      ->capture_default_str();
-  app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();
-  add_known_databases(app, options->known);
-  app.add_option(
-      "--flush", options->flush,
-      "Memory in MiB that flushes the caches before each sample; default: by their size");
-  app.add_option("--seed", options->seed, "Seed of the inputs; random by default");
-  app.add_option("--trace", options->trace, "Write a trace of host and device for Perfetto (JSON)");
-  app.add_flag("--untuned", options->untuned, "Run default configurations, not winners");
-  app.add_flag("--both", options->both, "Run both, and report the speedup");
-  app.add_flag("--compute-only", options->compute_only, "Kernels only: omit platform and runtime");
-  app.add_flag("--warm", options->warm, "Don't flush the caches before each sample");
-  app.add_flag("--allow-unsafe", options->allow_unsafe,
-               "Also use devices and features that failed a health check (greta-bench doctor)");
-  app.add_flag("--no-lock", options->no_lock,
-               "Don't wait for another tool that measures on the same card");
-  auto* exporting = app.add_option("--export", options->export_file,
-                                   "Append rows to a CSV file [results/DEVICE/DATE_PRESET.csv]")
-                        ->expected(0, 1);
-  app.add_flag("--resume", options->resume,
-               "Skip benchmarks that the file of --export already has, in the same environment");
-  add_number(app, "--limit", options->limit_s,
-             "Seconds after which no benchmark starts; results are exported as they are measured",
-             {.least = 0, .exclusive = true})
-      ->type_name("SECONDS");
+  add_options(app, *options);
+  const auto* exporting = app.get_option("--export");
   action = [options, exporting] {
     options->exporting = exporting->count() > 0;
     // The option parser stores this if no value is given.

@@ -18,8 +18,8 @@ void add_doctor_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
 /// Adds the hidden commands that collect parts of a bundle in separate processes.
 void add_bundle_commands(CLI::App& app, Action& action);
-/// Adds the hidden command that times calls in separate processes.
-void add_calls_command(CLI::App& app, Action& action);
+/// Adds the hidden command that takes blocks of samples in separate processes.
+void add_blocks_command(CLI::App& app, Action& action);
 void add_schema_command(CLI::App& app, Action& action);
 
 }  // namespace greta::tuner::cli

@@ -30,9 +30,13 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   open.cache_directory = evaluator.cache_directory;
   device_ = open_device(device.info.id(), open).value();
   learn_ceilings(db);
-  calls_.emplace(std::vector<std::string>{"/proc/self/exe", "calls"}, device.info,
-                 evaluator.cache_directory);
-  kernels_.emplace(*device_, *checker_, options_.kernels);
+  options_.kernels.checker = checker_.get();
+  const BlockProcesses::Options apart{evaluator.cache_directory, options_.kernels, evaluator.avoid,
+                                      &stop_requested()};
+  for (auto* processes : {&calls_, &kernels_apart_}) {
+    processes->emplace(std::vector<std::string>{"/proc/self/exe", "blocks"}, device.info, apart);
+  }
+  kernels_.emplace(*device_, checker_->catalog(), checker_->device(), options_.kernels);
   if (!options.winners) return;
   LookupOptions lookup;
   lookup.cold = options.kernels.cold;
@@ -74,6 +78,14 @@ const Answer* DeviceBench::look_up(const Problem& problem) {
   return answer.origin == LookupOrigin::fallback ? nullptr : &answer;
 }
 
+Benchmark DeviceBench::kernel(const Problem& problem, const Config& config, ResultOrigin origin) {
+  Benchmark benchmark = kernels_->make(problem, config, origin);
+  const bool apart =
+      options_.processes == Processes::all ||
+      (options_.processes == Processes::automatic && depends_on_process(benchmark, info()));
+  return apart ? kernels_apart_->apart(std::move(benchmark)) : benchmark;
+}
+
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
   const Problem& problem = listed.problem;
   const auto origin_of = [](const Answer& answer) {
@@ -87,10 +99,10 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
     const Config fallback = operation.default_config(problem, info());
     const Answer* known = look_up(problem);
     if (known != nullptr) {
-      list.push_back(kernels_->make(problem, known->config, origin_of(*known)));
+      list.push_back(kernel(problem, known->config, origin_of(*known)));
     }
     if (known == nullptr || options_.defaults) {
-      list.push_back(kernels_->make(problem, fallback, ResultOrigin::untuned));
+      list.push_back(kernel(problem, fallback, ResultOrigin::untuned));
     }
   } catch (const CommandError& error) {  // too large
     notes_.push_back(
@@ -119,13 +131,22 @@ void DeviceBench::tell_origins(std::size_t problems) {
                                format_count(problems, "problem"), info().id(), runs));
 }
 
+void DeviceBench::expect(const std::vector<const Benchmark*>& benchmarks) {
+  std::vector<std::string> calls, kernels;
+  for (const Benchmark* benchmark : benchmarks) {
+    if (!benchmark->apart) continue;
+    (benchmark->calls ? calls : kernels).push_back(benchmark->name());
+  }
+  calls_->expect(calls);
+  kernels_apart_->expect(kernels);
+}
+
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));
   }
-  // A trace only covers this process.
-  if (options_.kernels.trace == nullptr) {
+  if (options_.processes != Processes::none) {
     for (auto& benchmark : list) {
       if (benchmark.calls) benchmark = calls_->apart(std::move(benchmark));
     }

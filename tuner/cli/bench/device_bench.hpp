@@ -9,12 +9,20 @@
 #include "db/lookup/lookup.hpp"
 #include "db/tuned_db.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/bench/call_processes.hpp"
+#include "tuner/bench/block_processes.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
 namespace greta::tuner::cli {
+
+/// What is measured in separate processes, one for each block of samples.
+enum class Processes {
+  none,
+  calls,      ///< calls of the host
+  automatic,  ///< also short kernels on a GPU
+  all,        ///< also all other kernels
+};
 
 /// One benchmarked device: open in this process for timing, and in a worker for checking.
 class DeviceBench {
@@ -25,6 +33,7 @@ class DeviceBench {
     LookupFiles databases;
     bool allow_unsafe = false;
     bool ceilings = true;  ///< measure the device's ceilings unless the database contains them
+    Processes processes = Processes::automatic;
     KernelBenchmarks::Options kernels;
   };
 
@@ -35,8 +44,8 @@ class DeviceBench {
   /// tuned.
   std::vector<Benchmark> benchmarks(const Preset& preset);
 
-  /// Sets the names of the benchmarks that will be taken in separate processes.
-  void expect_calls(const std::vector<std::string>& names) { calls_->expect(names); }
+  /// Sets the benchmarks of which blocks will be taken. Others have no part in their processes.
+  void expect(const std::vector<const Benchmark*>& benchmarks);
 
   /// Returns the device without the features that failed their health checks.
   const DeviceInfo& info() const { return checker_->device(); }
@@ -46,6 +55,7 @@ class DeviceBench {
  private:
   void learn_ceilings(TunedDb& db);
   void add_problem(const PresetProblem& listed, std::vector<Benchmark>& list);
+  Benchmark kernel(const Problem& problem, const Config& config, ResultOrigin origin);
   const Answer* look_up(const Problem& problem);
   void tell_origins(std::size_t problems);
 
@@ -53,7 +63,7 @@ class DeviceBench {
   TunedDb& db_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<WorkerEvaluator> checker_;
-  std::optional<CallProcesses> calls_;
+  std::optional<BlockProcesses> calls_, kernels_apart_;
   std::optional<KernelBenchmarks> kernels_;
   std::optional<Lookup> lookup_;  // empty: defaults only
   std::vector<std::string> notes_;

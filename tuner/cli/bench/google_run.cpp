@@ -90,9 +90,43 @@ void keep(GoogleRun::Entry& entry, const std::vector<double>& samples) {
   if (steady && processor) taken.cpu_control_us.push_back(processor().control_us);
 }
 
+// Checks the kernels that other processes will time, because each process times all of them.
+void check_apart(GoogleRun& run) {
+  const bool live = isatty(STDERR_FILENO) != 0;
+  for (const auto& entry : run.entries) {
+    if (*run.stop) break;
+    if (!entry.benchmark.apart || !entry.benchmark.check) continue;
+    if (live) show_below(stderr, {"checking " + entry.name});
+    check(run, entry, 0);
+  }
+  if (live) show_below(stderr, {});
+}
+
+void announce(const GoogleRun& run, const std::vector<GoogleRun::Entry*>& entries) {
+  if (run.announce) run.announce({entries.begin(), entries.end()});
+}
+
+void announce_all(GoogleRun& run) {
+  std::vector<GoogleRun::Entry*> entries;
+  for (auto& entry : run.entries) {
+    if (!entry.result.failure && matches(run.filter, entry.name)) entries.push_back(&entry);
+  }
+  announce(run, entries);
+}
+
+// The maximum multiple of the planned number of blocks. Each one of a separate process costs the
+// start of the process.
+std::size_t most_blocks(const Benchmark& benchmark) {
+  return benchmark.apart ? 2 : 4;
+}
+
+bool is_settled(const Benchmark& benchmark, const Samples& samples) {
+  const bool by_process = benchmark.apart && !benchmark.processor;
+  return by_process ? settled_in_processes(samples) : settled(samples);
+}
+
 // Takes more blocks of kernels whose intervals are still wide.
 void settle(GoogleRun& run, double seconds) {
-  constexpr std::size_t most = 4;  // maximum multiple of the planned number of blocks
   const Stopwatch watch;
   const auto planned =
       static_cast<std::size_t>(run.iterations) * static_cast<std::size_t>(run.runs);
@@ -105,8 +139,11 @@ void settle(GoogleRun& run, double seconds) {
     std::erase_if(open, [&](const GoogleRun::Entry* entry) {
       const Samples& taken = entry->result.samples;
       const auto blocks = taken.blocks_us.size();
-      return blocks == 0 || entry->result.failure || blocks >= most * planned || settled(taken);
+      return blocks == 0 || entry->result.failure ||
+             blocks >= most_blocks(entry->benchmark) * planned ||
+             is_settled(entry->benchmark, taken);
     });
+    announce(run, open);
     std::shuffle(open.begin(), open.end(), random);
     for (auto* entry : open) {
       if (*run.stop || watch.seconds() > seconds) return;
@@ -180,6 +217,16 @@ void register_entries(GoogleRun& run, BlockProgress& progress) {
   }
 }
 
+// Returns the expression of Google Benchmark's own filter; empty: all.
+std::string filter_of(const std::vector<std::string>& flags) {
+  constexpr std::string_view name = "--benchmark_filter=";
+  std::string filter;
+  for (const auto& flag : flags) {
+    if (flag.starts_with(name)) filter = flag.substr(name.size());
+  }
+  return filter == "all" ? "" : filter;
+}
+
 void initialize(const GoogleRun& run) {
   // Google Benchmark keeps the pointer to the first word for its reports.
   static std::string tool = "greta-bench";
@@ -213,6 +260,7 @@ bool given(const std::vector<std::string>& flags, std::string_view name) {
 }
 
 bool GoogleRun::run() {
+  if (filter.empty()) filter = filter_of(flags);
   initialize(*this);
   BlockProgress progress(static_cast<int>(entries.size()) * iterations * runs);
   register_entries(*this, progress);
@@ -226,6 +274,10 @@ bool GoogleRun::run() {
   const bool own_output =
       given(flags, "--benchmark_format") || given(flags, "--benchmark_list_tests");
   SilentReporter silent;
+  if (!given(flags, "--benchmark_list_tests")) {
+    check_apart(*this);
+    announce_all(*this);
+  }
   const Stopwatch watch;
   const auto matched =
       own_output ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silent);

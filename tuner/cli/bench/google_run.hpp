@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,14 @@ struct GoogleRun {
   double settle_s = 0;             ///< time limit for additional blocks (settled() in compare.hpp)
   std::vector<std::string> flags;  ///< Google Benchmark's flags, which take precedence
   const std::atomic<bool>* stop = nullptr;
+  /// Called with the entries of which blocks are taken next, before the first block and before each
+  /// round of additional blocks. May be null.
+  std::function<void(const std::vector<const Entry*>&)> announce{};
 
-  /// Runs all benchmarks. Then takes additional blocks of kernels that have not settled, in rounds
-  /// in random order, up to four times the planned number, for at most `settle_s` and at most 1.75
-  /// times as long as the rest took. Additional blocks are in the results, but not in Google
+  /// Checks kernels whose blocks are taken apart, and runs all benchmarks. Then takes additional
+  /// blocks of kernels that have not settled, in rounds in random order, up to four times the
+  /// planned number (twice for blocks that are taken apart), for at most `settle_s` and at most
+  /// 1.75 times as long as the rest took. Additional blocks are in the results, but not in Google
   /// Benchmark's reports. Results excluded by the filter have no blocks and no failure. Returns
   /// false if Google Benchmark's flags requested other output on stdout (its console format, JSON
   /// or a list of names). Throws CommandError for unknown flags, and if the filter matches nothing.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "tuner/bench/call_processes.hpp"
+#include "tuner/bench/block_processes.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/report/print.hpp"
@@ -38,7 +38,7 @@ int run(int argc, char** argv) {
     add_schema_command(app, action);
     add_check_command(app, action);
     add_bundle_commands(app, action);
-    add_calls_command(app, action);
+    add_blocks_command(app, action);
     add_worker_command(app, action);
   };
   return run_tool({"greta-bench",
@@ -60,10 +60,10 @@ void add_schema_command(CLI::App& app, Action& action) {
   });
 }
 
-void add_calls_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("calls", "Measure calls in this process (internal)");
+void add_blocks_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("blocks", "Take blocks of samples in this process (internal)");
   command->group("");  // hidden
-  command->callback([&action] { action = [] { return serve_calls(); }; });
+  command->callback([&action] { action = [] { return serve_blocks(); }; });
 }
 
 }  // namespace greta::tuner::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,13 +14,14 @@ struct BenchOptions {
   std::string preset = "smoke";
   std::string device = "auto";
   std::filesystem::path db;
-  KnownDatabases known;        ///< below `db`
-  std::string filter;          ///< regular expression on benchmark names; empty: all
-  std::string repeat;          ///< empty: the preset's
-  std::string timeout = "30";  ///< deadline of one launch, in seconds
-  double settle_s = 120;       ///< time limit for more samples of kernels with wide intervals
-  std::string flush;           ///< MiB; empty: chosen for the device
-  std::string seed;            ///< empty: random
+  KnownDatabases known;            ///< below `db`
+  std::string filter;              ///< regular expression on benchmark names; empty: all
+  std::string repeat;              ///< empty: the preset's
+  std::string timeout = "30";      ///< deadline of one launch, in seconds
+  double settle_s = 120;           ///< time limit for more samples of kernels with wide intervals
+  std::string flush;               ///< MiB; empty: chosen for the device
+  std::string seed;                ///< empty: random
+  std::string processes = "auto";  ///< what is measured in processes of its own
   bool exporting = false;
   bool resume = false;          ///< skip what the exported file contains
   double limit_s = 0;           ///< no benchmark starts after this time; 0: no limit
@@ -33,5 +35,7 @@ struct BenchOptions {
   bool allow_unsafe = false;
   std::vector<std::string> google_flags;
 };
+
+void add_options(CLI::App& app, BenchOptions& options);
 
 }  // namespace greta::tuner::cli
