@@ -16,7 +16,6 @@ import csv
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -29,7 +28,7 @@ def arguments():
     parser.add_argument("--lib", help="shared libraries that the machine lacks")
     parser.add_argument("--devices", default="hip:0,vulkan:0", help="default: %(default)s")
     parser.add_argument("--preset", default="standard", help="name or file; default: %(default)s")
-    parser.add_argument("--db", type=pathlib.Path, help="a database whose winners and peaks are used")
+    parser.add_argument("--shipped", type=pathlib.Path, help="a database whose winners are measured")
     parser.add_argument("--factor", type=float, default=1.1, help="default: %(default)s")
     parser.add_argument("--shortest", type=float, default=3, help="in µs; default: %(default)s")
     parser.add_argument("--longest", type=float, default=16, help="in µs; default: %(default)s")
@@ -44,8 +43,8 @@ def arguments():
     of_tree = pathlib.Path(__file__).resolve().parent.parent / "presets" / f"{options.preset}.json"
     if of_tree.is_file() and not os.path.isfile(options.preset):
         options.preset = str(of_tree)
-    if options.db and not options.db.is_file():
-        parser.error(f"--db '{options.db}': no such file")
+    if options.shipped and not options.shipped.is_file():
+        parser.error(f"--shipped '{options.shipped}': no such file")
     return options
 
 
@@ -71,13 +70,12 @@ class Check:
         file = options.out / f"{which}-{device.replace(':', '-')}.csv"
         if file.exists():
             return file
-        database = options.out / "tuned.db"
-        if options.db and not database.exists():
-            shutil.copy(options.db, database)
         partial = file.with_suffix(".partial")
         partial.unlink(missing_ok=True)
-        words = [self.bench, "--preset", options.preset, "--device", device, "--db", str(database),
-                 "--seed", "1", "--export", str(partial), *options.bench]
+        words = [self.bench, "--preset", options.preset, "--device", device, "--db",
+                 str(options.out / "peaks.db"), "--seed", "1", "--export", str(partial), *options.bench]
+        if options.shipped:
+            words += ["--shipped", str(options.shipped)]
         start = time.monotonic()
         with (options.out / "log.txt").open("a") as log:
             print("==", *words, file=log, flush=True)

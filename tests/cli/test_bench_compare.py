@@ -123,22 +123,22 @@ class CheckComparison(Baselines):
         self.assertIn("0 of 0 rows", result.stdout)
 
     def test_usage(self):
-        for words, expected in ((["--bin", self.folder], "no greta-bench"), (["--db", "none"], "none")):
+        for words, expected in ((["--bin", self.folder], "no greta-bench"), (["--shipped", "none"], "none")):
             result = self.check(*words)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(expected, result.stderr)
 
     def test_it_measures_what_is_missing(self):
-        preset = self.preset(iterations=10, batch=2, problems=[GEMM])
-        words = ("--devices", "vulkan:0", "--preset", preset, "--longest", 1e6, "--found", 0, "--db",
-                 self.db, "--", "--compute-only", "--processes", "all", "--settle", 0, "--flush", 1)
+        preset = self.preset(iterations=6, batch=2, problems=[GEMM])
+        words = ("--devices", "vulkan:0", "--preset", preset, "--longest", 1e6, "--found", 0, "--",
+                 "--compute-only", "--processes", "all", "--settle", 0, "--flush", 1)
         result = self.check(*words)
         self.assertIn("first run on vulkan:0: exit code 0", result.stdout, result.stderr)
         self.assertIn("of 2 rows", result.stdout)
         log = (self.folder / "log.txt").read_text()
         self.assertEqual(log.count("== "), 2, log)
         for name in ("first-vulkan-0.csv", "second-vulkan-0.csv"):
-            self.assertEqual(self.rows(self.folder / name)[0]["processes"], "10")
+            self.assertEqual(self.rows(self.folder / name)[0]["processes"], "6")
         result = self.check(*words)
         self.assertNotIn("exit code", result.stdout)
         result = self.check("--devices", "hip:77")

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from bench_case import GEMM, BenchCase
-from cli_case import SOURCE, patient, whole
+from cli_case import BENCH, SOURCE, patient, whole
 from sealed_database import fingerprint, rewrite
 
 
@@ -179,6 +179,32 @@ class BenchRun(BenchCase):
             compared = self.bench("compare", *files, "--threshold", 1000)
             self.assertEqual(compared.returncode, 0, compared.stderr)
             self.assertIn("2 rows: 0 slower", compared.stdout)
+
+    def test_a_process_takes_blocks_of_calls_and_kernels(self):
+        """As for a GPU. What damages the device ends the list, and what is wrong does not."""
+        how = {"cold": True, "timeout_s": 30, "flush_bytes": 1 << 20, "seed": 1, "avoid_f16": False,
+               "avoid_matrix": False}
+        gemm = {"problem": "gemm dtype=f32 out=f32 m=32 n=32 k=32",
+                "config": {"variant": "naive", "values": [["THREADS", 64]]}}
+        wrong = dict(gemm, config={"variant": "naive", "values": [["THREADS", 63]]}, name="wrong")
+        request = {"device": "vulkan:0", "cache": str(self.folder / "cache"), "count": 3, "how": how,
+                   "calls": ["runtime/allocate/bytes=256"], "kernels": [wrong, dict(gemm, name="gemm")]}
+        process = subprocess.run([BENCH, "blocks"], input=json.dumps(request), text=True, env=self.env,
+                                 capture_output=True, timeout=patient(60))
+        self.assertEqual(process.returncode, 0, process.stderr)
+        blocks = json.loads(process.stdout)["blocks"]
+        self.assertEqual(sorted(blocks), ["gemm", "runtime/allocate/bytes=256", "wrong"])
+        self.assertEqual(blocks["wrong"]["failure"]["status"], "constraints")
+        for name in ("gemm", "runtime/allocate/bytes=256"):
+            self.assertEqual(len(blocks[name]["samples_us"]), 3)
+            self.assertGreater(blocks[name]["control_us"], 0)
+        hangs = dict(request, how=dict(how, timeout_s=-1e6), kernels=[dict(gemm, name="a"),
+                                                                      dict(gemm, name="b")])
+        process = subprocess.run([BENCH, "blocks"], input=json.dumps(hangs), text=True, env=self.env,
+                                 capture_output=True, timeout=patient(60))
+        blocks = json.loads(process.stdout)["blocks"]
+        self.assertEqual(sorted(blocks), ["a", "runtime/allocate/bytes=256"])
+        self.assertEqual(blocks["a"]["failure"]["status"], "timeout")
 
     def test_parts_append_to_one_file(self):
         """Benchmarks that were exported under the same conditions are skipped; missing and failed

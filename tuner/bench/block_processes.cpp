@@ -160,7 +160,10 @@ Json blocks_of(const Json& request) {
   const auto device =
       std::move(open_device(request.at("device").get<std::string>(), options).value());
   TakenBlocks taken{request.at("count").get<int>()};
-  if (request.contains("calls")) take_calls(*device, request["calls"], taken);
+  if (request.contains("calls")) {
+    take_calls(*device, request["calls"], taken);
+    device->trim();  // kernels get memory as in a process without calls
+  }
   if (request.contains("kernels")) {
     take_kernels(*device, request.at("how"), request["kernels"], taken);
   }

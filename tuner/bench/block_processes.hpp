@@ -37,8 +37,8 @@ class BlockProcesses {
   /// it. It holds no memory of the device between blocks.
   Benchmark apart(Benchmark benchmark);
   /// Sets the names of the benchmarks of which blocks will be requested. Each process takes one
-  /// block of each, calls in the same order, because the time of a call also depends on the
-  /// process's earlier work, and kernels in random order, so that their memory is placed
+  /// block of each: first the calls in the same order, because the time of a call also depends on
+  /// the process's earlier work, then the kernels in random order, so that their memory is placed
   /// differently.
   void expect(const std::vector<std::string>& names);
 

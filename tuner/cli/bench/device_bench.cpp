@@ -33,9 +33,9 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   options_.kernels.checker = checker_.get();
   const BlockProcesses::Options apart{evaluator.cache_directory, options_.kernels, evaluator.avoid,
                                       &stop_requested()};
-  for (auto* processes : {&calls_, &kernels_apart_}) {
-    processes->emplace(std::vector<std::string>{"/proc/self/exe", "blocks"}, device.info, apart);
-  }
+  const std::vector<std::string> command{"/proc/self/exe", "blocks"};
+  calls_.emplace(command, device.info, apart);
+  if (device.info.is_cpu()) kernels_apart_.emplace(command, device.info, apart);
   kernels_.emplace(*device_, checker_->catalog(), checker_->device(), options_.kernels);
   if (!options.winners) return;
   LookupOptions lookup;
@@ -83,7 +83,7 @@ Benchmark DeviceBench::kernel(const Problem& problem, const Config& config, Resu
   const bool apart =
       options_.processes == Processes::all ||
       (options_.processes == Processes::automatic && depends_on_process(benchmark, info()));
-  return apart ? kernels_apart_->apart(std::move(benchmark)) : benchmark;
+  return apart ? processes_of(benchmark).apart(std::move(benchmark)) : benchmark;
 }
 
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
@@ -131,14 +131,17 @@ void DeviceBench::tell_origins(std::size_t problems) {
                                format_count(problems, "problem"), info().id(), runs));
 }
 
+BlockProcesses& DeviceBench::processes_of(const Benchmark& benchmark) {
+  return benchmark.calls || !kernels_apart_ ? *calls_ : *kernels_apart_;
+}
+
 void DeviceBench::expect(const std::vector<const Benchmark*>& benchmarks) {
-  std::vector<std::string> calls, kernels;
+  std::map<BlockProcesses*, std::vector<std::string>> names{{&*calls_, {}}};
+  if (kernels_apart_) names[&*kernels_apart_];
   for (const Benchmark* benchmark : benchmarks) {
-    if (!benchmark->apart) continue;
-    (benchmark->calls ? calls : kernels).push_back(benchmark->name());
+    if (benchmark->apart) names[&processes_of(*benchmark)].push_back(benchmark->name());
   }
-  calls_->expect(calls);
-  kernels_apart_->expect(kernels);
+  for (const auto& [processes, expected] : names) processes->expect(expected);
 }
 
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
@@ -148,7 +151,7 @@ std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   }
   if (options_.processes != Processes::none) {
     for (auto& benchmark : list) {
-      if (benchmark.calls) benchmark = calls_->apart(std::move(benchmark));
+      if (benchmark.calls) benchmark = processes_of(benchmark).apart(std::move(benchmark));
     }
   }
   for (const auto& listed : preset.problems) add_problem(listed, list);

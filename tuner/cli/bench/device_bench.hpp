@@ -56,6 +56,7 @@ class DeviceBench {
   void learn_ceilings(TunedDb& db);
   void add_problem(const PresetProblem& listed, std::vector<Benchmark>& list);
   Benchmark kernel(const Problem& problem, const Config& config, ResultOrigin origin);
+  BlockProcesses& processes_of(const Benchmark& benchmark);
   const Answer* look_up(const Problem& problem);
   void tell_origins(std::size_t problems);
 
@@ -63,7 +64,8 @@ class DeviceBench {
   TunedDb& db_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<WorkerEvaluator> checker_;
-  std::optional<BlockProcesses> calls_, kernels_apart_;
+  std::optional<BlockProcesses> calls_;
+  std::optional<BlockProcesses> kernels_apart_;  // on a CPU, where calls stay on one core
   std::optional<KernelBenchmarks> kernels_;
   std::optional<Lookup> lookup_;  // empty: defaults only
   std::vector<std::string> notes_;
