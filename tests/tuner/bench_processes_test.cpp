@@ -104,7 +104,7 @@ Outcome compared(Variation variation, double factor, int tables) {
   return outcome;
 }
 
-constexpr int tables = 40;
+constexpr int tables = 20;
 
 TEST(BenchProcesses, ATenthSlowerIsFoundInNineOfTenRows) {
   for (const Variation& variation : {measured, each_by_itself, vulkan}) {

@@ -31,23 +31,25 @@ std::optional<std::size_t> bounding_rank(std::size_t m, std::size_t n, double er
         std::max(1.0, std::floor(pairs / 2 - normal_quantile(error) * deviation)));
   }
   // ways[j][u]: number of orders of i old and j new values with u pairs whose new value is first.
-  const std::size_t most = m * n;
+  const std::size_t most = m * n / 2;  // beyond it the error exceeds a half
   std::vector<std::vector<double>> ways(n + 1, std::vector<double>(most + 1, 0));
   for (auto& row : ways) row[0] = 1;
   for (std::size_t i = 1; i <= m; ++i) {
     for (std::size_t j = 1; j <= n; ++j) {
-      for (std::size_t u = i * j + 1; u-- > 0;) {
+      for (std::size_t u = std::min(i * j, most) + 1; u-- > 0;) {
         // The last value is a new one, which precedes no old one, or an old one, which follows j
         // new ones.
         ways[j][u] = ways[j - 1][u] + (u >= j ? ways[j][u - j] : 0);
       }
     }
   }
-  double all = 0;
-  for (const double count : ways[n]) all += count;
+  double all = 1;  // orders of m and n values
+  for (std::size_t i = 1; i <= n; ++i) {
+    all *= static_cast<double>(m + i) / static_cast<double>(i);
+  }
   double below = 0;
   std::optional<std::size_t> rank;
-  for (std::size_t u = 0; u < most; ++u) {
+  for (std::size_t u = 0; u <= most; ++u) {
     below += ways[n][u] / all;
     if (below > error) break;
     rank = u + 1;
