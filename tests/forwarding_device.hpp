@@ -23,8 +23,8 @@ class ForwardingDevice : public Device {
   Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override {
     return device_->upload(to, offset, from);
   }
-  Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) override {
-    return device_->download(from, offset, to);
+  Result<void> download_all(std::span<const Download> parts) override {
+    return device_->download_all(parts);
   }
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override {
     return device_->compile(source);

@@ -100,17 +100,36 @@ Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
 
 Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
                                                                const std::string& name) const {
-  if (guard_bytes_ == 0) return std::optional<std::string>{};
-  std::vector<std::byte> before(guard_bytes);
-  if (auto done = device.download(*buffer_, 0, before); !done) return done.failure();
-  if (const auto at = first_damage(before, 0, guard_pattern_)) {
-    return std::optional(fmt::format("wrote {} bytes before {}", guard_bytes - *at, name));
+  const std::pair<const GuardedBuffer*, std::string> one(this, name);
+  return first_broken_guard(device, {&one, 1});
+}
+
+Result<std::optional<std::string>> GuardedBuffer::first_broken_guard(
+    Device& device, std::span<const std::pair<const GuardedBuffer*, std::string>> named) {
+  struct Zones {
+    std::vector<std::byte> before, after;
+  };
+  std::vector<Zones> zones(named.size());
+  std::vector<Download> parts;
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const GuardedBuffer& guarded = *named[i].first;
+    if (guarded.guard_bytes_ == 0) continue;
+    const std::size_t end = guard_bytes + guarded.bytes_;
+    zones[i].before.resize(guard_bytes);
+    zones[i].after.resize(guarded.buffer_->size() - end);
+    parts.push_back({guarded.buffer_.get(), 0, zones[i].before});
+    parts.push_back({guarded.buffer_.get(), end, zones[i].after});
   }
-  const std::size_t end = guard_bytes + bytes_;
-  std::vector<std::byte> after(buffer_->size() - end);
-  if (auto done = device.download(*buffer_, end, after); !done) return done.failure();
-  if (const auto at = first_damage(after, end, guard_pattern_)) {
-    return std::optional(fmt::format("wrote {} bytes past the end of {}", *at + 1, name));
+  if (auto done = device.download_all(parts); !done) return done.failure();
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const auto& [guarded, name] = named[i];
+    const std::uint32_t pattern = guarded->guard_pattern_;
+    if (const auto at = first_damage(zones[i].before, 0, pattern)) {
+      return std::optional(fmt::format("wrote {} bytes before {}", guard_bytes - *at, name));
+    }
+    if (const auto at = first_damage(zones[i].after, guard_bytes + guarded->bytes_, pattern)) {
+      return std::optional(fmt::format("wrote {} bytes past the end of {}", *at + 1, name));
+    }
   }
   return std::optional<std::string>{};
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "runtime/device/device.hpp"
 
@@ -36,6 +37,9 @@ class GuardedBuffer {
   /// Returns which guard zone of this buffer, called `name`, was written and where first, or
   /// std::nullopt if both are intact.
   Result<std::optional<std::string>> broken_guard(Device& device, const std::string& name) const;
+  /// The same for several buffers and their names, in little more time than for one.
+  static Result<std::optional<std::string>> first_broken_guard(
+      Device& device, std::span<const std::pair<const GuardedBuffer*, std::string>> named);
 
  private:
   std::size_t bytes_ = 0;

@@ -80,9 +80,13 @@ Result<void> Operands::download_outputs(Device& device, std::vector<HostTensor>&
 
 Result<std::optional<std::string>> Operands::broken_guard(Device& device,
                                                           std::size_t part_bytes) const {
+  std::vector<std::pair<const GuardedBuffer*, std::string>> named;
   for (std::size_t i = 0; i < specs_.size(); ++i) {
-    auto broken = buffers_[i].broken_guard(device, "tensor " + specs_[i].name);
-    if (!broken || *broken) return broken;
+    named.emplace_back(&buffers_[i], "tensor " + specs_[i].name);
+  }
+  auto broken = GuardedBuffer::first_broken_guard(device, named);
+  if (!broken || *broken) return broken;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
     const auto gap = broken_gap(device, i, part_bytes);
     if (!gap) return gap.failure();
     if (*gap)

@@ -114,6 +114,13 @@ class Stream {
   virtual void discard() = 0;
 };
 
+/// A part of a buffer to copy to the host: the bytes from `offset`, as many as `to` has.
+struct Download {
+  const Buffer* from = nullptr;
+  std::size_t offset = 0;
+  std::span<std::byte> to{};
+};
+
 struct MemoryStatistics {
   std::uint64_t in_use_bytes = 0;    ///< allocated to buffers
   std::uint64_t reserved_bytes = 0;  ///< obtained from the driver
@@ -139,8 +146,12 @@ class Device {
   /// submitted to streams: synchronise the streams that write the buffer first, and before an
   /// upload also those that read it.
   virtual Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) = 0;
-  virtual Result<void> download(const Buffer& from, std::size_t offset,
-                                std::span<std::byte> to) = 0;
+  Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) {
+    const Download part{&from, offset, to};
+    return download_all({&part, 1});
+  }
+  /// Downloads several parts in little more time than one.
+  virtual Result<void> download_all(std::span<const Download> parts) = 0;
 
   virtual Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) = 0;
   /// Loads a kernel from a code object that was compiled elsewhere for this device's architecture.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/device/conformance.hpp"
@@ -55,6 +56,39 @@ TEST_P(ConformanceMemory, CopiesBothWaysAtOddSizesAndOffsets) {
       EXPECT_EQ(part, sent) << bytes << " bytes at " << offset;
     }
   }
+}
+
+TEST_P(ConformanceMemory, DownloadsPartsOfSeveralBuffersTogether) {
+  const auto small = device_->allocate(1000).value();
+  const auto large = device_->allocate(std::size_t{40} << 20).value();
+  const auto staging = device_->allocate(500, Memory::staging).value();
+  const auto of_small = pattern(small->size(), 1), of_large = pattern(large->size(), 2);
+  const auto of_staging = pattern(staging->size(), 3);
+  device_->upload(*small, 0, of_small).value();
+  device_->upload(*large, 0, of_large).value();
+  device_->upload(*staging, 0, of_staging).value();
+  struct Part {
+    const Buffer* from;
+    std::span<const std::byte> contents;
+    std::size_t offset, bytes;
+  };
+  const Part wanted[] = {
+      {small.get(), of_small, 0, 1000}, {large.get(), of_large, 5, (std::size_t{33} << 20) + 3},
+      {small.get(), of_small, 7, 0},    {staging.get(), of_staging, 1, 499},
+      {small.get(), of_small, 3, 255},  {large.get(), of_large, 0, std::size_t{16} << 20}};
+  std::vector<std::vector<std::byte>> back;
+  std::vector<Download> parts;
+  for (const Part& part : wanted) {
+    back.emplace_back(part.bytes);
+    parts.push_back({part.from, part.offset, back.back()});
+  }
+  device_->download_all(parts).value();
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const auto expected = wanted[i].contents.subspan(wanted[i].offset, wanted[i].bytes);
+    EXPECT_TRUE(std::equal(back[i].begin(), back[i].end(), expected.begin())) << i;
+  }
+  parts.push_back({small.get(), 999, parts.front().to});
+  EXPECT_EQ(device_->download_all(parts).failure().status, Status::invalid_argument);
 }
 
 TEST_P(ConformanceMemory, CopiesMoreThanFitsIntoStaging) {

@@ -42,7 +42,12 @@ struct LocalEvaluator::Open {
 
   std::unique_ptr<Device> device;
   std::unique_ptr<CompileAhead> compiler;
-  std::map<Config, std::vector<std::string>> announced;  // kernels being compiled ahead
+  struct Announced {
+    Problem problem;
+    LaunchPlan plan;
+    std::vector<std::string> kernels;  // being compiled ahead
+  };
+  std::map<Config, Announced> announced;
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
@@ -104,12 +109,13 @@ int LocalEvaluator::lookahead() const {
 void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
   if (lookahead() == 1 || !open_) return;
   for (const auto& config : upcoming) {
-    const auto plan = plan_of(problem, config);
+    auto plan = plan_of(problem, config);
     if (!plan) continue;  // evaluate() will report the reason
-    auto& kernels = open_->announced[config];
-    kernels.clear();
+    std::vector<std::string> kernels;
     for (const auto& source : plan->sources) kernels.push_back(open_->compiler->start(source));
     small_checks(problem, config, *plan).prepare(config, *plan);
+    open_->announced.insert_or_assign(
+        config, Open::Announced{problem, *std::move(plan), std::move(kernels)});
   }
 }
 
@@ -119,7 +125,8 @@ std::size_t LocalEvaluator::first_ready(const Problem& /*problem*/,
   std::vector<std::vector<std::string>> kernels;
   for (const Config& config : announced) {
     const auto found = open_->announced.find(config);
-    kernels.push_back(found == open_->announced.end() ? std::vector<std::string>() : found->second);
+    kernels.push_back(found == open_->announced.end() ? std::vector<std::string>()
+                                                      : found->second.kernels);
   }
   return open_->compiler->first_compiled(kernels);
 }
@@ -174,23 +181,25 @@ Result<void> check_spills(const std::vector<KernelFigures>& kernels) {
   return {};
 }
 
-Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, const Config& config,
-                                                    Trial& trial) {
+Result<LocalEvaluator::Candidate> LocalEvaluator::make_candidate(const Problem& problem,
+                                                                 const Config& config,
+                                                                 Trial& trial) {
   const Lap lap(trial.compile_s);
-  const auto plan = plan_of(problem, config);
+  const auto announced = open_->announced.extract(config);
+  const bool known = announced && announced.mapped().problem == problem;
+  auto plan = known ? std::move(announced.mapped().plan) : plan_of(problem, config);
   if (!plan) return plan.failure();
-  open_->announced.erase(config);
   auto candidate = PreparedPlan::create(
       *open_->device, *plan, open_->workload->operands(),
       [&](const KernelSource& source) { return open_->compiler->take(source); });
-  if (!candidate) return candidate;
+  if (!candidate) return candidate.failure();
   trial.content_keys = candidate->content_keys();
   trial.kernels.clear();
   const auto statistics = candidate->statistics();
   for (std::size_t i = 0; i < statistics.size(); ++i) {
     trial.kernels.push_back({plan->sources[i].name, statistics[i]});
   }
-  return candidate;
+  return Candidate{*std::move(plan), *std::move(candidate)};
 }
 
 Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLimits& limits,
@@ -203,14 +212,12 @@ Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLim
 // Every candidate is checked before it is timed, because a wrong one would mislead the search. The
 // cost is small compared to compiling and timing (docs/measurement.md).
 Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& config,
-                                         const PreparedPlan& candidate, const TrialLimits& limits,
+                                         const Candidate& candidate, const TrialLimits& limits,
                                          Trial& trial) {
   const Lap lap(trial.verify_s);
-  const auto plan = plan_of(problem, config);
-  if (!plan) return plan.failure();
-  auto right = small_checks(problem, config, *plan)
-                   .check(*open_->device, open_->warm_timer->stream(), config, *plan, candidate,
-                          limits.run_s, trial.verdict.method);
+  auto right = small_checks(problem, config, candidate.plan)
+                   .check(*open_->device, open_->warm_timer->stream(), config, candidate.plan,
+                          candidate.prepared, limits.run_s, trial.verdict.method);
   if (!right && right.failure().status == Status::correctness) {
     trial.verdict.passed = false;
     trial.verdict.detail = right.failure().message;
@@ -286,9 +293,10 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
 
 // A candidate may pass although it overwrote its inputs, and the next one then fails. A candidate
 // that fails is therefore checked a second time on newly created operands.
-Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Config& config,
-                                             std::uint64_t seed, InputStyle style,
-                                             const TrialLimits& limits, Trial& trial) {
+Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem,
+                                                          const Config& config, std::uint64_t seed,
+                                                          InputStyle style,
+                                                          const TrialLimits& limits, Trial& trial) {
   for (int attempt = 0;; ++attempt) {
     {
       const Lap lap(trial.verify_s);
@@ -299,7 +307,7 @@ Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Confi
     if (limits.reject_spills) {
       if (auto fine = check_spills(trial.kernels); !fine) return fine.failure();
     }
-    const auto right = check(*candidate, limits, trial);
+    const auto right = check(candidate->prepared, limits, trial);
     if (right) return candidate;
     if (right.failure().status != Status::correctness) return right.failure();
     open_->workload.reset();
@@ -315,7 +323,7 @@ Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
     if (!candidate) return candidate.failure();
     if (auto right = check_small(problem, config, *candidate, limits, trial); !right) return right;
     const Lap lap(trial.measure_s);
-    auto measurement = measure(*candidate, limits);
+    auto measurement = measure(candidate->prepared, limits);
     if (!measurement) return measurement.failure();
     trial.measurement = *std::move(measurement);
     return {};
@@ -341,7 +349,7 @@ Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
     Trial ignored;
     auto candidate = make_candidate(problem, config, ignored);
     if (!candidate) return candidate.failure();
-    candidates.push_back(*std::move(candidate));
+    candidates.push_back(std::move(candidate->prepared));
   }
   open_->rounds.set(configs, std::move(candidates));
   return {};

@@ -74,6 +74,10 @@ class LocalEvaluator : public Evaluator {
 
  private:
   struct Open;  // all objects that belong to the device
+  struct Candidate {
+    LaunchPlan plan;
+    PreparedPlan prepared;
+  };
 
   void open();
   /// Opens the device if the last attempt failed.
@@ -86,12 +90,12 @@ class LocalEvaluator : public Evaluator {
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
   /// Returns the checks of this problem. Makes them if the last ones are another problem's.
   SmallChecks& small_checks(const Problem& problem, const Config& config, const LaunchPlan& plan);
-  Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
+  Result<Candidate> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
-  Result<void> check_small(const Problem& problem, const Config& config,
-                           const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
-  Result<PreparedPlan> checked(const Problem& problem, const Config& config, std::uint64_t seed,
-                               InputStyle style, const TrialLimits& limits, Trial& trial);
+  Result<void> check_small(const Problem& problem, const Config& config, const Candidate& candidate,
+                           const TrialLimits& limits, Trial& trial);
+  Result<Candidate> checked(const Problem& problem, const Config& config, std::uint64_t seed,
+                            InputStyle style, const TrialLimits& limits, Trial& trial);
   LaunchTimer& timer(const TrialLimits& limits);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "runtime/device/hip/graph.hpp"
+#include "runtime/device/staged_downloads.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::device::hip {
@@ -40,9 +42,8 @@ HipBuffer& HipDevice::staging() {
   return *staging_;
 }
 
-Result<void> HipDevice::transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
-                                 std::size_t from_offset, std::size_t bytes) {
-  auto done = transfers_.copy(to, to_offset, from, from_offset, bytes);
+Result<void> HipDevice::finish_transfers(Result<void> recorded) {
+  auto done = std::move(recorded);
   if (done) done = transfers_.synchronize(context_->options().transfer_deadline);
   if (!done) transfers_.discard();
   return done;
@@ -60,7 +61,8 @@ Result<void> HipDevice::upload(Buffer& to, std::size_t offset, std::span<const s
     while (!from.empty()) {
       const std::size_t bytes = std::min(from.size(), staging_bytes);
       std::copy_n(from.begin(), bytes, staging().host());
-      if (auto done = transfer(to, offset, staging(), 0, bytes); !done) return done;
+      auto recorded = transfers_.copy(to, offset, staging(), 0, bytes);
+      if (auto done = finish_transfers(std::move(recorded)); !done) return done;
       offset += bytes;
       from = from.subspan(bytes);
     }
@@ -68,23 +70,27 @@ Result<void> HipDevice::upload(Buffer& to, std::size_t offset, std::span<const s
   });
 }
 
-Result<void> HipDevice::download(const Buffer& from, std::size_t offset, std::span<std::byte> to) {
+Result<void> HipDevice::download_all(std::span<const Download> parts) {
   return entered(*context_, [&]() -> Result<void> {
-    checked_range(*context_, from, offset, to.size());
     const telemetry::Span span("device.download");
-    telemetry::count("device.downloaded_bytes", to.size());
-    if (from.host() != nullptr) {
-      std::copy_n(from.host() + offset, to.size(), to.begin());
-      return {};
+    std::vector<Download> staged;
+    for (const Download& part : parts) {
+      checked_range(*context_, *part.from, part.offset, part.to.size());
+      telemetry::count("device.downloaded_bytes", part.to.size());
+      if (part.from->host() != nullptr) {
+        std::copy_n(part.from->host() + part.offset, part.to.size(), part.to.begin());
+      } else if (!part.to.empty()) {
+        staged.push_back(part);
+      }
     }
-    while (!to.empty()) {
-      const std::size_t bytes = std::min(to.size(), staging_bytes);
-      if (auto done = transfer(staging(), 0, from, offset, bytes); !done) return done;
-      std::copy_n(staging().host(), bytes, to.begin());
-      offset += bytes;
-      to = to.subspan(bytes);
-    }
-    return {};
+    if (staged.empty()) return {};
+    const auto copy = [&](const Download& part, std::size_t first, std::size_t bytes,
+                          std::size_t at) -> Result<void> {
+      auto recorded = transfers_.copy(staging(), at, *part.from, part.offset + first, bytes);
+      return recorded ? recorded : finish_transfers(std::move(recorded));
+    };
+    const auto wait = [&] { return finish_transfers({}); };
+    return StagedDownloads(staging().host(), staging_bytes).run(staged, copy, wait);
   });
 }
 

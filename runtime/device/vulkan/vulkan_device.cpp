@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "runtime/device/clock.hpp"
+#include "runtime/device/staged_downloads.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/graph.hpp"
 
@@ -51,12 +53,15 @@ VulkanBuffer& VulkanDevice::staging() {
   return *staging_;
 }
 
-Result<void> VulkanDevice::transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
-                                    std::size_t from_offset, std::size_t bytes) {
+VulkanStream& VulkanDevice::transfers() {
   if (!transfers_) transfers_ = std::make_unique<VulkanStream>(context_);
-  auto done = transfers_->copy(to, to_offset, from, from_offset, bytes);
-  if (done) done = transfers_->synchronize(context_->transfer_deadline());
-  if (!done) transfers_->discard();
+  return *transfers_;
+}
+
+Result<void> VulkanDevice::finish_transfers(Result<void> recorded) {
+  auto done = std::move(recorded);
+  if (done) done = transfers().synchronize(context_->transfer_deadline());
+  if (!done) transfers().discard();
   return done;
 }
 
@@ -72,7 +77,8 @@ Result<void> VulkanDevice::upload(Buffer& to, std::size_t offset, std::span<cons
     while (!from.empty()) {
       const std::size_t bytes = std::min(from.size(), staging_bytes);
       std::copy_n(from.begin(), bytes, staging().host());
-      if (auto done = transfer(to, offset, staging(), 0, bytes); !done) return done;
+      auto recorded = transfers().copy(to, offset, staging(), 0, bytes);
+      if (auto done = finish_transfers(std::move(recorded)); !done) return done;
       offset += bytes;
       from = from.subspan(bytes);
     }
@@ -80,24 +86,28 @@ Result<void> VulkanDevice::upload(Buffer& to, std::size_t offset, std::span<cons
   });
 }
 
-Result<void> VulkanDevice::download(const Buffer& from, std::size_t offset,
-                                    std::span<std::byte> to) {
+Result<void> VulkanDevice::download_all(std::span<const Download> parts) {
   return guarded(*context_, [&]() -> Result<void> {
-    const VulkanBuffer& origin = checked_range(*context_, from, offset, to.size());
     const telemetry::Span span("device.download");
-    telemetry::count("device.downloaded_bytes", to.size());
-    if (origin.host_cached()) {  // for uncached memory, the copy on the device is faster
-      std::copy_n(from.host() + offset, to.size(), to.begin());
-      return {};
+    std::vector<Download> staged;
+    for (const Download& part : parts) {
+      const VulkanBuffer& origin =
+          checked_range(*context_, *part.from, part.offset, part.to.size());
+      telemetry::count("device.downloaded_bytes", part.to.size());
+      if (origin.host_cached()) {  // for uncached memory, the copy on the device is faster
+        std::copy_n(origin.host() + part.offset, part.to.size(), part.to.begin());
+      } else if (!part.to.empty()) {
+        staged.push_back(part);
+      }
     }
-    while (!to.empty()) {
-      const std::size_t bytes = std::min(to.size(), staging_bytes);
-      if (auto done = transfer(staging(), 0, from, offset, bytes); !done) return done;
-      std::copy_n(staging().host(), bytes, to.begin());
-      offset += bytes;
-      to = to.subspan(bytes);
-    }
-    return {};
+    if (staged.empty()) return {};
+    const auto copy = [&](const Download& part, std::size_t first, std::size_t bytes,
+                          std::size_t at) -> Result<void> {
+      auto recorded = transfers().copy(staging(), at, *part.from, part.offset + first, bytes);
+      return recorded ? recorded : finish_transfers(std::move(recorded));
+    };
+    const auto wait = [&] { return finish_transfers({}); };
+    return StagedDownloads(staging().host(), staging_bytes).run(staged, copy, wait);
   });
 }
 

@@ -18,7 +18,7 @@ class VulkanDevice final : public Device {
   MemoryStatistics memory() const override;
   void trim() override;
   Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override;
-  Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) override;
+  Result<void> download_all(std::span<const Download> parts) override;
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override;
   Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
                                        std::span<const std::byte> code_object) override;
@@ -31,9 +31,9 @@ class VulkanDevice final : public Device {
  private:
   /// Returns the staging buffer of uploads and downloads.
   VulkanBuffer& staging();
-  /// Copies on the device and waits for the copy.
-  Result<void> transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
-                        std::size_t from_offset, std::size_t bytes);
+  VulkanStream& transfers();
+  /// Runs the recorded copies, and waits for them. After a failure, discards them.
+  Result<void> finish_transfers(Result<void> recorded);
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<MemoryHeap> device_heap_;
