@@ -115,6 +115,11 @@ Result<LaunchPlan> Instance::plan(const Config& config) const {
   return operation_.variant(config.variant).plan(shape_, device_, config);
 }
 
+KernelWork Instance::work(const Config& config) const {
+  const Variant& variant = operation_.variant(config.variant);
+  return variant.work ? variant.work(shape_, device_, config) : KernelWork{};
+}
+
 std::optional<Config> Instance::untuned(std::string& rejected) const {
   for (const Variant& variant : operation_.variants) {
     for (const Config& config : variant.defaults(shape_, device_)) {

@@ -15,6 +15,7 @@
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/config_migration.hpp"
 #include "kernels/model/launch_plan.hpp"
+#include "kernels/model/launch_work.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/reference.hpp"
 #include "kernels/model/space.hpp"
@@ -137,6 +138,10 @@ struct Variant {
   /// Returns every extent that the kernels of a valid configuration divide, in the same order for
   /// all configurations. Kernels branch on incomplete parts, so tests must cover both cases.
   std::function<std::vector<Division>(const ProblemShape&, const Config&)> divisions;
+  /// Returns what the launches of a configuration do, in their order, from which its speed is
+  /// predicted (docs/search.md). Empty: the variant's configurations are not ranked before they
+  /// run.
+  std::function<KernelWork(const ProblemShape&, const DeviceInfo&, const Config&)> work{};
   /// A parameter whose value selects the matrix instruction; empty if there is none. Each value has
   /// separate kernels, so random problems cover each value as often as a variant. The values depend
   /// on the device and the element types.
@@ -162,6 +167,14 @@ Variant make_variant(std::string name, std::string summary, SpaceOf space, PlanO
                              const DeviceInfo& device) { return defaults(shape.as<T>(), device); },
       .divisions = [divisions](const ProblemShape& shape,
                                const Config& config) { return divisions(shape.as<T>(), config); }};
+}
+
+/// Sets Variant::work to a function of the struct T held by the operation's ProblemShape.
+template <typename T, typename WorkOf>
+void set_work(Variant& variant, WorkOf work) {
+  variant.work = [work](const ProblemShape& shape, const DeviceInfo& device, const Config& config) {
+    return work(shape.as<T>(), device, config);
+  };
 }
 
 /// Typical extents of all dimensions in order, and the attributes that differ from their defaults.
@@ -256,6 +269,8 @@ class Instance {
   std::optional<std::string> rejects(const Config& config) const;
   /// Like Operation::plan.
   Result<LaunchPlan> plan(const Config& config) const;
+  /// Returns what the configuration's launches do; empty if its variant does not tell.
+  KernelWork work(const Config& config) const;
   /// Returns the first valid default of the variants. If there is none, sets `rejected` to the
   /// reason why the first default is invalid.
   std::optional<Config> untuned(std::string& rejected) const;

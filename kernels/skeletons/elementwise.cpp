@@ -91,6 +91,20 @@ LaunchPlan plan(const std::string& path, const ElementwiseShape& shape, const De
   return plan;
 }
 
+KernelWork work(const ElementwiseShape& shape, const DeviceInfo&, const Config& config) {
+  const double threads = config["THREADS"], elements = threads * config["VEC"] * config["ITEMS"];
+  LaunchWork work;
+  work.threads = threads;
+  work.workgroups = static_cast<double>(shape.workgroups(config));
+  work.registers = 24 + 2 * config["VEC"] * config["ITEMS"];
+  work.read_bytes = work.ahead_bytes = elements * bytes_of(shape.in, 1);
+  work.written_bytes = elements * bytes_of(shape.out, 1);
+  work.loads = elements / config["VEC"];
+  work.vector_flops = 8 * elements;
+  work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
+  return {work};
+}
+
 }  // namespace
 
 void set_elementwise(Operation& operation, std::string path, std::string summary,
@@ -109,6 +123,7 @@ void set_elementwise(Operation& operation, std::string path, std::string summary
         return defaults(name, s, device);
       },
       [](const ElementwiseShape& s, const Config& config) { return s.divisions(config); })};
+  set_work<ElementwiseShape>(operation.variants.front(), work);
 }
 
 void add_extents(std::vector<Argument>& arguments, const Problem& problem,

@@ -9,6 +9,7 @@
 #include "kernels/planning/plan.hpp"
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/skeletons/rows_space.hpp"
+#include "kernels/skeletons/rows_work.hpp"
 
 namespace greta::kernels::rows {
 namespace {
@@ -170,6 +171,11 @@ std::vector<Variant> variants(const RowOperation& operation) {
   list.push_back(make_variant<Shape>(
       "naive", "a workgroup walks a row by single elements, and reduces in shared memory",
       naive_space, plan_streamed, naive_defaults, divisions));
+  for (Variant& variant : list) {
+    set_work<Shape>(variant, variant.name == "held"    ? held_work
+                             : variant.name == "split" ? split_work
+                                                       : streamed_work);
+  }
   return list;
 }
 

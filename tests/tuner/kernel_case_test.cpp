@@ -332,7 +332,7 @@ TEST_F(RunCase, RefusesOtherArchitecturesAndMissingKernels) {
 TEST_F(RunCase, RunsWhatATemplatePlans) {
   const auto compiler = create_hip_target(architecture, {}).value();
   const auto choices = random_candidates(gemm(), compiler->target(), "split_k", 2, 4);
-  for (const auto& [choice, plan] : compile_plans(*compiler, gemm(), choices)) {
+  for (const auto& [choice, plan, predicted] : compile_plans(*compiler, gemm(), choices)) {
     ASSERT_TRUE(plan) << plan.failure().message << plan.failure().log;
     EXPECT_EQ(run(make_case(gemm(), *plan, 1).value()).value(), "") << choice.config.text();
   }

@@ -76,11 +76,12 @@ nlohmann::json kernels_json(const DeviceInfo& target, const CompiledChoice& comp
 
 nlohmann::json compile_json(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes) {
   nlohmann::json list = nlohmann::json::array();
-  for (const auto& [choice, compiled] : outcomes) {
+  for (const auto& [choice, compiled, predicted] : outcomes) {
     nlohmann::json entry{{"problem", choice.problem.key()},
                          {"config", to_json(choice.config)},
                          {"config_text", choice.config.text()},
                          {"status", compiled ? "ok" : to_string(compiled.failure().status)}};
+    if (predicted) entry["predicted"] = *predicted;
     if (compiled) {
       entry["kernels"] = kernels_json(target, *compiled);
     } else {
@@ -103,12 +104,13 @@ std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutc
   text += fmt::format(columns, "kernel", "VGPR", "AGPR", "SGPR", "spilled", "(SGPR)", "scratch",
                       "LDS", "code", "matrix", "waves", "remarks");
   std::string problem;
-  for (const auto& [choice, compiled] : outcomes) {
+  for (const auto& [choice, compiled, predicted] : outcomes) {
     if (choice.problem.key() != problem) {
       problem = choice.problem.key();
       text += problem + "\n";
     }
-    text += fmt::format(" {}\n", choice.config.text());
+    text += fmt::format(" {}{}\n", choice.config.text(),
+                        predicted ? fmt::format("   predicted {:.2f}", *predicted) : "");
     if (!compiled) {
       text += fmt::format("  failed: {}\n", compiled.failure().message);
       continue;

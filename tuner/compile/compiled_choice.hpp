@@ -31,6 +31,13 @@ struct CompiledChoice {
 struct CompileOutcome {
   Candidate choice;
   Result<CompiledChoice> compiled;
+  /// The predicted time, divided by that of the first of a ranking; nothing if it was not ranked.
+  std::optional<double> predicted{};
 };
+
+/// Orders the outcomes of one problem by their predicted times, now that the registers are known,
+/// and sets CompileOutcome::predicted. Those that failed come last.
+void rank_compiled(const Operation& operation, const DeviceInfo& target,
+                   std::vector<CompileOutcome>& outcomes);
 
 }  // namespace greta::tuner

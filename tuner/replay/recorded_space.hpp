@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/model/space.hpp"
+#include "runtime/device/device_info.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta::tuner {
@@ -21,7 +22,10 @@ struct RecordedRow {
 /// What a recording contains.
 struct RecordedSpace {
   std::string device_name;
-  std::string problem;  ///< key of GRETA's problem; empty in recordings of other tools
+  // Of GRETA's own recordings:
+  std::string problem{};  ///< key; empty in recordings of other tools
+  /// The recorded device; nothing if another version of GRETA described it.
+  std::optional<DeviceInfo> device{};
   /// Without constraints. Values that are not integers are replaced by their position in ascending
   /// order.
   std::vector<Alternative> alternatives;

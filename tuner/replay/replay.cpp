@@ -8,9 +8,12 @@
 #include <random>
 #include <utility>
 
+#include "kernels/catalog.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "tuner/replay/gzip.hpp"
+#include "tuner/search/ranking.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -145,6 +148,21 @@ Trial Recording::trial(const Choice& choice) const {
   trial.measurement.samples_us = {row.time_us};
   trial.measurement.median_us = trial.measurement.low_us = trial.measurement.high_us = row.time_us;
   return trial;
+}
+
+std::optional<Recording::Subject> Recording::subject() const {
+  static const Catalog catalog = Catalog::built_in();
+  const auto problem = Problem::parse(recorded_->problem);
+  if (!problem || !recorded_->device) return std::nullopt;
+  const Operation* const operation = catalog.find(problem->op);
+  if (operation == nullptr || !check_problem(*operation, *problem)) return std::nullopt;
+  return Subject{operation, *problem, *recorded_->device};
+}
+
+SearchProblem::Prior Recording::prior() const {
+  const auto recorded = subject();
+  if (!recorded) return nullptr;
+  return static_prior(*recorded->operation, recorded->problem, recorded->device, *space_);
 }
 
 }  // namespace greta::tuner

@@ -10,6 +10,7 @@
 #include "kernels/model/space.hpp"
 #include "runtime/device/result.hpp"
 #include "tuner/replay/recorded_space.hpp"
+#include "tuner/search/strategy.hpp"
 
 namespace greta::tuner {
 
@@ -35,6 +36,17 @@ class Recording {
   /// Returns the recorded trial of a configuration: its time, or a failure.
   Trial trial(const Config& config) const { return trial(space_->choice(config).value()); }
   Trial trial(const Choice& choice) const;
+  /// What GRETA recorded.
+  struct Subject {
+    const Operation* operation = nullptr;
+    Problem problem;
+    DeviceInfo device;
+  };
+  /// Returns it; nothing for recordings of other tools, and for operations that are not built in.
+  std::optional<Subject> subject() const;
+  /// Returns the subject's static prior, which is valid as long as this recording; empty if there
+  /// is none.
+  SearchProblem::Prior prior() const;
   /// Returns the shortest recorded time; infinity if everything failed.
   double optimum_us() const { return optimum_us_; }
 

@@ -42,6 +42,7 @@ ReplayRun replay(const Recording& shuffled, const std::string& strategy,
   run.optimum_us = shuffled.optimum_us();
   SearchProblem problem{&space, {}, options.seed};
   problem.budget = most;
+  problem.prior = shuffled.prior();
   const auto searching = create_strategy(strategy, problem);
   std::deque<Choice> waiting;
   double told_s = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "db/enum_text.hpp"
+#include "db/json.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -64,6 +65,15 @@ RecordedRow trial_row(const std::vector<Alternative>& alternatives, const json& 
   row.time_us = line.at("median_us").get<double>();
   if (!std::isfinite(row.time_us) || row.time_us <= 0) throw Error("a time is not positive");
   return row;
+}
+
+/// Returns nothing for a description of another version, without which the times can be replayed.
+std::optional<DeviceInfo> device_of(const json& description) {
+  try {
+    return device_from_json(description);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -133,6 +143,7 @@ RecordedSpace read_space_recording(std::string_view text) {
   RecordedSpace space;
   space.device_name = header.device.at("name").get<std::string>();
   space.problem = header.problem;
+  space.device = device_of(header.device);
   space.alternatives = header.alternatives;
   std::string_view line;
   take_line(text, line);

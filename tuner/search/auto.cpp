@@ -43,7 +43,8 @@ class Auto : public ModelSearch {
     bounds.reserve(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       auto likeness = model.likeness(candidates[i].point);
-      const double improvement = expected_improvement(model.bound(likeness), best);
+      const double improvement =
+          expected_improvement(model.bound(likeness), best - candidates[i].expected);
       bounds.push_back({improvement, i, std::move(likeness)});
     }
     std::sort(bounds.begin(), bounds.end(), [](const Bound& a, const Bound& b) {
@@ -54,11 +55,12 @@ class Auto : public ModelSearch {
     for (const Bound& bound : bounds) {
       if (bound.improvement <= greatest) break;
       const auto guess = model.guess(bound.likeness);
+      const Candidate& candidate = candidates[bound.place];
       const double improvement =
-          chance(candidates[bound.place].point) * expected_improvement(guess, best);
+          chance(candidate.point) * expected_improvement(guess, best - candidate.expected);
       if (improvement <= greatest) continue;
       greatest = improvement;
-      chosen = {bound.place, guess.mean};
+      chosen = {bound.place, guess.mean + candidate.expected};
     }
     return chosen;
   }

@@ -19,12 +19,13 @@ class Forest : public ModelSearch {
     Pick chosen;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const auto guess = model.guess(candidates[i].point);
-      double improvement = expected_improvement({guess.mean, guess.deviation}, best);
+      double improvement =
+          expected_improvement({guess.mean, guess.deviation}, best - candidates[i].expected);
       if (improvement <= greatest) continue;  // no chance is above 1
       improvement *= chance(candidates[i].point);
       if (improvement <= greatest) continue;
       greatest = improvement;
-      chosen = {i, guess.mean};
+      chosen = {i, guess.mean + candidates[i].expected};
     }
     return chosen;
   }

@@ -8,6 +8,7 @@
 
 #include "kernels/model/random.hpp"
 #include "tuner/search/observations.hpp"
+#include "tuner/search/ranking.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -16,7 +17,11 @@ namespace {
 // little effect. The number of observations that models and chances use limits the time of ask().
 constexpr std::size_t design_per_variant = 4;  ///< trials of the initial design per variant
 constexpr std::size_t drawn_for_design = 20;   ///< random ones of which the farthest is tried
-constexpr std::size_t drawn_for_prior = 500;   ///< random ones of which the prior keeps those many
+constexpr std::size_t ranked = 400;            ///< best ones by the prior that are considered
+constexpr std::size_t design_by_prior = 8;     ///< trials of the initial design with a prior
+constexpr double for_distance = 0.1;           ///< change of the logarithm of a prediction
+constexpr double usual_slope = 0.8;            ///< of measured over predicted logarithms
+constexpr double trust = 1;                    ///< in it, as a sum of squared differences
 constexpr std::size_t several_changes = 50;  ///< candidates that differ from a good one in several
 constexpr std::size_t fitted_best = 64;      ///< best trials that the model is fitted to
 constexpr std::size_t fitted_latest = 64;    ///< latest trials in addition
@@ -41,7 +46,6 @@ double apart(const std::vector<float>& a, const std::vector<float>& b) {
 
 ModelSearch::ModelSearch(const SearchProblem& problem)
     : space_(*problem.space),
-      prior_(problem.prior),
       options_(problem.options),
       untried_(problem),
       random_(problem.seed),
@@ -50,6 +54,11 @@ ModelSearch::ModelSearch(const SearchProblem& problem)
     if (space_.count_at(variant) > 0) variants_.push_back(variant);
   }
   if (variants_.empty()) return;
+  if (option("prior") != 0) prior_ = problem.prior;
+  if (prior_) {
+    design_left_ = std::max(option("design"), design_by_prior);
+    return;
+  }
   const std::size_t per_variant = variants_.size() == 1 ? 0 : design_per_variant;
   design_left_ = std::max(option("design"), per_variant * variants_.size());
 }
@@ -63,7 +72,7 @@ std::size_t ModelSearch::option(std::string_view name) const {
 std::optional<Choice> ModelSearch::ask() {
   if (auto seed = untried_.next_seed()) return seed;
   while (design_left_ > 0) {
-    if (auto far = next_of_design()) return far;
+    if (auto next = prior_ ? next_of_ranking() : next_of_design()) return next;
   }
   if (succeeded_) {
     if (auto promising = most_promising()) return promising;
@@ -73,7 +82,8 @@ std::optional<Choice> ModelSearch::ask() {
 
 void ModelSearch::tell(const Choice& choice, const Trial& trial) {
   const auto belief = believed_.extract(choice);
-  Observation observation{choice, features_.of(choice), not_measured, std::nullopt};
+  Observation observation{choice, features_.of(choice), predicted(choice), not_measured,
+                          std::nullopt};
   if (trial.ok()) {
     observation.cost = std::log(trial.measurement.median_us);
     observation.value = observation.cost;
@@ -88,23 +98,14 @@ void ModelSearch::tell(const Choice& choice, const Trial& trial) {
 }
 
 /// Returns the configuration of the next variant that is farthest from the design so far, of some
-/// random ones; with a prior, of those that it predicts to be fast.
+/// random ones.
 std::optional<Choice> ModelSearch::next_of_design() {
   const std::uint32_t variant = variants_[--design_left_ % variants_.size()];
-  std::vector<std::pair<double, Choice>> drawn;
-  for (std::size_t draw = 0; draw < (prior_ ? drawn_for_prior : drawn_for_design); ++draw) {
-    Choice choice = space_.sample_at(variant, random_);
-    if (!untried_.has(space_.index(choice).value())) continue;
-    const double cost = prior_ ? prior_(choice) : 0;
-    drawn.emplace_back(cost, std::move(choice));
-  }
-  if (prior_) {
-    std::sort(drawn.begin(), drawn.end());
-    drawn.resize(std::min(drawn.size(), drawn_for_design));
-  }
   double greatest = -1;
   std::optional<Choice> chosen;
-  for (auto& [cost, choice] : drawn) {
+  for (std::size_t draw = 0; draw < drawn_for_design; ++draw) {
+    Choice choice = space_.sample_at(variant, random_);
+    if (!untried_.has(space_.index(choice).value())) continue;
     double nearest = not_measured;
     const auto point = features_.of(choice);
     for (const auto& other : designed_) nearest = std::min(nearest, apart(point, other));
@@ -117,8 +118,71 @@ std::optional<Choice> ModelSearch::next_of_design() {
   return untried_.take(space_.index(*chosen).value());
 }
 
+/// Returns the configuration that the prior predicts to be fast and that is not near the design so
+/// far.
+std::optional<Choice> ModelSearch::next_of_ranking() {
+  if (ranking_.empty()) ranking_ = rank_by_prior(space_, prior_, ranked, random_);
+  --design_left_;
+  double least = not_measured;
+  const Choice* chosen = nullptr;
+  for (const auto& [cost, choice] : ranking_) {
+    if (!untried_.has(space_.index(choice).value())) continue;
+    double nearest = 3;  // a greater distance is not better
+    const auto point = features_.of(choice);
+    for (const auto& other : designed_) nearest = std::min(nearest, apart(point, other));
+    const double value = std::log(cost) - for_distance * nearest;
+    if (value >= least) continue;
+    least = value;
+    chosen = &choice;
+  }
+  if (chosen == nullptr) return std::nullopt;
+  designed_.push_back(features_.of(*chosen));
+  return untried_.take(space_.index(*chosen).value());
+}
+
+/// Returns the logarithm of the prior's prediction; infinity if there is none.
+double ModelSearch::predicted(const Choice& choice) {
+  if (!prior_) return not_measured;
+  const auto index = space_.index(choice);
+  if (!index) return not_measured;
+  const auto [place, is_new] = predictions_.try_emplace(*index, 0);
+  if (is_new) place->second = std::log(prior_(choice));
+  return place->second;
+}
+
+/// Fits the line of expected times: its slope is drawn to the usual one while there are few trials.
+void ModelSearch::fit_expectation(const std::vector<const Observation*>& known) {
+  std::vector<std::pair<double, double>> points;  // predicted, measured
+  for (const Observation* observation : known) {
+    if (observation->cost < not_measured && observation->predicted < not_measured)
+      points.emplace_back(observation->predicted, observation->cost);
+  }
+  base_ = slope_ = 0;
+  most_expected_ = median_cost(known);
+  if (points.empty()) return;
+  double mean_x = 0, mean_y = 0, together = trust * usual_slope, squares = trust;
+  for (const auto& [x, y] : points) {
+    mean_x += x / static_cast<double>(points.size());
+    mean_y += y / static_cast<double>(points.size());
+  }
+  for (const auto& [x, y] : points) {
+    together += (x - mean_x) * (y - mean_y);
+    squares += (x - mean_x) * (x - mean_x);
+  }
+  slope_ = std::clamp(together / squares, 0.0, 1.2);
+  base_ = mean_y - slope_ * mean_x;
+}
+
+/// Returns what the model's values are relative to: 0 without a prior.
+double ModelSearch::expected(double predicted) const {
+  if (!prior_) return 0;
+  return std::min(predicted < not_measured ? base_ + slope_ * predicted : most_expected_,
+                  most_expected_);
+}
+
 std::optional<Choice> ModelSearch::most_promising() {
   const auto known = informative();
+  fit_expectation(known);
   const auto considered = candidates(known);
   if (considered.empty()) return std::nullopt;
   learn_failures();
@@ -141,17 +205,17 @@ std::vector<const ModelSearch::Observation*> ModelSearch::informative() const {
   return all;
 }
 
-ModelSearch::Lessons ModelSearch::lessons(const std::vector<const Observation*>& known) const {
+ModelSearch::Lessons ModelSearch::lessons(const std::vector<const Observation*>& known) {
   const double most = median_cost(known);
   Lessons result;
   for (const Observation* observation : known) {
     result.points.push_back(observation->point);
-    result.values.push_back(std::min(*observation->value, most));
+    result.values.push_back(std::min(*observation->value, most) - expected(observation->predicted));
   }
   result.measured = result.values.size();
   for (const auto& [choice, cost] : believed_) {
     result.points.push_back(features_.of(choice));
-    result.values.push_back(cost);
+    result.values.push_back(cost - expected(predicted(choice)));
   }
   return result;
 }
@@ -168,6 +232,12 @@ Choice ModelSearch::changed(Choice choice) {
   return choice;
 }
 
+ModelSearch::Candidate ModelSearch::candidate(Choice choice) {
+  auto point = features_.of(choice);
+  const double relative_to = expected(predicted(choice));
+  return {std::move(choice), std::move(point), relative_to};
+}
+
 std::vector<ModelSearch::Candidate> ModelSearch::candidates(
     const std::vector<const Observation*>& known) {
   std::vector<Candidate> found;
@@ -175,8 +245,7 @@ std::vector<ModelSearch::Candidate> ModelSearch::candidates(
   const auto add = [&](Choice choice) {
     const auto index = space_.index(choice);
     if (!index || !untried_.has(*index) || !seen.insert(*index).second) return;
-    auto point = features_.of(choice);
-    found.push_back({std::move(choice), std::move(point)});
+    found.push_back(candidate(std::move(choice)));
   };
   std::size_t bases = 0;
   const std::size_t climbers = std::min(option("climbers"), known.size());
@@ -187,7 +256,15 @@ std::vector<ModelSearch::Candidate> ModelSearch::candidates(
   for (std::size_t i = 0; i < several_changes && bases > 0; ++i) {
     add(changed(known[uniform_below(random_, bases)]->choice));
   }
-  for (std::size_t i = 0; i < option("strangers"); ++i) {
+  std::size_t strangers = option("strangers");
+  // Half of them are the next ones of the ranking.
+  for (std::size_t place = 0, left = strangers / 2; place < ranking_.size() && left > 0; ++place) {
+    const std::size_t before = found.size();
+    add(ranking_[place].second);
+    left -= found.size() - before;
+    strangers -= found.size() - before;
+  }
+  for (std::size_t i = 0; i < strangers; ++i) {
     add(space_.sample_at(variants_[i % variants_.size()], random_));
   }
   return found;

@@ -44,7 +44,8 @@ std::vector<StrategyOption> model_options(std::vector<StrategyOption> more) {
   std::vector<StrategyOption> options{
       {"design", 4, 1, 1e6, "trials before the model chooses"},
       {"climbers", 5, 1, 1000, "best trials whose neighbours are candidates"},
-      {"strangers", 100, 0, 1e5, "random candidates"}};
+      {"strangers", 100, 0, 1e5, "random candidates"},
+      {"prior", 1, 0, 1, "whether predictions made before anything runs are used"}};
   options.insert(options.end(), more.begin(), more.end());
   return options;
 }

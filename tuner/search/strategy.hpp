@@ -38,9 +38,10 @@ struct SearchProblem {
   /// The number of trials that the search will have; 0: unknown. Not an estimate from times, by
   /// which a run that goes on after an interruption would choose others than before.
   std::uint64_t budget = 0;
-  /// Predicts the cost of a configuration without running it; lower is better, and only the order
-  /// matters. Empty: there is no prediction.
-  std::function<double(const Choice&)> prior = nullptr;
+  /// Predicts the time of a valid configuration without running it, in any unit; infinity: there is
+  /// no prediction for its variant.
+  using Prior = std::function<double(const Choice&)>;
+  Prior prior = nullptr;         ///< empty: there are no predictions
   StrategyOptions options = {};  ///< all of the strategy's, complete (create_strategy())
 };
 

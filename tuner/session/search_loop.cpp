@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/search/ranking.hpp"
 #include "tuner/session/search_plan.hpp"
 #include "tuner/session/seeds.hpp"
 
@@ -24,9 +25,10 @@ void SearchLoop::run() {
                               ? "searching the only configuration"
                               : fmt::format("searching {} configurations", space.count()));
   work_.phase = TrialPhase::search;
-  const auto strategy =
-      create_strategy(work_.options.strategy,
-                      {&space, first_of(space), work_.options.seed, work_.budget.trial_limit()});
+  const auto strategy = create_strategy(
+      work_.options.strategy,
+      {&space, first_of(space), work_.options.seed, work_.budget.trial_limit(),
+       static_prior(work_.operation, work_.search_problem(), work_.result.device, space)});
   replay(*strategy, space);
   // The default and the user's configurations are tried regardless of the budget.
   const std::size_t least = 1 + work_.options.try_first.size();

@@ -150,4 +150,24 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
   return plan;
 }
 
+KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
+  const double queries = queries_of(config), bk = config["BK"];
+  const auto dim = static_cast<double>(shape.dim);
+  LaunchWork work = prefill_work(shape, config, queries_of(config));
+  work.threads = threads_of(config);
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
+  work.registers = static_cast<double>(registers_of(shape, config, o));
+  work.matrix_flops = 4 * queries * bk * dim * work.steps;
+  work.vector_flops = flops_of_weight * queries * bk * work.steps;
+  // Scores go through shared memory: written, read for the weights, written and read again.
+  const double own = config["QREG"] != 0 ? 0 : queries;
+  const double parts = config["WAVES"] * std::max(1.0, config["WQ"] / double(o.m));
+  work.shared_traffic = work.steps * (2 * dim * (2 * bk * (1 + parts) + own) + 12 * queries * bk);
+  work.loads = work.read_bytes / 16;
+  work.overlapped = true;
+  work.barriers = 4 * work.steps;
+  return {work};
+}
+
 }  // namespace greta::kernels::attention

@@ -7,6 +7,7 @@ namespace greta::kernels::attention {
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device);
 std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device);
+KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config);
 LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config);
 
 }  // namespace greta::kernels::attention

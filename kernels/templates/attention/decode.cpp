@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/shape.hpp"
 
 /// Attention for few queries, bound by reading the keys and values once.
@@ -228,6 +230,34 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
           {"keys of a slice", slice, slots_of(c) * c["UNROLL"]}};
 }
 
+KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const double in = bytes_of(shape.in, 1), split = config["SPLIT"], lanes = config["LANES"];
+  const auto dim = static_cast<double>(shape.dim), rows = static_cast<double>(rows_of(shape));
+  const double keys = std::ceil(static_cast<double>(shape.capacity) / split);
+  const double at_once = slots_of(config) * config["UNROLL"];
+  const auto readers = static_cast<double>(readers_of(shape));
+  LaunchWork work;
+  work.workgroups = readers * split;
+  work.threads = config["THREADS"];
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(registers_of(shape, config));
+  work.steps = std::ceil(keys / at_once);
+  // The threads that share a key add their products in log2(LANES) exchanges.
+  const double of_key = rows * (4 * dim + lanes * (flops_of_weight + 2 * std::log2(lanes)));
+  work.vector_flops = work.steps * at_once * of_key;
+  work.read_bytes = 2 * keys * dim * in;
+  work.written_bytes = rows * dim * (split > 1 ? 4 : bytes_of(shape.out, 1));
+  work.loads = 2 * work.steps * at_once * dim / config["VEC"];
+  work.ahead_bytes = (1 + config["AHEAD"]) * 2 * at_once * dim * in;
+  work.overlapped = config["AHEAD"] != 0;
+  work.barriers = 4 + (split > 1 ? 4 : 0);
+  work.shared_traffic = 8 * slots_of(config) * rows * dim;
+  work.unique_bytes = readers / static_cast<double>(parts_of(shape)) * 2 *
+                          static_cast<double>(shape.capacity) * dim * in +
+                      (split > 1 ? 2 * split * readers * rows * dim * 4 : 0);
+  return {work};
+}
+
 }  // namespace
 
 Variant decode() {
@@ -237,6 +267,7 @@ Variant decode() {
       "keys together, and the last slice joins them all",
       space, plan, defaults, divisions);
   variant.migrations = {added("AHEAD", 0)};
+  set_work<Shape>(variant, work);
   return variant;
 }
 

@@ -199,6 +199,27 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  if (device.language == Language::glsl) return cooperative_work(shape, device, config);
+  const Kernel kernel(shape, device);
+  const double queries = static_cast<double>(Kernel::queries(config)), waves = config["WAVES"];
+  const double bk = config["BK"], in = bytes_of(shape.in, 1);
+  const auto dim = static_cast<double>(shape.dim);
+  LaunchWork work = prefill_work(shape, config, Kernel::queries(config));
+  work.threads = static_cast<double>(kernel.threads(config));
+  work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
+  work.registers = static_cast<double>(kernel.registers(config));
+  work.matrix_flops = 4 * queries * bk * dim * work.steps;
+  work.vector_flops = flops_of_weight * queries * bk * work.steps;
+  const double own = config["QREG"] != 0 ? 0 : queries;  // read again for each tile of keys
+  work.shared_traffic = work.steps * dim * in * (2 * bk * (1 + waves) + own);
+  work.loads = work.read_bytes / 16;
+  work.overlapped = true;
+  if (config["ASYNC"] != 0) work.ahead_bytes *= config["BUFFERS"] - 1;
+  work.barriers = 2 * work.steps;
+  return {work};
+}
+
 }  // namespace
 
 Variant matrix() {
@@ -210,6 +231,7 @@ Variant matrix() {
         return prefill_divisions(shape, c, Kernel::queries(c));
       });
   variant.kernels_by = "INSTR";
+  set_work<Shape>(variant, work);
   return variant;
 }
 

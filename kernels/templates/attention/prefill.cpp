@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
@@ -42,6 +43,27 @@ std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std
   return {{"q", shape.queries, queries, c.has("BQ") ? "BQ" : ""},
           {"kv", shape.capacity, c["BK"], "BK"},
           {"heads", shape.batch * shape.heads, c["TOGETHER"], "TOGETHER"}};
+}
+
+LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t queries) {
+  const double keys = config["BK"];
+  const double in = bytes_of(shape.in, 1), out = bytes_of(shape.out, 1);
+  const auto dim = static_cast<double>(shape.dim), capacity = static_cast<double>(shape.capacity);
+  const auto heads = static_cast<double>(shape.batch * shape.heads);
+  const auto own = static_cast<double>(queries);
+  LaunchWork work;
+  work.workgroups = static_cast<double>(ceil_div(shape.queries, queries)) * heads;
+  const double seen = shape.causal && shape.queries > 1 ? capacity / 2 + own / 2 : capacity;
+  // The tiles of TOGETHER heads begin with the longest.
+  if (seen < capacity) work.imbalance = 1.0 / config["TOGETHER"];
+  work.steps = std::ceil(std::min(seen, capacity) / keys);
+  work.read_bytes = (2 * work.steps * keys + own) * dim * in;
+  work.written_bytes = own * dim * out;
+  work.ahead_bytes = keys * dim * in;
+  work.unique_bytes = (heads * static_cast<double>(shape.queries) * (in + out) +
+                       2 * static_cast<double>(shape.batch * shape.kv_heads) * capacity * in) *
+                      dim;
+  return work;
 }
 
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kernels/model/launch_work.hpp"
 #include "kernels/templates/attention/shape.hpp"
 
 /// Shared parts of kernels that assign a tile of a head's queries to each workgroup.
@@ -20,6 +21,12 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
 /// the heads of all sequences into groups of TOGETHER.
 std::vector<Division> prefill_divisions(const Shape& shape, const Config& config,
                                         std::int64_t queries);
+
+/// Returns the work of workgroups that read keys and values in steps of BK for `queries`
+/// queries of a head, without the fields that depend on how they compute. Causal masks halve it.
+LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t queries);
+/// The vector operations for the weight of one score: maximum, exponential function, sum.
+constexpr double flops_of_weight = 16;
 
 /// Returns the single launch of a kernel with these numbers of queries and threads per workgroup.
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,

@@ -143,15 +143,35 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
+KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const double bq = config["BQ"], bk = config["BK"], tq = config["TQ"], lanes = config["LANES"];
+  const auto dim = static_cast<double>(shape.dim);
+  const double threads = threads_of(config);
+  LaunchWork work = prefill_work(shape, config, config["BQ"]);
+  work.threads = threads;
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(registers_of(shape, config));
+  work.vector_flops = work.steps * bq * bk * (4 * dim + flops_of_weight);
+  // A wave of 32 threads has 32/LANES groups of TQ rows, which read all keys and values together.
+  const double rows = 32 / lanes * tq;
+  work.shared_traffic =
+      4 * work.steps * (2 * bk * dim + threads / 32 * (rows * dim + 2 * bk * dim) + 2 * bq * bk);
+  work.loads = work.steps * 2 * bk * dim / config["VEC"];
+  work.barriers = 4 * work.steps;
+  return {work};
+}
+
 }  // namespace
 
 Variant vector() {
-  return make_variant<Shape>(
+  Variant variant = make_variant<Shape>(
       "vector",
       "many queries by plain multiplications, for f32 and devices without matrix cores: a tile of "
       "one head's queries over all keys",
       space, plan, defaults,
       [](const Shape& shape, const Config& c) { return prefill_divisions(shape, c, c["BQ"]); });
+  set_work<Shape>(variant, work);
+  return variant;
 }
 
 }  // namespace greta::kernels::attention

@@ -8,6 +8,7 @@
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/work.hpp"
 
 namespace greta::kernels::gemm {
 namespace {
@@ -249,6 +250,28 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));
   add_alignment(plan, shape, device, config);
   return plan;
+}
+
+KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const MatrixOperation o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
+  const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
+  const double wm = config["WM"], wn = config["WN"];
+  LaunchWork work = work_of_tiles(shape, config);
+  work.threads = threads_of(config);
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
+  work.registers = static_cast<double>(registers_of(config, o));
+  work.matrix_flops = 2 * bm * bn * bk * work.steps;
+  // A fragment of A serves all columns of a subgroup's part; those of B are read for each row.
+  const double read = subgroups_of(config) * (wm + wn * std::max(1.0, wm / (2.0 * o.m)));
+  work.shared_traffic = 2 * work.steps * bk * (bm + bn + read);
+  // Rows of a power of two bytes begin in the same banks.
+  work.conflicts = config["PAD"] != 0 ? 1 : std::clamp(bk / 16, 1.0, 8.0);
+  work.overlapped = config["STAGES"] > 1;
+  work.barriers = work.steps * (work.overlapped ? 1 : 2);
+  work.ahead_bytes = 2 * bk * (bm + bn);
+  KernelWork launches = {work};
+  if (config["SPLIT"] > 1) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  return with_alignment(std::move(launches), shape, config);
 }
 
 }  // namespace greta::kernels::gemm

@@ -10,6 +10,7 @@ namespace greta::kernels::gemm {
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device);
 LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config);
+KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config);
 std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device);
 
 }  // namespace greta::kernels::gemm

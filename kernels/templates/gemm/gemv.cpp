@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
+#include "kernels/templates/gemm/work.hpp"
 
 /// Matrix products with few rows, bound by reading B once.
 namespace greta::kernels::gemm {
@@ -194,6 +196,30 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
           {"slices", ceil_div(shape.k, 16), c["SPLIT"], "SPLIT"}};
 }
 
+KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const double in = bytes_of(shape.in, 1), m = static_cast<double>(shape.m);
+  const double threads = config["THREADS"], split = config["SPLIT"];
+  const double width = static_cast<double>(width_of(shape, config));
+  const auto slice = static_cast<double>(slice_length(shape, config["SPLIT"], 16));
+  const double loads = config["UNROLL"] * config["TN"];  // of a thread, in flight
+  const double lanes = threads / config["COLS"];
+  LaunchWork work;
+  work.workgroups = std::ceil(static_cast<double>(shape.n) / width) * split;
+  work.threads = threads;
+  work.shared_bytes = 4 * width * lanes / std::min(lanes, 32.0);
+  work.registers = static_cast<double>(registers_of(shape, config));
+  work.vector_flops = 2 * m * width * slice;
+  work.read_bytes = (width + m) * slice * in;
+  work.written_bytes = width * m * (split > 1 ? 4 : bytes_of(shape.out, 1));
+  work.loads = width * slice / config["VB"] + m * threads * slice / lanes / config["VA"];
+  work.ahead_bytes = threads * loads * config["VB"] * in;
+  work.steps = std::ceil(width * slice * in / work.ahead_bytes);
+  work.barriers = 2 + (split > 1 ? 4 : 0);
+  work.unique_bytes =
+      static_cast<double>(shape.n * shape.k) * in + m * static_cast<double>(shape.k) * in;
+  return {work};
+}
+
 }  // namespace
 
 Variant gemv() {
@@ -201,6 +227,7 @@ Variant gemv() {
       "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows",
       space, plan, defaults, divisions);
   variant.migrations = {added("TN", 1)};
+  set_work<Shape>(variant, work);
   return variant;
 }
 

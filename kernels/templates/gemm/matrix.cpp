@@ -7,6 +7,7 @@
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
+#include "kernels/templates/gemm/work.hpp"
 
 /// GEMM with tiles in shared memory and matrix instructions.
 namespace greta::kernels::gemm {
@@ -206,6 +207,32 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const MatrixKernel kernel(shape, device);
+  const double in = bytes_of(shape.in, 1), bm = config["BM"], bn = config["BN"], bk = config["BK"];
+  const double wm = config["WM"], wn = config["WN"];
+  LaunchWork work = work_of_tiles(shape, config);
+  work.threads = static_cast<double>(kernel.threads(config));
+  work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
+  work.registers = static_cast<double>(kernel.registers(config));
+  work.matrix_flops = 2 * bm * bn * bk * work.steps * (bits_of(shape.in) == 32 ? 8 : 1);
+  work.warpgroups = kernel.by_warpgroups(config);
+  // Warpgroup instructions read B for 64 rows of A at a time, waves read their part once.
+  const double parts = bm / wm * (bn / wn);
+  const double read = work.warpgroups ? parts * std::max(1.0, wm / warpgroup_rows) *
+                                            (std::min<double>(wm, warpgroup_rows) + wn)
+                                      : parts * (wm + wn);
+  work.shared_traffic = work.steps * bk * in * (bm + bn + read);
+  const double step = bk * (bm + bn) * in;
+  work.overlapped = config["STAGES"] > 1;
+  work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
+  KernelWork launches = {work};
+  if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
+    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  }
+  return with_alignment(std::move(launches), shape, config);
+}
+
 bool cooperative(const DeviceInfo& device) {
   return device.language == Language::glsl;
 }
@@ -227,6 +254,10 @@ Variant matrix() {
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
       any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
+  set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
+    return cooperative(device) ? cooperative_work(shape, device, config)
+                               : work(shape, device, config);
+  });
   return variant;
 }
 

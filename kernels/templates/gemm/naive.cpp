@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
+#include "kernels/templates/gemm/work.hpp"
 
 /// GEMM with one thread per element of C.
 namespace greta::kernels::gemm {
@@ -41,6 +44,24 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo&) {
   return {{"naive", {{"THREADS", 256}}}};
 }
 
+KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const double k = static_cast<double>(shape.k), in = bytes_of(shape.in, 1);
+  const auto elements = shape.m * shape.n;
+  LaunchWork work;
+  work.threads = config["THREADS"];
+  work.workgroups = static_cast<double>(ceil_div(elements, config["THREADS"]));
+  work.registers = 32;
+  work.vector_flops = 2 * k * work.threads;
+  work.read_bytes = 2 * k * work.threads * in;
+  work.written_bytes = work.threads * bytes_of(shape.out, 1);
+  work.loads = 2 * k * work.threads;
+  work.steps = std::max(1.0, k / 4);
+  work.ahead_bytes = 8 * work.threads * in;
+  work.unique_bytes = static_cast<double>(shape.m + shape.n) * k * in +
+                      static_cast<double>(elements) * bytes_of(shape.out, 1);
+  return {work};
+}
+
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"elements", shape.m * shape.n, config["THREADS"], "THREADS"}};
 }
@@ -48,9 +69,11 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 }  // namespace
 
 Variant naive() {
-  return make_variant<Shape>(
+  Variant variant = make_variant<Shape>(
       "naive", "the baseline, and for C or K too small for tiles: a thread computes one element",
       space, plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
 }
 
 }  // namespace greta::kernels::gemm

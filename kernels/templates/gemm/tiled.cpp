@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
+#include "kernels/templates/gemm/work.hpp"
 
 /// GEMM with tiles in shared memory, without matrix instructions: tiled and split_k.
 namespace greta::kernels::gemm {
@@ -220,15 +224,50 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan_of_tiles(shape, device, config, std::move(kernel));
 }
 
+/// Returns how often the lanes of a bundle write to the same bank of shared memory. A tile that is
+/// loaded along K is transposed: neighbouring lanes write `width` rows apart.
+double write_conflicts(bool along_k, const Config& config, const char* extent, const char* width) {
+  if (!along_k) return 1;
+  constexpr int banks = 32;
+  const int apart = config[width] * (config[extent] + config["PAD"]);
+  const int distinct = banks / std::gcd(apart, banks);
+  return std::max(1.0, static_cast<double>(config["BK"]) / config[width] / distinct);
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
+  const double tm = config["TM"], tn = config["TN"], lx = config["LX"];
+  const double threads = threads_of(config);
+  LaunchWork work = work_of_tiles(shape, config);
+  work.threads = threads;
+  work.shared_bytes = shared_bytes(config);
+  const double ahead = bk * (bm + bn) * bits_of(shape.in) / 32 / threads;
+  work.overlapped = config["STAGES"] == 2;
+  work.registers = tm * tn + 2 * (tm + tn) + (work.overlapped ? ahead : 0) + 24;
+  work.vector_flops = 2 * bm * bn * bk * work.steps;
+  // A bundle of LX x 32/LX threads reads (LX x TN + 32/LX x TM) different elements per step of K.
+  work.shared_traffic = 4 * work.steps * bk *
+                        (bm * write_conflicts(shape.a_along_k, config, "BM", "VA") +
+                         bn * write_conflicts(shape.b_along_k, config, "BN", "VB") +
+                         threads / 32 * (lx * tn + 32 / lx * tm));
+  work.barriers = work.steps * (work.overlapped ? 1 : 2);
+  work.ahead_bytes = bk * (bm + bn) * bytes_of(shape.in, 1);
+  KernelWork launches = {work};
+  if (config.has("SPLIT")) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  return launches;
+}
+
 }  // namespace
 
 Variant tiled() {
   constexpr auto whole = [](const Shape& shape, const DeviceInfo& device) {
     return space(shape, device, false);
   };
-  return make_variant<Shape>("tiled",
-                             "on vector units: a workgroup computes a tile of C from shared memory",
-                             whole, plan, defaults, divisions_of_tiles);
+  Variant variant = make_variant<Shape>(
+      "tiled", "on vector units: a workgroup computes a tile of C from shared memory", whole, plan,
+      defaults, divisions_of_tiles);
+  set_work<Shape>(variant, work);
+  return variant;
 }
 
 // It has no defaults: those of `tiled` use it if there are too few tiles.
@@ -237,9 +276,11 @@ Variant split_k() {
     return space(shape, device, true);
   };
   constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
-  return make_variant<Shape>("split_k",
-                             "as tiled, for a slice of K; a second launch adds the slices", split,
-                             plan, none, divisions_of_tiles);
+  Variant variant =
+      make_variant<Shape>("split_k", "as tiled, for a slice of K; a second launch adds the slices",
+                          split, plan, none, divisions_of_tiles);
+  set_work<Shape>(variant, work);
+  return variant;
 }
 
 }  // namespace greta::kernels::gemm

@@ -10,6 +10,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/search/ranking.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -53,11 +54,39 @@ std::string obstacle(const Operation& operation, const std::string& variant, con
                                  fmt::join(reasons, "; ")));
 }
 
+/// Returns the configurations with the lowest predicted times, the best first.
+std::vector<Candidate> best_predicted(const Operation& operation, const ChoiceOptions& options,
+                                      const Problem& problem, const DeviceInfo& device,
+                                      std::uint64_t seed) {
+  constexpr std::uint64_t most_ranked = 1000;
+  const std::size_t count = read_count("--rank", options.rank, most_ranked);
+  auto alternatives = Instance(operation, problem, device).alternatives();
+  if (!options.variant.empty()) {
+    std::erase_if(alternatives,
+                  [&](const Alternative& one) { return one.variant != options.variant; });
+  }
+  const Space space(std::move(alternatives));
+  const auto prior = static_prior(operation, problem, device, space);
+  std::mt19937_64 random(seed);
+  std::vector<Candidate> candidates;
+  if (prior) {
+    for (const auto& [cost, choice] : rank_by_prior(space, prior, count, random)) {
+      candidates.push_back({problem, space.config(choice)});
+    }
+  }
+  if (!candidates.empty()) return candidates;
+  if (space.count() == 0 && !options.variant.empty())
+    refuse_variant(operation, options.variant, {problem}, device);
+  throw CommandError(exit_usage, fmt::format("--rank: {} does not describe what its kernels do, so "
+                                             "that nothing is predicted",
+                                             operation.name));
+}
+
 }  // namespace
 
 bool ChoiceOptions::names_problem() const {
   return !problem.values.empty() || !problem.dtype.empty() || !problem.out_dtype.empty() ||
-         !config.empty() || !sample.empty();
+         !config.empty() || !sample.empty() || !rank.empty();
 }
 
 void add_choice_options(CLI::App& command, const Operation& operation, ChoiceOptions& options) {
@@ -74,9 +103,13 @@ void add_choice_options(CLI::App& command, const Operation& operation, ChoiceOpt
 std::vector<Candidate> candidates_of_problem(const Operation& operation,
                                              const ChoiceOptions& options, const DeviceInfo& device,
                                              std::uint64_t seed) {
-  if (!options.config.empty() && (!options.sample.empty() || !options.variant.empty())) {
+  if (!options.rank.empty() && !options.sample.empty()) {
+    throw CommandError(exit_usage, "--rank: not with --sample");
+  }
+  if (!options.config.empty() &&
+      (!options.sample.empty() || !options.rank.empty() || !options.variant.empty())) {
     throw CommandError(exit_usage,
-                       "--config: names one configuration, without --variant and --sample");
+                       "--config: names one configuration, without --variant, --sample and --rank");
   }
   const auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
@@ -87,6 +120,7 @@ std::vector<Candidate> candidates_of_problem(const Operation& operation,
     return {{*problem, *std::move(config)}};
   }
   check_variant(operation, options.variant);
+  if (!options.rank.empty()) return best_predicted(operation, options, *problem, device, seed);
   const Config standard = operation.default_config(*problem, device);
   const bool fits = options.variant.empty() || standard.variant == options.variant;
   if (options.sample.empty() && fits) return {{*problem, standard}};

@@ -16,6 +16,7 @@ struct ChoiceOptions {
   std::string config;   ///< one, as reports print it
   std::string variant;  ///< only of this variant
   std::string sample;   ///< number of random ones
+  std::string rank{};   ///< number of those with the lowest predicted times
 
   /// Returns whether any option of a problem is set.
   bool names_problem() const;

@@ -15,6 +15,7 @@ void add_model_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
+void add_prior_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);
 
 }  // namespace greta::tuner::cli

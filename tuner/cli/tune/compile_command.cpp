@@ -35,7 +35,7 @@ struct CompileOptions {
   fs::path listing;
   bool json = false;
 
-  bool many() const { return !choice.sample.empty() || !random.empty(); }
+  bool many() const { return !choice.sample.empty() || !choice.rank.empty() || !random.empty(); }
 };
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -59,7 +59,8 @@ void check_options(const CompileOptions& options) {
        {std::pair{"--code-object", options.code_object}, {"--listing", options.listing}}) {
     if (file.empty()) continue;
     if (options.many()) {
-      refuse(fmt::format("{}: takes one configuration, without --sample and --random", option));
+      refuse(fmt::format("{}: takes one configuration, without --sample, --rank and --random",
+                         option));
     }
     check_writable(option, file);
   }
@@ -204,7 +205,8 @@ int compile(const Operation& operation, const CompileOptions& options) {
     refuse(fmt::format("{} has no configuration for {}", operation.name, device.architecture));
   }
   check_cases(operation, options, device, wanted);
-  const auto outcomes = compile_plans(*target, operation, wanted);
+  auto outcomes = compile_plans(*target, operation, wanted);
+  if (!options.choice.rank.empty()) rank_compiled(operation, device, outcomes);
   if (options.json) {
     print_json(compile_json(device, outcomes));
   } else {
@@ -233,6 +235,10 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
       "radv:gfx1103_r1 (required)",
       what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
+      what);
+  add("--rank", options->choice.rank,
+      "Number of configurations with the lowest predicted times, the best first, by the registers "
+      "that the compiler needs",
       what);
   add("--random", options->random, "Number of random problems, each with a random configuration",
       what);

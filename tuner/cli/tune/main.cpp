@@ -23,6 +23,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_verify_command(app, action);
   add_compile_command(app, action);
   add_replay_command(app, action);
+  add_prior_command(app, action);
   add_run_case_command(app, action);
   add_worker_command(app, action);
 }

@@ -1,0 +1,57 @@
+#include "kernels/templates/gemm/work.hpp"
+
+#include "kernels/templates/gemm/alignment.hpp"
+#include "kernels/templates/gemm/space.hpp"
+
+namespace greta::kernels::gemm {
+
+LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
+  const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
+  const double in = bytes_of(shape.in, 1), out = bytes_of(shape.out, 1);
+  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
+               k = static_cast<double>(shape.k);
+  const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
+  const auto slice = slice_length(shape, split, config["BK"]);
+  LaunchWork work;
+  work.workgroups = static_cast<double>(ceil_div(shape.m, config["BM"]) *
+                                        ceil_div(shape.n, config["BN"]) * split);
+  work.steps = static_cast<double>(ceil_div(slice, config["BK"]));
+  work.read_bytes = work.steps * bk * (bm + bn) * in;
+  work.written_bytes = bm * bn * (split > 1 ? 4 : out);
+  work.loads = work.steps * bk * (bm / config["VA"] + bn / config["VB"]);
+  work.barriers = work.steps;
+  work.unique_bytes = (m + n) * k * in + m * n * (split > 1 ? 4 * split : out);
+  return work;
+}
+
+LaunchWork work_of_adding_slices(const Shape& shape, int split) {
+  constexpr double threads = 256, elements = 4;  // of a thread
+  LaunchWork work;
+  work.threads = threads;
+  work.workgroups = static_cast<double>(ceil_div(shape.m * ceil_div(shape.n, 4), 256));
+  work.read_bytes = threads * elements * 4 * split;
+  work.written_bytes = threads * elements * bytes_of(shape.out, 1);
+  work.loads = threads * split;
+  work.ahead_bytes = work.read_bytes;
+  work.registers = 32;
+  work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
+  return work;
+}
+
+KernelWork with_alignment(KernelWork launches, const Shape& shape, const Config& config) {
+  if (config["ALIGN"] == 0) return launches;
+  const auto in = static_cast<std::int64_t>(bytes_of(shape.in, 1));
+  const std::int64_t bytes =
+      in * shape.k * ((has_odd_a(shape) ? shape.m : 0) + (has_odd_b(shape) ? shape.n : 0));
+  LaunchWork copy;
+  copy.threads = 256;
+  copy.registers = 32;
+  copy.workgroups = static_cast<double>(ceil_div(bytes, 256 * 16));
+  copy.read_bytes = copy.written_bytes = copy.ahead_bytes = 256 * 16;
+  copy.loads = 256 * 16 / static_cast<double>(in);
+  copy.unique_bytes = 2 * static_cast<double>(bytes);
+  launches.insert(launches.begin(), copy);
+  return launches;
+}
+
+}  // namespace greta::kernels::gemm

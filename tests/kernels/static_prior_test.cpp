@@ -1,0 +1,156 @@
+// Protects the static prior: what variants say about their work agrees with their launch plans, the
+// terms of a prediction follow from it, and predictions rank a recorded space of another device.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernels/catalog.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/prior/prior.hpp"
+#include "kernels/sampling/candidates.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "runtime/device/layers.hpp"
+
+namespace greta::test::static_prior_test {
+namespace {
+
+std::vector<DeviceInfo> devices() {
+  std::vector<DeviceInfo> list;
+  for (const char* name : {"sm_90", "gfx90a", "gfx942", "gfx1100", "gfx1201"}) {
+    list.push_back(architecture_info(name).value());
+  }
+  DeviceInfo vulkan = list.front();
+  vulkan.backend = Api::vulkan;
+  vulkan.language = Language::glsl;
+  vulkan.shared_memory_bytes = 48 << 10;
+  vulkan.subgroup_size_control = true;
+  vulkan.matrix_operations = {{DType::f16, DType::f32, 16, 16, 16},
+                              {DType::f16, DType::f32, 16, 8, 16}};
+  list.push_back(vulkan);
+  return list;
+}
+
+double workgroups_of(const Launch& launch) {
+  return double(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+}
+
+void expect_agreement(const KernelWork& work, const LaunchPlan& plan) {
+  ASSERT_EQ(work.size(), plan.launches.size());
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const KernelSource& source = plan.sources[plan.launches[i].source];
+    EXPECT_EQ(work[i].threads, double(source.block[0]) * source.block[1] * source.block[2]);
+    // A grid that is folded into two dimensions may have some workgroups too many.
+    EXPECT_LE(work[i].workgroups, workgroups_of(plan.launches[i]));
+    EXPECT_GE(work[i].workgroups * 1.01 + 65536, workgroups_of(plan.launches[i]));
+    if (source.dynamic_shared_bytes > 0) {
+      EXPECT_EQ(work[i].shared_bytes, source.dynamic_shared_bytes);
+    }
+    EXPECT_GE(work[i].steps, 1);
+    EXPECT_GT(work[i].read_bytes, 0);
+    EXPECT_GT(work[i].unique_bytes, 0);
+    EXPECT_GT(work[i].registers, 0);
+  }
+}
+
+TEST(StaticPrior, DescribesTheLaunchesOfEveryVariantThatTells) {
+  int described = 0;
+  for (const DeviceInfo& device : devices()) {
+    for (const Operation& operation : Catalog::built_in()) {
+      for (const Candidate& candidate : random_candidates(operation, device, "", 60, 7)) {
+        const Instance instance(operation, candidate.problem, device);
+        const KernelWork work = instance.work(candidate.config);
+        const bool tells = bool(operation.variant(candidate.config.variant).work);
+        EXPECT_EQ(work.empty(), !tells);
+        if (!tells) continue;
+        SCOPED_TRACE(device.architecture + ": " + candidate.problem.key() + ": " +
+                     candidate.config.text());
+        ++described;
+        expect_agreement(work, instance.plan(candidate.config).value());
+        const auto cost = StaticPrior(operation, candidate.problem, device).cost(candidate.config);
+        ASSERT_TRUE(cost);
+        EXPECT_TRUE(std::isfinite(*cost) && *cost > 0) << *cost;
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(described, 1000);
+}
+
+LaunchWork some_work() {
+  LaunchWork work;
+  work.workgroups = 1320;
+  work.threads = 256;
+  work.registers = 64;
+  work.shared_bytes = 16384;
+  work.vector_flops = 1e6;
+  work.read_bytes = 1e5;
+  work.ahead_bytes = 1e4;
+  work.unique_bytes = 1e8;
+  return work;
+}
+
+TEST(StaticPrior, PredictsLessForFewerBytesFlopsAndLaunches) {
+  UnitRates rates;
+  rates.units = 132;
+  const auto cost = [&](const KernelWork& work) {
+    return predicted_cycles(cost_terms(work, rates));
+  };
+  const LaunchWork work = some_work();
+  for (double LaunchWork::*field :
+       {&LaunchWork::vector_flops, &LaunchWork::read_bytes, &LaunchWork::unique_bytes,
+        &LaunchWork::barriers, &LaunchWork::shared_traffic, &LaunchWork::loads}) {
+    LaunchWork more = work;
+    more.*field = 4 * more.*field + 1e5;
+    EXPECT_GT(cost({more}), cost({work}));
+  }
+  EXPECT_GT(cost({work, work}), cost({work}));
+  LaunchWork ahead = work;
+  ahead.ahead_bytes *= 4;
+  EXPECT_LT(cost({ahead}), cost({work}));
+}
+
+TEST(StaticPrior, OccupancyIsThatOfTheScarcestResource) {
+  UnitRates rates;
+  rates.units = 1;
+  LaunchWork work = some_work();
+  work.workgroups = 8;
+  const auto waiting = [&] {
+    return cost_terms({work}, rates)[static_cast<std::size_t>(Term::waiting)];
+  };
+  const double of_a_wave = 10 * rates.latency;
+  work.shared_bytes = 8192;  // eight workgroups fit by shared memory, four by registers
+  EXPECT_DOUBLE_EQ(waiting(), 2 * of_a_wave);
+  work.registers = 32;
+  EXPECT_DOUBLE_EQ(waiting(), of_a_wave);
+  work.threads = 1024;  // two by threads
+  EXPECT_DOUBLE_EQ(waiting(), 4 * of_a_wave);
+}
+
+TEST(StaticPrior, CountsWholeWavesOfWorkgroups) {
+  UnitRates rates;
+  rates.units = 10;
+  LaunchWork work = some_work();
+  work.registers = 255;
+  work.threads = 256;  // one workgroup per unit
+  const auto vector = [&](double workgroups) {
+    work.workgroups = workgroups;
+    return cost_terms({work}, rates)[static_cast<std::size_t>(Term::vector)];
+  };
+  EXPECT_DOUBLE_EQ(vector(10), vector(1));
+  EXPECT_DOUBLE_EQ(vector(11), 2 * vector(10));
+}
+
+TEST(StaticPrior, CompiledRegistersReplaceTheEstimate) {
+  const DeviceInfo device = architecture_info("gfx942").value();
+  const Catalog catalog = Catalog::built_in();
+  const Operation& gemm = catalog.at("gemm");
+  const Problem problem = typical_problem(gemm, gemm.dtypes.front());
+  const StaticPrior prior(gemm, problem, device);
+  const Config config = gemm.default_config(problem, device);
+  const std::vector<double> spilled(4, 600);
+  EXPECT_GT(prior.cost(config, spilled).value(), prior.cost(config).value());
+}
+
+}  // namespace
+}  // namespace greta::test::static_prior_test
