@@ -52,8 +52,8 @@ constexpr const char* select_fastest_configs = R"(
     LIMIT :most)";
 
 /// Returns all damaged rows, and results that can't be read.
-std::vector<DamagedRow> find_damage(SQLite::Database& database) {
-  auto rows = damaged_rows(database);
+std::vector<DamagedRow> find_damage(SQLite::Database& database, const std::string& left_out = {}) {
+  auto rows = damaged_rows(database, left_out);
   WinnerReader reader(database);
   SQLite::Statement select(database, select_all_winners());
   reader.read_all(select);
@@ -331,6 +331,20 @@ TunedDb::Counts TunedDb::counts() const {
 std::vector<DamagedRow> TunedDb::damaged() const {
   std::vector<DamagedRow> rows;
   impl_->connection.read([&](SQLite::Database& database) { rows = find_damage(database); });
+  return rows;
+}
+
+std::vector<DamagedRow> TunedDb::damaged_but_trials() const {
+  std::vector<DamagedRow> rows;
+  impl_->connection.read(
+      [&](SQLite::Database& database) { rows = find_damage(database, "trials"); });
+  return rows;
+}
+
+std::vector<DamagedRow> TunedDb::damaged_trials(const std::string& problem_key) const {
+  std::vector<DamagedRow> rows;
+  impl_->connection.read(
+      [&](SQLite::Database& database) { rows = db::damaged_trials(database, problem_key); });
   return rows;
 }
 

@@ -342,6 +342,10 @@ class TunedDb {
   Counts counts() const;
   /// Returns the rows that are ignored because they are damaged or refer to a damaged row.
   std::vector<DamagedRow> damaged() const;
+  /// The same without trials, which are most rows of a database: what answers depend on.
+  std::vector<DamagedRow> damaged_but_trials() const;
+  /// Returns the damaged trials of a problem.
+  std::vector<DamagedRow> damaged_trials(const std::string& problem_key) const;
   /// Returns the damaged rows that calls of this object, opened for writing, have replaced or
   /// removed.
   std::vector<DamagedRow> discarded() const;

@@ -271,20 +271,40 @@ std::vector<DamagedRow> remove_sound(SQLite::Database& database, const std::stri
   return rows;
 }
 
-std::vector<DamagedRow> damaged_rows(SQLite::Database& database) {
+namespace {
+
+/// Adds the damaged rows of a table that meet a condition on t.
+void add_damaged(SQLite::Database& database, const std::string& table, const std::string& condition,
+                 const std::string& value, std::vector<DamagedRow>& rows) {
+  SQLite::Statement select(
+      database, fmt::format("SELECT {}, {}, t.checksum IS NULL FROM main.{} t WHERE {} AND NOT {}",
+                            shown_key(database, table, "t."), subject(table, "t."),
+                            identifier(table), condition, is_sound(database, table, "t.")));
+  if (!value.empty()) select.bind(1, value);
+  while (select.executeStep()) {
+    const bool unsealed = select.getColumn(3).getInt() != 0;
+    rows.push_back(damaged_row(database, table, select, 0,
+                               unsealed ? "has no checksum" : "does not match its checksum"));
+  }
+}
+
+}  // namespace
+
+std::vector<DamagedRow> damaged_rows(SQLite::Database& database, const std::string& left_out) {
   std::vector<DamagedRow> rows;
   for (const auto& table : sealed_tables(database)) {
-    SQLite::Statement select(
-        database, fmt::format("SELECT {}, {}, t.checksum IS NULL FROM main.{} t WHERE NOT {}",
-                              shown_key(database, table, "t."), subject(table, "t."),
-                              identifier(table), is_sound(database, table, "t.")));
-    while (select.executeStep()) {
-      const bool unsealed = select.getColumn(3).getInt() != 0;
-      rows.push_back(damaged_row(database, table, select, 0,
-                                 unsealed ? "has no checksum" : "does not match its checksum"));
-    }
+    if (table != left_out) add_damaged(database, table, "true", "", rows);
   }
   add_results_without_origin(database, rows);
+  return rows;
+}
+
+std::vector<DamagedRow> damaged_trials(SQLite::Database& database, const std::string& problem) {
+  std::vector<DamagedRow> rows;
+  add_damaged(database, "trials",
+              "t.session IN (SELECT s.id FROM main.sessions s JOIN main.problems p "
+              "ON p.id = s.problem WHERE p.key = ?1)",
+              problem, rows);
   return rows;
 }
 

@@ -60,7 +60,9 @@ std::vector<DamagedRow> remove_sound(SQLite::Database& database, const std::stri
                                      const std::string& condition);
 
 /// Returns all rows that are not sound, and results that refer to one.
-std::vector<DamagedRow> damaged_rows(SQLite::Database& database);
+std::vector<DamagedRow> damaged_rows(SQLite::Database& database, const std::string& left_out = {});
+/// Returns the damaged trials of a problem's sessions.
+std::vector<DamagedRow> damaged_trials(SQLite::Database& database, const std::string& problem);
 /// Returns the damaged rows that this connection has replaced or removed.
 std::vector<DamagedRow> discarded_rows(SQLite::Database& database);
 

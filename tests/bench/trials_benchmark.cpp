@@ -108,7 +108,21 @@ void record(const fs::path& file, int trials) {
     db.end_session(id, "done");
   }
   row(fmt::format("record {} trials ({:.0f} µs each)", trials, total * 1e6 / trials), total);
+  row("read back what was recorded", seconds_of([&] { db.confirm(); }));
   row("longest call that records a trial", longest);
+}
+
+/// A greta-tune of one problem in a database that has many.
+void tune_once(const fs::path& file) {
+  TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
+  SessionRecord session;
+  session.device = device();
+  session.problem = problem(1);
+  const auto id = db.begin_session(session);
+  const Space space = catalog().at("gemm").space(session.problem, session.device);
+  for (int i = 0; i < 100; ++i) db.add_trial(id, trial(space, session.problem, 7U * unsigned(i)));
+  db.end_session(id, "done");
+  row("read back a hundred trials, when a tune ends", seconds_of([&] { db.confirm(); }));
 }
 
 void look_up(const fs::path& file) {
@@ -127,6 +141,10 @@ void look_up(const fs::path& file) {
   row("all trials of a session", seconds_of([&] { db.trials(17); }));
   row("all sessions, with their numbers of trials", seconds_of([&] { db.sessions(); }));
   row("counts", seconds_of([&] { db.counts(); }));
+  row("damaged rows but trials, when greta-tune starts",
+      seconds_of([&] { db.damaged_but_trials(); }));
+  row("damaged trials of a problem, when it is tuned",
+      seconds_of([&] { db.damaged_trials(problem(1).key()); }));
   row("damaged rows, by the checksums of all", seconds_of([&] { db.damaged(); }));
 }
 
@@ -143,5 +161,6 @@ int main(int argc, char** argv) {
                          static_cast<double>(fs::file_size(file)) / 1e6)
                  .c_str(),
              stdout);
+  tune_once(file);
   look_up(file);
 }

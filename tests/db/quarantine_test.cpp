@@ -190,6 +190,32 @@ TEST(Quarantine, StatementsThatSealDamageAreRefused) {
   EXPECT_NE(refused("UPDATE winners SET regret = 2").find("view"), std::string::npos);
 }
 
+// A tune must not read the checksums of all trials that other problems ever had.
+TEST(Quarantine, TrialsAreJudgedByProblem) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  Plain plain(folder / "t.db");
+  const auto of_problem = [](int m) {
+    return fmt::format(
+        "session IN (SELECT s.id FROM sessions s JOIN problems p ON p.id = s.problem "
+        "WHERE p.key = '{}')",
+        problem_of(m).key());
+  };
+  plain->exec("UPDATE trials SET median_us = 3.5 WHERE " + of_problem(2));
+  plain->exec("UPDATE winners SET regret = 7.5 WHERE problem LIKE '% m=1 %'");
+  const auto db = TunedDb::open(folder / "t.db", Mode::read_only);
+  ASSERT_EQ(db.damaged_but_trials().size(), 1U);
+  EXPECT_EQ(db.damaged_but_trials()[0].table, "winners");
+  EXPECT_TRUE(db.damaged_trials(problem_of(1).key()).empty());
+  const auto trials = db.damaged_trials(problem_of(2).key());
+  ASSERT_FALSE(trials.empty());
+  for (const DamagedRow& row : trials) {
+    EXPECT_EQ(row.table, "trials");
+    EXPECT_EQ(row.problem, problem_of(2).key());
+  }
+  EXPECT_EQ(db.damaged().size(), 1 + trials.size());
+}
+
 TEST(Quarantine, ARowWithoutAChecksumIsDamagedAndStaysSo) {
   const TemporaryFolder folder;
   fill(folder / "t.db");

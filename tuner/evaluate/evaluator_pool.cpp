@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/measure/stopwatch.hpp"
+
 namespace greta::tuner {
 
 bool is_of_the_card(Status status) {
@@ -169,8 +171,12 @@ void EvaluatorPool::run_front(Member& member, Request& request, Evaluated& evalu
   member.prepared = member.queue.size();
   lock.unlock();
   Evaluator& evaluator = *member.evaluator;
-  evaluator.prepare(request.problem, upcoming);
-  const std::size_t ready = evaluator.first_ready(request.problem, waiting);
+  std::size_t ready = 0;
+  {
+    const Lap lap(evaluated.waited_s);
+    evaluator.prepare(request.problem, upcoming);
+    ready = evaluator.first_ready(request.problem, waiting);
+  }
   lock.lock();
   exchange(member, request, waiting[ready]);
   lock.unlock();

@@ -19,6 +19,7 @@ struct Evaluated {
   std::vector<Trial> lost;  ///< Evaluator::take_lost() after the evaluation
   /// Why the member that evaluated it has retired; empty if it has not.
   std::string retired;
+  double waited_s = 0;  ///< time until a candidate was compiled
 };
 
 /// Returns whether an evaluator throws this status because its card or worker process failed, so

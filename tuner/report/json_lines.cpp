@@ -72,7 +72,7 @@ void JsonLines::on_unsafe(const DeviceInfo& device, const UnsafePart& part,
   warn(unsafe_text(device, part) + (instead == nullptr ? "" : "; instead " + instead->id()));
 }
 
-void JsonLines::on_damage(const TunedDb& db) {
+void JsonLines::on_damage(const TunedDb& db, const std::vector<DamagedRow>& /*rows*/) {
   warn(db.file().string() + ": has damaged rows");
 }
 

@@ -21,7 +21,9 @@ json trial_counts(const SessionResult& result) {
 
 json time_json(const TimeSpent& time) {
   return {{"wall_s", time.wall},       {"compile_s", time.compile}, {"verify_s", time.verify},
-          {"measure_s", time.measure}, {"peaks_s", time.peaks},     {"other_s", time.other()}};
+          {"measure_s", time.measure}, {"waiting_s", time.waiting}, {"peaks_s", time.peaks},
+          {"other_s", time.other()},   {"search_s", time.search},   {"strategy_s", time.strategy},
+          {"record_s", time.record}};
 }
 
 json energy_json(const Energy& energy) {

@@ -157,9 +157,12 @@ std::string kept_winner(const SessionResult& result) {
 std::string time_row(const TimeSpent& time) {
   const double wall = std::max(time.wall, 1e-9);
   return row("wall time",
-             fmt::format("{:.1f} s: compiling {}, verifying {}, running {}, everything else {}",
+             fmt::format("{:.1f} s: compiling {}, verifying {}, running {}, {}everything else {}",
                          time.wall, format_share(time.compile / wall),
                          format_share(time.verify / wall), format_share(time.measure / wall),
+                         time.waiting >= 0.01 * wall
+                             ? "waiting for compilers " + format_share(time.waiting / wall) + ", "
+                             : "",
                          format_share(std::max(0.0, time.other()) / wall))) +
          (time.peaks >= 0.05
               ? row("peaks",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/measure/stopwatch.hpp"
 #include "tuner/search/ranking.hpp"
 #include "tuner/session/search_plan.hpp"
 #include "tuner/session/seeds.hpp"
@@ -25,6 +26,7 @@ void SearchLoop::run() {
                               ? "searching the only configuration"
                               : fmt::format("searching {} configurations", space.count()));
   work_.phase = TrialPhase::search;
+  const Lap lap(work_.result.time.search);
   const auto strategy = create_strategy(
       work_.options.strategy,
       {&space, first_of(space), work_.options.seed, work_.budget.trial_limit(),
@@ -67,6 +69,7 @@ std::vector<Choice> SearchLoop::first_of(const Space& space) {
 }
 
 std::optional<Config> SearchLoop::ask_once(Strategy& strategy, const Space& space) {
+  const Lap lap(work_.result.time.strategy);
   ++asks_;
   const auto choice = strategy.ask();
   exhausted_ = !choice;
@@ -125,9 +128,13 @@ void SearchLoop::tell(Strategy& strategy, const Space& space, Evaluated evaluate
   if (evaluated.trial.failure == Status::interrupted) return;
   const auto choice = space.choice(evaluated.trial.config);
   evaluated.trial.asks = asks_;
-  const Trial& trial =
-      work_.record(std::move(evaluated.trial), static_cast<double>(work_.pool.size()));
-  if (choice) strategy.tell(*choice, trial);
+  const auto at_once = static_cast<double>(work_.pool.size());
+  work_.result.time.waiting += evaluated.waited_s / at_once;
+  const Trial& trial = work_.record(std::move(evaluated.trial), at_once);
+  if (choice) {
+    const Lap lap(work_.result.time.strategy);
+    strategy.tell(*choice, trial);
+  }
   work_.pool.set_limits(limits_of(work_));
 }
 

@@ -54,6 +54,12 @@ void Session::describe_space() {
   result_.rejections = most_frequent_rejections(space);
   result_.known_winners =
       known_winners(work_.operation, whole, result_, work_.options.cold, work_.db, result_.notes);
+  if (const auto damaged = work_.db.damaged_trials(result_.problem.key()); !damaged.empty()) {
+    result_.notes.push_back(
+        fmt::format("{} damaged trials of this problem were skipped; "
+                    "greta-db info lists them",
+                    damaged.size()));
+  }
   if (!work_.options.limits.empty())
     result_.notes.push_back("the search was limited to " + work_.options.limits.text());
 }

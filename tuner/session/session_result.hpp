@@ -20,8 +20,14 @@ struct TimeSpent {
   double compile = 0;
   double verify = 0;
   double measure = 0;  ///< running kernels to time them
+  double waiting = 0;  ///< until the next candidate is compiled
   double peaks = 0;    ///< measuring the device's peaks
-  double other() const { return wall - compile - verify - measure - peaks; }
+  double other() const { return wall - compile - verify - measure - waiting - peaks; }
+
+  // Of the search alone, whose strategy and database mostly work while candidates run.
+  double search = 0;    ///< from its first question to its last result
+  double strategy = 0;  ///< asking and telling the strategy
+  double record = 0;    ///< storing trials
 };
 
 /// The smaller problem that was searched instead.

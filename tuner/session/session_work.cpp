@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tuner/measure/stopwatch.hpp"
+
 namespace greta::tuner {
 namespace {
 
@@ -96,7 +98,10 @@ const Trial& SessionWork::record(Trial trial, double at_once) {
   result.time.measure += trial.measure_s / at_once;
   trial.phase = phase;
   trial.elapsed_s = budget.elapsed_s();
-  store([&] { db.add_trial(result.id, trial); });
+  {
+    const Lap lap(result.time.record);
+    store([&] { db.add_trial(result.id, trial); });
+  }
   result.trials.push_back(std::move(trial));
   budget.count_trial();
   observer.on_trial(result, budget);

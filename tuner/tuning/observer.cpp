@@ -7,7 +7,7 @@ void TunerObserver::on_wait(const std::string& /*holder*/, const std::string& /*
 void TunerObserver::on_unsafe(const DeviceInfo& /*device*/, const UnsafePart& /*part*/,
                               const DeviceInfo* /*instead*/) {}
 
-void TunerObserver::on_damage(const TunedDb& /*db*/) {}
+void TunerObserver::on_damage(const TunedDb& /*db*/, const std::vector<DamagedRow>& /*rows*/) {}
 void TunerObserver::on_unreadable(const std::string& /*line*/) {}
 
 void TunerObserver::on_resume(const UnfinishedRun& /*run*/) {}
@@ -37,9 +37,9 @@ void SerialObserver::on_unsafe(const DeviceInfo& device, const UnsafePart& part,
   for (TunerObserver* const observer : observers_) observer->on_unsafe(device, part, instead);
 }
 
-void SerialObserver::on_damage(const TunedDb& db) {
+void SerialObserver::on_damage(const TunedDb& db, const std::vector<DamagedRow>& rows) {
   const std::lock_guard lock(mutex_);
-  for (TunerObserver* const observer : observers_) observer->on_damage(db);
+  for (TunerObserver* const observer : observers_) observer->on_damage(db, rows);
 }
 
 void SerialObserver::on_unreadable(const std::string& line) {

@@ -39,8 +39,8 @@ class TunerObserver {
   /// `instead`, the whole device is replaced by that one.
   virtual void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                          const DeviceInfo* instead);
-  /// Rows of the database are damaged and are ignored (TunedDb::damaged()).
-  virtual void on_damage(const TunedDb& db);
+  /// Rows of the database are damaged and are ignored (TunedDb::damaged_but_trials()).
+  virtual void on_damage(const TunedDb& db, const std::vector<DamagedRow>& rows);
   /// A database below the user's own, or a part of it, can't be read and is ignored
   /// (Lookup::unreadable()). Each line is told once.
   virtual void on_unreadable(const std::string& line);
@@ -68,7 +68,7 @@ class SerialObserver final : public TunerObserver {
   void on_wait(const std::string& holder, const std::string& card) override;
   void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                  const DeviceInfo* instead) override;
-  void on_damage(const TunedDb& db) override;
+  void on_damage(const TunedDb& db, const std::vector<DamagedRow>& rows) override;
   void on_unreadable(const std::string& line) override;
   void on_resume(const UnfinishedRun& run) override;
   void on_run(const RunStart& run) override;

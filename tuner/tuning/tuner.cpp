@@ -143,7 +143,8 @@ Result<std::unique_ptr<Tuner>> Tuner::open(const TunerOptions& options,
     if (!db) return db.failure();
     std::unique_ptr<Tuner> tuner(
         new Tuner(options, observer, stop, std::move(locks), *std::move(db)));
-    if (!tuner->db_.damaged().empty()) observer.on_damage(tuner->db_);
+    const auto damaged = tuner->db_.damaged_but_trials();
+    if (!damaged.empty()) observer.on_damage(tuner->db_, damaged);
     tuner->begin_run(*devices, tasks);
     if (auto opened = tuner->open_evaluators(*devices); !opened) return opened.failure();
     std::vector<Evaluator*> evaluators;

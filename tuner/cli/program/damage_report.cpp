@@ -35,12 +35,15 @@ std::string left_out_text(std::size_t rows, bool shipped) {
                      format_count(static_cast<std::int64_t>(rows), "row"), remedy);
 }
 
-bool tell_damage(const TunedDb& db) {
-  const auto rows = db.damaged();
-  if (rows.empty()) return false;
+void tell_damage(const TunedDb& db, const std::vector<DamagedRow>& rows) {
   tell(fmt::format("{}: {}:", db.file().string(), left_out_text(rows.size(), db.shipped())));
   tell_rows(rows);
-  return true;
+}
+
+bool tell_damage(const TunedDb& db) {
+  const auto rows = db.damaged();
+  if (!rows.empty()) tell_damage(db, rows);
+  return !rows.empty();
 }
 
 int end_of_reading(const TunedDb& db, int code) {

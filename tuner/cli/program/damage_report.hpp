@@ -22,6 +22,8 @@ std::string left_out_text(std::size_t rows, bool shipped);
 /// Prints to standard error which rows of a database are ignored because they are damaged, and how
 /// to repair them. Returns false if there are none.
 bool tell_damage(const TunedDb& db);
+/// The same for these rows, of which there is at least one.
+void tell_damage(const TunedDb& db, const std::vector<DamagedRow>& rows);
 
 /// Ends a command that showed a database's contents: returns `code`, or exit_failed if rows were
 /// ignored, which are named.

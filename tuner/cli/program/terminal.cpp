@@ -37,8 +37,8 @@ void Terminal::on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                           : why + ", so that it is not used; --allow-unsafe does");
 }
 
-void Terminal::on_damage(const TunedDb& db) {
-  static_cast<void>(tell_damage(db));
+void Terminal::on_damage(const TunedDb& db, const std::vector<DamagedRow>& rows) {
+  tell_damage(db, rows);
 }
 
 void Terminal::on_unreadable(const std::string& line) {

@@ -17,7 +17,7 @@ class Terminal final : public TunerObserver {
   void on_wait(const std::string& holder, const std::string& card) override;
   void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                  const DeviceInfo* instead) override;
-  void on_damage(const TunedDb& db) override;
+  void on_damage(const TunedDb& db, const std::vector<DamagedRow>& rows) override;
   void on_unreadable(const std::string& line) override;
   void on_resume(const UnfinishedRun& run) override;
   void on_run(const RunStart& run) override;
