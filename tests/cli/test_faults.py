@@ -65,7 +65,7 @@ class Faults(Case):
 
     def test_a_kernel_that_never_ends(self):
         words = self.templates("  for (volatile int i = 1; i != 0;) {\n  }")
-        report, run = self.tune(*words, budget="4")
+        report, run = self.tune(*words, budget="3")
         self.check(report, "timeout")
 
     def test_a_kernel_that_crashes(self):
