@@ -319,6 +319,15 @@ TEST(Shards, AreBalancedAndCoverEachProblemOnce) {
   }
 }
 
+TEST(Shards, AnExpensiveProblemStandsForManyCheapOnes) {
+  std::vector<double> costs(101, 1);
+  costs[40] = 100;
+  const auto part = shards_of(costs, 2);
+  std::vector<double> total(2, 0);
+  for (std::size_t i = 0; i < costs.size(); ++i) total.at(part[i]) += costs[i];
+  EXPECT_EQ(total, (std::vector<double>{100, 100}));
+}
+
 TEST(Shards, LargerProblemsCostMore) {
   const Operation& operation = built_in("gemm");
   for (const char* budget : {"10s", "100", "5%"}) {
