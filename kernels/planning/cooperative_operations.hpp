@@ -17,4 +17,8 @@ std::vector<int> product_names(const std::vector<MatrixOperation>& products);
 /// Returns the values of a parameter SUBGROUP in ascending order; never empty.
 std::vector<int> subgroup_sizes(const DeviceInfo& device);
 
+/// The registers that kernels with cooperative matrices need, over their estimates, which the
+/// spaces use as limits.
+constexpr double beside_matrices = 1.15;
+
 }  // namespace greta::kernels

@@ -6,9 +6,9 @@
 namespace greta::kernels {
 
 const PriorCoefficients& fitted_prior() {
-  static const PriorCoefficients prior{.factors = {0.66, 1.438, 1.346, 0.821, 0.227, 0.839, 3.291,
-                                                   1.068, 0.93, 1.005, 6.882, 0.305, 0.73},
-                                       .norm = 1.603};
+  static const PriorCoefficients prior{.factors = {0.418, 1.176, 1.517, 0.653, 0.297, 0.687, 3.052,
+                                                   0.801, 0.628, 1.928, 5.67, 0.403, 1.501},
+                                       .norm = 1.28};
   return prior;
 }
 

@@ -157,7 +157,7 @@ KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const 
   LaunchWork work = prefill_work(shape, config, queries_of(config));
   work.threads = threads_of(config);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
-  work.registers = static_cast<double>(registers_of(shape, config, o));
+  work.registers = beside_matrices * static_cast<double>(registers_of(shape, config, o));
   work.matrix_flops = 4 * queries * bk * dim * work.steps;
   work.vector_flops = flops_of_weight * queries * bk * work.steps;
   // Scores go through shared memory: written, read for the weights, written and read again.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
@@ -250,7 +251,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.loads = 2 * work.steps * at_once * dim / config["VEC"];
   work.ahead_bytes = (1 + config["AHEAD"]) * 2 * at_once * dim * in;
   work.overlapped = config["AHEAD"] != 0;
-  work.barriers = 4 + (split > 1 ? 4 : 0);
+  work.barriers = 4 + (split > 1 ? barriers_of_arrival(4 * split * rows * dim) : 0);
   work.shared_traffic = 8 * slots_of(config) * rows * dim;
   work.unique_bytes = readers / static_cast<double>(parts_of(shape)) * 2 *
                           static_cast<double>(shape.capacity) * dim * in +

@@ -259,7 +259,7 @@ KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const 
   LaunchWork work = work_of_tiles(shape, config);
   work.threads = threads_of(config);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
-  work.registers = static_cast<double>(registers_of(config, o));
+  work.registers = beside_matrices * static_cast<double>(registers_of(config, o));
   work.matrix_flops = 2 * bm * bn * bk * work.steps;
   // A fragment of A serves all columns of a subgroup's part; those of B are read for each row.
   const double read = subgroups_of(config) * (wm + wn * std::max(1.0, wm / (2.0 * o.m)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
@@ -214,7 +215,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.loads = width * slice / config["VB"] + m * threads * slice / lanes / config["VA"];
   work.ahead_bytes = threads * loads * config["VB"] * in;
   work.steps = std::ceil(width * slice * in / work.ahead_bytes);
-  work.barriers = 2 + (split > 1 ? 4 : 0);
+  work.barriers = 2 + (split > 1 ? barriers_of_arrival(4 * m * width * split) : 0);
   work.unique_bytes =
       static_cast<double>(shape.n * shape.k) * in + m * static_cast<double>(shape.k) * in;
   return {work};

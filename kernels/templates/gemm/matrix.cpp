@@ -226,6 +226,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double step = bk * (bm + bn) * in;
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
+  if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
   KernelWork launches = {work};
   if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
     launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));

@@ -243,8 +243,12 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.shared_bytes = shared_bytes(config);
   const double ahead = bk * (bm + bn) * bits_of(shape.in) / 32 / threads;
   work.overlapped = config["STAGES"] == 2;
-  work.registers = tm * tn + 2 * (tm + tn) + (work.overlapped ? ahead : 0) + 24;
-  work.vector_flops = 2 * bm * bn * bk * work.steps;
+  work.registers = 1.4 * tm * tn + 3 * (tm + tn) + (work.overlapped ? ahead : 0) + 40;
+  // Besides the multiplications, a step of K loads four elements at a time, and has a share of the
+  // loop's own instructions.
+  constexpr double of_loop = 6;
+  const double others = (tm + tn) / 4 + of_loop / config["UNROLL"];
+  work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others);
   // A bundle of LX x 32/LX threads reads (LX x TN + 32/LX x TM) different elements per step of K.
   work.shared_traffic = 4 * work.steps * bk *
                         (bm * write_conflicts(shape.a_along_k, config, "BM", "VA") +

@@ -1,5 +1,6 @@
 #include "kernels/templates/gemm/work.hpp"
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
@@ -36,6 +37,18 @@ LaunchWork work_of_adding_slices(const Shape& shape, int split) {
   work.registers = 32;
   work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
   return work;
+}
+
+void add_folding(LaunchWork& work, const Config& config, bool by_the_last) {
+  const double tile_bytes = 4.0 * config["BM"] * config["BN"];
+  if (!by_the_last) {
+    constexpr double of_cluster = 20;  // barriers, by their cost
+    work.barriers += of_cluster;
+    work.shared_traffic += 2 * tile_bytes;
+    return;
+  }
+  work.barriers += barriers_of_arrival(tile_bytes * config["SPLIT"]);
+  work.read_bytes += tile_bytes;
 }
 
 KernelWork with_alignment(KernelWork launches, const Shape& shape, const Config& config) {

@@ -14,6 +14,10 @@ LaunchWork work_of_tiles(const Shape& shape, const Config& config);
 /// Returns the work of the launch that adds the slices' partial sums.
 LaunchWork work_of_adding_slices(const Shape& shape, int split);
 
+/// Adds what the slices of a tile do to add their sums in the same launch: `by_the_last` of them
+/// from memory, or all of them in a cluster.
+void add_folding(LaunchWork& work, const Config& config, bool by_the_last);
+
 /// Adds the launch that copies operands to aligned rows, with ALIGN.
 KernelWork with_alignment(KernelWork launches, const Shape& shape, const Config& config);
 
