@@ -1,5 +1,6 @@
 // Measures the process that tunes on several cards, without cards: greta_cards_benchmark [MS]
-// [PROBLEMS] [TRIALS]. Simulated cards take MS milliseconds for a trial (40, the rate of an H200
+// [PROBLEMS] [TRIALS] [LOOKAHEAD]. With a LOOKAHEAD of 1, a single card waits for this process
+// between two trials. Simulated cards take MS milliseconds for a trial (40, the rate of an H200
 // with a cold cache) and as long for each interleaved round. Prints, for 1, 2, 4 and 8 cards,
 // trials a second and CPU time of this process per trial: of strategies, certification and the
 // database, since compiling and references are the workers'.
@@ -20,7 +21,7 @@ namespace greta::test {
 namespace {
 
 struct Load {
-  int trial_ms = 40, problems = 24, trials = 60;
+  int trial_ms = 40, problems = 24, trials = 60, lookahead = 4;
 };
 
 double cpu_seconds() {
@@ -50,6 +51,7 @@ double run(std::size_t count, const Load& load, double alone) {
     card.throws_ = [&load] {
       std::this_thread::sleep_for(std::chrono::milliseconds(load.trial_ms));
     };
+    card.lookahead_ = load.lookahead;
     evaluators.push_back(&card);
   }
   TunerOptions options;
@@ -86,6 +88,7 @@ int main(int count, char** arguments) {
   if (count > 1) load.trial_ms = std::atoi(arguments[1]);
   if (count > 2) load.problems = std::atoi(arguments[2]);
   if (count > 3) load.trials = std::atoi(arguments[3]);
+  if (count > 4) load.lookahead = std::atoi(arguments[4]);
   double alone = 0;
   for (const std::size_t cards : {1U, 2U, 4U, 8U}) {
     const double rate = greta::test::run(cards, load, alone);
