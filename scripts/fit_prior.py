@@ -2,7 +2,7 @@
 """Fits the coefficients of the static prior to recorded configurations and judges them on problems and devices that
 they were not fitted to.
 
-    greta-tune prior --space A.jsonl.gz --space B.jsonl.gz … --csv terms.csv
+    greta-tune prior --space A.jsonl.gz --db B.db … --csv terms.csv
     scripts/fit_prior.py terms.csv
 
 Prints PriorCoefficients for kernels/prior/prior.cpp, then tables: fitted to all recordings, to all but those of the

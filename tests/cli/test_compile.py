@@ -55,6 +55,17 @@ class Compile(Case):
         self.assertEqual(texts[0], texts[1])
         self.assertNotEqual(texts[0], texts[2])
 
+    def test_a_ranking_is_ordered_by_predicted_times(self):
+        words = [*SMALL, "--dtype", "f16", "--arch", "gfx942", "--rank", "5", "--json"]
+        report = json.loads(self.compiled(*words).stdout)
+        predicted = [entry["predicted"] for entry in report["configurations"]]
+        self.assertEqual(len(predicted), 5)
+        self.assertEqual(predicted[0], 1)
+        self.assertEqual(predicted, sorted(predicted))
+        one = json.loads(self.compiled(*words[:-3], "--rank", "1", "--variant", "tiled", "--json").stdout)
+        self.assertEqual([entry["config"]["variant"] for entry in one["configurations"]], ["tiled"])
+        self.assertIn("   predicted 1.00\n", self.compiled(*words[:-1]).stdout)
+
     def test_a_configuration_by_its_text(self):
         text = "naive THREADS=128"
         result = self.compiled(*SMALL, "--arch", "gfx90a", "--config", text)

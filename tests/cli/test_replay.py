@@ -87,6 +87,29 @@ class Replay(Case):
         self.assertIn("softmax", header["problem"])
         self.assertIn("softmax of 2 seeds", self.replay("--space", file, "--strategy", "random", "--seeds", 2))
 
+    def test_the_prior_is_judged_by_recordings_and_trials(self):
+        space, terms = self.folder / "space.jsonl", self.folder / "terms.csv"
+        recorded = self.run_tune(*SOFTMAX, "--record", space, "--points", 4, "--variant", "streamed")
+        self.assertEqual(recorded.returncode, 0, recorded.stderr)
+        result = self.run_tune("prior", "--space", space, "--csv", terms, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (judged,) = json.loads(result.stdout)["spaces"]
+        self.assertEqual(judged["configurations"], 4)
+        self.assertLessEqual(abs(judged["rank_correlation"]), 1)
+        self.assertEqual(judged["regret_of_top_5"], 0)
+        rows = list(csv.DictReader(terms.read_text().splitlines()))
+        self.assertEqual(len(rows), 4)
+        self.assertEqual({row["problem"] for row in rows}, {judged["problem"]})
+        self.assertIn("rank correlation", self.run_tune("prior", "--space", space).stdout)
+        for words, said in ((["--space", RECORDED], "has no configurations of GRETA's kernels"),
+                            ([], "--space or --db is required"),
+                            (["--db", self.folder / "none.db"], "none.db"),
+                            (["--space", space, "--csv", "/no/where.csv"], "/no")):
+            refused = self.run_tune("prior", *words)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(said, refused.stderr)
+            self.assertEqual(refused.stderr.count("\n"), 1)
+
     def test_recording_options_belong_together(self):
         file = self.folder / "file"
         for option, words in (("--record", ["--record", file]), ("--exhaustive", ["--exhaustive"]),

@@ -50,7 +50,7 @@ TEST(PriorJudgement, RanksASpaceRecordedOnAnAmdGpu) {
   const auto recording = Recording::load(GRETA_TEST_DATA "/replay/convolution__mi50.json").value();
   EXPECT_FALSE(recording.subject());
   EXPECT_FALSE(recording.prior());
-  EXPECT_TRUE(predicted_rows(recording).empty());
+  EXPECT_FALSE(predicted_space(recording));
   UnitRates rates = unit_rates(architecture_info("gfx906").value());
   rates.units = 60;
   std::vector<PredictedRow> rows;
@@ -121,9 +121,11 @@ TEST(PriorJudgement, ReadsRecordingsOfItsOwnKernels) {
   const auto recording = Recording::load(file).value();
   ASSERT_TRUE(recording.subject());
   EXPECT_EQ(recording.subject()->problem.key(), problem.key());
-  const auto rows = predicted_rows(recording);
-  EXPECT_EQ(rows.size(), recording.space().count());
-  const PriorJudgement judgement = judge_prior(rows, gemm.default_config(problem, device));
+  const PredictedSpace space = predicted_space(recording).value();
+  EXPECT_EQ(space.rows.size(), recording.space().count());
+  EXPECT_EQ(space.problem, problem);
+  EXPECT_EQ(space.standard, gemm.default_config(problem, device));
+  const PriorJudgement judgement = judge_prior(space.rows, space.standard);
   EXPECT_NEAR(judgement.rank_correlation, 1, 1e-9);
   EXPECT_EQ(judgement.regret[0], 0);
   EXPECT_TRUE(judgement.default_regret);

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
+
+#include "kernels/catalog.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -44,24 +49,69 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y) {
   return of_x > 0 && of_y > 0 ? together / std::sqrt(of_x * of_y) : 0;
 }
 
+/// Collects the configurations of a problem that were measured.
+class Collector {
+ public:
+  Collector(const Operation& operation, const Problem& problem, const DeviceInfo& device)
+      : instance_(operation, problem, device), rates_(unit_rates(device)) {
+    space_ = {problem, device, operation.default_config(problem, device), {}};
+  }
+
+  void add(const Trial& trial) {
+    if (!trial.ok()) return;
+    const auto today = instance_.migrate(trial.config);
+    if (!today || instance_.rejects(today->config)) return;
+    if (!seen_.insert(today->config.text()).second) return;
+    const KernelWork work = instance_.work(today->config);
+    if (work.empty()) return;
+    space_.rows.push_back({today->config, trial.measurement.median_us, cost_terms(work, rates_)});
+  }
+  PredictedSpace space() && { return std::move(space_); }
+
+ private:
+  Instance instance_;
+  UnitRates rates_;
+  PredictedSpace space_;
+  std::set<std::string> seen_;
+};
+
 }  // namespace
 
-std::vector<PredictedRow> predicted_rows(const Recording& recording) {
-  std::vector<PredictedRow> rows;
+std::optional<PredictedSpace> predicted_space(const Recording& recording) {
   const auto subject = recording.subject();
-  if (!subject) return rows;
-  const Instance instance(*subject->operation, subject->problem, subject->device);
-  const UnitRates rates = unit_rates(subject->device);
+  if (!subject) return std::nullopt;
+  Collector collector(*subject->operation, subject->problem, subject->device);
   const Space& space = recording.space();
   for (std::uint64_t index = 0; index < space.count(); ++index) {
-    const Choice choice = space.choice(index);
-    const Trial trial = recording.trial(choice);
-    if (!trial.ok() || instance.rejects(trial.config)) continue;
-    const KernelWork work = instance.work(trial.config);
-    if (work.empty()) continue;
-    rows.push_back({trial.config, trial.measurement.median_us, cost_terms(work, rates)});
+    collector.add(recording.trial(space.choice(index)));
   }
-  return rows;
+  return std::move(collector).space();
+}
+
+std::vector<PredictedSpace> predicted_spaces(const TunedDb& db) {
+  static const Catalog catalog = Catalog::built_in();
+  std::map<std::string, DeviceInfo> devices;
+  for (const StoredDevice& device : db.devices()) {
+    devices[device.info.fingerprint()] = device.info;
+  }
+  std::map<std::pair<std::string, std::string>, Collector> by_question;
+  for (const StoredSession& session : db.sessions()) {
+    const Operation* const operation = catalog.find(session.problem.op);
+    const auto device = devices.find(session.device_fingerprint);
+    if (operation == nullptr || device == devices.end()) continue;
+    Collector& collector = by_question
+                               .try_emplace({session.device_fingerprint, session.problem.key()},
+                                            *operation, session.problem, device->second)
+                               .first->second;
+    for (const Trial& trial : db.trials(session.id)) {
+      if (trial.problem_key == session.problem.key()) collector.add(trial);
+    }
+  }
+  std::vector<PredictedSpace> spaces;
+  for (auto& [question, collector] : by_question) {
+    spaces.push_back(std::move(collector).space());
+  }
+  return spaces;
 }
 
 PriorJudgement judge_prior(const std::vector<PredictedRow>& rows,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "db/tuned_db.hpp"
 #include "kernels/prior/prior.hpp"
 #include "tuner/replay/replay.hpp"
 
@@ -17,9 +18,21 @@ struct PredictedRow {
   CostTerms terms{};
 };
 
-/// Returns the configurations of a recording that were measured, with their terms; empty for
-/// recordings of other tools, and for operations that do not describe their work.
-std::vector<PredictedRow> predicted_rows(const Recording& recording);
+/// The measured configurations of a problem on a device model.
+struct PredictedSpace {
+  Problem problem;
+  DeviceInfo device;
+  Config standard;  ///< the operation's default
+  std::vector<PredictedRow> rows;
+};
+
+/// Returns what was recorded; without rows for operations that do not describe their work. Nothing
+/// for recordings of other tools.
+std::optional<PredictedSpace> predicted_space(const Recording& recording);
+
+/// Returns the trials of all sessions by problem and device model, each configuration once: as it
+/// was measured first. Problems of operations that are not built in are left out.
+std::vector<PredictedSpace> predicted_spaces(const TunedDb& db);
 
 /// How well predictions rank a recorded space. A regret is a time divided by the optimum, less 1.
 struct PriorJudgement {

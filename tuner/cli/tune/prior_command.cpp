@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/options/option_values.hpp"
@@ -19,34 +20,51 @@ namespace fs = std::filesystem;
 
 struct PriorRequest {
   std::vector<fs::path> spaces;
+  std::vector<fs::path> databases;
   fs::path csv;
   bool json = false;
 };
 
-/// A recording that the prior can rank.
 struct JudgedSpace {
   std::string problem, device;
   std::vector<PredictedRow> rows;
   PriorJudgement judgement;
 };
 
-JudgedSpace judge(const fs::path& file) {
+JudgedSpace judged(PredictedSpace space) {
+  const PriorJudgement judgement = judge_prior(space.rows, space.standard);
+  return {space.problem.key(),
+          fmt::format("{} ({})", space.device.name, to_string(space.device.backend)),
+          std::move(space.rows), judgement};
+}
+
+JudgedSpace judge_recording(const fs::path& file) {
   const auto recording = Recording::load(file);
   if (!recording) throw CommandError(exit_failed, "--space: " + recording.failure().message);
-  JudgedSpace space;
-  space.rows = predicted_rows(*recording);
-  if (space.rows.size() < 2) {
+  auto space = predicted_space(*recording);
+  if (!space || space->rows.size() < 2) {
     throw CommandError(exit_failed,
                        fmt::format("--space {}: has no configurations of GRETA's kernels that the "
                                    "prior predicts",
                                    file.string()));
   }
-  const auto subject = recording->subject();
-  space.problem = subject->problem.key();
-  space.device = fmt::format("{} ({})", subject->device.name, to_string(subject->device.backend));
-  space.judgement = judge_prior(
-      space.rows, subject->operation->default_config(subject->problem, subject->device));
-  return space;
+  return judged(*std::move(space));
+}
+
+/// Problems with few trials say little about an order.
+std::vector<JudgedSpace> judge_trials(const fs::path& file, std::size_t least) {
+  const TunedDb db = value_of(open_database(file, TunedDb::Mode::read_only));
+  std::vector<JudgedSpace> spaces;
+  for (PredictedSpace& space : predicted_spaces(db)) {
+    if (space.rows.size() >= least) spaces.push_back(judged(std::move(space)));
+  }
+  if (spaces.empty()) {
+    throw CommandError(exit_failed,
+                       fmt::format("--db {}: no problem has {} measured configurations that "
+                                   "the prior predicts",
+                                   file.string(), least));
+  }
+  return spaces;
 }
 
 void write_csv(const fs::path& file, const std::vector<JudgedSpace>& spaces) {
@@ -117,10 +135,17 @@ void print_json_of(const std::vector<JudgedSpace>& spaces) {
 }
 
 int judge_all(const PriorRequest& request) {
-  if (request.spaces.empty()) throw CommandError(exit_usage, "--space is required");
+  if (request.spaces.empty() && request.databases.empty()) {
+    throw CommandError(exit_usage, "--space or --db is required");
+  }
   if (!request.csv.empty()) check_folder("--csv", request.csv);
   std::vector<JudgedSpace> spaces;
-  for (const fs::path& file : request.spaces) spaces.push_back(judge(file));
+  for (const fs::path& file : request.spaces) spaces.push_back(judge_recording(file));
+  constexpr std::size_t least = 12;
+  for (const fs::path& file : request.databases) {
+    auto more = judge_trials(file, least);
+    std::move(more.begin(), more.end(), std::back_inserter(spaces));
+  }
   if (!request.csv.empty()) write_csv(request.csv, spaces);
   if (request.json) {
     print_json_of(spaces);
@@ -137,7 +162,9 @@ void add_prior_command(CLI::App& app, Action& action) {
       app.add_subcommand("prior", "Judge how well the static prior ranks recorded configurations");
   auto request = std::make_shared<PriorRequest>();
   command->add_option("--space", request->spaces,
-                      "A recording of --record, plain or .gz; can be repeated (required)");
+                      "A recording of --record, plain or .gz; can be repeated");
+  command->add_option("--db", request->databases,
+                      "A database with trials, of problems with 12 and more; can be repeated");
   command->add_option(
       "--csv", request->csv,
       "Write each configuration's time and the terms of its prediction to this file");
