@@ -10,6 +10,8 @@ std::string_view to_string(LookupOrigin origin) {
       return "nearest shape";
     case LookupOrigin::same_architecture:
       return "same architecture";
+    case LookupOrigin::predicted:
+      return "static prior";
     case LookupOrigin::fallback:
       return "default";
   }

@@ -17,10 +17,12 @@ enum class LookupOrigin {
   nearest_shape,      ///< certified for the nearest other shape on this device
   same_architecture,  ///< certified on another device of this architecture for this shape or the
                       ///< nearest
-  fallback            ///< the operation's default: no recorded winner is usable
+  predicted,          ///< the static prior's (predicted_config()): no recorded winner is usable
+  fallback            ///< likewise, the operation's default
 };
 
-/// Returns "exact", "nearest shape", "same architecture" or "default".
+inline constexpr std::size_t lookup_origins = 5;
+/// Returns "exact", "nearest shape", "same architecture", "static prior" or "default".
 std::string_view to_string(LookupOrigin origin);
 
 /// The speed-up of a winner over the operation's default, timed in the same rounds.
@@ -40,8 +42,8 @@ struct Answer {
   /// The speed-up for the problem and device that the configuration was certified for; nothing for
   /// a default.
   std::optional<Speedup> speedup;
-  std::string problem;                   ///< key of the certified problem; empty for a default
-  std::string device;                    ///< name of the certifying device; empty for a default
+  std::string problem;  ///< key of the certified problem; empty for a prediction and a default
+  std::string device;   ///< name of the certifying device; empty for a default
   std::optional<DatabaseLevel> level{};  ///< of the database that it comes from
   std::filesystem::path database{};      ///< that database; empty for a default
   /// The changes by which a configuration of an older template was carried over (ConfigMigration):

@@ -28,7 +28,9 @@ class Mean {
 std::optional<double> ExpectedRegret::of(KnownWinners& known, const Problem& problem,
                                          LookupOrigin origin) {
   if (origin == LookupOrigin::exact) return 1;
-  if (origin == LookupOrigin::same_architecture) return std::nullopt;
+  if (origin == LookupOrigin::same_architecture || origin == LookupOrigin::predicted) {
+    return std::nullopt;
+  }
   const auto [found, is_new] = by_op_.try_emplace(problem.op);
   if (is_new) {
     Mean neighbour, fallback;

@@ -14,7 +14,7 @@ class ExpectedRegret {
   /// Returns 1 for an exact answer. For the nearest shape's, returns the mean stored regret of this
   /// operation's problems on this device (greta-db regret). For a default, returns the mean ratio
   /// of its time to the winners'. Returns nothing if none is recorded, and for answers from another
-  /// device.
+  /// device or from the static prior.
   std::optional<double> of(KnownWinners& known, const Problem& problem, LookupOrigin origin);
 
  private:

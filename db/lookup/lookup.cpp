@@ -10,6 +10,7 @@
 #include "db/lookup/expected_regret.hpp"
 #include "db/lookup/known_winners.hpp"
 #include "kernels/model/problem_rules.hpp"
+#include "kernels/prior/predicted_config.hpp"
 
 namespace greta::db {
 namespace {
@@ -60,6 +61,17 @@ struct Lookup::Impl {
                                                   : operation.default_config(problem, device);
   }
 
+  /// Returns the prediction for the representative, like default_of(); nothing if the default is
+  /// the better answer for the operation.
+  std::optional<Config> predicted_of(const Operation& operation, const Problem& problem,
+                                     const Problem& representative) const {
+    auto config = predicted_config(operation, representative, device);
+    if (config && !catalog.valid(problem, device, *config)) {
+      config = predicted_config(operation, problem, device);
+    }
+    return config;
+  }
+
   /// Finds a winner for the problem. If its rows are not packed, it also searches the winners for
   /// packed rows. This device comes first, then the same shape, then the same strides.
   std::optional<KnownWinners::Found> known_of(const Operation& operation, const Problem& problem,
@@ -91,6 +103,9 @@ struct Lookup::Impl {
       answer.device = found->winner.device.name;
       answer.level = found->level;
       answer.database = found->database;
+    } else if (auto predicted = predicted_of(operation, problem, representative)) {
+      answer.config = *std::move(predicted);
+      answer.origin = LookupOrigin::predicted;
     } else {
       answer.config = default_of(operation, problem, representative);
     }

@@ -20,12 +20,13 @@ struct LookupOptions {
 /// Selects the configuration to run for a problem on one device.
 ///
 /// It tries, in this order: the winner of this problem on this device; that of the nearest other
-/// shape on this device; those of other devices of this architecture; the operation's default. A
-/// configuration that was certified for another shape, device or version is checked against this
-/// problem's constraints. If it violates one, the next nearest is tried. Shapes beyond
-/// most_shape_distance are ignored. If nothing beat the default for another shape, the answer is
-/// this problem's default (docs/lookup.md has the figures). The index of winners is read when a
-/// look-up is opened, each winner when it is first needed.
+/// shape on this device; those of other devices of this architecture; the static prior's choice,
+/// for operations whose default is measured to cost more; the operation's default. A configuration
+/// that was certified for another shape, device or version is checked against this problem's
+/// constraints. If it violates one, the next nearest is tried. Shapes beyond most_shape_distance
+/// are ignored. If nothing beat the default for another shape, the answer is this problem's default
+/// (docs/lookup.md has the figures). The index of winners is read when a look-up is opened, each
+/// winner when it is first needed.
 ///
 /// Each step considers the winners of all databases. Of the same problem and device, the winner of
 /// the first database in the order of LookupFiles is used.

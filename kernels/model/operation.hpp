@@ -199,6 +199,10 @@ struct Operation {
   std::vector<TypicalSize> sizes;
   /// The first variant with a valid default configuration provides the problem's default.
   std::vector<Variant> variants;
+  /// What a look-up answers on a GPU where nothing was measured, whichever is measured to cost less
+  /// (docs/lookup.md): the default, or predicted_config().
+  enum class Untuned { first_default, best_predicted };
+  Untuned untuned = Untuned::first_default;
   /// The simplest configuration, with one thread per output element: the baseline for comparisons.
   /// std::nullopt if there is none.
   std::optional<Config> naive;

@@ -24,12 +24,13 @@ enum class ResultOrigin {
   winner,             ///< the winner for this problem on this device
   nearest_shape,      ///< lookup: the winner of another problem
   same_architecture,  ///< lookup: the winner on another device
+  predicted,          ///< lookup: chosen by the static prior
   measured,           ///< no configuration: machine and runtime benchmarks
   random,             ///< drawn at random for verification
 };
-inline constexpr std::array<std::string_view, 8> result_origins{
-    "trial",         "stand_in",          "default",  "winner",
-    "nearest shape", "same architecture", "measured", "random"};
+inline constexpr std::array<std::string_view, 9> result_origins{
+    "trial",        "stand_in", "default", "winner", "nearest shape", "same architecture",
+    "static prior", "measured", "random"};
 constexpr std::string_view to_string(ResultOrigin origin) {
   return result_origins[static_cast<std::size_t>(origin)];
 }

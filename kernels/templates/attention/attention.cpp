@@ -189,6 +189,7 @@ Operation make_attention() {
   t.reference = attention_reference;
   t.stand_in = stand_in;
   t.variants = {attention::decode(), attention::matrix(), attention::vector()};
+  t.untuned = Operation::Untuned::best_predicted;
   return t;
 }
 

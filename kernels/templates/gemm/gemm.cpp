@@ -108,6 +108,7 @@ Operation make_gemm() {
              {{1000, 1001, 999}},
              {{64, 64, 65536}}};
   t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(), gemm::tiled(), gemm::split_k()};
+  t.untuned = Operation::Untuned::best_predicted;
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.shape = [](const Problem& problem) { return ProblemShape(gemm::shape_of(problem)); };
   t.work = work;

@@ -23,8 +23,8 @@ struct OperationReport {
 /// Counts of one operation of the catalog over all its problems.
 struct OperationTotals {
   std::string op;
-  std::array<std::uint64_t, 4> hits{};  ///< runs by LookupOrigin
-  std::uint64_t prepared = 0;           ///< number of problems that were looked up and compiled
+  std::array<std::uint64_t, lookup_origins> hits{};  ///< runs by LookupOrigin
+  std::uint64_t prepared = 0;  ///< number of problems that were looked up and compiled
   std::uint64_t replaced = 0;  ///< of these, number that ran another configuration than looked up
   OperationCounts counts;
 };

@@ -102,7 +102,7 @@ TEST_F(LookupDamage, UnsafePartsAreNotUsed) {
   databases_.own().set_unsafe(here_, {"matrix", "correctness", "wrong", "", ""});
   const auto lookup = databases_.open(here_);
   EXPECT_TRUE(lookup.device().matrix_operations.empty());
-  EXPECT_EQ(lookup.find(half).origin, LookupOrigin::fallback);
+  EXPECT_EQ(lookup.find(half).origin, LookupOrigin::predicted);
   EXPECT_NE(lookup.find(half).config.variant, "matrix");
   databases_.own().set_unsafe(here_, {"f16", "correctness", "wrong", "", ""});
   EXPECT_THROW(databases_.open(here_).find(half), Error);  // no f16 kernel can run

@@ -38,7 +38,7 @@ TEST(LookupMigrated, WhatCantBeCarriedOverIsToldOf) {
   test::Databases databases;
   databases.add(winner(gemm(64, 64, 64), here, {"naive", {{"THREADS", 64}, {"GONE", 1}}}));
   const Lookup lookup = databases.open(here);
-  EXPECT_EQ(lookup.find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  EXPECT_EQ(lookup.find(gemm(64, 64, 64)).origin, LookupOrigin::predicted);
   ASSERT_EQ(lookup.unreadable().size(), 1U);
   const std::string line = lookup.unreadable().front();
   EXPECT_NE(line.find("own.db: the winner of gemm dtype=f32 out=f32 m=64 n=64 k=64 is not used"),

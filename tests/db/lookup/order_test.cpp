@@ -1,6 +1,7 @@
 // Protects: the order in which winners are considered, and the origin that an answer reports.
 #include <gtest/gtest.h>
 
+#include "kernels/prior/predicted_config.hpp"
 #include "tests/catalog.hpp"
 #include "tests/db/lookup/lookup_fixture.hpp"
 
@@ -18,11 +19,19 @@ class LookupOrder : public ::testing::Test {
   test::Databases databases_;
 };
 
-TEST_F(LookupOrder, WithoutADatabaseTheDefaultAnswers) {
+TEST_F(LookupOrder, WithoutADatabaseTheBetterOfPriorAndDefaultAnswers) {
   const auto lookup = databases_.open(here_);
-  const Answer& answer = lookup.find(gemm(64, 64, 64));
+  const Problem asked = gemm(64, 64, 64);
+  EXPECT_EQ(lookup.find(asked).origin, LookupOrigin::predicted);
+  EXPECT_EQ(lookup.find(asked).config, predicted_config(built_in("gemm"), asked, here_).value());
+  EXPECT_EQ(lookup.find(asked).origin_text(), "static prior");
+  DeviceInfo cpu = here_;
+  cpu.kind = DeviceKind::cpu;
+  EXPECT_EQ(databases_.open(cpu).find(asked).origin, LookupOrigin::fallback);
+  const Problem norm{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", 64}, {"cols", 512}}};
+  const Answer& answer = lookup.find(norm);
   EXPECT_EQ(answer.origin, LookupOrigin::fallback);
-  EXPECT_EQ(answer.config, built_in("gemm").default_config(gemm(64, 64, 64), here_));
+  EXPECT_EQ(answer.config, built_in("rmsnorm").default_config(norm, here_));
   EXPECT_FALSE(answer.expected_regret);
   EXPECT_FALSE(answer.speedup);
   EXPECT_EQ(answer.problem + answer.device, "");
@@ -63,12 +72,12 @@ TEST_F(LookupOrder, ThenOtherDevicesOfTheArchitecture) {
   const Problem asked = gemm(64, 64, 64);
   auto other = card("gfx90a", "cc");
   databases_.add(winner(asked, other, plain_config(1)));
-  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::predicted);
   auto vulkan = beside_;  // its kernels are no HIP kernels
   vulkan.backend = Api::vulkan;
   vulkan.language = Language::glsl;
   databases_.add(winner(asked, vulkan, plain_config(1)));
-  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::predicted);
   databases_.add(winner(gemm(64, 64, 32), beside_, plain_config(2)));
   EXPECT_EQ(databases_.open(here_).find(asked).problem, gemm(64, 64, 32).key());
   databases_.add(winner(asked, beside_, plain_config(3)));
@@ -87,10 +96,10 @@ TEST_F(LookupOrder, WhatIsOfOtherTypesOrAttributesDoesNotCount) {
   turned.attributes = {{"layout", "nt"}};
   databases_.add(winner(half, here_, plain_config(1)));
   databases_.add(winner(turned, here_, plain_config(1)));
-  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::predicted);
   auto wider = half;
   wider.out_dtype = DType::f32;
-  EXPECT_EQ(databases_.open(here_).find(wider).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(wider).origin, LookupOrigin::predicted);
   EXPECT_EQ(databases_.open(here_).find(turned).origin, LookupOrigin::exact);
 }
 
@@ -110,15 +119,15 @@ TEST_F(LookupOrder, ConstraintsAreCheckedAgain) {
 TEST_F(LookupOrder, AnExactResultThatIsNotValidAnyMoreIsNotUsed) {
   const Problem asked = gemm(64, 64, 64);
   databases_.add(winner(asked, here_, {"naive", {{"THREADS", 3}}}));
-  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::predicted);
   databases_.add(winner(asked, here_, {"variant_of_yesterday", {{"X", 3}}}));
-  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::predicted);
 }
 
 TEST_F(LookupOrder, ShapesThatAreFarDoNotCount) {
   databases_.add(winner(gemm(256, 64, 64), here_, plain_config(1)));
   databases_.add(winner(gemm(64, 256, 64), beside_, plain_config(1)));
-  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::predicted);
   EXPECT_EQ(databases_.open(here_).find(gemm(128, 64, 64)).origin, LookupOrigin::nearest_shape);
 }
 
@@ -175,7 +184,7 @@ TEST_F(LookupOrder, ColdAndWarmResultsAreApart) {
   auto warm = winner(asked, here_, plain_config(1));
   warm.winner.cold = warm.winner.measurement.cold = false;
   databases_.add(warm);
-  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::predicted);
   EXPECT_EQ(databases_.open(here_, {false, false}).find(asked).origin, LookupOrigin::exact);
 }
 
@@ -191,19 +200,23 @@ TEST_F(LookupOrder, TheLatestCircumstancesAnswer) {
 }
 
 TEST_F(LookupOrder, ExpectedRegretIsWhatIsRecordedOfTheOperation) {
-  auto one = winner(gemm(64, 64, 64), here_, plain_config(1));
-  auto two = winner(gemm(64, 64, 4096), here_, plain_config(1));
-  auto unknown = winner(gemm(64, 64, 65536), here_, plain_config(1));
-  one.regret = Regret{"k=64", 1.25, Regret::Source::trials};
-  two.regret = Regret{"k=64", 1.75, Regret::Source::measured};
+  const auto softmax = [](std::int64_t cols) {
+    return Problem{"softmax", DType::f32, DType::f32, {}, {{"rows", 64}, {"cols", cols}}};
+  };
+  const Config config{"naive", {{"THREADS", 128}}};
+  auto one = winner(softmax(64), here_, config), two = winner(softmax(4096), here_, config);
+  const auto unknown = winner(softmax(65536), here_, config);
+  one.regret = Regret{"cols=64", 1.25, Regret::Source::trials};
+  two.regret = Regret{"cols=64", 1.75, Regret::Source::measured};
   two.winner.speedup = 3.5;
   for (const auto& result : {one, two, unknown}) databases_.add(result);
   const auto lookup = databases_.open(here_);
-  EXPECT_EQ(lookup.find(gemm(65, 64, 64)).expected_regret, 1.5);
-  auto half = gemm(64, 64, 64);
+  EXPECT_EQ(lookup.find(softmax(65)).expected_regret, 1.5);
+  auto half = softmax(64);
   half.dtype = half.out_dtype = DType::f16;
   ASSERT_EQ(lookup.find(half).origin, LookupOrigin::fallback);
   EXPECT_DOUBLE_EQ(*lookup.find(half).expected_regret, (1.5 + 3.5 + 1.5) / 3);
+  EXPECT_FALSE(lookup.find(gemm(64, 64, 64)).expected_regret) << "a prediction's is unknown";
 }
 
 TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {

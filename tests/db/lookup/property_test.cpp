@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "db/distance.hpp"
+#include "kernels/prior/predicted_config.hpp"
 #include "tests/catalog.hpp"
 #include "tests/db/lookup/lookup_fixture.hpp"
 
@@ -49,7 +50,7 @@ Expected by_the_rules(const Problem& asked, const DeviceInfo& here,
                                                  : LookupOrigin::exact;
     return {config, origin};
   }
-  return {built_in(asked.op).default_config(asked, here), LookupOrigin::fallback};
+  return {predicted_config(built_in(asked.op), asked, here).value(), LookupOrigin::predicted};
 }
 
 Problem random_problem(std::mt19937_64& random) {

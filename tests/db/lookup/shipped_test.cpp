@@ -64,7 +64,7 @@ TEST_F(LookupShipped, NoneAreOpenedIfNoneAreWanted) {
   LookupFiles files = databases_.files();
   files.shipped.clear();
   const Lookup lookup = Lookup::open(here_, files);
-  EXPECT_EQ(lookup.find(asked_).origin, LookupOrigin::fallback);
+  EXPECT_EQ(lookup.find(asked_).origin, LookupOrigin::predicted);
   EXPECT_FALSE(lookup.find(asked_).level);
   EXPECT_TRUE(LookupFiles::none().shipped.empty());
 }
@@ -115,7 +115,7 @@ TEST_F(LookupShipped, AFolderThatIsMissingIsToldOf) {
   LookupFiles files = LookupFiles::none();
   files.shipped = "/nonexistent/tuned";
   const Lookup lookup = Lookup::open(here_, files);
-  EXPECT_EQ(lookup.find(asked_).origin, LookupOrigin::fallback);
+  EXPECT_EQ(lookup.find(asked_).origin, LookupOrigin::predicted);
   ASSERT_EQ(lookup.unreadable().size(), 1U);
   EXPECT_NE(lookup.unreadable().front().find("/nonexistent/tuned"), std::string::npos);
 }

@@ -90,6 +90,7 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
   const Problem& problem = listed.problem;
   const auto origin_of = [](const Answer& answer) {
     if (answer.origin == LookupOrigin::exact) return ResultOrigin::winner;
+    if (answer.origin == LookupOrigin::predicted) return ResultOrigin::predicted;
     return answer.origin == LookupOrigin::nearest_shape ? ResultOrigin::nearest_shape
                                                         : ResultOrigin::same_architecture;
   };
@@ -121,6 +122,7 @@ void DeviceBench::tell_origins(std::size_t problems) {
   for (const auto& [origin, what] :
        {std::pair{LookupOrigin::nearest_shape, "the winner of the nearest shape"},
         {LookupOrigin::same_architecture, "the winner of another device of this architecture"},
+        {LookupOrigin::predicted, "predictions"},
         {LookupOrigin::fallback, "defaults"}}) {
     const std::size_t count = origins_[origin];
     untuned += count;
