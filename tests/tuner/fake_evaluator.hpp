@@ -93,7 +93,7 @@ class FakeEvaluator : public Evaluator {
     }
     trial.failure = seed == 0 ? fails(config) : fails_last_check(config);
     if (rounds_failed_ && fails_in_rounds(config)) trial.failure = Status::timeout;
-    if (trial.failure) trial.message = "planted";
+    if (trial.failure) trial.message = failure_message_;
     trial.verdict = {!trial.failure, 1e-6, 1e-5, "full", trial.failure ? "planted" : ""};
     return trial;
   }
@@ -180,6 +180,7 @@ class FakeEvaluator : public Evaluator {
   int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
   /// The energy of a launch; empty: there is no counter.
   std::function<double(const Config&)> joules_;
+  std::string failure_message_ = "planted";
   double noise = 0.005;
   double speed = 1;  ///< factor for all kernels; ceilings are not affected
   double fma_gflops_ = 50000;

@@ -87,6 +87,19 @@ TEST_F(Isolation, TheDefaultIsNoException) {
   EXPECT_EQ(last_.not_tried, std::set<Config>{usual});
 }
 
+// Two SIGKILLs are no evidence against a candidate, not even against the default.
+TEST_F(Isolation, ADefaultWhoseProcessWasKilledIsTriedAgainInTheFinals) {
+  evaluator_.failure_message_ = "the worker was killed by signal 9 (Killed)";
+  evaluator_.fails = [this](const Config& config) -> std::optional<Status> {
+    const bool first = config == default_config() && evaluator_.evaluated_[config] == 1;
+    return first ? std::optional(Status::crash) : std::nullopt;
+  };
+  const auto result = tune_problem("20");
+  ASSERT_TRUE(result.winner);
+  EXPECT_GT(result.winner->default_us, 0);
+  EXPECT_EQ(evaluator_.evaluated_[default_config()], 2);
+}
+
 class LeastEnergy : public SessionTest {
  protected:
   LeastEnergy() {
@@ -121,6 +134,24 @@ TEST_F(LeastEnergy, TheDefaultStaysIfTheIntervalsOverlap) {
   const auto result = tune_problem();
   ASSERT_TRUE(result.energy_winner);
   EXPECT_TRUE(result.energy_winner->is_default);
+}
+
+TEST_F(LeastEnergy, IsNotKnownIfTheDefaultFailsAndTheWinnerStays) {
+  evaluator_.fails = [this](const Config& config) -> std::optional<Status> {
+    return config == default_config() ? std::optional(Status::timeout) : std::nullopt;
+  };
+  const auto result = tune_problem();
+  EXPECT_TRUE(result.winner);
+  EXPECT_FALSE(result.energy_winner);
+  EXPECT_TRUE(db_.find_winner(evaluator_.device().fingerprint(), problem_.key(), true));
+}
+
+TEST_F(LeastEnergy, IsNotWorthTheWinner) {
+  evaluator_.joules_ = [](const Config&) -> double { throw Error("the worker vanished"); };
+  const auto result = tune_problem();
+  EXPECT_TRUE(result.winner);
+  EXPECT_FALSE(result.energy_winner);
+  EXPECT_TRUE(db_.find_winner(evaluator_.device().fingerprint(), problem_.key(), true));
 }
 
 TEST_F(LeastEnergy, IsNotAnAnswerWithoutACounter) {

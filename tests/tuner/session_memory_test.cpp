@@ -76,6 +76,28 @@ TEST_F(SessionMemory, WinnersOfEarlierDriversAreFinalists) {
   EXPECT_EQ(third.known_winners, (std::vector<Config>{second, first}));
 }
 
+// The third is neither the latest nor within the budget, and the fastest.
+TEST_F(SessionMemory, EveryEarlierWinnerIsTriedAndTheFastestOfThemIsAFinalist) {
+  std::vector<Config> earlier;
+  for (const char* driver : {"fake 1.0", "fake 2.0", "fake 3.0"}) {
+    evaluator_.info_.driver = driver;
+    evaluator_.factor = [&](const Config& config) {
+      const bool before = std::find(earlier.begin(), earlier.end(), config) != earlier.end();
+      return config == default_config() ? 1.0 : before ? 1.2 : 0.8;
+    };
+    earlier.push_back(tune_problem().winner->config);
+  }
+  ASSERT_EQ(std::set<Config>(earlier.begin(), earlier.end()).size(), 3U);
+  evaluator_.info_.driver = "fake 4.0";
+  evaluator_.factor = [&](const Config& config) {
+    return config == default_config() ? 1.0 : config == earlier.front() ? 0.5 : 0.9;
+  };
+  const auto result = tune_problem("1");
+  EXPECT_EQ(result.known_winners.size(), 3U);
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.winner->config, earlier.front());
+}
+
 // What a search measures of it may be bad luck.
 TEST_F(SessionMemory, TheKnownWinnerIsAFinalistHoweverSlowTheSearchFindsIt) {
   const Config first = winner_from_now_on();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/device/text/hash.hpp"
 #include "tuner/measure/ceilings.hpp"
@@ -69,9 +70,20 @@ std::vector<Config> Finals::shortlist() const {
     return a->measurement.median_us < b->measurement.median_us;
   });
   std::vector<Config> configs{result_.default_config};
-  for (const Config& known : result_.known_winners) {
+  // The latest winner of earlier sessions, and of the others those that were faster in the search.
+  std::vector<Config> known = result_.known_winners;
+  const auto us_of = [&](const Config& config) {
+    const Trial* const trial = find_trial(result_.trials, config, key);
+    return trial != nullptr && trial->ok() ? trial->measurement.median_us
+                                           : std::numeric_limits<double>::infinity();
+  };
+  if (known.size() > 1) {
+    std::stable_sort(known.begin() + 1, known.end(),
+                     [&](const Config& a, const Config& b) { return us_of(a) < us_of(b); });
+  }
+  for (const Config& config : known) {
     if (configs.size() > most_known) break;
-    if (!contains(configs, known)) configs.push_back(known);
+    if (!contains(configs, config)) configs.push_back(config);
   }
   for (const Trial* trial : ranked) {
     const bool close =
@@ -96,7 +108,9 @@ void Finals::confirm(const RecordTrial& record) {
       default_failed_ = default_failed_ || config == result_.default_config;
       continue;
     }
-    const bool tried = find_trial(result_.trials, config, key) != nullptr;
+    const Trial* const earlier = find_trial(result_.trials, config, key);
+    const bool tried = earlier != nullptr && !was_killed(*earlier);
+    bool passed = tried && earlier->ok();
     const double rounds_us = 12 * best_us * static_cast<double>(contenders_.size() + 1);
     if (!tried && contenders_.size() >= needed && time_left_s() < rounds_us * 1e-6) break;
     if (!tried) {
@@ -104,9 +118,10 @@ void Finals::confirm(const RecordTrial& record) {
       allowed.reject_spills = options_.reject_spills && config != result_.default_config;
       Trial trial = evaluator_.evaluate(result_.problem, config, allowed);
       best_us = trial.ok() ? trial.measurement.median_us : best_us;
+      passed = trial.ok();
       record(std::move(trial));
     }
-    if (find_trial(result_.trials, config, key)->ok()) {
+    if (passed) {
       contenders_.push_back({config, {}});
     } else if (config == result_.default_config) {
       default_failed_ = true;

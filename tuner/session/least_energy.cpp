@@ -18,6 +18,10 @@ constexpr double block_s = 1;  // counters are updated ten to fifty times a seco
 void find_least_energy(SessionWork& work, std::vector<Config> finalists) {
   SessionResult& result = work.result;
   const Config& usual = result.default_config;
+  const auto no_answer = [&result](const std::string& why) {
+    result.notes.push_back("no answer for the least energy: " + why);
+  };
+  if (finalists.empty() || finalists.front() != usual) return no_answer("the default failed");
   std::erase(finalists, usual);
   const Config& winner = result.winner->config;
   if (winner != usual && std::find(finalists.begin(), finalists.end(), winner) == finalists.end())
@@ -25,12 +29,15 @@ void find_least_energy(SessionWork& work, std::vector<Config> finalists) {
   finalists.insert(finalists.begin(), usual);
   work.observer.on_phase("measuring the energy of the finalists");
   const Lap lap(result.time.measure);
-  const auto energies =
-      work.pool.lead().measure_energy(result.problem, finalists, blocks, block_s, limits_of(work));
-  if (!energies) {
-    result.notes.push_back("no answer for the least energy: " + energies.failure().message);
-    return;
+  Result<std::vector<Energy>> energies = std::vector<Energy>{};
+  try {  // the winner is certified, and stays whatever happens here
+    energies = work.pool.lead().measure_energy(result.problem, finalists, blocks, block_s,
+                                               limits_of(work));
+  } catch (const Error& error) {
+    if (error.status() == Status::interrupted) throw;
+    return no_answer(error.what());
   }
+  if (!energies) return no_answer(energies.failure().message);
   std::size_t least = 0;
   for (std::size_t i = 1; i < energies->size(); ++i) {
     if ((*energies)[i].joules < (*energies)[least].joules) least = i;

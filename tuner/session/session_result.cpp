@@ -48,10 +48,15 @@ SessionResult read_result(SessionResult about, std::int64_t session, bool cold, 
 
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
                         const std::string& problem_key) {
-  const auto found = std::find_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+  const auto found = std::find_if(trials.rbegin(), trials.rend(), [&](const Trial& trial) {
     return trial.config == config && trial.problem_key == problem_key;
   });
-  return found != trials.end() ? &*found : nullptr;
+  return found != trials.rend() ? &*found : nullptr;
+}
+
+bool was_killed(const Trial& trial) {
+  return trial.failure == Status::crash &&
+         trial.message.find("killed by signal 9") != std::string::npos;
 }
 
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key) {

@@ -89,9 +89,13 @@ void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result);
 /// `about` has the problem, the device, and the space.
 SessionResult read_result(SessionResult about, std::int64_t session, bool cold, const TunedDb& db);
 
-/// Returns the trial of this configuration on the given problem, or nullptr.
+/// Returns the latest trial of this configuration on the given problem, or nullptr.
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
                         const std::string& problem_key);
+
+/// Returns whether a trial ended because its process was killed from outside (SIGKILL), which says
+/// nothing about its configuration.
+bool was_killed(const Trial& trial);
 
 /// Returns the fastest successful trial of the given problem, or nullptr.
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key);
