@@ -9,10 +9,9 @@ namespace {
 constexpr double most_workgroups_of_unit = 32;
 constexpr double cycles_of_barrier = 30;
 constexpr double cycles_of_start = 300;
-constexpr double most_registers = 255;  // of a thread
 
 double registers_of_thread(const LaunchWork& work, const UnitRates& rates) {
-  return std::min(most_registers, rates.registers / work.threads);
+  return std::min(rates.thread_registers, rates.registers / work.threads);
 }
 
 /// The workgroups of the busiest compute unit.

@@ -35,6 +35,7 @@ UnitRates unit_rates(const DeviceInfo& device) {
   UnitRates rates;
   rates.units = static_cast<double>(busy_workgroups(device));
   rates.registers = static_cast<double>(register_file(device));
+  rates.thread_registers = static_cast<double>(thread_registers(device));
   if (device.unit_threads > 0) rates.threads = device.unit_threads;
   const auto shared = std::max(device.unit_shared_memory_bytes, device.shared_memory_bytes);
   if (shared > 0) rates.shared_memory = shared;

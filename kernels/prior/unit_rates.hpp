@@ -17,6 +17,7 @@ struct UnitRates {
   double latency = 700;      ///< of a load from memory
   double launch = 5000;      ///< from one launch to the next
   double threads = 2048, registers = 65536, shared_memory = 65536;  ///< that fit a unit
+  double thread_registers = 255;                                    ///< at most
 };
 
 UnitRates unit_rates(const DeviceInfo& device);

@@ -8,12 +8,14 @@
 namespace greta::tuner {
 namespace {
 
-/// Returns the registers of a thread in each launch, with those that were spilled.
+/// Returns the registers of a thread in each launch, with those that were spilled. A unified file
+/// holds the accumulators among the others, and separate files have the same size.
 std::vector<double> registers_of(const CompiledChoice& compiled) {
   std::vector<double> registers;
   for (const Launch& launch : compiled.plan.launches) {
     const KernelStatistics& kernel = compiled.kernels.at(launch.source).statistics;
-    registers.push_back(kernel.registers + kernel.accumulator_registers + kernel.spilled_registers);
+    registers.push_back(std::max(kernel.registers, kernel.accumulator_registers) +
+                        kernel.spilled_registers);
   }
   return registers;
 }

@@ -5,20 +5,11 @@
 #include <deque>
 #include <limits>
 
+#include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/search/strategy.hpp"
 
 namespace greta::tuner {
-namespace {
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
-
 double ReplayRun::share_after(std::uint64_t evaluations) const {
   const auto end = times_us.begin() + static_cast<std::ptrdiff_t>(
                                           std::min<std::uint64_t>(evaluations, times_us.size()));
@@ -99,8 +90,8 @@ ReplaySummary summarise(const std::string& strategy,
     }
   }
   if (to_10.empty()) return summary;
-  summary.median_to_10 = median_of(to_10);
-  summary.median_to_5 = median_of(to_5);
+  summary.median_to_10 = median(to_10);
+  summary.median_to_5 = median(to_5);
   summary.runs_within_5 /= static_cast<double>(to_5.size());
   summary.ask_ms = asks > 0 ? asking_s / asks * 1e3 : 0;
   for (const std::uint64_t evaluations : summary_evaluations()) {
