@@ -194,7 +194,7 @@ class Bundle(BenchCase):
         self.refused(self.doctor(timeout=20), 2, "already exists")
         self.file = self.folder / "missing" / "bundle.tar.gz"
         self.refused(self.doctor(timeout=20), 1, "--bundle", "can't be written")
-        self.refused(self.bench("doctor", "--bundle", ""), 2, "--bundle", "empty")
+        self.refused(self.bench("doctor", "--bundle", ""), 2, "--bundle", "needs a value")
         self.refused(self.bench("doctor", "--yes"), 2, "--yes", "--bundle")
         self.assertFalse(self.db.exists())
 

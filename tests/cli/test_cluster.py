@@ -82,6 +82,19 @@ class Parts(Cluster):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(said, done.stderr)
 
+    def test_an_empty_part_is_a_report_without_problems(self):
+        done = self.run_tune(*self.arguments("5/5", self.db, "--json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), {"preset": "list", "results": [], "comparisons": []})
+
+    def test_an_empty_value_is_refused(self):
+        recorded = SOURCE / "tests/data/replay/convolution__mi50.json"
+        for words in (["--shard", ""], ["--seed", ""], ["--csv", ""]):
+            self.refused(self.run_tune("preset", self.preset, *words), 2, f"{words[0]}: needs a value")
+        for words in (["softmax", "--rows", 8, "--cols", 8, "--record", ""],
+                      ["softmax", "--rows", 8, "--cols", 8, "--variant", ""], ["replay", "--space", recorded, "--trace", ""]):
+            self.refused(self.run_tune(*words), 2, f"{words[-2]}: needs a value")
+
     def test_parts_that_do_not_exist(self):
         for shard, variables, words in [
                 ("3", {}, "must be i/n"), ("0/3", {}, "must be i/n"), ("4/3", {}, "there is no part 4 of 3"),
@@ -125,6 +138,14 @@ class JsonLines(Cluster):
             process.stdout.close()
             errors = process.stderr.read()
         self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(self.query("SELECT outcome FROM sessions"), [("done",)])
+
+    def test_a_full_disk_is_told(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TUNE, *map(str, self.COMMAND), "--quiet", "--db", str(self.db)], env=self.env,
+                                  stdout=full, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("can't write the output", done.stderr)
         self.assertEqual(self.query("SELECT outcome FROM sessions"), [("done",)])
 
     def test_it_excludes_other_output(self):

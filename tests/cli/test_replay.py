@@ -110,6 +110,12 @@ class Replay(Case):
             self.assertIn(said, refused.stderr)
             self.assertEqual(refused.stderr.count("\n"), 1)
 
+    def test_a_foreign_file_is_not_replaced_by_a_recording(self):
+        file = self.folder / "mine.json"
+        file.write_text('{"my":"precious data"}')
+        self.refused(self.run_tune(*SOFTMAX, "--points", 3, "--record", file), 2, "mine.json", "not a recording")
+        self.assertEqual(file.read_text(), '{"my":"precious data"}')
+
     def test_recording_options_belong_together(self):
         file = self.folder / "file"
         for option, words in (("--record", ["--record", file]), ("--exhaustive", ["--exhaustive"]),

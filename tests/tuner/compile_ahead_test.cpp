@@ -18,6 +18,7 @@ class SlowDevice : public ForwardingDevice {
   using ForwardingDevice::ForwardingDevice;
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override {
     if (source.name == "slow") released_.wait();
+    if (source.name == "huge") throw std::bad_alloc();
     return Failure{Status::compile, source.name, {}};
   }
   std::latch released_{1};
@@ -42,6 +43,17 @@ TEST(CompileAhead, KnowsWhichCandidateIsCompiledFirst) {
   EXPECT_EQ(compiler.first_compiled({{slow}}), 0U);
   EXPECT_EQ(compiler.first_compiled({{slow}, {other}}), 0U);
   EXPECT_EQ(compiler.take(named("slow")).failure().message, "slow");
+}
+
+TEST(CompileAhead, HandsOnWhatACompilationThrows) {
+  SlowDevice device(open_device("vulkan:0", {}).value());
+  const CompileSlots no_limit("", 0);
+  CompileAhead compiler(device, no_limit);
+  for (int round = 0; round < 2; ++round) {  // it can be started again
+    const auto huge = compiler.start(named("huge"));
+    EXPECT_EQ(compiler.first_compiled({{huge}}), 0U);
+    EXPECT_THROW(compiler.take(named("huge")), std::bad_alloc);
+  }
 }
 
 }  // namespace

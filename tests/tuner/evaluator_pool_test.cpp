@@ -67,6 +67,13 @@ class EvaluatorPoolTest : public ::testing::TestWithParam<std::size_t> {
   std::set<Config> configs_;
 };
 
+TEST_P(EvaluatorPoolTest, WithoutMembersItFails) {
+  EvaluatorPool pool(members_);
+  while (pool.size() > 0) pool.retire_lead();
+  EXPECT_THROW(pool.free(), Error);
+  EXPECT_THROW(pool.evaluate(problem, *configs_.begin(), {}), Error);
+}
+
 TEST_P(EvaluatorPoolTest, EachCandidateComesBackOnce) {
   EvaluatorPool pool(members_);
   std::multiset<Config> seen;

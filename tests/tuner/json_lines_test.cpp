@@ -51,6 +51,7 @@ class JsonLinesTest : public SessionTest {
   }
   void write_run(JsonLines& lines) {
     const DeviceInfo device = evaluator_.device();
+    lines.on_resume({1, 7, "2026-01-01T00:00:00Z"});
     lines.on_run({{device}, 1, 1});
     lines.on_session({problem_, {device}, 1});
     SessionOptions options;
@@ -91,9 +92,11 @@ TEST_F(JsonLinesTest, StreamsEachTrial) {
       EXPECT_TRUE(trials[i].contains(field)) << field;
     }
   }
-  EXPECT_EQ(events.front().at("event"), "run");
-  EXPECT_EQ(events.front().at("format"), "greta-tune lines 1");
-  EXPECT_EQ(events.front().at("cards").at(0).at("device"), evaluator_.device().id());
+  EXPECT_EQ(events.front().at("event"), "resume");
+  EXPECT_EQ(events.front().at("seed"), 7);
+  EXPECT_EQ(events[1].at("event"), "run");
+  EXPECT_EQ(events[1].at("format"), "greta-tune lines 1");
+  EXPECT_EQ(events[1].at("cards").at(0).at("device"), evaluator_.device().id());
   EXPECT_EQ(events.back().at("event"), "end");
   EXPECT_EQ(events.back().at("all_won"), true);
   const json& warning = events[events.size() - 2];

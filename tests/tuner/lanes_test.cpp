@@ -202,6 +202,21 @@ TEST_F(LanesTest, TheLastCardsErrorEndsTheRun) {
   EXPECT_EQ(done.failure().status, Status::timeout);
 }
 
+TEST(Lane, HasNoCardsAfterNonePassedTheControlKernel) {
+  const TemporaryFolder folder;
+  TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
+  std::list<FakeEvaluator> fakes(2);
+  std::vector<Evaluator*> cards;
+  for (FakeEvaluator& fake : fakes) cards.push_back(&fake);
+  TunerOptions options;
+  TunerObserver observer;
+  const std::atomic<bool> stop = false;
+  Lane lane({cards}, {options, 7, "2026-01-01T00:00:00Z", db, observer, stop});
+  EXPECT_EQ(lane.cards().size(), 2U);
+  EXPECT_FALSE(lane.lose_card());
+  EXPECT_TRUE(lane.cards().empty());
+}
+
 TEST_F(LanesTest, AnErrorThatIsNotOfACardEndsTheRunAndNoCardLeaves) {
   for (const int tasks : {1, 4}) {  // shared by both cards, and one on each
     SCOPED_TRACE(tasks);

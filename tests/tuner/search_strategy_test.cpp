@@ -207,12 +207,16 @@ TEST(Strategies, RefuseUnknownNamesAndOptions) {
       {"genetics", "did you mean genetic"},
       {"genetic:", "must be one of"},
       {"genetic:size=3", "must be one of"},
-      {"genetic:population", "must be a number from"},
-      {"genetic:population=", "must be a number from"},
-      {"genetic:population=1", "must be a number from"},
-      {"genetic:population=nan", "must be a number from"},
-      {"genetic:population=8x", "must be a number from"},
+      {"genetic:population", "must be a whole number from"},
+      {"genetic:population=", "must be a whole number from"},
+      {"genetic:population=1", "must be a whole number from"},
+      {"genetic:population=nan", "must be a whole number from"},
+      {"genetic:population=8x", "must be a whole number from"},
       {"genetic:population=8,", "must be one of"},
+      {"genetic:population=2.9", "must be a whole number from"},
+      {"auto:prior=0.5", "must be a whole number from"},
+      {"basin:design=5,design=6", "design is given twice"},
+      {"annealing:cold=1", "cold must be at most hot"},
       {"random:seed=3", "has no options"},
   };
   for (const auto& [text, reason] : wrong) {
@@ -222,6 +226,20 @@ TEST(Strategies, RefuseUnknownNamesAndOptions) {
     EXPECT_NE(parsed.failure().message.find(reason), std::string::npos) << parsed.failure().message;
     const Space space = small_space();
     EXPECT_THROW(create_strategy(text, {&space, {}, 1}), Error);
+  }
+}
+
+TEST(Strategies, ADesignOfMoreThanTheSpaceEndsWithTheSpace) {
+  const Space space = small_space();
+  SearchProblem problem{&space, {}, 1};
+  int predictions = 0;
+  problem.prior = [&](const Choice&) { return ++predictions, 1.0; };
+  for (const bool prior : {false, true}) {
+    if (!prior) problem.prior = nullptr;
+    const auto strategy = create_strategy("auto:design=1000000", problem);
+    std::set<std::uint64_t> given;
+    while (const auto choice = strategy->ask()) given.insert(space.index(*choice).value());
+    EXPECT_EQ(given.size(), space.count());
   }
 }
 

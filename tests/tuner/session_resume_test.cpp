@@ -113,6 +113,20 @@ TEST_F(Resume, WhatOtherSessionsFoundMeanwhileDoesNotChangeTheSearch) {
   EXPECT_TRUE(std::equal(all.begin(), all.begin() + 25, wanted.begin()));
 }
 
+TEST_F(Resume, WhatHadFinishedIsPinnedAsWell) {
+  TunedDb db = open("parts.db");
+  const auto run = db.begin_run({"request", 3, "", ""});
+  ASSERT_TRUE(tune_in(db, run, "random").winner);
+  const Question question{problem_.key(), evaluator_.device().fingerprint(), true};
+  EXPECT_FALSE(db.pinned(question));
+  SessionOptions options;
+  options.run = run;
+  options.pin = true;
+  const auto again = tune(evaluator_, db, problem_, options, observer_, observer_.stop_);
+  EXPECT_TRUE(again.finished_before);
+  EXPECT_TRUE(db.pinned(question));
+}
+
 TEST_F(Resume, TrialsThatTheStrategyDoesNotChooseAreNamed) {
   TunedDb db = open("parts.db");
   const auto run = db.begin_run({"request", 3, "", ""});

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "runtime/device/system/input_file.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/replay/gzip.hpp"
@@ -45,6 +47,10 @@ class SpaceRecorder : public testing::Test {
     return record_space(
         pool_, evaluator_.problem(), evaluator_.recording().space(), options,
         [&](const RecordProgress&) { stop = ++trials_ >= most; }, stop);
+  }
+
+  std::string content(const std::string& file) const {
+    return read_file(folder_ / file, 1 << 20).value();
   }
 
   void expect_everything(const std::string& file) const {
@@ -123,11 +129,56 @@ TEST_F(SpaceRecorder, RefusesFilesOfSomethingElse) {
   refused("source.json", 1, "not a recording of GRETA");
   std::ofstream(folder_.path() / "damaged.gz") << "\x1f\x8b damaged";
   refused("damaged.gz", 1, "compressed");
+  const std::string foreign = R"({"my":"precious data"})";
+  for (const auto& [file, text] :
+       {std::pair("foreign.json", foreign), {"foreign.json.gz", compress(foreign)}}) {
+    std::ofstream(folder_.path() / file, std::ios::binary) << text;
+    refused(file, 1, "not a recording of GRETA");
+    EXPECT_EQ(content(file), text);
+  }
   std::ofstream(folder_.path() / "odd.jsonl") << R"({"format":"greta-recording 9"})"
                                               << "\n";
   refused("odd.jsonl", 1, "damaged");
   refused("absent/one.jsonl", 1, "can't be written");
   EXPECT_EQ(record("one.jsonl").value().recorded, 12U) << "refusals change nothing";
+}
+
+TEST_F(SpaceRecorder, AnEmptyFileAndACutHeaderAreContinued) {
+  record("whole.jsonl", 3).value();
+  const std::string whole = content("whole.jsonl");
+  for (const std::size_t length : {0UL, 1UL, 40UL, whole.find('\n')}) {
+    std::ofstream(folder_.path() / "cut.jsonl") << whole.substr(0, length);
+    EXPECT_EQ(record("cut.jsonl").value().recorded, 12U) << length;
+    expect_everything("cut.jsonl");
+  }
+}
+
+TEST_F(SpaceRecorder, RefusesAnotherDriverCompilerOrTemplate) {
+  record("one.jsonl", 3).value();
+  const std::string whole = content("one.jsonl");
+  const auto end = whole.find('\n');
+  const auto header = nlohmann::json::parse(whole.substr(0, end));
+  const auto with = [&](const nlohmann::json& changes) {
+    auto changed = nlohmann::ordered_json::parse(whole.substr(0, end));
+    changed.merge_patch(nlohmann::ordered_json(changes));
+    const std::string text = changed.dump() + whole.substr(end);
+    std::ofstream(folder_.path() / "other.jsonl") << text;
+    return text;
+  };
+  ASSERT_TRUE(header.contains("template_key"));
+  for (const auto& [changes, why] :
+       {std::pair<nlohmann::json, std::string>{{{"device", {{"driver", "older"}}}},
+                                               "another driver: older, and here"},
+        {{{"device", {{"compiler", "older"}}}}, "another compiler: older, and here"},
+        {{{"template_key", "older"}}, "another template of the kernels: older, and here"}}) {
+    const std::string text = with(changes);
+    const auto result = record("other.jsonl");
+    ASSERT_FALSE(result) << why;
+    EXPECT_NE(result.failure().message.find(why), std::string::npos) << result.failure().message;
+    EXPECT_EQ(content("other.jsonl"), text);
+  }
+  with({{"template_key", nullptr}});  // as an earlier version wrote it
+  EXPECT_EQ(record("other.jsonl").value().recorded, 12U);
 }
 
 }  // namespace

@@ -26,11 +26,12 @@ class CompileAhead {
   /// lowest if there are several.
   std::size_t first_compiled(const std::vector<std::vector<std::string>>& candidates);
   /// Returns the kernel: waits for a compilation that was started, else compiles it now. Each
-  /// started compilation can be taken once.
+  /// started compilation can be taken once. Throws what the compilation threw.
   Result<std::unique_ptr<Kernel>> take(const KernelSource& source);
 
  private:
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source);
+  class Ending;
   using Compiled = std::shared_ptr<Result<std::unique_ptr<Kernel>>>;
   bool compiled(const std::vector<std::string>& keys) const;
 

@@ -63,7 +63,10 @@ std::vector<Evaluator*> EvaluatorPool::members() const {
 void EvaluatorPool::retire_lead() {
   const std::lock_guard lock(mutex_);
   for (const auto& member : members_) {
-    if (!std::exchange(member->retired, true)) return;
+    if (std::exchange(member->retired, true)) continue;
+    error_ = std::make_exception_ptr(
+        Error(Failure{Status::unavailable, member->evaluator->device().id() + " has failed", {}}));
+    return;
   }
 }
 

@@ -34,7 +34,7 @@ bool is_gzip(std::string_view bytes) {
   return bytes.starts_with("\x1f\x8b");
 }
 
-Result<std::string> decompress(std::string_view bytes, std::uint64_t most_bytes) {
+Result<Decompressed> decompress_beginning(std::string_view bytes, std::uint64_t most_bytes) {
   z_stream stream{};
   if (inflateInit2(&stream, gzip_window) != Z_OK) return damaged("no memory to decompress it");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
@@ -57,12 +57,19 @@ Result<std::string> decompress(std::string_view bytes, std::uint64_t most_bytes)
   while (state == Z_OK) {  // all input is read, but not all output is written
     take(stream, piece);
     const int next = inflate(&stream, Z_NO_FLUSH);
-    if (next == Z_BUF_ERROR) return damaged("its compressed data ends early");
+    if (next == Z_BUF_ERROR) return Decompressed{std::move(all), false};
     if (next != Z_OK && next != Z_STREAM_END) return damaged("its compressed data is damaged");
     all.append(piece, 0, piece.size() - stream.avail_out);
     state = next;
   }
-  return all;
+  return Decompressed{std::move(all), true};
+}
+
+Result<std::string> decompress(std::string_view bytes, std::uint64_t most_bytes) {
+  auto read = decompress_beginning(bytes, most_bytes);
+  if (!read) return read.failure();
+  if (!read->complete) return damaged("its compressed data ends early");
+  return std::move(read->text);
 }
 
 std::string compress(std::string_view bytes) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -122,14 +123,22 @@ Result<Recording> Recording::load(const std::filesystem::path& file, std::uint64
   };
   try {
     std::string text = read_file(file, most_recording_bytes).value();
+    bool cut = false;
     if (is_gzip(text)) {
-      auto decompressed = decompress(text, most_recording_bytes);
+      auto decompressed = decompress_beginning(text, most_recording_bytes);
       if (!decompressed) return unreadable(decompressed.failure().message);
-      text = *std::move(decompressed);
+      text = std::move(decompressed->text);
+      cut = !decompressed->complete;
+      if (cut && text.empty()) return unreadable("its compressed data ends early");
     }
     auto recorded = std::make_shared<RecordedSpace>(read_recorded_space(std::move(text)));
+    recorded->completed = recorded->completed || cut;
     if (recorded->rows.empty()) return unreadable("it records nothing");
     return Recording(std::move(recorded), shuffle_seed);
+  } catch (const nlohmann::json::parse_error&) {
+    return unreadable("it is not valid JSON");
+  } catch (const nlohmann::json::exception&) {
+    return unreadable("it lacks a field of a recording, or has one of another type");
   } catch (const std::exception& error) {
     return unreadable(error.what());
   }

@@ -32,6 +32,20 @@ bool same_space(const RecordingHeader& a, const RecordingHeader& b) {
                     b.alternatives.end(), same);
 }
 
+/// Returns what kernels were built or run with then and are not now; empty if nothing is known.
+std::string other_circumstance(const RecordingHeader& then, const RecordingHeader& now) {
+  for (const char* const what : {"driver", "compiler"}) {
+    const auto before = then.device.value(what, ""), here = now.device.value(what, "");
+    if (then.device.contains(what) && before != here)
+      return fmt::format("{}: {}, and here {}", what, before, here);
+  }
+  if (then.template_key && then.template_key != now.template_key) {
+    return fmt::format("template of the kernels: {}, and here {}", *then.template_key,
+                       *now.template_key);
+  }
+  return {};
+}
+
 /// The file that lines are appended to, and what it contains.
 class Journal {
  public:
@@ -42,12 +56,12 @@ class Journal {
   /// Reads what earlier runs recorded, or begins the file with the header.
   Result<void> open(const RecordingHeader& header) {
     std::string text;
-    if (auto read = contents(text); !read) return read;
-    if (text.find('\n') == std::string::npos) {
-      text = header.line();
-    } else if (auto same = check(text, header); !same) {
-      return same;
+    for (const fs::path& file : {file_, part_}) {  // the unfinished file has more
+      if (!fs::exists(file)) continue;
+      if (auto read = contents(file, text); !read) return read;
+      if (auto same = check(file, text, header); !same) return same;
     }
+    if (text.find('\n') == std::string::npos) text = header.line();
     text.resize(text.rfind('\n') + 1);  // a kill may have cut the last line
     lines_ = std::move(text);
     return replace(part_, lines_);
@@ -79,10 +93,7 @@ class Journal {
     return bad_field("record", file.string(), why);
   }
 
-  /// Reads the unfinished file, or else the finished one.
-  Result<void> contents(std::string& text) const {
-    const fs::path& from = fs::exists(part_) ? part_ : file_;
-    if (!fs::exists(from)) return {};
+  static Result<void> contents(const fs::path& from, std::string& text) {
     auto read = read_file(from, most_bytes);
     if (!read) return bad_field("record", "", read.failure().message);
     text = *std::move(read);
@@ -93,12 +104,15 @@ class Journal {
     return {};
   }
 
-  Result<void> check(const std::string& text, const RecordingHeader& header) const {
-    if (!is_space_recording(text)) return failed(file_, "is not a recording of GRETA");
+  /// Refuses what this recording can't go on with. A kill may have cut the first line.
+  static Result<void> check(const fs::path& file, const std::string& text,
+                            const RecordingHeader& header) {
+    if (text.find('\n') == std::string::npos && header.line().starts_with(text)) return {};
+    if (!is_space_recording(text)) return failed(file, "is not a recording of GRETA");
     try {
       const RecordingHeader there = read_recording_header(text);
       const auto refuse = [&](const std::string& what) {
-        return failed(file_, "is a recording of another " + what);
+        return failed(file, "is a recording of another " + what);
       };
       if (there.problem != header.problem) return refuse("problem: " + there.problem);
       if (there.device.at("name") != header.device.at("name")) return refuse("device");
@@ -107,9 +121,13 @@ class Journal {
       if (there.space_count != header.space_count || !same_space(there, header)) {
         return refuse("space");
       }
+      if (const auto other = other_circumstance(there, header); !other.empty())
+        return refuse(other);
       read_space_recording(text);
+    } catch (const nlohmann::json::exception&) {
+      return failed(file, "is damaged: a field is missing or of another type");
     } catch (const std::exception& error) {
-      return failed(file_, std::string("is damaged: ") + error.what());
+      return failed(file, std::string("is damaged: ") + error.what());
     }
     return {};
   }
@@ -137,6 +155,7 @@ RecordingHeader header_of(const EvaluatorPool& pool, const Problem& problem, con
   header.version = version();
   header.device = to_json(pool.device());
   header.problem = problem.key();
+  header.template_key = pool.catalog().at(problem.op).key();
   header.cold = options.limits.cold;
   header.seed = options.seed;
   header.space_count = space.count();

@@ -31,7 +31,8 @@ struct RecordProgress {
 /// Evaluates the configurations of a space in a random order and appends each trial to a recording
 /// (space_recording.hpp) as soon as it ends, so that a kill loses at most those that run. Asked
 /// again, goes on with what is missing; with more points, adds them. Fails on the field "record" if
-/// the file is of another problem, device, space or seed, or can't be written. `show` is called
+/// the file is of another problem, device, driver, compiler, template, space or seed, or is no
+/// recording, or can't be written. `show` is called
 /// after each trial. Ends early when `stop` is set.
 Result<RecordProgress> record_space(EvaluatorPool& pool, const Problem& problem, const Space& space,
                                     const RecordOptions& options,

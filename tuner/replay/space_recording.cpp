@@ -1,5 +1,7 @@
 #include "tuner/replay/space_recording.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -21,6 +23,12 @@ bool take_line(std::string_view& text, std::string_view& line) {
   line = text.substr(0, end);
   text.remove_prefix(end + 1);
   return true;
+}
+
+json parsed(std::string_view line, std::size_t number) {
+  json object = json::parse(line, nullptr, false);
+  if (!object.is_object()) throw Error(fmt::format("line {} is not a JSON object", number));
+  return object;
 }
 
 std::vector<Alternative> alternatives_of(const json& list) {
@@ -87,6 +95,7 @@ std::string RecordingHeader::line() const {
                       {"configurations", space_count},
                       {"device", device},
                       {"alternatives", ordered_json::array()}};
+  if (template_key) object["template_key"] = *template_key;
   for (const Alternative& alternative : alternatives) {
     ordered_json parameters = ordered_json::array();
     for (const Parameter& parameter : alternative.parameters) {
@@ -123,7 +132,7 @@ bool is_space_recording(std::string_view text) {
 RecordingHeader read_recording_header(std::string_view text) {
   std::string_view line;
   if (!take_line(text, line)) throw Error("its first line is incomplete");
-  const json object = json::parse(line);
+  const json object = parsed(line, 1);
   if (object.at("format") != recording_format) {
     throw Error("it is of the format " + object.at("format").dump() + ", which is unknown");
   }
@@ -133,6 +142,8 @@ RecordingHeader read_recording_header(std::string_view text) {
   header.problem = object.at("problem").get<std::string>();
   header.cold = object.at("cold").get<bool>();
   header.seed = object.at("seed").get<std::uint64_t>();
+  if (object.contains("template_key"))
+    header.template_key = object["template_key"].get<std::string>();
   header.space_count = object.at("configurations").get<std::uint64_t>();
   header.alternatives = alternatives_of(object.at("alternatives"));
   return header;
@@ -147,8 +158,18 @@ RecordedSpace read_space_recording(std::string_view text) {
   space.alternatives = header.alternatives;
   std::string_view line;
   take_line(text, line);
-  while (take_line(text, line))
-    space.rows.push_back(trial_row(space.alternatives, json::parse(line)));
+  for (std::size_t number = 2; take_line(text, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const json trial = parsed(line, number);
+    try {
+      space.rows.push_back(trial_row(space.alternatives, trial));
+    } catch (const json::exception&) {
+      throw Error(
+          fmt::format("line {} lacks a field of a trial, or has one of another type", number));
+    } catch (const Error& error) {
+      throw Error(fmt::format("line {}: {}", number, error.what()));
+    }
+  }
   space.completed = !text.empty();
   return space;
 }

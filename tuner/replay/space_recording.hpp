@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ namespace greta::tuner {
 struct RecordingHeader {
   std::string version;  ///< of GRETA
   nlohmann::json device;
-  std::string problem;  ///< key
+  std::string problem;                      ///< key
+  std::optional<std::string> template_key;  ///< Operation::key(); earlier recordings lack it
   bool cold = true;
   std::uint64_t seed = 0;
   std::uint64_t space_count = 0;          ///< valid configurations

@@ -88,6 +88,13 @@ void JsonLines::on_not_stored(const std::string& why) {
   warn(why);
 }
 
+void JsonLines::on_resume(const UnfinishedRun& run) {
+  auto event = event_of("resume");
+  event["started_utc"] = run.started_utc;
+  event["seed"] = run.seed;
+  write(std::move(event));
+}
+
 void JsonLines::on_run(const RunStart& run) {
   auto event = event_of("run");
   event["format"] = "greta-tune lines 1";

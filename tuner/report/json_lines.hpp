@@ -22,6 +22,7 @@ class JsonLines final : public TunerObserver {
                  const DeviceInfo* instead) override;
   void on_damage(const TunedDb& db, const std::vector<DamagedRow>& rows) override;
   void on_unreadable(const std::string& line) override;
+  void on_resume(const UnfinishedRun& run) override;
   void on_run(const RunStart& run) override;
   void on_session(const SessionStart& session) override;
   void on_phase(const DeviceInfo& device, const std::string& what) override;
@@ -33,6 +34,8 @@ class JsonLines final : public TunerObserver {
   void warn(const std::string& text);
   /// The run has ended. `error`: why it could not go on; empty if it could.
   void end(bool all_won, bool interrupted, const std::string& error);
+  /// Returns whether an event could not be written, as to a full disk.
+  bool failed() const { return stream_.failed(); }
 
  private:
   void write(nlohmann::ordered_json event);

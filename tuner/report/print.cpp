@@ -83,6 +83,11 @@ bool LineStream::closed() const {
   return descriptor_ < 0;
 }
 
+bool LineStream::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
 void LineStream::write(const nlohmann::ordered_json& object) {
   using Handler = nlohmann::ordered_json::error_handler_t;
   const std::string line = printable_json(object.dump(-1, ' ', false, Handler::replace)) + "\n";
@@ -91,9 +96,11 @@ void LineStream::write(const nlohmann::ordered_json& object) {
     const ssize_t n = ::write(descriptor_, line.data() + done, line.size() - done);
     if (n > 0) done += static_cast<std::size_t>(n);
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    const bool reader_left = n < 0 && errno == EPIPE;
     pollfd writable{descriptor_, POLLOUT, 0};
     if (n < 0 && errno == EAGAIN && poll(&writable, 1, -1) >= 0) continue;
     close(std::exchange(descriptor_, -1));
+    failed_ = !reader_left;
   }
 }
 

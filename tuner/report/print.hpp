@@ -48,10 +48,13 @@ class LineStream {
   void write(const nlohmann::ordered_json& object);
   /// Returns whether objects are dropped.
   bool closed() const;
+  /// Returns whether an object could not be written for another reason than a reader that left.
+  bool failed() const;
 
  private:
   mutable std::mutex mutex_;
   int descriptor_;
+  bool failed_ = false;
 };
 
 /// Returns the result that a GRETA process printed: the last line that is a JSON object whose first

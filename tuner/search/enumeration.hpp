@@ -16,6 +16,7 @@ class Untried {
   explicit Untried(const SearchProblem& problem);
 
   bool has(std::uint64_t index) const { return !given_.contains(index); }
+  bool any() const { return given_.size() < space_.count(); }
   /// Returns the configuration with this index; nothing if it was returned before.
   std::optional<Choice> take(std::uint64_t index);
   /// Returns the next seed; nothing if all have been returned.

@@ -71,7 +71,7 @@ std::size_t ModelSearch::option(std::string_view name) const {
 
 std::optional<Choice> ModelSearch::ask() {
   if (auto seed = untried_.next_seed()) return seed;
-  while (design_left_ > 0) {
+  while (design_left_ > 0 && untried_.any()) {
     if (auto next = prior_ ? next_of_ranking() : next_of_design()) return next;
   }
   if (succeeded_) {
@@ -135,7 +135,10 @@ std::optional<Choice> ModelSearch::next_of_ranking() {
     least = value;
     chosen = &choice;
   }
-  if (chosen == nullptr) return std::nullopt;
+  if (chosen == nullptr) {
+    design_left_ = 0;  // all of the ranking was tried
+    return std::nullopt;
+  }
   designed_.push_back(features_.of(*chosen));
   return untried_.take(space_.index(*chosen).value());
 }

@@ -52,6 +52,7 @@ struct StrategyOption {
   double least = 0;
   double most = 0;
   std::string_view help;  ///< one line
+  bool whole = false;     ///< only whole numbers
 };
 
 struct StrategyEntry {
@@ -59,6 +60,8 @@ struct StrategyEntry {
   std::string_view summary;  ///< one line for --help
   std::unique_ptr<Strategy> (*create)(const SearchProblem&);
   std::vector<StrategyOption> options{};
+  /// Returns what is wrong with values that are each in their range, or an empty string.
+  std::string (*check)(const StrategyOptions&) = nullptr;
 };
 
 /// Returns the explicit list of all strategies.

@@ -72,8 +72,13 @@ SessionResult Session::run() {
       session_record(work_.operation, result_.device, result_.problem, work_.options);
   known_is_current_ =
       earlier_winner_is_current(result_, work_.options.cold, about.provenance, work_.db);
-  if (!work_.begin(about))
-    return read_result(std::move(result_), result_.id, work_.options.cold, work_.db);
+  if (!work_.begin(about)) {
+    auto ended = read_result(std::move(result_), result_.id, work_.options.cold, work_.db);
+    if (ended.winner && work_.options.pin) {
+      work_.db.pin({about.problem.key(), about.device.fingerprint(), about.cold});
+    }
+    return ended;
+  }
   if (!work_.options.retry_failed) result_.ended_badly = work_.db.ended_badly(result_.id);
   if (!work_.recorded.empty()) {
     result_.notes.push_back(

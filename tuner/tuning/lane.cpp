@@ -125,6 +125,7 @@ Lane::Lane(LaneCards cards, const RunContext& context) : context_(context) {
 
 std::vector<DeviceInfo> Lane::cards() const {
   std::vector<DeviceInfo> all;
+  if (lost_) return all;
   for (const Model& model : models_) {
     if (model.pool) {
       for (const Evaluator* card : model.pool->members()) all.push_back(card->device());
@@ -142,9 +143,9 @@ const DeviceInfo& Lane::device() const {
 
 bool Lane::lose_card() {
   Model& model = models_[current_];
-  if (!model.pool) return false;  // no card passed the control kernel
-  model.pool->retire_lead();
-  return model.pool->size() > 0;
+  if (model.pool) model.pool->retire_lead();
+  lost_ = !model.pool || model.pool->size() == 0;  // without a pool, no card passed the control
+  return !lost_;
 }
 
 void Lane::open_pool(Model& model, const Problem& problem, std::vector<std::string>& notes) {

@@ -42,7 +42,7 @@ class Lane {
   TaskResult tune(const TuningTask& task);
   /// Leaves out the card that made tune() throw. Returns whether the lane can go on.
   bool lose_card();
-  /// Returns the cards that have not been lost.
+  /// Returns the cards that have not been lost; none if the lane can't go on.
   std::vector<DeviceInfo> cards() const;
   std::size_t models() const { return models_.size(); }
   /// Returns the device that tune() used last, for messages.
@@ -62,6 +62,7 @@ class Lane {
 
   RunContext context_;
   std::vector<Model> models_;
+  bool lost_ = false;        ///< a model has no card left
   std::size_t current_ = 0;  ///< model that tune() used last
 };
 

@@ -231,6 +231,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     throw;
   }
   if (lines) lines->end(all, stop_requested(), "");
+  if (lines && lines->failed()) throw CommandError(exit_failed, "can't write the output");
   return all;
 }
 

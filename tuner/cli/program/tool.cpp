@@ -142,6 +142,18 @@ std::vector<std::string> list_of_options(const CLI::App& command) {
   return names;
 }
 
+// An option without a text would be taken for one that is not given.
+void check_values(const CLI::App& app, const std::vector<std::string>& text_options) {
+  for (const auto* option : chosen_command(app)->get_options()) {
+    const std::string name = option->get_name();
+    const auto& values = option->results();
+    if (!name.starts_with("-") || std::find(values.begin(), values.end(), "") == values.end())
+      continue;
+    if (std::find(text_options.begin(), text_options.end(), name) == text_options.end())
+      refuse_words(name + ": needs a value");
+  }
+}
+
 // Options of the program itself have no effect on a command.
 void check_own_options(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
@@ -271,6 +283,7 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     check_words(app, tool.needs_command, words);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // in reverse order
     check_own_options(app);
+    check_values(app, tool.text_options);
     const int code = action();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       throw CommandError(exit_failed, "can't write the output");

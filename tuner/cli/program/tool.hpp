@@ -43,7 +43,7 @@ struct Tool {
   /// Whether a command is required. If not, add_commands() sets the default action, whose options
   /// are the program's.
   bool needs_command = true;
-  /// Options whose value may be any text, including text that begins with dashes.
+  /// Options whose value may be any text, including none and text that begins with dashes.
   std::vector<std::string> text_options{};
 };
 

@@ -30,10 +30,9 @@ int tune_preset(const std::string& wanted, const std::string& shard_text, Tuning
       print(stderr, "part {} of {}: {} of {}\n", shard.index + 1, shard.count, tasks.size(),
             format_count(static_cast<std::int64_t>(all), "problem"));
     }
-    if (tasks.empty()) return exit_done;
   }
   nlohmann::json report{{"preset", preset.name}};
-  const bool all = tune_list(tasks, options, report);
+  const bool all = tasks.empty() ? no_results(report) : tune_list(tasks, options, report);
   if (options.json) print_json(report);
   return all ? exit_done : exit_failed;
 }

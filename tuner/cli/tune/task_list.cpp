@@ -27,10 +27,16 @@ std::string summary_line(const SessionResult& result) {
 
 }  // namespace
 
+bool no_results(nlohmann::json& report) {
+  report["results"] = report["comparisons"] = nlohmann::json::array();
+  return true;
+}
+
 bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                nlohmann::json& report) {
-  auto& results = report["results"] = nlohmann::json::array();
-  auto& comparisons = report["comparisons"] = nlohmann::json::array();
+  no_results(report);
+  auto& results = report["results"];
+  auto& comparisons = report["comparisons"];
   return tune_tasks(tasks, options, [&](const TuningTask&, const TaskResult& result) {
     for (const auto& session : result.sessions) {
       results.push_back(report_json(session, options.db.string()));

@@ -8,6 +8,9 @@
 
 namespace greta::tuner::cli {
 
+/// Adds what tune_list() adds if there are no tasks. Returns true.
+bool no_results(nlohmann::json& report);
+
 /// Tunes tasks in order. Prints a line or two for each unless options.for_programs(), and adds
 /// reports to `report` as "results" and "comparisons". Returns whether each has a winner.
 bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& options,
