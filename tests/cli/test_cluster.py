@@ -111,6 +111,45 @@ class Parts(Cluster):
                 self.refused(refused, 2, f"--shard {shard}: ", words)
 
 
+class Task(Cluster):
+    SCRIPT = SOURCE / "scripts/slurm/tune.sbatch"
+
+    def setUp(self):
+        super().setUp()
+        # In place of greta-tune: writes a database and counts its calls.
+        tool = self.folder / "bin/greta-tune"
+        tool.parent.mkdir()
+        tool.write_text('#!/bin/bash\necho "$*" >> "$CALLS"\nexit "${TOOL_CODE:-0}"\n')
+        tool.chmod(0o755)
+        self.out = self.folder / "out"
+        self.out.mkdir()
+        (self.out / "part-1.db").touch()
+
+    def calls_of(self, *options, shards=2, code=0):
+        calls = self.folder / "calls"
+        calls.write_text("")
+        env = self.env | {"GRETA_ROLE": "tune", "SLURM_ARRAY_TASK_ID": "1", "GRETA_BIN": str(self.folder / "bin"),
+                          "CALLS": str(calls), "TOOL_CODE": str(code)}
+        done = subprocess.run([self.SCRIPT, str(shards), self.out, self.preset, *options], env=env,
+                              capture_output=True, text=True, timeout=patient(20), stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return len(calls.read_text().splitlines())
+
+    def test_a_part_that_has_ended_is_not_tuned_again(self):
+        self.assertEqual(self.calls_of("--seed", "1", code=1), 1)
+        self.assertFalse((self.out / "part-1.done").exists())
+        self.assertEqual(self.calls_of("--seed", "1"), 1)
+        self.assertEqual(self.calls_of("--seed", "1"), 0)
+        for change in ({"shards": 3}, {}):  # another request, and the first one again
+            self.assertEqual(self.calls_of("--seed", "1", **change), 1)
+        self.assertEqual(self.calls_of("--seed", "2"), 1)
+        self.assertEqual(self.calls_of("--seed", "2"), 0)
+        self.preset.write_text(self.preset.read_text().replace("64", "128"))
+        self.assertEqual(self.calls_of("--seed", "2"), 1)
+        (self.out / "part-1.db").unlink()
+        self.assertEqual(self.calls_of("--seed", "2"), 1)
+
+
 class JsonLines(Cluster):
     COMMAND = ["softmax", "--rows", 16, "--cols", 64, "--device", "vulkan:0", "--budget", 10, "--no-lock", "--flush", 1,
                "--json-lines"]
