@@ -92,7 +92,8 @@ class Parts(Cluster):
         for words in (["--shard", ""], ["--seed", ""], ["--csv", ""]):
             self.refused(self.run_tune("preset", self.preset, *words), 2, f"{words[0]}: needs a value")
         for words in (["softmax", "--rows", 8, "--cols", 8, "--record", ""],
-                      ["softmax", "--rows", 8, "--cols", 8, "--variant", ""], ["replay", "--space", recorded, "--trace", ""]):
+                      ["softmax", "--rows", 8, "--cols", 8, "--variant", ""],
+                      ["replay", "--space", recorded, "--trace", ""]):
             self.refused(self.run_tune(*words), 2, f"{words[-2]}: needs a value")
 
     def test_parts_that_do_not_exist(self):
@@ -125,11 +126,11 @@ class Task(Cluster):
         self.out.mkdir()
         (self.out / "part-1.db").touch()
 
-    def calls_of(self, *options, shards=2, code=0):
+    def calls_of(self, *options, shards=2, code=0, role="tune"):
         calls = self.folder / "calls"
         calls.write_text("")
-        env = self.env | {"GRETA_ROLE": "tune", "SLURM_ARRAY_TASK_ID": "1", "GRETA_BIN": str(self.folder / "bin"),
-                          "CALLS": str(calls), "TOOL_CODE": str(code)}
+        env = self.env | {"GRETA_ROLE": role, "SLURM_ARRAY_TASK_ID": "1", "GRETA_BIN": str(self.folder / "bin"),
+                          "CALLS": str(calls), "TOOL_CODE": str(code if role == "tune" else 0)}
         done = subprocess.run([self.SCRIPT, str(shards), self.out, self.preset, *options], env=env,
                               capture_output=True, text=True, timeout=patient(20), stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -148,6 +149,15 @@ class Task(Cluster):
         self.assertEqual(self.calls_of("--seed", "2"), 1)
         (self.out / "part-1.db").unlink()
         self.assertEqual(self.calls_of("--seed", "2"), 1)
+
+
+    def test_the_merging_job_fails_if_a_part_ended_for_another_request(self):
+        (self.folder / "bin/greta-db").symlink_to("greta-tune")
+        (self.out / "part-0.db").touch()
+        self.calls_of("--seed", "1")
+        (self.out / "part-0.done").write_bytes((self.out / "part-1.done").read_bytes())
+        self.calls_of("--seed", "1", role="merge")
+        self.calls_of("--seed", "2", role="merge", code=1)
 
 
 class JsonLines(Cluster):
