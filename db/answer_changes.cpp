@@ -1,5 +1,8 @@
 #include "db/answer_changes.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -35,14 +38,26 @@ Speed speed_of_time(const Winner& winner) {
 bool same_default(const StoredWinner& before, const StoredWinner& after) {
   const Winner &old = before.winner, &now = after.winner;
   if (before.provenance.template_key != after.provenance.template_key) return false;
+  if (!has_ratio(old) || !has_ratio(now)) return false;
   if (old.is_default && now.is_default) return old.config == now.config;
   const double low = std::min(old.default_us, now.default_us);
   const double high = std::max(old.default_us, now.default_us);
   return high <= low * half_ratio * half_ratio + 2 * half_us;
 }
 
+std::string differing(const Provenance& before, const Provenance& after) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view what, const std::string& old, const std::string& now) {
+    if (old != now) parts.push_back(fmt::format("{}: {} instead of {}", what, now, old));
+  };
+  add("driver", before.driver, after.driver);
+  add("compiler", before.compiler, after.compiler);
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 AnswerChange compared(const StoredWinner& before, const StoredWinner& after) {
-  AnswerChange change{Change::same, before, after, 1};
+  AnswerChange change{Change::same, before, after, 1,
+                      differing(before.provenance, after.provenance)};
   const bool same_templates = before.provenance.template_key == after.provenance.template_key;
   if (same_templates && before.winner.config == after.winner.config) return change;
   const auto speed = same_default(before, after) ? &speed_over_default : &speed_of_time;
@@ -81,14 +96,14 @@ std::vector<AnswerChange> answer_changes(const std::vector<StoredWinner>& before
     if (!seen.insert(question_of(old)).second) continue;
     const auto found = answers.find(question_of(old));
     if (found == answers.end()) {
-      changes.push_back({Change::lost, old, std::nullopt, 0});
+      changes.push_back({Change::lost, old, std::nullopt, 0, {}});
     } else {
       changes.push_back(compared(old, *found->second));
     }
   }
   for (const StoredWinner& winner : after) {
     if (seen.insert(question_of(winner)).second) {
-      changes.push_back({Change::added, std::nullopt, winner, 0});
+      changes.push_back({Change::added, std::nullopt, winner, 0, {}});
     }
   }
   return changes;

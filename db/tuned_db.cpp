@@ -157,6 +157,10 @@ Question question_of(const StoredWinner& result) {
   return {result.problem.key(), result.device.fingerprint(), result.winner.cold};
 }
 
+bool has_ratio(const Winner& winner) {
+  return winner.is_default || (winner.default_us > 0 && winner.speedup > 0);
+}
+
 std::vector<StoredWinner> TunedDb::winners() const {
   return latest(results());
 }

@@ -71,6 +71,10 @@ struct Winner {
   std::string card;  ///< UUID of the card that certified it; empty: unknown
 };
 
+/// Whether the ratio of a winner's time to the default's is known. Where the default failed, it is
+/// not, whatever the figures of the speed-up say.
+bool has_ratio(const Winner& winner);
+
 /// The cost of using the winner of the nearest other shape for a problem.
 struct Regret {
   enum class Source {
@@ -239,15 +243,16 @@ class TunedDb {
   /// and template. Replaces an earlier one for the same circumstances. Returns false, and changes
   /// nothing, if the problem's answer is pinned to another configuration.
   bool set_winner(std::int64_t session, const Winner& winner);
-  /// Returns the latest winner, whatever its driver, compiler and template.
+  /// Returns the winner of the device's driver and compiler as last seen, or as near to them as
+  /// there is one; the latest of several. A date in the future counts as the earliest.
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
-  /// Returns the winners for all circumstances, the latest first.
+  /// Returns the winners for all circumstances, in the order in which find_winner() prefers them.
   std::vector<StoredWinner> find_winners(const std::string& device_fingerprint,
                                          const std::string& problem_key, bool cold) const;
-  /// Returns the latest winner for each problem, device and cold/warm.
+  /// Returns the winner that find_winner() does for each problem, device and cold/warm.
   std::vector<StoredWinner> winners() const;
-  /// Returns the winners for all circumstances. For one problem and device, the latest comes first.
+  /// Returns the winners for all circumstances; those of a question as find_winners() does.
   std::vector<StoredWinner> results() const;
 
   /// Stores a session's answer for the least energy, beside the answer for the least time. Replaces

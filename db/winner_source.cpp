@@ -83,10 +83,11 @@ void WinnerSource::for_each(bool cold, const std::function<bool(const DeviceInfo
 }
 
 std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerprint,
-                                               const std::string& problem_key, bool cold) const {
+                                               const std::string& problem_key, bool cold,
+                                               const DeviceInfo& present) const {
   std::vector<StoredWinner> found;
   connection_->read([&](SQLite::Database& database) {
-    found = read_winners(database, device_fingerprint, problem_key, cold);
+    found = read_winners(database, device_fingerprint, problem_key, cold, &present);
   });
   if (found.empty()) return std::nullopt;
   return std::move(found.front());
@@ -97,7 +98,7 @@ std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device
   std::vector<RecordedCost> costs;
   connection_->read([&](SQLite::Database& database) {
     SQLite::Statement select(database, R"(
-      SELECT w.problem, w.regret, w.speedup, w.is_default
+      SELECT w.problem, w.regret, w.speedup, w.default_us, w.is_default
       FROM winners w JOIN circumstances c ON c.id = w.circumstances
         JOIN devices d ON d.id = c.device
       WHERE d.fingerprint = :fingerprint AND w.cold = :cold
@@ -109,7 +110,11 @@ std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device
       RecordedCost cost;
       cost.problem = text(select, "problem");
       if (!select.getColumn("regret").isNull()) cost.neighbour = real(select, "regret");
-      cost.fallback = boolean(select, "is_default") ? 1 : real(select, "speedup");
+      Winner winner;
+      winner.is_default = boolean(select, "is_default");
+      winner.default_us = real(select, "default_us");
+      winner.speedup = winner.is_default ? 1 : real(select, "speedup");
+      if (has_ratio(winner)) cost.fallback = winner.speedup;
       costs.push_back(std::move(cost));
     }
   });

@@ -24,7 +24,7 @@ struct WinnerPlace {
 struct RecordedCost {
   std::string problem;              ///< key of the problem
   std::optional<double> neighbour;  ///< of the nearest other shape's; nothing: unknown
-  double fallback = 1;              ///< of the operation's default
+  std::optional<double> fallback;   ///< of the operation's default; nothing: unknown
 };
 
 /// The part of a database that a look-up reads. Errors are those of TunedDb.
@@ -45,9 +45,11 @@ class WinnerSource {
   /// does not return. The arguments are valid only during the call.
   void for_each(bool cold, const std::function<bool(const DeviceInfo&)>& wanted,
                 const std::function<void(const WinnerPlace&)>& visit) const;
-  /// Does the same as TunedDb::find_winner().
+  /// Does the same as TunedDb::find_winner(), but prefers the driver and compiler of `present`, the
+  /// device that asks, to those of the stored device as last seen.
   std::optional<StoredWinner> find(const std::string& device_fingerprint,
-                                   const std::string& problem_key, bool cold) const;
+                                   const std::string& problem_key, bool cold,
+                                   const DeviceInfo& present) const;
   /// Returns the costs, without their own winners, of an operation's problems that have results on
   /// a device.
   std::vector<RecordedCost> recorded_costs(const std::string& device_fingerprint,

@@ -3,11 +3,13 @@
 
 * Sound: a shipped database without sessions and trials that greta-db verify finds intact.
 * Complete: every result is certified, verified and of today's templates, and says where it comes from.
-* Nothing private: no home folders, no user@host.
+* Nothing private: no home folders, no user@host, no PCI addresses of cards.
 * Not worse: no answer is significantly slower than what ships for the same device.
-* Reproducible: a sample of results is certified again on this machine, if it has the device.
+* Reproducible: a sample of results is certified again on this machine, if it has the device. Each configuration is
+  timed against the default in a new database, and the interval of its speed-up must overlap the contributed one.
 
-Prints a line per finding and per check, and exits with 1 if there are findings.
+Prints a line per finding and per check. Exit codes: 0 all is well; 1 findings; 2 wrong options; 4 only the speed-up of
+the sample is not reproduced; 3 all else is well, but a device of the file is not here, so nothing of it was certified.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import json
 import pathlib
 import random
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +26,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PRIVATE = re.compile(r"/home/|/Users/|/root/|[A-Z]:\\Users|[A-Za-z][\w.-]*@[A-Za-z][\w.-]*")
+# What two cards of a model, or two sessions, may differ by: half of what greta-db compare allows, on each side.
+MARGIN = 1.05
 PROVENANCE = ("device", "driver", "compiler", "template_key", "greta_version", "date")
 
 
@@ -67,8 +72,8 @@ class Checker:
             winner = result["winner"]
             if not winner["verdict"]["passed"]:
                 wrong.append(f"{name}: is not verified")
-            if not winner["rounds"] or not winner["speedup_low"]:
-                wrong.append(f"{name}: is not certified")
+            if not winner["rounds"] or not winner["default_us"] or not winner["speedup_low"]:
+                wrong.append(f"{name}: is not certified against the default")
             wrong += [f"{name}: is stale: {why}" for why in result["stale"]]
             if result["not_used"]:
                 wrong.append(f"{name}: {result['not_used']}")
@@ -81,7 +86,11 @@ class Checker:
             for table in tables:
                 for row in database.execute(f"SELECT * FROM {table}"):
                     found |= {match.group() for cell in row for match in PRIVATE.finditer(str(cell))}
-        return [f"has the text \"{text}\"" for text in sorted(found)]
+        devices = self.read("greta-db", "info", "--no-shipped", "--db", self.file)["devices"]
+        addresses = {card["pci_address"] for device in devices for card in device["cards"]} - {""}
+        return [f"has the text \"{text}\"" for text in sorted(found)] + [
+            f"has the PCI address {address}: greta-db export --contribute omits it" for address in
+            sorted(addresses)]
 
     def worse(self):
         wrong = []
@@ -94,33 +103,53 @@ class Checker:
 
     def sample(self):
         """Returns results of devices that this machine has, and says which it lacks."""
-        here = {device["fingerprint"] for backend in self.read("greta-tune", "devices")
+        here = {device["fingerprint"]: device["id"] for backend in self.read("greta-tune", "devices")
                 for device in backend["devices"]}
-        lacking = {result["device"] for result in self.results if result["device_fingerprint"] not in here}
-        for device in sorted(lacking):
+        self.lacking = {result["device"] for result in self.results if result["device_fingerprint"] not in here}
+        for device in sorted(self.lacking):
             print(f"reproducible: NOT CHECKED for {device}, which this machine lacks")
-        present = [result for result in self.results if result["device_fingerprint"] in here]
+        present = [{**result, "device_id": here[result["device_fingerprint"]]} for result in self.results
+                   if result["device_fingerprint"] in here]
         return random.Random(self.options.seed).sample(present, min(self.options.sample, len(present)))
 
+    def certify(self, result, folder):
+        """Returns the interval of the speed-up of a result's configuration in a new session, or why there is none."""
+        op, *words = shlex.split(result["problem"])
+        fields = [("out-dtype" if name == "out" else name.replace("_", "-"), value)
+                  for name, value in (word.split("=", 1) for word in words)]
+        given = result["winner"]
+        done = self.run("greta-tune", op, *[word for name, value in fields for word in (f"--{name}", value)],
+                        *([] if given["cold"] else ["--warm"]), "--try", given["config_text"], "--budget", 1, "--json",
+                        "--db", pathlib.Path(folder, "again.db"), "--no-shipped", "--device", result["device_id"],
+                        *self.options.tune)
+        if done.returncode:
+            return (done.stderr.strip().splitlines() or [f"greta-tune ends with {done.returncode}"])[-1]
+        winner = json.loads(done.stdout)["winner"]
+        if not winner:
+            return "no configuration could be certified"
+        if winner["config_text"] == given["config_text"]:
+            return winner["speedup_low"], winner["speedup_high"]
+        ratios = [tie["ratio_to_winner"] for tie in winner["ties"] if tie["config"] == given["config"]]
+        if not ratios:
+            return f"it is significantly slower than {winner['config_text']}"
+        return winner["speedup_low"] / ratios[0], winner["speedup_high"] / ratios[0]
+
     def differing(self, sample):
-        """Certifies the sample again in a copy, and compares. An answer that can't be certified is one, too."""
+        """Certifies the sample again in a new database, and compares the speed-ups over the default."""
         wrong = []
         with tempfile.TemporaryDirectory() as folder:
-            copy = pathlib.Path(folder, "copy.db")
-            self.run("greta-db", "merge", self.file, "--db", copy)
             for result in sample:
-                words = result["problem"].split()
                 name = f"{result['problem']} on {result['device']}"
-                dims = " ".join(word for word in words if re.fullmatch(r"\w+=\d+", word))
-                done = self.run("greta-db", "requalify", "--db", copy, "--op", words[0], "--dims", dims, "--device",
-                                result["device_id"], *self.options.requalify)
-                if done.returncode:
-                    wrong.append(f"{name}: {done.stderr.strip().splitlines()[-1]}")
+                again = self.certify(result, folder)
+                if isinstance(again, str):
+                    wrong.append(f"{name}: {again}")
                     continue
-                changes = self.read("greta-db", "compare", self.file, copy)
-                wrong += [f"{name}: {change['ratio']:.3f}× the speed that the file says" for change in changes
-                          if change["problem"] == result["problem"] and change["change"] in ("worse", "lost")]
-                print(f"reproducible: {name} certified again")
+                low, high = result["winner"]["speedup_low"], result["winner"]["speedup_high"]
+                text = f"{again[0]:.3f} to {again[1]:.3f} times the default's speed; the file says {low:.3f} to {high:.3f}"
+                if again[1] * MARGIN < low / MARGIN or again[0] / MARGIN > high * MARGIN:
+                    wrong.append(f"{name}: certified again, {text}")
+                else:
+                    print(f"reproducible: {name} certified again, {text}")
         return wrong
 
     def all(self):
@@ -130,25 +159,43 @@ class Checker:
         self.check("complete", self.incomplete())
         self.check("nothing private", self.private())
         self.check("not worse", self.worse())
+        bad = bool(self.findings)
         sample = self.sample()
         if sample:
             self.check("reproducible", self.differing(sample))
+        elif not self.lacking:
+            print("reproducible: NOT CHECKED: the sample is empty")
         print(f"{self.file}: {len(self.results)} results, {len(self.findings)} findings")
-        return 1 if self.findings else 0
+        if bad:
+            return 1
+        if self.findings:
+            return 4
+        return 3 if self.lacking or not sample else 0
+
+
+def count(text):
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number of results")
+    return int(text)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
     parser.add_argument("--shipped", type=pathlib.Path, help="folder of what ships [BIN/../share/greta/tuned]")
-    parser.add_argument("--sample", type=int, default=3, help="number of results to certify again [3]")
+    parser.add_argument("--sample", type=count, default=3, help="number of results to certify again [3]")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample [0]")
-    parser.add_argument("--requalify", nargs="*", default=[], metavar="WORD",
-                        help="further options of greta-db requalify, without their dashes: no-lock")
+    parser.add_argument("--tune", nargs="*", default=[], metavar="WORD",
+                        help="further options of greta-tune, without their dashes: no-lock")
     options = parser.parse_args()
     options.shipped = options.shipped or options.bin.parent / "share/greta/tuned"
-    options.requalify = [f"--{word}" for word in options.requalify]
+    options.tune = [f"--{word}" for word in options.tune]
+    for tool in ("greta-db", "greta-tune"):
+        if not (options.bin / tool).is_file():
+            parser.error(f"{options.bin} has no {tool}: --bin names the folder of a build's tools")
+    if not options.shipped.is_dir():
+        parser.error(f"--shipped {options.shipped}: no such folder")
     return Checker(options).all()
 
 

@@ -36,7 +36,7 @@ std::optional<double> ExpectedRegret::of(KnownWinners& known, const Problem& pro
     Mean neighbour, fallback;
     for (const auto& cost : known.recorded_costs(problem.op)) {
       if (cost.neighbour) neighbour.add(*cost.neighbour);
-      fallback.add(cost.fallback);
+      if (cost.fallback) fallback.add(*cost.fallback);
     }
     found->second = {neighbour.value(), fallback.value()};
   }

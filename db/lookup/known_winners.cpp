@@ -152,10 +152,11 @@ std::vector<KnownWinners::Candidate> KnownWinners::nearest(
   return all;
 }
 
-std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerIndex::Place place) {
+std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerIndex::Place place,
+                                               const DeviceInfo& present) {
   const WinnerSource& source = layers_[place.layer].source;
   try {
-    auto found = source.find(devices_[place.device].fingerprint, problem.key(), cold_);
+    auto found = source.find(devices_[place.device].fingerprint, problem.key(), cold_, present);
     if (found) return found;
     note(fmt::format("{}: the winner of {} is damaged, as greta-db verify says",
                      source.file().string(), problem.key()));
@@ -172,7 +173,7 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
   const bool same_family = other.problem.attributes == asked.problem.attributes;
   for (const Candidate& candidate : nearest(other.problem, other.representative, *family)) {
     const auto place = family->places[candidate.winner];
-    auto winner = read(family->problem_of(candidate.winner), place);
+    auto winner = read(family->problem_of(candidate.winner), place, device);
     if (!winner) continue;
     const bool exact = same_family && !candidate.elsewhere && !candidate.other_shape;
     const Config stored =

@@ -68,7 +68,8 @@ class KnownWinners {
   void read_index(std::size_t layer, const DeviceInfo& device);
   std::vector<Candidate> nearest(const Problem& problem, const Problem& representative,
                                  const WinnerIndex::Family& family) const;
-  std::optional<StoredWinner> read(const Problem& problem, WinnerIndex::Place place);
+  std::optional<StoredWinner> read(const Problem& problem, WinnerIndex::Place place,
+                                   const DeviceInfo& present);
 
   Catalog catalog_;
   bool cold_;

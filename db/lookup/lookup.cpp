@@ -97,8 +97,10 @@ struct Lookup::Impl {
       answer.config = std::move(found->usable.config);
       answer.migrated = std::move(found->usable.changes);
       answer.origin = found->origin;
-      answer.speedup = {found->winner.winner.speedup, found->winner.winner.speedup_low,
-                        found->winner.winner.speedup_high};
+      const Winner& winner = found->winner.winner;
+      if (has_ratio(winner)) {
+        answer.speedup = {winner.speedup, winner.speedup_low, winner.speedup_high};
+      }
       answer.problem = found->winner.problem.key();
       answer.device = found->winner.device.name;
       answer.level = found->level;

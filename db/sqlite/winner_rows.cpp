@@ -3,6 +3,9 @@
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "db/enum_text.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
@@ -125,6 +128,7 @@ void bind_result(SQLite::Database& database, SQLite::Statement& insert,
   bind_regret(insert, result.regret);
 }
 
+// A date in the future is that of a clock that jumped: it says nothing of which result is later.
 std::string select_winners(const std::string& condition) {
   return R"(
     SELECT w.*, c.device, c.driver, c.compiler, c.template_key, d.info,
@@ -132,7 +136,35 @@ std::string select_winners(const std::string& condition) {
     FROM winners w JOIN circumstances c ON c.id = w.circumstances
       JOIN devices d ON d.id = c.device LEFT JOIN sessions s ON s.id = w.session )" +
          condition + R"(
-    w.started_utc DESC, w.session DESC, w.median_us, c.driver, c.compiler, c.template_key)";
+    w.started_utc > strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), w.started_utc DESC, w.session DESC,
+    w.median_us, c.driver, c.compiler, c.template_key)";
+}
+
+bool same_question(const StoredWinner& a, const StoredWinner& b) {
+  return a.problem == b.problem && a.winner.cold == b.winner.cold &&
+         a.device.fingerprint() == b.device.fingerprint();
+}
+
+/// Puts results of the present driver and compiler first among those of each question: of
+/// `present`, if there is one, then of the device as last seen. Otherwise, the order stays.
+void put_present_first(std::vector<StoredWinner>& winners, const DeviceInfo* present) {
+  const auto common = [](const StoredWinner& winner, const DeviceInfo& device) {
+    return static_cast<int>(winner.provenance.driver == device.driver) +
+           static_cast<int>(winner.provenance.compiler == device.compiler);
+  };
+  const auto of_present = [&](const StoredWinner& winner) {
+    return std::pair(present != nullptr ? common(winner, *present) : 0,
+                     common(winner, winner.device));
+  };
+  for (auto first = winners.begin(); first != winners.end();) {
+    const auto end = std::find_if(first + 1, winners.end(), [&](const StoredWinner& other) {
+      return !same_question(*first, other);
+    });
+    std::stable_sort(first, end, [&](const StoredWinner& a, const StoredWinner& b) {
+      return of_present(a) > of_present(b);
+    });
+    first = end;
+  }
 }
 
 }  // namespace
@@ -271,7 +303,8 @@ StoredWinner WinnerReader::read(SQLite::Statement& row) {
   return stored;
 }
 
-std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows) {
+std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows,
+                                                 const DeviceInfo* present) {
   std::vector<StoredWinner> all;
   while (rows.executeStep()) {
     try {
@@ -282,26 +315,25 @@ std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows) {
                              std::string("can't be read: ") + error.what()});
     }
   }
+  put_present_first(all, present);
   return all;
 }
 
 std::vector<StoredWinner> read_winners(SQLite::Database& database,
                                        const std::string& device_fingerprint,
-                                       const std::string& problem_key, bool cold) {
+                                       const std::string& problem_key, bool cold,
+                                       const DeviceInfo* present) {
   SQLite::Statement select(database, select_winner());
   select.bind(":fingerprint", device_fingerprint);
   select.bind(":key", problem_key);
   select.bind(":cold", cold);
-  return WinnerReader(database).read_all(select);
+  return WinnerReader(database).read_all(select, present);
 }
 
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners) {
   std::vector<StoredWinner> first;
   for (auto& winner : winners) {
-    const bool another = !first.empty() && first.back().problem == winner.problem &&
-                         first.back().winner.cold == winner.winner.cold &&
-                         first.back().device.fingerprint() == winner.device.fingerprint();
-    if (!another) first.push_back(std::move(winner));
+    if (first.empty() || !same_question(first.back(), winner)) first.push_back(std::move(winner));
   }
   return first;
 }

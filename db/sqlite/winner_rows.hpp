@@ -44,7 +44,8 @@ class ResultWriter {
   bool packed_;
 };
 
-// For one problem and device, the latest winner comes first.
+// For one problem and device, the latest winner comes first; one with a date in the future comes
+// last.
 const std::string& select_winner();           ///< winners of `:fingerprint`, `:key` and `:cold`
 const std::string& select_all_winners();      ///< all winners, by problem and device
 const std::string& select_problem_winners();  ///< winners of `:key` and `:cold` on any device
@@ -61,8 +62,10 @@ void bind_trials_like(SQLite::Statement& select, const StoredWinner& result, con
 class WinnerReader {
  public:
   explicit WinnerReader(SQLite::Database& database) : forms_(database) {}
-  /// Reads all rows except those that can't be read.
-  std::vector<StoredWinner> read_all(SQLite::Statement& rows);
+  /// Reads all rows except those that can't be read. Among the results of one question, those of
+  /// the driver and compiler of `present`, if there is one, come first, then those of the device as
+  /// last seen; otherwise, the order of the rows stays.
+  std::vector<StoredWinner> read_all(SQLite::Statement& rows, const DeviceInfo* present = nullptr);
   /// Returns the rows that could not be read: a form is damaged, or a value has no meaning.
   const std::vector<DamagedRow>& unreadable() const { return unreadable_; }
 
@@ -73,10 +76,12 @@ class WinnerReader {
   std::map<std::int64_t, DeviceInfo> devices_;
 };
 
-/// Returns the winners of a problem on a device for all circumstances, the latest first.
+/// Returns the winners of a problem on a device for all circumstances, in the order of
+/// WinnerReader::read_all().
 std::vector<StoredWinner> read_winners(SQLite::Database& database,
                                        const std::string& device_fingerprint,
-                                       const std::string& problem_key, bool cold);
+                                       const std::string& problem_key, bool cold,
+                                       const DeviceInfo* present = nullptr);
 
 /// Returns the first winner of each problem, device and cold/warm. Winners of the same group must
 /// be adjacent.

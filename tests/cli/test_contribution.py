@@ -40,11 +40,38 @@ class Contribution(TunedOnce):
         info = json.loads(self.run_db("info", "--json", "--no-shipped", db=self.file).stdout)
         self.assertEqual((info["shipped"], info["results"], info["sessions"], info["trials"]), (True, 2, 0, 0))
         self.assertEqual([card["pci_address"] for card in info["devices"][0]["cards"]], [""])
-        checked = self.checked("--sample", 1, "--requalify", "no-lock")
+        checked = self.checked("--sample", 2, "--tune", "no-lock")
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         for line in ("sound: ok", "complete: ok", "nothing private: ok", "not worse: ok", "reproducible: ok"):
             self.assertIn(line, checked.stdout)
-        self.assertIn("certified again", checked.stdout)
+        self.assertEqual(checked.stdout.count("certified again, "), 2)
+
+    def test_an_invented_speed_up_is_found_by_certifying_again(self):
+        rewrite(self.db, "UPDATE winners SET is_default = 0, speedup = 40, speedup_low = 39, speedup_high = 41,"
+                         " default_us = 40 * median_us WHERE problem LIKE 'gemm%'")
+        self.assertEqual(self.given().returncode, 0)
+        checked = self.checked("--sample", 2, "--tune", "no-lock")
+        self.assertEqual(checked.returncode, 4, checked.stdout + checked.stderr)
+        self.assertRegex(checked.stdout, r"reproducible: gemm .*certified again, .*the file says 39\.000 to 41\.000")
+        self.assertRegex(checked.stdout, r"reproducible: softmax .*certified again, ")
+
+    def test_addresses_of_cards_are_private(self):
+        extract = SOURCE / "results/nvidia-h200/tuned.db"
+        checked = self.checked("--sample", 0, file=extract)
+        addresses = json.loads(self.run_db("info", "--json", "--no-shipped", db=extract).stdout)["devices"][0]["cards"]
+        self.assertTrue(any(card["pci_address"] for card in addresses))
+        self.assertEqual(checked.returncode, 1, checked.stdout)
+        self.assertIn("nothing private: has the PCI address ", checked.stdout)
+
+    def test_wrong_options_are_one_clear_line(self):
+        self.assertEqual(self.given().returncode, 0)
+        for words, why in ((("--sample", -1), "--sample"), (("--shipped", "/nonexistent"), "/nonexistent: no such folder"),
+                           (("--bin", self.folder), "has no greta-db")):
+            with self.subTest(words):
+                checked = self.checked(*words)
+                self.assertEqual(checked.returncode, 2, checked.stdout)
+                self.assertIn(why, checked.stderr)
+                self.assertNotIn("Traceback", checked.stderr)
 
     def test_what_cant_be_given_is_named_with_the_reason(self):
         for sql, why in (
@@ -111,6 +138,7 @@ class Contribution(TunedOnce):
         extract = SOURCE / "results/nvidia-h200/tuned.db"
         checked = self.checked(file=extract)
         self.assertIn("reproducible: NOT CHECKED for NVIDIA H200, which this machine lacks", checked.stdout)
+        self.assertIn(checked.returncode, (1, 3), checked.stdout)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,28 @@ TEST(AnswerChanges, CompareSpeedUpsOverTheDefault) {
   EXPECT_NEAR(answer_changes({answer(1, 1.1)}, {answer(2, 1.21)}).front().ratio, 1.1, 1e-9);
 }
 
+// The times of two defaults that were never taken agree, which says nothing.
+TEST(AnswerChanges, AWinnerWithoutARatioIsComparedByItsTime) {
+  auto slow = answer(1, 1, 200), fast = answer(2, 1.5, 100);
+  slow.winner.default_us = 0;
+  EXPECT_FALSE(has_ratio(slow.winner));
+  EXPECT_EQ(change(fast, slow), Change::worse);
+  fast.winner.default_us = 0;
+  EXPECT_EQ(change(slow, fast), Change::better);
+}
+
+TEST(AnswerChanges, SayWhereTheCircumstancesDiffer) {
+  const auto before = answer(1, 1.10);
+  auto after = before;
+  EXPECT_EQ(answer_changes({before}, {after}).front().circumstances, "");
+  after.provenance.compiler = "another compiler";
+  EXPECT_EQ(answer_changes({before}, {after}).front().circumstances,
+            "compiler: another compiler instead of " + before.provenance.compiler);
+  after.provenance.driver = "another driver";
+  EXPECT_NE(answer_changes({before}, {after}).front().circumstances.find("driver: another driver"),
+            std::string::npos);
+}
+
 TEST(AnswerChanges, AnotherCardMakesNoDifference) {
   EXPECT_EQ(change(answer(1, 1.10, 100), answer(2, 1.10, 130)), Change::same);
   EXPECT_EQ(change(answer(1, 1.10, 100), answer(1, 1.05, 130)), Change::same);

@@ -279,7 +279,7 @@ TEST_F(CardMigration, AShippedDatabaseAnswersForEveryCard) {
   EXPECT_EQ(found->winner.measurement.median_us, 8);
   EXPECT_EQ(found->winner.card, card('b').card.uuid);
   const WinnerSource source(file_);
-  EXPECT_TRUE(source.find(here.fingerprint(), problem_of(2).key(), true));
+  EXPECT_TRUE(source.find(here.fingerprint(), problem_of(2).key(), true, here));
   int visited = 0;
   source.for_each(
       true, [](const DeviceInfo&) { return true; },

@@ -10,6 +10,7 @@
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
+#include "db/winner_source.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/layers.hpp"
 
@@ -92,6 +93,58 @@ TEST(RoundTrip, WinnerComesBackWithItsCircumstances) {
   EXPECT_FALSE(db.find_winner(device, problem, false));
   EXPECT_FALSE(db.find_winner("another device", problem, true));
   EXPECT_FALSE(db.find_winner(device, "another problem", true));
+}
+
+// A clock that jumps ahead and back only affects the dates: what it dated is not the answer for
+// ever.
+TEST(RoundTrip, AnAnswerFromTheFutureIsDisplacedByLaterOnes) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto add = [&](const std::string& date, const std::string& key) {
+    auto record = sample_session();
+    record.provenance.started_utc = date;
+    record.provenance.template_key = key;
+    const auto session = db.begin_session(record);
+    db.set_winner(session, sample_winner());
+    return session;
+  };
+  const auto answer = [&] {
+    const auto key = sample_problem().key();
+    return db.find_winner(sample_device().fingerprint(), key, true)->session;
+  };
+  const auto ahead = add("9936-01-01T00:00:00Z", "a");
+  EXPECT_EQ(answer(), ahead);
+  const auto later = add("2026-11-20T12:00:00Z", "b");
+  EXPECT_EQ(answer(), later);
+  EXPECT_EQ(db.winners().front().session, later);
+}
+
+// What another machine certified with another compiler is not the answer here, however new it is.
+TEST(RoundTrip, AnAnswerOfThePresentDriverAndCompilerComesBeforeALaterOne) {
+  const TemporaryFolder folder;
+  auto here = open(folder / "here.db"), there = open(folder / "there.db");
+  const auto device = sample_device().fingerprint();
+  const auto problem = sample_problem().key();
+  auto record = sample_session();
+  record.provenance.driver = record.device.driver;
+  record.provenance.compiler = record.device.compiler;
+  const auto own = here.begin_session(record);
+  here.set_winner(own, sample_winner());
+  record.provenance.started_utc = "2026-11-21T12:00:00Z";
+  record.provenance.compiler = "another compiler";
+  there.set_winner(there.begin_session(record), sample_winner());
+  here.merge(there.contents());
+  EXPECT_EQ(here.find_winners(device, problem, true).size(), 2U);
+  EXPECT_EQ(here.find_winner(device, problem, true)->session, own);
+  EXPECT_EQ(here.winners().front().session, own);
+  // Here, the device as last seen is that of the other machine, and a look-up knows its own.
+  record.device.compiler = "another compiler";
+  const auto latest = here.begin_session(record);
+  here.set_winner(latest, sample_winner());
+  EXPECT_EQ(here.find_winner(device, problem, true)->session, latest);
+  const WinnerSource source(folder / "here.db");
+  EXPECT_EQ(source.find(device, problem, true, sample_device())->session, own);
+  EXPECT_EQ(source.find(device, problem, true, record.device)->session, latest);
 }
 
 TEST(RoundTrip, LaterWinnerReplacesOnlyItsOwnKind) {

@@ -47,6 +47,25 @@ TEST_F(SessionMemory, AnEarlierWinnerStaysUnlessItIsProvedSlower) {
   EXPECT_EQ(stored().winner.config, default_config());
 }
 
+// A default that failed when the earlier winner was certified may work now.
+TEST_F(SessionMemory, AnEarlierWinnerWithoutARatioGivesItsPlaceToADefaultThatIsAsFast) {
+  evaluator_.fails = [&](const Config& config) -> std::optional<Status> {
+    if (config == default_config()) return Status::compile;
+    return std::nullopt;
+  };
+  const auto first = tune_problem("20");
+  ASSERT_TRUE(first.winner);
+  EXPECT_FALSE(has_ratio(*first.winner));
+  evaluator_.fails = [](const Config&) -> std::optional<Status> { return std::nullopt; };
+  evaluator_.factor = [](const Config&) { return 1.0; };
+  const auto second = tune_problem("1");
+  ASSERT_TRUE(second.winner);
+  EXPECT_FALSE(second.keeps_earlier);
+  EXPECT_TRUE(second.winner->is_default);
+  EXPECT_TRUE(
+      db_.find_winner(evaluator_.device().fingerprint(), problem_.key(), true)->winner.is_default);
+}
+
 TEST_F(SessionMemory, AnEarlierWinnerThatIsNoLongerRightDoesNotStay) {
   const Config earlier = winner_from_now_on();
   evaluator_.factor = [](const Config&) { return 1.0; };

@@ -218,6 +218,7 @@ int default_device(const KernelProject& project) {
 
 std::string speedup_text(const Winner& winner) {
   if (winner.is_default) return "the default configuration; nothing was significantly faster";
+  if (!has_ratio(winner)) return "its ratio to the default configuration is not known";
   return fmt::format("{:.2f}x the speed of the default configuration ({:.2f} to {:.2f})",
                      winner.speedup, winner.speedup_low, winner.speedup_high);
 }

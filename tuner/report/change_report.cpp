@@ -19,6 +19,7 @@ std::string side_text(const std::optional<StoredWinner>& side) {
   if (!side) return "none";
   const Winner& winner = side->winner;
   if (winner.is_default) return "the default";
+  if (!has_ratio(winner)) return winner.config.text() + ", ratio to the default not known";
   return fmt::format("{}, {:.2f}× the default ({:.2f} to {:.2f})", winner.config.text(),
                      winner.speedup, winner.speedup_low, winner.speedup_high);
 }
@@ -26,21 +27,26 @@ std::string side_text(const std::optional<StoredWinner>& side) {
 }  // namespace
 
 std::string change_text(const std::vector<AnswerChange>& changes) {
-  Table table(
-      {{"change"}, {"problem"}, {"device"}, {"ratio", Table::Align::right}, {"old"}, {"new"}});
+  Table table({{"change"},
+               {"problem"},
+               {"device"},
+               {"ratio", Table::Align::right},
+               {"old"},
+               {"new"},
+               {"circumstances"}});
   std::string counts;
   for (const Change shown : shown_order) {
     std::int64_t count = 0;
     for (const AnswerChange& one : changes) {
       if (one.change != shown) continue;
       ++count;
-      if (shown == Change::same) continue;
+      if (shown == Change::same && one.circumstances.empty()) continue;
       const StoredWinner& either = one.either();
       table.add({std::string(to_string(shown)),
                  either.problem.key() + (either.winner.cold ? "" : " (warm)"),
                  either.device_id + " " + either.device.name,
                  one.ratio > 0 ? fmt::format("{:.2f}", one.ratio) : "", side_text(one.before),
-                 side_text(one.after)});
+                 side_text(one.after), one.circumstances});
     }
     counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(shown));
   }
@@ -58,6 +64,7 @@ nlohmann::json change_json(const std::vector<AnswerChange>& changes) {
                     {"device", one.either().device.name},
                     {"device_id", one.either().device_id},
                     {"ratio", one.ratio > 0 ? nlohmann::json(one.ratio) : nlohmann::json()},
+                    {"circumstances", one.circumstances},
                     {"old", side(one.before)},
                     {"new", side(one.after)}});
   }

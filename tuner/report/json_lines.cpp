@@ -39,9 +39,12 @@ void add_times(ordered_json& object, const Measurement& measurement, bool measur
 ordered_json winner_json(const Winner& winner) {
   ordered_json object{{"config", winner.config.text()}, {"is_default", winner.is_default}};
   add_times(object, winner.measurement, true);
-  object["speedup"] = winner.speedup;
-  object["speedup_low"] = winner.speedup_low;
-  object["speedup_high"] = winner.speedup_high;
+  const auto ratio = [&](double value) {
+    return has_ratio(winner) ? ordered_json(value) : ordered_json();
+  };
+  object["speedup"] = ratio(winner.speedup);
+  object["speedup_low"] = ratio(winner.speedup_low);
+  object["speedup_high"] = ratio(winner.speedup_high);
   object["roofline"] = winner.roofline;
   return object;
 }

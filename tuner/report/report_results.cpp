@@ -23,7 +23,9 @@ MeasuredResult winner_result(const Problem& problem, const Work& work, const Win
       .work = work,
       .roofline = winner.roofline,
       .verdict = winner.verdict,
-      .speedup = {winner.speedup_low, winner.speedup_high, winner.speedup}};
+      .speedup = has_ratio(winner)
+                     ? Interval{winner.speedup_low, winner.speedup_high, winner.speedup}
+                     : Interval{}};
   result.set_measurement(winner.measurement);
   return result;
 }

@@ -44,9 +44,9 @@ std::string winner_rows(const SessionResult& result) {
                         roofline_text(result));
   }
   text += row("rate", rate);
-  if (winner.is_default) {
+  if (winner.is_default || !has_ratio(winner)) {
     text += row("vs default", speedup_text(winner));
-  } else if (winner.default_us > 0) {
+  } else {
     text += row("vs default", fmt::format("{}; default {}", speedup_text(winner),
                                           format_time(winner.default_us)));
   }
@@ -195,7 +195,7 @@ std::string kernels_text(const std::vector<KernelFigures>& kernels) {
 
 std::string speedup_text(const Winner& winner) {
   if (winner.is_default) return "no candidate is significantly faster than the default";
-  if (!(winner.speedup > 0)) return "not compared with the default";
+  if (!has_ratio(winner)) return "ratio to the default not known";
   return fmt::format("{:.3f}× faster, median of paired rounds ({:.0f} % interval {:.3f} to {:.3f})",
                      winner.speedup, 100 * winner.confidence, winner.speedup_low,
                      winner.speedup_high);

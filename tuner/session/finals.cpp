@@ -314,7 +314,8 @@ Winner Finals::describe(const Certification& certification) const {
 }
 
 // Returns the contender that an earlier session certified, if this one has no reason to replace it:
-// it is not significantly slower than what would win now, which is the default, or not faster.
+// it is not significantly slower than what would win now, which is the default, or not faster. One
+// that was never compared with the default has to be faster than it.
 std::optional<std::size_t> Finals::unbeaten_earlier(const Certification& proved) const {
   if (default_failed_ || result_.known_winners.empty()) return std::nullopt;
   const Config& earlier = result_.known_winners.front();
@@ -322,6 +323,7 @@ std::optional<std::size_t> Finals::unbeaten_earlier(const Certification& proved)
   for (std::size_t i = 1; i < contenders_.size(); ++i) {
     if (contenders_[i].config != earlier || i == proved.winner) continue;
     const Interval& ratio = proved.ratios[i];
+    if (!result_.earlier_has_ratio && ratio.estimate >= 1) return std::nullopt;
     if (ratio.low > 1 || (proved.winner != 0 && ratio.estimate >= 1)) return std::nullopt;
     return i;
   }

@@ -7,11 +7,11 @@
 
 namespace greta::tuner {
 
-std::vector<Config> known_winners(const Operation& operation, const Space& space,
-                                  const SessionResult& result, bool cold, const TunedDb& db,
-                                  std::vector<std::string>& notes) {
+void find_known_winners(const Operation& operation, const Space& space, bool cold,
+                        const TunedDb& db, SessionResult& result) {
   const Instance instance(operation, result.problem, result.device);
-  std::vector<Config> known;
+  std::vector<Config>& known = result.known_winners;
+  std::vector<std::string>& notes = result.notes;
   for (const auto& stored :
        db.find_winners(result.device.fingerprint(), result.problem.key(), cold)) {
     const auto migrated = instance.migrate(stored.winner.config);
@@ -23,12 +23,12 @@ std::vector<Config> known_winners(const Operation& operation, const Space& space
     const Config& config = migrated->config;
     const bool again = std::find(known.begin(), known.end(), config) != known.end();
     if (again || !space.valid(config)) continue;
+    if (known.empty()) result.earlier_has_ratio = has_ratio(stored.winner);
     known.push_back(config);
     if (migrated->changes.empty()) continue;
     notes.push_back(fmt::format("the winner of {} was carried over to today's template: {}",
                                 stored.provenance.started_utc, fmt::join(migrated->changes, ", ")));
   }
-  return known;
 }
 
 bool earlier_winner_is_current(const SessionResult& result, bool cold, const Provenance& now,

@@ -9,13 +9,12 @@
 
 namespace greta::tuner {
 
-/// Returns the distinct winners of earlier sessions for the problem and device of `result` that are
-/// valid in the space, for all drivers, compilers and templates; the latest first. Those of older
-/// templates are carried over (Instance::migrate). Adds a note for each one that was changed or
-/// can't be carried over.
-std::vector<Config> known_winners(const Operation& operation, const Space& space,
-                                  const SessionResult& result, bool cold, const TunedDb& db,
-                                  std::vector<std::string>& notes);
+/// Finds the distinct winners of earlier sessions for the problem and device of `result` that are
+/// valid in the space, for all drivers, compilers and templates; the present ones' first. Those of
+/// older templates are carried over (Instance::migrate). Adds a note for each one that was changed
+/// or can't be carried over.
+void find_known_winners(const Operation& operation, const Space& space, bool cold,
+                        const TunedDb& db, SessionResult& result);
 
 /// Returns whether the latest of them was certified with this driver, compiler and template.
 bool earlier_winner_is_current(const SessionResult& result, bool cold, const Provenance& now,

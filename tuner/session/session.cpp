@@ -52,8 +52,7 @@ void Session::describe_space() {
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
   result_.rejections = most_frequent_rejections(space);
-  result_.known_winners =
-      known_winners(work_.operation, whole, result_, work_.options.cold, work_.db, result_.notes);
+  find_known_winners(work_.operation, whole, work_.options.cold, work_.db, result_);
   if (const auto damaged = work_.db.damaged_trials(result_.problem.key()); !damaged.empty()) {
     result_.notes.push_back(
         fmt::format("{} damaged trials of this problem were skipped; "

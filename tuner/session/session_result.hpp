@@ -58,7 +58,8 @@ struct SessionResult {
   std::vector<Trial> trials;
   /// Winners of earlier sessions, in any circumstances, that are still valid; the latest first.
   std::vector<Config> known_winners;
-  std::optional<Winner> winner;  ///< empty if the run was interrupted or no candidate was correct
+  bool earlier_has_ratio = true;  ///< whether the first of them was compared with the default
+  std::optional<Winner> winner;   ///< empty if the run was interrupted or no candidate was correct
   /// Whether `winner` is that of an earlier session in the same circumstances, because nothing is
   /// proved to be better. The database keeps its row with its certificate.
   bool keeps_earlier = false;

@@ -188,7 +188,7 @@ TEST_F(LookupOrder, ColdAndWarmResultsAreApart) {
   EXPECT_EQ(databases_.open(here_, {false, false}).find(asked).origin, LookupOrigin::exact);
 }
 
-TEST_F(LookupOrder, TheLatestCircumstancesAnswer) {
+TEST_F(LookupOrder, ThePresentCircumstancesAnswerThenTheLatest) {
   const Problem asked = gemm(64, 64, 64);
   auto early = winner(asked, here_, plain_config(1)), late = winner(asked, here_, plain_config(2));
   ASSERT_NE(early.winner.config, late.winner.config);
@@ -196,7 +196,28 @@ TEST_F(LookupOrder, TheLatestCircumstancesAnswer) {
   late.provenance.driver = "driver 2";
   databases_.add(late);
   databases_.add(early);
-  EXPECT_EQ(databases_.open(here_).find(asked).config, plain_config(2));
+  EXPECT_EQ(databases_.open(here_).find(asked).config, plain_config(1));
+  auto updated = here_;
+  updated.driver = "driver 2";
+  EXPECT_EQ(databases_.open(updated).find(asked).config, plain_config(2));
+  auto stale = winner(asked, here_, plain_config(3));
+  stale.provenance.driver = "driver 3";
+  stale.provenance.started_utc = "2026-11-02T00:00:00Z";
+  databases_.add(stale);
+  updated.driver = "driver 4";
+  updated.compiler = "compiler 2";  // of neither: that of the device as last seen
+  EXPECT_EQ(databases_.open(updated).find(asked).config, plain_config(1));
+}
+
+// The default may have failed, so that its time is not known.
+TEST_F(LookupOrder, AWinnerWithoutARatioHasNoSpeedUp) {
+  auto alone = winner(gemm(64, 64, 64), here_, plain_config(1));
+  alone.winner.default_us = 0;
+  alone.winner.speedup = alone.winner.speedup_low = alone.winner.speedup_high = 1;
+  databases_.add(alone);
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.find(gemm(64, 64, 64)).origin, LookupOrigin::exact);
+  EXPECT_FALSE(lookup.find(gemm(64, 64, 64)).speedup);
 }
 
 TEST_F(LookupOrder, ExpectedRegretIsWhatIsRecordedOfTheOperation) {

@@ -85,7 +85,7 @@ StalenessJudge make_judge(bool probe) {
 
 std::string speedup_cell(const Winner& winner) {
   if (winner.is_default) return "default";
-  if (!(winner.speedup > 0)) return "";
+  if (!has_ratio(winner)) return "not known";
   return fmt::format("{:.2f}× ({:.2f} to {:.2f})", winner.speedup, winner.speedup_low,
                      winner.speedup_high);
 }

@@ -88,10 +88,11 @@ std::string result_text(const ModelResult& result, const std::string& database) 
   constexpr auto right = Table::Align::right;
   Table table({{"problem"}, {"share", right}, {"micro", right}, {"end to end", right}, {"kept"}});
   for (const ModelChange& change : result.changes) {
-    const auto micro = change.winner ? ratio_text({.low = change.winner->winner.speedup_low,
-                                                   .high = change.winner->winner.speedup_high,
-                                                   .estimate = change.winner->winner.speedup})
-                                     : "-";
+    const bool known = change.winner && has_ratio(change.winner->winner);
+    const auto micro = known ? ratio_text({.low = change.winner->winner.speedup_low,
+                                           .high = change.winner->winner.speedup_high,
+                                           .estimate = change.winner->winner.speedup})
+                             : "-";
     table.add({change.problem.key(), format_share(change.share), micro,
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
                change.kept         ? "yes"
