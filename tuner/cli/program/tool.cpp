@@ -147,6 +147,7 @@ void check_values(const CLI::App& app, const std::vector<std::string>& text_opti
   for (const auto* option : chosen_command(app)->get_options()) {
     const std::string name = option->get_name();
     const auto& values = option->results();
+    if (option->get_expected_min() == 0) continue;  // it may be without a value
     if (!name.starts_with("-") || std::find(values.begin(), values.end(), "") == values.end())
       continue;
     if (std::find(text_options.begin(), text_options.end(), name) == text_options.end())
