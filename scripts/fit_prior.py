@@ -58,7 +58,7 @@ def residuals(theta, recordings, start):
 
 def fit(recordings, terms, steps=30):
     start = np.zeros(terms + 1)
-    start[-1] = np.log(FIRST_NORM - 1) if FIRST_NORM != 1 else -10
+    start[-1] = np.log(FIRST_NORM - 1)
     theta, damping = start.copy(), 1e-2
     at = residuals(theta, recordings, start)
     for _ in range(steps):

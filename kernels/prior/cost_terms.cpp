@@ -18,7 +18,6 @@ double registers_of_thread(const LaunchWork& work, const UnitRates& rates) {
 struct Load {
   double resident = 1;    ///< that fit at once
   double workgroups = 0;  ///< in all
-  double waves = 0;       ///< of resident workgroups; the last may be smaller
 };
 
 Load load_of(const LaunchWork& work, const UnitRates& rates) {
@@ -32,7 +31,6 @@ Load load_of(const LaunchWork& work, const UnitRates& rates) {
   const double rest = work.workgroups - whole * rates.units * load.resident;
   const double last = std::ceil(rest / rates.units);
   load.workgroups = whole * load.resident + last;
-  load.waves = whole + last / load.resident;
   return load;
 }
 
@@ -53,8 +51,7 @@ CostTerms cost_terms(const KernelWork& launches, const UnitRates& rates) {
           n * work.matrix_flops / std::max(rates.matrix_flops, 1.0));
     }
     const double busy = std::min(1.0, at_once * work.threads / rates.lanes);
-    const double vector = n * work.vector_flops / rates.vector_flops / busy;
-    add(Term::vector, vector);
+    add(Term::vector, n * work.vector_flops / rates.vector_flops / busy);
     add(Term::shared, n * work.shared_traffic * work.conflicts / rates.shared_bytes);
     add(Term::cache, n * (work.read_bytes + work.written_bytes) / rates.cache_bytes);
     add(Term::memory, work.unique_bytes / rates.units / rates.memory_bytes);

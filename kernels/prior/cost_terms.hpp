@@ -26,7 +26,7 @@ enum class Term {
   spills,      ///< registers that a thread lacks, written and read in each step
   launches     ///< from one launch to the next
 };
-constexpr std::size_t term_count = 13;
+constexpr std::size_t term_count = static_cast<std::size_t>(Term::launches) + 1;
 constexpr std::array<std::string_view, term_count> term_names{
     "warpgroups", "matrix",     "vector",   "shared", "cache",  "memory",  "loads",
     "waiting",    "prefetched", "barriers", "starts", "spills", "launches"};

@@ -20,14 +20,13 @@ struct Predicted {
 class Predictor {
  public:
   Predictor(const Operation& operation, const Problem& problem, const DeviceInfo& device)
-      : operation_(operation),
-        instance_(operation, problem, device),
-        prior_(operation, problem, device) {}
+      : operation_(operation), prior_(operation, problem, device) {}
 
   Predicted best_default() const {
     Predicted best;
     for (const Variant& variant : operation_.variants) {
-      for (Config& config : variant.defaults(instance_.shape(), instance_.device())) {
+      for (Config& config :
+           variant.defaults(prior_.instance().shape(), prior_.instance().device())) {
         take_if_faster(std::move(config), 1, best);
       }
     }
@@ -37,7 +36,7 @@ class Predictor {
   /// Returns the fastest configuration with one other value; `from` if none gains enough.
   Predicted changed(const Predicted& from) const {
     Predicted best = from;
-    for (const Alternative& alternative : instance_.alternatives()) {
+    for (const Alternative& alternative : prior_.instance().alternatives()) {
       if (alternative.variant != from.config.variant) continue;
       for (std::size_t i = 0; i < alternative.parameters.size(); ++i) {
         for (const int value : alternative.parameters[i].values) {
@@ -53,13 +52,12 @@ class Predictor {
 
  private:
   void take_if_faster(Config config, double factor, Predicted& best) const {
-    if (instance_.rejects(config)) return;
+    if (prior_.instance().rejects(config)) return;
     const auto cost = prior_.cost(config);
     if (cost && *cost < factor * best.cost) best = {std::move(config), *cost};
   }
 
   const Operation& operation_;
-  Instance instance_;
   StaticPrior prior_;
 };
 

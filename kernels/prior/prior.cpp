@@ -26,14 +26,20 @@ double predicted_cycles(const CostTerms& terms, const PriorCoefficients& prior) 
   return greatest * std::pow(sum, 1 / prior.norm) + prior.factors[launches] * terms[launches];
 }
 
-std::optional<double> StaticPrior::cost(const Config& config,
-                                        std::span<const double> registers) const {
+std::optional<CostTerms> StaticPrior::terms(const Config& config,
+                                            std::span<const double> registers) const {
   KernelWork work = instance_.work(config);
   if (work.empty()) return std::nullopt;
   for (std::size_t i = 0; i < std::min(work.size(), registers.size()); ++i) {
     work[i].registers = registers[i];
   }
-  return predicted_cycles(cost_terms(work, rates_));
+  return cost_terms(work, rates_);
+}
+
+std::optional<double> StaticPrior::cost(const Config& config,
+                                        std::span<const double> registers) const {
+  const auto known = terms(config, registers);
+  return known ? std::optional(predicted_cycles(*known)) : std::nullopt;
 }
 
 }  // namespace greta::kernels

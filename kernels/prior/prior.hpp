@@ -31,6 +31,11 @@ class StaticPrior {
   StaticPrior(const Operation& operation, const Problem& problem, const DeviceInfo& device)
       : instance_(operation, problem, device), rates_(unit_rates(device)) {}
 
+  const Instance& instance() const { return instance_; }
+  /// Returns what the prediction consists of; nothing if the configuration's variant does not
+  /// describe its work. The arguments are those of cost().
+  std::optional<CostTerms> terms(const Config& config,
+                                 std::span<const double> registers = {}) const;
   /// Returns the predicted cycles; nothing if the configuration's variant does not describe its
   /// work. The configuration must be valid. `registers` are those of each launch's kernel as it was
   /// compiled; empty: they are estimated.

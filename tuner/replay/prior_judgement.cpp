@@ -53,24 +53,23 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y) {
 class Collector {
  public:
   Collector(const Operation& operation, const Problem& problem, const DeviceInfo& device)
-      : instance_(operation, problem, device), rates_(unit_rates(device)) {
+      : prior_(operation, problem, device) {
     space_ = {problem, device, operation.default_config(problem, device), {}};
   }
 
   void add(const Trial& trial) {
     if (!trial.ok()) return;
-    const auto today = instance_.migrate(trial.config);
-    if (!today || instance_.rejects(today->config)) return;
+    const auto today = prior_.instance().migrate(trial.config);
+    if (!today || prior_.instance().rejects(today->config)) return;
     if (!seen_.insert(today->config.text()).second) return;
-    const KernelWork work = instance_.work(today->config);
-    if (work.empty()) return;
-    space_.rows.push_back({today->config, trial.measurement.median_us, cost_terms(work, rates_)});
+    if (const auto terms = prior_.terms(today->config)) {
+      space_.rows.push_back({today->config, trial.measurement.median_us, *terms});
+    }
   }
   PredictedSpace space() && { return std::move(space_); }
 
  private:
-  Instance instance_;
-  UnitRates rates_;
+  StaticPrior prior_;
   PredictedSpace space_;
   std::set<std::string> seen_;
 };

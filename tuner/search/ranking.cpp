@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "kernels/prior/prior.hpp"
 
@@ -25,9 +25,11 @@ class Ranked {
   double add(const Choice& choice) {
     const auto index = space_.index(choice);
     if (!index) return std::numeric_limits<double>::infinity();
-    const double cost = prior_(choice);
-    if (seen_.insert(*index).second && std::isfinite(cost)) list_.emplace_back(cost, choice);
-    return cost;
+    const auto [place, is_new] = costs_.try_emplace(*index, 0);
+    if (!is_new) return place->second;
+    place->second = prior_(choice);
+    if (std::isfinite(place->second)) list_.emplace_back(place->second, choice);
+    return place->second;
   }
   std::vector<std::pair<double, Choice>>& sorted() {
     std::sort(list_.begin(), list_.end());
@@ -38,7 +40,7 @@ class Ranked {
   const Space& space_;
   const SearchProblem::Prior& prior_;
   std::vector<std::pair<double, Choice>> list_;
-  std::unordered_set<std::uint64_t> seen_;
+  std::unordered_map<std::uint64_t, double> costs_;  ///< by index of the configuration
 };
 
 /// Steps to the best neighbour while that is better.

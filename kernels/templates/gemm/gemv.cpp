@@ -7,7 +7,6 @@
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
-#include "kernels/templates/gemm/work.hpp"
 
 /// Matrix products with few rows, bound by reading B once.
 namespace greta::kernels::gemm {

@@ -5,7 +5,6 @@
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
-#include "kernels/templates/gemm/work.hpp"
 
 /// GEMM with one thread per element of C.
 namespace greta::kernels::gemm {
