@@ -209,6 +209,17 @@ TEST_P(AttentionKernel, DecodeLoadsAheadOfAnyLength) {
   expect_right(device_, problem, config, {0, 1, 170});
 }
 
+/// The keys are divided into any number of slices, also by far more than a short sequence has keys.
+TEST_P(AttentionKernel, DecodeJoinsAnyNumberOfSlices) {
+  const Problem problem = attention_problem({4, 6, 2, 2, 790, 64, true}, DType::f16, DType::f16);
+  for (const int split : {3, 6, 24, 48}) {
+    const Config config{
+        "decode",
+        {{"THREADS", 64}, {"LANES", 8}, {"VEC", 8}, {"UNROLL", 1}, {"AHEAD", 0}, {"SPLIT", split}}};
+    expect_right(device_, problem, config, {0, 1, 47, 790});
+  }
+}
+
 /// One workgroup can't hold all heads of a KV head: 37 are split into three parts of 13, of which
 /// the last has 11, and 18 of each of three tokens into four.
 TEST_P(AttentionKernel, DecodeSharesManyHeadsBetweenWorkgroups) {

@@ -162,9 +162,6 @@ uint64_t slice_sums(uint slice, uint row) {
 #else
 #define SLICES_TOGETHER 16
 #endif
-#if SPLIT % SLICES_TOGETHER != 0
-#error "SPLIT is a power of two"
-#endif
 
 #define GREATEST 0
 #define SUM (ROWS * SPLIT)
@@ -190,8 +187,9 @@ void join_slices() {
     [[dont_unroll]] for (uint s = 0; s < SPLIT; s += SLICES_TOGETHER) {
       float part[SLICES_TOGETHER];
       [[unroll]] for (uint i = 0; i < SLICES_TOGETHER; ++i)
-        part[i] = Partial(slice_sums(s + i, row) + uint64_t(d) * 4).v;
+        part[i] = Partial(slice_sums(min(s + i, SPLIT - 1), row) + uint64_t(d) * 4).v;
       [[unroll]] for (uint i = 0; i < SLICES_TOGETHER; ++i) {
+        if (s + i >= SPLIT) continue;
         const uint at = row * SPLIT + s + i;
         total = fma(slot_sums[WEIGHT + at], slot_sums[SUM + at], total);
         x = fma(slot_sums[WEIGHT + at], part[i], x);

@@ -7,7 +7,7 @@
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/attention/shape.hpp"
+#include "kernels/templates/attention/slices.hpp"
 
 /// Attention for few queries, bound by reading the keys and values once.
 namespace greta::kernels::attention {
@@ -45,12 +45,13 @@ auto elements_of(const Shape& shape, const auto& c) {
   return ceil_div(shape.dim, c["LANES"]);
 }
 
-/// Returns the size of shared memory: the slots' partial sums of some rows, or three numbers per
-/// slice.
-auto shared_bytes(const Shape& shape, const auto& c) {
+/// Returns the size of shared memory: the slots' partial sums of some rows, or what joins slices.
+auto shared_bytes(const Shape& shape, const DeviceInfo& device, const auto& c) {
   const auto row = slots_of(c) * (shape.dim + 2);
   const auto rows = min(max(join_floats / row, 1), rows_of(shape));
-  return 4 * max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
+  const auto slices = device.language == Language::glsl ? rows_of(shape) * c["SPLIT"] * 3
+                                                        : slices_floats(rows_of(shape), c["SPLIT"]);
+  return 4 * max(row * rows, slices);
 }
 
 /// Returns the number of 32-bit registers that a thread uses at once: those of its accumulators. If
@@ -68,18 +69,12 @@ auto registers_of(const Shape& shape, const auto& c) {
          c["UNROLL"] * (2 * (1 + c["AHEAD"]) * loads + elements + 1) + 24;
 }
 
-std::uint64_t counter_bytes(const Shape& shape) {
-  return static_cast<std::uint64_t>(ceil_div(readers_of(shape) * 4, 256) * 256);
-}
-
 auto partial_bytes(const Shape& shape, const auto& split) {
-  return split * readers_of(shape) * rows_of(shape) * (shape.dim + 2) * 4;
+  return slices_bytes(shape, readers_of(shape) * rows_of(shape), split);
 }
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t queries = queries_of(shape), groups = most_workgroups(device);
-  const auto most =
-      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   return {
       {"few_queries",
        fmt::format("decode needs q <= {} and q x heads / kv_heads <= {}, they are {} and {}",
@@ -93,8 +88,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        fmt::format("{} sequences of {} KV heads, {} queries of each, need more than {} workgroups",
                    shape.batch, shape.kv_heads, queries, groups),
        (readers_of(shape) <= groups)},
-      {"workspace", fmt::format("what SPLIT slices give needs more than {} MiB", most >> 20),
-       p["SPLIT"] == 1 || partial_bytes(shape, p["SPLIT"]) <= most},
+      workspace_constraint(device, p["SPLIT"] == 1, partial_bytes(shape, p["SPLIT"])),
   };
 }
 
@@ -112,7 +106,7 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
       {"shared_memory",
        fmt::format("a row's sums of all THREADS, and of SPLIT slices, must fit {} KiB",
                    shared / 1024),
-       shared_bytes(shape, p) <= shared},
+       shared_bytes(shape, device, p) <= shared},
       // Mesa's compiler crashes on some kernels that spill, so for GLSL the estimate decides.
       register_constraint(
           device, fmt::format("sums of {} queries", rows_of(shape)),
@@ -152,7 +146,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"VEC", vector_widths(shape.in)},
       {"UNROLL", {1, 2, 4, 8}},
       {"AHEAD", {0, 1}},
-      {"SPLIT", {1, 2, 4, 8, 16, 32, 64}},
+      {"SPLIT", key_slices()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
@@ -211,7 +205,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const int split = config["SPLIT"];
   LaunchPlan plan;
   if (split > 1) {  // the last slice to finish combines all
-    plan.zeroed_bytes = counter_bytes(shape);
+    plan.zeroed_bytes = counter_bytes(readers_of(shape));
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(partial_bytes(shape, split));
   }
@@ -231,7 +225,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
           {"keys of a slice", slice, slots_of(c) * c["UNROLL"]}};
 }
 
-KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double in = bytes_of(shape.in, 1), split = config["SPLIT"], lanes = config["LANES"];
   const auto dim = static_cast<double>(shape.dim), rows = static_cast<double>(rows_of(shape));
   const double keys = std::ceil(static_cast<double>(shape.capacity) / split);
@@ -240,7 +234,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   LaunchWork work;
   work.workgroups = readers * split;
   work.threads = config["THREADS"];
-  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, device, config));
   work.registers = static_cast<double>(registers_of(shape, config));
   work.steps = std::ceil(keys / at_once);
   // The threads that share a key add their products in log2(LANES) exchanges.

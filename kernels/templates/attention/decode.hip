@@ -21,8 +21,7 @@
 #error "LANES x VEC divide DIM, and LANES divides THREADS"
 #endif
 
-#include "attention/operands.hip"
-#include "common/arrival.hip"
+#include "attention/slices.hip"
 
 #define SLOTS (THREADS / LANES)
 static_assert(LANES <= wave_size, "a slot's threads are in one wave");
@@ -41,10 +40,10 @@ constexpr u32 rows_together = row_floats * ROWS <= 6144 ? ROWS
                               : row_floats < 6144       ? 6144 / row_floats
                                                         : 1;
 
-// Of the slices, for each row: greatest score, sum of exponentials, and weight.
-constexpr u32 slice_floats = SPLIT > 1 ? ROWS * SPLIT * 3 : 0;
-constexpr u32 shared_floats =
-    rows_together * row_floats > slice_floats ? rows_together * row_floats : slice_floats;
+typedef Slices<ROWS, SPLIT, THREADS> OwnSlices;
+constexpr u32 slot_floats = rows_together * row_floats;
+constexpr u32 slice_floats = SPLIT > 1 ? OwnSlices::shared_floats : 0;
+constexpr u32 shared_floats = slot_floats > slice_floats ? slot_floats : slice_floats;
 
 // The first dimension of a thread's piece.
 GRETA_DEVICE u32 piece_start(u32 piece) { return (piece * LANES + thread_index() % LANES) * VEC; }
@@ -114,64 +113,26 @@ struct Place {
   }
 };
 
-GRETA_DEVICE void put(const Arguments& args, u32 reader, u32 row, u32 d, float sum, float value) {
-  // Without a key, nothing is attended to.
-  const float x = sum == 0.0f ? 0.0f : value / sum;
-  const Place place(args, reader, row);
-  if (!place.exists) return;
-  args.out[output_offset(args, place.sequence, place.query, place.head) + d] = narrow<Out>(x);
-}
+struct Outputs {
+  const Arguments& args;
+  u32 reader;
 
-#if SPLIT > 1
-// A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
-GRETA_DEVICE float* slice_sums(const Arguments& args, u32 reader, u32 slice, u32 row) {
-  return args.partial + ((u64(reader) * SPLIT + slice) * ROWS + row) * (DIM + 2);
-}
-
-// Slices whose loads are in flight together.
-constexpr u32 slices_together = SPLIT < 16 ? SPLIT : 16;
-static_assert(SPLIT % slices_together == 0, "SPLIT is a power of two");
-
-GRETA_DEVICE void join_slices(const Arguments& args, u32 reader, float* greatest) {
-  float* const sum = greatest + ROWS * SPLIT;
-  float* const weight = sum + ROWS * SPLIT;
-  GRETA_NO_UNROLL
-  for (u32 i = thread_index(); i < ROWS * SPLIT; i += THREADS) {
-    const float* const from = slice_sums(args, reader, i % SPLIT, i / SPLIT);
-    greatest[i] = from[DIM];
-    sum[i] = from[DIM + 1];
+  // `count` neighbouring dimensions of a row, from d on.
+  template <int count>
+  GRETA_DEVICE void operator()(u32 row, u32 d, const float (&values)[count], float sum) const {
+    const Place place(args, reader, row);
+    if (!place.exists) return;
+    float x[count];
+    GRETA_UNROLL
+    for (int i = 0; i < count; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] / sum;  // 0: no key
+    store_pack(args.out + output_offset(args, place.sequence, place.query, place.head) + d,
+               narrow_pack<Out>(x));
   }
-  block_barrier();
-  GRETA_NO_UNROLL
-  for (u32 i = thread_index(); i < ROWS * SPLIT; i += THREADS) {
-    float most = lowest_score;
-    for (u32 s = 0; s < SPLIT; ++s) most = larger(most, greatest[i / SPLIT * SPLIT + s]);
-    weight[i] = fast_exp2(greatest[i] - most);
-  }
-  block_barrier();
-  GRETA_NO_UNROLL
-  for (u32 e = thread_index(); e < ROWS * DIM; e += THREADS) {
-    const u32 row = e / DIM, d = e % DIM;
-    float total = 0.0f, value = 0.0f;
-    GRETA_NO_UNROLL
-    for (u32 s = 0; s < SPLIT; s += slices_together) {
-      float part[slices_together];
-      GRETA_UNROLL
-      for (u32 i = 0; i < slices_together; ++i) part[i] = slice_sums(args, reader, s + i, row)[d];
-      GRETA_UNROLL
-      for (u32 i = 0; i < slices_together; ++i) {
-        const u32 at = row * SPLIT + s + i;
-        total = multiply_add(weight[at], sum[at], total);
-        value = multiply_add(weight[at], part[i], value);
-      }
-    }
-    put(args, reader, row, d, total, value);
-  }
-}
-#endif
+};
 
 // Joins the slots' sums of rows from `first` on.
-GRETA_DEVICE void join_slots(const Arguments& args, u32 reader, const float* shared, u32 first) {
+GRETA_DEVICE void join_slots(const Outputs& outputs, const OwnSlices& slices, const float* shared,
+                             u32 first) {
   const u32 rows = smaller(rows_together, ROWS - first);
   GRETA_NO_UNROLL
   for (u32 e = thread_index(); e < rows * DIM; e += THREADS) {
@@ -185,16 +146,14 @@ GRETA_DEVICE void join_slots(const Arguments& args, u32 reader, const float* sha
       total = multiply_add(weight, at[DIM + 1], total);
       value = multiply_add(weight, at[d], value);
     }
-#if SPLIT > 1
-    float* const slice = slice_sums(args, reader, block_z(), first + row);
-    slice[d] = value;
-    if (d == 0) {
-      slice[DIM] = most;
-      slice[DIM + 1] = total;
+    if (SPLIT > 1) {
+      slices.values(block_z(), first + row)[d] = value;
+      if (d > 0) continue;
+      slices.scores(block_z(), first + row)[0] = most;
+      slices.scores(block_z(), first + row)[1] = total;
+    } else {
+      outputs(first + row, d, {value}, total);
     }
-#else
-    put(args, reader, first + row, d, total, value);
-#endif
   }
 }
 
@@ -240,6 +199,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
     }
   }
 
+  const Outputs outputs{args, reader};
+  const OwnSlices slices(args, reader, batch * kv_heads * PARTS);
   GRETA_UNROLL
   for (u32 first = 0; first < ROWS; first += rows_together) {
     if (first > 0) block_barrier();
@@ -254,11 +215,11 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
       }
     }
     block_barrier();
-    join_slots(args, reader, shared, first);
+    join_slots(outputs, slices, shared, first);
   }
 #if SPLIT > 1
   GRETA_SHARED(u32, before, 1);  // slices before this one
   if (!last_to_arrive(counters + reader, SPLIT, before)) return;
-  join_slices(args, reader, shared);
+  slices.join(SPLIT, ROWS, shared, outputs);
 #endif
 }

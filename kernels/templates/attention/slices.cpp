@@ -1,0 +1,25 @@
+#include "kernels/templates/attention/slices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace greta::kernels::attention {
+
+std::vector<int> key_slices() {
+  return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+}
+
+std::uint64_t counter_bytes(std::int64_t readers) {
+  return static_cast<std::uint64_t>(ceil_div(readers * 4, 256) * 256);
+}
+
+Constraint workspace_constraint(const DeviceInfo& device, const Expression& unsplit,
+                                const Expression& bytes) {
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  return {"workspace", fmt::format("what SPLIT slices leave needs more than {} MiB", most >> 20),
+          unsplit || bytes <= most};
+}
+
+}  // namespace greta::kernels::attention

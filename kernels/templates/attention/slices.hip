@@ -1,0 +1,97 @@
+// Workgroups that share rows of queries and divide their keys into slices. Each leaves its sums in
+// the workspace; the last one to arrive joins them, slice by slice whatever the order of arrival.
+#pragma once
+
+#include "attention/operands.hip"
+#include "common/arrival.hip"
+
+// Of up to `most` slices. Readers are workgroups that share no row; each has up to `rows` rows.
+template <u32 rows, u32 most, u32 threads>
+struct Slices {
+  static constexpr u32 shared_floats = rows * (2 * most + 1);
+  static constexpr u32 together = most < 16 ? most : 16;  // whose loads are in flight
+
+  float *first_values, *first_scores;  // of the reader
+
+  GRETA_DEVICE Slices(const Arguments& args, u32 reader, u32 readers)
+      : first_values(args.partial + u64(reader) * most * rows * DIM),
+        first_scores(args.partial + u64(readers) * most * rows * DIM +
+                     u64(reader) * most * rows * 2) {}
+
+  // The sums of values, each times 2 to the power of its score less the greatest one.
+  GRETA_DEVICE float* values(u32 slice, u32 row) const {
+    return first_values + (slice * rows + row) * DIM;
+  }
+  // The greatest score, and the sum of the powers. Without keys: lowest_score, and 0.
+  GRETA_DEVICE float* scores(u32 slice, u32 row) const {
+    return first_scores + (slice * rows + row) * 2;
+  }
+
+  // Joins `count` slices of the first `own` rows. Gives put(row, d, four, sum) the sums of
+  // dimensions d to d + 3, and of the powers. `shared`: shared_floats.
+  template <typename Put>
+  GRETA_DEVICE void join(u32 count, u32 own, float* shared, Put put) const {
+    float *const weight = shared, *const sum = shared + most * rows;  // of slices
+    float* const total = sum + most * rows;                           // of rows
+    bring_scores(count, own, weight, sum);
+    block_barrier();
+    weigh(count, own, weight, sum, total);
+    block_barrier();
+    GRETA_NO_UNROLL
+    for (u32 e = thread_index(); e < own * (DIM / 4); e += threads) {
+      const u32 row = e / (DIM / 4), d = e % (DIM / 4) * 4;
+      float four[4] = {};
+      GRETA_NO_UNROLL
+      for (u32 s = 0; s < count; s += together) {
+        Words<16> part[together];
+        GRETA_UNROLL
+        for (u32 i = 0; i < together; ++i) {
+          part[i] = load_words<16>(values(smaller(s + i, count - 1), row) + d);
+        }
+        GRETA_UNROLL
+        for (u32 i = 0; i < together; ++i) {
+          const float of_slice = s + i < count ? weight[(s + i) * rows + row] : 0.0f;
+          GRETA_UNROLL
+          for (u32 x = 0; x < 4; ++x) {
+            four[x] = multiply_add(of_slice, float_from_bits(part[i].word[x]), four[x]);
+          }
+        }
+      }
+      put(row, d, four, total[row]);
+    }
+  }
+
+ private:
+  // All of them at once.
+  GRETA_DEVICE void bring_scores(u32 count, u32 own, float* greatest, float* sum) const {
+    constexpr u32 units = (most * rows + threads - 1) / threads;
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      const u32 at = thread_index() + i * threads;
+      if (at >= count * rows || at % rows >= own) continue;
+      const Words<8> pair = load_words<8>(scores(at / rows, at % rows));
+      greatest[at] = float_from_bits(pair.word[0]);
+      sum[at] = float_from_bits(pair.word[1]);
+    }
+  }
+
+  // Turns greatest scores into weights; a wave takes a row.
+  static GRETA_DEVICE void weigh(u32 count, u32 own, float* weight, const float* sum,
+                                 float* total) {
+    GRETA_NO_UNROLL
+    for (u32 row = thread_index() / wave_size; row < own; row += threads / wave_size) {
+      float greatest = lowest_score, part = 0.0f;
+      for (u32 s = lane_index(); s < count; s += wave_size) {
+        greatest = larger(greatest, weight[s * rows + row]);
+      }
+      greatest = reduce_lanes<wave_size>(greatest, Larger{});
+      for (u32 s = lane_index(); s < count; s += wave_size) {
+        float& mine = weight[s * rows + row];
+        mine = fast_exp2(mine - greatest);
+        part = multiply_add(mine, sum[s * rows + row], part);
+      }
+      part = reduce_lanes<wave_size>(part, Add{});
+      if (lane_index() == 0) total[row] = part;
+    }
+  }
+};
