@@ -73,13 +73,13 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
 }
 
 /// One element of all keys of a head is almost constant, so the corresponding element of a query
-/// determines the magnitude of all its scores. In some heads it grows by a quarter from the first
+/// determines the magnitude of all its scores. In half of the heads it grows by a quarter from the first
 /// key to the last, so that scores differ strongly between parts of the keys.
 constexpr double common_key = -0.5;
 
 void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,
                  std::mt19937_64& random) {
-  const bool grows = below(random, 3) == 0;
+  const bool grows = below(random, 2) == 0;
   for (std::int64_t i = 0; i < s.capacity; ++i) {
     const double part = grows && i < valid
                             ? 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid)
@@ -91,7 +91,7 @@ void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid
 void harden_query(const Shape& s, Rows& q, std::int64_t row, std::int64_t col,
                   std::mt19937_64& random) {
   enum { kept, low, lowest, high, highest, zero, single, kinds };
-  const std::int64_t kind = below(random, 2) == 0 ? 0 : below(random, kinds);
+  const std::int64_t kind = below(random, 3) == 0 ? 0 : below(random, kinds);
   const auto scores = [&](double size) {
     q.set(row, col,
           std::clamp(size / (common_key * s.scale), -magnitudes_of(s.in).most,
