@@ -15,8 +15,8 @@
 namespace greta::kernels {
 namespace {
 
-/// Limit on the threads of all launches, which take a fraction of a second on a CPU.
-constexpr std::uint64_t most_launched = std::uint64_t{1} << 20;
+/// Limit on the threads of all launches, which take a tenth of a second on a CPU.
+constexpr std::uint64_t most_launched = std::uint64_t{1} << 18;
 constexpr std::size_t most_drawn = 320;
 /// Large tiles need extents of their size: 129 x 132 x 1056 takes 36 million operations.
 constexpr WorkLimit limit{4e7, 2 << 20};

@@ -15,9 +15,11 @@
 namespace greta::tuner {
 namespace {
 
-// Takes a few warm samples. The first one is a warm-up and is left out.
-Result<std::vector<double>> samples_of(LaunchTimer& timer, const LaunchTimer::Record& record) {
-  constexpr int count = 15;
+// Takes a few warm samples, fewer where a launch takes tens of milliseconds. The first one is a
+// warm-up and is left out.
+Result<std::vector<double>> samples_of(LaunchTimer& timer, const DeviceInfo& info,
+                                       const LaunchTimer::Record& record) {
+  const int count = info.is_cpu() ? 5 : 15;
   std::vector<double> samples;
   for (int i = 0; i <= count; ++i) {
     auto taken = timer.take(record, 1, 1, std::chrono::seconds(30));
@@ -43,8 +45,8 @@ Ceiling make_ceiling(std::string_view kind, const std::vector<double>& samples_u
 Result<Ceiling> fma_ceiling(Device& device, LaunchTimer& timer) {
   const ReferenceKernel& kernel = *timer.reference_kernel();
   const std::uint32_t iterations = device.info().is_cpu() ? 250 : 2500;
-  auto samples =
-      samples_of(timer, [&](Stream& stream) { return kernel.record(stream, iterations); });
+  auto samples = samples_of(timer, device.info(),
+                            [&](Stream& stream) { return kernel.record(stream, iterations); });
   if (!samples) return samples.failure();
   return make_ceiling(ceiling_fma_f32, *samples, kernel.flops(iterations) / 1e3, device.info());
 }
@@ -61,7 +63,7 @@ Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperati
   const std::uint64_t address = (*sink)->address();
   std::memcpy(arguments.data(), &address, sizeof address);
   std::memcpy(arguments.data() + 8, inputs, sizeof inputs);
-  auto samples = samples_of(timer, [&](Stream& stream) {
+  auto samples = samples_of(timer, device.info(), [&](Stream& stream) {
     return stream.launch(**kernel, {groups, 1, 1}, arguments);
   });
   if (!samples) return samples.failure();
@@ -131,12 +133,12 @@ Result<Ceiling> copy_ceiling(Device& device, LaunchTimer& timer) {
   // The data is not zero, because some memory systems move zeros faster.
   auto filled = timer.stream().fill(**from, 0, bytes, 0x3F9D70A4);
   if (!filled) return filled.failure();
-  auto by_kernel = samples_of(timer, [&](Stream& stream) {
+  auto by_kernel = samples_of(timer, device.info(), [&](Stream& stream) {
     return stream.launch(**kernel, {static_cast<std::uint32_t>(groups), 1, 1}, arguments);
   });
   if (!by_kernel) return by_kernel.failure();
-  auto by_command =
-      samples_of(timer, [&](Stream& stream) { return stream.copy(**to, 0, **from, 0, bytes); });
+  auto by_command = samples_of(
+      timer, device.info(), [&](Stream& stream) { return stream.copy(**to, 0, **from, 0, bytes); });
   if (!by_command) return by_command.failure();
   const auto fastest = [](const std::vector<double>& us) {
     return *std::min_element(us.begin(), us.end());
