@@ -281,7 +281,7 @@ class RunBench(RunCase):
     def test_a_model_is_tuned_in_one_command(self):
         self.know_ceilings()
         result = self.run_tune("model", "--config", self.config(), "--prompt-len", 20, "--gen-len", 8,
-                               "--budget", "8s", "--device", "lavapipe", "--dtype", "f32", "--db",
+                               "--budget", "4s", "--device", "lavapipe", "--dtype", "f32", "--db",
                                self.db, "--no-lock", timeout=240)
         self.assertEqual(result.returncode, 0, result.stderr)
         for word in ("share", "micro", "end to end", "the model:"):
