@@ -300,12 +300,12 @@ class Tune(Case):
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
 
     def test_two_processes_share_a_database(self):
-        runs = [self.start("gemm", "--m", 32 + i, "--n", 32, "--k", 32, "--variant", "naive", "--budget", "10",
+        runs = [self.start("gemm", "--m", 32 + i, "--n", 32, "--k", 32, "--variant", "naive", "--budget", "5",
                            "--db", self.db) for i in range(2)]
         for run in runs:
             output, errors = run.communicate(timeout=patient(200))
             self.assertEqual(run.returncode, 0, errors)
-        self.assertEqual(self.query("SELECT count(*) FROM trials"), [(20,)])
+        self.assertEqual(self.query("SELECT count(*) FROM trials"), [(10,)])
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(2,)])
         self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
 

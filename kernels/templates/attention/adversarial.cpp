@@ -73,8 +73,8 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
 }
 
 /// One element of all keys of a head is almost constant, so the corresponding element of a query
-/// determines the magnitude of all its scores. In half of the heads it grows by a quarter from the first
-/// key to the last, so that scores differ strongly between parts of the keys.
+/// determines the magnitude of all its scores. In half of the heads it grows by a quarter from the
+/// first key to the last, so that scores differ strongly between parts of the keys.
 constexpr double common_key = -0.5;
 
 void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,
