@@ -170,9 +170,10 @@ int split_for(const Shape& shape, const DeviceInfo& device) {
 }
 
 /// Prefers wide loads with as many lanes as they permit, and fewer loads in flight for more
-/// queries. Many queries of few heads are left to the variant `matrix`.
+/// queries. Many queries of few heads, and many heads, are left to the variant `matrix`.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
+  if (fits_matrix_rows(shape, device)) return configs;
   if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
   const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
   for (const int most : {unroll, 1}) {

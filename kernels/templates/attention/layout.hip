@@ -67,15 +67,15 @@ GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
   Core::multiply(out, weights, values);
 }
 
-// Reads fragments of that operand from the tile at `start`. The way to a lane's first chunk is
-// computed once, and the others lie at distances that need few registers.
+// Reads fragments of that operand from the tile at `start`, counted from a line and a k. The way to
+// a lane's first chunk is computed once, and the others lie at distances that need few registers.
 template <Operand operand, bool along_k, typename Tile>
 struct Reader {
   SharedMemory shared;
   u32 first;
 
-  GRETA_DEVICE Reader(SharedMemory memory, u32 start, u32 line = 0)
-      : shared(memory), first(start + Core::place<operand, along_k, Tile>(line, 0)) {}
+  GRETA_DEVICE Reader(SharedMemory memory, u32 start, u32 line = 0, u32 k = 0)
+      : shared(memory), first(start + Core::place<operand, along_k, Tile>(line, k)) {}
 
   GRETA_DEVICE Core::Fragment read(u32 line, u32 k) const {
     return Core::load_at<along_k>(shared, along_k ? Tile::beyond(first, line, k / 8)
@@ -114,17 +114,17 @@ GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
   Core::multiply(out, values, weights);
 }
 
-// Reads fragments from the tile at `start`.
+// Reads fragments from the tile at `start`, counted from a line and a k.
 template <Operand operand, bool along_k, typename Tile>
 struct Reader {
   SharedMemory shared;
-  u32 start, first;
+  u32 start, first_line, first_k;
 
-  GRETA_DEVICE Reader(SharedMemory memory, u32 tile, u32 line = 0)
-      : shared(memory), start(tile), first(line) {}
+  GRETA_DEVICE Reader(SharedMemory memory, u32 tile, u32 line = 0, u32 k = 0)
+      : shared(memory), start(tile), first_line(line), first_k(k) {}
 
   GRETA_DEVICE Core::Fragment read(u32 line, u32 k) const {
-    return Core::load<operand, along_k, Tile>(shared, start, first + line, k);
+    return Core::load<operand, along_k, Tile>(shared, start, first_line + line, first_k + k);
   }
 };
 

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/cooperative.hpp"
 #include "kernels/templates/attention/prefill.hpp"
+#include "kernels/templates/attention/slices.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
-/// Attention for many queries, with matrix instructions.
+/// Attention with matrix instructions: many queries, or the heads that share a KV head.
 namespace greta::kernels::attention {
 namespace {
 
@@ -32,22 +34,42 @@ class Kernel {
   int wave() const { return wave_; }
   /// Whether asynchronous copies write to per-lane addresses.
   bool copies() const { return cores_ == MatrixCores::mma; }
-  std::int64_t threads(const Config& c) const { return std::int64_t{c["WAVES"]} * wave_; }
-  static std::int64_t queries(const Config& c) { return std::int64_t{c["WAVES"]} * c["WQ"]; }
+  std::int64_t threads(const Config& c) const {
+    return std::int64_t{c["WAVES"]} * c["KWAVES"] * wave_;
+  }
+  /// Returns the number of rows of a workgroup's tile: queries, or with PACK queries times heads.
+  static std::int64_t rows(const Config& c) { return std::int64_t{c["WAVES"]} * c["WQ"]; }
+  std::int64_t packed(const Config& c) const { return c["PACK"] != 0 ? shape_.group() : 1; }
+  std::int64_t all_rows(const Config& c) const { return shape_.queries * packed(c); }
+  /// Returns the number of tiles of a sequence's head, or KV head with PACK, and of all.
+  std::int64_t tiles(const Config& c) const { return ceil_div(all_rows(c), rows(c)); }
+  std::int64_t readers(const Config& c) const {
+    return tiles(c) * shape_.batch * (shape_.heads / packed(c));
+  }
 
   std::int64_t shared_bytes(const Config& c) const {
     const std::int64_t keys = c["BK"] * line_bytes();
     const std::int64_t values = copies() ? keys : padded() * c["BK"] * 2;
     const std::int64_t tiles = c["ASYNC"] != 0 ? c["BUFFERS"] * keys : keys + values;
-    const std::int64_t own = queries(c) * line_bytes();
-    return c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
+    const std::int64_t own = rows(c) * line_bytes();
+    const std::int64_t walk = c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
+    const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
+    const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 1) : 0;
+    return std::max({walk, waves, slices});
+  }
+  /// Returns the size of what the waves that share rows join through shared memory.
+  std::int64_t wave_sums_bytes(const Config& c) const {
+    return c["KWAVES"] * rows(c) * (shape_.dim + 8) * 4;
+  }
+  std::int64_t partial_bytes(const Config& c) const {
+    return slices_bytes(shape_, readers(c) * rows(c), c["SPLIT"]);
   }
 
   /// Returns the number of 32-bit registers that a thread uses at once: outputs, scores, the
   /// operands of one matrix instruction, all queries with QREG, and keys and values that wait to be
   /// written to shared memory.
   std::int64_t least_registers(const Config& c) const {
-    const std::int64_t sums = c["WQ"] * (padded() + c["BK"]) / wave_;
+    const std::int64_t sums = c["WQ"] * (padded() + c["BK"] / c["KWAVES"]) / wave_;
     const std::int64_t queries = c["QREG"] != 0 ? blocks(c) * (padded() / depth()) : 1;
     const std::int64_t waiting =
         c["ASYNC"] != 0 ? 0 : 2 * ceil_div(c["BK"] * shape_.dim / 8, threads(c)) * 4;
@@ -66,15 +88,16 @@ class Kernel {
 
   /// Returns the number of matrix instructions of a wave per tile.
   std::int64_t instructions(const Config& c) const {
-    const std::int64_t products = c["WQ"] / 16 * (c["BK"] / 16) * (padded() / 16) * 2;
+    const std::int64_t keys = c["BK"] / c["KWAVES"];
+    const std::int64_t products = c["WQ"] / 16 * (keys / 16) * (padded() / 16) * 2;
     return products * (cores_ == MatrixCores::mma ? 2 : 1);
   }
+  std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
 
  private:
   static std::int64_t blocks(const Config& c) { return c["WQ"] / 16; }
   /// Returns the number of registers of an operand of a matrix instruction.
   std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
-  std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
   std::int64_t padded() const { return ceil_div(shape_.dim, depth()) * depth(); }
   /// Returns the size of a query or key in shared memory; see key_tiles.hip.
   std::int64_t line_bytes() const {
@@ -98,23 +121,32 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
                    to_string(shape.in)),
        (kernel.offered())},
       {"workgroup_threads",
-       fmt::format("WAVES subgroups of size {} must not be more than {} threads", kernel.wave(),
-                   threads),
-       {{"WAVES"}, [=](const Config& c) { return kernel.threads(c) <= threads; }}},
+       fmt::format("WAVES x KWAVES subgroups of size {} must not be more than {} threads",
+                   kernel.wave(), threads),
+       p["WAVES"] * p["KWAVES"] * kernel.wave() <= threads},
+      {"key_waves", fmt::format("KWAVES parts of BK keys must be multiples of {}", kernel.depth()),
+       p["BK"] % (p["KWAVES"] * kernel.depth()) == 0},
+      {"packing", "PACK needs several heads that share a KV head",
+       p["PACK"] == 0 || shape.group() > 1},
+      {"slices", fmt::format("SPLIT slices of {} keys must have BK each", shape.capacity),
+       p["SPLIT"] <= ceil_div(shape.capacity, p["BK"])},
       {"copies",
        kernel.copies() ? "BUFFERS are 2 without ASYNC"
                        : "the device has no copies for ASYNC, and BUFFERS are 2 without",
        select(p["ASYNC"] != 0, kernel.copies(), p["BUFFERS"] == 2)},
       {"shared_memory",
-       fmt::format("BUFFERS of BK keys, and the queries, must fit {} KiB", shared / 1024),
-       {{"BK", "WQ", "WAVES", "BUFFERS", "ASYNC", "QREG"},
+       fmt::format(
+           "BUFFERS of BK keys, and the queries, must fit {} KiB; so must the sums of KWAVES "
+           "waves or SPLIT slices",
+           shared / 1024),
+       {{"BK", "WQ", "WAVES", "KWAVES", "BUFFERS", "ASYNC", "QREG", "SPLIT"},
         [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }}},
       {"code_size",
        "a tile of more than 1024 matrix instructions compiles slowly",
-       {{"BK", "WQ"}, [=](const Config& c) { return kernel.instructions(c) <= 1024; }}},
+       {{"BK", "WQ", "KWAVES"}, [=](const Config& c) { return kernel.instructions(c) <= 1024; }}},
       {"registers",
        "outputs, scores and queries need more registers than a thread has",
-       {{"BK", "WQ", "WAVES", "ASYNC", "QREG"},
+       {{"BK", "WQ", "WAVES", "KWAVES", "ASYNC", "QREG"},
         [=](const Config& c) { return kernel.least_registers(c) <= kernel.register_limit(c); }}},
   };
 }
@@ -124,21 +156,73 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   const Kernel kernel(shape, device);
   Alternative a{"matrix", {}, {}};
   // BK        keys per step in shared memory: fewer barriers versus more registers
-  // WQ        queries per wave: reuse of shared memory reads
-  // WAVES     waves per workgroup: reuse of memory reads
+  // WQ        rows per wave: reuse of shared memory reads
+  // WAVES     waves per workgroup that have rows of their own: reuse of memory reads
+  // KWAVES    waves that share these rows and divide the keys of a step
   // BUFFERS   tiles of keys or values in shared memory
   // ASYNC     asynchronous loads from global to shared memory, without registers
   // QREG      queries stay in registers
+  // PACK      rows are the queries of all heads that share a KV head, else those of one head
+  // SPLIT     workgroups that share the keys of a sequence
   // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {
-      {"BK", {32, 64, 128}},          {"WQ", {16, 32, 64}}, {"WAVES", {1, 2, 4, 8}},
-      {"BUFFERS", {2, 3, 4}},         {"ASYNC", {0, 1}},    {"QREG", {0, 1}},
-      {"TOGETHER", heads_together()},
+      {"BK", {32, 64, 128}},   {"WQ", {16, 32, 64}},
+      {"WAVES", {1, 2, 4, 8}}, {"KWAVES", {1, 2, 4, 8}},
+      {"BUFFERS", {2, 3, 4}},  {"ASYNC", {0, 1}},
+      {"QREG", {0, 1}},        {"PACK", {0, 1}},
+      {"SPLIT", key_slices()}, {"TOGETHER", heads_together()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  append(a.constraints, tile_constraints(shape, device, p["WAVES"] * p["WQ"]));
+  const Expression packed = shape.group() > 1 ? select(p["PACK"] != 0, shape.group(), 1) : 1;
+  append(a.constraints, tile_constraints(shape, device, p["WAVES"] * p["WQ"], packed));
   append(a.constraints, constraints(shape, device, kernel));
+  const Expression readers =
+      ceil_div(shape.queries * packed, p["WAVES"] * p["WQ"]) * shape.batch * (shape.heads / packed);
+  a.constraints.push_back(workspace_constraint(
+      device, p["SPLIT"] == 1, slices_bytes(shape, readers * p["WAVES"] * p["WQ"], p["SPLIT"])));
   return a;
+}
+
+/// Returns SPLIT: what fills the device twice with slices of 256 keys and more, unless the last
+/// workgroup would then read more of the slices' sums than each reads of the keys.
+int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers,
+              std::int64_t rows) {
+  const std::int64_t in = static_cast<std::int64_t>(bits_of(shape.in)) / 8;
+  int best = 1;
+  for (const int split : key_slices()) {
+    const bool fits = readers * split <= 2 * busy_workgroups(device);
+    const bool joins = std::int64_t{split} * split * 2 * rows <= shape.capacity * in;
+    if (fits && joins && split * 256 <= shape.capacity) best = split;
+  }
+  return best;
+}
+
+/// Few queries: tiles of packed heads, whose keys are divided over waves and workgroups.
+void add_packed_defaults(const Shape& shape, const DeviceInfo& device, const Kernel& kernel,
+                         std::vector<Config>& configs) {
+  const bool async = kernel.copies();
+  const std::int64_t rows = shape.queries * shape.group();
+  for (const int waves : {4, 2, 1}) {
+    const std::int64_t own = 16 * waves;
+    const std::int64_t readers = ceil_div(rows, own) * shape.batch * shape.kv_heads;
+    // Tiles of more rows read keys fewer times, if they fill the device without slices.
+    if (waves > 1 && (rows <= own / 2 || readers < busy_workgroups(device))) continue;
+    for (const int bk : {128, 64, 32}) {
+      if (bk * shape.dim > (async ? 128 : 64) * 128) continue;
+      configs.push_back({"matrix",
+                         {{"BK", bk},
+                          {"WQ", 16},
+                          {"WAVES", waves},
+                          {"KWAVES", static_cast<int>(std::min<std::int64_t>(4 / std::min(waves, 2),
+                                                                             bk / kernel.depth()))},
+                          {"BUFFERS", async ? 3 : 2},
+                          {"ASYNC", async},
+                          {"QREG", 0},
+                          {"PACK", shape.group() > 1},
+                          {"SPLIT", split_for(shape, device, readers, std::min(rows, own))},
+                          {"TOGETHER", default_heads_together(shape)}}});
+    }
+  }
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
@@ -146,6 +230,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const Kernel kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
+  if (fits_matrix_rows(shape, device)) add_packed_defaults(shape, device, kernel, configs);
   const bool async = kernel.copies();
   // With 32 lanes per wave, loads in flight leave registers for fewer keys.
   const bool few_keys = !async && kernel.wave() == 32;
@@ -169,9 +254,12 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                          {{"BK", bk},
                           {"WQ", tile.wq},
                           {"WAVES", tile.waves},
+                          {"KWAVES", 1},
                           {"BUFFERS", async ? 3 : 2},
                           {"ASYNC", async},
                           {"QREG", 0},
+                          {"PACK", 0},
+                          {"SPLIT", 1},
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
@@ -192,45 +280,86 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const Kernel kernel(shape, device);
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
+  defines.emplace_back("GROUP", std::to_string(kernel.packed(config)));
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
-  LaunchPlan plan = prefill_plan(shape, device, "attention/matrix", defines,
-                                 Kernel::queries(config), kernel.threads(config));
+  const int split = config["SPLIT"];
+  const std::int64_t readers = kernel.readers(config);
+  LaunchPlan plan;
+  if (split > 1) {  // the last slice to finish combines all
+    plan.zeroed_bytes = counter_bytes(readers);
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(kernel.partial_bytes(config));
+  }
+  const auto list = arguments(shape, kernel.tiles(config), split > 1, plan.zeroed_bytes);
+  plan.sources.push_back(
+      kernel_source(device, "attention/matrix", defines, kernel.threads(config), list));
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
+  const auto count = static_cast<std::uint64_t>(readers);
+  plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
   return plan;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& c) {
+  if (!c.has("PACK")) return prefill_divisions(shape, c, Kernel::rows(c));  // GLSL
+  const std::int64_t packed = c["PACK"] != 0 ? shape.group() : 1;
+  auto list = prefill_divisions(shape, c, Kernel::rows(c), packed);
+  // Whether each slice has the same number of tiles, all of them whole.
+  list.push_back({"slices of kv", shape.capacity, std::int64_t{c["BK"]} * c["SPLIT"]});
+  return list;
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   if (device.language == Language::glsl) return cooperative_work(shape, device, config);
   const Kernel kernel(shape, device);
-  const double queries = static_cast<double>(Kernel::queries(config)), waves = config["WAVES"];
-  const double bk = config["BK"], in = bytes_of(shape.in, 1);
+  const double rows = static_cast<double>(Kernel::rows(config)), waves = config["WAVES"];
+  const double bk = config["BK"], in = bytes_of(shape.in, 1), split = config["SPLIT"];
+  const double key_waves = config["KWAVES"];
   const auto dim = static_cast<double>(shape.dim);
-  LaunchWork work = prefill_work(shape, config, Kernel::queries(config));
+  LaunchWork work = prefill_work(shape, config, Kernel::rows(config), kernel.packed(config));
+  work.workgroups *= split;
+  work.steps = std::ceil(work.steps / split);
+  work.read_bytes = (2 * work.steps * bk + rows) * dim * in;
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
-  work.matrix_flops = 4 * queries * bk * dim * work.steps;
-  work.vector_flops = flops_of_weight * queries * bk * work.steps;
-  const double own = config["QREG"] != 0 ? 0 : queries;  // read again for each tile of keys
+  work.matrix_flops = 4 * rows * bk * dim * work.steps;
+  work.vector_flops = flops_of_weight * rows * bk * work.steps;
+  // Read again for each tile of keys.
+  const double own = config["QREG"] != 0 ? 0 : rows * key_waves;
   work.shared_traffic = work.steps * dim * in * (2 * bk * (1 + waves) + own);
+  if (key_waves > 1) {
+    work.shared_traffic += 2 * static_cast<double>(kernel.wave_sums_bytes(config));
+  }
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
   if (config["ASYNC"] != 0) work.ahead_bytes *= config["BUFFERS"] - 1;
-  work.barriers = 2 * work.steps;
+  work.barriers = 2 * work.steps + (key_waves > 1 ? 2 : 0);
+  if (split > 1) {
+    const double used = std::min(rows, static_cast<double>(kernel.all_rows(config)));
+    work.written_bytes = used * dim * 4;
+    work.barriers += barriers_of_arrival(4 * split * used * dim);
+    work.unique_bytes += 2 * work.workgroups * used * dim * 4;
+  }
   return {work};
 }
 
 }  // namespace
 
+bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == Language::glsl) return false;
+  const Kernel kernel(shape, device);
+  const std::int64_t rows = shape.queries * shape.group();
+  return kernel.offered() && shape.queries <= 16 && rows >= (kernel.copies() ? 4 : 9);
+}
+
 Variant matrix() {
   Variant variant = make_variant<Shape>(
       "matrix",
-      "many queries, on matrix cores: a workgroup computes a tile of one head's queries over all "
-      "keys, with scores and outputs in registers",
-      space, plan, defaults, [](const Shape& shape, const Config& c) {
-        return prefill_divisions(shape, c, Kernel::queries(c));
-      });
+      "on matrix cores: a workgroup computes a tile of queries of one head, or of the heads that "
+      "share a KV head, over all keys or a slice, with scores and outputs in registers",
+      space, plan, defaults, divisions);
   variant.kernels_by = "INSTR";
+  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1)};
   set_work<Shape>(variant, work);
   return variant;
 }

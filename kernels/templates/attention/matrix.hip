@@ -1,103 +1,44 @@
-// A workgroup has BQ queries of one head, each of its WAVES waves WQ of them, and walks through
-// their keys in tiles of BK, on matrix cores. A wave holds its outputs, and the scores of a tile,
-// in registers; there they become weights, which are an operand of the next product without a way
-// through shared memory (layout.hip). Greatest scores and sums of exponentials run along
-// (Dao, "FlashAttention-2", 2023). Tiles of keys and of values take turns: with ASYNC in BUFFERS
-// that asynchronous copies fill ahead, else in one buffer each, and the next tile waits in
-// registers. With QREG queries stay in registers, else they are read from shared memory for each
-// tile.
+// A workgroup has BQ rows of queries (packing.hip), each WQ of them in the registers of KWAVES
+// waves, and walks through their keys in tiles of BK, on matrix cores: all keys, or one of SPLIT
+// slices. Of a tile, each of the KWAVES waves has its part. A wave holds its outputs, and the scores
+// of its part, in registers; there they become weights, which are an operand of the next product
+// without a way through shared memory (layout.hip). Greatest scores and sums of exponentials run
+// along (Dao, "FlashAttention-2", 2023). With QREG queries stay in registers, else they are read
+// from shared memory for each tile.
 
-#if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(BUFFERS) || !defined(ASYNC) || \
-    !defined(QREG) || !defined(TOGETHER) || !defined(WAVE)
-#error "BK WQ WAVES BUFFERS ASYNC QREG TOGETHER and WAVE must be defined"
+#if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(KWAVES) || !defined(BUFFERS) || \
+    !defined(ASYNC) || !defined(QREG) || !defined(PACK) || !defined(GROUP) || !defined(SPLIT) || \
+    !defined(TOGETHER) || !defined(WAVE)
+#error "BK WQ WAVES KWAVES BUFFERS ASYNC QREG PACK GROUP SPLIT TOGETHER WAVE must be defined"
 #endif
-#if BK % 32 != 0 || WQ % 16 != 0 || WAVES < 1 || TOGETHER < 1
-#error "BK is a multiple of 32, WQ of 16; WAVES and TOGETHER are at least 1"
+#if BK % 32 != 0 || WQ % 16 != 0 || WAVES < 1 || KWAVES < 1 || SPLIT < 1 || TOGETHER < 1
+#error "BK is a multiple of 32, WQ of 16; WAVES, KWAVES, SPLIT and TOGETHER are at least 1"
 #endif
 #if ASYNC ? BUFFERS < 2 : BUFFERS != 2
 #error "BUFFERS are at least 2, and 2 without ASYNC"
 #endif
 
-#define THREADS (WAVES * WAVE)
+#define THREADS (WAVES * KWAVES * WAVE)
 #define BQ (WAVES * WQ)
 
-#include "attention/key_tiles.hip"
-#include "attention/order.hip"
+#include "attention/key_walk.hip"
+#include "attention/partial_sums.hip"
 
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 static_assert(!ASYNC || GRETA_LANE_COPY, "ASYNC needs copies that go where a lane says");
 
-constexpr u32 row_blocks = WQ / 16, key_blocks = BK / 16, dim_blocks = padded / 16;
+constexpr u32 wave_keys = BK / KWAVES;  // of a tile
+static_assert(BK % KWAVES == 0 && wave_keys % depth == 0, "a wave's keys fill products");
+
+constexpr u32 row_blocks = WQ / 16, key_blocks = wave_keys / 16, dim_blocks = padded / 16;
 constexpr u32 depths = padded / depth;
 
-// Where things are in shared memory. Queries that stay in registers leave their place to keys.
-typedef LinesTile<BQ> QueryTile;
-constexpr u32 keys_start = QREG ? 0 : QueryTile::bytes;
-constexpr u32 keys_bytes = LineLoader::Tile::bytes;
-#if ASYNC
-constexpr u32 tiles_bytes = BUFFERS * keys_bytes;
-#else
-constexpr u32 tiles_bytes = keys_bytes + ValueLoader::Tile::bytes;
-#endif
-constexpr u32 shared_bytes = QREG && QueryTile::bytes > tiles_bytes ? QueryTile::bytes
-                                                                    : keys_start + tiles_bytes;
+constexpr u32 join_bytes = wave_bytes > slice_bytes ? wave_bytes : slice_bytes;
+constexpr u32 shared_bytes = walk_bytes > join_bytes ? walk_bytes : join_bytes;
 
-// The workgroup's walk: tile 2 n holds keys from n BK on, tile 2 n + 1 their values.
-struct Walk {
-  SharedMemory shared;
-  const In *k, *v;
-  u32 end;   // of the keys
-  u32 tile;  // that is read
-#if ASYNC
-  GRETA_DEVICE void copy(u32 t) {
-    const u32 first = t / 2 * BK;
-    if (first < end) {
-      const In* const from = (t % 2 == 0 ? k : v) + u64(first) * DIM;
-      LineLoader::copy(shared, keys_start + t % BUFFERS * keys_bytes, from, end - first);
-    }
-    close_copies();
-  }
-
-  GRETA_DEVICE void begin() {
-    tile = 0;
-    GRETA_UNROLL
-    for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t);
-  }
-
-  // The tile is complete when this returns, and seen by all. Gives its place.
-  GRETA_DEVICE u32 arrive() {
-    wait_for_copies<BUFFERS - 2, LineLoader::units>();
-    block_barrier();  // the tile before this one was read
-    copy(tile + BUFFERS - 1);
-    return keys_start + tile++ % BUFFERS * keys_bytes;
-  }
-  GRETA_DEVICE u32 arrive_keys() { return arrive(); }
-  GRETA_DEVICE u32 arrive_values() { return arrive(); }
-#else
-  LineLoader key_loader;
-  ValueLoader value_loader;
-
-  GRETA_DEVICE void begin() {
-    tile = 0;
-    key_loader.fetch(k, end);
-  }
-
-  GRETA_DEVICE u32 arrive_keys() {
-    key_loader.put(shared.bytes + keys_start);
-    block_barrier();
-    const u32 first = tile++ / 2 * BK;
-    value_loader.fetch(v + u64(first) * DIM, end - first);
-    return keys_start;
-  }
-  GRETA_DEVICE u32 arrive_values() {
-    value_loader.put(shared.bytes + keys_start + keys_bytes);
-    block_barrier();
-    const u32 next = (tile++ / 2 + 1) * BK;
-    if (next < end) key_loader.fetch(k + u64(next) * DIM, end - next);
-    return keys_start + keys_bytes;
-  }
-#endif
-};
+// The first of a wave's rows in the tile, and of its keys.
+GRETA_DEVICE u32 wave_row() { return wave_index() / KWAVES * WQ; }
+GRETA_DEVICE u32 wave_key() { return wave_index() % KWAVES * wave_keys; }
 
 // What a wave has of its queries.
 struct Rows {
@@ -123,7 +64,7 @@ struct Rows {
   typedef Reader<Operand::a, true, QueryTile> QueryReader;
 
   GRETA_DEVICE void keep_queries(SharedMemory shared) {
-    const QueryReader reader(shared, 0, wave_index() * WQ);
+    const QueryReader reader(shared, 0, wave_row());
     GRETA_UNROLL
     for (u32 i = 0; QREG && i < row_blocks; ++i) {
       GRETA_UNROLL
@@ -139,8 +80,8 @@ struct Rows {
       GRETA_UNROLL
       for (u32 j = 0; j < key_blocks; ++j) scores[i][j] = Core::Sums();
     }
-    const QueryReader queries(shared, 0, wave_index() * WQ);
-    const Reader<Operand::b, true, LineLoader::Tile> reader(shared, start);
+    const QueryReader queries(shared, 0, wave_row());
+    const Reader<Operand::b, true, LineLoader::Tile> reader(shared, start, wave_key());
     GRETA_UNROLL
     for (u32 d = 0; d < depths; ++d) {
       Core::Fragment rows[row_blocks];
@@ -220,7 +161,8 @@ struct Rows {
   }
 
   GRETA_DEVICE void add(SharedMemory shared, u32 start) {
-    const Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> reader(shared, start);
+    const Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> reader(shared, start, 0,
+                                                                           wave_key());
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; j += depth_blocks) {
       Core::Fragment weights[row_blocks];
@@ -235,8 +177,41 @@ struct Rows {
     }
   }
 
+  GRETA_DEVICE void finish(const Arguments& args, const Tile& tile) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < row_blocks; ++i) {
+      GRETA_UNROLL
+      for (u32 r = 0; r < lane_rows; ++r) {
+        const float total = row_sum(sum[i][r]);
+        const u32 row = tile.first + wave_row() + i * 16 + line(r);
+        if (row >= tile_rows(args)) continue;
+        // Without a key, nothing is attended to.
+        put(output_row(args, tile, row), i, r, total > 0.0f ? 1.0f / total : 0.0f);
+      }
+    }
+  }
+
+  // Leaves the sums of rows in `place`: WaveSums or SliceSums.
+  template <typename Place>
+  GRETA_DEVICE void leave(const Place& place, u32 own, float scale) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < row_blocks; ++i) {
+      GRETA_UNROLL
+      for (u32 r = 0; r < lane_rows; ++r) {
+        const float total = row_sum(sum[i][r]);
+        const u32 row = wave_row() + i * 16 + line(r);
+        if (row >= own) continue;
+        put(place.values(row), i, r, 1.0f);
+        if (column_of(0) > 0) continue;
+        const float greatest = larger(base[i][r] * scale, lowest_score);
+        store_pack(place.scores(row), narrow_pack<float>({greatest, total}));
+      }
+    }
+  }
+
   // Of row r of block i.
-  GRETA_DEVICE void put(Out* to, u32 i, u32 r, float factor) {
+  template <typename T>
+  GRETA_DEVICE void put(T* to, u32 i, u32 r, float factor) {
     GRETA_UNROLL
     for (u32 c = 0; c < dim_blocks; ++c) {
       GRETA_UNROLL
@@ -251,14 +226,15 @@ struct Rows {
     }
   }
 
-  static GRETA_DEVICE void store_run(Out* to, const float (&some)[run]) {
-    constexpr u32 most = run * sizeof(Out) > 16 ? 16 / sizeof(Out) : run;
+  template <typename T>
+  static GRETA_DEVICE void store_run(T* to, const float (&some)[run]) {
+    constexpr u32 most = run * sizeof(T) > 16 ? 16 / sizeof(T) : run;
     GRETA_UNROLL
     for (u32 x = 0; x < run; x += most) {
       float part[most];
       GRETA_UNROLL
       for (u32 y = 0; y < most; ++y) part[y] = some[x + y];
-      store_pack(to + x, narrow_pack<Out>(part));
+      store_pack(to + x, narrow_pack<T>(part));
     }
   }
 };
@@ -272,9 +248,8 @@ GRETA_DEVICE void bring_queries(const Arguments& args, const Tile& tile, u8* sha
     const u32 query = tile.first + row;
     if (BQ * padded_chunks % THREADS != 0 && row >= BQ) continue;
     Chunk c = {};
-    if (query < args.queries && chunk < line_chunks) {
-      const u64 from = query_offset(args, tile.sequence, query, tile.head) + chunk * 8;
-      c = load_words<16>(args.q + from);
+    if (query < tile_rows(args) && chunk < line_chunks) {
+      c = load_words<16>(query_row(args, tile, query) + chunk * 8);
     }
     store_words(shared + QueryTile::offset(row, chunk), c);
   }
@@ -288,19 +263,35 @@ GRETA_DEVICE void clear_shared(u8* shared) {
   block_barrier();
 }
 
+// A workgroup's part of the keys: whole tiles, as many for each slice. As many slices as have keys
+// are used, and one where there is none.
+struct Slice {
+  u32 begin, end, used;
+};
+
+GRETA_DEVICE Slice pick_slice(u32 end) {
+  if (SPLIT == 1) return {0, end, 1};
+  const u32 keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK;
+  const u32 begin = block_z() * keys;
+  return {begin, smaller(begin + keys, end), keys == 0 ? 1 : (end + keys - 1) / keys};
+}
+
 GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, shared);
   const Arguments args = ATTENTION_ARGUMENTS;
-  if (block_index<THREADS>() >= batch * heads * tiles) return;
-  const Tile tile = pick_tile(args, block_index<THREADS>());
+  const u32 readers = batch * tile_heads(args) * tiles;
+  if (block_index<THREADS>() >= readers) return;
+  const Tile tile = pick_packed_tile(args, block_index<THREADS>());
   const u32 count = key_count(args, tile.sequence);
-  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads));
+  const Slice slice = pick_slice(tile_end(args, tile, count));
+  if (SPLIT > 1 && block_z() >= slice.used) return;
+  const u64 start = keys_offset(args, tile.sequence, kv_head_of(args, tile));
 
   Walk walk;
   walk.shared = shared_memory(shared);
-  walk.k = k + start;
-  walk.v = v + start;
-  walk.end = tile_keys(args, tile).end;
+  walk.k = k + start + u64(slice.begin) * DIM;
+  walk.v = v + start + u64(slice.begin) * DIM;
+  walk.end = slice.end - slice.begin;
   Rows rows;
   rows.begin();
 #if QREG
@@ -309,29 +300,31 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   rows.keep_queries(walk.shared);
   block_barrier();
   if (padded != DIM) clear_shared(shared);
+  walk.begin();
 #else
   if (padded != DIM) clear_shared(shared);
+  walk.begin();
   bring_queries(args, tile, shared);
 #endif
-  walk.begin();
 
   // Keys that some row of the wave sees, and those that all see.
-  const u32 first = tile.first + wave_index() * WQ;
-  const u32 last = smaller(first + WQ, queries) - 1;
-  const u32 wave_end = first < queries ? visible_keys(count, queries, last) : 0;
-  const u32 seen_by_all = visible_keys(count, queries, first);
+  const u32 first = tile.first + wave_row();
+  const u32 last = smaller(first + WQ, tile_rows(args)) - 1;
+  const u32 wave_end = first < tile_rows(args) ? visible_keys(count, queries, query_of(last)) : 0;
+  const u32 seen_by_all = visible_keys(count, queries, query_of(first));
   GRETA_NO_UNROLL
-  for (u32 key = 0; key < walk.end; key += BK) {
+  for (u32 way = 0; way < walk.end; way += BK) {
+    const u32 key = slice.begin + way + wave_key();  // the wave's first
     const u32 key_tile = walk.arrive_keys();
     if (key < wave_end) {
       rows.score(walk.shared, key_tile);
       GRETA_UNROLL
       for (u32 i = 0; i < row_blocks; ++i) {
-        if (key + BK > seen_by_all) {
+        if (key + wave_keys > seen_by_all) {
           u32 left[lane_rows];
           GRETA_UNROLL
           for (u32 r = 0; r < lane_rows; ++r) {
-            const u32 seen = visible_keys(count, queries, first + i * 16 + line(r));
+            const u32 seen = visible_keys(count, queries, query_of(first + i * 16 + line(r)));
             left[r] = seen - smaller(seen, key);
           }
           rows.mask(i, left);
@@ -343,16 +336,23 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
     if (key < wave_end) rows.add(walk.shared, value_tile);
   }
 
-  GRETA_UNROLL
-  for (u32 i = 0; i < row_blocks; ++i) {
-    GRETA_UNROLL
-    for (u32 r = 0; r < lane_rows; ++r) {
-      const float sum = row_sum(rows.sum[i][r]);
-      const u32 query = first + i * 16 + line(r);
-      if (query >= queries) continue;
-      // Without a key, nothing is attended to.
-      rows.put(out + output_offset(args, tile.sequence, query, tile.head), i, r,
-               sum > 0.0f ? 1.0f / sum : 0.0f);
-    }
+  const u32 own = smaller(tile_rows(args) - tile.first, BQ);
+  const Outputs outputs{args, tile};
+  const OwnSlices slices(args, block_index<THREADS>(), readers);
+  const SliceSums slice_sums{slices, block_z()};
+  float* const floats = reinterpret_cast<float*>(shared);
+  if (KWAVES > 1) {
+    block_barrier();  // the last tile was read
+    rows.leave(WaveSums{floats, wave_index() % KWAVES}, own, scale);
+    block_barrier();
+    join_waves(floats, own, outputs, slice_sums, slice.used > 1);
+  } else if (slice.used > 1) {
+    rows.leave(slice_sums, own, scale);
+  } else {
+    rows.finish(args, tile);
   }
+  if (slice.used == 1) return;
+  u32* const before = reinterpret_cast<u32*>(floats + OwnSlices::shared_floats);
+  if (!last_to_arrive(counters + block_index<THREADS>(), slice.used, before)) return;
+  slices.join(slice.used, own, floats, outputs);
 }

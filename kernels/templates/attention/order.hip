@@ -7,14 +7,17 @@ struct Tile {
   u32 sequence, head, first;  // `first` query
 };
 
-// Number `index` of the tiles. Those with most keys to see go first, and TOGETHER heads that lie
-// side by side are walked together: they share keys, in the cache or in a KV head.
-GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 index) {
-  const u32 all = args.batch * args.heads, block = TOGETHER * args.tiles;
+// Number `index` of the tiles of so many heads. Those with most keys to see go first, and TOGETHER
+// heads that lie side by side are walked together: they share keys, in the cache or in a KV head.
+GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 heads, u32 index) {
+  const u32 all = args.batch * heads, block = TOGETHER * args.tiles;
   const u32 first_head = index / block * TOGETHER, within = index % block;
   const u32 width = smaller(TOGETHER, all - first_head);
   const u32 head = first_head + within % width;
-  return {head / args.heads, head % args.heads, (args.tiles - 1 - within / width) * BQ};
+  return {head / heads, head % heads, (args.tiles - 1 - within / width) * BQ};
+}
+GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 index) {
+  return pick_tile(args, args.heads, index);
 }
 
 // Keys that some query of the tile sees, and those that all of them see.

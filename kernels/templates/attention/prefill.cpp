@@ -22,38 +22,53 @@ int default_heads_together(const Shape& shape) {
 }
 
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
-                                         const Expression& queries) {
+                                         const Expression& rows, const Expression& packed) {
   const std::int64_t groups = most_workgroups(device);
   // Two threads can share heads of few elements, and a subgroup must still be full.
   const std::uint64_t least = std::max(16U, device.max_subgroup_size / 2);
-  const auto most = static_cast<std::int64_t>(
-      std::max(least, std::bit_ceil(static_cast<std::uint64_t>(shape.queries))));
+  const auto most = [&](std::int64_t heads) {
+    const auto all = static_cast<std::uint64_t>(shape.queries * heads);
+    return static_cast<std::int64_t>(std::max(least, std::bit_ceil(all)));
+  };
+  const std::string grid =
+      fmt::format("{} sequences of {} heads and {} queries are more than {} workgroups",
+                  shape.batch, shape.heads, shape.queries, groups);
+  if (packed.parameters().empty()) {
+    return {{"tile",
+             fmt::format("tiles of more than {} queries are mostly idle: q is {}", most(1),
+                         shape.queries),
+             rows <= most(1)},
+            {"grid", grid, ceil_div(shape.queries, rows) <= groups / (shape.batch * shape.heads)}};
+  }
   return {
       {"tile",
-       fmt::format("tiles of more than {} queries are mostly idle: q is {}", most, shape.queries),
-       queries <= most},
-      {"grid",
-       fmt::format("{} sequences of {} heads and {} queries are more than {} workgroups",
-                   shape.batch, shape.heads, shape.queries, groups),
-       ceil_div(shape.queries, queries) <= groups / (shape.batch * shape.heads)},
-  };
+       fmt::format("tiles of more than {} queries, or with PACK {}, are mostly idle: q is {}",
+                   most(1), most(shape.group()), shape.queries),
+       rows <= select(packed == 1, most(1), most(shape.group()))},
+      {"grid", grid,
+       ceil_div(shape.queries * packed, rows) <= groups / (shape.batch * shape.heads / packed)}};
 }
 
-std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std::int64_t queries) {
-  return {{"q", shape.queries, queries, c.has("BQ") ? "BQ" : ""},
+std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std::int64_t rows,
+                                        std::int64_t packed) {
+  return {{"q", shape.queries * packed, rows, c.has("BQ") ? "BQ" : ""},
           {"kv", shape.capacity, c["BK"], "BK"},
-          {"heads", shape.batch * shape.heads, c["TOGETHER"], "TOGETHER"}};
+          {"heads", shape.batch * shape.heads / packed, c["TOGETHER"], "TOGETHER"}};
 }
 
-LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t queries) {
+LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t rows,
+                        std::int64_t packed) {
   const double keys = config["BK"];
   const double in = bytes_of(shape.in, 1), out = bytes_of(shape.out, 1);
   const auto dim = static_cast<double>(shape.dim), capacity = static_cast<double>(shape.capacity);
   const auto heads = static_cast<double>(shape.batch * shape.heads);
-  const auto own = static_cast<double>(queries);
+  const auto own = static_cast<double>(rows);
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.queries, queries)) * heads;
-  const double seen = shape.causal && shape.queries > 1 ? capacity / 2 + own / 2 : capacity;
+  work.workgroups = static_cast<double>(ceil_div(shape.queries * packed, rows)) * heads /
+                    static_cast<double>(packed);
+  // A tile's queries see half of the others' keys.
+  const std::int64_t others = std::max<std::int64_t>(0, shape.queries - rows / packed);
+  const double seen = capacity - (shape.causal ? static_cast<double>(others) / 2 : 0);
   // The tiles of TOGETHER heads begin with the longest.
   if (seen < capacity) work.imbalance = 1.0 / config["TOGETHER"];
   work.steps = std::ceil(std::min(seen, capacity) / keys);

@@ -13,20 +13,28 @@ std::vector<int> heads_together();
 /// Returns the default of TOGETHER: the heads of some KV heads.
 int default_heads_together(const Shape& shape);
 
-/// Returns the constraints that tiles of `queries` queries fit the grid and are not mostly idle.
+/// Returns the constraints that tiles of `rows` rows fit the grid and are not mostly idle. A row is
+/// a query of a head, or of one of `packed` heads that share a tile.
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
-                                         const Expression& queries);
+                                         const Expression& rows, const Expression& packed = 1);
 
 /// Returns the divisions of such a kernel: the queries into tiles, the keys into steps of BK, and
 /// the heads of all sequences into groups of TOGETHER.
-std::vector<Division> prefill_divisions(const Shape& shape, const Config& config,
-                                        std::int64_t queries);
+std::vector<Division> prefill_divisions(const Shape& shape, const Config& config, std::int64_t rows,
+                                        std::int64_t packed = 1);
 
-/// Returns the work of workgroups that read keys and values in steps of BK for `queries`
-/// queries of a head, without the fields that depend on how they compute. Causal masks halve it.
-LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t queries);
+/// Returns the work of workgroups that read keys and values in steps of BK for `rows` rows, without
+/// the fields that depend on how they compute. Causal masks hide up to half of the keys.
+LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t rows,
+                        std::int64_t packed = 1);
 /// The vector operations for the weight of one score: maximum, exponential function, sum.
 constexpr double flops_of_weight = 16;
+
+/// Returns whether few queries of heads that share a KV head are better multiplied by matrix cores,
+/// with PACK, than one by one as `decode` does: by the count of instructions, plain multiplications
+/// take longer than the keys' way from memory from about four rows on, or from nine where matrix
+/// cores need keys to pass through registers.
+bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device);
 
 /// Returns the single launch of a kernel with these numbers of queries and threads per workgroup.
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,

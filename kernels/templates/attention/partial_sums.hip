@@ -1,0 +1,74 @@
+// Sums over parts of a row's keys, and how they are joined: those of the KWAVES waves that share a
+// tile's rows through shared memory, those of SPLIT workgroups through the workspace.
+#pragma once
+
+#include "attention/packing.hip"
+#include "attention/slices.hip"
+
+typedef Slices<BQ, SPLIT, THREADS> OwnSlices;
+
+// The outputs of a tile's rows, from sums of values and of weights.
+struct Outputs {
+  const Arguments& args;
+  const Tile& tile;
+
+  GRETA_DEVICE void operator()(u32 row, u32 d, const float (&values)[4], float sum) const {
+    float x[4];
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] / sum;  // 0: no key
+    store_pack(output_row(args, tile, tile.first + row) + d, narrow_pack<Out>(x));
+  }
+};
+
+// A row's sums in one slice.
+struct SliceSums {
+  const OwnSlices& slices;
+  u32 slice;
+
+  GRETA_DEVICE float* values(u32 row) const { return slices.values(slice, row); }
+  GRETA_DEVICE float* scores(u32 row) const { return slices.scores(slice, row); }
+};
+
+// And of one wave, in shared memory: DIM values, the greatest score, the sum of weights.
+struct WaveSums {
+  static constexpr u32 pitch = DIM + 8, floats = BQ * pitch;  // spread over the banks
+
+  float* shared;
+  u32 wave;
+
+  GRETA_DEVICE float* values(u32 row) const { return shared + wave * floats + row * pitch; }
+  GRETA_DEVICE float* scores(u32 row) const { return values(row) + DIM; }
+};
+
+// Joins the waves' sums of the first `own` rows, into outputs or, with several slices, into one's.
+GRETA_DEVICE void join_waves(float* shared, u32 own, const Outputs& outputs, const SliceSums& slice,
+                             bool several) {
+  GRETA_NO_UNROLL
+  for (u32 e = thread_index(); e < own * (DIM / 4); e += THREADS) {
+    const u32 row = e / (DIM / 4), d = e % (DIM / 4) * 4;
+    float most = lowest_score, total = 0.0f, four[4] = {};
+    GRETA_UNROLL
+    for (u32 w = 0; w < KWAVES; ++w) most = larger(most, WaveSums{shared, w}.scores(row)[0]);
+    GRETA_UNROLL
+    for (u32 w = 0; w < KWAVES; ++w) {
+      const WaveSums sums{shared, w};
+      const float weight = fast_exp2(sums.scores(row)[0] - most);
+      const Words<16> part = load_words<16>(sums.values(row) + d);
+      total = multiply_add(weight, sums.scores(row)[1], total);
+      GRETA_UNROLL
+      for (u32 x = 0; x < 4; ++x) {
+        four[x] = multiply_add(weight, float_from_bits(part.word[x]), four[x]);
+      }
+    }
+    if (several) {
+      store_pack(slice.values(row) + d, narrow_pack<float>(four));
+      if (d == 0) store_pack(slice.scores(row), narrow_pack<float>({most, total}));
+    } else {
+      outputs(row, d, four, total);
+    }
+  }
+}
+
+// Shared memory that joins take, in bytes.
+constexpr u32 wave_bytes = KWAVES > 1 ? KWAVES * WaveSums::floats * 4 : 0;
+constexpr u32 slice_bytes = SPLIT > 1 ? (OwnSlices::shared_floats + 1) * 4 : 0;  // and arrivals

@@ -1,0 +1,113 @@
+// Protects: attention on matrix cores is right where the heads that share a KV head are packed into
+// tiles, and where waves and workgroups divide the keys, for lengths of every kind.
+
+#include <gtest/gtest.h>
+
+#include "tests/catalog.hpp"
+#include "tests/kernels/attention_cpu.hpp"
+#include "tests/kernels/attention_runs.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta::test::attention_packed_test {
+namespace {
+
+using test::attention_problem;
+using test::AttentionShape;
+using test::expect_right_attention;
+
+/// What a case varies; the other parameters follow from the device.
+struct Tiles {
+  int bk, wq, waves, key_waves, qreg, pack, split;
+};
+
+struct Case {
+  AttentionShape shape;  // batch, heads, kv_heads, queries, keys, dim, causal
+  DType in, out;
+  Tiles tiles;
+  std::vector<std::int64_t> lengths;
+};
+
+class AttentionPacked : public ::testing::TestWithParam<std::string> {
+ protected:
+  Config config_of(const Tiles& t) const {
+    const bool async = info_.architecture.find("sm_") != std::string::npos;
+    return {"matrix",
+            {{"BK", t.bk},
+             {"WQ", t.wq},
+             {"WAVES", t.waves},
+             {"KWAVES", t.key_waves},
+             {"BUFFERS", async ? 3 : 2},
+             {"ASYNC", async},
+             {"QREG", t.qreg},
+             {"PACK", t.pack},
+             {"SPLIT", t.split},
+             {"TOGETHER", 2}}};
+  }
+
+  void expect_right(const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+      const Problem problem = attention_problem(c.shape, c.in, c.out);
+      expect_right_attention(device_, problem, config_of(c.tiles), c.lengths);
+    }
+  }
+
+  Device& device_ = test::device(GetParam());
+  const DeviceInfo& info_ = device_.info();
+};
+
+constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+
+/// Groups of 3, 5, 7 and 8 leave rows of a tile without a query, or end in the middle of one.
+TEST_P(AttentionPacked, HeadsOfAGroupShareATile) {
+  expect_right({
+      {{4, 8, 1, 1, 150, 128, false}, f16, f16, {32, 16, 1, 1, 0, 1, 1}, {150, 0, 1, 65}},
+      {{4, 6, 2, 5, 100, 80, true}, bf16, bf16, {32, 16, 1, 1, 1, 1, 1}, {100, 0, 3, 64}},
+      {{2, 5, 1, 4, 130, 96, true}, f16, f32, {32, 16, 1, 1, 0, 1, 1}, {130, 33}},
+      {{2, 14, 2, 3, 90, 64, true}, bf16, f32, {32, 16, 2, 1, 0, 1, 1}, {2, 90}},
+      {{1, 6, 2, 37, 110, 40, true}, f16, f16, {32, 32, 2, 1, 0, 1, 1}, {101}},
+  });
+}
+
+/// Slices are chosen by each sequence's own length: some have all slices, some one, some nothing.
+TEST_P(AttentionPacked, WorkgroupsDivideTheKeysOfEachSequence) {
+  expect_right({
+      {{5, 2, 2, 1, 300, 64, false}, f16, f16, {32, 16, 1, 1, 0, 0, 8}, {300, 0, 1, 33, 257}},
+      {{4, 9, 3, 5, 260, 80, true}, bf16, bf16, {32, 16, 1, 1, 0, 1, 4}, {260, 2, 4, 129}},
+      {{3, 40, 2, 2, 400, 256, true}, f16, f32, {32, 16, 4, 1, 0, 1, 12}, {400, 64, 1}},
+      {{2, 3, 3, 40, 300, 64, true}, bf16, bf16, {64, 16, 2, 1, 0, 0, 3}, {300, 39}},
+  });
+}
+
+/// Of a short sequence's tile, only some of the waves have keys.
+TEST_P(AttentionPacked, WavesDivideTheKeysOfATile) {
+  expect_right({
+      {{4, 7, 1, 1, 200, 128, false}, f16, f16, {64, 16, 1, 2, 0, 1, 1}, {200, 0, 31, 65}},
+      {{4, 14, 2, 2, 290, 64, true}, bf16, f32, {128, 16, 1, 4, 1, 1, 2}, {290, 1, 40, 160}},
+      {{2, 5, 5, 40, 90, 96, true}, f16, f16, {64, 32, 1, 2, 0, 0, 1}, {90, 41}},
+      {{3, 4, 2, 3, 500, 80, true}, f16, f32, {64, 16, 1, 2, 0, 1, 6}, {500, 130, 0}},
+  });
+}
+
+/// 64 heads of one KV head are four tiles of 16 rows, or one of 64.
+TEST_P(AttentionPacked, ManyHeadsOfOneKvHead) {
+  expect_right({
+      {{3, 64, 1, 1, 400, 128, false}, f16, f16, {64, 16, 1, 2, 0, 1, 6}, {400, 0, 100}},
+      {{2, 64, 1, 1, 300, 64, false}, bf16, bf16, {64, 16, 4, 2, 0, 1, 3}, {300, 65}},
+  });
+}
+
+/// Returns the devices whose matrix cores HIP kernels use: GPUs, and those that hip-host emulates.
+std::vector<std::string> matrix_devices() {
+  std::vector<std::string> ids;
+  for (const std::string& id : test::usable_devices()) {
+    const DeviceInfo& info = test::device(id).info();
+    if (info.language == Language::hip && !info.matrix_operations.empty()) ids.push_back(id);
+  }
+  return ids;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, AttentionPacked, ::testing::ValuesIn(matrix_devices()),
+                         [](const auto& instance) { return test::device_name(instance.param); });
+
+}  // namespace
+}  // namespace greta::test::attention_packed_test
