@@ -11,6 +11,7 @@
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/attention_runs.hpp"
@@ -88,8 +89,13 @@ TEST_P(AttentionVariant, IsRightForRandomLengths) {
       break;
     }
   }
-  // Matrix cores support the four pairs of types with 16-bit inputs.
-  EXPECT_EQ(right, variant_.name != "matrix" ? 5 : info_.matrix_operations.empty() ? 0 : 4);
+  // Matrix cores support the four pairs of types with 16-bit inputs. On other devices than Hopper,
+  // warpgroups are tested by attention_warpgroup_test.cpp.
+  const bool hopper = info_.language == Language::hip && has_warpgroup_products(info_.architecture);
+  EXPECT_EQ(right, variant_.name == "warpgroups"     ? (hopper ? 4 : 0)
+                   : variant_.name != "matrix"       ? 5
+                   : info_.matrix_operations.empty() ? 0
+                                                     : 4);
 }
 
 std::vector<std::string> variant_names() {
@@ -131,10 +137,13 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
       const bool packs = info_.language == Language::hip && multiplies &&
                          problem.dim("q") * problem.dim("heads") >= 4 * problem.dim("kv_heads");
       if (variant.name == "decode" && few && packs && !config) continue;
-      EXPECT_EQ(config.has_value(), variant.name == "decode" ? few
-                                    : variant.name == "matrix"
-                                        ? multiplies && problem.dtype != DType::f32
-                                        : true)
+      const bool halves = multiplies && problem.dtype != DType::f32;
+      const bool hopper =
+          info_.language == Language::hip && has_warpgroup_products(info_.architecture);
+      EXPECT_EQ(config.has_value(), variant.name == "decode"       ? few
+                                    : variant.name == "warpgroups" ? halves && hopper && !few
+                                    : variant.name == "matrix"     ? halves
+                                                                   : true)
           << variant.name << " of " << problem.key();
       if (config) configs.push_back(*config);
     }

@@ -188,7 +188,8 @@ Operation make_attention() {
   t.harden = attention::harden;
   t.reference = attention_reference;
   t.stand_in = stand_in;
-  t.variants = {attention::decode(), attention::matrix(), attention::vector()};
+  t.variants = {attention::decode(), attention::warpgroups(), attention::matrix(),
+                attention::vector()};
   t.untuned = Operation::Untuned::best_predicted;
   return t;
 }

@@ -40,8 +40,9 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool wor
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers);
 
-Variant decode();  ///< few queries: split over the keys
-Variant matrix();  ///< many queries, with matrix instructions
-Variant vector();  ///< many queries, without matrix instructions
+Variant decode();      ///< few queries: split over the keys
+Variant warpgroups();  ///< many queries, with matrix instructions of warpgroups
+Variant matrix();      ///< many queries, with matrix instructions
+Variant vector();      ///< many queries, without matrix instructions
 
 }  // namespace greta::kernels::attention

@@ -5,12 +5,13 @@
 //   PanelTile                  how an operand's tile lies in shared memory
 //   OperandPlace               a part of such a tile, as the instruction names it
 //   WarpgroupSums<columns>     D, spread over the registers of four waves
-//   multiply_async<T>(…)       sums += a b, started; of several, in order
+//   multiply_async(T(), …)     sums += a b, started; of several, in order; A may lie in registers
 //   show_to_products()         in front of a barrier: this thread's copies can be read by products
 //   products_begin()           in front of the first of a group: registers and memory are ready
 //   close_products()           the products started since are a group
 //   wait_for_products<n>()     all groups but the latest n are done
 //   finish_products(sums)      all are, and the sums may be read
+//   claim_sums(sums)           after a wait: these sums may be read
 //
 // Source: PTX ISA, "Asynchronous warpgroup level matrix instructions": wgmma.mma_async, its matrix
 // descriptor, and the layouts of the tiles, which are called K-major and MN-major there.
@@ -45,8 +46,8 @@ GRETA_DEVICE u32 warpgroup_index() {
 // or 32 byte swizzle of the instruction. A tile starts at a multiple of 1024 bytes.
 template <u32 lines, u32 line_chunks>
 struct PanelTile {
-  static constexpr u32 width = line_chunks < 8 ? line_chunks : 8;
-  static_assert(width == 8 || width == 4 || width == 2, "panels of 128, 64 or 32 bytes");
+  // Panels of 128, 64 or 32 bytes.
+  static constexpr u32 width = line_chunks % 8 == 0 ? 8 : line_chunks % 4 == 0 ? 4 : 2;
   static_assert(lines % 8 == 0 && line_chunks % width == 0, "whole panels, whole groups of lines");
   static constexpr u32 bytes = lines * line_chunks * 16;
   static constexpr u32 line_bytes = width * 16;
@@ -134,14 +135,29 @@ GRETA_DEVICE void wait_for_products() {}
 template <u32 rows, u32 columns>
 GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&)[rows]) {}
 
+template <u32 columns>
+GRETA_DEVICE void claim_sums(WarpgroupSums<columns>&) {}
+
 // Done at once: what is asynchronous may be.
-template <typename T, bool a_along_k, bool b_along_k, u32 columns>
-GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, OperandPlace a, OperandPlace b) {
+template <bool a_along_k, bool b_along_k, bool add, typename T, u32 columns>
+GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, OperandPlace a, OperandPlace b) {
   auto& d = reinterpret_cast<float(&)[columns / 2]>(sums);
+  if (!add) sums = {};
   if constexpr (same_type<T, f16>) {
     greta_host::wgmma_m64k16_f16(d, a, b, !a_along_k, !b_along_k);
   } else {
     greta_host::wgmma_m64k16_bf16(d, a, b, !a_along_k, !b_along_k);
+  }
+}
+template <bool b_along_k, bool add, typename T, u32 columns>
+GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, const u32 (&a)[4],
+                                 OperandPlace b) {
+  auto& d = reinterpret_cast<float(&)[columns / 2]>(sums);
+  if (!add) sums = {};
+  if constexpr (same_type<T, f16>) {
+    greta_host::wgmma_m64k16_f16(d, a, b, !b_along_k);
+  } else {
+    greta_host::wgmma_m64k16_bf16(d, a, b, !b_along_k);
   }
 }
 
@@ -163,90 +179,136 @@ GRETA_DEVICE void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
+// Nothing reads the sums ahead of this.
+template <u32 columns>
+GRETA_DEVICE void claim_sums(WarpgroupSums<columns>& sums) {
+  GRETA_UNROLL
+  for (u32 c = 0; c < columns / 8; ++c) {
+    float(&d)[4] = sums.eight[c];
+    asm volatile("" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+  }
+}
+
 template <u32 rows, u32 columns>
 GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
   wait_for_products<0>();
   GRETA_UNROLL
-  for (u32 i = 0; i < rows; ++i) {
-    GRETA_UNROLL
-    for (u32 c = 0; c < columns / 8; ++c) {
-      float(&d)[4] = sums[i].eight[c];  // nothing reads them ahead of this
-      asm volatile("" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
-    }
-  }
+  for (u32 i = 0; i < rows; ++i) claim_sums(sums[i]);
 }
 
-// Names of the operands that hold the sums, and the operands: 8, 16, 32, 64, 96 and 128 of them.
+// Names of the operands that hold the sums, and the operands: 8, 16, ... 128 of them.
 #define GRETA_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define GRETA_NAMES_16 GRETA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define GRETA_NAMES_32                                          \
-  GRETA_NAMES_16                                                \
-  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27" \
-  ", %28, %29, %30, %31"
-#define GRETA_NAMES_64                                           \
-  GRETA_NAMES_32                                                 \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43" \
-  ", %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55" \
-  ", %56, %57, %58, %59, %60, %61, %62, %63"
-#define GRETA_NAMES_96                                           \
-  GRETA_NAMES_64                                                 \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75" \
-  ", %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87" \
-  ", %88, %89, %90, %91, %92, %93, %94, %95"
-#define GRETA_NAMES_128                                                      \
-  GRETA_NAMES_96                                                             \
-  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107"     \
-  ", %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119" \
-  ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define GRETA_NAMES_24 GRETA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define GRETA_NAMES_32 GRETA_NAMES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define GRETA_NAMES_40 GRETA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define GRETA_NAMES_48 GRETA_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define GRETA_NAMES_56 GRETA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define GRETA_NAMES_64 GRETA_NAMES_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define GRETA_NAMES_72 GRETA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define GRETA_NAMES_80 GRETA_NAMES_72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define GRETA_NAMES_88 GRETA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define GRETA_NAMES_96 GRETA_NAMES_88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define GRETA_NAMES_104 GRETA_NAMES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define GRETA_NAMES_112 GRETA_NAMES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define GRETA_NAMES_120 GRETA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define GRETA_NAMES_128 GRETA_NAMES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 
-#define GRETA_SUMS_8(s, c)                                                                \
+#define GRETA_OCTET(s, c)                                                                \
   "+f"(s[c][0]), "+f"(s[c][1]), "+f"(s[c][2]), "+f"(s[c][3]), "+f"(s[c + 1][0]),          \
       "+f"(s[c + 1][1]), "+f"(s[c + 1][2]), "+f"(s[c + 1][3])
-#define GRETA_SUMS_16(s, c) GRETA_SUMS_8(s, c), GRETA_SUMS_8(s, c + 2)
-#define GRETA_SUMS_32(s, c) GRETA_SUMS_16(s, c), GRETA_SUMS_16(s, c + 4)
-#define GRETA_SUMS_64(s, c) GRETA_SUMS_32(s, c), GRETA_SUMS_32(s, c + 8)
-#define GRETA_SUMS_96(s, c) GRETA_SUMS_64(s, c), GRETA_SUMS_32(s, c + 16)
-#define GRETA_SUMS_128(s, c) GRETA_SUMS_64(s, c), GRETA_SUMS_64(s, c + 16)
+#define GRETA_SUMS_8(s) GRETA_OCTET(s, 0)
+#define GRETA_SUMS_16(s) GRETA_SUMS_8(s), GRETA_OCTET(s, 2)
+#define GRETA_SUMS_24(s) GRETA_SUMS_16(s), GRETA_OCTET(s, 4)
+#define GRETA_SUMS_32(s) GRETA_SUMS_24(s), GRETA_OCTET(s, 6)
+#define GRETA_SUMS_40(s) GRETA_SUMS_32(s), GRETA_OCTET(s, 8)
+#define GRETA_SUMS_48(s) GRETA_SUMS_40(s), GRETA_OCTET(s, 10)
+#define GRETA_SUMS_56(s) GRETA_SUMS_48(s), GRETA_OCTET(s, 12)
+#define GRETA_SUMS_64(s) GRETA_SUMS_56(s), GRETA_OCTET(s, 14)
+#define GRETA_SUMS_72(s) GRETA_SUMS_64(s), GRETA_OCTET(s, 16)
+#define GRETA_SUMS_80(s) GRETA_SUMS_72(s), GRETA_OCTET(s, 18)
+#define GRETA_SUMS_88(s) GRETA_SUMS_80(s), GRETA_OCTET(s, 20)
+#define GRETA_SUMS_96(s) GRETA_SUMS_88(s), GRETA_OCTET(s, 22)
+#define GRETA_SUMS_104(s) GRETA_SUMS_96(s), GRETA_OCTET(s, 24)
+#define GRETA_SUMS_112(s) GRETA_SUMS_104(s), GRETA_OCTET(s, 26)
+#define GRETA_SUMS_120(s) GRETA_SUMS_112(s), GRETA_OCTET(s, 28)
+#define GRETA_SUMS_128(s) GRETA_SUMS_120(s), GRETA_OCTET(s, 30)
 
-// `count` sums of a lane: half as many as there are columns. The next operands are a, b, and whether
-// they lie across k.
-#define GRETA_PRODUCT(type, columns, count, a_name, b_name, a_turned, b_turned)             \
-  asm volatile("{\n.reg .pred add;\nsetp.eq.u32 add, 0, 0;\n"                               \
+// `count` sums of a lane: half as many as there are columns. n0 to n6 name the operands after them.
+#define GRETA_PRODUCT(type, columns, count, a_names, b_name, turns, add_name, ...)          \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, %" #add_name ", 0;\n"                 \
                "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type "\n"   \
-               "{" GRETA_NAMES_##count "}, %" #a_name ", %" #b_name ", add, 1, 1, %"        \
-               #a_turned ", %" #b_turned ";\n}"                                             \
-               : GRETA_SUMS_##count(sums.eight, 0)                                          \
-               : "l"(a), "l"(b), "n"(int(!a_along_k)), "n"(int(!b_along_k)))
-#define GRETA_PRODUCTS(columns, count, a_name, b_name, a_turned, b_turned)                     \
-  template <typename T, bool a_along_k, bool b_along_k>                                        \
-  GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, OperandPlace a,               \
+               "{" GRETA_NAMES_##count "}, " a_names ", %" #b_name ", add, 1, 1" turns ";\n}" \
+               : GRETA_SUMS_##count(sums.eight)                                             \
+               : __VA_ARGS__)
+#define GRETA_PRODUCTS_OF(T, type, columns, count, n0, n1, n2, n3, n4, n5, n6)                  \
+  template <bool a_along_k, bool b_along_k, bool add>                                          \
+  GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, OperandPlace a,            \
                                    OperandPlace b) {                                           \
-    if constexpr (same_type<T, f16>) {                                                         \
-      GRETA_PRODUCT("f16", columns, count, a_name, b_name, a_turned, b_turned);                \
-    } else {                                                                                   \
-      static_assert(same_type<T, bf16>, "of f16 or bf16");                                     \
-      GRETA_PRODUCT("bf16", columns, count, a_name, b_name, a_turned, b_turned);               \
-    }                                                                                          \
+    GRETA_PRODUCT(type, columns, count, "%" #n0, n1, ", %" #n2 ", %" #n3, n4, "l"(a), "l"(b),  \
+                  "n"(int(!a_along_k)), "n"(int(!b_along_k)), "n"(int(add)));                  \
+  }                                                                                            \
+  template <bool b_along_k, bool add>                                                          \
+  GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, const u32 (&a)[4],         \
+                                   OperandPlace b) {                                           \
+    GRETA_PRODUCT(type, columns, count, "{%" #n0 ", %" #n1 ", %" #n2 ", %" #n3 "}", n4,        \
+                  ", %" #n5, n6, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),           \
+                  "n"(int(!b_along_k)), "n"(int(add)));                                        \
   }
-GRETA_PRODUCTS(16, 8, 8, 9, 10, 11)
-GRETA_PRODUCTS(32, 16, 16, 17, 18, 19)
-GRETA_PRODUCTS(64, 32, 32, 33, 34, 35)
-GRETA_PRODUCTS(128, 64, 64, 65, 66, 67)
-GRETA_PRODUCTS(192, 96, 96, 97, 98, 99)
-GRETA_PRODUCTS(256, 128, 128, 129, 130, 131)
+#define GRETA_PRODUCTS(columns, count, ...)                                                    \
+  GRETA_PRODUCTS_OF(f16, "f16", columns, count, __VA_ARGS__)                                   \
+  GRETA_PRODUCTS_OF(bf16, "bf16", columns, count, __VA_ARGS__)
+GRETA_PRODUCTS(16, 8, 8, 9, 10, 11, 12, 13, 14)
+GRETA_PRODUCTS(32, 16, 16, 17, 18, 19, 20, 21, 22)
+GRETA_PRODUCTS(48, 24, 24, 25, 26, 27, 28, 29, 30)
+GRETA_PRODUCTS(64, 32, 32, 33, 34, 35, 36, 37, 38)
+GRETA_PRODUCTS(80, 40, 40, 41, 42, 43, 44, 45, 46)
+GRETA_PRODUCTS(96, 48, 48, 49, 50, 51, 52, 53, 54)
+GRETA_PRODUCTS(112, 56, 56, 57, 58, 59, 60, 61, 62)
+GRETA_PRODUCTS(128, 64, 64, 65, 66, 67, 68, 69, 70)
+GRETA_PRODUCTS(144, 72, 72, 73, 74, 75, 76, 77, 78)
+GRETA_PRODUCTS(160, 80, 80, 81, 82, 83, 84, 85, 86)
+GRETA_PRODUCTS(176, 88, 88, 89, 90, 91, 92, 93, 94)
+GRETA_PRODUCTS(192, 96, 96, 97, 98, 99, 100, 101, 102)
+GRETA_PRODUCTS(208, 104, 104, 105, 106, 107, 108, 109, 110)
+GRETA_PRODUCTS(224, 112, 112, 113, 114, 115, 116, 117, 118)
+GRETA_PRODUCTS(240, 120, 120, 121, 122, 123, 124, 125, 126)
+GRETA_PRODUCTS(256, 128, 128, 129, 130, 131, 132, 133, 134)
 #undef GRETA_PRODUCTS
+#undef GRETA_PRODUCTS_OF
 #undef GRETA_PRODUCT
 #undef GRETA_SUMS_128
-#undef GRETA_SUMS_96
-#undef GRETA_SUMS_64
-#undef GRETA_SUMS_32
-#undef GRETA_SUMS_16
-#undef GRETA_SUMS_8
 #undef GRETA_NAMES_128
+#undef GRETA_SUMS_120
+#undef GRETA_NAMES_120
+#undef GRETA_SUMS_112
+#undef GRETA_NAMES_112
+#undef GRETA_SUMS_104
+#undef GRETA_NAMES_104
+#undef GRETA_SUMS_96
 #undef GRETA_NAMES_96
+#undef GRETA_SUMS_88
+#undef GRETA_NAMES_88
+#undef GRETA_SUMS_80
+#undef GRETA_NAMES_80
+#undef GRETA_SUMS_72
+#undef GRETA_NAMES_72
+#undef GRETA_SUMS_64
 #undef GRETA_NAMES_64
+#undef GRETA_SUMS_56
+#undef GRETA_NAMES_56
+#undef GRETA_SUMS_48
+#undef GRETA_NAMES_48
+#undef GRETA_SUMS_40
+#undef GRETA_NAMES_40
+#undef GRETA_SUMS_32
 #undef GRETA_NAMES_32
+#undef GRETA_SUMS_24
+#undef GRETA_NAMES_24
+#undef GRETA_SUMS_16
 #undef GRETA_NAMES_16
+#undef GRETA_SUMS_8
+#undef GRETA_OCTET
 #undef GRETA_NAMES_8
 
 #endif

@@ -95,11 +95,11 @@ struct Pipeline {
       GRETA_UNROLL
       for (u32 i = 0; i < products; ++i) {
         if constexpr (swapped) {
-          multiply_async<In, B_ALONG_K, A_ALONG_K>(
-              sums[i], place_b(stage, group.col + i * INSTR, k), place_a(stage, group.row, k));
+          multiply_async<B_ALONG_K, A_ALONG_K, true>(
+              In(), sums[i], place_b(stage, group.col + i * INSTR, k), place_a(stage, group.row, k));
         } else {
-          multiply_async<In, A_ALONG_K, B_ALONG_K>(
-              sums[i], place_a(stage, group.row + i * INSTR, k), place_b(stage, group.col, k));
+          multiply_async<A_ALONG_K, B_ALONG_K, true>(
+              In(), sums[i], place_a(stage, group.row + i * INSTR, k), place_b(stage, group.col, k));
         }
       }
     }

@@ -140,6 +140,41 @@ void wgmma_m64k16_bf16(float (&d)[sums], const MatrixDescriptor& a, const Matrix
   wgmma_m64k16<Bf16>(d, a, b, a_turned, b_turned, site);
 }
 
+/// A lane's part of 16 rows of A.
+struct WgmmaRows {
+  float a[8];
+};
+
+template <typename Format, int sums>
+void wgmma_m64k16(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
+                  bool b_turned, Site site) {
+  WgmmaRows mine;
+  unpack<Format>(a, mine.a);
+  const auto all = exchange_all(mine, site);
+  const unsigned group = current->lane / 4;
+  for (unsigned i = 0; i < unsigned(sums); ++i) {
+    const unsigned lower = i / 2 % 2, column = i / 4 * 8 + current->lane % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 16; ++k) {
+      const uint16_t* const element = b.element(column, k, b_turned);
+      if (!is_shared(element)) fail(site, "an operand is not in shared memory");
+      const float of_a = all[4 * group + k % 8 / 2].a[4 * (k / 8) + 2 * lower + k % 2];
+      d[i] += of_a * Format::value(*element);
+    }
+  }
+}
+
+/// The same with A in registers: each wave has its 16 rows, laid out as in mma.m16n8k16.
+template <int sums>
+void wgmma_m64k16_f16(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
+                      bool b_turned, Site site = here("wgmma.m64k16")) {
+  wgmma_m64k16<F16>(d, a, b, b_turned, site);
+}
+template <int sums>
+void wgmma_m64k16_bf16(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
+                       bool b_turned, Site site = here("wgmma.m64k16")) {
+  wgmma_m64k16<Bf16>(d, a, b, b_turned, site);
+}
+
 }  // namespace greta_host
 
 #endif

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/prefill.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+/// Attention for many queries, with matrix instructions of warpgroups (sm_90).
+namespace greta::kernels::attention {
+namespace {
+
+constexpr std::int64_t warpgroup_threads = 128, warpgroup_queries = 64;
+
+bool offers_warpgroups(const Shape& shape, const DeviceInfo& device) {
+  return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
+         bits_of(shape.in) == 16;
+}
+
+/// Returns the elements of a head in shared memory: those of whole matrix instructions.
+std::int64_t padded(const Shape& shape) {
+  return ceil_div(shape.dim, 16) * 16;
+}
+
+/// Returns the size of shared memory: the workgroup's queries, and STAGES tiles of keys and values.
+auto shared_bytes(const Shape& shape, const auto& c) {
+  return (c["GROUPS"] * warpgroup_queries + c["STAGES"] * c["BK"] * 2) * (padded(shape) * 2);
+}
+
+/// Returns the number of 32-bit registers of a thread for outputs, scores and weights.
+auto least_registers(const Shape& shape, const auto& c) {
+  return padded(shape) / 2 + c["BK"] / 2 + c["BK"] / 4;
+}
+
+Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
+  Alternative a{"warpgroups", {}, {}};
+  // BK        keys per step: fewer barriers versus more registers
+  // GROUPS    warpgroups per workgroup, with 64 queries each: reuse of keys and values
+  // STAGES    tiles of keys, and of values, in shared memory
+  // TOGETHER  heads that are scheduled together, for L2 reuse
+  a.parameters = {{"BK", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192}},
+                  {"GROUPS", {1, 2, 3}},
+                  {"STAGES", {2, 3, 4}},
+                  {"TOGETHER", heads_together()}};
+  const std::int64_t shared = device.shared_memory_bytes;
+  const std::int64_t registers = std::min(thread_registers(device), std::int64_t{255});
+  const std::int64_t workgroup = workgroup_registers(device) / warpgroup_threads;
+  // Addresses, rows' maxima and sums, and what an instruction works on.
+  constexpr std::int64_t others = 28;
+  a.constraints = {
+      storage_constraint(shape.in, shape.out, device),
+      {"warpgroup_products",
+       fmt::format("the device has no matrix operations of warpgroups on {}", to_string(shape.in)),
+       (offers_warpgroups(shape, device))},
+      {"shared_memory",
+       fmt::format("STAGES tiles of BK keys and values, and the queries, must fit {} KiB",
+                   shared / 1024),
+       shared_bytes(shape, p) <= shared},
+      {"registers",
+       fmt::format("outputs, scores and weights, and {} more, need more registers than a thread "
+                   "has",
+                   others),
+       least_registers(shape, p) + others <= registers &&
+           (least_registers(shape, p) + others) * p["GROUPS"] <= workgroup},
+  };
+  append(a.constraints, tile_constraints(shape, device, p["GROUPS"] * warpgroup_queries));
+  return a;
+}
+
+std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  if (!offers_warpgroups(shape, device)) return configs;
+  // Large tiles if they fill the device.
+  const std::int64_t heads = shape.batch * shape.heads;
+  const bool fills =
+      ceil_div(shape.queries, 2 * warpgroup_queries) * heads >= busy_workgroups(device);
+  for (const int groups : {fills ? 2 : 1, fills ? 1 : 2}) {
+    for (const int bk : {128, 96, 64, 32}) {
+      configs.push_back({"warpgroups",
+                         {{"BK", bk},
+                          {"GROUPS", groups},
+                          {"STAGES", 2},
+                          {"TOGETHER", default_heads_together(shape)}}});
+    }
+  }
+  return configs;
+}
+
+LaunchPlan warpgroup_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  LaunchPlan plan =
+      prefill_plan(shape, device, "attention/warpgroups", defines,
+                   config["GROUPS"] * warpgroup_queries, config["GROUPS"] * warpgroup_threads);
+  plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
+  // NVRTC supports these instructions only under this name.
+  plan.sources[0].options.emplace_back("--gpu-architecture=sm_90a");
+  return plan;
+}
+
+KernelWork warpgroup_work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const double groups = config["GROUPS"], queries = groups * warpgroup_queries;
+  const double bk = config["BK"], in = bytes_of(shape.in, 1);
+  const auto dim = static_cast<double>(padded(shape));
+  LaunchWork work = prefill_work(shape, config, config["GROUPS"] * warpgroup_queries);
+  work.threads = groups * warpgroup_threads;
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(least_registers(shape, config)) + 40;
+  work.matrix_flops = 4 * queries * bk * dim * work.steps;
+  work.warpgroups = true;
+  work.vector_flops = flops_of_weight * queries * bk * work.steps;
+  // Each warpgroup reads its queries, the keys and the values; copies write the latter.
+  work.shared_traffic =
+      work.steps * dim * in * (2 * bk * (1 + groups) + groups * warpgroup_queries);
+  work.loads = work.read_bytes / 16;
+  work.overlapped = true;
+  work.ahead_bytes *= 2 * (config["STAGES"] - 1);
+  work.barriers = work.steps;
+  return {work};
+}
+
+}  // namespace
+
+Variant warpgroups() {
+  Variant variant = make_variant<Shape>(
+      "warpgroups",
+      "many queries, on matrix cores of warpgroups: scores of a tile of keys become weights while "
+      "the values of the tile before are multiplied",
+      warpgroup_space, warpgroup_plan, warpgroup_defaults, [](const Shape& shape, const Config& c) {
+        return prefill_divisions(shape, c, c["GROUPS"] * warpgroup_queries);
+      });
+  set_work<Shape>(variant, warpgroup_work);
+  return variant;
+}
+
+}  // namespace greta::kernels::attention

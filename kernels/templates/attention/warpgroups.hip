@@ -1,0 +1,292 @@
+// Many queries of a head by warpgroups of sm_90. Each of GROUPS warpgroups has 64 of the workgroup's
+// BQ queries, and all walk through the keys together in tiles of BK. Q K^T reads queries and keys
+// from shared memory; its sums become weights in registers, which are an operand of the product
+// with the values. The scores of a tile are computed while the values of the tile before are
+// multiplied, and become weights under that product (Shah et al., "FlashAttention-3", 2024).
+// Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead.
+
+#if !defined(BK) || !defined(GROUPS) || !defined(STAGES) || !defined(TOGETHER)
+#error "BK GROUPS STAGES and TOGETHER must be defined"
+#endif
+#if BK % 16 != 0 || BK > 256 || GROUPS < 1 || STAGES < 2 || TOGETHER < 1
+#error "BK is a multiple of 16 up to 256, STAGES are at least 2, GROUPS and TOGETHER at least 1"
+#endif
+
+#define THREADS (GROUPS * 128)
+#define BQ (GROUPS * 64)
+
+#include "attention/layout.hip"
+#include "attention/order.hip"
+#include "common/warpgroup_matrix.hip"
+
+constexpr u32 padded = (DIM + 15) / 16 * 16;  // dimensions
+typedef PanelTile<BK, padded / 8> KeyTile;    // or a tile of values
+typedef PanelTile<BQ, padded / 8> QueryTile;
+
+// Where things are in shared memory.
+constexpr u32 keys_start = QueryTile::bytes, values_start = keys_start + STAGES * KeyTile::bytes;
+
+// Starts copying lines of DIM elements that are `pitch` elements apart; zeros for those from `count`
+// on, and behind DIM. A thread copies the same chunk of each panel, of lines a multiple of eight
+// apart, so that addresses differ by constants.
+template <typename CopiedTile, u32 lines>
+GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const In* first, u32 pitch,
+                             u32 count) {
+  constexpr u32 width = CopiedTile::width, step = THREADS / width;
+  static_assert(step % 8 == 0, "chunks trade places in the same way in all lines of a thread");
+  const u32 line = thread_index() / width, place = thread_index() % width;
+  const u32 chunk = CopiedTile::chunk_at(line, place);
+  const In* const from = first + line * pitch + chunk * 8;
+  const u32 to = start + line * CopiedTile::line_bytes + place * 16;
+  GRETA_UNROLL
+  for (u32 more = 0; more < lines; more += step) {
+    if (lines % step != 0 && line + more >= lines) break;
+    GRETA_UNROLL
+    for (u32 panel = 0; panel < padded / 8 / width; ++panel) {
+      const u32 further = panel * width;
+      const bool inside = line + more < count && (padded == DIM || chunk + further < DIM / 8);
+      copy_lane_async<16>(
+          shared, to + more * CopiedTile::line_bytes + panel * CopiedTile::panel_bytes,
+          from + more * pitch + further * 8, inside);
+    }
+  }
+}
+
+// The workgroup's walk. Step s brings the keys of tile s and the values of tile s - 1.
+struct Walk {
+  SharedMemory shared;
+  const In *k, *v;
+  u32 end;  // of the keys
+
+  static constexpr u32 ahead = STAGES - 1;  // steps whose copies are under way
+
+  GRETA_DEVICE void copy(u32 step) {
+    const u32 first = step * BK;
+    if (first < end) {
+      copy_lines<KeyTile, BK>(shared, keys_start + step % STAGES * KeyTile::bytes,
+                              k + u64(first) * DIM, DIM, end - first);
+    }
+    if (step > 0 && first < end + BK) {
+      copy_lines<KeyTile, BK>(shared, values_start + (step - 1) % STAGES * KeyTile::bytes,
+                              v + u64(first - BK) * DIM, DIM, end + BK - first);
+    }
+    close_copies();
+  }
+
+  GRETA_DEVICE void begin() {
+    GRETA_UNROLL
+    for (u32 step = 0; step < ahead; ++step) copy(step);
+  }
+
+  // What the step brings is in shared memory when this returns, and every warpgroup has finished
+  // the products of the step before: their buffers are filled again.
+  GRETA_DEVICE void arrive(u32 step) {
+    wait_for_copies<int(ahead) - 1, 0>();
+    show_to_products();
+    block_barrier();
+    copy(step + ahead);
+  }
+};
+
+// What a lane has of its warpgroup's queries: two rows.
+struct Rows {
+  WarpgroupSums<BK> scores;
+  WarpgroupSums<padded> out;
+  u32 weights[BK / 16][4];
+  float base[2];  // as in matrix.hip
+  float sum[2];   // of this lane's keys
+
+  GRETA_DEVICE void begin() {
+    out = {};
+    GRETA_UNROLL
+    for (u32 r = 0; r < 2; ++r) {
+      base[r] = float_from_bits(0xff800000U);
+      sum[r] = 0.0f;
+    }
+  }
+
+  // Start the products with the keys, and with the values, of a tile.
+  GRETA_DEVICE void start_scores(SharedMemory shared, u32 tile) {
+    const u32 queries_at = warpgroup_index() * 64, start = keys_start + tile % STAGES * KeyTile::bytes;
+    GRETA_UNROLL
+    for (u32 d = 0; d < padded; d += 16) {
+      const OperandPlace a =
+          operand_place<QueryTile, true>(shared, QueryTile::template part<true>(queries_at, d));
+      const OperandPlace b =
+          operand_place<KeyTile, true>(shared, start + KeyTile::template part<true>(0, d));
+      if (d == 0) {
+        multiply_async<true, true, false>(In(), scores, a, b);
+      } else {
+        multiply_async<true, true, true>(In(), scores, a, b);
+      }
+    }
+    close_products();
+  }
+  GRETA_DEVICE void start_values(SharedMemory shared, u32 tile) {
+    const u32 start = values_start + tile % STAGES * KeyTile::bytes;
+    GRETA_UNROLL
+    for (u32 key = 0; key < BK; key += 16) {
+      const OperandPlace b =
+          operand_place<KeyTile, false>(shared, start + KeyTile::template part<false>(0, key));
+      multiply_async<false, true>(In(), out, weights[key / 16], b);
+    }
+    close_products();
+  }
+
+  // Hides keys of the tile that a row does not see; `left`: how many it does.
+  GRETA_DEVICE void mask(const u32 (&left)[2]) {
+    GRETA_UNROLL
+    for (u32 c = 0; c < BK / 8; ++c) {
+      GRETA_UNROLL
+      for (u32 e = 0; e < 4; ++e) {
+        if (c * 8 + lane_index() % 4 * 2 + e % 2 >= left[e / 2]) {
+          scores.eight[c][e] = float_from_bits(0xff800000U);
+        }
+      }
+    }
+  }
+
+  // Turns scores into weights as matrix.hip does. `kept` is what sums are multiplied by; true if
+  // that is not 1 for a row of the wave.
+  GRETA_DEVICE bool weigh(float scale, float (&kept)[2]) {
+    constexpr float ease = 8.0f;
+    float most[2] = {base[0], base[1]}, offset[2];
+    GRETA_UNROLL
+    for (u32 c = 0; c < BK / 8; ++c) {
+      GRETA_UNROLL
+      for (u32 e = 0; e < 4; ++e) most[e / 2] = larger(most[e / 2], scores.eight[c][e]);
+    }
+    bool moved = false;
+    GRETA_UNROLL
+    for (u32 r = 0; r < 2; ++r) {
+      const float now = row_largest(most[r]), before = base[r] * scale;
+      const bool moves = now * scale > before + ease;
+      moved = moved || moves;
+      if (moves) base[r] = now;
+      const float after = base[r] * scale;
+      offset[r] = after == float_from_bits(0xff800000U) ? 0.0f : after;
+      kept[r] = moves ? fast_exp2(before - offset[r]) : 1.0f;
+      sum[r] *= kept[r];
+    }
+    GRETA_UNROLL
+    for (u32 c = 0; c < BK / 8; ++c) {
+      GRETA_UNROLL
+      for (u32 e = 0; e < 4; ++e) {
+        float& x = scores.eight[c][e];
+        x = fast_exp2(multiply_add(x, scale, -offset[e / 2]));
+        sum[e / 2] += x;
+      }
+    }
+    return wave_any(moved);
+  }
+
+  GRETA_DEVICE void multiply_out(const float (&factor)[2]) {
+    GRETA_UNROLL
+    for (u32 c = 0; c < padded / 8; ++c) {
+      GRETA_UNROLL
+      for (u32 e = 0; e < 4; ++e) out.eight[c][e] *= factor[e / 2];
+    }
+  }
+
+  GRETA_DEVICE void narrow_weights() {
+    GRETA_UNROLL
+    for (u32 c = 0; c < BK / 8; ++c) {
+      GRETA_UNROLL
+      for (u32 r = 0; r < 2; ++r) {
+        weights[c / 2][c % 2 * 2 + r] =
+            narrow_pair(scores.eight[c][r * 2], scores.eight[c][r * 2 + 1]);
+      }
+    }
+  }
+
+  // Of row r.
+  GRETA_DEVICE void put(Out* to, u32 r, float factor) {
+    GRETA_UNROLL
+    for (u32 c = 0; c < padded / 8; ++c) {
+      const u32 column = c * 8 + lane_index() % 4 * 2;
+      if (padded != DIM && column >= DIM) continue;
+      const float two[2] = {out.eight[c][r * 2] * factor, out.eight[c][r * 2 + 1] * factor};
+      store_pack(to + column, narrow_pack<Out>(two));
+    }
+  }
+};
+
+GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
+  GRETA_PANELS_SHARED(u8, shared);
+  const Arguments args = ATTENTION_ARGUMENTS;
+  if (block_index<THREADS>() >= batch * heads * tiles) return;
+  const Tile tile = pick_tile(args, block_index<THREADS>());
+  const u32 count = key_count(args, tile.sequence);
+  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads));
+
+  Walk walk;
+  walk.shared = shared_memory(shared);
+  walk.k = k + start;
+  walk.v = v + start;
+  walk.end = tile_keys(args, tile).end;
+  const u32 pitch = u32(query_offset(args, 0, 1, 0));
+  copy_lines<QueryTile, BQ>(walk.shared, 0,
+                            q + query_offset(args, tile.sequence, tile.first, tile.head), pitch,
+                            queries - tile.first);
+  walk.begin();
+
+  Rows rows;
+  rows.begin();
+  // The lane's first query, and the keys that each of the warpgroup's queries sees.
+  const u32 first = tile.first + warpgroup_index() * 64;
+  const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;
+  const u32 seen_by_all = first < queries ? visible_keys(count, queries, first) : walk.end;
+  const auto weigh = [&](u32 key, float(&kept)[2]) {
+    if (key + BK > seen_by_all) {
+      u32 left[2];
+      GRETA_UNROLL
+      for (u32 r = 0; r < 2; ++r) {
+        const u32 seen = visible_keys(count, queries, mine + r * 8);
+        left[r] = seen - smaller(seen, key);
+      }
+      rows.mask(left);
+    }
+    return rows.weigh(scale, kept);
+  };
+
+  if (walk.end > 0) {
+    float kept[2];
+    walk.arrive(0);
+    products_begin();
+    rows.start_scores(walk.shared, 0);
+    wait_for_products<0>();
+    claim_sums(rows.scores);
+    weigh(0, kept);
+    rows.narrow_weights();
+    u32 step = 1;
+    GRETA_NO_UNROLL
+    for (; step * BK < walk.end; ++step) {
+      walk.arrive(step);
+      products_begin();
+      rows.start_scores(walk.shared, step);
+      rows.start_values(walk.shared, step - 1);
+      wait_for_products<1>();
+      claim_sums(rows.scores);
+      const bool moved = weigh(step * BK, kept);
+      wait_for_products<0>();
+      claim_sums(rows.out);
+      if (moved) rows.multiply_out(kept);
+      rows.narrow_weights();
+    }
+    walk.arrive(step);
+    products_begin();
+    rows.start_values(walk.shared, step - 1);
+    wait_for_products<0>();
+    claim_sums(rows.out);
+  }
+
+  GRETA_UNROLL
+  for (u32 r = 0; r < 2; ++r) {
+    const float sum = row_sum(rows.sum[r]);
+    const u32 query = mine + r * 8;
+    if (query >= queries) continue;
+    // Without a key, nothing is attended to.
+    rows.put(out + output_offset(args, tile.sequence, query, tile.head), r,
+             sum > 0.0f ? 1.0f / sum : 0.0f);
+  }
+}

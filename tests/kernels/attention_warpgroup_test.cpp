@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/device/hardware/architectures.hpp"
+#include "tests/catalog.hpp"
+#include "tests/kernels/attention_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+// Protects: attention by warpgroups: kernels for sm_90, run on the sm_80 that hip-host emulates,
+// where wgmma reads shared memory through descriptors as specified in the PTX manual, and A also
+// from registers. Covers panels of all swizzles, dimensions that are no whole instruction, one to
+// three warpgroups, rings of buffers, partial tiles, and any number of valid keys.
+namespace greta::test::attention_warpgroup_test {
+namespace {
+
+struct Case {
+  const char* name;
+  AttentionShape shape;
+  DType in, out;
+  const char* config;
+  std::vector<std::int64_t> lengths;
+};
+
+void PrintTo(const Case& c, std::ostream* to) {
+  *to << c.name;
+}
+
+std::vector<Case> cases() {
+  const auto f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+  return {
+      {"two_groups_causal",
+       {2, 2, 1, 150, 300, 64, true},
+       f16,
+       f16,
+       "BK=64 GROUPS=2 STAGES=2",
+       {300, 170}},
+      {"one_group_two_panels",
+       {1, 3, 3, 70, 130, 128, false},
+       bf16,
+       bf16,
+       "BK=48 GROUPS=1 STAGES=3",
+       {}},
+      {"three_groups_f32_out",
+       {1, 2, 2, 200, 260, 64, true},
+       f16,
+       f32,
+       "BK=80 GROUPS=3 STAGES=4",
+       {}},
+      {"panels_of_64_bytes",
+       {2, 1, 1, 65, 100, 96, true},
+       f16,
+       f16,
+       "BK=32 GROUPS=2 STAGES=2",
+       {100, 66}},
+      {"panels_of_32_bytes",
+       {1, 2, 1, 64, 97, 80, false},
+       bf16,
+       f32,
+       "BK=96 GROUPS=1 STAGES=2",
+       {96}},
+      {"half_an_instruction",
+       {1, 1, 1, 64, 50, 40, false},
+       f16,
+       f16,
+       "BK=32 GROUPS=1 STAGES=2",
+       {}},
+      {"wide_heads", {1, 2, 1, 40, 64, 256, true}, f16, f16, "BK=32 GROUPS=1 STAGES=2", {}},
+      {"no_key_one_key_all",
+       {4, 2, 1, 66, 140, 64, false},
+       f16,
+       f16,
+       "BK=64 GROUPS=1 STAGES=2",
+       {0, 1, 140, 64}},
+      {"fewer_keys_than_queries",
+       {4, 1, 1, 130, 140, 64, true},
+       bf16,
+       bf16,
+       "BK=64 GROUPS=2 STAGES=3",
+       {0, 3, 129, 64}},
+  };
+}
+
+/// Returns the plan for a Hopper, with sources for hip-host.
+LaunchPlan hopper_plan(const Problem& problem, const char* config) {
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  const Operation& attention = built_in("attention");
+  const auto parsed =
+      attention.space(problem, hopper).parse(fmt::format("warpgroups {} TOGETHER=2", config));
+  EXPECT_TRUE(parsed) << parsed.failure().message;
+  LaunchPlan plan = attention.plan(problem, hopper, *parsed).value();
+  for (KernelSource& source : plan.sources) source.options.clear();  // for NVRTC
+  return plan;
+}
+
+/// Sets elements after the valid keys to NaN: they must have no effect.
+void spoil_invalid_keys(const Problem& problem, const std::vector<std::int64_t>& lengths,
+                        std::vector<HostTensor>& inputs) {
+  const auto kv = static_cast<std::size_t>(problem.dim("kv"));
+  const auto kv_heads = static_cast<std::size_t>(problem.dim("kv_heads"));
+  for (const std::size_t tensor : {1, 2}) {
+    HostTensor& t = inputs[tensor];
+    const std::size_t line = bytes_of(t.spec.dtype, static_cast<std::size_t>(t.spec.cols));
+    for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
+      const std::size_t sequence = row / kv / kv_heads;
+      if (sequence >= lengths.size()) continue;
+      if (row % kv < static_cast<std::size_t>(lengths[sequence])) continue;
+      std::memset(t.data.data() + row * line, 0xff, line);
+    }
+  }
+}
+
+class AttentionWarpgroups : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AttentionWarpgroups, AreRight) {
+  const Case& c = GetParam();
+  const Problem problem = attention_problem(c.shape, c.in, c.out);
+  const Operation& attention = built_in("attention");
+  auto inputs = attention_inputs(problem, 1, c.lengths);
+  spoil_invalid_keys(problem, c.lengths, inputs);
+  const auto done = run_plan(device("hip-host:0"), hopper_plan(problem, c.config),
+                             attention.tensors(problem), inputs);
+  ASSERT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
+  EXPECT_EQ(done->overrun, "");
+  const Verdict verdict = attention.reference(problem, inputs, 1)->check(done->outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, AttentionWarpgroups, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+/// Returns the number of configurations of the variant.
+std::uint64_t count(const char* architecture, DType type) {
+  const Operation& attention = built_in("attention");
+  const Problem problem = attention_problem({1, 8, 8, 512, 512, 128, true}, type, type);
+  for (const Variant& variant : attention.variants) {
+    if (variant.name != "warpgroups") continue;
+    return Space({variant.space(attention.shape(problem), architecture_info(architecture).value())})
+        .count();
+  }
+  return 0;
+}
+
+TEST(AttentionWarpgroupSpace, IsThatOfHopperAloneAndOfHalves) {
+  EXPECT_GT(count("sm_90", DType::f16), 0U);
+  EXPECT_EQ(count("sm_90", DType::f16), count("sm_90", DType::bf16));
+  EXPECT_EQ(count("sm_90", DType::f32), 0U);
+  for (const char* other : {"sm_80", "sm_100", "sm_120", "gfx942"}) {
+    EXPECT_EQ(count(other, DType::f16), 0U) << other;
+  }
+}
+
+TEST(AttentionWarpgroupSpace, IsTheDefaultForManyQueries) {
+  const Problem problem =
+      attention_problem({4, 32, 32, 4096, 4096, 128, true}, DType::f16, DType::f16);
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  const Config config = built_in("attention").default_config(problem, hopper);
+  EXPECT_EQ(config.variant, "warpgroups") << config.text();
+  const auto plan = built_in("attention").plan(problem, hopper, config).value();
+  EXPECT_EQ(plan.sources[0].options, std::vector<std::string>{"--gpu-architecture=sm_90a"});
+}
+
+}  // namespace
+}  // namespace greta::test::attention_warpgroup_test
