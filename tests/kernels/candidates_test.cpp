@@ -35,12 +35,12 @@ TEST(RandomChoices, MeetEachInstructionOfAVariant) {
 
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
   for (const Operation& operation : catalog()) {
-    const auto choices = random_candidates(operation, device("gfx942"), "", 40, 1);
+    const auto choices = random_candidates(operation, device("sm_90"), "", 40, 1);
     ASSERT_EQ(choices.size(), 40U);
     std::map<std::string, std::set<std::string>> seen;
     for (const auto& [problem, config] : choices) {
       ASSERT_TRUE(check_problem(operation, problem)) << problem.key();
-      EXPECT_TRUE(operation.space(problem, device("gfx942")).valid(config)) << config.text();
+      EXPECT_TRUE(operation.space(problem, device("sm_90")).valid(config)) << config.text();
       seen["variant"].insert(config.variant);
       seen["types"].insert(std::string(to_string(problem.dtype)) +
                            std::string(to_string(problem.out_dtype)));
@@ -49,7 +49,7 @@ TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
       }
     }
     EXPECT_EQ(seen["types"].size(), operation.dtypes.size());
-    const auto space = operation.space(choices.front().problem, device("gfx942"));
+    const auto space = operation.space(choices.front().problem, device("sm_90"));
     EXPECT_EQ(seen["variant"].size(), space.alternatives().size());
     for (const Attribute& attribute : operation.attributes) {
       if (attribute.packed != nullptr) {

@@ -12,6 +12,12 @@ namespace greta::kernels::attention {
 namespace {
 
 constexpr std::int64_t warpgroup_threads = 128, warpgroup_queries = 64;
+// Of a thread: addresses, rows' maxima and sums, and what an instruction works on.
+constexpr std::int64_t other_registers = 28;
+
+std::int64_t threads_of(const Config& config) {
+  return (config["GROUPS"] + config["PRODUCER"]) * warpgroup_threads;
+}
 
 bool offers_warpgroups(const Shape& shape, const DeviceInfo& device) {
   return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
@@ -38,21 +44,29 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
   // BK        keys per step: fewer barriers versus more registers
   // GROUPS    warpgroups per workgroup, with 64 queries each: reuse of keys and values
   // STAGES    tiles of keys, and of values, in shared memory
+  // PRODUCER  a further warpgroup starts the copies
+  // TURNS     two warpgroups start their products in turn
   // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {{"BK", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192}},
                   {"GROUPS", {1, 2, 3}},
                   {"STAGES", {2, 3, 4}},
+                  {"PRODUCER", {0, 1}},
+                  {"TURNS", {0, 1}},
                   {"TOGETHER", heads_together()}};
   const std::int64_t shared = device.shared_memory_bytes;
   const std::int64_t registers = std::min(thread_registers(device), std::int64_t{255});
   const std::int64_t workgroup = workgroup_registers(device) / warpgroup_threads;
-  // Addresses, rows' maxima and sums, and what an instruction works on.
-  constexpr std::int64_t others = 28;
+  const auto needed = least_registers(shape, p) + other_registers;
   a.constraints = {
       storage_constraint(shape.in, shape.out, device),
       {"warpgroup_products",
        fmt::format("the device has no matrix operations of warpgroups on {}", to_string(shape.in)),
        (offers_warpgroups(shape, device))},
+      {"producer", "a PRODUCER is for two or three GROUPS, and TURNS are of two with a PRODUCER",
+       select(p["PRODUCER"] == 1, p["GROUPS"] >= 2 && (p["TURNS"] == 0 || p["GROUPS"] == 2),
+              p["TURNS"] == 0)},
+      {"barriers", "STAGES with a PRODUCER need more barriers than the device has",
+       p["PRODUCER"] == 0 || p["STAGES"] * (p["GROUPS"] + 1) + 2 * p["TURNS"] <= 15},
       {"shared_memory",
        fmt::format("STAGES tiles of BK keys and values, and the queries, must fit {} KiB",
                    shared / 1024),
@@ -60,9 +74,10 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
       {"registers",
        fmt::format("outputs, scores and weights, and {} more, need more registers than a thread "
                    "has",
-                   others),
-       least_registers(shape, p) + others <= registers &&
-           (least_registers(shape, p) + others) * p["GROUPS"] <= workgroup},
+                   other_registers),
+       // A producer leaves them 240 or 160.
+       select(p["PRODUCER"] == 1, needed <= 400 - p["GROUPS"] * 80,
+              needed <= registers && needed * p["GROUPS"] <= workgroup)},
   };
   append(a.constraints, tile_constraints(shape, device, p["GROUPS"] * warpgroup_queries));
   return a;
@@ -81,6 +96,8 @@ std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& dev
                          {{"BK", bk},
                           {"GROUPS", groups},
                           {"STAGES", 2},
+                          {"PRODUCER", 0},
+                          {"TURNS", 0},
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
@@ -90,9 +107,8 @@ std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& dev
 LaunchPlan warpgroup_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
-  LaunchPlan plan =
-      prefill_plan(shape, device, "attention/warpgroups", defines,
-                   config["GROUPS"] * warpgroup_queries, config["GROUPS"] * warpgroup_threads);
+  LaunchPlan plan = prefill_plan(shape, device, "attention/warpgroups", defines,
+                                 config["GROUPS"] * warpgroup_queries, threads_of(config));
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
   // NVRTC supports these instructions only under this name.
   plan.sources[0].options.emplace_back("--gpu-architecture=sm_90a");
@@ -104,9 +120,9 @@ KernelWork warpgroup_work(const Shape& shape, const DeviceInfo&, const Config& c
   const double bk = config["BK"], in = bytes_of(shape.in, 1);
   const auto dim = static_cast<double>(padded(shape));
   LaunchWork work = prefill_work(shape, config, config["GROUPS"] * warpgroup_queries);
-  work.threads = groups * warpgroup_threads;
+  work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
-  work.registers = static_cast<double>(least_registers(shape, config)) + 40;
+  work.registers = static_cast<double>(least_registers(shape, config) + other_registers);
   work.matrix_flops = 4 * queries * bk * dim * work.steps;
   work.warpgroups = true;
   work.vector_flops = flops_of_weight * queries * bk * work.steps;

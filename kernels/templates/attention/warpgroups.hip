@@ -3,20 +3,29 @@
 // from shared memory; its sums become weights in registers, which are an operand of the product
 // with the values. The scores of a tile are computed while the values of the tile before are
 // multiplied, and become weights under that product (Shah et al., "FlashAttention-3", 2024).
-// Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead.
+// Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead. With PRODUCER, a further
+// warpgroup starts them, which needs few registers, and the others wait for nothing but what they
+// read; with TURNS, two of these start their products in turn, so that one multiplies while the
+// other weighs.
 
-#if !defined(BK) || !defined(GROUPS) || !defined(STAGES) || !defined(TOGETHER)
-#error "BK GROUPS STAGES and TOGETHER must be defined"
+#if !defined(BK) || !defined(GROUPS) || !defined(STAGES) || !defined(PRODUCER) || \
+    !defined(TURNS) || !defined(TOGETHER)
+#error "BK GROUPS STAGES PRODUCER TURNS and TOGETHER must be defined"
+#endif
+#if (TURNS && !(PRODUCER && GROUPS == 2)) || (PRODUCER && (GROUPS < 2 || GROUPS > 3))
+#error "TURNS need a PRODUCER and two GROUPS, and a PRODUCER two or three"
 #endif
 #if BK % 16 != 0 || BK > 256 || GROUPS < 1 || STAGES < 2 || TOGETHER < 1
 #error "BK is a multiple of 16 up to 256, STAGES are at least 2, GROUPS and TOGETHER at least 1"
 #endif
 
-#define THREADS (GROUPS * 128)
+#define THREADS ((GROUPS + PRODUCER) * 128)
+#define COPIERS (PRODUCER ? 128 : THREADS)
 #define BQ (GROUPS * 64)
 
 #include "attention/layout.hip"
 #include "attention/order.hip"
+#include "common/partial_barrier.hip"
 #include "common/warpgroup_matrix.hip"
 
 constexpr u32 padded = (DIM + 15) / 16 * 16;  // dimensions
@@ -32,9 +41,10 @@ constexpr u32 keys_start = QueryTile::bytes, values_start = keys_start + STAGES 
 template <typename CopiedTile, u32 lines>
 GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const In* first, u32 pitch,
                              u32 count) {
-  constexpr u32 width = CopiedTile::width, step = THREADS / width;
+  constexpr u32 width = CopiedTile::width, step = COPIERS / width;
   static_assert(step % 8 == 0, "chunks trade places in the same way in all lines of a thread");
-  const u32 line = thread_index() / width, place = thread_index() % width;
+  const u32 number = thread_index() % COPIERS;
+  const u32 line = number / width, place = number % width;
   const u32 chunk = CopiedTile::chunk_at(line, place);
   const In* const from = first + line * pitch + chunk * 8;
   const u32 to = start + line * CopiedTile::line_bytes + place * 16;
@@ -60,7 +70,7 @@ struct Walk {
 
   static constexpr u32 ahead = STAGES - 1;  // steps whose copies are under way
 
-  GRETA_DEVICE void copy(u32 step) {
+  GRETA_DEVICE void copy(u32 step) const {
     const u32 first = step * BK;
     if (first < end) {
       copy_lines<KeyTile, BK>(shared, keys_start + step % STAGES * KeyTile::bytes,
@@ -72,20 +82,66 @@ struct Walk {
     }
     close_copies();
   }
+  GRETA_DEVICE u32 steps() const { return (end + BK - 1) / BK + 1; }
 
-  GRETA_DEVICE void begin() {
+#if PRODUCER
+  // Barriers: of a stage that a warpgroup finds full, of one that all have emptied, and of turns.
+  static GRETA_DEVICE u32 full(u32 step, u32 group) { return 1 + step % STAGES * GROUPS + group; }
+  static GRETA_DEVICE u32 empty(u32 step) { return 1 + STAGES * GROUPS + step % STAGES; }
+  static GRETA_DEVICE u32 turn(u32 group) { return 1 + STAGES * (GROUPS + 1) + group; }
+  static_assert(STAGES * (GROUPS + 1) + (TURNS ? GROUPS : 0) < 16, "there are 15 barriers");
+  static constexpr u32 pair = 256, all = (GROUPS + 1) * 128;
+
+  // Of the producer: brings all steps.
+  GRETA_DEVICE void produce() const {
+    GRETA_NO_UNROLL
+    for (u32 step = 0; step < steps() + ahead; ++step) {
+      if (step >= ahead) {
+        wait_for_copies<int(ahead) - 1, 0>();
+        show_to_products();
+        GRETA_UNROLL
+        for (u32 group = 0; group < GROUPS; ++group) {
+          partial_arrive<pair>(full(step - ahead, group));
+        }
+      }
+      if (step >= STAGES && step < steps()) partial_sync<all>(empty(step));
+      copy(step);
+    }
+  }
+
+  // Of the others. What the step brings is in shared memory when arrive() returns; leave() says
+  // that this warpgroup has finished the step's products.
+  GRETA_DEVICE void begin() const {
+    if (TURNS && warpgroup_index() == 1) partial_arrive<pair>(turn(0));
+  }
+  GRETA_DEVICE void arrive(u32 step) const { partial_sync<pair>(full(step, warpgroup_index())); }
+  GRETA_DEVICE void leave(u32 step) const {
+    if (step + STAGES < steps()) partial_arrive<all>(empty(step));
+  }
+  GRETA_DEVICE void take_turn() const {
+    if (TURNS) partial_sync<pair>(turn(warpgroup_index()));
+  }
+  GRETA_DEVICE void pass_turn() const {
+    if (TURNS) partial_arrive<pair>(turn(1 - warpgroup_index()));
+  }
+#else
+  GRETA_DEVICE void begin() const {
     GRETA_UNROLL
     for (u32 step = 0; step < ahead; ++step) copy(step);
   }
 
   // What the step brings is in shared memory when this returns, and every warpgroup has finished
   // the products of the step before: their buffers are filled again.
-  GRETA_DEVICE void arrive(u32 step) {
+  GRETA_DEVICE void arrive(u32 step) const {
     wait_for_copies<int(ahead) - 1, 0>();
     show_to_products();
     block_barrier();
     copy(step + ahead);
   }
+  GRETA_DEVICE void leave(u32) const {}
+  GRETA_DEVICE void take_turn() const {}
+  GRETA_DEVICE void pass_turn() const {}
+#endif
 };
 
 // What a lane has of its warpgroup's queries: two rows.
@@ -211,6 +267,63 @@ struct Rows {
   }
 };
 
+// The warpgroup's walk through the keys, from which its outputs come.
+GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count, Rows& rows) {
+  const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;  // the lane's first query
+  const u32 seen_by_all =
+      first < args.queries ? visible_keys(count, args.queries, first) : walk.end;
+  const auto weigh = [&](u32 key, float(&kept)[2]) {
+    if (key + BK > seen_by_all) {
+      u32 left[2];
+      GRETA_UNROLL
+      for (u32 r = 0; r < 2; ++r) {
+        const u32 seen = visible_keys(count, args.queries, mine + r * 8);
+        left[r] = seen - smaller(seen, key);
+      }
+      rows.mask(left);
+    }
+    return rows.weigh(args.scale, kept);
+  };
+
+  float kept[2];
+  walk.begin();
+  walk.arrive(0);
+  walk.take_turn();
+  products_begin();
+  rows.start_scores(walk.shared, 0);
+  walk.pass_turn();
+  wait_for_products<0>();
+  claim_sums(rows.scores);
+  walk.leave(0);
+  weigh(0, kept);
+  rows.narrow_weights();
+  u32 step = 1;
+  GRETA_NO_UNROLL
+  for (; step * BK < walk.end; ++step) {
+    walk.arrive(step);
+    walk.take_turn();
+    products_begin();
+    rows.start_scores(walk.shared, step);
+    rows.start_values(walk.shared, step - 1);
+    walk.pass_turn();
+    wait_for_products<1>();
+    claim_sums(rows.scores);
+    const bool moved = weigh(step * BK, kept);
+    wait_for_products<0>();
+    claim_sums(rows.out);
+    walk.leave(step);
+    if (moved) rows.multiply_out(kept);
+    rows.narrow_weights();
+  }
+  walk.arrive(step);
+  walk.take_turn();
+  products_begin();
+  rows.start_values(walk.shared, step - 1);
+  if (!TURNS || warpgroup_index() == 0) walk.pass_turn();
+  wait_for_products<0>();
+  claim_sums(rows.out);
+}
+
 GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = ATTENTION_ARGUMENTS;
@@ -224,66 +337,30 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   walk.k = k + start;
   walk.v = v + start;
   walk.end = tile_keys(args, tile).end;
-  const u32 pitch = u32(query_offset(args, 0, 1, 0));
-  copy_lines<QueryTile, BQ>(walk.shared, 0,
-                            q + query_offset(args, tile.sequence, tile.first, tile.head), pitch,
-                            queries - tile.first);
-  walk.begin();
+  const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
+  if (copies && walk.end > 0) {
+    copy_lines<QueryTile, BQ>(walk.shared, 0,
+                              q + query_offset(args, tile.sequence, tile.first, tile.head),
+                              u32(query_offset(args, 0, 1, 0)), queries - tile.first);
+  }
+#if PRODUCER
+  if (copies) {
+    give_registers<32>();
+    if (walk.end > 0) walk.produce();
+    return;
+  }
+  take_registers<GROUPS == 2 ? 240 : 160>();
+#endif
 
   Rows rows;
   rows.begin();
-  // The lane's first query, and the keys that each of the warpgroup's queries sees.
   const u32 first = tile.first + warpgroup_index() * 64;
-  const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;
-  const u32 seen_by_all = first < queries ? visible_keys(count, queries, first) : walk.end;
-  const auto weigh = [&](u32 key, float(&kept)[2]) {
-    if (key + BK > seen_by_all) {
-      u32 left[2];
-      GRETA_UNROLL
-      for (u32 r = 0; r < 2; ++r) {
-        const u32 seen = visible_keys(count, queries, mine + r * 8);
-        left[r] = seen - smaller(seen, key);
-      }
-      rows.mask(left);
-    }
-    return rows.weigh(scale, kept);
-  };
-
-  if (walk.end > 0) {
-    float kept[2];
-    walk.arrive(0);
-    products_begin();
-    rows.start_scores(walk.shared, 0);
-    wait_for_products<0>();
-    claim_sums(rows.scores);
-    weigh(0, kept);
-    rows.narrow_weights();
-    u32 step = 1;
-    GRETA_NO_UNROLL
-    for (; step * BK < walk.end; ++step) {
-      walk.arrive(step);
-      products_begin();
-      rows.start_scores(walk.shared, step);
-      rows.start_values(walk.shared, step - 1);
-      wait_for_products<1>();
-      claim_sums(rows.scores);
-      const bool moved = weigh(step * BK, kept);
-      wait_for_products<0>();
-      claim_sums(rows.out);
-      if (moved) rows.multiply_out(kept);
-      rows.narrow_weights();
-    }
-    walk.arrive(step);
-    products_begin();
-    rows.start_values(walk.shared, step - 1);
-    wait_for_products<0>();
-    claim_sums(rows.out);
-  }
+  if (walk.end > 0) attend(args, walk, first, count, rows);
 
   GRETA_UNROLL
   for (u32 r = 0; r < 2; ++r) {
     const float sum = row_sum(rows.sum[r]);
-    const u32 query = mine + r * 8;
+    const u32 query = first + wave_index() % 4 * 16 + lane_index() / 4 + r * 8;
     if (query >= queries) continue;
     // Without a key, nothing is attended to.
     rows.put(out + output_offset(args, tile.sequence, query, tile.head), r,

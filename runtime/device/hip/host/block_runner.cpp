@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "runtime/device/hip/host/sanitizer.hpp"
 
@@ -74,6 +75,12 @@ struct BlockRunner::Wave : greta_host::Wave {
   std::vector<greta_host::Slot> memory;
 };
 
+/// A barrier for some of the block's threads, for which `expected` must arrive.
+struct BlockRunner::PartialBarrier {
+  unsigned expected = 0, arrived = 0;
+  std::vector<Thread*> waiting{};
+};
+
 /// Marks the scope in which a kernel's call is served. A signal must not interrupt it.
 class BlockRunner::Outside {
  public:
@@ -92,7 +99,7 @@ class BlockRunner::Outside {
   BlockRunner& runner_;
 };
 
-const greta_host::Calls BlockRunner::calls_{&meet_wave,     &meet_block,    &stage_copy,
+const greta_host::Calls BlockRunner::calls_{&meet_wave,     &meet_block,    &meet_some, &stage_copy,
                                             &commit_copies, &finish_copies, &fail};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
@@ -153,6 +160,7 @@ void BlockRunner::reset(greta_host::Index block) {
   }
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
   arrived_ = ended_ = 0;
+  partial_barriers_.assign(greta_host::partial_barriers, {});
 }
 
 std::optional<Fault> BlockRunner::run(greta_host::Index block) {
@@ -304,6 +312,32 @@ void BlockRunner::meet_block(greta_host::Thread& thread, greta_host::Site site) 
   } else {
     runner.wait(self(thread), State::at_barrier, site);
   }
+}
+
+void BlockRunner::meet_some(greta_host::Thread& thread, unsigned id, unsigned count, bool waits,
+                            greta_host::Site site) {
+  BlockRunner& runner = *self(thread).runner;
+  if (id >= greta_host::partial_barriers) fail(thread, site, "there is no such barrier");
+  if (count == 0 || count % runner.launch_->wave_size != 0) {
+    fail(thread, site, "a barrier is for whole waves");
+  }
+  const Outside outside(runner);
+  PartialBarrier& barrier = runner.partial_barriers_[id];
+  if (barrier.arrived == 0) barrier.expected = count;
+  if (barrier.expected != count) fail(thread, site, "threads name different numbers of threads");
+  if (++barrier.arrived == count) {
+    barrier.arrived = 0;
+    for (Thread* other : std::exchange(barrier.waiting, {})) runner.release(*other);
+  } else if (waits) {
+    barrier.waiting.push_back(&self(thread));
+    runner.wait(self(thread), State::at_barrier, site);
+  }
+}
+
+void BlockRunner::release(const Thread& thread) {
+  auto& wave = static_cast<Wave&>(*thread.wave);
+  wave.ready |= std::uint64_t{1} << thread.lane;
+  ready_waves_ |= std::uint64_t{1} << (&wave - waves_.data());
 }
 
 unsigned char* BlockRunner::stage_copy(greta_host::Thread& thread, void* to, unsigned bytes) {

@@ -20,8 +20,9 @@ struct Fault {
 
 /// Runs the threads of one block at a time on the calling OS thread. A thread runs until it must
 /// wait for others; only then does it need a fiber of its own. The runner checks the points where
-/// threads wait for each other: all live lanes of a wave must meet in the same operation, and all
-/// threads of the block at the same barrier.
+/// threads wait for each other: all live lanes of a wave must meet in the same operation, all
+/// threads of the block at the same barrier, and those at a partial barrier must name one number of
+/// threads.
 class BlockRunner {
  public:
   BlockRunner();
@@ -51,6 +52,7 @@ class BlockRunner {
   struct Copy;
   struct Thread;
   struct Wave;
+  struct PartialBarrier;
   enum class State : unsigned char { unstarted, running, in_wave, at_barrier, ended };
 
   class Outside;
@@ -58,6 +60,8 @@ class BlockRunner {
   static Thread& self(greta_host::Thread& thread);
   static void meet_wave(greta_host::Thread& thread, greta_host::Site site);
   static void meet_block(greta_host::Thread& thread, greta_host::Site site);
+  static void meet_some(greta_host::Thread& thread, unsigned id, unsigned count, bool waits,
+                        greta_host::Site site);
   static unsigned char* stage_copy(greta_host::Thread& thread, void* to, unsigned bytes);
   static void commit_copies(greta_host::Thread& thread);
   static void finish_copies(greta_host::Thread& thread, unsigned pending);
@@ -73,6 +77,7 @@ class BlockRunner {
   void end_thread(Thread& thread);
   void release_wave(Wave& wave);
   void release_block();
+  void release(const Thread& thread);
   /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
   void switch_to(Thread& from, Thread& to);
@@ -92,6 +97,7 @@ class BlockRunner {
   std::uint64_t ready_waves_ = 0;  ///< waves with lanes that can run
   unsigned arrived_ = 0, ended_ = 0;
   greta_host::Site barrier_{};
+  std::vector<PartialBarrier> partial_barriers_;
 
   Fiber main_;
   std::deque<Fiber> fibers_;

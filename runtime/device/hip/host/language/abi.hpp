@@ -44,6 +44,8 @@ struct Calls {
   void (*meet_wave)(Thread& thread, Site site);
   /// All threads of the block arrive before any goes on.
   void (*meet_block)(Thread& thread, Site site);
+  /// `count` threads of the block arrive at barrier `id` before those of them that wait go on.
+  void (*meet_some)(Thread& thread, unsigned id, unsigned count, bool waits, Site site);
   /// Memory for the bytes (16 at most) that will be written to `to` when the copy is waited for.
   unsigned char* (*stage_copy)(Thread& thread, void* to, unsigned bytes);
   /// Makes the thread's staged copies since the last commit a group.
@@ -53,6 +55,9 @@ struct Calls {
   /// Ends the block, and the launch with a failure. Does not return.
   void (*fail)(Thread& thread, Site site, const char* why);
 };
+
+/// Barriers that a block has for some of its threads.
+constexpr unsigned partial_barriers = 16;
 
 /// What all threads of a launch see.
 struct Launch {

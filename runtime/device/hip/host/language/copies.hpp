@@ -2,7 +2,7 @@
 
 // Copies from global to shared memory that run beside the threads. Shared memory is written only
 // when the thread waits, so that a missing or too weak wait is seen. Both addresses are checked
-// when a copy is issued.
+// when a copy is issued. Barriers by which some threads of a block hand such copies to others.
 
 #include "runtime/device/hip/host/language/wave.hpp"
 
@@ -46,6 +46,15 @@ inline void copy_commit() {
 /// threads see them after the next barrier.
 inline void copy_wait(unsigned pending) {
   current->calls->finish_copies(*current, pending);
+}
+/// PTX barrier.sync id, count: waits until `count` threads, a multiple of a wave's, have arrived at
+/// this barrier, which may be used again then.
+inline void barrier_sync(unsigned id, unsigned count, Site site = here("barrier_sync")) {
+  current->calls->meet_some(*current, id, count, true, site);
+}
+/// PTX barrier.arrive id, count: arrives there and goes on.
+inline void barrier_arrive(unsigned id, unsigned count, Site site = here("barrier_arrive")) {
+  current->calls->meet_some(*current, id, count, false, site);
 }
 /// PTX cp.async.wait_all: committed or not.
 inline void copy_wait_all() {
