@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "tests/catalog.hpp"
@@ -23,24 +22,27 @@ std::vector<HostTensor> run_attention(Device& device, const Problem& problem, co
   return done->outputs;
 }
 
+void spoil_invalid_keys(const Problem& problem, const std::vector<std::int64_t>& lengths,
+                        std::vector<HostTensor>& inputs) {
+  const auto kv = static_cast<std::size_t>(problem.dim("kv"));
+  const auto kv_heads = static_cast<std::size_t>(problem.dim("kv_heads"));
+  for (const std::size_t tensor : {1, 2}) {
+    HostTensor& t = inputs[tensor];
+    const std::size_t line = bytes_of(t.spec.dtype, static_cast<std::size_t>(t.spec.cols));
+    for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
+      const std::size_t sequence = row / kv / kv_heads;
+      if (sequence >= lengths.size()) continue;
+      if (static_cast<std::int64_t>(row % kv) < lengths[sequence]) continue;
+      std::memset(t.data.data() + row * line, 0xff, line);
+    }
+  }
+}
+
 void expect_right_attention(Device& device, const Problem& problem, const Config& config,
                             std::vector<std::int64_t> lengths, std::uint64_t seed) {
   SCOPED_TRACE(problem.key() + " | " + config.text());
   auto inputs = attention_inputs(problem, seed, lengths);
-  for (std::size_t b = 0; b < lengths.size(); ++b) {
-    const auto length = static_cast<std::size_t>(std::max<std::int64_t>(0, lengths[b]));
-    for (const std::size_t tensor : {1, 2}) {
-      HostTensor& t = inputs[tensor];
-      const std::size_t kv = static_cast<std::size_t>(problem.dim("kv"));
-      const std::size_t dim = static_cast<std::size_t>(t.spec.cols);
-      for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
-        const bool mine = row / kv / static_cast<std::size_t>(problem.dim("kv_heads")) == b;
-        if (!mine || row % kv < length) continue;
-        std::memset(t.data.data() + bytes_of(t.spec.dtype, row * dim), 0xff,
-                    bytes_of(t.spec.dtype, dim));
-      }
-    }
-  }
+  spoil_invalid_keys(problem, lengths, inputs);
   const auto outputs = run_attention(device, problem, config, inputs);
   if (outputs.empty()) return;
   const Verdict verdict = built_in("attention").reference(problem, inputs, seed)->check(outputs);

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
+#include "kernels/sampling/candidates.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
+#include "tests/kernels/attention_runs.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
 // Protects: attention by warpgroups: kernels for sm_90, run on the sm_80 that hip-host emulates,
@@ -106,51 +106,50 @@ std::vector<Case> cases() {
 }
 
 /// Returns the plan for a Hopper, with sources for hip-host.
-LaunchPlan hopper_plan(const Problem& problem, const char* config) {
+LaunchPlan hopper_plan(const Problem& problem, const Config& config) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
-  const Operation& attention = built_in("attention");
-  const auto parsed =
-      attention.space(problem, hopper).parse(fmt::format("warpgroups {} TOGETHER=2", config));
-  EXPECT_TRUE(parsed) << parsed.failure().message;
-  LaunchPlan plan = attention.plan(problem, hopper, *parsed).value();
+  LaunchPlan plan = built_in("attention").plan(problem, hopper, config).value();
   for (KernelSource& source : plan.sources) source.options.clear();  // for NVRTC
   return plan;
 }
 
-/// Sets elements after the valid keys to NaN: they must have no effect.
-void spoil_invalid_keys(const Problem& problem, const std::vector<std::int64_t>& lengths,
-                        std::vector<HostTensor>& inputs) {
-  const auto kv = static_cast<std::size_t>(problem.dim("kv"));
-  const auto kv_heads = static_cast<std::size_t>(problem.dim("kv_heads"));
-  for (const std::size_t tensor : {1, 2}) {
-    HostTensor& t = inputs[tensor];
-    const std::size_t line = bytes_of(t.spec.dtype, static_cast<std::size_t>(t.spec.cols));
-    for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
-      const std::size_t sequence = row / kv / kv_heads;
-      if (sequence >= lengths.size()) continue;
-      if (row % kv < static_cast<std::size_t>(lengths[sequence])) continue;
-      std::memset(t.data.data() + row * line, 0xff, line);
-    }
-  }
-}
-
-class AttentionWarpgroups : public ::testing::TestWithParam<Case> {};
-
-TEST_P(AttentionWarpgroups, AreRight) {
-  const Case& c = GetParam();
-  const Problem problem = attention_problem(c.shape, c.in, c.out);
+/// Expects that the kernel's results on these inputs are within the bound.
+void expect_right(const Problem& problem, const Config& config,
+                  const std::vector<HostTensor>& inputs) {
   const Operation& attention = built_in("attention");
-  auto inputs = attention_inputs(problem, 1, c.lengths);
-  spoil_invalid_keys(problem, c.lengths, inputs);
-  const auto done = run_plan(device("hip-host:0"), hopper_plan(problem, c.config),
+  const auto done = run_plan(device("hip-host:0"), hopper_plan(problem, config),
                              attention.tensors(problem), inputs);
   ASSERT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
   EXPECT_EQ(done->overrun, "");
   const Verdict verdict = attention.reference(problem, inputs, 1)->check(done->outputs);
-  EXPECT_TRUE(verdict.passed) << verdict.detail;
+  EXPECT_TRUE(verdict.passed) << problem.key() << " " << config.text() << ": " << verdict.detail;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, AttentionWarpgroups, ::testing::ValuesIn(cases()),
+class AttentionWarpgroupCases : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AttentionWarpgroupCases, AreRight) {
+  const Case& c = GetParam();
+  const Problem problem = attention_problem(c.shape, c.in, c.out);
+  const auto config = built_in("attention")
+                          .space(problem, architecture_info("sm_90").value())
+                          .parse(fmt::format("warpgroups {} TOGETHER=2", c.config));
+  ASSERT_TRUE(config) << config.failure().message;
+  auto inputs = attention_inputs(problem, 1, c.lengths);
+  spoil_invalid_keys(problem, c.lengths, inputs);
+  expect_right(problem, *config, inputs);
+}
+
+TEST(AttentionWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
+  const Operation& attention = built_in("attention");
+  DeviceInfo hopper = architecture_info("sm_90").value();
+  hopper.shared_memory_bytes = device("hip-host:0").info().shared_memory_bytes;
+  std::uint64_t seed = 1;
+  for (const auto& [problem, config] : random_candidates(attention, hopper, "warpgroups", 16, 1)) {
+    expect_right(problem, config, attention.inputs(problem, ++seed, InputStyle::adversarial));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionWarpgroupCases, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 /// Returns the number of configurations of the variant.
