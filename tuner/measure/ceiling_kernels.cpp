@@ -200,8 +200,8 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
     GRETA_UNROLL
     for (u32 step = 0; step < 128; step += 16) {
       const u32 a = A::part<true>(0, step % 64), b = A::bytes + B::part<true>(0, step % 64);
-      multiply_async<INPUT, true, true>(sums[0], operand_place<A, true>(memory, a),
-                                        operand_place<B, true>(memory, b));
+      multiply_async<true, true, true>(INPUT(), sums[0], operand_place<A, true>(memory, a),
+                                       operand_place<B, true>(memory, b));
     }
     close_products();
     wait_for_products<1>();
