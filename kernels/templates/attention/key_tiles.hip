@@ -21,17 +21,24 @@ struct LineLoader {
 
   static GRETA_DEVICE u32 number(u32 i) { return thread_index() + i * THREADS; }
   static GRETA_DEVICE bool active(u32 i) { return chunks % THREADS == 0 || number(i) < chunks; }
+  // Where whole periods of lines lie between a lane's units, only the first place is computed.
   static GRETA_DEVICE u32 place(u32 i) {
+    if constexpr (THREADS % (line_chunks * Tile::period) == 0) {
+      const u32 first = Tile::offset(number(0) / line_chunks, number(0) % line_chunks);
+      return first + i * Tile::place_offset(THREADS / line_chunks, 0);
+    }
     return Tile::offset(number(i) / line_chunks, number(i) % line_chunks);
   }
 
 #if ASYNC
   static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const In* first, u32 lines) {
+    const In* const from = first + u64(number(0)) * 8;
+    const int left = int(smaller(lines, BK) * line_chunks) - int(number(0));
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       if (!active(i)) continue;
-      const bool inside = number(i) < smaller(lines, BK) * line_chunks;
-      copy_lane_async<16>(shared, start + place(i), first + number(i) * 8, inside);
+      copy_lane_async<16>(shared, start + place(i), from + i * THREADS * 8,
+                          left > int(i * THREADS));
     }
   }
 #else

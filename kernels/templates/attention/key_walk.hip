@@ -17,58 +17,68 @@ constexpr u32 tiles_bytes = keys_bytes + ValueLoader::Tile::bytes;
 constexpr u32 walk_bytes = QREG && QueryTile::bytes > tiles_bytes ? QueryTile::bytes
                                                                  : keys_start + tiles_bytes;
 
-// The workgroup's walk: tile 2 n holds keys from n BK on, tile 2 n + 1 their values.
+// The workgroup's walk through keys and values, BK at a time.
 struct Walk {
   SharedMemory shared;
   const In *k, *v;
-  u32 end;   // of the keys
-  u32 tile;  // that is read
+  u32 end;    // of the keys
+  u32 first;  // of those that are read
 #if ASYNC
-  GRETA_DEVICE void copy(u32 t) {
-    const u32 first = t / 2 * BK;
-    if (first < end) {
-      const In* const from = (t % 2 == 0 ? k : v) + u64(first) * DIM;
-      LineLoader::copy(shared, keys_start + t % BUFFERS * keys_bytes, from, end - first);
+  u32 place;  // of the tile that arrives next
+
+  // Tile 2 n holds keys from first + n BK on, tile 2 n + 1 their values.
+  GRETA_DEVICE void copy(u32 tile, u32 to) {
+    const u32 from = first + tile / 2 * BK;
+    if (from < end) {
+      LineLoader::copy(shared, to, (tile % 2 == 0 ? k : v) + u64(from) * DIM, end - from);
     }
     close_copies();
   }
 
   GRETA_DEVICE void begin() {
-    tile = 0;
+    first = 0;
+    place = keys_start;
     GRETA_UNROLL
-    for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t);
+    for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t, keys_start + t * keys_bytes);
   }
 
-  // The tile is complete when this returns, and seen by all. Gives its place.
-  GRETA_DEVICE u32 arrive() {
+  // The tile is complete when this returns, and seen by all. Gives its place. The next copy goes to
+  // that of the tile before it, which was read.
+  GRETA_DEVICE u32 arrive(u32 tile) {
+    constexpr u32 last = keys_start + (BUFFERS - 1) * keys_bytes;
+    const u32 here = place;
     wait_for_copies<BUFFERS - 2, LineLoader::units>();
-    block_barrier();  // the tile before this one was read
-    copy(tile + BUFFERS - 1);
-    return keys_start + tile++ % BUFFERS * keys_bytes;
+    block_barrier();
+    copy(tile + BUFFERS - 1, here == keys_start ? last : here - keys_bytes);
+    place = here == last ? keys_start : here + keys_bytes;
+    return here;
   }
-  GRETA_DEVICE u32 arrive_keys() { return arrive(); }
-  GRETA_DEVICE u32 arrive_values() { return arrive(); }
+  GRETA_DEVICE u32 arrive_keys() { return arrive(0); }
+  GRETA_DEVICE u32 arrive_values() {
+    const u32 here = arrive(1);
+    first += BK;
+    return here;
+  }
 #else
   LineLoader key_loader;
   ValueLoader value_loader;
 
   GRETA_DEVICE void begin() {
-    tile = 0;
+    first = 0;
     key_loader.fetch(k, end);
   }
 
   GRETA_DEVICE u32 arrive_keys() {
     key_loader.put(shared.bytes + keys_start);
     block_barrier();
-    const u32 first = tile++ / 2 * BK;
     value_loader.fetch(v + u64(first) * DIM, end - first);
     return keys_start;
   }
   GRETA_DEVICE u32 arrive_values() {
     value_loader.put(shared.bytes + keys_start + keys_bytes);
     block_barrier();
-    const u32 next = (tile++ / 2 + 1) * BK;
-    if (next < end) key_loader.fetch(k + u64(next) * DIM, end - next);
+    first += BK;
+    if (first < end) key_loader.fetch(k + u64(first) * DIM, end - first);
     return keys_start + keys_bytes;
   }
 #endif

@@ -313,8 +313,8 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   const u32 wave_end = first < tile_rows(args) ? visible_keys(count, queries, query_of(last)) : 0;
   const u32 seen_by_all = visible_keys(count, queries, query_of(first));
   GRETA_NO_UNROLL
-  for (u32 way = 0; way < walk.end; way += BK) {
-    const u32 key = slice.begin + way + wave_key();  // the wave's first
+  while (walk.first < walk.end) {
+    const u32 key = slice.begin + walk.first + wave_key();  // the wave's first
     const u32 key_tile = walk.arrive_keys();
     if (key < wave_end) {
       rows.score(walk.shared, key_tile);

@@ -87,6 +87,8 @@ template <u32 lines, u32 line_chunks, u32 pad, bool far, u32 banks = shared_bank
 struct SharedTile {
   static constexpr u32 bytes = lines * (line_chunks + pad) * 16;
   static constexpr u32 bank_row = banks / 4;
+  // Lines so far apart trade chunks alike, unless `far`.
+  static constexpr u32 period = pad > 0 ? 1 : bank_row;
 
   // Bytes from the tile's start to a chunk.
   static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
@@ -106,8 +108,8 @@ struct SharedTile {
   // count from where a tile of this kind could start.
   static GRETA_DEVICE constexpr u32 beyond(u32 offset, u32 more_lines, u32 more_chunks) {
     static_assert(!far, "chunks trade places across lines");
-    const u32 chunk = pad > 0 ? offset + more_chunks * 16 : offset ^ more_chunks * 16;
-    return chunk + more_lines * (line_chunks + pad) * 16;
+    const u32 traded = pad > 0 ? 0 : more_chunks % bank_row;  // the others lie in further bank rows
+    return (offset ^ traded * 16) + place_offset(more_lines, more_chunks - traded);
   }
 
  private:
