@@ -30,7 +30,7 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
                        std::int64_t most) {
   test::AttentionShape s;
   s.kv_heads = 1 + below(random, 2);
-  s.heads = s.kv_heads * (1 + below(random, 2));
+  s.heads = s.kv_heads * (1 + below(random, 3));
   s.queries = 1 + below(random, most);
   s.keys = s.queries + below(random, most);
   s.dim = dims[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(dims.size())))];
@@ -47,16 +47,16 @@ std::int64_t products(const Problem& problem, const Config& c) {
 bool fits(const Problem& problem, const Config& c, const DeviceInfo& info) {
   const std::int64_t line = problem.dim("dim") / 8 + 1, queries = c["WQ"] * c["WAVES"];
   const std::int64_t rows = queries * (c["BK"] / 4 + 5);
-  return 16 * ((queries + 2 * c["BK"]) * line + rows) <= info.shared_memory_bytes;
+  return 16 * ((queries + 2 * c["BK"]) * line + rows) + 4 <= info.shared_memory_bytes;
 }
 
-/// The first `length` keys of each sequence are valid.
+/// `lengths`: valid keys of the first sequences.
 void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
-                           const Config& config, std::int64_t length) {
+                           const Config& config, const std::vector<std::int64_t>& lengths) {
   SCOPED_TRACE(problem.key() + " | " + config.text());
   auto plan = built_in("attention").plan(problem, info, config).value();
   plan.sources[0].options = {"-DGRETA_MATRIX_EMULATED"};
-  const auto inputs = test::attention_inputs(problem, 5, {length});
+  const auto inputs = test::attention_inputs(problem, 5, lengths);
   const auto run = test::run_plan(device, plan, built_in("attention").tensors(problem), inputs);
   ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
   EXPECT_EQ(run->overrun, "");
@@ -77,9 +77,26 @@ TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     const Config config = space.sample("matrix", random);
     if (products(problem, config) > 8 || !fits(problem, config, info)) continue;
     const auto length = problem.dim("kv") - below(random, problem.dim("kv") - problem.dim("q") + 1);
-    expect_right_emulated(*device, info, problem, config, length);
+    expect_right_emulated(*device, info, problem, config, {length});
     ++done;
   }
+}
+
+struct Tiles {
+  int bk, wq, waves, columns, pack, split;
+};
+
+Config config_of(const Tiles& t, const DeviceInfo& info) {
+  return {"matrix",
+          {{"BK", t.bk},
+           {"WQ", t.wq},
+           {"WAVES", t.waves},
+           {"INSTR", t.columns},
+           {"QREG", 0},
+           {"PACK", t.pack},
+           {"SPLIT", t.split},
+           {"TOGETHER", 1},
+           {"SUBGROUP", static_cast<int>(info.subgroup_size)}}};
 }
 
 /// Outputs are written in chunks of BK dimensions. Heads may be smaller, and lanes may have several
@@ -93,15 +110,33 @@ TEST(AttentionCooperative, PiecesOfOutputsNeedNotBeFull) {
   };
   for (const auto& [dim, bk, wq, waves, columns] : {Case{16, 64, 16, 4, 8}, {16, 16, 32, 2, 16}}) {
     const Problem problem = attention_problem({1, 2, 1, 37, 70, dim, true}, DType::f16, DType::f16);
-    const Config config{"matrix",
-                        {{"BK", bk},
-                         {"WQ", wq},
-                         {"WAVES", waves},
-                         {"INSTR", columns},
-                         {"QREG", 0},
-                         {"TOGETHER", 1},
-                         {"SUBGROUP", static_cast<int>(info.subgroup_size)}}};
-    expect_right_emulated(*device, info, problem, config, 65);
+    const Config config = config_of({bk, wq, waves, columns, 0, 1}, info);
+    expect_right_emulated(*device, info, problem, config, {65});
+  }
+}
+
+/// Groups of 3 and 5 heads leave rows of a tile without a query; slices are chosen by each
+/// sequence's own length, so that some have all of them, some one, some nothing.
+TEST(AttentionCooperative, PackedHeadsAndSlicesOfAnyLength) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  info.matrix_operations = nvidia_products;
+  const DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+  struct Case {
+    test::AttentionShape shape;  // batch, heads, kv_heads, queries, keys, dim, causal
+    DType in, out;
+    Tiles tiles;
+    std::vector<std::int64_t> lengths;
+  };
+  for (const Case& c : {
+           Case{{4, 5, 1, 1, 90, 16, false}, f16, f16, {16, 16, 1, 8, 1, 1}, {90, 0, 1, 33}},
+           Case{{3, 6, 2, 7, 60, 32, true}, bf16, f32, {16, 16, 1, 16, 1, 3}, {60, 2, 17}},
+           Case{
+               {5, 10, 2, 4, 130, 16, true}, f16, f32, {16, 16, 2, 16, 1, 8}, {130, 0, 3, 64, 127}},
+           Case{{2, 2, 2, 20, 100, 32, true}, bf16, bf16, {32, 16, 2, 16, 0, 2}, {100, 19}},
+       }) {
+    const Problem problem = attention_problem(c.shape, c.in, c.out);
+    expect_right_emulated(*device, info, problem, config_of(c.tiles, info), c.lengths);
   }
 }
 
@@ -127,10 +162,11 @@ TEST(AttentionCooperative, KhrMatricesCompileToValidSpirv) {
   expect_valid_samples(nvidia_products, DType::bf16, "GRETA_MATRIX_KHR");
 }
 
-TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
+TEST(AttentionCooperative, IsTheDefaultOfManyRowsWhereTheDeviceHasMatrices) {
   const auto variant = [](std::int64_t queries, DType in,
-                          const std::vector<MatrixOperation>& operations) {
-    const Problem problem = attention_problem({1, 4, 4, queries, 4096, 128, true}, in, in);
+                          const std::vector<MatrixOperation>& operations,
+                          std::int64_t kv_heads = 16) {
+    const Problem problem = attention_problem({1, 16, kv_heads, queries, 4096, 128, true}, in, in);
     return built_in("attention").default_config(problem, test::cooperative_gpu(operations)).variant;
   };
   EXPECT_EQ(variant(4096, DType::f16, nvidia_products), "matrix");
@@ -138,6 +174,10 @@ TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
   EXPECT_EQ(variant(4096, DType::f32, nvidia_products), "vector");
   EXPECT_EQ(variant(4096, DType::f16, {}), "vector");
   EXPECT_EQ(variant(1, DType::f16, nvidia_products), "decode");
+  EXPECT_EQ(variant(1, DType::f16, nvidia_products, 4), "decode");
+  EXPECT_EQ(variant(1, DType::f16, nvidia_products, 1), "matrix");
+  EXPECT_EQ(variant(3, DType::bf16, nvidia_products, 4), "matrix");
+  EXPECT_EQ(variant(1, DType::f16, {}, 1), "decode");
 }
 
 }  // namespace

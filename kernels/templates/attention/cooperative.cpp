@@ -7,7 +7,9 @@
 #include "kernels/planning/cooperative_operations.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/packing.hpp"
 #include "kernels/templates/attention/prefill.hpp"
+#include "kernels/templates/attention/slices.hpp"
 
 namespace greta::kernels::attention {
 namespace {
@@ -16,17 +18,20 @@ auto threads_of(const auto& c) {
   return c["WAVES"] * c["SUBGROUP"];
 }
 
-auto queries_of(const auto& c) {
+auto rows_of(const auto& c) {
   return c["WAVES"] * c["WQ"];
 }
 
 /// Returns the size of shared memory: a tile of keys and one of values, the scores and row factors
-/// of each subgroup, and the queries, which share this memory with QREG.
+/// of each subgroup, and the queries, which share this memory with QREG; or what joins slices.
 std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
   const std::int64_t line = shape.dim / 8 + 1;
-  const std::int64_t rows = queries_of(c) * (c["BK"] / 4 + 1 + std::int64_t{o.n} / 4);
-  const std::int64_t tiles = 2 * c["BK"] * line + rows, own = queries_of(c) * line;
-  return 16 * (c["QREG"] != 0 ? std::max(own, tiles) : own + tiles);
+  const std::int64_t sums = rows_of(c) * (c["BK"] / 4 + 1 + std::int64_t{o.n} / 4);
+  const std::int64_t tiles = 2 * c["BK"] * line + sums, own = rows_of(c) * line;
+  const std::int64_t walk = 16 * (c["QREG"] != 0 ? std::max(own, tiles) : own + tiles);
+  if (c["SPLIT"] == 1) return walk;
+  constexpr std::int64_t arrivals = 4;
+  return std::max<std::int64_t>(walk, 12 * rows_of(c) * c["SPLIT"]) + arrivals;
 }
 
 /// Returns an estimate of a thread's 32-bit registers: outputs, scores, queries, two keys, loads in
@@ -65,8 +70,10 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
        fmt::format("WAVES subgroups must not be more than {} threads", threads),
        threads_of(p) <= threads},
       {"shared_memory",
-       fmt::format("keys, values, scores and queries must fit {} KiB", shared / 1024),
-       {{"BK", "WQ", "WAVES", "INSTR", "QREG"},
+       fmt::format("keys, values, scores and queries must fit {} KiB, as must the rows' weights "
+                   "of SPLIT slices",
+                   shared / 1024),
+       {{"BK", "WQ", "WAVES", "INSTR", "QREG", "SPLIT"},
         [=](const Config& c) {
           return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
         }}},
@@ -88,10 +95,12 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   const auto list = cooperative_products(shape.in, device);
   Alternative a{"matrix", {}, {}};
   // BK        keys per step in shared memory: fewer barriers versus more memory
-  // WQ        queries per subgroup: reuse of shared memory reads
+  // WQ        rows per subgroup: reuse of shared memory reads
   // WAVES     subgroups per workgroup: reuse of memory reads
   // INSTR     n of the matrix instruction
   // QREG      queries stay in registers
+  // PACK      rows are the queries of all heads that share a KV head, else those of one head
+  // SPLIT     workgroups that share the keys of a sequence
   // TOGETHER  heads that are scheduled together, for L2 reuse
   // SUBGROUP  required subgroup size
   a.parameters = {
@@ -100,50 +109,70 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
       {"WAVES", {1, 2, 4, 8}},
       {"INSTR", product_names(list)},
       {"QREG", {0, 1}},
+      {"PACK", {0, 1}},
+      {"SPLIT", key_slices()},
       {"TOGETHER", heads_together()},
       {"SUBGROUP", subgroup_sizes(device)},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  append(a.constraints, tile_constraints(shape, device, queries_of(p)));
+  append(a.constraints, packing_constraints(shape, device, rows_of(p)));
   append(a.constraints, constraints(shape, device, list));
   return a;
 }
 
+bool cooperative_rows_fit(const Shape& shape, const DeviceInfo& device) {
+  const auto list = cooperative_products(shape.in, device);
+  const bool offered = !list.empty() && shape.dim % list.front().n == 0 &&
+                       shape.dim % list.front().k == 0 && list.front().n % 8 == 0;
+  return offered && shape.queries <= 16 && shape.queries * shape.group() >= 9;
+}
+
 std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device) {
   const auto list = cooperative_products(shape.in, device);
+  if (list.empty()) return {};
+  const auto config = [&](int bk, int waves, int qreg, bool pack, int split) {
+    return Config{"matrix",
+                  {{"BK", bk},
+                   {"WQ", 16},
+                   {"WAVES", waves},
+                   {"INSTR", static_cast<int>(list.front().n)},
+                   {"QREG", qreg},
+                   {"PACK", pack},
+                   {"SPLIT", split},
+                   {"TOGETHER", default_heads_together(shape)},
+                   {"SUBGROUP", subgroup_sizes(device).front()}}};
+  };
   std::vector<Config> configs;
-  if (list.empty()) return configs;
-  for (const int waves : {8, 4, 2, 1}) {
-    for (const int bk : {32, 64, 16}) {
-      for (const int qreg : {1, 0}) {
-        configs.push_back({"matrix",
-                           {{"BK", bk},
-                            {"WQ", 16},
-                            {"WAVES", waves},
-                            {"INSTR", static_cast<int>(list.front().n)},
-                            {"QREG", qreg},
-                            {"TOGETHER", default_heads_together(shape)},
-                            {"SUBGROUP", subgroup_sizes(device).front()}}});
+  if (cooperative_rows_fit(shape, device)) {
+    for (const auto& [waves, split] : packed_tiles(shape, device)) {
+      for (const int bk : {64, 32, 16}) {
+        configs.push_back(config(bk, waves, 1, shape.group() > 1, split));
       }
     }
   }
-  // Tiles that fill the device come first.
-  std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
-    return ceil_div(shape.queries, queries_of(c)) * shape.batch * shape.heads >=
-           busy_workgroups(device);
-  });
+  const std::size_t packed = configs.size();
+  for (const int waves : {8, 4, 2, 1}) {
+    for (const int bk : {32, 64, 16}) {
+      for (const int qreg : {1, 0}) configs.push_back(config(bk, waves, qreg, false, 1));
+    }
+  }
+  // Of the others, tiles that fill the device come first.
+  std::stable_partition(configs.begin() + static_cast<std::ptrdiff_t>(packed), configs.end(),
+                        [&](const Config& c) {
+                          return ceil_div(shape.queries, rows_of(c)) * shape.batch * shape.heads >=
+                                 busy_workgroups(device);
+                        });
   return configs;
 }
 
 LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   Defines defines = problem_defines(shape);
-  add_parameters(defines, config);
   defines.emplace_back("INSTR_M", std::to_string(o.m));
   defines.emplace_back("INSTR_N", std::to_string(o.n));
   defines.emplace_back("INSTR_K", std::to_string(o.k));
-  LaunchPlan plan = prefill_plan(shape, device, "attention/matrix", defines, queries_of(config),
-                                 threads_of(config));
+  LaunchPlan plan = packing_plan(shape, device, "attention/matrix", config, std::move(defines),
+                                 rows_of(config), threads_of(config));
   if (device.subgroup_size_control) {
     plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
   }
@@ -152,21 +181,21 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
 
 KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
-  const double queries = queries_of(config), bk = config["BK"];
+  const double rows = rows_of(config), bk = config["BK"];
   const auto dim = static_cast<double>(shape.dim);
-  LaunchWork work = prefill_work(shape, config, queries_of(config));
+  LaunchWork work = packing_work(shape, config, rows_of(config));
   work.threads = threads_of(config);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
   work.registers = beside_matrices * static_cast<double>(registers_of(shape, config, o));
-  work.matrix_flops = 4 * queries * bk * dim * work.steps;
-  work.vector_flops = flops_of_weight * queries * bk * work.steps;
+  work.matrix_flops = 4 * rows * bk * dim * work.steps;
+  work.vector_flops = flops_of_weight * rows * bk * work.steps;
   // Scores go through shared memory: written, read for the weights, written and read again.
-  const double own = config["QREG"] != 0 ? 0 : queries;
+  const double own = config["QREG"] != 0 ? 0 : rows;
   const double parts = config["WAVES"] * std::max(1.0, config["WQ"] / double(o.m));
-  work.shared_traffic = work.steps * (2 * dim * (2 * bk * (1 + parts) + own) + 12 * queries * bk);
+  work.shared_traffic = work.steps * (2 * dim * (2 * bk * (1 + parts) + own) + 12 * rows * bk);
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
-  work.barriers = 4 * work.steps;
+  work.barriers += 4 * work.steps;
   return {work};
 }
 

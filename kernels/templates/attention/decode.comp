@@ -31,7 +31,8 @@
 #include "common/in_out.glsl"
 #include "attention/operands.glsl"
 #if SPLIT > 1
-#include "common/arrival.glsl"
+#define SLICE_ROWS ROWS
+#include "attention/slices.glsl"
 #endif
 
 layout(local_size_x = THREADS) in;
@@ -50,14 +51,17 @@ layout(local_size_x = THREADS) in;
 #define ROWS_TOGETHER 1
 #endif
 
-// Of the slices, for each row: greatest score, sum of exponentials, and weight.
-#if SPLIT > 1 && ROWS * SPLIT * 3 > ROWS_TOGETHER * ROW_FLOATS
-#define SHARED_FLOATS (ROWS * SPLIT * 3)
+#if SPLIT > 1 && SLICE_FLOATS > ROWS_TOGETHER * ROW_FLOATS
+#define SHARED_FLOATS SLICE_FLOATS
 #else
 #define SHARED_FLOATS (ROWS_TOGETHER * ROW_FLOATS)
 #endif
 
 shared float slot_sums[SHARED_FLOATS];
+#if SPLIT > 1
+float join_float(uint i) { return slot_sums[i]; }
+void set_join_float(uint i, float x) { slot_sums[i] = x; }
+#endif
 
 uint reader;  // a workgroup and those with its other slices
 uint pair;    // of sequence and KV head
@@ -141,64 +145,12 @@ void add_keys(uint r, uint first, uint end) {
   }
 }
 
-void put(uint row, uint d, float total, float x) {
+void put_joined(uint row, uint d, float x, float sum) {
   // Without a key, nothing is attended to.
   if (!exists(row)) return;
   const uint64_t at = result_offset(pair / args.kv_heads, query_of(row), head_of(row)) + d;
-  store_out(args.result + at * OUT_BYTES, total == 0.0 ? 0.0 : x / total);
+  store_out(args.result + at * OUT_BYTES, sum == 0.0 ? 0.0 : x / sum);
 }
-
-#if SPLIT > 1
-layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
-
-// A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
-uint64_t slice_sums(uint slice, uint row) {
-  return args.partial + ((uint64_t(reader) * SPLIT + slice) * ROWS + row) * ((DIM + 2) * 4);
-}
-
-// Slices whose loads are in flight together.
-#if SPLIT < 16
-#define SLICES_TOGETHER SPLIT
-#else
-#define SLICES_TOGETHER 16
-#endif
-
-#define GREATEST 0
-#define SUM (ROWS * SPLIT)
-#define WEIGHT (2 * ROWS * SPLIT)
-
-void join_slices() {
-  [[dont_unroll]] for (uint i = tid; i < ROWS * SPLIT; i += THREADS) {
-    const uint64_t from = slice_sums(i % SPLIT, i / SPLIT);
-    slot_sums[GREATEST + i] = Partial(from + DIM * 4).v;
-    slot_sums[SUM + i] = Partial(from + (DIM + 1) * 4).v;
-  }
-  barrier();
-  [[dont_unroll]] for (uint i = tid; i < ROWS * SPLIT; i += THREADS) {
-    float most = LOWEST_SCORE;
-    [[dont_unroll]] for (uint s = 0; s < SPLIT; ++s)
-      most = max(most, slot_sums[GREATEST + i / SPLIT * SPLIT + s]);
-    slot_sums[WEIGHT + i] = exp2(slot_sums[GREATEST + i] - most);
-  }
-  barrier();
-  [[dont_unroll]] for (uint e = tid; e < ROWS * DIM; e += THREADS) {
-    const uint row = e / DIM, d = e % DIM;
-    float total = 0.0, x = 0.0;
-    [[dont_unroll]] for (uint s = 0; s < SPLIT; s += SLICES_TOGETHER) {
-      float part[SLICES_TOGETHER];
-      [[unroll]] for (uint i = 0; i < SLICES_TOGETHER; ++i)
-        part[i] = Partial(slice_sums(min(s + i, SPLIT - 1), row) + uint64_t(d) * 4).v;
-      [[unroll]] for (uint i = 0; i < SLICES_TOGETHER; ++i) {
-        if (s + i >= SPLIT) continue;
-        const uint at = row * SPLIT + s + i;
-        total = fma(slot_sums[WEIGHT + at], slot_sums[SUM + at], total);
-        x = fma(slot_sums[WEIGHT + at], part[i], x);
-      }
-    }
-    put(row, d, total, x);
-  }
-}
-#endif
 
 // Joins the slots' sums of rows from `first` on.
 void join_slots(uint first) {
@@ -215,14 +167,14 @@ void join_slots(uint first) {
       x = fma(weight, slot_sums[at + d], x);
     }
 #if SPLIT > 1
-    const uint64_t sums = slice_sums(gl_WorkGroupID.z, first + row);
+    const uint64_t sums = slice_sums(reader, gl_WorkGroupID.z, first + row);
     Partial(sums + uint64_t(d) * 4).v = x;
     if (d == 0) {
       Partial(sums + DIM * 4).v = most;
       Partial(sums + (DIM + 1) * 4).v = total;
     }
 #else
-    put(first + row, d, total, x);
+    put_joined(first + row, d, x, total);
 #endif
   }
 }
@@ -265,6 +217,6 @@ void main() {
   }
 #if SPLIT > 1
   if (!last_to_arrive(args.counters + uint64_t(reader) * 4, SPLIT)) return;
-  join_slices();
+  join_slices(tid, reader, SPLIT, ROWS);
 #endif
 }

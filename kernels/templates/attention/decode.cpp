@@ -6,6 +6,7 @@
 #include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/packing.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
 

@@ -1,6 +1,7 @@
 #version 460
-// A workgroup has BQ queries of one head, each of its WAVES subgroups WQ of them, and walks through
-// their keys in tiles of BK, in products of INSTR_M x INSTR_N x INSTR_K. A subgroup holds its outputs
+// A workgroup has BQ rows of queries (packing.glsl), each of its WAVES subgroups WQ of them, and walks
+// through their keys, or one of SPLIT slices of them (slices.glsl), in tiles of BK, in products of
+// INSTR_M x INSTR_N x INSTR_K. A subgroup holds its outputs
 // as matrices. Scores go through shared memory, where lanes have whole rows or parts of them: they
 // come back as weights, an operand of the second product. A row's outputs are divided by a number of
 // its own as matrices are, element by element: by a matrix that has it in every column. That happens
@@ -8,9 +9,9 @@
 // Keys and values have a tile each in shared memory, and the next one waits in registers. With QREG
 // queries stay in registers, else they are read from shared memory for each tile.
 
-#if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(QREG) || !defined(TOGETHER) || \
-    !defined(SUBGROUP)
-#error "BK WQ WAVES QREG TOGETHER and SUBGROUP must be defined"
+#if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(QREG) || !defined(PACK) || \
+    !defined(GROUP) || !defined(SPLIT) || !defined(TOGETHER) || !defined(SUBGROUP)
+#error "BK WQ WAVES QREG PACK GROUP SPLIT TOGETHER and SUBGROUP must be defined"
 #endif
 
 #define BQ (WAVES * WQ)
@@ -39,16 +40,26 @@
 #define FACTORS_PLACE (SCORES_PLACE + WAVES * SCORE_CHUNKS)
 #define END_PLACE (FACTORS_PLACE + WAVES * FACTOR_CHUNKS)
 #if END_PLACE > QUERY_CHUNKS
-#define MATRIX_CHUNKS END_PLACE
+#define WALK_CHUNKS END_PLACE
 #else
-#define MATRIX_CHUNKS QUERY_CHUNKS
+#define WALK_CHUNKS QUERY_CHUNKS
+#endif
+// And in the end, to slices that are joined: numbers of BQ rows.
+#if SPLIT > 1 && 3 * SPLIT * BQ > 4 * WALK_CHUNKS
+#define MATRIX_CHUNKS (3 * SPLIT * BQ / 4)
+#else
+#define MATRIX_CHUNKS WALK_CHUNKS
 #endif
 
 #include "common/cooperative_matrix.glsl"
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "common/in_out.glsl"
 #include "attention/operands.glsl"
-#include "attention/order.glsl"
+#include "attention/packing.glsl"
+#if SPLIT > 1
+#define SLICE_ROWS BQ
+#include "attention/slices.glsl"
+#endif
 
 #if WQ % INSTR_M != 0 || BK % INSTR_N != 0 || BK % INSTR_K != 0 || DIM % INSTR_K != 0 || \
     DIM % INSTR_N != 0 || INSTR_N % 8 != 0
@@ -67,8 +78,8 @@
 #if LANE_KEYS % 8 != 0 || ROW_LANES * WQ != SUBGROUP * LANE_ROWS
 #error "a lane has chunks of weights, and lanes have the same number of rows"
 #endif
-#if TOGETHER < 1 || WAVES < 1
-#error "TOGETHER and WAVES are at least 1"
+#if TOGETHER < 1 || WAVES < 1 || SPLIT < 1
+#error "TOGETHER, WAVES and SPLIT are at least 1"
 #endif
 
 layout(local_size_x = THREADS) in;
@@ -80,6 +91,7 @@ layout(local_size_x = THREADS) in;
 #define UNITS ((BK * DIM / 8 + THREADS - 1) / THREADS)
 
 uint tid;
+uint slices;  // that have keys of the tile; at least 1
 uvec4 fetched[UNITS];
 MatrixC outputs[ROW_BLOCKS * DIM_BLOCKS];
 #if QREG
@@ -114,12 +126,10 @@ void put_tile(uint place) {
 
 void bring_queries() {
   [[dont_unroll]] for (uint at = tid; at < BQ * (DIM / 8); at += THREADS) {
-    const uint row = at / (DIM / 8), chunk = at % (DIM / 8), query = first_query + row;
+    const uint row = at / (DIM / 8), chunk = at % (DIM / 8);
     uvec4 c = uvec4(0);
-    if (query < args.queries) {
-      const uint64_t from = query_offset(sequence, query, head) + chunk * 8;
-      c = U32x4(args.q + from * 2).v;
-    }
+    if (tile_first + row < tile_rows())
+      c = U32x4(args.q + (query_row(tile_first + row) + chunk * 8) * 2).v;
     matrix_memory[row * LINE + chunk] = c;
   }
 }
@@ -239,16 +249,37 @@ void add_values() {
   }
 }
 
+#if SPLIT > 1
+float join_float(uint i) { return uintBitsToFloat(matrix_memory[i / 4][i % 4]); }
+void set_join_float(uint i, float x) { matrix_memory[i / 4][i % 4] = floatBitsToUint(x); }
+void put_joined(uint row, uint d, float x, float sum) {
+  const uint64_t to = args.result + (result_row(tile_first + row) + d) * OUT_BYTES;
+  store_out(to, sum == 0.0 ? 0.0 : x / sum);  // 0: no key
+}
+#endif
+
+// Four neighbouring results of a row of the tile, or of this slice's sums.
+void put_four(uint row, uint d, vec4 x) {
+#if SPLIT > 1
+  if (slices > 1) {
+    const uint64_t to = slice_sums(workgroup(), gl_WorkGroupID.z, row) + d * 4;
+    Partial2(to).v = x.xy;
+    Partial2(to + 8).v = x.zw;
+    return;
+  }
+#endif
+  store_out4(args.result + (result_row(tile_first + row) + d) * OUT_BYTES, x);
+}
+
 // INSTR_M rows of BK dimensions, from d on.
 void put_piece(uint block, uint d) {
   [[unroll]] for (uint e = 0; e < INSTR_M * (BK / 4); e += SUBGROUP) {
     const uint at = e + gl_SubgroupInvocationID, row = at / (BK / 4), four = at % (BK / 4);
-    const uint line = block * INSTR_M + row, query = first_query + gl_SubgroupID * WQ + line;
-    if (query >= args.queries || d + four * 4 >= DIM || row >= INSTR_M) continue;
+    const uint line = block * INSTR_M + row, own = gl_SubgroupID * WQ + line;
+    if (tile_first + own >= tile_rows() || d + four * 4 >= DIM || row >= INSTR_M) continue;
     const float factor = uintBitsToFloat(matrix_memory[factors_place() + line * FACTOR_LINE].x);
     const vec4 x = uintBitsToFloat(matrix_memory[scores_place() + row * SCORE_LINE + four]);
-    const uint64_t to = result_offset(sequence, query, head) + d + four * 4;
-    store_out4(args.result + to * OUT_BYTES, x * factor);
+    put_four(own, d + four * 4, x * factor);
   }
 }
 
@@ -260,7 +291,14 @@ void put_outputs() {
     [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
       sum[i] += subgroupShuffleXor(sum[i], step);
     // Without a key, nothing is attended to.
-    const float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+    float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+#if SPLIT > 1
+    if (slices > 1) {
+      factor = 1.0;
+      const uint64_t to = slice_sums(workgroup(), gl_WorkGroupID.z, gl_SubgroupID * WQ + line_of(i));
+      if (gl_SubgroupInvocationID % ROW_LANES == 0) Partial2(to + DIM * 4).v = vec2(base[i], sum[i]);
+    }
+#endif
     matrix_memory[factors_place() + line_of(i) * FACTOR_LINE].x = floatBitsToUint(factor);
   }
   subgroupBarrier();
@@ -279,21 +317,31 @@ void put_outputs() {
 }
 
 void main() {
-  if (workgroup() >= args.batch * args.heads * args.tiles) return;
+  const uint readers = args.batch * tile_heads() * args.tiles;
+  if (workgroup() >= readers) return;
   tid = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
-  pick_tile(workgroup());
+  pick_tile(tile_heads(), workgroup());
   const uint count = key_count(sequence);
-  const uint end = visible_keys(count, min(first_query + BQ, args.queries) - 1);
-  const uint64_t start = keys_offset(sequence, head / (args.heads / args.kv_heads)) * 2;
-  const uint own = first_query + gl_SubgroupID * WQ;  // the subgroup's first query
+  uint begin = 0, end = tile_end(count);
+  slices = 1;
+#if SPLIT > 1
+  // Each slice has as many whole tiles.
+  const uint keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK;
+  if (keys > 0) slices = (end + keys - 1) / keys;
+  if (gl_WorkGroupID.z >= slices) return;
+  begin = gl_WorkGroupID.z * keys;
+  end = min(begin + keys, end);
+#endif
+  const uint64_t start = keys_offset(sequence, kv_head()) * 2;
+  const uint own = tile_first + gl_SubgroupID * WQ;  // the subgroup's first row
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     base[i] = LOWEST_SCORE;
     sum[i] = 0.0;
-    seen[i] = visible_keys(count, own + line_of(i));
+    seen[i] = visible_keys(count, query_of(own + line_of(i)));
   }
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS * DIM_BLOCKS; ++i) outputs[i] = zero_matrix();
 
-  fetch(args.k + start, end);
+  fetch(args.k + start + uint64_t(begin) * (DIM * 2), end - begin);
   bring_queries();
 #if QREG
   barrier();
@@ -303,7 +351,7 @@ void main() {
   }
   barrier();
 #endif
-  [[dont_unroll]] for (uint key = 0; key < end; key += BK) {
+  [[dont_unroll]] for (uint key = begin; key < end; key += BK) {
     put_tile(KEYS_PLACE);
     barrier();
     fetch(args.v + start + uint64_t(key) * (DIM * 2), end - key);
@@ -316,4 +364,9 @@ void main() {
     add_values();
   }
   put_outputs();
+#if SPLIT > 1
+  if (slices == 1) return;
+  if (!last_to_arrive(args.counters + uint64_t(workgroup()) * 4, slices)) return;
+  join_slices(tid, workgroup(), slices, min(BQ, tile_rows() - tile_first));
+#endif
 }

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
-#include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/cooperative.hpp"
+#include "kernels/templates/attention/packing.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
 #include "runtime/device/hardware/architectures.hpp"
@@ -39,13 +38,6 @@ class Kernel {
   }
   /// Returns the number of rows of a workgroup's tile: queries, or with PACK queries times heads.
   static std::int64_t rows(const Config& c) { return std::int64_t{c["WAVES"]} * c["WQ"]; }
-  std::int64_t packed(const Config& c) const { return c["PACK"] != 0 ? shape_.group() : 1; }
-  std::int64_t all_rows(const Config& c) const { return shape_.queries * packed(c); }
-  /// Returns the number of tiles of a sequence's head, or KV head with PACK, and of all.
-  std::int64_t tiles(const Config& c) const { return ceil_div(all_rows(c), rows(c)); }
-  std::int64_t readers(const Config& c) const {
-    return tiles(c) * shape_.batch * (shape_.heads / packed(c));
-  }
 
   std::int64_t shared_bytes(const Config& c) const {
     const std::int64_t keys = c["BK"] * line_bytes();
@@ -60,9 +52,6 @@ class Kernel {
   /// Returns the size of what the waves that share rows join through shared memory.
   std::int64_t wave_sums_bytes(const Config& c) const {
     return c["KWAVES"] * rows(c) * (shape_.dim + 8) * 4;
-  }
-  std::int64_t partial_bytes(const Config& c) const {
-    return slices_bytes(shape_, readers(c) * rows(c), c["SPLIT"]);
   }
 
   /// Returns the number of 32-bit registers that a thread uses at once: outputs, scores, the
@@ -126,10 +115,6 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
        p["WAVES"] * p["KWAVES"] * kernel.wave() <= threads},
       {"key_waves", fmt::format("KWAVES parts of BK keys must be multiples of {}", kernel.depth()),
        p["BK"] % (p["KWAVES"] * kernel.depth()) == 0},
-      {"packing", "PACK needs several heads that share a KV head",
-       p["PACK"] == 0 || shape.group() > 1},
-      {"slices", fmt::format("SPLIT slices of {} keys must have BK each", shape.capacity),
-       p["SPLIT"] <= ceil_div(shape.capacity, p["BK"])},
       {"copies",
        kernel.copies() ? "BUFFERS are 2 without ASYNC"
                        : "the device has no copies for ASYNC, and BUFFERS are 2 without",
@@ -173,40 +158,16 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"SPLIT", key_slices()}, {"TOGETHER", heads_together()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  const Expression packed = shape.group() > 1 ? select(p["PACK"] != 0, shape.group(), 1) : 1;
-  append(a.constraints, tile_constraints(shape, device, p["WAVES"] * p["WQ"], packed));
+  append(a.constraints, packing_constraints(shape, device, p["WAVES"] * p["WQ"]));
   append(a.constraints, constraints(shape, device, kernel));
-  const Expression readers =
-      ceil_div(shape.queries * packed, p["WAVES"] * p["WQ"]) * shape.batch * (shape.heads / packed);
-  a.constraints.push_back(workspace_constraint(
-      device, p["SPLIT"] == 1, slices_bytes(shape, readers * p["WAVES"] * p["WQ"], p["SPLIT"])));
   return a;
-}
-
-/// Returns SPLIT: what fills the device twice with slices of 256 keys and more, unless the last
-/// workgroup would then read more of the slices' sums than each reads of the keys.
-int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers,
-              std::int64_t rows) {
-  const std::int64_t in = static_cast<std::int64_t>(bits_of(shape.in)) / 8;
-  int best = 1;
-  for (const int split : key_slices()) {
-    const bool fits = readers * split <= 2 * busy_workgroups(device);
-    const bool joins = std::int64_t{split} * split * 2 * rows <= shape.capacity * in;
-    if (fits && joins && split * 256 <= shape.capacity) best = split;
-  }
-  return best;
 }
 
 /// Few queries: tiles of packed heads, whose keys are divided over waves and workgroups.
 void add_packed_defaults(const Shape& shape, const DeviceInfo& device, const Kernel& kernel,
                          std::vector<Config>& configs) {
   const bool async = kernel.copies();
-  const std::int64_t rows = shape.queries * shape.group();
-  for (const int waves : {4, 2, 1}) {
-    const std::int64_t own = 16 * waves;
-    const std::int64_t readers = ceil_div(rows, own) * shape.batch * shape.kv_heads;
-    // Tiles of more rows read keys fewer times, if they fill the device without slices.
-    if (waves > 1 && (rows <= own / 2 || readers < busy_workgroups(device))) continue;
+  for (const auto& [waves, split] : packed_tiles(shape, device)) {
     for (const int bk : {128, 64, 32}) {
       if (bk * shape.dim > (async ? 128 : 64) * 128) continue;
       configs.push_back({"matrix",
@@ -219,7 +180,7 @@ void add_packed_defaults(const Shape& shape, const DeviceInfo& device, const Ker
                           {"ASYNC", async},
                           {"QREG", 0},
                           {"PACK", shape.group() > 1},
-                          {"SPLIT", split_for(shape, device, readers, std::min(rows, own))},
+                          {"SPLIT", split},
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
@@ -279,46 +240,20 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (device.language == Language::glsl) return cooperative_plan(shape, device, config);
   const Kernel kernel(shape, device);
   Defines defines = problem_defines(shape);
-  add_parameters(defines, config);
-  defines.emplace_back("GROUP", std::to_string(kernel.packed(config)));
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
-  const int split = config["SPLIT"];
-  const std::int64_t readers = kernel.readers(config);
-  LaunchPlan plan;
-  if (split > 1) {  // the last slice to finish combines all
-    plan.zeroed_bytes = counter_bytes(readers);
-    plan.workspace_bytes =
-        plan.zeroed_bytes + static_cast<std::uint64_t>(kernel.partial_bytes(config));
-  }
-  const auto list = arguments(shape, kernel.tiles(config), split > 1, plan.zeroed_bytes);
-  plan.sources.push_back(
-      kernel_source(device, "attention/matrix", defines, kernel.threads(config), list));
+  LaunchPlan plan = packing_plan(shape, device, "attention/matrix", config, std::move(defines),
+                                 Kernel::rows(config), kernel.threads(config));
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
-  const auto count = static_cast<std::uint64_t>(readers);
-  plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
   return plan;
-}
-
-std::vector<Division> divisions(const Shape& shape, const Config& c) {
-  if (!c.has("PACK")) return prefill_divisions(shape, c, Kernel::rows(c));  // GLSL
-  const std::int64_t packed = c["PACK"] != 0 ? shape.group() : 1;
-  auto list = prefill_divisions(shape, c, Kernel::rows(c), packed);
-  // Whether each slice has the same number of tiles, all of them whole.
-  list.push_back({"slices of kv", shape.capacity, std::int64_t{c["BK"]} * c["SPLIT"]});
-  return list;
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   if (device.language == Language::glsl) return cooperative_work(shape, device, config);
   const Kernel kernel(shape, device);
   const double rows = static_cast<double>(Kernel::rows(config)), waves = config["WAVES"];
-  const double bk = config["BK"], in = bytes_of(shape.in, 1), split = config["SPLIT"];
-  const double key_waves = config["KWAVES"];
+  const double bk = config["BK"], in = bytes_of(shape.in, 1), key_waves = config["KWAVES"];
   const auto dim = static_cast<double>(shape.dim);
-  LaunchWork work = prefill_work(shape, config, Kernel::rows(config), kernel.packed(config));
-  work.workgroups *= split;
-  work.steps = std::ceil(work.steps / split);
-  work.read_bytes = (2 * work.steps * bk + rows) * dim * in;
+  LaunchWork work = packing_work(shape, config, Kernel::rows(config));
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
@@ -333,20 +268,14 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
   if (config["ASYNC"] != 0) work.ahead_bytes *= config["BUFFERS"] - 1;
-  work.barriers = 2 * work.steps + (key_waves > 1 ? 2 : 0);
-  if (split > 1) {
-    const double used = std::min(rows, static_cast<double>(kernel.all_rows(config)));
-    work.written_bytes = used * dim * 4;
-    work.barriers += barriers_of_arrival(4 * split * used * dim);
-    work.unique_bytes += 2 * work.workgroups * used * dim * 4;
-  }
+  work.barriers += 2 * work.steps + (key_waves > 1 ? 2 : 0);
   return {work};
 }
 
 }  // namespace
 
 bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device) {
-  if (device.language == Language::glsl) return false;
+  if (device.language == Language::glsl) return cooperative_rows_fit(shape, device);
   const Kernel kernel(shape, device);
   const std::int64_t rows = shape.queries * shape.group();
   return kernel.offered() && shape.queries <= 16 && rows >= (kernel.copies() ? 4 : 9);
@@ -357,7 +286,9 @@ Variant matrix() {
       "matrix",
       "on matrix cores: a workgroup computes a tile of queries of one head, or of the heads that "
       "share a KV head, over all keys or a slice, with scores and outputs in registers",
-      space, plan, defaults, divisions);
+      space, plan, defaults, [](const Shape& shape, const Config& c) {
+        return packing_divisions(shape, c, Kernel::rows(c));
+      });
   variant.kernels_by = "INSTR";
   variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1)};
   set_work<Shape>(variant, work);

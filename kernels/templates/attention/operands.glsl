@@ -1,5 +1,6 @@
 // The arguments of every attention kernel. Queries and outputs lie token by token, [sequence]
 // [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM].
+#pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
     !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)

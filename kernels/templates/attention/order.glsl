@@ -1,15 +1,16 @@
 // Which queries a workgroup takes: tiles of BQ queries of one head. As order.hip.
+#pragma once
 
-uint sequence, head, first_query;
+uint sequence, head, tile_first;
 
-// Number `index` of the tiles. Those with most keys to see go first, and TOGETHER heads that lie
-// side by side are walked together: they share keys, in the cache or in a KV head.
-void pick_tile(uint index) {
-  const uint all = args.batch * args.heads, block = TOGETHER * args.tiles;
+// Number `index` of the tiles of so many heads. Those with most keys to see go first, and TOGETHER
+// heads that lie side by side are walked together: they share keys, in the cache or in a KV head.
+void pick_tile(uint heads, uint index) {
+  const uint all = args.batch * heads, block = TOGETHER * args.tiles;
   const uint first_head = index / block * TOGETHER, within = index % block;
   const uint width = min(TOGETHER, all - first_head);
   const uint picked = first_head + within % width;
-  sequence = picked / args.heads;
-  head = picked % args.heads;
-  first_query = (args.tiles - 1 - within / width) * BQ;
+  sequence = picked / heads;
+  head = picked % heads;
+  tile_first = (args.tiles - 1 - within / width) * BQ;
 }

@@ -30,12 +30,6 @@ LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t r
 /// The vector operations for the weight of one score: maximum, exponential function, sum.
 constexpr double flops_of_weight = 16;
 
-/// Returns whether few queries of heads that share a KV head are better multiplied by matrix cores,
-/// with PACK, than one by one as `decode` does: by the count of instructions, plain multiplications
-/// take longer than the keys' way from memory from about four rows on, or from nine where matrix
-/// cores need keys to pass through registers.
-bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device);
-
 /// Returns the single launch of a kernel with these numbers of queries and threads per workgroup.
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
                         const Defines& defines, std::int64_t queries, std::int64_t threads);

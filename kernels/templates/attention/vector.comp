@@ -73,7 +73,7 @@ void put_tile() {
 
 void load_queries() {
   [[dont_unroll]] for (uint at = tid * VEC; at < BQ * DIM; at += THREADS * VEC) {
-    const uint query = first_query + at / DIM;
+    const uint query = tile_first + at / DIM;
     IN_RAW raw = IN_RAW(0);
     if (query < args.queries) {
       const uint64_t from = query_offset(sequence, query, head) + at % DIM;
@@ -151,15 +151,15 @@ void main() {
   tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   line = tid / LANES * TQ;
   lane = tid % LANES;
-  pick_tile(workgroup());
+  pick_tile(args.heads, workgroup());
   const uint count = key_count(sequence);
-  const uint end = visible_keys(count, min(first_query + BQ, args.queries) - 1);
+  const uint end = visible_keys(count, min(tile_first + BQ, args.queries) - 1);
   const uint64_t start =
       keys_offset(sequence, head / (args.heads / args.kv_heads)) * IN_BYTES;
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     greatest[i] = LOWEST_SCORE;
     sum[i] = 0.0;
-    left[i] = visible_keys(count, first_query + line + i);
+    left[i] = visible_keys(count, tile_first + line + i);
     [[unroll]] for (uint p = 0; p < FOURS; ++p) value[i * FOURS + p] = vec4(0.0);
   }
 
@@ -182,7 +182,7 @@ void main() {
   }
 
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
-    const uint query = first_query + line + i;
+    const uint query = tile_first + line + i;
     if (query >= args.queries) continue;
     // Without a key, nothing is attended to.
     const float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;

@@ -1,0 +1,118 @@
+#include "kernels/templates/attention/packing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/planning/arrival.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/prefill.hpp"
+#include "kernels/templates/attention/slices.hpp"
+
+namespace greta::kernels::attention {
+namespace {
+
+/// Returns the number of tiles of a sequence's head, or KV head with PACK.
+std::int64_t tiles_of(const Shape& shape, const Config& c, std::int64_t rows) {
+  return ceil_div(shape.queries * packed_heads(shape, c), rows);
+}
+
+/// Returns SPLIT: what fills the device twice with slices of 256 keys and more, unless the last
+/// workgroup would then read more of the slices' sums than each reads of the keys.
+int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers,
+              std::int64_t rows) {
+  const std::int64_t in = static_cast<std::int64_t>(bits_of(shape.in)) / 8;
+  int best = 1;
+  for (const int split : key_slices()) {
+    const bool fits = readers * split <= 2 * busy_workgroups(device);
+    const bool joins = std::int64_t{split} * split * 2 * rows <= shape.capacity * in;
+    if (fits && joins && split * 256 <= shape.capacity) best = split;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::int64_t packed_heads(const Shape& shape, const Config& config) {
+  return config["PACK"] != 0 ? shape.group() : 1;
+}
+
+std::int64_t readers_of(const Shape& shape, const Config& config, std::int64_t rows) {
+  return tiles_of(shape, config, rows) * shape.batch * (shape.heads / packed_heads(shape, config));
+}
+
+std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo& device,
+                                            const Expression& rows) {
+  const Expression packed = shape.group() > 1 ? select(p["PACK"] != 0, shape.group(), 1) : 1;
+  const Expression readers =
+      ceil_div(shape.queries * packed, rows) * shape.batch * (shape.heads / packed);
+  auto list = tile_constraints(shape, device, rows, packed);
+  append(list, {{"packing", "PACK needs several heads that share a KV head",
+                 p["PACK"] == 0 || shape.group() > 1},
+                {"slices", fmt::format("SPLIT slices of {} keys must have BK each", shape.capacity),
+                 p["SPLIT"] <= ceil_div(shape.capacity, p["BK"])},
+                workspace_constraint(device, p["SPLIT"] == 1,
+                                     slices_bytes(shape, readers * rows, p["SPLIT"]))});
+  return list;
+}
+
+std::vector<Division> packing_divisions(const Shape& shape, const Config& config,
+                                        std::int64_t rows) {
+  auto list = prefill_divisions(shape, config, rows, packed_heads(shape, config));
+  // Whether each slice has the same number of tiles, all of them whole.
+  list.push_back({"slices of kv", shape.capacity, std::int64_t{config["BK"]} * config["SPLIT"]});
+  return list;
+}
+
+LaunchWork packing_work(const Shape& shape, const Config& config, std::int64_t rows) {
+  const double split = config["SPLIT"], bk = config["BK"], in = bytes_of(shape.in, 1);
+  const auto dim = static_cast<double>(shape.dim);
+  const std::int64_t packed = packed_heads(shape, config);
+  LaunchWork work = prefill_work(shape, config, rows, packed);
+  work.workgroups *= split;
+  work.steps = std::ceil(work.steps / split);
+  work.read_bytes = (2 * work.steps * bk + static_cast<double>(rows)) * dim * in;
+  if (split > 1) {
+    const auto used = static_cast<double>(std::min(rows, shape.queries * packed));
+    work.written_bytes = used * dim * 4;
+    work.barriers = barriers_of_arrival(4 * split * used * dim);
+    work.unique_bytes += 2 * work.workgroups * used * dim * 4;
+  }
+  return work;
+}
+
+LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                        const Config& config, Defines defines, std::int64_t rows,
+                        std::int64_t threads) {
+  add_parameters(defines, config);
+  defines.emplace_back("GROUP", std::to_string(packed_heads(shape, config)));
+  const int split = config["SPLIT"];
+  const std::int64_t readers = readers_of(shape, config, rows);
+  LaunchPlan plan;
+  if (split > 1) {
+    plan.zeroed_bytes = counter_bytes(readers);
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(slices_bytes(shape, readers * rows, split));
+  }
+  const auto list = arguments(shape, tiles_of(shape, config, rows), split > 1, plan.zeroed_bytes);
+  plan.sources.push_back(kernel_source(device, name, defines, threads, list));
+  const auto count = static_cast<std::uint64_t>(readers);
+  plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
+  return plan;
+}
+
+std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t rows = shape.queries * shape.group();
+  std::vector<PackedTile> list;
+  for (const int waves : {4, 2, 1}) {
+    const std::int64_t own = 16 * waves;
+    const std::int64_t readers = ceil_div(rows, own) * shape.batch * shape.kv_heads;
+    if (waves > 1 && (rows <= own / 2 || readers < busy_workgroups(device))) continue;
+    list.push_back({waves, split_for(shape, device, readers, std::min(rows, own))});
+  }
+  return list;
+}
+
+}  // namespace greta::kernels::attention

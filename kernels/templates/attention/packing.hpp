@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/launch_work.hpp"
+#include "kernels/planning/render.hpp"
+#include "kernels/templates/attention/shape.hpp"
+
+/// Shared parts of kernels with tiles of queries that may be of several heads (PACK), and whose
+/// keys may be divided into slices (SPLIT): packing.hip and slices.hip, and packing.glsl and
+/// slices.glsl. `rows` are those of a tile.
+namespace greta::kernels::attention {
+
+/// Returns the number of heads whose queries share a tile: with PACK those of a KV head, else one.
+std::int64_t packed_heads(const Shape& shape, const Config& config);
+
+/// Returns the number of tiles. Each has SPLIT workgroups.
+std::int64_t readers_of(const Shape& shape, const Config& config, std::int64_t rows);
+
+/// Returns the constraints that tiles fit the grid and are not mostly idle, that there are heads to
+/// pack and keys to divide, and that the device can hold what slices leave.
+std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo& device,
+                                            const Expression& rows);
+
+/// Returns the divisions of such a kernel: those of prefill_divisions(), and the keys into rounds
+/// of tiles, one for each slice.
+std::vector<Division> packing_divisions(const Shape& shape, const Config& config,
+                                        std::int64_t rows);
+
+/// Returns the work of such a kernel, without the fields that depend on how it computes, but with
+/// the barriers of the slices' arrival.
+LaunchWork packing_work(const Shape& shape, const Config& config, std::int64_t rows);
+
+/// Returns the single launch of such a kernel. The last slice to arrive joins all.
+LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                        const Config& config, Defines defines, std::int64_t rows,
+                        std::int64_t threads);
+
+/// A default for few queries: tiles of 16 rows for each wave, and slices of their keys.
+struct PackedTile {
+  int waves, split;
+};
+
+/// Returns the defaults of few queries, the best first. Tiles of more rows read keys fewer times,
+/// if they fill the device without slices.
+std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device);
+
+/// Returns whether few queries of heads that share a KV head are better multiplied by matrix cores,
+/// with PACK, than one by one as `decode` does: by the count of instructions, plain multiplications
+/// take longer than the keys' way from memory from about four rows on, or from nine where matrix
+/// cores need keys to pass through registers.
+bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device);
+
+}  // namespace greta::kernels::attention
