@@ -4,6 +4,7 @@
 
 #include "db/json.hpp"
 #include "runtime/device/hardware/occupancy.hpp"
+#include "tuner/compile/loop_report.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta::tuner {
@@ -16,10 +17,10 @@ std::uint32_t threads_of(const KernelSource& source) {
 }
 
 /// Computes the occupancy, unless the driver reports the number of waves per SIMD.
-std::optional<Occupancy> reckoned(const DeviceInfo& target, const KernelSource& source,
+std::optional<Occupancy> reckoned(const DeviceInfo& target, std::uint32_t threads,
                                   const KernelStatistics& kernel) {
   if (kernel.subgroups_per_simd > 0) return std::nullopt;
-  return occupancy(target, kernel, threads_of(source));
+  return occupancy(target, kernel, threads);
 }
 
 /// Returns the waves of a kernel per SIMD, as "4 of 8".
@@ -38,18 +39,37 @@ std::string remarks(const KernelStatistics& kernel, const std::optional<Occupanc
   return std::string(occupancy->limit);
 }
 
-std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
+std::string kernel_row(const DeviceInfo& target, const std::string& name, std::uint32_t threads,
                        const CompiledKernel& compiled) {
   const KernelStatistics& kernel = compiled.statistics;
-  const auto there = reckoned(target, source, kernel);
+  const auto there = reckoned(target, threads, kernel);
   std::string row = fmt::format(
-      columns, source.name, kernel.registers, kernel.accumulator_registers, kernel.scalar_registers,
+      columns, name, kernel.registers, kernel.accumulator_registers, kernel.scalar_registers,
       kernel.spilled_registers, kernel.spilled_scalar_registers, format_bytes(kernel.scratch_bytes),
       format_bytes(kernel.shared_memory_bytes), format_bytes(kernel.code_bytes),
       compiled.counted ? std::to_string(kernel.matrix_instructions) : "?",
       waves_text(kernel, there), remarks(kernel, there));
   row.erase(row.find_last_not_of(" \n") + 1);
-  return row + "\n";
+  return row + "\n" + (compiled.loop ? loop_text(*compiled.loop) : "");
+}
+
+std::string header_row() {
+  return fmt::format(columns, "kernel", "VGPR", "AGPR", "SGPR", "spilled", "(SGPR)", "scratch",
+                     "LDS", "code", "matrix", "waves", "remarks");
+}
+
+/// Adds what only this report says about a kernel to its figures.
+void add_figures(const DeviceInfo& target, std::uint32_t threads, const CompiledKernel& kernel,
+                 nlohmann::json& json) {
+  json["threads"] = threads;
+  json["counted"] = kernel.counted;
+  if (kernel.loop) json["main_loop"] = loop_json(*kernel.loop);
+  const auto there = reckoned(target, threads, kernel.statistics);
+  if (!there) return;
+  json["occupancy"] = {{"groups", there->groups},
+                       {"waves", there->waves},
+                       {"max_waves", there->max_waves},
+                       {"limit", there->limit}};
 }
 
 nlohmann::json kernels_json(const DeviceInfo& target, const CompiledChoice& compiled) {
@@ -59,15 +79,7 @@ nlohmann::json kernels_json(const DeviceInfo& target, const CompiledChoice& comp
   }
   nlohmann::json list = to_json(figures);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const KernelSource& source = compiled.plan.sources[i];
-    list[i]["threads"] = threads_of(source);
-    list[i]["counted"] = compiled.kernels[i].counted;
-    const auto there = reckoned(target, source, figures[i].statistics);
-    if (!there) continue;
-    list[i]["occupancy"] = {{"groups", there->groups},
-                            {"waves", there->waves},
-                            {"max_waves", there->max_waves},
-                            {"limit", there->limit}};
+    add_figures(target, threads_of(compiled.plan.sources[i]), compiled.kernels[i], list[i]);
   }
   return list;
 }
@@ -101,8 +113,7 @@ std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutc
   std::string text = target.architecture;
   if (!target.driver.empty()) text += fmt::format(" ({}, {})", target.name, target.driver);
   text += fmt::format(": {}\n", target.compiler);
-  text += fmt::format(columns, "kernel", "VGPR", "AGPR", "SGPR", "spilled", "(SGPR)", "scratch",
-                      "LDS", "code", "matrix", "waves", "remarks");
+  text += header_row();
   std::string problem;
   for (const auto& [choice, compiled, predicted] : outcomes) {
     if (choice.problem.key() != problem) {
@@ -116,10 +127,33 @@ std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutc
       continue;
     }
     for (std::size_t i = 0; i < compiled->kernels.size(); ++i) {
-      text += kernel_row(target, compiled->plan.sources[i], compiled->kernels[i]);
+      const KernelSource& source = compiled->plan.sources[i];
+      text += kernel_row(target, source.name, threads_of(source), compiled->kernels[i]);
     }
   }
   return text;
+}
+
+std::string code_object_text(const std::string& file, const CodeObjectKernels& contents) {
+  std::string text = fmt::format("{}: {}\n{}", file, contents.target.architecture, header_row());
+  for (const NamedKernel& kernel : contents.kernels) {
+    text += kernel_row(contents.target, kernel.name, kernel.threads, kernel.compiled);
+  }
+  return text;
+}
+
+nlohmann::json code_object_json(const std::string& file, const CodeObjectKernels& contents) {
+  std::vector<KernelFigures> figures;
+  for (const NamedKernel& kernel : contents.kernels) {
+    figures.push_back({kernel.name, kernel.compiled.statistics});
+  }
+  nlohmann::json list = to_json(figures);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const NamedKernel& kernel = contents.kernels[i];
+    add_figures(contents.target, kernel.threads, kernel.compiled, list[i]);
+  }
+  return {
+      {"file", file}, {"architecture", contents.target.architecture}, {"kernels", std::move(list)}};
 }
 
 }  // namespace greta::tuner

@@ -8,6 +8,7 @@
 #include "kernels/model/operation.hpp"
 #include "kernels/sampling/candidates.hpp"
 #include "runtime/device/device.hpp"
+#include "tuner/isa/loop_figures.hpp"
 
 namespace greta::tuner {
 
@@ -17,6 +18,7 @@ struct CompiledKernel {
   KernelStatistics statistics;
   std::optional<std::string> listing;  ///< instructions as text, if available
   bool counted = false;                ///< whether `statistics` counts matrix instructions
+  std::optional<LoopFigures> loop{};   ///< its main loop, on AMD GPUs with matrix cores
 };
 
 /// A configuration of a problem, compiled for an architecture.

@@ -19,6 +19,7 @@
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
+#include "tuner/compile/kernel_loops.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -173,6 +174,7 @@ std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler, const Operat
   const auto work = [&] {
     for (std::size_t i = next++; i < outcomes.size(); i = next++) {
       outcomes[i].compiled = compile_plan(compiler, operation, choices[i]);
+      if (outcomes[i].compiled) examine_main_loops(compiler.target(), *outcomes[i].compiled);
     }
   };
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());

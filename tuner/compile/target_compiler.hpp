@@ -41,7 +41,8 @@ std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> dev
 /// TargetCompiler::compile().
 Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const Operation& operation,
                                     const Candidate& choice);
-/// Compiles several configurations on all cores. Returns outcomes in the order of `choices`.
+/// Compiles several configurations on all cores, and examines the main loops of their kernels.
+/// Returns outcomes in the order of `choices`.
 std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler, const Operation& operation,
                                           const std::vector<Candidate>& choices);
 

@@ -99,10 +99,10 @@ struct FoundSymbol {
   std::uint32_t index;
 };
 
-/// Finds a function by its name. Returns nothing if no symbol table contains it.
-inline std::optional<FoundSymbol> find_function_symbol(Bytes file,
-                                                       const std::vector<Elf64_Shdr>& sections,
-                                                       std::string_view name) {
+/// Finds a symbol of a type (STT_FUNC, STT_OBJECT) by its name. Returns nothing if no symbol table
+/// contains it.
+inline std::optional<FoundSymbol> find_symbol(Bytes file, const std::vector<Elf64_Shdr>& sections,
+                                              std::string_view name, unsigned type) {
   for (const auto& section : sections) {
     if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) continue;
     if (section.sh_link >= sections.size()) continue;
@@ -111,13 +111,20 @@ inline std::optional<FoundSymbol> find_function_symbol(Bytes file,
     const Bytes symbols = slice(file, section.sh_offset, section.sh_size);
     std::uint32_t index = 0;
     while (const auto symbol = read<Elf64_Sym>(symbols, index * sizeof(Elf64_Sym))) {
-      if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && string_at(table, symbol->st_name) == name) {
+      if (ELF64_ST_TYPE(symbol->st_info) == type && string_at(table, symbol->st_name) == name) {
         return FoundSymbol{*symbol, index};
       }
       ++index;
     }
   }
   return std::nullopt;
+}
+
+/// Finds a function by its name. Returns nothing if no symbol table contains it.
+inline std::optional<FoundSymbol> find_function_symbol(Bytes file,
+                                                       const std::vector<Elf64_Shdr>& sections,
+                                                       std::string_view name) {
+  return find_symbol(file, sections, name, STT_FUNC);
 }
 
 }  // namespace greta::device::hip
