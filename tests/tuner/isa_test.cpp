@@ -265,15 +265,15 @@ TEST(IsaSemantics, OnlyActiveLanesChangeAndUnknownOnesStayUnknown) {
 LoopFigures compiled_loop(const std::string& architecture, unsigned apart, unsigned rotate) {
   const std::string text = fmt::format(R"(
 extern "C" __attribute__((global)) void kernel(float* p, unsigned n) {{
-  __attribute__((shared)) float shared[64 * 33 + 64];
+  __attribute__((shared)) float shared[4096];
   const unsigned lane = __builtin_amdgcn_workitem_id_x();
   float sum = p[lane];
   for (unsigned i = 0; i < n; ++i) {{
-    shared[(lane * {} + i % {}) % (64 * 33)] = sum;
+    shared[(lane * {} + i % {}) & 4095] = sum;
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
     __builtin_amdgcn_s_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
-    sum += shared[((lane ^ 1) * {} + i % {}) % (64 * 33)];
+    sum += shared[((lane ^ 1) * {} + i % {}) & 4095];
   }}
   p[lane] = sum;
 }})",

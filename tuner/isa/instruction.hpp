@@ -25,7 +25,7 @@ struct IsaOperand {
   enum class Half { none, low, high } half = Half::none;
 };
 
-// Numbers of scalar registers that have names. `null` is written and never read.
+// Numbers of scalar registers that have names. `null` reads as 0 whatever is written to it.
 constexpr std::uint32_t isa_vcc = 106, isa_ttmp = 108, isa_m0 = 124, isa_null = 125, isa_exec = 126;
 constexpr std::uint32_t isa_scalars = 128;
 

@@ -218,13 +218,20 @@ bool run_long_product(const IsaOperation& operation, WaveState& state) {
   const auto& operands = operation.operands;
   if ((name != "v_mad_u64_u32" && name != "v_mad_co_u64_u32") || operands.size() < 5) return false;
   const auto a = state.lanes_of(operands[2], 1), b = state.lanes_of(operands[3], 1);
-  const auto c = state.lanes_of(operands[4], 2);
+  const auto c = state.lanes_of(operands[4], 2), low = state.lanes_of(operands[4], 1);
   LaneValues result;
-  result.known = a.known & b.known & c.known;
   for (std::uint32_t i = 0; i < state.lanes(); ++i) {
-    result.lane[i] = (a.lane[i] & UINT32_MAX) * (b.lane[i] & UINT32_MAX) + c.lane[i];
+    const std::uint64_t start = (c.known >> i & 1) != 0 ? c.lane[i] : low.lane[i];
+    result.lane[i] = (a.lane[i] & UINT32_MAX) * (b.lane[i] & UINT32_MAX) + start;
   }
-  state.set_lanes(operands[0], 2, result);
+  // Compilers use the lower half alone, with any upper half of the summand.
+  result.known = a.known & b.known & low.known;
+  state.set_lanes(operands[0], 1, result);
+  IsaOperand upper = operands[0];
+  ++upper.index;
+  for (std::uint64_t& lane : result.lane) lane >>= 32;
+  result.known &= c.known;
+  state.set_lanes(upper, 1, result);
   state.set_scalar(operands[1], state.mask_words(), {});
   return true;
 }

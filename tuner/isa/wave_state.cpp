@@ -70,6 +70,8 @@ ScalarValue WaveState::scalar_of(const IsaOperand& operand, std::uint32_t words)
   if (operand.kind == IsaOperand::Kind::literal) {
     const std::uint64_t high = operand.negative ? ~std::uint64_t{UINT32_MAX} : 0;
     value = {operand.literal | (words == 2 ? high : 0), UINT64_MAX};
+  } else if (operand.kind == IsaOperand::Kind::scalar && operand.index == isa_null) {
+    value = {0, UINT64_MAX};
   } else if (operand.kind == IsaOperand::Kind::scalar) {
     for (std::uint32_t word = 0; word < words && operand.index + word < isa_scalars; ++word) {
       const Scalar& source = scalars_[operand.index + word];
