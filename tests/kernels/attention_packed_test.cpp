@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/attention_runs.hpp"
+#include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
 namespace greta::test::attention_packed_test {
@@ -94,6 +96,33 @@ TEST_P(AttentionPacked, ManyHeadsOfOneKvHead) {
       {{3, 64, 1, 1, 400, 128, false}, f16, f16, {64, 16, 1, 2, 0, 1, 6}, {400, 0, 100}},
       {{2, 64, 1, 1, 300, 64, false}, bf16, bf16, {64, 16, 4, 2, 0, 1, 3}, {300, 65}},
   });
+}
+
+/// Where matrix cores have no place for packed heads, `decode` takes them: tiles of plain
+/// multiplications would read keys with few threads.
+TEST(AttentionPackedDefaults, FewQueriesHaveOneOfDecodeOrOfMatrixCoresEverywhere) {
+  std::vector<DeviceInfo> devices{test::cooperative_gpu(test::nvidia_products),
+                                  test::cooperative_gpu(test::intel_products)};
+  for (const std::string& name : known_architectures()) {
+    devices.push_back(architecture_info(name).value());
+  }
+  std::size_t packed = 0;
+  for (const DeviceInfo& device : devices) {
+    for (const DType type : {f16, bf16}) {
+      for (const std::int64_t dim : {8, 40, 64, 80, 128, 192, 256}) {
+        for (const std::int64_t group : {1, 3, 8, 16, 64}) {
+          for (const std::int64_t queries : {1, 2}) {
+            const Problem problem =
+                attention_problem({1, 2 * group, 2, queries, 8192, dim, true}, type, type);
+            const Config config = built_in("attention").default_config(problem, device);
+            EXPECT_NE(config.variant, "vector") << device.architecture << ' ' << problem.key();
+            packed += config.variant == "matrix" && config["PACK"] != 0 ? 1 : 0;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(packed, devices.size() * 20);
 }
 
 /// Returns the devices whose matrix cores HIP kernels use: GPUs, and those that hip-host emulates.

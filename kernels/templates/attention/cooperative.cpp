@@ -89,6 +89,24 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
+/// What defaults vary.
+struct Tile {
+  int bk, waves, qreg, pack, split;
+};
+
+Config default_of(const Shape& shape, const DeviceInfo& device, const Tile& t) {
+  return {"matrix",
+          {{"BK", t.bk},
+           {"WQ", 16},
+           {"WAVES", t.waves},
+           {"INSTR", product_names(cooperative_products(shape.in, device)).front()},
+           {"QREG", t.qreg},
+           {"PACK", t.pack},
+           {"SPLIT", t.split},
+           {"TOGETHER", default_heads_together(shape)},
+           {"SUBGROUP", subgroup_sizes(device).front()}}};
+}
+
 }  // namespace
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
@@ -120,48 +138,34 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-bool cooperative_rows_fit(const Shape& shape, const DeviceInfo& device) {
-  const auto list = cooperative_products(shape.in, device);
-  const bool offered = !list.empty() && shape.dim % list.front().n == 0 &&
-                       shape.dim % list.front().k == 0 && list.front().n % 8 == 0;
-  return offered && shape.queries <= 16 && shape.queries * shape.group() >= 9;
+std::vector<Config> cooperative_packed_defaults(const Shape& shape, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  if (!are_few_packed_rows(shape, false)) return configs;
+  for (const auto& [waves, split] : packed_tiles(shape, device)) {
+    for (const int bk : {64, 32, 16}) {
+      configs.push_back(default_of(shape, device, {bk, waves, 1, shape.group() > 1, split}));
+    }
+  }
+  return configs;
 }
 
 std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device) {
-  const auto list = cooperative_products(shape.in, device);
-  if (list.empty()) return {};
-  const auto config = [&](int bk, int waves, int qreg, bool pack, int split) {
-    return Config{"matrix",
-                  {{"BK", bk},
-                   {"WQ", 16},
-                   {"WAVES", waves},
-                   {"INSTR", static_cast<int>(list.front().n)},
-                   {"QREG", qreg},
-                   {"PACK", pack},
-                   {"SPLIT", split},
-                   {"TOGETHER", default_heads_together(shape)},
-                   {"SUBGROUP", subgroup_sizes(device).front()}}};
-  };
+  if (cooperative_products(shape.in, device).empty()) return {};
   std::vector<Config> configs;
-  if (cooperative_rows_fit(shape, device)) {
-    for (const auto& [waves, split] : packed_tiles(shape, device)) {
-      for (const int bk : {64, 32, 16}) {
-        configs.push_back(config(bk, waves, 1, shape.group() > 1, split));
+  for (const int waves : {8, 4, 2, 1}) {
+    for (const int bk : {32, 64, 16}) {
+      for (const int qreg : {1, 0}) {
+        configs.push_back(default_of(shape, device, {bk, waves, qreg, 0, 1}));
       }
     }
   }
-  const std::size_t packed = configs.size();
-  for (const int waves : {8, 4, 2, 1}) {
-    for (const int bk : {32, 64, 16}) {
-      for (const int qreg : {1, 0}) configs.push_back(config(bk, waves, qreg, false, 1));
-    }
-  }
-  // Of the others, tiles that fill the device come first.
-  std::stable_partition(configs.begin() + static_cast<std::ptrdiff_t>(packed), configs.end(),
-                        [&](const Config& c) {
-                          return ceil_div(shape.queries, rows_of(c)) * shape.batch * shape.heads >=
-                                 busy_workgroups(device);
-                        });
+  // Tiles that fill the device come first, after those of packed heads.
+  std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
+    return ceil_div(shape.queries, rows_of(c)) * shape.batch * shape.heads >=
+           busy_workgroups(device);
+  });
+  const std::vector<Config> packed = cooperative_packed_defaults(shape, device);
+  configs.insert(configs.begin(), packed.begin(), packed.end());
   return configs;
 }
 

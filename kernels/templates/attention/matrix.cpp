@@ -164,9 +164,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 /// Few queries: tiles of packed heads, whose keys are divided over waves and workgroups.
-void add_packed_defaults(const Shape& shape, const DeviceInfo& device, const Kernel& kernel,
-                         std::vector<Config>& configs) {
+std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device,
+                                    const Kernel& kernel) {
   const bool async = kernel.copies();
+  std::vector<Config> configs;
+  if (!kernel.offered() || !are_few_packed_rows(shape, async)) return configs;
   for (const auto& [waves, split] : packed_tiles(shape, device)) {
     for (const int bk : {128, 64, 32}) {
       if (bk * shape.dim > (async ? 128 : 64) * 128) continue;
@@ -184,6 +186,7 @@ void add_packed_defaults(const Shape& shape, const DeviceInfo& device, const Ker
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
+  return configs;
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
@@ -191,7 +194,6 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const Kernel kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
-  if (fits_matrix_rows(shape, device)) add_packed_defaults(shape, device, kernel, configs);
   const bool async = kernel.copies();
   // With 32 lanes per wave, loads in flight leave registers for fewer keys.
   const bool few_keys = !async && kernel.wave() == 32;
@@ -229,6 +231,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions need some
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
+  const std::vector<Config> packed = packed_defaults(shape, device, kernel);
+  configs.insert(configs.begin(), packed.begin(), packed.end());
   // NVIDIA's compiler spills above 240 registers.
   std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
     return kernel.registers(c) <= (async ? 240 : kernel.register_limit(c));
@@ -275,10 +279,13 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device) {
-  if (device.language == Language::glsl) return cooperative_rows_fit(shape, device);
-  const Kernel kernel(shape, device);
-  const std::int64_t rows = shape.queries * shape.group();
-  return kernel.offered() && shape.queries <= 16 && rows >= (kernel.copies() ? 4 : 9);
+  const std::vector<Config> configs = device.language == Language::glsl
+                                          ? cooperative_packed_defaults(shape, device)
+                                          : packed_defaults(shape, device, Kernel(shape, device));
+  if (configs.empty()) return false;
+  const std::vector<Alternative> matrix{space(shape, device)};
+  return std::any_of(configs.begin(), configs.end(),
+                     [&](const Config& config) { return !rejects(matrix, config); });
 }
 
 Variant matrix() {

@@ -103,6 +103,10 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
   return plan;
 }
 
+bool are_few_packed_rows(const Shape& shape, bool copies) {
+  return shape.queries <= 16 && shape.queries * shape.group() >= (copies ? 4 : 9);
+}
+
 std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t rows = shape.queries * shape.group();
   std::vector<PackedTile> list;

@@ -50,7 +50,10 @@ std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& devic
 /// Returns whether few queries of heads that share a KV head are better multiplied by matrix cores,
 /// with PACK, than one by one as `decode` does: by the count of instructions, plain multiplications
 /// take longer than the keys' way from memory from about four rows on, or from nine where matrix
-/// cores need keys to pass through registers.
+/// cores need keys to pass through registers (`copies`: they need not).
+bool are_few_packed_rows(const Shape& shape, bool copies);
+
+/// Returns whether that is so and the variant `matrix` has a valid default for them.
 bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device);
 
 }  // namespace greta::kernels::attention
