@@ -86,20 +86,19 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
 std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!offers_warpgroups(shape, device)) return configs;
-  // Large tiles if they fill the device.
-  const std::int64_t heads = shape.batch * shape.heads;
-  const bool fills =
-      ceil_div(shape.queries, 2 * warpgroup_queries) * heads >= busy_workgroups(device);
-  for (const int groups : {fills ? 2 : 1, fills ? 1 : 2}) {
-    for (const int bk : {128, 96, 64, 32}) {
-      configs.push_back({"warpgroups",
-                         {{"BK", bk},
-                          {"GROUPS", groups},
-                          {"STAGES", 2},
-                          {"PRODUCER", 0},
-                          {"TURNS", 0},
-                          {"TOGETHER", default_heads_together(shape)}}});
-    }
+  // Small workgroups hide each other's softmax; wide heads leave registers for few keys.
+  struct Tile {
+    int bk, groups, stages;
+  };
+  for (const auto& [bk, groups, stages] :
+       {Tile{64, 1, 3}, Tile{96, 1, 2}, Tile{128, 2, 2}, Tile{64, 1, 2}, Tile{32, 1, 2}}) {
+    configs.push_back({"warpgroups",
+                       {{"BK", bk},
+                        {"GROUPS", groups},
+                        {"STAGES", stages},
+                        {"PRODUCER", 0},
+                        {"TURNS", 0},
+                        {"TOGETHER", default_heads_together(shape)}}});
   }
   return configs;
 }
