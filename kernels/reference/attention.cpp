@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -62,6 +63,11 @@ struct Attention {
         k(tensor_named(inputs, "K")),
         v(tensor_named(inputs, "V")),
         lengths(tensor_named(inputs, "lengths")) {
+    if (problem.attribute("sinks", "none") != "none") sinks = &tensor_named(inputs, "sinks");
+    const std::string window_text = problem.attribute("window", "none");
+    if (window_text != "none") window = std::stoll(window_text);
+    const std::string cap_text = problem.attribute("softcap", "none");
+    if (cap_text != "none") cap = static_cast<double>(std::strtof(cap_text.c_str(), nullptr));
     const std::string given = problem.attribute("scale", "auto");
     scale = given == "auto" ? 1 / std::sqrt(static_cast<double>(dim))
                             : std::strtof(given.c_str(), nullptr);
@@ -72,11 +78,14 @@ struct Attention {
   std::int64_t row(std::int64_t sequence, std::int64_t query, std::int64_t head) const {
     return (sequence * queries + query) * heads + head;
   }
-  /// Returns the number of keys that a query attends to.
+  /// Return the key after the last one that a query attends to, and the first one.
   std::int64_t visible(std::int64_t sequence, std::int64_t query) const {
     const auto length = static_cast<std::int64_t>(lengths.at(static_cast<std::size_t>(sequence)));
     const std::int64_t count = std::clamp<std::int64_t>(length, 0, capacity);
     return causal ? std::max<std::int64_t>(0, count - queries + query + 1) : count;
+  }
+  std::int64_t first_visible(std::int64_t sequence, std::int64_t query) const {
+    return window == 0 ? 0 : std::max<std::int64_t>(0, visible(sequence, query) - window);
   }
   /// Loads `count` rows of a tensor, beginning with row `first`.
   Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count) const {
@@ -91,6 +100,9 @@ struct Attention {
   bool causal;
   DType in, out;
   double scale;
+  std::int64_t window = 0;  ///< 0: none
+  double cap = 0;           ///< of the scores; 0: none
+  const HostTensor* sinks = nullptr;
   const HostTensor q;
   const HostTensor &k, &v, &lengths;
 };
@@ -106,13 +118,17 @@ class Group {
         first_key_((sequence * a.kv_heads + kv_head) * a.capacity),
         list_(std::move(list)) {}
 
-  void expect(std::vector<Expected>& to, const std::map<std::int64_t, std::size_t>& places) {
+  /// Computes the outputs `to` of these rows, and their log-sum-exps.
+  void expect(std::vector<Expected>& to, std::vector<Expected>& lse,
+              const std::map<std::int64_t, std::size_t>& places) {
     score();
+    sums_.resize(list_.size());
     for (std::int64_t i = 0; i < count(); ++i) weigh(i);
     add();
     for (std::int64_t i = 0; i < count(); ++i) {
       const auto [query, head] = list_[static_cast<std::size_t>(i)];
       const std::size_t at = places.at(a_.row(sequence_, query, head));
+      lse[at] = judge_sum(i);
       for (std::int64_t d = 0; d < a_.dim; ++d) {
         to[at * static_cast<std::size_t>(a_.dim) + static_cast<std::size_t>(d)] = judge(i, d);
       }
@@ -125,6 +141,13 @@ class Group {
   std::int64_t count() const { return static_cast<std::int64_t>(list_.size()); }
   std::int64_t visible(std::int64_t i) const {
     return a_.visible(sequence_, list_[static_cast<std::size_t>(i)].first);
+  }
+  std::int64_t first_visible(std::int64_t i) const {
+    return a_.first_visible(sequence_, list_[static_cast<std::size_t>(i)].first);
+  }
+  double sink(std::int64_t i) const {
+    const auto head = static_cast<std::size_t>(list_[static_cast<std::size_t>(i)].second);
+    return a_.sinks == nullptr ? -std::numeric_limits<double>::infinity() : a_.sinks->at(head);
   }
 
   /// Computes the scores and the norms of their products.
@@ -150,20 +173,41 @@ class Group {
 
   /// Converts scores and norms to weights, and to weights times their relative errors.
   void weigh(std::int64_t i) {
-    const std::int64_t n = visible(i), hidden = weights_.cols() - n;
-    weights_.row(i).tail(hidden).setZero();
-    errors_.row(i).tail(hidden).setZero();
-    if (n == 0) return;
-    const Row s = a_.scale * weights_.row(i).head(n).array();
-    const double most = s.maxCoeff();
-    const Row p = (s - most).exp();
-    Row e = std::abs(a_.scale) * dot_product_error(a_.dim) * errors_.row(i).head(n).array().sqrt();
-    e += 3 * u * (s.abs() + std::abs(most));
-    e += 4 * u * (3 + 2 * std::log2(std::exp(1.0)) * (most - s)) + 16 * u;
+    const std::int64_t first = first_visible(i), n = visible(i) - first;
+    Row s = a_.scale * weights_.row(i).segment(first, n).array();
+    Row e = std::abs(a_.scale) * dot_product_error(a_.dim) *
+            errors_.row(i).segment(first, n).array().sqrt();
+    weights_.row(i).setZero();
+    errors_.row(i).setZero();
+    const double sink = this->sink(i);
+    Sum& sum = sums_[static_cast<std::size_t>(i)];
+    if (n == 0 && a_.sinks == nullptr) return;
+    if (a_.cap > 0) {
+      e += 3 * u * s.abs() + 16 * u * a_.cap;
+      s = a_.cap * (s / a_.cap).tanh();
+    }
+    sum.most = n == 0 ? sink : std::max(s.maxCoeff(), sink);
+    const Row p = (s - sum.most).exp();
+    e += 3 * u * s.abs() + error_of_power(s, sum.most);
     if (traits(a_.in).keeps_subnormals) e += (p < smallest_normal(a_.in)).cast<double>();
-    const double sum = p.sum();
-    weights_.row(i).head(n) = p / sum;
-    errors_.row(i).head(n) = e * p / sum;
+    sum.total = p.sum();
+    if (a_.sinks != nullptr) {
+      // The outputs are multiplied by a power of 2 that may be flushed to zero.
+      e += (p < 0x1p-120).cast<double>();
+      const Row one = Row::Constant(1, sink);
+      const double added = std::exp(sink - sum.most);
+      sum.total += added;
+      sum.error = added / sum.total * (3 * u * std::abs(sink) + error_of_power(one, sum.most)(0));
+    }
+    weights_.row(i).segment(first, n) = p / sum.total;
+    errors_.row(i).segment(first, n) = e * p / sum.total;
+    sum.error += errors_.row(i).sum();
+  }
+
+  /// Returns the relative errors of exp(s - most), computed as a power of 2.
+  static Row error_of_power(const Row& s, double most) {
+    return 3 * u * std::abs(most) + 4 * u * (3 + 2 * std::log2(std::exp(1.0)) * (most - s)) +
+           16 * u;
   }
 
   void add() {
@@ -177,24 +221,41 @@ class Group {
       squares_.noalias() += w.cwiseAbs2() * v.cwiseAbs2();
       spread_.noalias() += errors_.middleCols(j, some) * v.cwiseAbs();
     }
-    errors_of_rows_ = errors_.rowwise().sum();
   }
 
   Expected judge(std::int64_t i, std::int64_t d) const {
     const double o = values_(i, d), size = std::abs(o), norm = std::sqrt(squares_(i, d));
-    double error = spread_(i, d) + size * errors_of_rows_(i);
-    error += dot_product_error(visible(i)) * (size + norm) + 4 * u * size;
+    double error = spread_(i, d) + size * sums_[static_cast<std::size_t>(i)].error;
+    error += dot_product_error(keys(i)) * (size + norm) + 4 * u * size;
     if (bits_of(a_.in) < 32) error += unit_roundoff(a_.in) * (size + 6 * norm);
     error *= slack;
     return {o, error + unit_roundoff(a_.out) * (size + error) + underflow_error(a_.out)};
   }
+
+  /// The logarithm, in f32, of a sum with errors of its terms and of adding them.
+  Expected judge_sum(std::int64_t i) const {
+    const Sum& sum = sums_[static_cast<std::size_t>(i)];
+    if (sum.total == 0) return {-std::numeric_limits<double>::infinity(), 0};
+    const double log = std::log(sum.total), error = sum.error + dot_product_error(keys(i));
+    return {sum.most + log, slack * (error + 8 * u * (1 + std::abs(sum.most) + std::abs(log)))};
+  }
+
+  /// Returns the number of terms of a row's sums.
+  std::int64_t keys(std::int64_t i) const {
+    return visible(i) - first_visible(i) + (a_.sinks == nullptr ? 0 : 1);
+  }
+
+  /// Of a row's exponentials: the greatest score, the sum relative to it, its relative error.
+  struct Sum {
+    double most = 0, total = 0, error = 0;
+  };
 
   const Attention& a_;
   std::int64_t sequence_, first_key_;
   std::vector<std::pair<std::int64_t, std::int64_t>> list_;
   Matrix weights_, errors_;           ///< by key; errors are multiplied by the weights
   Matrix values_, squares_, spread_;  ///< sums over all keys of w v, (w v)^2 and errors |v|
-  Eigen::VectorXd errors_of_rows_;
+  std::vector<Sum> sums_;
 };
 
 class AttentionReference : public Reference {
@@ -204,6 +265,7 @@ class AttentionReference : public Reference {
     const Attention a(problem, inputs);
     rows_ = a.rows();
     dim_ = a.dim;
+    has_lse_ = problem.attribute("lse", "none") != "none";
     full_ = static_cast<double>(a.rows()) * static_cast<double>(a.capacity * a.dim) <= 0x1p28;
     const auto queries = full_ ? all_queries(a.queries) : sampled_queries(a.queries, seed);
     sampled_ = static_cast<std::int64_t>(queries.size());
@@ -215,12 +277,13 @@ class AttentionReference : public Reference {
       }
     }
     expected_.resize(places_.size() * static_cast<std::size_t>(dim_));
+    expected_lse_.resize(places_.size());
     std::vector<Group> groups = groups_of(a, queries);
     parallel_parts(static_cast<std::int64_t>(groups.size()),
                    [&](std::int64_t first, std::int64_t last) {
                      for (std::int64_t i = first; i < last; ++i) {
                        Group group = groups[static_cast<std::size_t>(i)];
-                       group.expect(expected_, places_);
+                       group.expect(expected_, expected_lse_, places_);
                      }
                    });
   }
@@ -241,11 +304,13 @@ class AttentionReference : public Reference {
                             [&](std::int64_t first, std::int64_t last, Findings& part) {
                               compare(out, first, last, part);
                             }));
-    return all.verdict(method());
+    const Verdict verdict = all.verdict(method());
+    return has_lse_ ? worse(verdict, check_lse(tensor_named(outputs, "lse"))) : verdict;
   }
 
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     if (!full_) return std::nullopt;
+    if (has_lse_) return std::vector<std::vector<Expected>>{expected_, expected_lse_};
     return std::vector<std::vector<Expected>>{expected_};
   }
 
@@ -286,14 +351,29 @@ class AttentionReference : public Reference {
     }
   }
 
+  Verdict check_lse(const HostTensor& lse) const {
+    const std::int64_t heads = lse.spec.cols;
+    Findings all(lse.spec.rows, heads);
+    if (lse.spec.rows * heads != rows_ || lse.data.size() != lse.spec.bytes()) {
+      all.reject(fmt::format("the log-sum-exps are not {}", rows_), 1e300, 0);
+      return all.verdict(method());
+    }
+    for (const auto& [row, at] : places_) {
+      const Expected& want = expected_lse_[at];
+      const double got = lse.at(static_cast<std::size_t>(row));
+      all.compare(row / heads, row % heads, got, want.value, want.bound);
+    }
+    return all.verdict(method());
+  }
+
   std::string method() const {
     return full_ ? "full" : fmt::format("{} queries of every head in full", sampled_);
   }
 
   std::int64_t rows_ = 0, dim_ = 0, sampled_ = 0;
-  bool full_ = false;
+  bool full_ = false, has_lse_ = false;
   std::map<std::int64_t, std::size_t> places_;  ///< index of each checked row in expected_
-  std::vector<Expected> expected_;
+  std::vector<Expected> expected_, expected_lse_;
 };
 
 }  // namespace

@@ -31,7 +31,8 @@ std::unique_ptr<Reference> argmax_reference(const Problem& problem,
 /// Returns the FP64 reference of an attention problem. `inputs` contain Q, K, V and lengths, by
 /// name. Q and the output have one row per sequence, query and head. K and V have one row per
 /// sequence, KV head and key. `lengths` holds the number n of valid keys of each sequence. With a
-/// causal mask, query i of q attends to keys j <= n - q + i. A query without keys gives zeros.
+/// causal mask, query i of q attends to keys j <= n - q + i, with a window to the last of these. A
+/// query without keys gives zeros.
 ///
 /// Checks all outputs of up to 2^28 multiplications of Q and K. For larger problems, checks at
 /// least 16 queries of every head (or all): the first, the last, those at the edge of the last tile
@@ -51,6 +52,9 @@ std::unique_ptr<Reference> argmax_reference(const Problem& problem,
 ///   errors below r with mean zero exceed 6 r norm with probability at most 2 e^-18 (Hoeffding).
 ///   f16 weights below 2^-14 may be flushed to zero.
 /// - 4u |o| for the quotient, and the rounding of the output.
+/// - With a limit c of the scores, e_j grows by 3u |s_j| + 16u c: the limit is c - 2c / (2^x + 1),
+///   whose derivative by the score is at most 1. A sink is a further p without a value.
+/// A log-sum-exp has the relative error of the sum, and 8u of its terms for the logarithm.
 /// Like GemmErrorModel's, the bound is probabilistic: it holds with overwhelming probability for
 /// values of mean zero.
 std::unique_ptr<Reference> attention_reference(const Problem& problem,

@@ -92,7 +92,7 @@ void list_features(const Operation& operation, const Problem& problem, const Dev
 /// Returns problems of the operation's typical sizes, with default attributes, and random problems.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
-  constexpr int random_probes = 40;
+  constexpr int random_probes = 80;
   std::vector<Problem> list;
   for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
     list.push_back(typical_problem(operation, types, i));

@@ -35,7 +35,14 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
   s.keys = s.queries + below(random, most);
   s.dim = dims[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(dims.size())))];
   s.causal = below(random, 2) == 1;
-  return attention_problem(s, in, below(random, 2) == 1 ? in : DType::f32);
+  Problem problem = attention_problem(s, in, below(random, 2) == 1 ? in : DType::f32);
+  const std::pair<std::string, std::string> options[] = {
+      {"window", "24"}, {"softcap", "2"}, {"sinks", "head"}, {"lse", "stored"}};
+  for (const auto& option : options) {
+    if (option.first == "window" && !s.causal) continue;
+    if (below(random, 3) == 0) problem.attributes.push_back(option);
+  }
+  return problem;
 }
 
 /// Returns the number of matrix operations of a subgroup per tile, each of which is compiled.
@@ -135,7 +142,11 @@ TEST(AttentionCooperative, PackedHeadsAndSlicesOfAnyLength) {
                {5, 10, 2, 4, 130, 16, true}, f16, f32, {16, 16, 2, 16, 1, 8}, {130, 0, 3, 64, 127}},
            Case{{2, 2, 2, 20, 100, 32, true}, bf16, bf16, {32, 16, 2, 16, 0, 2}, {100, 19}},
        }) {
-    const Problem problem = attention_problem(c.shape, c.in, c.out);
+    Problem problem = attention_problem(c.shape, c.in, c.out);
+    expect_right_emulated(*device, info, problem, config_of(c.tiles, info), c.lengths);
+    if (c.shape.causal) problem.attributes.emplace_back("window", "40");
+    problem.attributes.emplace_back("sinks", "head");
+    problem.attributes.emplace_back("lse", "stored");
     expect_right_emulated(*device, info, problem, config_of(c.tiles, info), c.lengths);
   }
 }

@@ -105,6 +105,16 @@ void harden_query(const Shape& s, Rows& q, std::int64_t row, std::int64_t col,
   if (kind == single) q.change(row, [&](std::int64_t d, double x) { return d == col ? x : 0.0; });
 }
 
+/// Sinks far below and far above all scores.
+void harden_sinks(HostTensor& sinks, std::mt19937_64& random) {
+  constexpr double kinds[] = {0, -200, -1500, 200, 1500};
+  for (std::size_t head = 0; head < sinks.spec.elements(); ++head) {
+    const std::int64_t kind = below(random, 2 * std::ssize(kinds));
+    if (kind >= std::ssize(kinds)) continue;
+    store_element(sinks.spec.dtype, sinks.data.data(), head, kinds[kind]);
+  }
+}
+
 void hide(Rows& rows, std::int64_t first, std::int64_t count) {
   for (std::int64_t row = first; row < first + count; ++row) {
     rows.change(row, [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
@@ -118,6 +128,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.dim);
   const std::int64_t col = below(random, s.dim);
+  if (s.sinks) harden_sinks(inputs[4], random);
   for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t length = draw_length(s, random);

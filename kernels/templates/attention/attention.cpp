@@ -12,6 +12,7 @@
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/attention/adversarial.hpp"
+#include "kernels/templates/attention/options.hpp"
 #include "kernels/templates/attention/shape.hpp"
 
 namespace greta::kernels {
@@ -39,6 +40,7 @@ Result<void> check(const Problem& problem) {
     return bad("kv", keys,
                fmt::format("causal attention needs at least the {} keys of its queries", queries));
   }
+  if (auto options = attention::check_options(problem); !options) return options;
   const std::int64_t stride = problem.stride("q_stride", 0);
   if (stride % 8 != 0) return bad("q_stride", stride, "must be a multiple of 8");
   auto counted = check_count(problem, "q", {"batch", "heads", "q"});
@@ -58,23 +60,40 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   if (s.q_stride > 0) {
     q = {"Q", Role::input, s.in, s.batch * s.queries, packed_stride(problem), s.q_stride};
   }
-  return {q,
-          {"K", Role::input, s.in, keys, s.dim},
-          {"V", Role::input, s.in, keys, s.dim},
-          {"lengths", Role::input, DType::i32, 1, s.batch},
-          {"out", Role::output, s.out, rows, s.dim}};
+  std::vector<TensorSpec> list{q,
+                               {"K", Role::input, s.in, keys, s.dim},
+                               {"V", Role::input, s.in, keys, s.dim},
+                               {"lengths", Role::input, DType::i32, 1, s.batch}};
+  if (s.sinks) list.push_back({"sinks", Role::input, DType::f32, 1, s.heads});
+  list.push_back({"out", Role::output, s.out, rows, s.dim});
+  if (s.lse) list.push_back({"lse", Role::output, DType::f32, s.batch * s.queries, s.heads});
+  return list;
 }
 
-/// Two matrix products of 2 q kv dim operations for every head. With a causal mask, q^2 / 2 masked
-/// scores are subtracted: half of all if q equals kv.
+/// Returns the number of pairs of a query and a key that it sees, in a head of one sequence. A
+/// causal mask hides q^2 / 2 pairs: half of all if q equals kv.
+double visible_pairs(const attention::Shape& s) {
+  const auto q = static_cast<double>(s.queries), kv = static_cast<double>(s.capacity);
+  if (!s.causal) return q * kv;
+  if (s.window == 0) return q * kv - q * q / 2;
+  // Queries whose keys all lie within the window, from the first one's on.
+  const auto window = static_cast<double>(s.window), first = kv - q + 1;
+  const double short_rows = std::clamp(window - first + 1, 0.0, q);
+  return short_rows * (first + (short_rows - 1) / 2) + (q - short_rows) * window;
+}
+
+/// Two matrix products of 2 dim operations for every pair of a query and a key that it sees.
 Work work(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
-  const auto product = [](auto... factors) { return (static_cast<double>(factors) * ...); };
   Work least;
-  const double hidden = s.causal ? product(s.queries, s.queries) / 2 : 0;
-  least.flops = 4 * product(s.batch, s.heads, s.dim) * (product(s.queries, s.capacity) - hidden);
+  least.flops = 4 * static_cast<double>(s.batch * s.heads * s.dim) * visible_pairs(s);
   auto operands = tensors(problem);
   std::erase_if(operands, [](const TensorSpec& tensor) { return tensor.name == "lengths"; });
+  const std::int64_t seen =
+      s.window == 0 ? s.capacity : std::min(s.capacity, s.window + s.queries - 1);
+  for (TensorSpec& tensor : operands) {
+    if (tensor.name == "K" || tensor.name == "V") tensor.rows = s.batch * s.kv_heads * seen;
+  }
   least.bytes = operand_bytes(operands);
   return least;
 }
@@ -87,6 +106,11 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   if (spec.name == "lengths") {
     for (std::size_t i = 0; i < spec.elements(); ++i) {
       store_element(DType::i32, tensor.data.data(), i, static_cast<double>(s.capacity));
+    }
+  } else if (spec.name == "sinks") {
+    // As large as scores.
+    for (std::size_t i = 0; i < spec.elements(); ++i) {
+      store_element(spec.dtype, tensor.data.data(), i, 4 * tensor.at(i));
     }
   } else if (spec.name == "Q") {
     const double spread = 16 / (s.scale * std::sqrt(static_cast<double>(s.dim)));
@@ -167,6 +191,9 @@ Operation make_attention() {
        .examples = {"auto", "0.25"}},
       stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",
                        "heads x dim", packed_stride)};
+  for (Attribute& option : attention::option_attributes()) {
+    t.attributes.push_back(std::move(option));
+  }
   t.renamed = {{"causal", "1", "mask", "causal"}, {"causal", "0", "mask", "none"}};
   for (const DType type : narrow_types()) t.dtypes.push_back({type, type});
   t.dtypes.push_back({DType::f32, DType::f32});

@@ -111,8 +111,10 @@ void load_keys(uint64_t start, uint first, uint end) {
   }
 }
 
-// `end`: of the keys that the row sees.
-void add_keys(uint r, uint first, uint end) {
+bool is_seen(uint key, uint begin, uint end) { return key < end && (WINDOW == 0 || key >= begin); }
+
+// The row sees keys from `begin` to `end`.
+void add_keys(uint r, uint first, uint begin, uint end) {
   float score[UNROLL], most = greatest[r];
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
     float dot = 0.0;
@@ -124,15 +126,16 @@ void add_keys(uint r, uint first, uint end) {
     }
     [[unroll]] for (uint lanes = LANES / 2; lanes > 0; lanes /= 2)
       dot += subgroupShuffleXor(dot, lanes);
-    score[u] = dot;
-    if (first + u * SLOTS < end) most = max(most, dot);
+    score[u] = capped(dot);
+    if (is_seen(first + u * SLOTS, begin, end)) most = max(most, score[u]);
   }
   const float kept = exp2(greatest[r] - most);
   greatest[r] = most;
   sum[r] *= kept;
   [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) value[r * ELEMENTS + e] *= kept;
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-    const float weight = first + u * SLOTS < end ? exp2(score[u] - most) : 0.0;
+    const float weight =
+        is_seen(first + u * SLOTS, begin, end) ? exp2(score[u] - most) : 0.0;
     sum[r] += weight;
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       float e[VEC];
@@ -145,11 +148,13 @@ void add_keys(uint r, uint first, uint end) {
   }
 }
 
-void put_joined(uint row, uint d, float x, float sum) {
+void put_joined(uint row, uint d, float x, float greatest, float sum) {
   // Without a key, nothing is attended to.
   if (!exists(row)) return;
-  const uint64_t at = result_offset(pair / args.kv_heads, query_of(row), head_of(row)) + d;
-  store_out(args.result + at * OUT_BYTES, sum == 0.0 ? 0.0 : x / sum);
+  const uint64_t at = result_offset(pair / args.kv_heads, query_of(row), head_of(row));
+  const float kept = add_sink(head_of(row), greatest, sum);
+  store_out(args.result + (at + d) * OUT_BYTES, sum == 0.0 ? 0.0 : x * kept / sum);
+  if (d == 0) put_lse(at, greatest, sum);
 }
 
 // Joins the slots' sums of rows from `first` on.
@@ -174,7 +179,7 @@ void join_slots(uint first) {
       Partial(sums + (DIM + 1) * 4).v = total;
     }
 #else
-    put_joined(first + row, d, x, total);
+    put_joined(first + row, d, x, most, total);
 #endif
   }
 }
@@ -185,8 +190,8 @@ void main() {
   if (pair >= args.batch * args.kv_heads) return;
   tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   const uint count = key_count(pair / args.kv_heads);
-  const uint slice = (count + SPLIT - 1) / SPLIT;
-  const uint begin = min(gl_WorkGroupID.z * slice, count), end = min(begin + slice, count);
+  const uint hidden = hidden_keys(count, query_of(0)), slice = (count - hidden + SPLIT - 1) / SPLIT;
+  const uint begin = min(hidden + gl_WorkGroupID.z * slice, count), end = min(begin + slice, count);
   const uint64_t start = uint64_t(pair) * args.capacity * DIM;
   const uint slot = tid / LANES;
   load_queries();
@@ -198,7 +203,8 @@ void main() {
     v_raw = v_next;
     if (AHEAD != 0) load_keys(start, first + SLOTS * UNROLL + slot, end);
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
-      add_keys(r, first + slot, min(end, visible_keys(count, query_of(r))));
+      add_keys(r, first + slot, hidden_keys(count, query_of(r)),
+               min(end, visible_keys(count, query_of(r))));
   }
 
   [[unroll]] for (uint first = 0; first < ROWS; first += ROWS_TOGETHER) {

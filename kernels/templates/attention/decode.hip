@@ -68,8 +68,12 @@ struct Keys {
     loads_go_ahead();
   }
 
-  // `end`: of the keys that the row sees.
-  GRETA_DEVICE void add_to(Row& row, u32 first, u32 end) const {
+  // The row sees keys from `begin` to `end`.
+  GRETA_DEVICE void add_to(const Arguments& args, Row& row, u32 first, u32 begin, u32 end) const {
+    const auto seen = [&](u32 u) {
+      const u32 key = first + u * SLOTS;
+      return key < end && (!WINDOW || key >= begin);
+    };
     float score[UNROLL], greatest = row.greatest;
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
@@ -78,8 +82,8 @@ struct Keys {
       for (u32 e = 0; e < elements; ++e) {
         dot = multiply_add(row.q[e], element(k[u][e / VEC], int(e % VEC)), dot);
       }
-      score[u] = reduce_lanes<LANES>(dot, Add{});
-      if (first + u * SLOTS < end) greatest = larger(greatest, score[u]);
+      score[u] = capped(args, reduce_lanes<LANES>(dot, Add{}));
+      if (seen(u)) greatest = larger(greatest, score[u]);
     }
     const float kept = fast_exp2(row.greatest - greatest);
     row.greatest = greatest;
@@ -88,7 +92,7 @@ struct Keys {
     for (u32 e = 0; e < elements; ++e) row.value[e] *= kept;
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
-      const float weight = first + u * SLOTS < end ? fast_exp2(score[u] - greatest) : 0.0f;
+      const float weight = seen(u) ? fast_exp2(score[u] - greatest) : 0.0f;
       row.sum += weight;
       GRETA_UNROLL
       for (u32 e = 0; e < elements; ++e) {
@@ -119,14 +123,14 @@ struct Outputs {
 
   // `count` neighbouring dimensions of a row, from d on.
   template <int count>
-  GRETA_DEVICE void operator()(u32 row, u32 d, const float (&values)[count], float sum) const {
+  GRETA_DEVICE void operator()(u32 row, u32 d, const float (&values)[count], RowSum sum) const {
     const Place place(args, reader, row);
     if (!place.exists) return;
+    const u64 offset = output_offset(args, place.sequence, place.query, place.head);
     float x[count];
-    GRETA_UNROLL
-    for (int i = 0; i < count; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] / sum;  // 0: no key
-    store_pack(args.out + output_offset(args, place.sequence, place.query, place.head) + d,
-               narrow_pack<Out>(x));
+    sum.divide(args, place.head, values, x);
+    store_pack(args.out + offset + d, narrow_pack<Out>(x));
+    if (d == 0) sum.put_lse(args, offset);
   }
 };
 
@@ -152,7 +156,7 @@ GRETA_DEVICE void join_slots(const Outputs& outputs, const OwnSlices& slices, co
       slices.scores(block_z(), first + row)[0] = most;
       slices.scores(block_z(), first + row)[1] = total;
     } else {
-      outputs(first + row, d, {value}, total);
+      outputs(first + row, d, {value}, {most, total});
     }
   }
 }
@@ -164,8 +168,9 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   const u32 pair = reader / PARTS;  // of sequence and KV head
   if (pair >= batch * kv_heads) return;
   const u32 count = key_count(args, pair / kv_heads);
-  const u32 slice = (count + SPLIT - 1) / SPLIT;
-  const u32 begin = smaller(block_z() * slice, count), end = smaller(begin + slice, count);
+  const u32 hidden = hidden_keys(args, count, Place(args, reader, 0).query);
+  const u32 slice = (count - hidden + SPLIT - 1) / SPLIT;
+  const u32 begin = smaller(hidden + block_z() * slice, count), end = smaller(begin + slice, count);
   const u64 start = u64(pair) * capacity * DIM;
 
   Row rows[ROWS];
@@ -195,7 +200,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
     GRETA_UNROLL
     for (u32 r = 0; r < ROWS; ++r) {
       const Place place(args, reader, r);
-      keys.add_to(rows[r], first + slot, smaller(end, visible_keys(count, queries, place.query)));
+      keys.add_to(args, rows[r], first + slot, hidden_keys(args, count, place.query),
+                  smaller(end, visible_keys(count, queries, place.query)));
     }
   }
 

@@ -99,7 +99,7 @@ MatrixA queries[ROW_BLOCKS * DEPTHS];
 #endif
 float base[LANE_ROWS];                      // what is subtracted from a row's scores
 float sum[LANE_ROWS];                       // of this lane's keys
-uint seen[LANE_ROWS];                       // keys that the row sees
+uint hidden[LANE_ROWS], seen[LANE_ROWS];    // the row sees keys from `hidden` to `seen`
 
 uint scores_place() { return SCORES_PLACE + gl_SubgroupID * SCORE_CHUNKS; }
 uint factors_place() { return FACTORS_PLACE + gl_SubgroupID * FACTOR_CHUNKS; }
@@ -183,17 +183,18 @@ uint weight_pair(float low, float high) {
 void weigh(uint key) {
   const uint part = gl_SubgroupInvocationID % ROW_LANES;
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
-    const uint left = seen[i] - min(seen[i], key + part * LANE_KEYS);  // of this lane's keys
+    const uint own = key + part * LANE_KEYS;  // this lane's first key
+    const uint skipped = hidden[i] - min(hidden[i], own), left = seen[i] - min(seen[i], own);
     float score[LANE_KEYS];
     [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 4) {
       const uint place =
           scores_place() + line_of(i) * SCORE_LINE + part * (LANE_KEYS / 4) + j / 4;
       const vec4 four = args.scale * uintBitsToFloat(matrix_memory[place]);
-      [[unroll]] for (uint e = 0; e < 4; ++e) score[j + e] = four[e];
+      [[unroll]] for (uint e = 0; e < 4; ++e) score[j + e] = capped(four[e]);
     }
     float most = LOWEST_SCORE;
     [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
-      if (j < left) most = max(most, score[j]);
+      if (j < left && (WINDOW == 0 || j >= skipped)) most = max(most, score[j]);
     }
     [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
       most = max(most, subgroupShuffleXor(most, step));
@@ -205,7 +206,8 @@ void weigh(uint key) {
     [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 8) {
       float w[8];
       [[unroll]] for (uint e = 0; e < 8; ++e) {
-        w[e] = j + e < left ? exp2(score[j + e] - base[i]) : 0.0;
+        const bool sees = j + e < left && (WINDOW == 0 || j + e >= skipped);
+        w[e] = sees ? exp2(score[j + e] - base[i]) : 0.0;
         sum[i] += w[e];
       }
       const uint place =
@@ -252,9 +254,11 @@ void add_values() {
 #if SPLIT > 1
 float join_float(uint i) { return uintBitsToFloat(matrix_memory[i / 4][i % 4]); }
 void set_join_float(uint i, float x) { matrix_memory[i / 4][i % 4] = floatBitsToUint(x); }
-void put_joined(uint row, uint d, float x, float sum) {
-  const uint64_t to = args.result + (result_row(tile_first + row) + d) * OUT_BYTES;
-  store_out(to, sum == 0.0 ? 0.0 : x / sum);  // 0: no key
+void put_joined(uint row, uint d, float x, float greatest, float sum) {
+  const uint64_t at = result_row(tile_first + row);
+  const float kept = add_sink(head_of(tile_first + row), greatest, sum);
+  store_out(args.result + (at + d) * OUT_BYTES, sum == 0.0 ? 0.0 : x * kept / sum);  // 0: no key
+  if (d == 0) put_lse(at, greatest, sum);
 }
 #endif
 
@@ -290,13 +294,19 @@ void put_outputs() {
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
       sum[i] += subgroupShuffleXor(sum[i], step);
+    const uint row = tile_first + gl_SubgroupID * WQ + line_of(i);
+    float greatest = base[i], total = sum[i];
+    const float kept = add_sink(head_of(row), greatest, total);
     // Without a key, nothing is attended to.
-    float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+    float factor = total > 0.0 ? kept / total : 0.0;
+    const bool first_lane = gl_SubgroupInvocationID % ROW_LANES == 0;
+    if (LSE != 0 && slices == 1 && first_lane && row < tile_rows())
+      put_lse(result_row(row), greatest, total);
 #if SPLIT > 1
     if (slices > 1) {
       factor = 1.0;
       const uint64_t to = slice_sums(workgroup(), gl_WorkGroupID.z, gl_SubgroupID * WQ + line_of(i));
-      if (gl_SubgroupInvocationID % ROW_LANES == 0) Partial2(to + DIM * 4).v = vec2(base[i], sum[i]);
+      if (first_lane) Partial2(to + DIM * 4).v = vec2(base[i], sum[i]);
     }
 #endif
     matrix_memory[factors_place() + line_of(i) * FACTOR_LINE].x = floatBitsToUint(factor);
@@ -322,14 +332,14 @@ void main() {
   tid = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
   pick_tile(tile_heads(), workgroup());
   const uint count = key_count(sequence);
-  uint begin = 0, end = tile_end(count);
+  uint begin = tile_begin(count), end = tile_end(count);
   slices = 1;
 #if SPLIT > 1
   // Each slice has as many whole tiles.
-  const uint keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK;
-  if (keys > 0) slices = (end + keys - 1) / keys;
+  const uint all = end - begin, keys = (all + SPLIT * BK - 1) / (SPLIT * BK) * BK;
+  if (keys > 0) slices = (all + keys - 1) / keys;
   if (gl_WorkGroupID.z >= slices) return;
-  begin = gl_WorkGroupID.z * keys;
+  begin += gl_WorkGroupID.z * keys;
   end = min(begin + keys, end);
 #endif
   const uint64_t start = keys_offset(sequence, kv_head()) * 2;
@@ -337,6 +347,7 @@ void main() {
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     base[i] = LOWEST_SCORE;
     sum[i] = 0.0;
+    hidden[i] = hidden_keys(count, query_of(own + line_of(i)));
     seen[i] = visible_keys(count, query_of(own + line_of(i)));
   }
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS * DIM_BLOCKS; ++i) outputs[i] = zero_matrix();

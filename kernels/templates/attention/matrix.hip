@@ -98,13 +98,26 @@ struct Rows {
     }
   }
 
-  // Hides keys of the tile that a row does not see; `left`: how many it does.
-  GRETA_DEVICE void mask(u32 i, const u32 (&left)[lane_rows]) {
+  // Scales scores and limits them.
+  GRETA_DEVICE void cap(const Arguments& args, u32 i) {
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; ++e) {
-        if (j * 16 + column_of(e) >= left[row_of(e)]) {
+        float& x = sum_of(scores[i][j], e);
+        x = capped(args, x * args.scale);
+      }
+    }
+  }
+
+  // Hides keys of the tile that a row does not see. It sees those from `skipped` to `left`.
+  GRETA_DEVICE void mask(u32 i, const u32 (&skipped)[lane_rows], const u32 (&left)[lane_rows]) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < key_blocks; ++j) {
+      GRETA_UNROLL
+      for (u32 e = 0; e < lane_sums; ++e) {
+        const u32 key = j * 16 + column_of(e);
+        if (key >= left[row_of(e)] || (WINDOW && key < skipped[row_of(e)])) {
           sum_of(scores[i][j], e) = float_from_bits(0xff800000U);
         }
       }
@@ -182,11 +195,13 @@ struct Rows {
     for (u32 i = 0; i < row_blocks; ++i) {
       GRETA_UNROLL
       for (u32 r = 0; r < lane_rows; ++r) {
-        const float total = row_sum(sum[i][r]);
+        RowSum total{base[i][r] * exponent_scale(args), row_sum(sum[i][r])};
         const u32 row = tile.first + wave_row() + i * 16 + line(r);
         if (row >= tile_rows(args)) continue;
-        // Without a key, nothing is attended to.
-        put(output_row(args, tile, row), i, r, total > 0.0f ? 1.0f / total : 0.0f);
+        const u64 offset = output_row(args, tile, row);
+        const float factor = total.factor(args, head_of(tile, row));
+        if (column_of(0) == 0) total.put_lse(args, offset);
+        put(args.out + offset, i, r, factor);
       }
     }
   }
@@ -269,11 +284,11 @@ struct Slice {
   u32 begin, end, used;
 };
 
-GRETA_DEVICE Slice pick_slice(u32 end) {
-  if (SPLIT == 1) return {0, end, 1};
-  const u32 keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK;
-  const u32 begin = block_z() * keys;
-  return {begin, smaller(begin + keys, end), keys == 0 ? 1 : (end + keys - 1) / keys};
+GRETA_DEVICE Slice pick_slice(u32 first, u32 end) {
+  if (SPLIT == 1) return {first, end, 1};
+  const u32 all = end - first, keys = (all + SPLIT * BK - 1) / (SPLIT * BK) * BK;
+  const u32 begin = first + block_z() * keys;
+  return {begin, smaller(begin + keys, end), keys == 0 ? 1 : (all + keys - 1) / keys};
 }
 
 GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
@@ -283,7 +298,7 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   if (block_index<THREADS>() >= readers) return;
   const Tile tile = pick_packed_tile(args, block_index<THREADS>());
   const u32 count = key_count(args, tile.sequence);
-  const Slice slice = pick_slice(tile_end(args, tile, count));
+  const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count));
   if (SPLIT > 1 && block_z() >= slice.used) return;
   const u64 start = keys_offset(args, tile.sequence, kv_head_of(args, tile));
 
@@ -312,6 +327,8 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   const u32 last = smaller(first + WQ, tile_rows(args)) - 1;
   const u32 wave_end = first < tile_rows(args) ? visible_keys(count, queries, query_of(last)) : 0;
   const u32 seen_by_all = visible_keys(count, queries, query_of(first));
+  const u32 seen_from =
+      WINDOW && wave_end > 0 ? hidden_keys(args, count, query_of(last)) : 0;
   GRETA_NO_UNROLL
   while (walk.first < walk.end) {
     const u32 key = slice.begin + walk.first + wave_key();  // the wave's first
@@ -320,16 +337,20 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
       rows.score(walk.shared, key_tile);
       GRETA_UNROLL
       for (u32 i = 0; i < row_blocks; ++i) {
-        if (key + wave_keys > seen_by_all) {
-          u32 left[lane_rows];
+        if (SOFTCAP) rows.cap(args, i);
+        if (key + wave_keys > seen_by_all || key < seen_from) {
+          u32 skipped[lane_rows], left[lane_rows];
           GRETA_UNROLL
           for (u32 r = 0; r < lane_rows; ++r) {
-            const u32 seen = visible_keys(count, queries, query_of(first + i * 16 + line(r)));
-            left[r] = seen - smaller(seen, key);
+            const u32 query = query_of(first + i * 16 + line(r));
+            const u32 begin = hidden_keys(args, count, query);
+            const u32 end = visible_keys(count, queries, query);
+            skipped[r] = begin - smaller(begin, key);
+            left[r] = end - smaller(end, key);
           }
-          rows.mask(i, left);
+          rows.mask(i, skipped, left);
         }
-        rows.weigh(i, scale);
+        rows.weigh(i, exponent_scale(args));
       }
     }
     const u32 value_tile = walk.arrive_values();
@@ -343,11 +364,11 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   float* const floats = reinterpret_cast<float*>(shared);
   if (KWAVES > 1) {
     block_barrier();  // the last tile was read
-    rows.leave(WaveSums{floats, wave_index() % KWAVES}, own, scale);
+    rows.leave(WaveSums{floats, wave_index() % KWAVES}, own, exponent_scale(args));
     block_barrier();
     join_waves(floats, own, outputs, slice_sums, slice.used > 1);
   } else if (slice.used > 1) {
-    rows.leave(slice_sums, own, scale);
+    rows.leave(slice_sums, own, exponent_scale(args));
   } else {
     rows.finish(args, tile);
   }

@@ -6,6 +6,12 @@
     !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
 #error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
+#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE)
+#error "WINDOW, SOFTCAP, SINKS and LSE must be defined"
+#endif
+#if WINDOW && !CAUSAL
+#error "a WINDOW is one of causal queries"
+#endif
 #if DIM < 8 || DIM % 8 != 0
 #error "DIM is a multiple of 8"
 #endif
@@ -13,13 +19,25 @@
 layout(push_constant, std430) uniform Arguments {
   uint64_t q, k, v;
   uint64_t lengths;   // valid keys of each sequence, i32
+#if SINKS
+  uint64_t sinks;     // scores without a key, f32, one for each head
+#endif
   uint64_t result;
+#if LSE
+  uint64_t lse;       // the logarithm of each row's sum, f32
+#endif
   uint64_t partial;   // what slices of the keys give
   uint64_t counters;  // slices that are done, one for each sequence and KV head; zero
   uint batch, heads, kv_heads;
   uint queries, capacity;  // of a sequence; `capacity` counts keys
   uint tiles;              // of a sequence's queries
   float scale;             // of the scores, times log2(e)
+#if WINDOW
+  uint window;             // keys that a query sees at most
+#endif
+#if SOFTCAP
+  float softcap;           // limit of the scores, times log2(e)
+#endif
 } args;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer I32 { int v; };
@@ -40,6 +58,48 @@ uint visible_keys(uint count, uint query) {
   return min(end > args.queries ? end - args.queries : 0, count);
 #else
   return count;
+#endif
+}
+
+// Of these, how many of the first it does not see.
+uint hidden_keys(uint count, uint query) {
+#if WINDOW
+  const uint seen = visible_keys(count, query);
+  return seen - min(seen, args.window);
+#else
+  return 0;
+#endif
+}
+
+// A scaled score, below the limit. As operands.hip.
+float capped(float score) {
+#if SOFTCAP
+  const float power = exp2(score / args.softcap * 2.8853900817779268);  // 2 log2(e)
+  return args.softcap - 2.0 * args.softcap / (power + 1.0);
+#else
+  return score;
+#endif
+}
+
+// Adds a head's sink to a row's sum of powers of 2, which are relative to the greatest exponent, and
+// gives the factor of the sums of values.
+float add_sink(uint head, inout float greatest, inout float sum) {
+#if SINKS
+  const float sink = F32(args.sinks + uint64_t(head) * 4).v * 1.4426950408889634;
+  const float most = max(greatest, sink), kept = exp2(greatest - most);
+  sum = fma(sum, kept, exp2(sink - most));
+  greatest = most;
+  return kept;
+#else
+  return 1.0;
+#endif
+}
+
+// Of the row whose results are at `offset`.
+void put_lse(uint64_t offset, float greatest, float sum) {
+#if LSE
+  F32(args.lse + offset / DIM * 4).v =
+      sum > 0.0 ? (greatest + log2(sum)) * 0.69314718055994531 : uintBitsToFloat(0xff800000u);
 #endif
 }
 

@@ -6,6 +6,12 @@
     !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
 #error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
+#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE)
+#error "WINDOW, SOFTCAP, SINKS and LSE must be defined"
+#endif
+#if WINDOW && !CAUSAL
+#error "a WINDOW is one of causal queries"
+#endif
 #if DIM < 8 || DIM % 8 != 0
 #error "DIM is a multiple of 8"
 #endif
@@ -13,26 +19,61 @@
 #include "common/in_out.hip"
 #include "common/reduce.hip"
 
+// Arguments of some kernels alone.
+#if SINKS
+#define SINKS_PARAMETER const float *__restrict__ sinks,
+#define SINKS_ARGUMENT sinks
+#else
+#define SINKS_PARAMETER
+#define SINKS_ARGUMENT nullptr
+#endif
+#if LSE
+#define LSE_PARAMETER float *__restrict__ lse,
+#define LSE_ARGUMENT lse
+#else
+#define LSE_PARAMETER
+#define LSE_ARGUMENT nullptr
+#endif
+#if WINDOW
+#define WINDOW_PARAMETER , u32 window
+#define WINDOW_ARGUMENT window
+#else
+#define WINDOW_PARAMETER
+#define WINDOW_ARGUMENT 0
+#endif
+#if SOFTCAP
+#define SOFTCAP_PARAMETER , float softcap
+#define SOFTCAP_ARGUMENT softcap
+#else
+#define SOFTCAP_PARAMETER
+#define SOFTCAP_ARGUMENT 0.0f
+#endif
+
 struct Arguments {
   const In *q, *k, *v;
   const int* lengths;  // valid keys of each sequence
+  const float* sinks;  // scores without a key, one for each head
   Out* out;
+  float* lse;      // the logarithm of each row's sum
   float* partial;  // what slices of the keys give
   u32* counters;   // slices that are done, one for each sequence and KV head; zero
   u32 batch, heads, kv_heads;
   u32 queries, capacity;  // of a sequence; `capacity` counts keys
   u32 tiles;              // of a sequence's queries
   float scale;            // of the scores, times log2(e)
+  u32 window;             // keys that a query sees at most
+  float softcap;          // limit of the scores, times log2(e)
 };
 
-#define ATTENTION_PARAMETERS                                                                  \
-  const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,               \
-      const int *__restrict__ lengths, Out *__restrict__ out, float *partial, u32 *counters,  \
-      u32 batch, u32 heads, u32 kv_heads, u32 queries, u32 capacity, u32 tiles, float scale
-#define ATTENTION_ARGUMENTS                                                                 \
-  Arguments {                                                                               \
-    q, k, v, lengths, out, partial, counters, batch, heads, kv_heads, queries, capacity,    \
-        tiles, scale                                                                        \
+#define ATTENTION_PARAMETERS                                                                 \
+  const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,              \
+      const int *__restrict__ lengths, SINKS_PARAMETER Out *__restrict__ out,                \
+      LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,       \
+      u32 queries, u32 capacity, u32 tiles, float scale WINDOW_PARAMETER SOFTCAP_PARAMETER
+#define ATTENTION_ARGUMENTS                                                                  \
+  Arguments {                                                                                \
+    q, k, v, lengths, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial, counters, batch, heads,    \
+        kv_heads, queries, capacity, tiles, scale, WINDOW_ARGUMENT, SOFTCAP_ARGUMENT         \
   }
 
 // Less than any score; 2 to the power of its difference to one is 0.
@@ -53,6 +94,72 @@ GRETA_DEVICE u32 visible_keys(u32 count, u32 queries, u32 query) {
   return count;
 #endif
 }
+
+// Of these, how many of the first it does not see.
+GRETA_DEVICE u32 hidden_keys(const Arguments& args, u32 count, u32 query) {
+#if WINDOW
+  const u32 seen = visible_keys(count, args.queries, query);
+  return seen - smaller(seen, args.window);
+#else
+  return 0;
+#endif
+}
+
+// A scaled score, below the limit: c tanh(x / c), by a power of 2 whose errors are absolute ones of
+// the result.
+GRETA_DEVICE float capped(const Arguments& args, float score) {
+#if SOFTCAP
+  const float power = fast_exp2(score / args.softcap * 2.8853900817779268f);  // 2 log2(e)
+  return args.softcap - 2.0f * args.softcap / (power + 1.0f);
+#else
+  return score;
+#endif
+}
+
+// What turns dot products, or capped scores, into exponents of 2.
+GRETA_DEVICE float exponent_scale(const Arguments& args) { return SOFTCAP ? 1.0f : args.scale; }
+
+// What remains of a row's sums when its head's sink is added: the sum of powers of 2, relative to
+// their greatest exponent.
+struct RowSum {
+  float greatest, sum;
+
+  // Adds the sink, and gives the factor of the sums of values.
+  GRETA_DEVICE float add_sink(const Arguments& args, u32 head) {
+#if SINKS
+    const float sink = args.sinks[head] * 1.4426950408889634f;
+    const float most = larger(greatest, sink), kept = fast_exp2(greatest - most);
+    sum = multiply_add(sum, kept, fast_exp2(sink - most));
+    greatest = most;
+    return kept;
+#else
+    return 1.0f;
+#endif
+  }
+
+  // The factor of a row's sums of values; 0 without a key, where nothing is attended to.
+  GRETA_DEVICE float factor(const Arguments& args, u32 head) {
+    const float kept = add_sink(args, head);
+    return sum > 0.0f ? kept / sum : 0.0f;
+  }
+
+  // Outputs of some sums of values.
+  template <int count>
+  GRETA_DEVICE void divide(const Arguments& args, u32 head, const float (&values)[count],
+                           float (&x)[count]) {
+    const float kept = add_sink(args, head);
+    GRETA_UNROLL
+    for (int i = 0; i < count; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] * kept / sum;
+  }
+
+  // Of the row's output, at `offset`.
+  GRETA_DEVICE void put_lse(const Arguments& args, u64 offset) const {
+#if LSE
+    args.lse[offset / DIM] = sum > 0.0f ? (greatest + fast_log2(sum)) * 0.69314718055994531f
+                                        : float_from_bits(0xff800000U);
+#endif
+  }
+};
 
 // Where a head of a query is in outputs.
 GRETA_DEVICE u64 output_offset(const Arguments& args, u32 sequence, u32 query, u32 head) {

@@ -20,13 +20,14 @@ GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 index) {
   return pick_tile(args, args.heads, index);
 }
 
-// Keys that some query of the tile sees, and those that all of them see.
+// Keys that some query of the tile sees, from `begin` to `end`, and the end of those that all see.
 struct KeyRange {
-  u32 end, seen_by_all;
+  u32 begin, end, seen_by_all;
 };
 
 GRETA_DEVICE KeyRange tile_keys(const Arguments& args, const Tile& tile) {
   const u32 count = key_count(args, tile.sequence);
   const u32 last = smaller(tile.first + BQ, args.queries) - 1;
-  return {visible_keys(count, args.queries, last), visible_keys(count, args.queries, tile.first)};
+  return {hidden_keys(args, count, tile.first), visible_keys(count, args.queries, last),
+          visible_keys(count, args.queries, tile.first)};
 }

@@ -16,15 +16,14 @@ uint tile_rows() { return args.queries * GROUP; }
 
 uint kv_head() { return PACK != 0 ? head : head / (args.heads / args.kv_heads); }
 
-// Keys that some row of the tile sees.
+// Keys that some row of the tile sees: those from tile_begin to tile_end.
+uint tile_begin(uint count) { return hidden_keys(count, query_of(tile_first)); }
 uint tile_end(uint count) {
   return visible_keys(count, query_of(min(tile_first + BQ, tile_rows()) - 1));
 }
 
+uint head_of(uint row) { return head * GROUP + row % GROUP; }
+
 // Where a row's query is, and its results; in elements.
-uint64_t query_row(uint row) {
-  return query_offset(sequence, query_of(row), head * GROUP + row % GROUP);
-}
-uint64_t result_row(uint row) {
-  return result_offset(sequence, query_of(row), head * GROUP + row % GROUP);
-}
+uint64_t query_row(uint row) { return query_offset(sequence, query_of(row), head_of(row)); }
+uint64_t result_row(uint row) { return result_offset(sequence, query_of(row), head_of(row)); }

@@ -22,20 +22,25 @@ GRETA_DEVICE u32 kv_head_of(const Arguments& args, const Tile& tile) {
   return PACK ? tile.head : tile.head / (args.heads / args.kv_heads);
 }
 
-// Keys that some row of the tile sees.
+// Keys that some row of the tile sees: those from tile_begin to tile_end.
+GRETA_DEVICE u32 tile_begin(const Arguments& args, const Tile& tile, u32 count) {
+  return hidden_keys(args, count, query_of(tile.first));
+}
 GRETA_DEVICE u32 tile_end(const Arguments& args, const Tile& tile, u32 count) {
   const u32 last = smaller(tile.first + BQ, tile_rows(args)) - 1;
   return visible_keys(count, args.queries, query_of(last));
 }
 
+GRETA_DEVICE u32 head_of(const Tile& tile, u32 row) {
+  return tile.head * packed_heads + row % packed_heads;
+}
+
 // Where a row's query is.
 GRETA_DEVICE const In* query_row(const Arguments& args, const Tile& tile, u32 row) {
-  const u32 head = tile.head * packed_heads + row % packed_heads;
-  return args.q + query_offset(args, tile.sequence, query_of(row), head);
+  return args.q + query_offset(args, tile.sequence, query_of(row), head_of(tile, row));
 }
 
 // And its outputs.
-GRETA_DEVICE Out* output_row(const Arguments& args, const Tile& tile, u32 row) {
-  const u32 head = tile.head * packed_heads + row % packed_heads;
-  return args.out + output_offset(args, tile.sequence, query_of(row), head);
+GRETA_DEVICE u64 output_row(const Arguments& args, const Tile& tile, u32 row) {
+  return output_offset(args, tile.sequence, query_of(row), head_of(tile, row));
 }

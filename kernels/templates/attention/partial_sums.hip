@@ -12,11 +12,12 @@ struct Outputs {
   const Arguments& args;
   const Tile& tile;
 
-  GRETA_DEVICE void operator()(u32 row, u32 d, const float (&values)[4], float sum) const {
+  GRETA_DEVICE void operator()(u32 row, u32 d, const float (&values)[4], RowSum sum) const {
     float x[4];
-    GRETA_UNROLL
-    for (u32 i = 0; i < 4; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] / sum;  // 0: no key
-    store_pack(output_row(args, tile, tile.first + row) + d, narrow_pack<Out>(x));
+    sum.divide(args, head_of(tile, tile.first + row), values, x);
+    const u64 offset = output_row(args, tile, tile.first + row);
+    store_pack(args.out + offset + d, narrow_pack<Out>(x));
+    if (d == 0) sum.put_lse(args, offset);
   }
 };
 
@@ -64,7 +65,7 @@ GRETA_DEVICE void join_waves(float* shared, u32 own, const Outputs& outputs, con
       store_pack(slice.values(row) + d, narrow_pack<float>(four));
       if (d == 0) store_pack(slice.scores(row), narrow_pack<float>({most, total}));
     } else {
-      outputs(row, d, four, total);
+      outputs(row, d, four, {most, total});
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/options.hpp"
 
 namespace greta::kernels::attention {
 
@@ -24,6 +25,10 @@ Shape shape_of(const Problem& problem) {
   const std::string scale = problem.attribute("scale", "auto");
   shape.scale = scale == "auto" ? 1 / std::sqrt(static_cast<double>(shape.dim))
                                 : std::strtof(scale.c_str(), nullptr);
+  shape.window = window_of(problem);
+  shape.softcap = softcap_of(problem);
+  shape.sinks = problem.attribute("sinks", "none") != "none";
+  shape.lse = problem.attribute("lse", "none") != "none";
   return shape;
 }
 
@@ -32,13 +37,22 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("DIM", std::to_string(shape.dim));
   defines.emplace_back("Q_STRIDE", std::to_string(shape.q_stride));
   defines.emplace_back("CAUSAL", shape.causal ? "1" : "0");
+  defines.emplace_back("WINDOW", shape.window > 0 ? "1" : "0");
+  defines.emplace_back("SOFTCAP", shape.softcap > 0 ? "1" : "0");
+  defines.emplace_back("SINKS", shape.sinks ? "1" : "0");
+  defines.emplace_back("LSE", shape.lse ? "1" : "0");
   return defines;
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes) {
   std::vector<Argument> list;
-  for (const std::size_t tensor : {0, 1, 2, 3, 4}) list.emplace_back(OperandArgument{tensor});
+  // Tensors are Q, K, V, lengths, sinks if there are some, out, and the log-sum-exps.
+  std::size_t tensor = 0;
+  while (tensor < 4) list.emplace_back(OperandArgument{tensor++});
+  if (shape.sinks) list.emplace_back(OperandArgument{tensor++});
+  list.emplace_back(OperandArgument{tensor++});
+  if (shape.lse) list.emplace_back(OperandArgument{tensor++});
   for (const std::uint64_t offset : {counter_bytes, std::uint64_t{0}}) {
     list.push_back(workspace ? Argument{WorkspaceArgument{offset}} : Argument{std::uint64_t{0}});
   }
@@ -48,6 +62,8 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool wor
   }
   constexpr double log2_e = 1.4426950408889634;  // kernels compute 2^x
   list.emplace_back(static_cast<float>(shape.scale * log2_e));
+  if (shape.window > 0) list.emplace_back(static_cast<std::uint32_t>(shape.window));
+  if (shape.softcap > 0) list.emplace_back(static_cast<float>(shape.softcap * log2_e));
   return list;
 }
 

@@ -16,7 +16,10 @@ struct Shape {
   std::int64_t batch, heads, kv_heads, queries, capacity, dim;
   std::int64_t q_stride;  ///< elements of Q from one token to the next; 0: packed
   bool causal;
-  double scale;  ///< of the scores
+  double scale;         ///< of the scores
+  std::int64_t window;  ///< keys that a causal query sees at most; 0: all
+  double softcap;       ///< scores are less than this; 0: without limit
+  bool sinks, lse;      ///< an input with sinks, an output with log-sum-exps
 
   /// Returns the number of heads that share a KV head.
   std::int64_t group() const { return heads / kv_heads; }

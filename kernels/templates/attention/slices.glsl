@@ -15,8 +15,9 @@
 #define SLICE_FLOATS (3 * SPLIT * SLICE_ROWS)
 float join_float(uint i);              // of SLICE_FLOATS
 void set_join_float(uint i, float x);
-// `x` is the sum of values in dimension d, each times a power of two, and `sum` that of the powers.
-void put_joined(uint row, uint d, float x, float sum);
+// `x` is the sum of values in dimension d, each times a power of two, and `sum` that of the powers,
+// relative to the greatest exponent.
+void put_joined(uint row, uint d, float x, float greatest, float sum);
 
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
 layout(buffer_reference, std430, buffer_reference_align = 8) coherent buffer Partial2 { vec2 v; };
@@ -68,6 +69,11 @@ void join_slices(uint tid, uint reader, uint count, uint own) {
         x = fma(join_float(WEIGHT + at), part[i], x);
       }
     }
-    put_joined(row, d, x, total);
+    float most = LOWEST_SCORE;
+#if SINKS || LSE
+    [[dont_unroll]] for (uint s = 0; s < count; ++s)
+      most = max(most, join_float(GREATEST + row * count + s));
+#endif
+    put_joined(row, d, x, most, total);
   }
 }

@@ -8,7 +8,7 @@
 // Of up to `most` slices. Readers are workgroups that share no row; each has up to `rows` rows.
 template <u32 rows, u32 most, u32 threads>
 struct Slices {
-  static constexpr u32 shared_floats = rows * (2 * most + 1);
+  static constexpr u32 shared_floats = rows * (2 * most + 2);
   static constexpr u32 together = most < 16 ? most : 16;  // whose loads are in flight
 
   float *first_values, *first_scores;  // of the reader
@@ -28,14 +28,14 @@ struct Slices {
   }
 
   // Joins `count` slices of the first `own` rows. Gives put(row, d, four, sum) the sums of
-  // dimensions d to d + 3, and of the powers. `shared`: shared_floats.
+  // dimensions d to d + 3, and the row's RowSum. `shared`: shared_floats.
   template <typename Put>
   GRETA_DEVICE void join(u32 count, u32 own, float* shared, Put put) const {
     float *const weight = shared, *const sum = shared + most * rows;  // of slices
-    float* const total = sum + most * rows;                           // of rows
+    float *const total = sum + most * rows, *const greatest = total + rows;  // of rows
     bring_scores(count, own, weight, sum);
     block_barrier();
-    weigh(count, own, weight, sum, total);
+    weigh(count, own, weight, sum, total, greatest);
     block_barrier();
     GRETA_NO_UNROLL
     for (u32 e = thread_index(); e < own * (DIM / 4); e += threads) {
@@ -57,7 +57,7 @@ struct Slices {
           }
         }
       }
-      put(row, d, four, total[row]);
+      put(row, d, four, RowSum{greatest[row], total[row]});
     }
   }
 
@@ -77,7 +77,7 @@ struct Slices {
 
   // Turns greatest scores into weights; a wave takes a row.
   static GRETA_DEVICE void weigh(u32 count, u32 own, float* weight, const float* sum,
-                                 float* total) {
+                                 float* total, float* greatest_of) {
     GRETA_NO_UNROLL
     for (u32 row = thread_index() / wave_size; row < own; row += threads / wave_size) {
       float greatest = lowest_score, part = 0.0f;
@@ -91,7 +91,10 @@ struct Slices {
         part = multiply_add(mine, sum[s * rows + row], part);
       }
       part = reduce_lanes<wave_size>(part, Add{});
-      if (lane_index() == 0) total[row] = part;
+      if (lane_index() == 0) {
+        total[row] = part;
+        greatest_of[row] = greatest;
+      }
     }
   }
 };

@@ -15,7 +15,7 @@ std::vector<int> key_slices();
 /// Returns the number of floats of shared memory with which the last workgroup joins `split` slices
 /// of `rows` rows.
 auto slices_floats(std::int64_t rows, const auto& split) {
-  return rows * (2 * split + 1);
+  return rows * (2 * split + 2);
 }
 
 /// Return the size of the workspace: a counter for each reader, then what `split` slices of all

@@ -47,7 +47,7 @@ IN_RAW fetched[UNITS];
 float score[TQ * KEYS];
 float greatest[TQ], sum[TQ];
 vec4 value[TQ * FOURS];
-uint left[TQ];  // keys from the tile's first on that the thread's queries see
+uint skipped[TQ], left[TQ];  // the thread's queries see keys of the tile from `skipped` to `left`
 
 // Starts loading lines of DIM elements that lie one after the other; zeros from line `lines` on.
 void fetch(uint64_t first, uint lines) {
@@ -106,12 +106,15 @@ void add_scores() {
   }
 }
 
+bool is_seen(uint i, uint key) { return key < left[i] && (WINDOW == 0 || key >= skipped[i]); }
+
 // Turns scores into weights, which go to shared memory.
 void weigh() {
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     float most = LOWEST_SCORE;
     [[unroll]] for (uint j = 0; j < KEYS; ++j) {
-      if (lane + j * LANES < left[i]) most = max(most, score[i * KEYS + j]);
+      score[i * KEYS + j] = capped(score[i * KEYS + j]);
+      if (is_seen(i, lane + j * LANES)) most = max(most, score[i * KEYS + j]);
     }
     [[unroll]] for (uint step = LANES / 2; step > 0; step /= 2)
       most = max(most, subgroupShuffleXor(most, step));
@@ -121,7 +124,7 @@ void weigh() {
     float added = 0.0;
     [[unroll]] for (uint j = 0; j < KEYS; ++j) {
       const uint key = lane + j * LANES;
-      const float weight = key < left[i] ? exp2(score[i * KEYS + j] - most) : 0.0;
+      const float weight = is_seen(i, key) ? exp2(score[i * KEYS + j] - most) : 0.0;
       added += weight;
       weight_tile[(line + i) * WEIGHT_PITCH + key / 4][key % 4] = weight;
     }
@@ -153,13 +156,15 @@ void main() {
   lane = tid % LANES;
   pick_tile(args.heads, workgroup());
   const uint count = key_count(sequence);
-  const uint end = visible_keys(count, min(tile_first + BQ, args.queries) - 1);
-  const uint64_t start =
-      keys_offset(sequence, head / (args.heads / args.kv_heads)) * IN_BYTES;
+  const uint begin = hidden_keys(count, tile_first);
+  const uint end = visible_keys(count, min(tile_first + BQ, args.queries) - 1) - begin;
+  const uint64_t start = (keys_offset(sequence, head / (args.heads / args.kv_heads)) +
+                          uint64_t(begin) * DIM) * IN_BYTES;
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     greatest[i] = LOWEST_SCORE;
     sum[i] = 0.0;
-    left[i] = visible_keys(count, tile_first + line + i);
+    left[i] = visible_keys(count, tile_first + line + i) - begin;
+    skipped[i] = hidden_keys(count, tile_first + line + i) - begin;
     [[unroll]] for (uint p = 0; p < FOURS; ++p) value[i * FOURS + p] = vec4(0.0);
   }
 
@@ -178,15 +183,21 @@ void main() {
     if (key + BK < end)
       fetch(args.k + start + uint64_t(key + BK) * DIM * IN_BYTES, end - key - BK);
     add_values();
-    [[unroll]] for (uint i = 0; i < TQ; ++i) left[i] -= min(left[i], BK);
+    [[unroll]] for (uint i = 0; i < TQ; ++i) {
+      left[i] -= min(left[i], BK);
+      skipped[i] -= min(skipped[i], BK);
+    }
   }
 
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     const uint query = tile_first + line + i;
     if (query >= args.queries) continue;
     // Without a key, nothing is attended to.
-    const float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
-    const uint64_t at = args.result + result_offset(sequence, query, head) * OUT_BYTES;
+    const float kept = add_sink(head, greatest[i], sum[i]);
+    const float factor = sum[i] > 0.0 ? kept / sum[i] : 0.0;
+    const uint64_t offset = result_offset(sequence, query, head);
+    if (lane == 0) put_lse(offset, greatest[i], sum[i]);
+    const uint64_t at = args.result + offset * OUT_BYTES;
     [[unroll]] for (uint p = 0; p < FOURS; ++p)
       store_out4(at + (p * LANES + lane) * 4 * OUT_BYTES, value[i * FOURS + p] * factor);
   }

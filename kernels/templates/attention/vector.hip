@@ -104,17 +104,18 @@ struct Rows {
     }
   }
 
-  // Turns scores into weights, which go to shared memory; `left`: keys from the tile's first on that
-  // each of the thread's queries sees.
-  GRETA_DEVICE void weigh(float (&scores)[TQ][keys_of_thread], const u32 (&left)[TQ],
-                          float* weights) {
+  // Turns scores into weights, which go to shared memory. Each of the thread's queries sees keys
+  // from `skipped` to `left` of the tile.
+  GRETA_DEVICE void weigh(const Arguments& args, float (&scores)[TQ][keys_of_thread],
+                          const u32 (&skipped)[TQ], const u32 (&left)[TQ], float* weights) {
     const u32 lane = thread_index() % LANES;
     GRETA_UNROLL
     for (u32 i = 0; i < TQ; ++i) {
       float most = lowest_score;
       GRETA_UNROLL
       for (u32 j = 0; j < keys_of_thread; ++j) {
-        if (lane + j * LANES < left[i]) most = larger(most, scores[i][j]);
+        scores[i][j] = capped(args, scores[i][j]);
+        if (seen(lane + j * LANES, skipped[i], left[i])) most = larger(most, scores[i][j]);
       }
       most = larger(reduce_lanes<LANES>(most, Larger{}), greatest[i]);
       const float kept = fast_exp2(greatest[i] - most);
@@ -122,8 +123,9 @@ struct Rows {
       float added = 0.0f;
       GRETA_UNROLL
       for (u32 j = 0; j < keys_of_thread; ++j) {
-        const bool seen = lane + j * LANES < left[i];
-        const float weight = seen ? fast_exp2(scores[i][j] - most) : 0.0f;
+        const float weight = seen(lane + j * LANES, skipped[i], left[i])
+                                 ? fast_exp2(scores[i][j] - most)
+                                 : 0.0f;
         added += weight;
         weights[i * weight_pitch + lane + j * LANES] = weight;
       }
@@ -158,10 +160,16 @@ struct Rows {
     }
   }
 
-  // Row i of the thread's queries.
-  GRETA_DEVICE void put(Out* to, u32 i) const {
-    // Without a key, nothing is attended to.
-    const float factor = sum[i] > 0.0f ? 1.0f / sum[i] : 0.0f;
+  static GRETA_DEVICE bool seen(u32 key, u32 skipped, u32 left) {
+    return key < left && (!WINDOW || key >= skipped);
+  }
+
+  // Row i of the thread's queries, whose output is at `offset`.
+  GRETA_DEVICE void put(const Arguments& args, u64 offset, u32 head, u32 i) const {
+    RowSum row{greatest[i], sum[i]};
+    const float factor = row.factor(args, head);
+    if (thread_index() % LANES == 0) row.put_lse(args, offset);
+    Out* const to = args.out + offset;
     GRETA_UNROLL
     for (u32 p = 0; p < fours; ++p) {
       float four[4];
@@ -180,17 +188,20 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   const Arguments args = ATTENTION_ARGUMENTS;
   if (block_index<THREADS>() >= batch * heads * tiles) return;
   const Tile tile = pick_tile(args, block_index<THREADS>());
-  const u32 end = tile_keys(args, tile).end, count = key_count(args, tile.sequence);
-  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads));
+  const KeyRange range = tile_keys(args, tile);
+  const u32 end = range.end - range.begin, count = key_count(args, tile.sequence);
+  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads)) +
+                    u64(range.begin) * DIM;
   const u32 line = thread_index() / LANES * TQ;  // of the thread's first query
 
   Rows rows;
-  u32 left[TQ];
+  u32 skipped[TQ], left[TQ];
   GRETA_UNROLL
   for (u32 i = 0; i < TQ; ++i) {
     rows.greatest[i] = lowest_score;
     rows.sum[i] = 0.0f;
-    left[i] = visible_keys(count, queries, tile.first + line + i);
+    left[i] = visible_keys(count, queries, tile.first + line + i) - range.begin;
+    skipped[i] = hidden_keys(args, count, tile.first + line + i) - range.begin;
     GRETA_UNROLL
     for (u32 e = 0; e < fours * 4; ++e) rows.value[i][e] = 0.0f;
   }
@@ -206,21 +217,24 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
     loader.fetch(v + start + u64(key) * DIM, end - key);
     float scores[TQ][keys_of_thread];
     Rows::score(query_tile + line * pitch, key_tile, scores);
-    rows.weigh(scores, left, weight_tile + line * weight_pitch);
+    rows.weigh(args, scores, skipped, left, weight_tile + line * weight_pitch);
     block_barrier();
     loader.put(key_tile);
     block_barrier();
     if (key + BK < end) loader.fetch(k + start + u64(key + BK) * DIM, end - key - BK);
     rows.add_values(weight_tile + line * weight_pitch, key_tile);
     GRETA_UNROLL
-    for (u32 i = 0; i < TQ; ++i) left[i] -= smaller(left[i], BK);
+    for (u32 i = 0; i < TQ; ++i) {
+      left[i] -= smaller(left[i], BK);
+      skipped[i] -= smaller(skipped[i], BK);
+    }
   }
 
   GRETA_UNROLL
   for (u32 i = 0; i < TQ; ++i) {
     const u32 query = tile.first + line + i;
     if (query < queries) {
-      rows.put(out + output_offset(args, tile.sequence, query, tile.head), i);
+      rows.put(args, output_offset(args, tile.sequence, query, tile.head), tile.head, i);
     }
   }
 }

@@ -65,20 +65,20 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const In* first, u3
 // The workgroup's walk. Step s brings the keys of tile s and the values of tile s - 1.
 struct Walk {
   SharedMemory shared;
-  const In *k, *v;
-  u32 end;  // of the keys
+  const In *k, *v;  // the first key that some query sees, number `first`, and its value
+  u32 first, end;   // `end`: of the keys, counted from that one
 
   static constexpr u32 ahead = STAGES - 1;  // steps whose copies are under way
 
   GRETA_DEVICE void copy(u32 step) const {
-    const u32 first = step * BK;
-    if (first < end) {
+    const u32 key = step * BK;
+    if (key < end) {
       copy_lines<KeyTile, BK>(shared, keys_start + step % STAGES * KeyTile::bytes,
-                              k + u64(first) * DIM, DIM, end - first);
+                              k + u64(key) * DIM, DIM, end - key);
     }
-    if (step > 0 && first < end + BK) {
+    if (step > 0 && key < end + BK) {
       copy_lines<KeyTile, BK>(shared, values_start + (step - 1) % STAGES * KeyTile::bytes,
-                              v + u64(first - BK) * DIM, DIM, end + BK - first);
+                              v + u64(key - BK) * DIM, DIM, end + BK - key);
     }
     close_copies();
   }
@@ -189,13 +189,25 @@ struct Rows {
     close_products();
   }
 
-  // Hides keys of the tile that a row does not see; `left`: how many it does.
-  GRETA_DEVICE void mask(const u32 (&left)[2]) {
+  // Scales scores and limits them.
+  GRETA_DEVICE void cap(const Arguments& args) {
     GRETA_UNROLL
     for (u32 c = 0; c < BK / 8; ++c) {
       GRETA_UNROLL
       for (u32 e = 0; e < 4; ++e) {
-        if (c * 8 + lane_index() % 4 * 2 + e % 2 >= left[e / 2]) {
+        scores.eight[c][e] = capped(args, scores.eight[c][e] * args.scale);
+      }
+    }
+  }
+
+  // Hides keys of the tile that a row does not see. It sees those from `skipped` to `left`.
+  GRETA_DEVICE void mask(const u32 (&skipped)[2], const u32 (&left)[2]) {
+    GRETA_UNROLL
+    for (u32 c = 0; c < BK / 8; ++c) {
+      GRETA_UNROLL
+      for (u32 e = 0; e < 4; ++e) {
+        const u32 key = c * 8 + lane_index() % 4 * 2 + e % 2;
+        if (key >= left[e / 2] || (WINDOW && key < skipped[e / 2])) {
           scores.eight[c][e] = float_from_bits(0xff800000U);
         }
       }
@@ -270,19 +282,25 @@ struct Rows {
 // The warpgroup's walk through the keys, from which its outputs come.
 GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count, Rows& rows) {
   const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;  // the lane's first query
-  const u32 seen_by_all =
-      first < args.queries ? visible_keys(count, args.queries, first) : walk.end;
+  const auto end_of = [&](u32 query) {
+    return visible_keys(count, args.queries, query) - walk.first;
+  };
+  const auto begin_of = [&](u32 query) { return hidden_keys(args, count, query) - walk.first; };
+  const u32 seen_by_all = first < args.queries ? end_of(first) : walk.end;
+  const u32 seen_from = WINDOW ? begin_of(smaller(first + 64, args.queries) - 1) : 0;
   const auto weigh = [&](u32 key, float(&kept)[2]) {
-    if (key + BK > seen_by_all) {
-      u32 left[2];
+    if (SOFTCAP) rows.cap(args);
+    if (key + BK > seen_by_all || key < seen_from) {
+      u32 skipped[2], left[2];
       GRETA_UNROLL
       for (u32 r = 0; r < 2; ++r) {
-        const u32 seen = visible_keys(count, args.queries, mine + r * 8);
-        left[r] = seen - smaller(seen, key);
+        const u32 begin = begin_of(mine + r * 8), end = end_of(mine + r * 8);
+        skipped[r] = begin - smaller(begin, key);
+        left[r] = end - smaller(end, key);
       }
-      rows.mask(left);
+      rows.mask(skipped, left);
     }
-    return rows.weigh(args.scale, kept);
+    return rows.weigh(exponent_scale(args), kept);
   };
 
   float kept[2];
@@ -334,9 +352,11 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
 
   Walk walk;
   walk.shared = shared_memory(shared);
-  walk.k = k + start;
-  walk.v = v + start;
-  walk.end = tile_keys(args, tile).end;
+  const KeyRange range = tile_keys(args, tile);
+  walk.k = k + start + u64(range.begin) * DIM;
+  walk.v = v + start + u64(range.begin) * DIM;
+  walk.first = range.begin;
+  walk.end = range.end - range.begin;
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
   if (copies && walk.end > 0) {
     copy_lines<QueryTile, BQ>(walk.shared, 0,
@@ -359,11 +379,12 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
 
   GRETA_UNROLL
   for (u32 r = 0; r < 2; ++r) {
-    const float sum = row_sum(rows.sum[r]);
+    RowSum sum{rows.base[r] * exponent_scale(args), row_sum(rows.sum[r])};
     const u32 query = first + wave_index() % 4 * 16 + lane_index() / 4 + r * 8;
     if (query >= queries) continue;
-    // Without a key, nothing is attended to.
-    rows.put(out + output_offset(args, tile.sequence, query, tile.head), r,
-             sum > 0.0f ? 1.0f / sum : 0.0f);
+    const u64 offset = output_offset(args, tile.sequence, query, tile.head);
+    const float factor = sum.factor(args, tile.head);
+    if (lane_index() % 4 == 0) sum.put_lse(args, offset);
+    rows.put(out + offset, r, factor);
   }
 }

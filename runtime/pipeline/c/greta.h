@@ -200,6 +200,10 @@ typedef struct greta_attention_options {
   size_t size; /* sizeof(greta_attention_options) */
   float scale; /* of the scores; 0: 1 / sqrt(dim) */
   int32_t causal;
+  int64_t window;            /* keys that a causal query attends to; 0: all */
+  float softcap;             /* limit c of the scores s, which become c tanh(s / c); 0: none */
+  const greta_tensor* sinks; /* f32 [heads], added to the sums of exponentials; NULL: none */
+  const greta_tensor* lse;   /* f32 [batch, q, heads], receives the sums' logarithms; NULL: none */
 } greta_attention_options;
 
 typedef struct greta_norm_options {

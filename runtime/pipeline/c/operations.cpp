@@ -44,7 +44,7 @@ greta_softmax_options greta_softmax_defaults() {
 }
 
 greta_attention_options greta_attention_defaults() {
-  return {sizeof(greta_attention_options), 0, 0};
+  return {sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr};
 }
 
 greta_norm_options greta_norm_defaults() {
@@ -148,6 +148,10 @@ greta_status greta_attention(greta_operations* operations, const greta_tensor* q
     AttentionOptions wanted;
     if (given.scale != 0) wanted.scale = given.scale;
     wanted.causal = given.causal != 0;
+    if (given.window != 0) wanted.window = given.window;
+    if (given.softcap != 0) wanted.softcap = given.softcap;
+    wanted.sinks = call.maybe(given.sinks, "sinks");
+    wanted.lse = call.maybe(given.lse, "lse");
     return call->attention(call(q, "q"), call(k, "k"), call(v, "v"), call(lengths, "lengths"),
                            call(out, "out"), wanted);
   });

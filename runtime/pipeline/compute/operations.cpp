@@ -71,7 +71,7 @@ class Given {
   operator std::span<const Tensor>() const { return {list_.data(), count_}; }  // NOLINT
 
  private:
-  std::array<Tensor, 6> list_;
+  std::array<Tensor, 7> list_;
   std::size_t count_ = 0;
 };
 
@@ -224,7 +224,16 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
   if (options.causal) set(problem, "mask", "causal");
   if (options.scale) set(problem, "scale", number(*options.scale));
   set_stride(problem, "q_stride", q, 2);
-  return start(problem, std::array{q, k, v, lengths, out});
+  if (options.window) set(problem, "window", std::to_string(*options.window));
+  if (options.softcap) set(problem, "softcap", number(*options.softcap));
+  if (options.sinks) set(problem, "sinks", "head");
+  if (options.lse) set(problem, "lse", "stored");
+  Given operands;
+  for (const Tensor& each : {q, k, v, lengths}) operands.add(each);
+  operands.add_if(options.sinks);
+  operands.add(out);
+  operands.add_if(options.lse);
+  return start(problem, operands);
 }
 
 Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {

@@ -33,6 +33,11 @@ struct SoftmaxOptions {
 struct AttentionOptions {
   std::optional<float> scale{};  ///< factor of the scores; std::nullopt: 1 / sqrt(dim)
   bool causal = false;           ///< a query attends only to keys up to its position
+  /// Number of keys that a causal query attends to, its own and those before it; std::nullopt: all.
+  std::optional<std::int64_t> window{};
+  std::optional<float> softcap{};  ///< limit c of the scores s, which become c tanh(s / c)
+  Tensor sinks{};  ///< f32 [heads]: scores added to the sums of exponentials; empty: none
+  Tensor lse{};    ///< f32 [batch, q, heads]: receives the logarithms of these sums; empty: none
 };
 
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.

@@ -97,6 +97,15 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.attention(t[0], t[1], t[2], t[3], t[4]);
        }},
+      {"AttentionWithOptions",
+       "attention dtype=f32 out=f32 mask=causal window=\"4\" softcap=\"30\" sinks=head lse=stored "
+       "batch=2 heads=4 kv_heads=2 q=5 kv=9 dim=8",
+       {{2, 5, 4, 8}, {2, 2, 9, 8}, {2, 2, 9, 8}, {2}, {4}, {2, 5, 4, 8}, {2, 5, 4}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention(
+             t[0], t[1], t[2], t[3], t[5],
+             {.causal = true, .window = 4, .softcap = 30.0F, .sinks = t[4], .lse = t[6]});
+       }},
       {"SoftmaxScaledAndCausal",
        "softmax dtype=f32 out=f32 scale=0.125 mask=causal rows=6 cols=6",
        {{6, 6}, {6, 6}},

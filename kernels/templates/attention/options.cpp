@@ -1,0 +1,79 @@
+#include "kernels/templates/attention/options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "kernels/planning/number_attribute.hpp"
+
+namespace greta::kernels::attention {
+namespace {
+
+std::optional<std::string> canonical_window(const std::string& text) {
+  if (text == "none") return text;
+  std::int64_t keys = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), keys);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || keys < 1 || keys > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return std::to_string(keys);
+}
+
+// Scores of kernels are multiplied by log2(e) and divided by the limit, in f32.
+constexpr float least_cap = 1e-3f, most_cap = 1e6f;
+
+std::optional<std::string> canonical_softcap(const std::string& text) {
+  if (text == "none") return text;
+  const auto cap = finite_number(text);
+  if (!cap || *cap < least_cap || *cap > most_cap) return std::nullopt;
+  return fmt::format("{}", *cap);
+}
+
+}  // namespace
+
+std::vector<Attribute> option_attributes() {
+  return {
+      {.name = "window",
+       .help = "sliding window: with a causal mask, a query sees this number of keys, its own and "
+               "those before it",
+       .fallback = "none",
+       .allowed_text = "none or a number of keys",
+       .canonical = canonical_window,
+       .examples = {"none", "1", "24"}},
+      {.name = "softcap",
+       .help = "limit c of the scores s, which become c tanh(s / c)",
+       .fallback = "none",
+       .allowed_text = "none or a number from 0.001 to 1e6",
+       .canonical = canonical_softcap,
+       .examples = {"none", "2", "50"}},
+      {.name = "sinks",
+       .help = "head: the input sinks has a score for each head that is added to the sums of "
+               "exponentials, and has no value",
+       .fallback = "none",
+       .allowed = {"none", "head"}},
+      {.name = "lse",
+       .help = "stored: a second output is the logarithm of each row's sum of exponentials",
+       .fallback = "none",
+       .allowed = {"none", "stored"}},
+  };
+}
+
+std::int64_t window_of(const Problem& problem) {
+  const std::string text = problem.attribute("window", "none");
+  return text == "none" ? 0 : std::stoll(text);
+}
+
+double softcap_of(const Problem& problem) {
+  const std::string text = problem.attribute("softcap", "none");
+  return text == "none" ? 0 : static_cast<double>(finite_number(text).value_or(0));
+}
+
+Result<void> check_options(const Problem& problem) {
+  const std::string window = problem.attribute("window", "none");
+  if (window != "none" && problem.attribute("mask", "none") != "causal") {
+    return bad_field("window", window, "needs a causal mask");
+  }
+  return {};
+}
+
+}  // namespace greta::kernels::attention
