@@ -1,8 +1,8 @@
 // How scores, weights and outputs lie in the lanes that hold them, in blocks of 16 x 16.
 //
 // A lane has `lane_rows` queries of a block, and `lane_sums` elements: element e belongs to query
-// row_of(e), which is line(r) of the block, and to column_of(e): a key of the scores, a dimension of
-// the outputs. On NVIDIA, scores are Q K^T and outputs W V. AMD's sums come out across the way that
+// row_of(e), which is line(r) of the block, and to column first_column() + column_step(e): a key of
+// the scores, a dimension of the outputs. On NVIDIA, scores are Q K^T and outputs W V. AMD's sums come out across the way that
 // operands go in, so there scores are K Q^T and outputs V^T W^T: what the lanes hold then are the
 // operands of the second product, with keys in an order of their own, key_in_depth().
 #pragma once
@@ -52,7 +52,8 @@ constexpr u32 run = 2;  // elements whose columns are neighbours
 
 GRETA_DEVICE constexpr u32 row_of(u32 e) { return e / 2 % 2; }
 GRETA_DEVICE u32 line(u32 row) { return lane_index() / 4 + row * 8; }
-GRETA_DEVICE u32 column_of(u32 e) { return e / 4 * 8 + lane_index() % 4 * 2 + e % 2; }
+GRETA_DEVICE u32 first_column() { return lane_index() % 4 * 2; }
+GRETA_DEVICE constexpr u32 column_step(u32 e) { return e / 4 * 8 + e % 2; }
 GRETA_DEVICE float& sum_of(Core::Sums& sums, u32 e) { return sums.column[e / 4][e % 4]; }
 
 // Over all lanes that have parts of the same row.
@@ -131,7 +132,8 @@ struct Reader {
 #if defined(GRETA_MATRIX_MFMA)
 
 constexpr u32 run = 4;
-GRETA_DEVICE u32 column_of(u32 e) { return lane_index() / 16 * 4 + e; }
+GRETA_DEVICE u32 first_column() { return lane_index() / 16 * 4; }
+GRETA_DEVICE constexpr u32 column_step(u32 e) { return e; }
 // The key that is element e of chunk c in a fragment of values, from the fragment's first on.
 GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e / 4 * 16 + c * 4 + e % 4; }
 
@@ -148,7 +150,8 @@ GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
 #elif defined(GRETA_MATRIX_WMMA11)
 
 constexpr u32 run = 1;
-GRETA_DEVICE u32 column_of(u32 e) { return e * 2 + lane_index() / 16; }
+GRETA_DEVICE u32 first_column() { return lane_index() / 16; }
+GRETA_DEVICE constexpr u32 column_step(u32 e) { return e * 2; }
 GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e * 2 + c; }
 
 // Both halves of the wave hold all keys: first the even ones, which are the lower half's.
@@ -168,7 +171,8 @@ GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
 #else  // WMMA of gfx12
 
 constexpr u32 run = 8;
-GRETA_DEVICE u32 column_of(u32 e) { return lane_index() / 16 * 8 + e; }
+GRETA_DEVICE u32 first_column() { return lane_index() / 16 * 8; }
+GRETA_DEVICE constexpr u32 column_step(u32 e) { return e; }
 GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return c * 8 + e; }
 
 GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {

@@ -112,12 +112,18 @@ struct Rows {
 
   // Hides keys of the tile that a row does not see. It sees those from `skipped` to `left`.
   GRETA_DEVICE void mask(u32 i, const u32 (&skipped)[lane_rows], const u32 (&left)[lane_rows]) {
+    int begin[lane_rows], end[lane_rows];  // counted from the lane's first column
+    GRETA_UNROLL
+    for (u32 r = 0; r < lane_rows; ++r) {
+      begin[r] = int(skipped[r]) - int(first_column());
+      end[r] = int(left[r]) - int(first_column());
+    }
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; ++e) {
-        const u32 key = j * 16 + column_of(e);
-        if (key >= left[row_of(e)] || (WINDOW && key < skipped[row_of(e)])) {
+        const int key = j * 16 + column_step(e);
+        if (key >= end[row_of(e)] || (WINDOW && key < begin[row_of(e)])) {
           sum_of(scores[i][j], e) = float_from_bits(0xff800000U);
         }
       }
@@ -200,7 +206,7 @@ struct Rows {
         if (row >= tile_rows(args)) continue;
         const u64 offset = output_row(args, tile, row);
         const float factor = total.factor(args, head_of(tile, row));
-        if (column_of(0) == 0) total.put_lse(args, offset);
+        if (first_column() == 0) total.put_lse(args, offset);
         put(args.out + offset, i, r, factor);
       }
     }
@@ -217,7 +223,7 @@ struct Rows {
         const u32 row = wave_row() + i * 16 + line(r);
         if (row >= own) continue;
         put(place.values(row), i, r, 1.0f);
-        if (column_of(0) > 0) continue;
+        if (first_column() > 0) continue;
         const float greatest = larger(base[i][r] * scale, lowest_score);
         store_pack(place.scores(row), narrow_pack<float>({greatest, total}));
       }
@@ -231,7 +237,7 @@ struct Rows {
     for (u32 c = 0; c < dim_blocks; ++c) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; e += run) {
-        const u32 column = c * 16 + column_of(e);
+        const u32 column = first_column() + c * 16 + column_step(e);
         if (row_of(e) != r || (padded != DIM && column >= DIM)) continue;
         float some[run];
         GRETA_UNROLL
