@@ -44,11 +44,20 @@ struct LineLoader {
 #else
   Chunk chunk[units];
 
+  // A tile of fewer than BK lines asks for each chunk whether it is there.
   GRETA_DEVICE void fetch(const In* first, u32 lines) {
+    if (lines >= BK) {
+      fetch_chunks<true>(first, lines);
+    } else {
+      fetch_chunks<false>(first, lines);
+    }
+  }
+  template <bool whole>
+  GRETA_DEVICE void fetch_chunks(const In* first, u32 lines) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
-      chunk[i] = {};
-      if (number(i) < smaller(lines, BK) * line_chunks) {
+      if (!whole) chunk[i] = {};
+      if (whole ? active(i) : number(i) < lines * line_chunks) {
         chunk[i] = load_words<16>(first + number(i) * 8);
       }
     }
@@ -86,14 +95,23 @@ struct ValueLoader {
   static GRETA_DEVICE u32 dimension(u32 i) { return number(i) % (DIM / width) * width; }
 
   GRETA_DEVICE void fetch(const In* first, u32 lines) {
+    if (lines >= BK) {
+      fetch_pieces<true>(first, lines);
+    } else {
+      fetch_pieces<false>(first, lines);
+    }
+  }
+  template <bool whole>
+  GRETA_DEVICE void fetch_pieces(const In* first, u32 lines) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
+      if (whole && !active(i)) continue;
       const u32 from = chunk(i) / depth_chunks * depth;
       GRETA_UNROLL
       for (u32 e = 0; e < 8; ++e) {
         const u32 key = from + key_in_depth(chunk(i) % depth_chunks, e);
-        piece[i][e] = {};
-        if (active(i) && key < lines) {
+        if (!whole) piece[i][e] = {};
+        if (whole || (active(i) && key < lines)) {
           piece[i][e] = load_words<int(sizeof(Piece))>(first + key * DIM + dimension(i));
         }
       }

@@ -200,12 +200,17 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   // Large tiles if they fill the device, else the tile that fills it most. With more waves, each
   // thread has fewer loads in flight, which helps bf16, whose conversions need registers if there
   // are few.
+  // With 64 lanes, eight waves that keep their queries are two for each SIMD, in the shared memory
+  // that four need otherwise.
   struct Tile {
     int wq, waves;
+    bool keeps = false;
   };
   std::vector<Tile> order, few;
-  for (const Tile& tile : {Tile{32, 4}, Tile{16, 8}, Tile{16, 4}, Tile{16, 2}, Tile{16, 1}}) {
-    if (tile.waves == 8 && !(few_keys && shape.in == DType::bf16)) continue;
+  for (const Tile& tile :
+       {Tile{32, 8, true}, Tile{32, 4}, Tile{16, 8}, Tile{16, 4}, Tile{16, 2}, Tile{16, 1}}) {
+    if (tile.keeps && (async || few_keys)) continue;
+    if (tile.waves == 8 && !tile.keeps && !(few_keys && shape.in == DType::bf16)) continue;
     const std::int64_t count =
         ceil_div(shape.queries, tile.wq * tile.waves) * shape.batch * shape.heads;
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
@@ -220,7 +225,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                           {"KWAVES", 1},
                           {"BUFFERS", async ? 3 : 2},
                           {"ASYNC", async},
-                          {"QREG", 0},
+                          {"QREG", tile.keeps},
                           {"PACK", 0},
                           {"SPLIT", 1},
                           {"TOGETHER", default_heads_together(shape)}}});
@@ -231,6 +236,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions need some
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
+  // Compilers need up to 40 registers more than estimated, of the 256 that a thread has then.
+  std::erase_if(configs, [&](const Config& c) {
+    return !async && c["QREG"] != 0 && kernel.registers(c) > 216;
+  });
   const std::vector<Config> packed = packed_defaults(shape, device, kernel);
   configs.insert(configs.begin(), packed.begin(), packed.end());
   // NVIDIA's compiler spills above 240 registers.
