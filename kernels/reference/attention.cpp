@@ -266,7 +266,7 @@ class AttentionReference : public Reference {
     rows_ = a.rows();
     dim_ = a.dim;
     has_lse_ = problem.attribute("lse", "none") != "none";
-    full_ = static_cast<double>(a.rows()) * static_cast<double>(a.capacity * a.dim) <= 0x1p28;
+    full_ = attention_fully_checked(problem);
     const auto queries = full_ ? all_queries(a.queries) : sampled_queries(a.queries, seed);
     sampled_ = static_cast<std::int64_t>(queries.size());
     for (std::int64_t b = 0; b < a.batch; ++b) {
@@ -377,6 +377,14 @@ class AttentionReference : public Reference {
 };
 
 }  // namespace
+
+bool attention_fully_checked(const Problem& problem) {
+  double multiplications = 1;
+  for (const char* name : {"batch", "q", "heads", "kv", "dim"}) {
+    multiplications *= static_cast<double>(problem.dim(name));
+  }
+  return multiplications <= 0x1p28;
+}
 
 std::unique_ptr<Reference> attention_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,

@@ -61,6 +61,9 @@ std::unique_ptr<Reference> attention_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
+/// Returns whether the problem is small enough to check every element.
+bool attention_fully_checked(const Problem& problem);
+
 /// Checks every element of out = the rows of the table that ids select: exact, or rounded once to a
 /// smaller type. An invalid id gives a row of NaN.
 std::unique_ptr<Reference> embedding_reference(const Problem& problem,

@@ -88,6 +88,7 @@ void shrink(Problem& problem, const Operation& operation, std::size_t longest,
 }  // namespace
 
 bool WorkLimit::allows(const Operation& operation, const Problem& problem) const {
+  if (operation.fully_checked && !operation.fully_checked(problem)) return false;
   const Work work = operation.work(problem);
   if (work.flops > flops || work.bytes > bytes) return false;
   double operands = 0;

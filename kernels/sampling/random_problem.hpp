@@ -18,9 +18,9 @@ struct WorkLimit {
   double flops = 8e6;
   double bytes = 512 << 10;
 
-  /// Returns whether the work is within the limits and the operands have at most 4 * bytes. Caches
-  /// and tables may exceed the bytes that the kernel accesses, but they are filled and compared as
-  /// a whole.
+  /// Returns whether the work is within the limits, every element is checked, and the operands have
+  /// at most 4 * bytes. Caches and tables may exceed the bytes that the kernel accesses, but they
+  /// are filled and compared as a whole.
   bool allows(const Operation& operation, const Problem& problem) const;
 };
 

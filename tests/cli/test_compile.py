@@ -185,6 +185,10 @@ class CompileBadInput(Case):
                 self.check(["compile", "gemm", "--arch", "gfx942", *dims, "--emit-case", folder],
                            "--emit-case", f"m={extents[0]}", "too large")
                 self.assertFalse(folder.exists())
+        attention = ["--heads", 64, "--q", 4096, "--dim", 128, "--mask", "causal", "--window", 8]
+        self.check(["compile", "attention", "--arch", "gfx942", *attention, "--emit-case", folder],
+                   "--emit-case", "q=4096", "too large")
+        self.assertFalse(folder.exists())
 
     def test_files_and_folders(self):
         arch = ["--arch", "gfx942"]

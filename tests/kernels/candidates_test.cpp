@@ -63,6 +63,16 @@ TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
   }
 }
 
+/// A window of few keys allows many of them with little work, but the reference computes all
+/// scores.
+TEST(RandomChoices, AreSmallEnoughToCheckEveryElement) {
+  const Operation& operation = built_in("attention");
+  for (const auto& [problem, config] :
+       random_candidates(operation, device("gfx942"), "matrix", 100, 909)) {
+    EXPECT_TRUE(operation.fully_checked(problem)) << problem.key();
+  }
+}
+
 TEST(RandomChoices, AreThoseOfTheSeed) {
   const Operation& gemm = built_in("gemm");
   const auto first = random_candidates(gemm, device("gfx1100"), "", 5, 7);

@@ -214,6 +214,7 @@ Operation make_attention() {
   t.input = input;
   t.harden = attention::harden;
   t.reference = attention_reference;
+  t.fully_checked = attention_fully_checked;
   t.stand_in = stand_in;
   t.variants = {attention::decode(), attention::warpgroups(), attention::matrix(),
                 attention::vector()};

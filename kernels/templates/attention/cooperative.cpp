@@ -143,7 +143,9 @@ std::vector<Config> cooperative_packed_defaults(const Shape& shape, const Device
   if (!are_few_packed_rows(shape, false)) return configs;
   for (const auto& [waves, split] : packed_tiles(shape, device)) {
     for (const int bk : {64, 32, 16}) {
-      configs.push_back(default_of(shape, device, {bk, waves, 1, shape.group() > 1, split}));
+      for (const int qreg : {1, 0}) {
+        configs.push_back(default_of(shape, device, {bk, waves, qreg, shape.group() > 1, split}));
+      }
     }
   }
   return configs;
