@@ -67,6 +67,22 @@ TEST(CodeObject, StatisticsAreTheKernelsOwn) {
   }
 }
 
+TEST(CodeObject, ContentsAndDescriptorsAreThoseOfTheKernels) {
+  for (const auto& architecture : all_architectures()) {
+    const Binary binary = compiled(architecture);
+    const auto contents = read_contents(binary).value();
+    EXPECT_EQ(contents.architecture, architecture);
+    ASSERT_EQ(contents.kernels.size(), 2U);
+    EXPECT_EQ(contents.kernels[0].name, "small");
+    EXPECT_EQ(contents.kernels[1].name, "large");
+    EXPECT_GE(contents.kernels[0].threads, 64U);
+    const auto descriptor = read_descriptor(binary, "small").value();
+    EXPECT_TRUE(descriptor.argument_pointer) << architecture;
+    EXPECT_GE(descriptor.user_registers, 2U);
+    EXPECT_EQ(read_descriptor(binary, "none").failure().status, Status::invalid_argument);
+  }
+}
+
 TEST(CodeObject, SpillsAreCounted) {
   // 200 values are live at once, and each thread gets at most a 16th of a SIMD's register file.
   const auto source = test::hip_source(R"(
@@ -140,6 +156,8 @@ TEST(CodeObject, NoBytesBreakTheReader) {
         mutant[random() % reach] = static_cast<std::byte>(random());
       }
       if (!read_statistics(mutant, "large")) ++refused;
+      static_cast<void>(read_descriptor(mutant, "large"));
+      if (round % 8 == 0) static_cast<void>(read_contents(mutant));
       static_cast<void>(extract_code_object(std::move(mutant), architecture));
     }
   }
