@@ -26,6 +26,7 @@ struct TensorSpec {
   std::int64_t cols = 0;
   std::int64_t stride = 0;  ///< leading dimension in elements; 0: cols, i.e. packed rows
   bool table = false;       ///< rows are selected by indices, and an invalid index gives NaN
+  bool pool = false;        ///< an operand may have another number of rows, as indices select them
 
   std::int64_t row_stride() const { return stride > 0 ? stride : cols; }
   std::size_t elements() const {

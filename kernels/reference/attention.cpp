@@ -66,6 +66,11 @@ struct Attention {
     if (problem.attribute("sinks", "none") != "none") sinks = &tensor_named(inputs, "sinks");
     const std::string window_text = problem.attribute("window", "none");
     if (window_text != "none") window = std::stoll(window_text);
+    const std::string page_text = problem.attribute("page_size", "none");
+    if (page_text != "none") {
+      page = std::stoll(page_text);
+      table = &tensor_named(inputs, "block_table");
+    }
     const std::string cap_text = problem.attribute("softcap", "none");
     if (cap_text != "none") cap = static_cast<double>(std::strtof(cap_text.c_str(), nullptr));
     const std::string given = problem.attribute("scale", "auto");
@@ -87,6 +92,23 @@ struct Attention {
   std::int64_t first_visible(std::int64_t sequence, std::int64_t query) const {
     return window == 0 ? 0 : std::max<std::int64_t>(0, visible(sequence, query) - window);
   }
+  /// Returns the row of K and V that a key has.
+  std::int64_t key_row(std::int64_t sequence, std::int64_t kv_head, std::int64_t key) const {
+    if (page == 0) return (sequence * kv_heads + kv_head) * capacity + key;
+    const std::int64_t pages = table->spec.cols;
+    const auto at = static_cast<std::size_t>(sequence * pages + key / page);
+    const auto number = static_cast<std::int64_t>(table->at(at));
+    return (number * kv_heads + kv_head) * page + key % page;
+  }
+  /// Loads `count` keys or values, beginning with key `first`.
+  Matrix load_keys(const HostTensor& from, std::int64_t sequence, std::int64_t kv_head,
+                   std::int64_t first, std::int64_t count) const {
+    Matrix to(count, dim);
+    for (std::int64_t i = 0; i < count; ++i) {
+      to.row(i) = load(from, key_row(sequence, kv_head, first + i), 1);
+    }
+    return to;
+  }
   /// Loads `count` rows of a tensor, beginning with row `first`.
   Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count) const {
     Matrix to(count, dim);
@@ -103,6 +125,8 @@ struct Attention {
   std::int64_t window = 0;  ///< 0: none
   double cap = 0;           ///< of the scores; 0: none
   const HostTensor* sinks = nullptr;
+  std::int64_t page = 0;  ///< keys of a page; 0: no pages
+  const HostTensor* table = nullptr;
   const HostTensor q;
   const HostTensor &k, &v, &lengths;
 };
@@ -113,10 +137,7 @@ class Group {
   /// `list` contains (query, head) pairs.
   Group(const Attention& a, std::int64_t sequence, std::int64_t kv_head,
         std::vector<std::pair<std::int64_t, std::int64_t>> list)
-      : a_(a),
-        sequence_(sequence),
-        first_key_((sequence * a.kv_heads + kv_head) * a.capacity),
-        list_(std::move(list)) {}
+      : a_(a), sequence_(sequence), kv_head_(kv_head), list_(std::move(list)) {}
 
   /// Computes the outputs `to` of these rows, and their log-sum-exps.
   void expect(std::vector<Expected>& to, std::vector<Expected>& lse,
@@ -164,7 +185,7 @@ class Group {
     const Matrix squares = q.cwiseAbs2();
     for (std::int64_t j = 0; j < keys; j += together) {
       const std::int64_t some = std::min(together, keys - j);
-      Matrix k = a_.load(a_.k, first_key_ + j, some);
+      Matrix k = a_.load_keys(a_.k, sequence_, kv_head_, j, some);
       weights_.middleCols(j, some).noalias() = q * k.transpose();
       k = k.cwiseAbs2();
       errors_.middleCols(j, some).noalias() = squares * k.transpose();
@@ -215,7 +236,7 @@ class Group {
     squares_ = spread_ = values_;
     for (std::int64_t j = 0; j < weights_.cols(); j += together) {
       const std::int64_t some = std::min<std::int64_t>(together, weights_.cols() - j);
-      const Matrix v = a_.load(a_.v, first_key_ + j, some);
+      const Matrix v = a_.load_keys(a_.v, sequence_, kv_head_, j, some);
       const auto w = weights_.middleCols(j, some);
       values_.noalias() += w * v;
       squares_.noalias() += w.cwiseAbs2() * v.cwiseAbs2();
@@ -251,7 +272,7 @@ class Group {
   };
 
   const Attention& a_;
-  std::int64_t sequence_, first_key_;
+  std::int64_t sequence_, kv_head_;
   std::vector<std::pair<std::int64_t, std::int64_t>> list_;
   Matrix weights_, errors_;           ///< by key; errors are multiplied by the weights
   Matrix values_, squares_, spread_;  ///< sums over all keys of w v, (w v)^2 and errors |v|

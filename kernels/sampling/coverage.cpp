@@ -90,6 +90,8 @@ void list_features(const Operation& operation, const Problem& problem, const Dev
 }
 
 /// Returns problems of the operation's typical sizes, with default attributes, and random problems.
+/// Half of these take the attributes' values in turn, the others at random, since some values are
+/// not allowed with some others.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
   constexpr int random_probes = 80;
@@ -102,7 +104,8 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
     for (const Attribute& attribute : operation.attributes) {
       if (attribute.packed != nullptr) continue;
       const auto tested = values_to_test(attribute, {});
-      const std::string& value = tested[i % tested.size()];
+      const std::size_t at = i % 2 == 0 ? i / 2 : uniform_below(random, tested.size());
+      const std::string& value = tested[at % tested.size()];
       if (value != attribute.fallback) values.emplace_back(attribute.name, value);
     }
     list.push_back(random_problem(operation, types, std::move(values), {}, random));

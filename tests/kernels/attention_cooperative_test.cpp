@@ -36,8 +36,11 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
   s.dim = dims[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(dims.size())))];
   s.causal = below(random, 2) == 1;
   Problem problem = attention_problem(s, in, below(random, 2) == 1 ? in : DType::f32);
-  const std::pair<std::string, std::string> options[] = {
-      {"window", "24"}, {"softcap", "2"}, {"sinks", "head"}, {"lse", "stored"}};
+  const std::pair<std::string, std::string> options[] = {{"window", "24"},
+                                                         {"softcap", "2"},
+                                                         {"sinks", "head"},
+                                                         {"lse", "stored"},
+                                                         {"page_size", "16"}};
   for (const auto& option : options) {
     if (option.first == "window" && !s.causal) continue;
     if (below(random, 3) == 0) problem.attributes.push_back(option);
@@ -147,6 +150,7 @@ TEST(AttentionCooperative, PackedHeadsAndSlicesOfAnyLength) {
     if (c.shape.causal) problem.attributes.emplace_back("window", "40");
     problem.attributes.emplace_back("sinks", "head");
     problem.attributes.emplace_back("lse", "stored");
+    problem.attributes.emplace_back("page_size", "32");
     expect_right_emulated(*device, info, problem, config_of(c.tiles, info), c.lengths);
   }
 }

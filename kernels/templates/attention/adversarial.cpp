@@ -40,6 +40,32 @@ class Rows {
   std::int64_t dim_;
 };
 
+/// The rows of K and V that the keys of a sequence's KV head have.
+class KeyRows {
+ public:
+  KeyRows(const Shape& s, const std::vector<HostTensor>& inputs, std::int64_t sequence,
+          std::int64_t head)
+      : s_(s), sequence_(sequence), head_(head) {
+    for (std::int64_t i = 0; s.page > 0 && i < s.pages(); ++i) {
+      pages_.push_back(static_cast<std::int64_t>(
+          inputs[4].at(static_cast<std::size_t>(sequence * s.pages() + i))));
+    }
+  }
+
+  /// Returns the number of rows, of which the last page may have more than the capacity.
+  std::int64_t count() const { return s_.page > 0 ? s_.pages() * s_.page : s_.capacity; }
+  std::int64_t row(std::int64_t key) const {
+    if (s_.page == 0) return (sequence_ * s_.kv_heads + head_) * s_.capacity + key;
+    const std::int64_t page = pages_[static_cast<std::size_t>(key / s_.page)];
+    return (page * s_.kv_heads + head_) * s_.page + key % s_.page;
+  }
+
+ private:
+  Shape s_;
+  std::int64_t sequence_, head_;
+  std::vector<std::int64_t> pages_;
+};
+
 std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
   // Such a length leaves the first causal queries without keys, and others with keys.
   if (s.causal && s.queries > 2 && below(random, 3) == 0) return 1 + below(random, s.queries - 2);
@@ -53,15 +79,15 @@ std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
 }
 
 /// Replaces the values of one KV head of a sequence.
-void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64& random) {
+void harden_values(const Shape& s, Rows& v, const KeyRows& rows, std::mt19937_64& random) {
   // Keeps weights times the smallest values, and sums of the largest over all keys, in f32's normal
   // range.
   const Magnitudes range = normal_within(s.in, {0x1p-80, 0x1p90});
   enum { kept, huge, tiny, negative, equal, wide, kinds };
   const std::int64_t kind = below(random, kinds);
   const double common = std::exp2(8 * uniform(random) - 4);
-  for (std::int64_t key = first; key < first + s.capacity; ++key) {
-    v.change(key, [&](std::int64_t, double x) {
+  for (std::int64_t key = 0; key < s.capacity; ++key) {
+    v.change(rows.row(key), [&](std::int64_t, double x) {
       if (kind == huge) return 2 * x * range.most;
       if (kind == tiny) return std::copysign(1 + std::abs(x), x) * range.least;
       if (kind == negative) return -std::abs(x) * common;
@@ -77,14 +103,15 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
 /// first key to the last, so that scores differ strongly between parts of the keys.
 constexpr double common_key = -0.5;
 
-void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,
+void harden_keys(const Shape& s, Rows& k, const KeyRows& rows, std::int64_t valid, std::int64_t col,
                  std::mt19937_64& random) {
   const bool grows = below(random, 2) == 0;
   for (std::int64_t i = 0; i < s.capacity; ++i) {
     const double part = grows && i < valid
                             ? 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid)
                             : 1;
-    k.set(first + i, col, common_key * part * (1 + k.at(first + i, col) / 16));
+    const std::int64_t row = rows.row(i);
+    k.set(row, col, common_key * part * (1 + k.at(row, col) / 16));
   }
 }
 
@@ -115,9 +142,22 @@ void harden_sinks(HostTensor& sinks, std::mt19937_64& random) {
   }
 }
 
-void hide(Rows& rows, std::int64_t first, std::int64_t count) {
-  for (std::int64_t row = first; row < first + count; ++row) {
-    rows.change(row, [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
+/// Hides what lies behind the valid keys, in the last page, too.
+void hide(Rows& tensor, const KeyRows& rows, std::int64_t valid) {
+  for (std::int64_t key = valid; key < rows.count(); ++key) {
+    tensor.change(rows.row(key),
+                  [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
+  }
+}
+
+/// Numbers of pages without valid keys must not be used.
+void spoil_table(const Shape& s, HostTensor& table, std::int64_t sequence, std::int64_t valid,
+                 std::mt19937_64& random) {
+  constexpr double bad[] = {-1, -2147483648.0, 2147483647.0};
+  for (std::int64_t page = ceil_div(valid, s.page); page < s.pages(); ++page) {
+    store_element(DType::i32, table.data.data(),
+                  static_cast<std::size_t>(sequence * s.pages() + page),
+                  bad[below(random, std::ssize(bad))]);
   }
 }
 
@@ -128,7 +168,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.dim);
   const std::int64_t col = below(random, s.dim);
-  if (s.sinks) harden_sinks(inputs[4], random);
+  if (s.sinks) harden_sinks(inputs[s.page > 0 ? 5 : 4], random);
   for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t length = draw_length(s, random);
@@ -136,12 +176,13 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     store_element(DType::i32, inputs[3].data.data(), static_cast<std::size_t>(b),
                   static_cast<double>(length));
     for (std::int64_t head = 0; head < s.kv_heads; ++head) {
-      const std::int64_t first = (b * s.kv_heads + head) * s.capacity;
-      harden_keys(s, k, first, valid, col, random);
-      harden_values(s, v, first, random);
-      hide(k, first + valid, s.capacity - valid);
-      hide(v, first + valid, s.capacity - valid);
+      const KeyRows rows(s, inputs, b, head);
+      harden_keys(s, k, rows, valid, col, random);
+      harden_values(s, v, rows, random);
+      hide(k, rows, valid);
+      hide(v, rows, valid);
     }
+    if (s.page > 0) spoil_table(s, inputs[4], b, valid, random);
   }
 }
 

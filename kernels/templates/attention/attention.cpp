@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <random>
 
 #include "kernels/model/random.hpp"
@@ -43,6 +45,10 @@ Result<void> check(const Problem& problem) {
   if (auto options = attention::check_options(problem); !options) return options;
   const std::int64_t stride = problem.stride("q_stride", 0);
   if (stride % 8 != 0) return bad("q_stride", stride, "must be a multiple of 8");
+  const attention::Shape s = attention::shape_of(problem);
+  if (s.page > 0 && s.batch * s.pages() > std::numeric_limits<std::int32_t>::max() / s.page) {
+    return bad("kv", keys, "has more than 2^31 - 1 keys in pages");
+  }
   auto counted = check_count(problem, "q", {"batch", "heads", "q"});
   return counted ? check_count(problem, "kv", {"batch", "kv_heads", "kv"}) : counted;
 }
@@ -55,15 +61,16 @@ std::int64_t packed_stride(const Problem& problem) {
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   const std::int64_t rows = s.batch * s.queries * s.heads;
-  const std::int64_t keys = s.batch * s.kv_heads * s.capacity;
+  const std::int64_t keys = s.batch * s.kv_heads * (s.page > 0 ? s.pages() * s.page : s.capacity);
   TensorSpec q{"Q", Role::input, s.in, rows, s.dim};
   if (s.q_stride > 0) {
     q = {"Q", Role::input, s.in, s.batch * s.queries, packed_stride(problem), s.q_stride};
   }
   std::vector<TensorSpec> list{q,
-                               {"K", Role::input, s.in, keys, s.dim},
-                               {"V", Role::input, s.in, keys, s.dim},
+                               {"K", Role::input, s.in, keys, s.dim, 0, false, s.page > 0},
+                               {"V", Role::input, s.in, keys, s.dim, 0, false, s.page > 0},
                                {"lengths", Role::input, DType::i32, 1, s.batch}};
+  if (s.page > 0) list.push_back({"block_table", Role::input, DType::i32, s.batch, s.pages()});
   if (s.sinks) list.push_back({"sinks", Role::input, DType::f32, 1, s.heads});
   list.push_back({"out", Role::output, s.out, rows, s.dim});
   if (s.lse) list.push_back({"lse", Role::output, DType::f32, s.batch * s.queries, s.heads});
@@ -98,6 +105,18 @@ Work work(const Problem& problem) {
   return least;
 }
 
+/// Gives each sequence pages in random order.
+void shuffle_pages(HostTensor& table, std::uint64_t seed) {
+  std::vector<std::int64_t> pages(table.spec.elements());
+  std::iota(pages.begin(), pages.end(), std::int64_t{0});
+  std::mt19937_64 random(seed);
+  for (std::size_t i = pages.size(); i > 1; --i)
+    std::swap(pages[i - 1], pages[uniform_below(random, i)]);
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    store_element(DType::i32, table.data.data(), i, static_cast<double>(pages[i]));
+  }
+}
+
 /// All keys are valid. Queries are scaled so that the standard deviation of the scores is about
 /// 4/3. Some keys then have fifty times the weight of others.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
@@ -107,6 +126,8 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
     for (std::size_t i = 0; i < spec.elements(); ++i) {
       store_element(DType::i32, tensor.data.data(), i, static_cast<double>(s.capacity));
     }
+  } else if (spec.name == "block_table") {
+    shuffle_pages(tensor, seed);
   } else if (spec.name == "sinks") {
     // As large as scores.
     for (std::size_t i = 0; i < spec.elements(); ++i) {

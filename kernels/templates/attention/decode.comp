@@ -100,9 +100,10 @@ void load_queries() {
 }
 
 // UNROLL keys of this slot from `first` on; the last one instead of those past the end.
-void load_keys(uint64_t start, uint first, uint end) {
+void load_keys(uint first, uint end) {
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-    const uint64_t at = start + uint64_t(min(first + u * SLOTS, end - 1)) * DIM;
+    const uint64_t at = line_offset(pair / args.kv_heads, pair % args.kv_heads,
+                                    min(first + u * SLOTS, end - 1), 0);
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       const uint64_t offset = (at + piece_start(p)) * IN_BYTES;
       k_next[u * PIECES + p] = IN_RAW(IN_PACK(args.k + offset).v);
@@ -192,16 +193,15 @@ void main() {
   const uint count = key_count(pair / args.kv_heads);
   const uint hidden = hidden_keys(count, query_of(0)), slice = (count - hidden + SPLIT - 1) / SPLIT;
   const uint begin = min(hidden + gl_WorkGroupID.z * slice, count), end = min(begin + slice, count);
-  const uint64_t start = uint64_t(pair) * args.capacity * DIM;
   const uint slot = tid / LANES;
   load_queries();
 
-  if (AHEAD != 0 && begin < end) load_keys(start, begin + slot, end);
+  if (AHEAD != 0 && begin < end) load_keys(begin + slot, end);
   [[dont_unroll]] for (uint first = begin; first < end; first += SLOTS * UNROLL) {
-    if (AHEAD == 0) load_keys(start, first + slot, end);
+    if (AHEAD == 0) load_keys(first + slot, end);
     k_raw = k_next;
     v_raw = v_next;
-    if (AHEAD != 0) load_keys(start, first + SLOTS * UNROLL + slot, end);
+    if (AHEAD != 0) load_keys(first + SLOTS * UNROLL + slot, end);
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
       add_keys(r, first + slot, hidden_keys(count, query_of(r)),
                min(end, visible_keys(count, query_of(r))));

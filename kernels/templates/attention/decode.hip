@@ -52,17 +52,18 @@ struct Keys {
   Pack<In, VEC> k[UNROLL][pieces], v[UNROLL][pieces];
 
   // UNROLL keys of this slot from `first` on; the last one instead of those past the end.
-  GRETA_DEVICE void load(const In* keys, const In* values, u32 first, u32 end) {
+  GRETA_DEVICE void load(const Lines& keys, const Lines& values, u32 first, u32 end) {
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
-      const u64 at = u64(smaller(first + u * SLOTS, end - 1)) * DIM;
+      const u32 key = smaller(first + u * SLOTS, end - 1);
+      const In *const k_line = keys.line(key), *const v_line = values.line(key);
       GRETA_UNROLL
       for (u32 p = 0; p < pieces; ++p) {
-        k[u][p] = load_pack<VEC>(keys + at + piece_start(p));
+        k[u][p] = load_pack<VEC>(k_line + piece_start(p));
       }
       GRETA_UNROLL
       for (u32 p = 0; p < pieces; ++p) {
-        v[u][p] = load_pack<VEC>(values + at + piece_start(p));
+        v[u][p] = load_pack<VEC>(v_line + piece_start(p));
       }
     }
     loads_go_ahead();
@@ -171,7 +172,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   const u32 hidden = hidden_keys(args, count, Place(args, reader, 0).query);
   const u32 slice = (count - hidden + SPLIT - 1) / SPLIT;
   const u32 begin = smaller(hidden + block_z() * slice, count), end = smaller(begin + slice, count);
-  const u64 start = u64(pair) * capacity * DIM;
+  const Lines k_lines(args, k, pair / kv_heads, pair % kv_heads);
+  const Lines v_lines(args, v, pair / kv_heads, pair % kv_heads);
 
   Row rows[ROWS];
   GRETA_UNROLL
@@ -191,12 +193,12 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
 
   const u32 slot = thread_index() / LANES;
   Keys next;
-  if (AHEAD && begin < end) next.load(k + start, v + start, begin + slot, end);
+  if (AHEAD && begin < end) next.load(k_lines, v_lines, begin + slot, end);
   GRETA_NO_UNROLL
   for (u32 first = begin; first < end; first += SLOTS * UNROLL) {
-    if (!AHEAD) next.load(k + start, v + start, first + slot, end);
+    if (!AHEAD) next.load(k_lines, v_lines, first + slot, end);
     const Keys keys = next;
-    if (AHEAD) next.load(k + start, v + start, first + SLOTS * UNROLL + slot, end);
+    if (AHEAD) next.load(k_lines, v_lines, first + SLOTS * UNROLL + slot, end);
     GRETA_UNROLL
     for (u32 r = 0; r < ROWS; ++r) {
       const Place place(args, reader, r);

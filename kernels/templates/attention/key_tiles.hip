@@ -1,5 +1,4 @@
-// Brings BK keys or values into shared memory. Their lines of DIM elements lie one after the other
-// in memory; lines past the last one become zeros. Dimensions are padded to a multiple of `depth`:
+// Brings BK keys or values into shared memory, in lines of DIM elements. Lines past the last one become zeros. Dimensions are padded to a multiple of `depth`:
 // what lies behind DIM is not written.
 #pragma once
 
@@ -31,34 +30,36 @@ struct LineLoader {
   }
 
 #if ASYNC
-  static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const In* first, u32 lines) {
-    const In* const from = first + u64(number(0)) * 8;
-    const int left = int(smaller(lines, BK) * line_chunks) - int(number(0));
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const Lines& lines, u32 count) {
+    const int left = int(smaller(count, BK) * line_chunks) - int(number(0));
+    const In* const from = lines.element(PAGE && left <= 0 ? 0 : number(0) * 8);
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       if (!active(i)) continue;
-      copy_lane_async<16>(shared, start + place(i), from + i * THREADS * 8,
-                          left > int(i * THREADS));
+      const bool inside = left > int(i * THREADS);
+      copy_lane_async<16>(shared, start + place(i),
+                          PAGE && !inside ? from : lines.later(from, number(0) * 8, i * THREADS * 8),
+                          inside);
     }
   }
 #else
   Chunk chunk[units];
 
   // A tile of fewer than BK lines asks for each chunk whether it is there.
-  GRETA_DEVICE void fetch(const In* first, u32 lines) {
-    if (lines >= BK) {
-      fetch_chunks<true>(first, lines);
+  GRETA_DEVICE void fetch(const Lines& lines, u32 left) {
+    if (left >= BK) {
+      fetch_chunks<true>(lines, left);
     } else {
-      fetch_chunks<false>(first, lines);
+      fetch_chunks<false>(lines, left);
     }
   }
   template <bool whole>
-  GRETA_DEVICE void fetch_chunks(const In* first, u32 lines) {
+  GRETA_DEVICE void fetch_chunks(const Lines& lines, u32 left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       if (!whole) chunk[i] = {};
-      if (whole ? active(i) : number(i) < lines * line_chunks) {
-        chunk[i] = load_words<16>(first + number(i) * 8);
+      if (whole ? active(i) : number(i) < left * line_chunks) {
+        chunk[i] = load_words<16>(lines.element(number(i) * 8));
       }
     }
   }
@@ -94,15 +95,15 @@ struct ValueLoader {
   static GRETA_DEVICE u32 chunk(u32 i) { return number(i) / (DIM / width); }
   static GRETA_DEVICE u32 dimension(u32 i) { return number(i) % (DIM / width) * width; }
 
-  GRETA_DEVICE void fetch(const In* first, u32 lines) {
-    if (lines >= BK) {
-      fetch_pieces<true>(first, lines);
+  GRETA_DEVICE void fetch(const Lines& lines, u32 left) {
+    if (left >= BK) {
+      fetch_pieces<true>(lines, left);
     } else {
-      fetch_pieces<false>(first, lines);
+      fetch_pieces<false>(lines, left);
     }
   }
   template <bool whole>
-  GRETA_DEVICE void fetch_pieces(const In* first, u32 lines) {
+  GRETA_DEVICE void fetch_pieces(const Lines& lines, u32 left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       if (whole && !active(i)) continue;
@@ -111,8 +112,8 @@ struct ValueLoader {
       for (u32 e = 0; e < 8; ++e) {
         const u32 key = from + key_in_depth(chunk(i) % depth_chunks, e);
         if (!whole) piece[i][e] = {};
-        if (whole || (active(i) && key < lines)) {
-          piece[i][e] = load_words<int(sizeof(Piece))>(first + key * DIM + dimension(i));
+        if (whole || (active(i) && key < left)) {
+          piece[i][e] = load_words<int(sizeof(Piece))>(lines.element(key * DIM + dimension(i)));
         }
       }
     }

@@ -20,7 +20,7 @@ constexpr u32 walk_bytes = QREG && QueryTile::bytes > tiles_bytes ? QueryTile::b
 // The workgroup's walk through keys and values, BK at a time.
 struct Walk {
   SharedMemory shared;
-  const In *k, *v;
+  Lines k, v;
   u32 end;    // of the keys
   u32 first;  // of those that are read
 #if ASYNC
@@ -30,7 +30,7 @@ struct Walk {
   GRETA_DEVICE void copy(u32 tile, u32 to) {
     const u32 from = first + tile / 2 * BK;
     if (from < end) {
-      LineLoader::copy(shared, to, (tile % 2 == 0 ? k : v) + u64(from) * DIM, end - from);
+      LineLoader::copy(shared, to, (tile % 2 == 0 ? k : v).from(from), end - from);
     }
     close_copies();
   }
@@ -71,14 +71,14 @@ struct Walk {
   GRETA_DEVICE u32 arrive_keys() {
     key_loader.put(shared.bytes + keys_start);
     block_barrier();
-    value_loader.fetch(v + u64(first) * DIM, end - first);
+    value_loader.fetch(v.from(first), end - first);
     return keys_start;
   }
   GRETA_DEVICE u32 arrive_values() {
     value_loader.put(shared.bytes + keys_start + keys_bytes);
     block_barrier();
     first += BK;
-    if (first < end) key_loader.fetch(k + u64(first) * DIM, end - first);
+    if (first < end) key_loader.fetch(k.from(first), end - first);
     return keys_start + keys_bytes;
   }
 #endif

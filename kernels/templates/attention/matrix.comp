@@ -107,12 +107,13 @@ uint factors_place() { return FACTORS_PLACE + gl_SubgroupID * FACTOR_CHUNKS; }
 // The subgroup's line that is row i of this lane.
 uint line_of(uint i) { return i * SUBGROUP + gl_SubgroupInvocationID / ROW_LANES; }
 
-// Starts loading BK lines of DIM elements that lie one after the other; zeros from `lines` on.
-void fetch(uint64_t first, uint lines) {
+// Starts loading BK lines of keys or values from key `first` on; zeros from line `lines` on.
+void fetch(uint64_t tensor, uint first, uint lines) {
   [[unroll]] for (uint i = 0; i < UNITS; ++i) {
     const uint at = tid + i * THREADS;
     fetched[i] = uvec4(0);
-    if (at < min(lines, BK) * (DIM / 8)) fetched[i] = U32x4(first + uint64_t(at) * 16).v;
+    if (at < min(lines, BK) * (DIM / 8))
+      fetched[i] = U32x4(tensor + line_offset(sequence, kv_head(), first, at * 8) * 2).v;
   }
 }
 
@@ -342,7 +343,6 @@ void main() {
   begin += gl_WorkGroupID.z * keys;
   end = min(begin + keys, end);
 #endif
-  const uint64_t start = keys_offset(sequence, kv_head()) * 2;
   const uint own = tile_first + gl_SubgroupID * WQ;  // the subgroup's first row
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     base[i] = LOWEST_SCORE;
@@ -352,7 +352,7 @@ void main() {
   }
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS * DIM_BLOCKS; ++i) outputs[i] = zero_matrix();
 
-  fetch(args.k + start + uint64_t(begin) * (DIM * 2), end - begin);
+  fetch(args.k, begin, end - begin);
   bring_queries();
 #if QREG
   barrier();
@@ -365,12 +365,12 @@ void main() {
   [[dont_unroll]] for (uint key = begin; key < end; key += BK) {
     put_tile(KEYS_PLACE);
     barrier();
-    fetch(args.v + start + uint64_t(key) * (DIM * 2), end - key);
+    fetch(args.v, key, end - key);
     add_scores();
     weigh(key);
     put_tile(VALUES_PLACE);
     barrier();
-    fetch(args.k + start + uint64_t(key + BK) * (DIM * 2), end - min(end, key + BK));
+    fetch(args.k, key + BK, end - min(end, key + BK));
     divide_outputs();
     add_values();
   }

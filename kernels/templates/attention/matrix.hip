@@ -306,13 +306,10 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
   const u32 count = key_count(args, tile.sequence);
   const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count));
   if (SPLIT > 1 && block_z() >= slice.used) return;
-  const u64 start = keys_offset(args, tile.sequence, kv_head_of(args, tile));
+  const u32 kv_head = kv_head_of(args, tile);
 
-  Walk walk;
-  walk.shared = shared_memory(shared);
-  walk.k = k + start + u64(slice.begin) * DIM;
-  walk.v = v + start + u64(slice.begin) * DIM;
-  walk.end = slice.end - slice.begin;
+  Walk walk{shared_memory(shared), Lines(args, k, tile.sequence, kv_head).from(slice.begin),
+            Lines(args, v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
   Rows rows;
   rows.begin();
 #if QREG

@@ -6,8 +6,8 @@
     !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
 #error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
-#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE)
-#error "WINDOW, SOFTCAP, SINKS and LSE must be defined"
+#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE)
+#error "WINDOW, SOFTCAP, SINKS, LSE and PAGE must be defined"
 #endif
 #if WINDOW && !CAUSAL
 #error "a WINDOW is one of causal queries"
@@ -19,6 +19,9 @@
 layout(push_constant, std430) uniform Arguments {
   uint64_t q, k, v;
   uint64_t lengths;   // valid keys of each sequence, i32
+#if PAGE
+  uint64_t table;     // of each sequence's pages: their numbers, i32
+#endif
 #if SINKS
   uint64_t sinks;     // scores without a key, f32, one for each head
 #endif
@@ -117,7 +120,17 @@ uint64_t query_offset(uint sequence, uint query, uint head) {
 #endif
 }
 
-// Where a KV head's keys and values start.
-uint64_t keys_offset(uint sequence, uint kv_head) {
-  return (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
+// Where element `at` of a KV head's keys and values is, from key `first` on. Their lines of DIM
+// elements lie one after the other, or with PAGE so many of them do, on the pages that a table names.
+// The key must be a valid one.
+uint64_t line_offset(uint sequence, uint kv_head, uint first, uint at) {
+#if PAGE
+  const uint key = first + at / DIM, pages = (args.capacity + PAGE - 1) / PAGE;
+  const uint64_t entry = args.table + (uint64_t(sequence) * pages + key / PAGE) * 4;
+  const uint64_t lines = (uint64_t(I32(entry).v) * args.kv_heads + kv_head) * PAGE + key % PAGE;
+  return lines * DIM + at % DIM;
+#else
+  const uint64_t start = (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity;
+  return (start + first) * DIM + at;
+#endif
 }

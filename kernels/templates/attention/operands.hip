@@ -6,8 +6,8 @@
     !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
 #error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
-#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE)
-#error "WINDOW, SOFTCAP, SINKS and LSE must be defined"
+#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE)
+#error "WINDOW, SOFTCAP, SINKS, LSE and PAGE must be defined"
 #endif
 #if WINDOW && !CAUSAL
 #error "a WINDOW is one of causal queries"
@@ -20,6 +20,13 @@
 #include "common/reduce.hip"
 
 // Arguments of some kernels alone.
+#if PAGE
+#define TABLE_PARAMETER const int *__restrict__ table,
+#define TABLE_ARGUMENT table
+#else
+#define TABLE_PARAMETER
+#define TABLE_ARGUMENT nullptr
+#endif
 #if SINKS
 #define SINKS_PARAMETER const float *__restrict__ sinks,
 #define SINKS_ARGUMENT sinks
@@ -52,6 +59,7 @@
 struct Arguments {
   const In *q, *k, *v;
   const int* lengths;  // valid keys of each sequence
+  const int* table;    // of each sequence's pages: their numbers
   const float* sinks;  // scores without a key, one for each head
   Out* out;
   float* lse;      // the logarithm of each row's sum
@@ -67,13 +75,13 @@ struct Arguments {
 
 #define ATTENTION_PARAMETERS                                                                 \
   const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,              \
-      const int *__restrict__ lengths, SINKS_PARAMETER Out *__restrict__ out,                \
-      LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,       \
+      const int *__restrict__ lengths, TABLE_PARAMETER SINKS_PARAMETER                       \
+      Out *__restrict__ out, LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,       \
       u32 queries, u32 capacity, u32 tiles, float scale WINDOW_PARAMETER SOFTCAP_PARAMETER
 #define ATTENTION_ARGUMENTS                                                                  \
   Arguments {                                                                                \
-    q, k, v, lengths, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial, counters, batch, heads,    \
-        kv_heads, queries, capacity, tiles, scale, WINDOW_ARGUMENT, SOFTCAP_ARGUMENT         \
+    q, k, v, lengths, TABLE_ARGUMENT, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial, counters,  \
+        batch, heads, kv_heads, queries, capacity, tiles, scale, WINDOW_ARGUMENT, SOFTCAP_ARGUMENT         \
   }
 
 // Less than any score; 2 to the power of its difference to one is 0.
@@ -175,7 +183,45 @@ GRETA_DEVICE u64 query_offset(const Arguments& args, u32 sequence, u32 query, u3
 #endif
 }
 
-// Where a KV head's keys and values start.
-GRETA_DEVICE u64 keys_offset(const Arguments& args, u32 sequence, u32 kv_head) {
-  return (u64(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
-}
+// Lines of DIM elements that are the keys, or the values, of a sequence's KV head from some key on.
+// They lie one after the other, or with PAGE so many of them do, on the pages that a table names.
+struct Lines {
+#if PAGE
+  const In* pool;    // where the head's lines of page 0 are
+  const int* table;  // of the sequence
+  u64 page;          // elements from one page to the next
+  u32 first;         // key
+
+  GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32 sequence, u32 kv_head)
+      : pool(tensor + u64(kv_head) * (PAGE * DIM)),
+        table(args.table + u64(sequence) * ((args.capacity + PAGE - 1) / PAGE)),
+        page(u64(args.kv_heads) * (PAGE * DIM)),
+        first(0) {}
+
+  GRETA_DEVICE void skip(u32 lines) { first += lines; }
+  // Where a line is. It must be one of a valid key.
+  GRETA_DEVICE const In* line(u32 number) const {
+    const u32 key = first + number;
+    return pool + u64(table[key / PAGE]) * page + key % PAGE * DIM;
+  }
+  // Where element `at` of all lines is, and the one that is `further` behind it, at `from`.
+  GRETA_DEVICE const In* element(u32 at) const { return line(at / DIM) + at % DIM; }
+  GRETA_DEVICE const In* later(const In*, u32 at, u32 further) const { return element(at + further); }
+#else
+  const In* start;
+
+  GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32 sequence, u32 kv_head)
+      : start(tensor + (u64(sequence) * args.kv_heads + kv_head) * args.capacity * DIM) {}
+
+  GRETA_DEVICE void skip(u32 lines) { start += u64(lines) * DIM; }
+  GRETA_DEVICE const In* line(u32 number) const { return start + u64(number) * DIM; }
+  GRETA_DEVICE const In* element(u32 at) const { return start + at; }
+  GRETA_DEVICE const In* later(const In* from, u32, u32 further) const { return from + further; }
+#endif
+
+  GRETA_DEVICE Lines from(u32 number) const {
+    Lines rest = *this;
+    rest.skip(number);
+    return rest;
+  }
+};

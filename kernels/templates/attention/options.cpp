@@ -55,6 +55,11 @@ std::vector<Attribute> option_attributes() {
        .help = "stored: a second output is the logarithm of each row's sum of exponentials",
        .fallback = "none",
        .allowed = {"none", "stored"}},
+      {.name = "page_size",
+       .help = "keys of a page: K and V are pools of pages, and the input block_table says which "
+               "pages a sequence has",
+       .fallback = "none",
+       .allowed = {"none", "16", "32", "64", "128", "256"}},
   };
 }
 
@@ -66,6 +71,11 @@ std::int64_t window_of(const Problem& problem) {
 double softcap_of(const Problem& problem) {
   const std::string text = problem.attribute("softcap", "none");
   return text == "none" ? 0 : static_cast<double>(finite_number(text).value_or(0));
+}
+
+std::int64_t page_of(const Problem& problem) {
+  const std::string text = problem.attribute("page_size", "none");
+  return text == "none" ? 0 : std::stoll(text);
 }
 
 Result<void> check_options(const Problem& problem) {

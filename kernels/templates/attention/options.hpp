@@ -6,16 +6,19 @@
 #include "kernels/model/operation.hpp"
 
 /// What some models change about scores and their sums: a window of keys, a limit of the scores,
-/// sinks in the sums, and log-sum-exps as a second output.
+/// sinks in the sums, log-sum-exps as a second output, and caches in pages.
 namespace greta::kernels::attention {
 
-/// Returns the attributes `window`, `softcap`, `sinks` and `lse`.
+/// Returns the attributes `window`, `softcap`, `sinks`, `lse` and `page_size`.
 std::vector<Attribute> option_attributes();
 
 /// Returns the number of keys that a causal query sees at most, or 0 if there is no window.
 std::int64_t window_of(const Problem& problem);
 /// Returns the limit of the scores, or 0 if there is none.
 double softcap_of(const Problem& problem);
+
+/// Returns the number of keys of a page, or 0 if the cache has no pages.
+std::int64_t page_of(const Problem& problem);
 
 /// A window needs a causal mask.
 Result<void> check_options(const Problem& problem);

@@ -29,6 +29,7 @@ Shape shape_of(const Problem& problem) {
   shape.softcap = softcap_of(problem);
   shape.sinks = problem.attribute("sinks", "none") != "none";
   shape.lse = problem.attribute("lse", "none") != "none";
+  shape.page = page_of(problem);
   return shape;
 }
 
@@ -41,18 +42,17 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("SOFTCAP", shape.softcap > 0 ? "1" : "0");
   defines.emplace_back("SINKS", shape.sinks ? "1" : "0");
   defines.emplace_back("LSE", shape.lse ? "1" : "0");
+  defines.emplace_back("PAGE", std::to_string(shape.page));
   return defines;
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes) {
   std::vector<Argument> list;
-  // Tensors are Q, K, V, lengths, sinks if there are some, out, and the log-sum-exps.
-  std::size_t tensor = 0;
-  while (tensor < 4) list.emplace_back(OperandArgument{tensor++});
-  if (shape.sinks) list.emplace_back(OperandArgument{tensor++});
-  list.emplace_back(OperandArgument{tensor++});
-  if (shape.lse) list.emplace_back(OperandArgument{tensor++});
+  // Tensors are Q, K, V, lengths, the output, and those of options.
+  const std::size_t tensors =
+      5U + (shape.page > 0 ? 1U : 0U) + (shape.sinks ? 1U : 0U) + (shape.lse ? 1U : 0U);
+  for (std::size_t i = 0; i < tensors; ++i) list.emplace_back(OperandArgument{i});
   for (const std::uint64_t offset : {counter_bytes, std::uint64_t{0}}) {
     list.push_back(workspace ? Argument{WorkspaceArgument{offset}} : Argument{std::uint64_t{0}});
   }

@@ -10,7 +10,8 @@
 namespace greta::kernels::attention {
 
 /// An attention problem. Q and the output have a row of `dim` elements for each sequence, query and
-/// head, in this order. K and V have one for each sequence, KV head and key.
+/// head, in this order. K and V have one for each sequence, KV head and key; with pages, for each
+/// page, KV head and key of the page.
 struct Shape {
   DType in, out;
   std::int64_t batch, heads, kv_heads, queries, capacity, dim;
@@ -20,7 +21,10 @@ struct Shape {
   std::int64_t window;  ///< keys that a causal query sees at most; 0: all
   double softcap;       ///< scores are less than this; 0: without limit
   bool sinks, lse;      ///< an input with sinks, an output with log-sum-exps
+  std::int64_t page;    ///< keys of a page; 0: each sequence's keys lie one after the other
 
+  /// Returns the number of pages of a sequence.
+  std::int64_t pages() const { return ceil_div(capacity, page); }
   /// Returns the number of heads that share a KV head.
   std::int64_t group() const { return heads / kv_heads; }
   /// Returns the 32-bit registers of a load of `count` inputs.

@@ -49,12 +49,14 @@ float greatest[TQ], sum[TQ];
 vec4 value[TQ * FOURS];
 uint skipped[TQ], left[TQ];  // the thread's queries see keys of the tile from `skipped` to `left`
 
-// Starts loading lines of DIM elements that lie one after the other; zeros from line `lines` on.
-void fetch(uint64_t first, uint lines) {
+// Starts loading lines of keys or values from key `first` on; zeros from line `lines` on.
+void fetch(uint64_t tensor, uint first, uint lines) {
   [[unroll]] for (uint i = 0; i < UNITS; ++i) {
     const uint at = (tid + i * THREADS) * VEC;
     fetched[i] = IN_RAW(0);
-    if (at < min(lines, BK) * DIM) fetched[i] = IN_RAW(IN_PACK(first + at * IN_BYTES).v);
+    if (at >= min(lines, BK) * DIM) continue;
+    const uint64_t from = line_offset(sequence, head / (args.heads / args.kv_heads), first, at);
+    fetched[i] = IN_RAW(IN_PACK(tensor + from * IN_BYTES).v);
   }
 }
 
@@ -158,8 +160,6 @@ void main() {
   const uint count = key_count(sequence);
   const uint begin = hidden_keys(count, tile_first);
   const uint end = visible_keys(count, min(tile_first + BQ, args.queries) - 1) - begin;
-  const uint64_t start = (keys_offset(sequence, head / (args.heads / args.kv_heads)) +
-                          uint64_t(begin) * DIM) * IN_BYTES;
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     greatest[i] = LOWEST_SCORE;
     sum[i] = 0.0;
@@ -168,20 +168,19 @@ void main() {
     [[unroll]] for (uint p = 0; p < FOURS; ++p) value[i * FOURS + p] = vec4(0.0);
   }
 
-  fetch(args.k + start, end);
+  fetch(args.k, begin, end);
   load_queries();
   [[dont_unroll]] for (uint key = 0; key < end; key += BK) {
     barrier();  // the values before were read
     put_tile();
     barrier();
-    fetch(args.v + start + uint64_t(key) * DIM * IN_BYTES, end - key);
+    fetch(args.v, begin + key, end - key);
     add_scores();
     weigh();
     barrier();
     put_tile();
     barrier();
-    if (key + BK < end)
-      fetch(args.k + start + uint64_t(key + BK) * DIM * IN_BYTES, end - key - BK);
+    if (key + BK < end) fetch(args.k, begin + key + BK, end - key - BK);
     add_values();
     [[unroll]] for (uint i = 0; i < TQ; ++i) {
       left[i] -= min(left[i], BK);

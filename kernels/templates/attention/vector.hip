@@ -26,19 +26,19 @@ static_assert(LANES <= wave_size, "the threads of a query are in one wave");
 constexpr u32 pitch = DIM + 4, weight_pitch = BK + 4;  // floats; spread over the banks
 constexpr u32 keys_of_thread = BK / LANES, fours = DIM / (4 * LANES);
 
-// Copies lines of DIM elements that lie one after the other to shared memory, as f32. Those from
+// Copies lines of DIM elements to shared memory, as f32. Those from
 // line `left` on are zeros.
 struct Loader {
   static constexpr u32 packs = BK * DIM / VEC;
   static constexpr u32 units = (packs + THREADS - 1) / THREADS;
   Pack<In, VEC> pack[units];
 
-  GRETA_DEVICE void fetch(const In* first, u32 left) {
+  GRETA_DEVICE void fetch(const Lines& lines, u32 left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       const u32 at = (thread_index() + i * THREADS) * VEC;
       pack[i] = {};
-      if (at < smaller(left, BK) * DIM) pack[i] = load_pack<VEC>(first + at);
+      if (at < smaller(left, BK) * DIM) pack[i] = load_pack<VEC>(lines.element(at));
     }
   }
 
@@ -190,8 +190,9 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   const Tile tile = pick_tile(args, block_index<THREADS>());
   const KeyRange range = tile_keys(args, tile);
   const u32 end = range.end - range.begin, count = key_count(args, tile.sequence);
-  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads)) +
-                    u64(range.begin) * DIM;
+  const u32 kv_head = tile.head / (heads / kv_heads);
+  const Lines k_lines = Lines(args, k, tile.sequence, kv_head).from(range.begin);
+  const Lines v_lines = Lines(args, v, tile.sequence, kv_head).from(range.begin);
   const u32 line = thread_index() / LANES * TQ;  // of the thread's first query
 
   Rows rows;
@@ -207,21 +208,21 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   }
 
   Loader loader;
-  loader.fetch(k + start, end);
+  loader.fetch(k_lines, end);
   load_queries(args, tile, query_tile);
   GRETA_NO_UNROLL
   for (u32 key = 0; key < end; key += BK) {
     block_barrier();  // the values before were read
     loader.put(key_tile);
     block_barrier();
-    loader.fetch(v + start + u64(key) * DIM, end - key);
+    loader.fetch(v_lines.from(key), end - key);
     float scores[TQ][keys_of_thread];
     Rows::score(query_tile + line * pitch, key_tile, scores);
     rows.weigh(args, scores, skipped, left, weight_tile + line * weight_pitch);
     block_barrier();
     loader.put(key_tile);
     block_barrier();
-    if (key + BK < end) loader.fetch(k + start + u64(key + BK) * DIM, end - key - BK);
+    if (key + BK < end) loader.fetch(k_lines.from(key + BK), end - key - BK);
     rows.add_values(weight_tile + line * weight_pitch, key_tile);
     GRETA_UNROLL
     for (u32 i = 0; i < TQ; ++i) {

@@ -35,18 +35,39 @@ typedef PanelTile<BQ, padded / 8> QueryTile;
 // Where things are in shared memory.
 constexpr u32 keys_start = QueryTile::bytes, values_start = keys_start + STAGES * KeyTile::bytes;
 
-// Starts copying lines of DIM elements that are `pitch` elements apart; zeros for those from `count`
-// on, and behind DIM. A thread copies the same chunk of each panel, of lines a multiple of eight
+// Queries of a head, whose tokens are `pitch` elements apart.
+struct QueryLines {
+  const In* first;
+  u32 pitch;
+
+  GRETA_DEVICE const In* line(u32 number) const { return first + number * pitch; }
+  GRETA_DEVICE const In* later(const In* from, u32, u32 more, u32, bool) const {
+    return from + more * pitch;
+  }
+};
+
+// Keys or values.
+struct KeyLines {
+  Lines lines;
+
+  GRETA_DEVICE const In* line(u32 number) const { return lines.line(number); }
+  // `more` lines after line `number`, whose element `at` is at `from`.
+  GRETA_DEVICE const In* later(const In* from, u32 number, u32 more, u32 at, bool inside) const {
+    if (!PAGE) return from + more * DIM;
+    return inside ? lines.line(number + more) + at : from;
+  }
+};
+
+// Starts copying lines of DIM elements; zeros for those from `count` on, and behind DIM. A thread copies the same chunk of each panel, of lines a multiple of eight
 // apart, so that addresses differ by constants.
-template <typename CopiedTile, u32 lines>
-GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const In* first, u32 pitch,
-                             u32 count) {
+template <typename CopiedTile, u32 lines, typename Source>
+GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& source, u32 count) {
   constexpr u32 width = CopiedTile::width, step = COPIERS / width;
   static_assert(step % 8 == 0, "chunks trade places in the same way in all lines of a thread");
   const u32 number = thread_index() % COPIERS;
   const u32 line = number / width, place = number % width;
   const u32 chunk = CopiedTile::chunk_at(line, place);
-  const In* const from = first + line * pitch + chunk * 8;
+  const In* const from = source.line(PAGE && line >= count ? 0 : line) + chunk * 8;
   const u32 to = start + line * CopiedTile::line_bytes + place * 16;
   GRETA_UNROLL
   for (u32 more = 0; more < lines; more += step) {
@@ -55,9 +76,10 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const In* first, u3
     for (u32 panel = 0; panel < padded / 8 / width; ++panel) {
       const u32 further = panel * width;
       const bool inside = line + more < count && (padded == DIM || chunk + further < DIM / 8);
+      const In* const later = source.later(from, line, more, chunk * 8, inside);
       copy_lane_async<16>(
           shared, to + more * CopiedTile::line_bytes + panel * CopiedTile::panel_bytes,
-          from + more * pitch + further * 8, inside);
+          later + further * 8, inside);
     }
   }
 }
@@ -65,8 +87,8 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const In* first, u3
 // The workgroup's walk. Step s brings the keys of tile s and the values of tile s - 1.
 struct Walk {
   SharedMemory shared;
-  const In *k, *v;  // the first key that some query sees, number `first`, and its value
-  u32 first, end;   // `end`: of the keys, counted from that one
+  Lines k, v;      // from the first key on that some query sees, number `first`
+  u32 first, end;  // `end`: of the keys, counted from that one
 
   static constexpr u32 ahead = STAGES - 1;  // steps whose copies are under way
 
@@ -74,11 +96,11 @@ struct Walk {
     const u32 key = step * BK;
     if (key < end) {
       copy_lines<KeyTile, BK>(shared, keys_start + step % STAGES * KeyTile::bytes,
-                              k + u64(key) * DIM, DIM, end - key);
+                              KeyLines{k.from(key)}, end - key);
     }
     if (step > 0 && key < end + BK) {
       copy_lines<KeyTile, BK>(shared, values_start + (step - 1) % STAGES * KeyTile::bytes,
-                              v + u64(key - BK) * DIM, DIM, end + BK - key);
+                              KeyLines{v.from(key - BK)}, end + BK - key);
     }
     close_copies();
   }
@@ -348,20 +370,16 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   if (block_index<THREADS>() >= batch * heads * tiles) return;
   const Tile tile = pick_tile(args, block_index<THREADS>());
   const u32 count = key_count(args, tile.sequence);
-  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads));
-
-  Walk walk;
-  walk.shared = shared_memory(shared);
+  const u32 kv_head = tile.head / (heads / kv_heads);
   const KeyRange range = tile_keys(args, tile);
-  walk.k = k + start + u64(range.begin) * DIM;
-  walk.v = v + start + u64(range.begin) * DIM;
-  walk.first = range.begin;
-  walk.end = range.end - range.begin;
+  const Walk walk{shared_memory(shared), Lines(args, k, tile.sequence, kv_head).from(range.begin),
+                  Lines(args, v, tile.sequence, kv_head).from(range.begin), range.begin,
+                  range.end - range.begin};
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
   if (copies && walk.end > 0) {
-    copy_lines<QueryTile, BQ>(walk.shared, 0,
-                              q + query_offset(args, tile.sequence, tile.first, tile.head),
-                              u32(query_offset(args, 0, 1, 0)), queries - tile.first);
+    const QueryLines lines{q + query_offset(args, tile.sequence, tile.first, tile.head),
+                           u32(query_offset(args, 0, 1, 0))};
+    copy_lines<QueryTile, BQ>(walk.shared, 0, lines, queries - tile.first);
   }
 #if PRODUCER
   if (copies) {

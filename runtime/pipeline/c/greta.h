@@ -204,6 +204,9 @@ typedef struct greta_attention_options {
   float softcap;             /* limit c of the scores s, which become c tanh(s / c); 0: none */
   const greta_tensor* sinks; /* f32 [heads], added to the sums of exponentials; NULL: none */
   const greta_tensor* lse;   /* f32 [batch, q, heads], receives the sums' logarithms; NULL: none */
+  /* i32 [batch, pages of a sequence]: numbers of the pages of k and v, which are [pages, kv_heads,
+   * page, dim] then; NULL: none */
+  const greta_tensor* block_table;
 } greta_attention_options;
 
 typedef struct greta_norm_options {

@@ -44,7 +44,7 @@ greta_softmax_options greta_softmax_defaults() {
 }
 
 greta_attention_options greta_attention_defaults() {
-  return {sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr};
+  return {sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr};
 }
 
 greta_norm_options greta_norm_defaults() {
@@ -152,6 +152,7 @@ greta_status greta_attention(greta_operations* operations, const greta_tensor* q
     if (given.softcap != 0) wanted.softcap = given.softcap;
     wanted.sinks = call.maybe(given.sinks, "sinks");
     wanted.lse = call.maybe(given.lse, "lse");
+    wanted.block_table = call.maybe(given.block_table, "block_table");
     return call->attention(call(q, "q"), call(k, "k"), call(v, "v"), call(lengths, "lengths"),
                            call(out, "out"), wanted);
   });

@@ -71,7 +71,7 @@ class Given {
   operator std::span<const Tensor>() const { return {list_.data(), count_}; }  // NOLINT
 
  private:
-  std::array<Tensor, 7> list_;
+  std::array<Tensor, 8> list_;
   std::size_t count_ = 0;
 };
 
@@ -211,15 +211,20 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
                                    const AttentionOptions& options) {
   constexpr const char* queries = "[batch, q, heads, dim]";
   constexpr const char* keys = "[batch, kv_heads, capacity, dim]";
+  constexpr const char* pages = "[pages, kv_heads, page, dim]";
   const std::size_t rank = q.shape().rank(), key_rank = k.shape().rank();
   if (rank < 3) return bad_rank("attention", "Q", q, queries);
   if (key_rank < 3) return bad_rank("attention", "K", k, keys);
+  const std::int64_t page = k.shape()[key_rank - 2];
+  if (options.block_table && key_rank != 4) return bad_rank("attention", "K", k, pages);
+  const std::int64_t keys_of_sequence =
+      options.block_table ? cols_of(options.block_table) * page : page;
   Problem problem = problem_of("attention", q.dtype(), out.dtype(),
                                {{"batch", rank == 4 ? q.shape()[0] : 1},
                                 {"heads", q.shape()[rank - 2]},
                                 {"kv_heads", k.shape()[key_rank - 3]},
                                 {"q", q.shape()[rank - 3]},
-                                {"kv", k.shape()[key_rank - 2]},
+                                {"kv", keys_of_sequence},
                                 {"dim", q.shape()[rank - 1]}});
   if (options.causal) set(problem, "mask", "causal");
   if (options.scale) set(problem, "scale", number(*options.scale));
@@ -228,8 +233,10 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
   if (options.softcap) set(problem, "softcap", number(*options.softcap));
   if (options.sinks) set(problem, "sinks", "head");
   if (options.lse) set(problem, "lse", "stored");
+  if (options.block_table) set(problem, "page_size", std::to_string(page));
   Given operands;
   for (const Tensor& each : {q, k, v, lengths}) operands.add(each);
+  operands.add_if(options.block_table);
   operands.add_if(options.sinks);
   operands.add(out);
   operands.add_if(options.lse);

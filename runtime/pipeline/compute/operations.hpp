@@ -38,6 +38,9 @@ struct AttentionOptions {
   std::optional<float> softcap{};  ///< limit c of the scores s, which become c tanh(s / c)
   Tensor sinks{};  ///< f32 [heads]: scores added to the sums of exponentials; empty: none
   Tensor lse{};    ///< f32 [batch, q, heads]: receives the logarithms of these sums; empty: none
+  /// i32 [batch, pages of a sequence]: numbers of the pages of k and v, which are [pages, kv_heads,
+  /// page, dim] then; a page has 16, 32, 64, 128 or 256 keys. Empty: no pages.
+  Tensor block_table{};
 };
 
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.

@@ -191,6 +191,13 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
   };
   if (!tensor) return fmt::format("{} is missing", operand.name);
   if (tensor.dtype() != operand.dtype) return takes("");
+  if (operand.pool) {
+    TensorSpec own = operand;
+    own.pool = false;
+    own.rows = 1;
+    for (std::size_t i = 0; i + 1 < tensor.shape().rank(); ++i) own.rows *= tensor.shape()[i];
+    return why_not(tensor, own);
+  }
   std::int64_t rows = 1;
   std::size_t dim = 0;
   const Shape& shape = tensor.shape();

@@ -106,6 +106,12 @@ const std::vector<OperationCase>& operation_cases() {
              t[0], t[1], t[2], t[3], t[5],
              {.causal = true, .window = 4, .softcap = 30.0F, .sinks = t[4], .lse = t[6]});
        }},
+      {"AttentionOverPages",
+       "attention dtype=f16 out=f16 page_size=\"16\" batch=2 heads=4 kv_heads=2 q=1 kv=48 dim=16",
+       {{2, 1, 4, 16}, {6, 2, 16, 16}, {6, 2, 16, 16}, {2}, {2, 3}, {2, 1, 4, 16}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention(t[0], t[1], t[2], t[3], t[5], {.block_table = t[4]});
+       }},
       {"SoftmaxScaledAndCausal",
        "softmax dtype=f32 out=f32 scale=0.125 mask=causal rows=6 cols=6",
        {{6, 6}, {6, 6}},
