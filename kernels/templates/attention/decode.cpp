@@ -84,7 +84,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"pieces", fmt::format("LANES x VEC must divide dim, {}", shape.dim),
        shape.dim % (p["LANES"] * p["VEC"]) == 0},
       {"slices", fmt::format("SPLIT slices of {} keys must have 16 and more", shape.capacity),
-       p["SPLIT"] == 1 || p["SPLIT"] * 16 <= shape.capacity},
+       p["SPLIT"] == 1 || p["SPLIT"] * 16 <= rounded_capacity(shape)},
       {"grid",
        fmt::format("{} sequences of {} KV heads, {} queries of each, need more than {} workgroups",
                    shape.batch, shape.kv_heads, queries, groups),

@@ -52,7 +52,7 @@ std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo
   append(list, {{"packing", "PACK needs several heads that share a KV head",
                  p["PACK"] == 0 || shape.group() > 1},
                 {"slices", fmt::format("SPLIT slices of {} keys must have BK each", shape.capacity),
-                 p["SPLIT"] <= ceil_div(shape.capacity, p["BK"])},
+                 p["SPLIT"] <= ceil_div(rounded_capacity(shape), p["BK"])},
                 workspace_constraint(device, p["SPLIT"] == 1,
                                      slices_bytes(shape, readers * rows, p["SPLIT"]))});
   return list;

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace greta::kernels::attention {
+
+std::int64_t rounded_capacity(const Shape& shape) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.capacity)));
+}
 
 std::vector<int> key_slices() {
   return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tests/kernels/bounds/emulation.hpp"
 #include "tests/layers.hpp"
@@ -76,11 +77,11 @@ float stored_weight(DType type, Float weight) {
   return static_cast<float>(load_element(type, raw, 0));
 }
 
-/// Computes one row of the output: the weighted values of `keys` keys. `straight` determines the
+/// Computes one row of the output: the weighted values of the keys. `straight` determines the
 /// largest score first; others process blocks of keys and rescale their sums whenever a larger
-/// score appears.
-void attend(DType in, const std::vector<Float>& scores, const float* values, std::size_t dim,
-            float* out) {
+/// score appears. A sink is added last. Returns the logarithm of the sum.
+float attend(DType in, const std::vector<Float>& scores, std::optional<float> sink,
+             const std::vector<const float*>& values, std::size_t dim, float* out) {
   const bool straight = arithmetic().sums == Arithmetic::Sums::straight;
   const std::size_t block = straight ? scores.size() : 16;
   Float most = std::numeric_limits<float>::lowest(), total = 0;
@@ -97,15 +98,31 @@ void attend(DType in, const std::vector<Float>& scores, const float* values, std
     }
     total = multiply_add(total, kept, sum(count, [&](std::size_t j) { return weights[j]; }));
     for (std::size_t d = 0; d < dim; ++d) {
-      sums[d] =
-          multiply_add(sums[d], kept,
-                       dot(
-                           count, [&](std::size_t j) { return taken[j]; },
-                           [&](std::size_t j) { return Float(values[(first + j) * dim + d]); }));
+      sums[d] = multiply_add(sums[d], kept,
+                             dot(
+                                 count, [&](std::size_t j) { return taken[j]; },
+                                 [&](std::size_t j) { return Float(values[first + j][d]); }));
     }
     most = now;
   }
-  for (std::size_t d = 0; d < dim; ++d) out[d] = scores.empty() ? 0 : (sums[d] / total).value();
+  Float kept = 1;
+  if (sink) {
+    const Float now = std::max(most, Float(*sink));
+    kept = exp(most - now);
+    total = multiply_add(total, kept, exp(Float(*sink) - now));
+    most = now;
+  }
+  for (std::size_t d = 0; d < dim; ++d) {
+    out[d] = scores.empty() ? 0 : (sums[d] * kept / total).value();
+  }
+  if (total.value() == 0) return -std::numeric_limits<float>::infinity();
+  return (most + Float(std::log(total.value()))).value();
+}
+
+/// Returns a scaled score below the limit.
+Float capped(Float score, float cap) {
+  const Float power = exp(score / Float(cap) * Float(2));
+  return Float(cap) - Float(2 * cap) / (power + Float(1));
 }
 
 Outputs attention(const Given& given) {
@@ -113,8 +130,13 @@ Outputs attention(const Given& given) {
   const std::size_t shared = heads / given.dim("kv_heads"), capacity = given.dim("kv");
   const std::string said = given.problem.attribute("scale", "auto");
   const float scale = said == "auto" ? 1 / std::sqrt(static_cast<float>(dim)) : std::stof(said);
+  const std::string window = given.problem.attribute("window", "none");
+  const std::string cap = given.problem.attribute("softcap", "none");
+  const std::string paged = given.problem.attribute("page_size", "none");
+  const std::size_t page = paged == "none" ? capacity : std::stoul(paged);
+  const std::size_t pages = (capacity + page - 1) / page;
   const auto &q = given["Q"], &k = given["K"], &v = given["V"];
-  std::vector<float> out(q.size());
+  std::vector<float> out(q.size()), lse(q.size() / dim);
   for (std::size_t row = 0; row < q.size() / dim; ++row) {
     const std::size_t head = row % heads, query = row / heads % queries;
     const std::size_t sequence = row / heads / queries;
@@ -122,17 +144,31 @@ Outputs attention(const Given& given) {
     if (given.problem.attribute("mask", "none") == "causal") {
       visible += static_cast<std::int64_t>(query) - given.problem.dim("q") + 1;
     }
-    const std::size_t first = (sequence * (heads / shared) + head / shared) * capacity;
-    std::vector<Float> scores(static_cast<std::size_t>(std::max<std::int64_t>(0, visible)));
-    for (std::size_t j = 0; j < scores.size(); ++j) {
+    visible = std::max<std::int64_t>(0, visible);
+    const std::int64_t hidden =
+        window == "none" ? 0 : std::max<std::int64_t>(0, visible - std::stoll(window));
+    std::vector<Float> scores;
+    std::vector<const float*> values;
+    for (auto key = static_cast<std::size_t>(hidden); key < static_cast<std::size_t>(visible);
+         ++key) {
+      const std::size_t entry = sequence * pages + key / page;
+      const std::size_t number =
+          paged == "none" ? entry : static_cast<std::size_t>(given["block_table"][entry]);
+      const std::size_t line =
+          ((number * (heads / shared) + head / shared) * page + key % page) * dim;
       const Float product = dot(
           dim, [&](std::size_t d) { return Float(q[row * dim + d]); },
-          [&](std::size_t d) { return Float(k[(first + j) * dim + d]); });
-      scores[j] = product * Float(scale);
+          [&](std::size_t d) { return Float(k[line + d]); });
+      const Float score = product * Float(scale);
+      scores.push_back(cap == "none" ? score : capped(score, std::stof(cap)));
+      values.push_back(v.data() + line);
     }
-    attend(given.problem.dtype, scores, v.data() + first * dim, dim, out.data() + row * dim);
+    std::optional<float> sink;
+    if (given.has("sinks")) sink = given["sinks"][head];
+    lse[row] = attend(given.problem.dtype, scores, sink, values, dim, out.data() + row * dim);
   }
-  return {out};
+  if (given.problem.attribute("lse", "none") == "none") return {out};
+  return {out, lse};
 }
 
 std::vector<Case> attention_cases(const DTypes& types) {
@@ -140,9 +176,10 @@ std::vector<Case> attention_cases(const DTypes& types) {
     const char *q, *kv, *dim, *mask, *scale;
   };
   const auto with = [&](const char* what, const Shape& s, const Contents& q, const Contents& v,
-                        const Factors& factors) {
-    const Options options{{"batch", "2"}, {"heads", "4"}, {"kv_heads", "2"},  {"q", s.q},
-                          {"kv", s.kv},   {"dim", s.dim}, {"scale", s.scale}, {"mask", s.mask}};
+                        const Factors& factors, const Options& more = {}) {
+    Options options{{"batch", "2"}, {"heads", "4"}, {"kv_heads", "2"},  {"q", s.q},
+                    {"kv", s.kv},   {"dim", s.dim}, {"scale", s.scale}, {"mask", s.mask}};
+    options.insert(options.end(), more.begin(), more.end());
     const Contents lengths = [full = std::stod(s.kv)](double, std::size_t i) {
       return i == 0 ? full : std::ceil(full / 2);
     };
@@ -159,7 +196,17 @@ std::vector<Case> attention_cases(const DTypes& types) {
       with("long products", {"150", "2", "256", "none", "1"}, large, one, {30, 1.8, 9.9, 1.9, 5.9}),
       with("far apart", {"60", "40", "8", "none", "1"}, large, one, {19, 1.6, 7.7, 1.7, 5.1}),
       with("tiny", {"60", "20", "16", "none", "auto"}, one, times(tiny(types)),
-           {1.2, 6, 1.2, 2.4, 1.2})};
+           {1.2, 6, 1.2, 2.4, 1.2}),
+      with("limit", {"40", "90", "24", "causal", "1"}, one, one, {6.7, 4.8, 4.4, 4.3, 3.6},
+           {{"softcap", "50"}, {"page_size", "256"}}),
+      with("window, sinks", {"40", "90", "24", "causal", "auto"}, times(16), one,
+           {20.1, 5, 4.2, 3.6, 3.5}, {{"window", "24"}, {"sinks", "head"}, {"page_size", "16"}}),
+      with("logarithms", {"20", "40", "24", "none", "auto"}, times(16), one,
+           {27.7, 23, 28, 19.5, 22.6}, {{"lse", "stored"}, {"page_size", "32"}}),
+      with("pages of 64", {"20", "90", "16", "none", "1e-6"}, one, one, {16.1, 0, 0, 0, 0},
+           {{"page_size", "64"}}),
+      with("pages of 128", {"20", "150", "16", "none", "1e-6"}, one, one, {14.3, 0, 0, 0, 0},
+           {{"page_size", "128"}})};
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ void for_each_rejected(const DeviceInfo& device, const std::string& constraint, 
   for (const Operation& entry : catalog()) {
     for (const std::string& variant : variants(entry, device)) {
       int sampled = 0;
-      for (int tries = 0; sampled < each && tries < 3 * each; ++tries) {
+      for (int tries = 0; sampled < each && tries < 10 * each; ++tries) {
         const Problem wanted =
             problem(entry, pick(entry.dtypes, random), pick(entry.sizes, random), random);
         if (!check_problem(entry, wanted)) continue;
