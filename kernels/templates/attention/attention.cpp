@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <random>
 
 #include "kernels/model/random.hpp"
@@ -11,6 +10,7 @@
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
+#include "kernels/planning/pages.hpp"
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/attention/adversarial.hpp"
@@ -103,18 +103,6 @@ Work work(const Problem& problem) {
   }
   least.bytes = operand_bytes(operands);
   return least;
-}
-
-/// Gives each sequence pages in random order.
-void shuffle_pages(HostTensor& table, std::uint64_t seed) {
-  std::vector<std::int64_t> pages(table.spec.elements());
-  std::iota(pages.begin(), pages.end(), std::int64_t{0});
-  std::mt19937_64 random(seed);
-  for (std::size_t i = pages.size(); i > 1; --i)
-    std::swap(pages[i - 1], pages[uniform_below(random, i)]);
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    store_element(DType::i32, table.data.data(), i, static_cast<double>(pages[i]));
-  }
 }
 
 /// All keys are valid. Queries are scaled so that the standard deviation of the scores is about

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/planning/number_attribute.hpp"
+#include "kernels/planning/pages.hpp"
 
 namespace greta::kernels::attention {
 namespace {
@@ -55,11 +56,7 @@ std::vector<Attribute> option_attributes() {
        .help = "stored: a second output is the logarithm of each row's sum of exponentials",
        .fallback = "none",
        .allowed = {"none", "stored"}},
-      {.name = "page_size",
-       .help = "keys of a page: K and V are pools of pages, and the input block_table says which "
-               "pages a sequence has",
-       .fallback = "none",
-       .allowed = {"none", "16", "32", "64", "128", "256"}},
+      page_size_attribute(),
   };
 }
 
@@ -71,11 +68,6 @@ std::int64_t window_of(const Problem& problem) {
 double softcap_of(const Problem& problem) {
   const std::string text = problem.attribute("softcap", "none");
   return text == "none" ? 0 : static_cast<double>(finite_number(text).value_or(0));
-}
-
-std::int64_t page_of(const Problem& problem) {
-  const std::string text = problem.attribute("page_size", "none");
-  return text == "none" ? 0 : std::stoll(text);
 }
 
 Result<void> check_options(const Problem& problem) {

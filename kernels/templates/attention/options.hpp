@@ -17,9 +17,6 @@ std::int64_t window_of(const Problem& problem);
 /// Returns the limit of the scores, or 0 if there is none.
 double softcap_of(const Problem& problem);
 
-/// Returns the number of keys of a page, or 0 if the cache has no pages.
-std::int64_t page_of(const Problem& problem);
-
 /// A window needs a causal mask.
 Result<void> check_options(const Problem& problem);
 

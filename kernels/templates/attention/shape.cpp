@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "kernels/planning/pages.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/options.hpp"
 

@@ -9,8 +9,8 @@
 /// are workgroups that share no rows of queries.
 namespace greta::kernels::attention {
 
-/// Returns the capacity that constraints of SPLIT assume: the next power of two, so that they decide
-/// alike for all lengths that are looked up together.
+/// Returns the capacity that constraints of SPLIT assume: the next power of two, so that they
+/// decide alike for all lengths that are looked up together.
 std::int64_t rounded_capacity(const Shape& shape);
 
 /// Returns the values of SPLIT, the number of slices.

@@ -1,11 +1,20 @@
 #version 460
 // Appends the keys and values of new tokens to their caches: those of a token and head, a row here,
-// go to the head's slot `position` + token. Tokens for which there is no slot are left out.
+// go to the head's slot `position` + token. Tokens for which there is no slot are left out. With PAGE
+// so many slots are on a page, which has those of all heads, and `table` lists the pages.
 
 #include "common/elementwise.glsl"
 
+#if !defined(PAGE)
+#error "PAGE must be defined, 0 where slots of a head lie one after the other"
+#endif
+
 layout(push_constant, std430) uniform Arguments {
-  uint64_t k, v, position, k_cache, v_cache;
+  uint64_t k, v, position;
+#if PAGE
+  uint64_t table;
+#endif
+  uint64_t k_cache, v_cache;
   uint tokens, heads, dim, capacity;
 } args;
 
@@ -40,7 +49,13 @@ void main() {
     const Place place = advance(start, i * THREADS + gl_LocalInvocationIndex, width);
     const uint slot = first + place.row / args.heads;
     if (place.row >= rows || slot >= args.capacity) continue;
-    const uint64_t row = uint64_t(place.row % args.heads) * args.capacity + slot;
+    const uint head = place.row % args.heads;
+#if PAGE
+    const uint64_t page = uint64_t(I32(args.table + uint64_t(slot / PAGE) * 4).v);
+    const uint64_t row = (page * args.heads + head) * PAGE + slot % PAGE;
+#else
+    const uint64_t row = uint64_t(head) * args.capacity + slot;
+#endif
     const uint64_t to = (row * args.dim + place.col * VEC) * OUT_BYTES;
     store_converted(args.k_cache + to, keys[i]);
     store_converted(args.v_cache + to, values[i]);

@@ -1,9 +1,18 @@
 // Appends the keys and values of new tokens to their caches: those of a token and head, a row here,
-// go to the head's slot `position` + token. Tokens for which there is no slot are left out.
+// go to the head's slot `position` + token. Tokens for which there is no slot are left out. With PAGE
+// so many slots are on a page, which has those of all heads, and `table` lists the pages.
 #include "common/elementwise.hip"
 
 #if !defined(KV_STRIDE)
 #error "KV_STRIDE must be defined, 0 where tokens are packed"
+#endif
+#if !defined(PAGE)
+#error "PAGE must be defined, 0 where slots of a head lie one after the other"
+#endif
+#if PAGE
+#define TABLE_PARAMETER const int *__restrict__ table,
+#else
+#define TABLE_PARAMETER
 #endif
 
 // Elements before a row of the keys or values; tokens are KV_STRIDE apart, or packed.
@@ -14,7 +23,7 @@ GRETA_DEVICE u64 row_start(u32 row, u32 heads, u32 dim) {
 
 GRETA_KERNEL(THREADS)
 kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
-                 const int* __restrict__ position, Out* __restrict__ k_cache,
+                 const int* __restrict__ position, TABLE_PARAMETER Out* __restrict__ k_cache,
                  Out* __restrict__ v_cache, u32 tokens, u32 heads, u32 dim, u32 capacity) {
   const u32 width = dim / VEC, rows = tokens * heads;
   const Place start = tile_start<THREADS * ITEMS>(width);
@@ -33,7 +42,13 @@ kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
     const Place place = advance(start, i * THREADS + thread_index(), width);
     const u32 slot = first + place.row / heads;
     if (place.row >= rows || slot >= capacity) continue;
-    const u64 to = (u64(place.row % heads) * capacity + slot) * dim + place.col * VEC;
+    const u32 head = place.row % heads;
+#if PAGE
+    const u64 line = (u64(table[slot / PAGE]) * heads + head) * PAGE + slot % PAGE;
+#else
+    const u64 line = u64(head) * capacity + slot;
+#endif
+    const u64 to = line * dim + place.col * VEC;
     store_converted(k_cache + to, keys[i]);
     store_converted(v_cache + to, values[i]);
   }

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <limits>
 
 #include "kernels/model/random.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/pages.hpp"
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/skeletons/elementwise.hpp"
@@ -18,24 +20,35 @@ std::int64_t packed_stride(const Problem& problem) {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
-  const std::int64_t dim = problem.dim("dim"), slots = heads * problem.dim("capacity");
+  const std::int64_t dim = problem.dim("dim"), page = page_of(problem);
+  const std::int64_t pages = page > 0 ? ceil_div(problem.dim("capacity"), page) : 0;
+  const std::int64_t slots = heads * (page > 0 ? pages * page : problem.dim("capacity"));
   const std::int64_t stride = problem.stride("kv_stride", packed_stride(problem));
-  return {{"K", Role::input, problem.dtype, tokens, heads * dim, stride},
-          {"V", Role::input, problem.dtype, tokens, heads * dim, stride},
-          {"position", Role::input, DType::i32, 1, 1},
-          {"K_cache", Role::input_output, problem.out_dtype, slots, dim},
-          {"V_cache", Role::input_output, problem.out_dtype, slots, dim}};
+  std::vector<TensorSpec> list{{"K", Role::input, problem.dtype, tokens, heads * dim, stride},
+                               {"V", Role::input, problem.dtype, tokens, heads * dim, stride},
+                               {"position", Role::input, DType::i32, 1, 1}};
+  if (page > 0) list.push_back({"block_table", Role::input, DType::i32, 1, pages});
+  for (const char* cache : {"K_cache", "V_cache"}) {
+    list.push_back({cache, Role::input_output, problem.out_dtype, slots, dim, 0, false, page > 0});
+  }
+  return list;
 }
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  if (spec.name == "block_table") {
+    HostTensor table = random_tensor(spec, seed);
+    shuffle_pages(table, seed);
+    return table;
+  }
   if (spec.dtype != DType::i32) return random_tensor(spec, seed);
   return random_indices(spec, problem.dim("capacity") - problem.dim("tokens"), seed);
 }
 
 /// Sets positions for which some or all tokens have no slot, below the first or beyond the last.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-  for (const std::size_t tensor : {0, 1, 3, 4}) {
+  for (std::size_t tensor = 0; tensor < inputs.size(); ++tensor) {
     HostTensor& t = inputs[tensor];
+    if (t.spec.dtype == DType::i32) continue;
     mix_in_adversarial_rows(t, magnitudes_of(t.spec.dtype), mix64(seed + tensor));
   }
   constexpr std::int64_t farthest = 2147483647;
@@ -57,6 +70,10 @@ Result<void> check(const Problem& problem) {
     return bad_field("capacity", std::to_string(capacity),
                      fmt::format("must be at least the {} tokens", tokens));
   }
+  const std::int64_t page = page_of(problem);
+  if (page > 0 && capacity > std::numeric_limits<std::int32_t>::max() - page) {
+    return bad_field("capacity", std::to_string(capacity), "has more than 2^31 - 1 keys in pages");
+  }
   auto counted = check_count(problem, "kv_heads", {"tokens", "kv_heads"});
   return counted ? check_count(problem, "capacity", {"capacity", "kv_heads"}) : counted;
 }
@@ -72,8 +89,11 @@ Work work(const Problem& problem) {
 ElementwiseShape shape(const Problem& problem) {
   ElementwiseShape shape = row_shape(problem, problem.dim("tokens") * problem.dim("kv_heads"),
                                      problem.dim("dim"), "dim");
-  shape.defines = {stride_define(shape.strides, "kv_stride", packed_stride(problem))};
-  for (std::size_t i = 0; i < 5; ++i) shape.arguments.emplace_back(OperandArgument{i});
+  const std::int64_t page = page_of(problem);
+  shape.defines = {stride_define(shape.strides, "kv_stride", packed_stride(problem)),
+                   {"PAGE", std::to_string(page)}};
+  const std::size_t tensors = page > 0 ? 6 : 5;
+  for (std::size_t i = 0; i < tensors; ++i) shape.arguments.emplace_back(OperandArgument{i});
   add_extents(shape.arguments, problem, {"tokens", "kv_heads", "dim", "capacity"});
   return shape;
 }
@@ -96,9 +116,10 @@ Operation make_kv_update() {
                   {.name = "capacity",
                    .help = "KV capacity: number of tokens that the caches hold",
                    .examples = {160, 168, 200}}};
-  t.attributes = {stride_attribute("kv_stride",
-                                   "elements from one token to the next, of K and of V",
-                                   "kv_heads x dim", packed_stride)};
+  t.attributes = {
+      stride_attribute("kv_stride", "elements from one token to the next, of K and of V",
+                       "kv_heads x dim", packed_stride),
+      page_size_attribute()};
   t.dtypes = converted_dtypes();
   t.sizes = {{{4096, 32, 128, 8192}}, {{1, 32, 128, 2048}}, {{16, 8, 80, 2048}}, {{7, 3, 5, 100}}};
   set_elementwise(t, "kv_update/append",

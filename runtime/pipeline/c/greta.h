@@ -246,6 +246,13 @@ GRETA_API greta_status greta_rope(greta_operations* operations, const greta_tens
 GRETA_API greta_status greta_kv_update(greta_operations* operations, const greta_tensor* k,
                                        const greta_tensor* v, const greta_tensor* position,
                                        const greta_tensor* k_cache, const greta_tensor* v_cache);
+/* The same to caches [pages, kv_heads, page, dim]; block_table i32 [pages of the sequence] holds
+ * the numbers of its pages. */
+GRETA_API greta_status greta_kv_update_pages(greta_operations* operations, const greta_tensor* k,
+                                             const greta_tensor* v, const greta_tensor* position,
+                                             const greta_tensor* block_table,
+                                             const greta_tensor* k_cache,
+                                             const greta_tensor* v_cache);
 /* ids i32 [tokens], table [vocabulary, dim], out [tokens, dim] */
 GRETA_API greta_status greta_embedding(greta_operations* operations, const greta_tensor* ids,
                                        const greta_tensor* table, const greta_tensor* out);

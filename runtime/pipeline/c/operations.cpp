@@ -122,6 +122,18 @@ greta_status greta_kv_update(greta_operations* operations, const greta_tensor* k
   });
 }
 
+greta_status greta_kv_update_pages(greta_operations* operations, const greta_tensor* k,
+                                   const greta_tensor* v, const greta_tensor* position,
+                                   const greta_tensor* block_table, const greta_tensor* k_cache,
+                                   const greta_tensor* v_cache) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->kv_update(call(k, "k"), call(v, "v"), call(position, "position"),
+                           call(k_cache, "k_cache"), call(v_cache, "v_cache"),
+                           call(block_table, "block_table"));
+  });
+}
+
 greta_status greta_embedding(greta_operations* operations, const greta_tensor* ids,
                              const greta_tensor* table, const greta_tensor* out) {
   return guarded([&] {

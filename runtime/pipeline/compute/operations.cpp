@@ -177,18 +177,27 @@ Result<void> Operations::rope(const Tensor& x, const Tensor& positions, const Te
 }
 
 Result<void> Operations::kv_update(const Tensor& k, const Tensor& v, const Tensor& position,
-                                   const Tensor& k_cache, const Tensor& v_cache) {
-  if (k_cache.shape().rank() != 3) {
-    return bad_rank("kv_update", "K_cache", k_cache, "[kv_heads, capacity, dim]");
+                                   const Tensor& k_cache, const Tensor& v_cache,
+                                   const Tensor& block_table) {
+  const std::size_t rank = block_table ? 4 : 3;
+  if (k_cache.shape().rank() != rank) {
+    return bad_rank("kv_update", "K_cache", k_cache,
+                    block_table ? "[pages, kv_heads, page, dim]" : "[kv_heads, capacity, dim]");
   }
+  const std::int64_t run = k_cache.shape()[rank - 2];
   if (k.shape().rank() != 3) return bad_rank("kv_update", "K", k, "[tokens, kv_heads, dim]");
   Problem problem = problem_of("kv_update", k.dtype(), k_cache.dtype(),
                                {{"tokens", k.shape()[0]},
-                                {"kv_heads", k_cache.shape()[0]},
-                                {"dim", k_cache.shape()[2]},
-                                {"capacity", k_cache.shape()[1]}});
+                                {"kv_heads", k_cache.shape()[rank - 3]},
+                                {"dim", k_cache.shape()[rank - 1]},
+                                {"capacity", block_table ? cols_of(block_table) * run : run}});
   set_stride(problem, "kv_stride", k, 2);
-  return start(problem, std::array{k, v, position, k_cache, v_cache});
+  if (block_table) set(problem, "page_size", std::to_string(run));
+  Given operands;
+  for (const Tensor& each : {k, v, position}) operands.add(each);
+  operands.add_if(block_table);
+  for (const Tensor& each : {k_cache, v_cache}) operands.add(each);
+  return start(problem, operands);
 }
 
 Result<void> Operations::embedding(const Tensor& ids, const Tensor& table, const Tensor& out) {

@@ -80,9 +80,11 @@ class Operations {
   Result<void> rope(const Tensor& x, const Tensor& positions, const Tensor& table,
                     const Tensor& out, RopePairs pairs = RopePairs::interleaved);
   /// Writes k and v [tokens, kv_heads, dim] to the caches [kv_heads, capacity, dim], beginning at
-  /// slot `position` (i32 [1]).
+  /// slot `position` (i32 [1]). With `block_table` (i32, the numbers of a sequence's pages) the
+  /// caches are pools [pages, kv_heads, page, dim], as AttentionOptions::block_table says.
   Result<void> kv_update(const Tensor& k, const Tensor& v, const Tensor& position,
-                         const Tensor& k_cache, const Tensor& v_cache);
+                         const Tensor& k_cache, const Tensor& v_cache,
+                         const Tensor& block_table = {});
   /// Gathers the rows of `table` [vocabulary, dim] selected by `ids` (i32 [tokens]); out is
   /// [tokens, dim].
   Result<void> embedding(const Tensor& ids, const Tensor& table, const Tensor& out);

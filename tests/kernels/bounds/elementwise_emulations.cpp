@@ -141,12 +141,17 @@ Outputs kv_update(const Given& given) {
   const std::size_t tokens = given.dim("tokens"), heads = given.dim("kv_heads");
   const std::size_t dim = given.dim("dim"), capacity = given.dim("capacity");
   const auto position = static_cast<std::size_t>(given["position"][0]);
+  const std::string page = given.problem.attribute("page_size", "none");
+  const std::size_t run = page == "none" ? capacity : std::stoul(page);  // slots of a head
   Outputs caches;
   for (const auto& [fresh, old] : {std::pair{"K", "K_cache"}, {"V", "V_cache"}}) {
     std::vector<float>& cache = caches.emplace_back(given[old]);
     for (std::size_t i = 0; i < tokens * heads * dim; ++i) {
       const std::size_t token = i / dim / heads, head = i / dim % heads;
-      cache[(head * capacity + position + token) * dim + i % dim] =
+      const std::size_t slot = position + token;
+      const auto number =
+          page == "none" ? 0 : static_cast<std::size_t>(given["block_table"][slot / run]);
+      cache[((number * heads + head) * run + slot % run) * dim + i % dim] =
           copied(given.problem, given[fresh][i]);
     }
   }
@@ -154,15 +159,26 @@ Outputs kv_update(const Given& given) {
 }
 
 std::vector<Case> kv_update_cases(const DTypes& types) {
-  const auto with = [](const char* what, double size, const Factors& factors) {
+  const auto with = [](const char* what, double size, const Factors& factors,
+                       const char* page = "none") {
     return Case{what,
-                {{"tokens", "40"}, {"kv_heads", "5"}, {"dim", "60"}, {"capacity", "60"}},
+                {{"tokens", "40"},
+                 {"kv_heads", "5"},
+                 {"dim", "60"},
+                 {"capacity", "60"},
+                 {"page_size", page}},
                 {{"K", times(size)},
                  {"V", times(size)},
-                 {"position", [](double, std::size_t) { return 13.0; }}},
+                 {"position", [](double, std::size_t) { return 13.0; }},
+                 {"block_table", pages_of(60, page)}},
                 factors};
   };
-  return {with("moderate", 1, {0, 0, 0, 1.1, 1.1}), with("tiny", tiny(types), {0, 0, 0, 1.1, 1.1})};
+  std::vector<Case> cases{with("moderate", 1, {0, 0, 0, 1.1, 1.1}),
+                          with("tiny", tiny(types), {0, 0, 0, 1.1, 1.1})};
+  for (const char* page : {"16", "32", "64", "128", "256"}) {
+    cases.push_back(with("pages", 1, {0, 0, 0, 1.1, 1.1}, page));
+  }
+  return cases;
 }
 
 Outputs embedding(const Given& given) {

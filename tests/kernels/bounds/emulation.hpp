@@ -68,6 +68,12 @@ inline Contents between(double low, double high) {
   return [=](double draw, std::size_t) { return low + (draw + 0.5) * (high - low); };
 }
 /// Returns integers from 0 to count - 1.
+/// The numbers of the pages of `keys` keys, the last page first.
+inline Contents pages_of(std::size_t keys, const std::string& page, std::size_t sequences = 1) {
+  if (page == "none") return {};
+  const std::size_t size = std::stoul(page), count = (keys + size - 1) / size * sequences;
+  return [count](double, std::size_t i) { return static_cast<double>(count - 1 - i); };
+}
 inline Contents index_below(std::size_t count) {
   return [count](double draw, std::size_t) {
     return static_cast<double>(static_cast<std::size_t>((draw + 0.5) * static_cast<double>(count)) %

@@ -76,6 +76,12 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.kv_update(t[0], t[1], t[2], t[3], t[4]);
        }},
+      {"KvUpdateOfPages",
+       "kv_update dtype=f32 out=f16 page_size=\"16\" tokens=3 kv_heads=2 dim=8 capacity=48",
+       {{3, 2, 8}, {3, 2, 8}, {1}, {3}, {3, 2, 16, 8}, {3, 2, 16, 8}},
+       [](Operations& ops, const Operands& t) {
+         return ops.kv_update(t[0], t[1], t[2], t[4], t[5], t[3]);
+       }},
       {"Embedding",
        "embedding dtype=f16 out=f32 tokens=4 vocabulary=10 dim=24",
        {{4}, {10, 24}, {4, 24}},

@@ -1,0 +1,39 @@
+#include "kernels/planning/pages.hpp"
+
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/model/random.hpp"
+
+namespace greta::kernels {
+
+Attribute page_size_attribute() {
+  return {.name = "page_size",
+          .help =
+              "keys of a page: the caches of keys and values are pools of pages, and the input "
+              "block_table says which pages a sequence has",
+          .fallback = "none",
+          .allowed = {"none", "16", "32", "64", "128", "256"}};
+}
+
+std::int64_t page_of(const Problem& problem) {
+  const std::string text = problem.attribute("page_size", "none");
+  return text == "none" ? 0 : std::stoll(text);
+}
+
+void shuffle_pages(HostTensor& table, std::uint64_t seed) {
+  std::vector<std::int64_t> pages(table.spec.elements());
+  std::iota(pages.begin(), pages.end(), std::int64_t{0});
+  std::mt19937_64 random(seed);
+  for (std::size_t i = pages.size(); i > 1; --i) {
+    std::swap(pages[i - 1], pages[uniform_below(random, i)]);
+  }
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    store_element(DType::i32, table.data.data(), i, static_cast<double>(pages[i]));
+  }
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/model/operation.hpp"
+
+/// KV caches in pages: K and V are pools of pages, which hold some keys of all KV heads, and block
+/// tables list the numbers of a sequence's pages.
+namespace greta::kernels {
+
+/// Returns the attribute `page_size`, the number of keys of a page.
+Attribute page_size_attribute();
+/// Returns the number of keys of a page, or 0 if the cache has no pages.
+std::int64_t page_of(const Problem& problem);
+
+/// Fills a block table with the numbers of all pages, in random order. Equal seeds give equal
+/// tables.
+void shuffle_pages(HostTensor& table, std::uint64_t seed);
+
+}  // namespace greta::kernels
