@@ -121,15 +121,23 @@ Constraint code_size(const Shape& shape) {
           rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 1024};
 }
 
+/// Returns an upper bound of the loop iterations of a thread: those of each round, since Mesa's CPU
+/// driver leaves loops with constant bounds as they are, and counts them all.
+auto iterations(const Shape& shape, const auto& c) {
+  const auto rounds = ceil_div(shape.capacity, slots_of(c) * c["UNROLL"] * c["SPLIT"]);
+  return rounds * (8 + rows_of(shape) * c["UNROLL"] * (elements_of(shape, c) + 8));
+}
+constexpr std::int64_t most_iterations = 60000;
+
 /// Returns the constraints of a CPU through Vulkan.
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
       {"code_size", "more than 64 multiplications of a thread in a round compile slowly for a CPU",
        rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 64},
       {"loop_limit",
-       fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",
+       fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
                    shape.capacity),
-       shape.capacity / (slots_of(p) * p["UNROLL"] * p["SPLIT"]) < 65000},
+       iterations(shape, p) < most_iterations},
   };
 }
 
@@ -188,6 +196,12 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                               {"UNROLL", most},
                               {"AHEAD", 0},
                               {"SPLIT", split_for(shape, device)}}});
+          // A CPU's slices are as long as its driver permits.
+          int& split = configs.back().values.back().second;
+          while (vectorising_cpu(device) && split < 64 &&
+                 iterations(shape, configs.back()) >= most_iterations) {
+            split *= 2;
+          }
         }
       }
     }
