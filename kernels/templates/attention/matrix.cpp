@@ -69,10 +69,10 @@ class Kernel {
   std::int64_t registers(const Config& c) const {
     const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
     const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
-    // Of each page: where it is; of a window: the first key of each row.
-    const std::int64_t options =
-        (shape_.page > 0 ? 24 : 0) + (shape_.window > 0 ? 8 : 0) + (shape_.softcap > 0 ? 8 : 0);
-    return least_registers(c) + fragment() * more + 2 * rows + (copies() ? 32 : 48) + options;
+    // Each load finds its page, by a division if a line's length is no power of two.
+    const bool even = (shape_.dim & (shape_.dim - 1)) == 0;
+    const std::int64_t pages = shape_.page == 0 ? 0 : even ? 6 : 40;
+    return least_registers(c) + fragment() * more + 2 * rows + (copies() ? 32 : 48) + pages;
   }
   std::int64_t register_limit(const Config& c) const {
     return std::min(thread_registers_, workgroup_registers_ / threads(c));
