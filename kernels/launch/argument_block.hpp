@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "runtime/device/layers.hpp"
@@ -19,6 +22,19 @@ class ArgumentBlock {
     bytes_.resize(at + sizeof(T));
     std::memcpy(bytes_.data() + at, &value, sizeof(T));
     return at;
+  }
+  /// Appends an argument, one of several types: its number, or else the address that
+  /// `address_of(value)` returns for it.
+  template <typename Variant, typename AddressOf>
+  std::size_t add(const Variant& argument, const AddressOf& address_of) {
+    const auto append = [&](const auto& value) {
+      if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+        return add(value);
+      } else {
+        return add(std::uint64_t{address_of(value)});
+      }
+    };
+    return std::visit(append, argument);
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
 

@@ -29,18 +29,7 @@ Pack pack(DType type, int width) {
 std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
   ArgumentBlock block;
   for (const Argument& argument : arguments) {
-    std::visit(
-        [&block](auto value) {
-          using T = decltype(value);
-          constexpr bool address =
-              std::is_same_v<T, OperandArgument> || std::is_same_v<T, WorkspaceArgument>;
-          if constexpr (address) {
-            block.add(std::uint64_t{0});
-          } else {
-            block.add(value);
-          }
-        },
-        argument);
+    block.add(argument, [](const auto&) { return std::uint64_t{0}; });
   }
   return static_cast<std::uint32_t>(block.take().size());
 }

@@ -103,9 +103,11 @@ struct Attention {
   /// Loads `count` keys or values, beginning with key `first`.
   Matrix load_keys(const HostTensor& from, std::int64_t sequence, std::int64_t kv_head,
                    std::int64_t first, std::int64_t count) const {
+    if (page == 0) return load(from, key_row(sequence, kv_head, first), count);
     Matrix to(count, dim);
-    for (std::int64_t i = 0; i < count; ++i) {
-      to.row(i) = load(from, key_row(sequence, kv_head, first + i), 1);
+    for (std::int64_t i = 0, run = 0; i < count; i += run) {
+      run = std::min(count - i, page - (first + i) % page);
+      to.middleRows(i, run) = load(from, key_row(sequence, kv_head, first + i), run);
     }
     return to;
   }

@@ -16,20 +16,16 @@ namespace {
 /// far from each other.
 std::vector<std::byte> argument_block(const Launch& launch) {
   constexpr unsigned apart = 40;
-  ArgumentBlock block;
-  for (const Argument& argument : launch.arguments) {
-    if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
-      block.add((std::uint64_t{operand->tensor} + 2) << apart);
-    } else if (const auto* workspace = std::get_if<WorkspaceArgument>(&argument)) {
-      block.add((std::uint64_t{1} << apart) + workspace->offset);
-    } else if (const auto* word = std::get_if<std::uint32_t>(&argument)) {
-      block.add(*word);
-    } else if (const auto* number = std::get_if<float>(&argument)) {
-      block.add(*number);
-    } else {
-      block.add(std::get<std::uint64_t>(argument));
+  struct AddressOf {
+    std::uint64_t operator()(const OperandArgument& operand) const {
+      return (std::uint64_t{operand.tensor} + 2) << apart;
     }
-  }
+    std::uint64_t operator()(const WorkspaceArgument& workspace) const {
+      return (std::uint64_t{1} << apart) + workspace.offset;
+    }
+  };
+  ArgumentBlock block;
+  for (const Argument& argument : launch.arguments) block.add(argument, AddressOf{});
   return block.take();
 }
 

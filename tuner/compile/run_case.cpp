@@ -30,15 +30,9 @@ class CaseMemory {
   std::vector<std::byte> pack(const std::vector<CaseArgument>& arguments) const {
     ArgumentBlock block;
     for (const CaseArgument& argument : arguments) {
-      if (const auto* address = std::get_if<CaseAddress>(&argument)) {
-        block.add(buffers_[address->buffer].address() + address->offset);
-      } else if (const auto* word = std::get_if<std::uint32_t>(&argument)) {
-        block.add(*word);
-      } else if (const auto* number = std::get_if<float>(&argument)) {
-        block.add(*number);
-      } else {
-        block.add(std::get<std::uint64_t>(argument));
-      }
+      block.add(argument, [this](const CaseAddress& address) {
+        return buffers_[address.buffer].address() + address.offset;
+      });
     }
     return block.take();
   }

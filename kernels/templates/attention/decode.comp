@@ -102,8 +102,7 @@ void load_queries() {
 // UNROLL keys of this slot from `first` on; the last one instead of those past the end.
 void load_keys(uint first, uint end) {
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-    const uint64_t at = line_offset(pair / args.kv_heads, pair % args.kv_heads,
-                                    min(first + u * SLOTS, end - 1), 0);
+    const uint64_t at = line_offset(min(first + u * SLOTS, end - 1), 0);
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       const uint64_t offset = (at + piece_start(p)) * IN_BYTES;
       k_next[u * PIECES + p] = IN_RAW(IN_PACK(args.k + offset).v);
@@ -190,6 +189,7 @@ void main() {
   pair = reader / PARTS;
   if (pair >= args.batch * args.kv_heads) return;
   tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+  find_lines(pair / args.kv_heads, pair % args.kv_heads);
   const uint count = key_count(pair / args.kv_heads);
   const uint hidden = hidden_keys(count, query_of(0)), slice = (count - hidden + SPLIT - 1) / SPLIT;
   const uint begin = min(hidden + gl_WorkGroupID.z * slice, count), end = min(begin + slice, count);

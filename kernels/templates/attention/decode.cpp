@@ -178,12 +178,19 @@ int split_for(const Shape& shape, const DeviceInfo& device) {
   return split;
 }
 
+/// Doubles SPLIT, the last parameter, until a CPU's driver runs all iterations.
+void shorten_slices(const Shape& shape, Config& config) {
+  int& split = config.values.back().second;
+  while (split < 64 && iterations(shape, config) >= most_iterations) split *= 2;
+}
+
 /// Prefers wide loads with as many lanes as they permit, and fewer loads in flight for more
 /// queries. Many queries of few heads, and many heads, are left to the variant `matrix`.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (fits_matrix_rows(shape, device)) return configs;
   if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
+  const int split = split_for(shape, device);
   const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
   for (const int most : {unroll, 1}) {
     for (const int vec : {8, 4, 2, 1}) {
@@ -195,13 +202,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                               {"VEC", vec},
                               {"UNROLL", most},
                               {"AHEAD", 0},
-                              {"SPLIT", split_for(shape, device)}}});
-          // A CPU's slices are as long as its driver permits.
-          int& split = configs.back().values.back().second;
-          while (vectorising_cpu(device) && split < 64 &&
-                 iterations(shape, configs.back()) >= most_iterations) {
-            split *= 2;
-          }
+                              {"SPLIT", split}}});
+          if (vectorising_cpu(device)) shorten_slices(shape, configs.back());
         }
       }
     }

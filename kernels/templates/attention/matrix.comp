@@ -113,7 +113,7 @@ void fetch(uint64_t tensor, uint first, uint lines) {
     const uint at = tid + i * THREADS;
     fetched[i] = uvec4(0);
     if (at < min(lines, BK) * (DIM / 8))
-      fetched[i] = U32x4(tensor + line_offset(sequence, kv_head(), first, at * 8) * 2).v;
+      fetched[i] = U32x4(tensor + line_offset(first, at * 8) * 2).v;
   }
 }
 
@@ -332,6 +332,7 @@ void main() {
   if (workgroup() >= readers) return;
   tid = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
   pick_tile(tile_heads(), workgroup());
+  find_lines(sequence, kv_head());
   const uint count = key_count(sequence);
   uint begin = tile_begin(count), end = tile_end(count);
   slices = 1;

@@ -120,17 +120,26 @@ uint64_t query_offset(uint sequence, uint query, uint head) {
 #endif
 }
 
-// Where element `at` of a KV head's keys and values is, from key `first` on. Their lines of DIM
-// elements lie one after the other, or with PAGE so many of them do, on the pages that a table names.
-// The key must be a valid one.
-uint64_t line_offset(uint sequence, uint kv_head, uint first, uint at) {
+// Where element `at` of a KV head's keys and values is, from key `first` on, after find_lines(). Their
+// lines of DIM elements lie one after the other, or with PAGE so many of them do, on the pages that a
+// table names. The key must be a valid one.
 #if PAGE
-  const uint key = first + at / DIM, pages = (args.capacity + PAGE - 1) / PAGE;
-  const uint64_t entry = args.table + (uint64_t(sequence) * pages + key / PAGE) * 4;
-  const uint64_t lines = (uint64_t(I32(entry).v) * args.kv_heads + kv_head) * PAGE + key % PAGE;
-  return lines * DIM + at % DIM;
-#else
-  const uint64_t start = (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity;
-  return (start + first) * DIM + at;
-#endif
+uint64_t page_table, page_elements, head_lines;
+void find_lines(uint sequence, uint kv_head) {
+  const uint pages = (args.capacity + PAGE - 1) / PAGE;
+  page_table = args.table + uint64_t(sequence) * pages * 4;
+  page_elements = uint64_t(args.kv_heads) * (PAGE * DIM);
+  head_lines = uint64_t(kv_head) * (PAGE * DIM);
 }
+uint64_t line_offset(uint first, uint at) {
+  const uint key = first + at / DIM;
+  const uint64_t page = uint64_t(I32(page_table + uint64_t(key / PAGE) * 4).v);
+  return page * page_elements + head_lines + key % PAGE * DIM + at % DIM;
+}
+#else
+uint64_t head_lines;
+void find_lines(uint sequence, uint kv_head) {
+  head_lines = (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
+}
+uint64_t line_offset(uint first, uint at) { return head_lines + uint64_t(first) * DIM + at; }
+#endif

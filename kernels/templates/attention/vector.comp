@@ -55,8 +55,7 @@ void fetch(uint64_t tensor, uint first, uint lines) {
     const uint at = (tid + i * THREADS) * VEC;
     fetched[i] = IN_RAW(0);
     if (at >= min(lines, BK) * DIM) continue;
-    const uint64_t from = line_offset(sequence, head / (args.heads / args.kv_heads), first, at);
-    fetched[i] = IN_RAW(IN_PACK(tensor + from * IN_BYTES).v);
+    fetched[i] = IN_RAW(IN_PACK(tensor + line_offset(first, at) * IN_BYTES).v);
   }
 }
 
@@ -157,6 +156,7 @@ void main() {
   line = tid / LANES * TQ;
   lane = tid % LANES;
   pick_tile(args.heads, workgroup());
+  find_lines(sequence, head / (args.heads / args.kv_heads));
   const uint count = key_count(sequence);
   const uint begin = hidden_keys(count, tile_first);
   const uint end = visible_keys(count, min(tile_first + BQ, args.queries) - 1) - begin;
