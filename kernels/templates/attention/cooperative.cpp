@@ -141,7 +141,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
 std::vector<Config> cooperative_packed_defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!are_few_packed_rows(shape, false)) return configs;
-  for (const auto& [waves, split] : packed_tiles(shape, device)) {
+  for (const auto& [waves, split, workgroups] : packed_tiles(shape, device, 2)) {
     for (const int bk : {64, 32, 16}) {
       for (const int qreg : {1, 0}) {
         configs.push_back(default_of(shape, device, {bk, waves, qreg, shape.group() > 1, split}));

@@ -40,7 +40,7 @@ constexpr u32 rows_together = row_floats * ROWS <= 6144 ? ROWS
                               : row_floats < 6144       ? 6144 / row_floats
                                                         : 1;
 
-typedef Slices<ROWS, SPLIT, THREADS> OwnSlices;
+typedef Slices<ROWS, SPLIT, THREADS, 16> OwnSlices;
 constexpr u32 slot_floats = rows_together * row_floats;
 constexpr u32 slice_floats = SPLIT > 1 ? OwnSlices::shared_floats : 0;
 constexpr u32 shared_floats = slot_floats > slice_floats ? slot_floats : slice_floats;

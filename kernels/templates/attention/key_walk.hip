@@ -5,7 +5,8 @@
 
 #include "attention/key_tiles.hip"
 
-// Queries that stay in registers leave their place to keys.
+// Queries that stay in registers leave their place to keys: if they fit, that of the tile whose copy
+// starts last, so that they come while the copies before it are under way.
 typedef LinesTile<BQ> QueryTile;
 constexpr u32 keys_start = QREG ? 0 : QueryTile::bytes;
 constexpr u32 keys_bytes = LineLoader::Tile::bytes;
@@ -14,6 +15,8 @@ constexpr u32 tiles_bytes = BUFFERS * keys_bytes;
 #else
 constexpr u32 tiles_bytes = keys_bytes + ValueLoader::Tile::bytes;
 #endif
+constexpr bool queries_last = ASYNC && QREG && QueryTile::bytes <= keys_bytes;
+constexpr u32 queries_start = queries_last ? tiles_bytes - keys_bytes : 0;
 constexpr u32 walk_bytes = QREG && QueryTile::bytes > tiles_bytes ? QueryTile::bytes
                                                                  : keys_start + tiles_bytes;
 

@@ -172,21 +172,27 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
   const bool async = kernel.copies();
   std::vector<Config> configs;
   if (!kernel.offered() || !are_few_packed_rows(shape, async)) return configs;
-  for (const auto& [waves, split] : packed_tiles(shape, device)) {
+  // With copies ahead, one workgroup keeps a processor's memory busy, and more waves its many rows.
+  for (const auto& [waves, split, workgroups] : packed_tiles(shape, device, async ? 1 : 2)) {
+    const bool alone = async && workgroups <= busy_workgroups(device);
+    const std::int64_t rows = shape.queries * shape.group();
+    const std::int64_t key_waves = (alone && rows >= 8 ? 8 : 4) / std::min(waves, 2);
     for (const int bk : {128, 64, 32}) {
       if (bk * shape.dim > (async ? 128 : 64) * 128) continue;
-      configs.push_back({"matrix",
-                         {{"BK", bk},
-                          {"WQ", 16},
-                          {"WAVES", waves},
-                          {"KWAVES", static_cast<int>(std::min<std::int64_t>(4 / std::min(waves, 2),
-                                                                             bk / kernel.depth()))},
-                          {"BUFFERS", async ? 3 : 2},
-                          {"ASYNC", async},
-                          {"QREG", 0},
-                          {"PACK", shape.group() > 1},
-                          {"SPLIT", split},
-                          {"TOGETHER", default_heads_together(shape)}}});
+      for (const int keeps : {1, 0}) {
+        if (keeps != 0 && !async) continue;
+        configs.push_back({"matrix",
+                           {{"BK", bk},
+                            {"WQ", 16},
+                            {"WAVES", waves},
+                            {"KWAVES", static_cast<int>(std::min(key_waves, bk / kernel.depth()))},
+                            {"BUFFERS", async ? 3 : 2},
+                            {"ASYNC", async},
+                            {"QREG", keeps},
+                            {"PACK", shape.group() > 1},
+                            {"SPLIT", split},
+                            {"TOGETHER", default_heads_together(shape)}}});
+      }
     }
   }
   return configs;

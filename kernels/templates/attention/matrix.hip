@@ -64,7 +64,7 @@ struct Rows {
   typedef Reader<Operand::a, true, QueryTile> QueryReader;
 
   GRETA_DEVICE void keep_queries(SharedMemory shared) {
-    const QueryReader reader(shared, 0, wave_row());
+    const QueryReader reader(shared, queries_start, wave_row());
     GRETA_UNROLL
     for (u32 i = 0; QREG && i < row_blocks; ++i) {
       GRETA_UNROLL
@@ -312,18 +312,20 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
             Lines(args, v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
   Rows rows;
   rows.begin();
-#if QREG
-  bring_queries(args, tile, shared);
-  block_barrier();
-  rows.keep_queries(walk.shared);
-  block_barrier();
-  if (padded != DIM) clear_shared(shared);
-  walk.begin();
-#else
-  if (padded != DIM) clear_shared(shared);
-  walk.begin();
-  bring_queries(args, tile, shared);
-#endif
+  if (!QREG || queries_last) {
+    if (padded != DIM) clear_shared(shared);
+    walk.begin();
+  }
+  bring_queries(args, tile, shared + queries_start);
+  if (QREG) {
+    block_barrier();
+    rows.keep_queries(walk.shared);
+  }
+  if (QREG && !queries_last) {
+    block_barrier();
+    if (padded != DIM) clear_shared(shared);
+    walk.begin();
+  }
 
   // Keys that some row of the wave sees, and those that all see.
   const u32 first = tile.first + wave_row();

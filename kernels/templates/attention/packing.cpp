@@ -19,15 +19,15 @@ std::int64_t tiles_of(const Shape& shape, const Config& c, std::int64_t rows) {
   return ceil_div(shape.queries * packed_heads(shape, c), rows);
 }
 
-/// Returns SPLIT: what fills the device twice with slices of 256 keys and more, unless the last
+/// Returns SPLIT: what fills the device `times` with slices of 256 keys and more, unless the last
 /// workgroup would then read more of the slices' sums than each reads of the keys.
-int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers,
-              std::int64_t rows) {
+int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers, std::int64_t rows,
+              int times) {
   const std::int64_t in = static_cast<std::int64_t>(bits_of(shape.in)) / 8;
   int best = 1;
   for (const int split : key_slices()) {
-    const bool fits = readers * split <= 2 * busy_workgroups(device);
-    const bool joins = std::int64_t{split} * split * 2 * rows <= shape.capacity * in;
+    const bool fits = readers * split <= times * busy_workgroups(device);
+    const bool joins = std::int64_t{split} * split * times * rows <= shape.capacity * in;
     if (fits && joins && split * 256 <= shape.capacity) best = split;
   }
   return best;
@@ -107,14 +107,15 @@ bool are_few_packed_rows(const Shape& shape, bool copies) {
   return shape.queries <= 16 && shape.queries * shape.group() >= (copies ? 4 : 9);
 }
 
-std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device) {
+std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device, int times) {
   const std::int64_t rows = shape.queries * shape.group();
   std::vector<PackedTile> list;
   for (const int waves : {4, 2, 1}) {
     const std::int64_t own = 16 * waves;
     const std::int64_t readers = ceil_div(rows, own) * shape.batch * shape.kv_heads;
     if (waves > 1 && (rows <= own / 2 || readers < busy_workgroups(device))) continue;
-    list.push_back({waves, split_for(shape, device, readers, std::min(rows, own))});
+    const int split = split_for(shape, device, readers, std::min(rows, own), times);
+    list.push_back({waves, split, readers * split});
   }
   return list;
 }

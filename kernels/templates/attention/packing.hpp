@@ -41,11 +41,12 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
 /// A default for few queries: tiles of 16 rows for each wave, and slices of their keys.
 struct PackedTile {
   int waves, split;
+  std::int64_t workgroups;
 };
 
 /// Returns the defaults of few queries, the best first. Tiles of more rows read keys fewer times,
-/// if they fill the device without slices.
-std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device);
+/// if they fill the device without slices. Slices fill it up to `times`.
+std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device, int times);
 
 /// Returns whether few queries of heads that share a KV head are better multiplied by matrix cores,
 /// with PACK, than one by one as `decode` does: by the count of instructions, plain multiplications

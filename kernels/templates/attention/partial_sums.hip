@@ -5,7 +5,7 @@
 #include "attention/packing.hip"
 #include "attention/slices.hip"
 
-typedef Slices<BQ, SPLIT, THREADS> OwnSlices;
+typedef Slices<BQ, SPLIT, THREADS, ASYNC ? 32 : 16> OwnSlices;
 
 // The outputs of a tile's rows, from sums of values and of weights.
 struct Outputs {

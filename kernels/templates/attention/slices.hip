@@ -5,11 +5,12 @@
 #include "attention/operands.hip"
 #include "common/arrival.hip"
 
-// Of up to `most` slices. Readers are workgroups that share no row; each has up to `rows` rows.
-template <u32 rows, u32 most, u32 threads>
+// Of up to `most` slices. Readers are workgroups that share no row; each has up to `rows` rows. A
+// thread has loads of `ahead` slices in flight, which take four registers each.
+template <u32 rows, u32 most, u32 threads, u32 ahead>
 struct Slices {
   static constexpr u32 shared_floats = rows * (2 * most + 2);
-  static constexpr u32 together = most < 16 ? most : 16;  // whose loads are in flight
+  static constexpr u32 together = most < ahead ? most : ahead;
 
   float *first_values, *first_scores;  // of the reader
 

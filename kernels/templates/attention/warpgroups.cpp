@@ -83,21 +83,41 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
+struct Tile {
+  int bk, groups, stages, producer = 0, turns = 0;
+};
+
+/// Returns tiles in the order in which they are tried: the last ones fit any head.
+std::vector<Tile> default_tiles(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t busy = busy_workgroups(device);
+  const auto workgroups = [&](std::int64_t groups) {
+    return ceil_div(shape.queries, groups * warpgroup_queries) * shape.batch * shape.heads;
+  };
+  std::vector<Tile> tiles;
+  if (shape.dim > 96) {
+    // Workgroups fill a processor. Three warpgroups use keys most often; two have a shorter tail.
+    if (workgroups(3) >= 6 * busy) tiles.push_back({80, 3, 2, 1});
+    if (2 * workgroups(2) >= busy) tiles.insert(tiles.end(), {{128, 2, 2, 1, 1}, {80, 2, 2, 1, 1}});
+  } else if (shape.dim > 64 && workgroups(2) >= busy) {
+    tiles.push_back({64, 2, 2});
+  } else if (shape.dim <= 64) {
+    tiles.push_back({80, 1, 2});
+  }
+  // Small workgroups hide each other's softmax; wide heads leave registers for few keys.
+  tiles.insert(tiles.end(), {{64, 1, 3}, {96, 1, 2}, {64, 1, 2}, {32, 1, 2}});
+  return tiles;
+}
+
 std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!offers_warpgroups(shape, device)) return configs;
-  // Small workgroups hide each other's softmax; wide heads leave registers for few keys.
-  struct Tile {
-    int bk, groups, stages;
-  };
-  for (const auto& [bk, groups, stages] :
-       {Tile{64, 1, 3}, Tile{96, 1, 2}, Tile{128, 2, 2}, Tile{64, 1, 2}, Tile{32, 1, 2}}) {
+  for (const Tile& tile : default_tiles(shape, device)) {
     configs.push_back({"warpgroups",
-                       {{"BK", bk},
-                        {"GROUPS", groups},
-                        {"STAGES", stages},
-                        {"PRODUCER", 0},
-                        {"TURNS", 0},
+                       {{"BK", tile.bk},
+                        {"GROUPS", tile.groups},
+                        {"STAGES", tile.stages},
+                        {"PRODUCER", tile.producer},
+                        {"TURNS", tile.turns},
                         {"TOGETHER", default_heads_together(shape)}}});
   }
   return configs;

@@ -32,6 +32,12 @@ constexpr u32 padded = (DIM + 15) / 16 * 16;  // dimensions
 typedef PanelTile<BK, padded / 8> KeyTile;    // or a tile of values
 typedef PanelTile<BQ, padded / 8> QueryTile;
 
+// Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough of
+// those that the workgroup got at its launch.
+constexpr u32 few_registers = GROUPS == 2 ? 24 : 32, many_registers = GROUPS == 2 ? 240 : 160;
+static_assert(few_registers + GROUPS * many_registers <= (GROUPS + 1) * registers_at_launch<THREADS>(),
+              "a warpgroup would wait for registers for ever");
+
 // Where things are in shared memory.
 constexpr u32 keys_start = QueryTile::bytes, values_start = keys_start + STAGES * KeyTile::bytes;
 
@@ -383,11 +389,11 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   }
 #if PRODUCER
   if (copies) {
-    give_registers<32>();
+    give_registers<few_registers>();
     if (walk.end > 0) walk.produce();
     return;
   }
-  take_registers<GROUPS == 2 ? 240 : 160>();
+  take_registers<many_registers>();
 #endif
 
   Rows rows;

@@ -5,12 +5,18 @@
 //   partial_arrive<count>(id)  arrives and goes on
 //   take_registers<n>()        this warpgroup's threads have n registers from here on: more ...
 //   give_registers<n>()        ... or less than before
+//   registers_at_launch<t>()   the most that a thread has at the start of a workgroup of t threads
 //
 // What a thread wrote before it arrived is seen by those that waited. Source: PTX ISA, "bar" and
 // "setmaxnreg".
 #pragma once
 
 #include "common/device.hip"
+
+template <u32 threads>
+GRETA_DEVICE constexpr u32 registers_at_launch() {
+  return 65536 / threads / 8 * 8;
+}
 
 #if defined(GRETA_HOST)
 
