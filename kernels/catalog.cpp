@@ -17,6 +17,7 @@ Catalog Catalog::built_in() {
       make_gelu(),
       make_rope(),
       make_kv_update(),
+      make_rope_append(),
       make_embedding(),
       make_argmax(),
       make_attention(),

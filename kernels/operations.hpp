@@ -59,6 +59,10 @@ Operation make_rmsnorm();
 /// Makes the rotary position embedding.
 Operation make_rope();
 
+/// Makes the operation that rotates queries and keys, each head optionally normalised before, and
+/// appends keys and values to their caches.
+Operation make_rope_append();
+
 /// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 

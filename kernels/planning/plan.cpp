@@ -74,6 +74,12 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
   return kernel;
 }
 
+int whole_subgroups(const DeviceInfo& device, int threads) {
+  constexpr int most = 32;  // supported by every driver
+  const int size = device.subgroup_size_control ? static_cast<int>(device.subgroup_size) : 0;
+  return size > 0 && threads % size == 0 && threads / size <= most ? size : 0;
+}
+
 std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
                                   std::uint64_t count, int slices) {
   // AMD GPUs limit the threads of a dimension to 32 bits.

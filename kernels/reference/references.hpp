@@ -110,6 +110,14 @@ std::unique_ptr<Reference> rope_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
+/// Checks every element of the rotated queries and of caches to which the rotated keys and the
+/// values are appended. Error bound of what is rotated: that of rope, and with a norm the errors of
+/// rows::RmsNorm of both elements, times |cos| and |sin|. Values and all other elements of the
+/// caches are as in kv_update; a position outside of the table gives NaN.
+std::unique_ptr<Reference> rope_append_reference(const Problem& problem,
+                                                 const std::vector<HostTensor>& inputs,
+                                                 std::uint64_t seed);
+
 /// Checks every element of out = silu(gate) * up. Error bound: the error of silu in f32
 /// (activation.hpp) times |up|, one rounding for the product, one rounding to the output's type,
 /// and 2^-126 (1 + |silu(gate)| + |up|) because devices may flush up, silu(gate) and the product.

@@ -129,11 +129,16 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
   const std::int64_t weights = s.operation.registers_beside == 0
                                    ? 0
                                    : weight_registers(s.operation.registers_beside, held, c);
-  // AMD compilers keep values of additive masks and weights in addition to the held elements.
-  const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
+  // AMD compilers keep values of additive masks and weights in addition to the held elements, and
+  // load all weights of a vector at once.
+  const auto& operands = s.tensors;
+  const auto weighted = std::count_if(operands.begin(), operands.end(), [](const TensorSpec& t) {
+    return t.name == "weight" || t.name == "bias" || t.name == "gain";
+  });
+  const std::int64_t beside =
+      device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weighted - 1) : 0;
   const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
   // Many scalar loads need additional registers.
-  const auto& operands = s.tensors;
   const bool two = has(operands, "mask") || has(operands, "residual");
   if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
   return held <= 32 && needed * c["THREADS"] <= register_file(device);

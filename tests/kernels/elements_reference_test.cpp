@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -152,6 +153,52 @@ TEST(ElementsReference, KvUpdateWritesWhatItAppendsAndNothingElse) {
   const Case late(key, {k, v, {3}, old, old});
   EXPECT_EQ(late.values()[0],
             (std::vector<double>{o, o, o, o, o, o, 1, 2, o, o, o, o, o, o, 3, 4}));
+}
+
+// Two sequences of a token with two heads of queries and one of keys, of two elements: a quarter
+// turn at position 1, none at position 0.
+TEST(ElementsReference, RopeAppendRotatesAndAppends) {
+  const std::vector<double> q{1, 2, 3, 4, 5, 6, 7, 8}, k{3, 4, 6, 8}, v{-1, -2, -3, -4};
+  const std::vector<double> positions{1, 0}, table{1, 0, 0, 1}, slots{2, 0}, old(12, 0.5);
+  const std::string rest = "batch=2 tokens=1 heads=2 kv_heads=1 dim=2 positions=2 capacity=3";
+  const double o = 0.5;
+  const Case c("rope_append dtype=f32 out=f32 " + rest,
+               {q, k, v, positions, table, slots, old, old});
+  EXPECT_EQ(c.values(), (Values{{o, o, o, o, -4, 3, 6, 8, o, o, o, o},
+                                {o, o, o, o, -1, -2, -3, -4, o, o, o, o},
+                                {-2, 1, -4, 3, 5, 6, 7, 8}}));
+  const Case in_place("rope_append dtype=f32 out=f32 place=in " + rest,
+                      {q, k, v, positions, table, slots, old, old});
+  EXPECT_EQ(in_place.values(), (Values{c.values()[2], c.values()[0], c.values()[1]}));
+  in_place.expect_each_to_matter(1.01);
+  const Case normed("rope_append dtype=f32 out=f32 norm=rms epsilon=1e-12 " + rest,
+                    {q, k, v, {1, 2}, {2, 1}, positions, table, slots, old, old});
+  const double root = std::sqrt(12.5);  // of the mean square of 3 and 4
+  expect_near(normed.values()[0],
+              {o, o, o, o, -4 / root, 6 / root, 6 / root, 4 / root, o, o, o, o});
+  EXPECT_EQ(normed.values()[1], c.values()[1]);
+  const auto queries = normed.values()[2];
+  expect_near({queries.begin(), queries.begin() + 2}, {-4 / std::sqrt(2.5), 1 / std::sqrt(2.5)});
+  const auto outside =
+      Case("rope_append dtype=f32 out=f32 " + rest, {q, k, v, {2, 0}, table, {3, -1}, old, old})
+          .values();
+  EXPECT_TRUE(std::isnan(outside[2][0]) && std::isnan(outside[2][3]));
+  EXPECT_EQ(outside[2][4], 5);
+  EXPECT_EQ(outside[0], old);
+  EXPECT_EQ(outside[1], old);
+}
+
+// The second sequence has pages 1 and 0.
+TEST(ElementsReference, RopeAppendFindsPages) {
+  const std::vector<double> old(64, 0.5);
+  const Case c(
+      "rope_append dtype=f32 out=f32 page_size=\"16\" batch=2 tokens=1 heads=1 kv_heads=1 "
+      "dim=2 positions=1 capacity=16",
+      {{0, 0, 0, 0}, {9, 9, 7, 7}, {9, 9, 3, 5}, {0, 0}, {1, 0}, {-1, 15}, {1, 0}, old, old});
+  const auto keys = c.values()[0];
+  EXPECT_EQ(keys[30], 7);
+  EXPECT_EQ(c.values()[1][31], 5);
+  EXPECT_EQ(std::count(keys.begin(), keys.end(), 0.5), 62);
 }
 
 TEST(ElementsReference, EmbeddingLooksUp) {

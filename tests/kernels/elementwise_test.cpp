@@ -113,6 +113,11 @@ TEST_P(Elementwise, PositionsAndIdsOutsideOfTheirTablesDoNoHarm) {
   for (const double position : {3.0, 4.0, 6.0, 7.0, 2147483647.0, -1.0, -3.0, -4.0, lowest}) {
     expect_right("kv_update dtype=f32 out=f16 tokens=4 kv_heads=1 dim=2 capacity=6",
                  {x, x, {position}, cache, cache});
+    const std::vector<double> norm{1, 0.5};
+    expect_right(
+        "rope_append dtype=f16 out=f16 norm=rms batch=1 tokens=4 heads=1 kv_heads=1 dim=2 "
+        "positions=2 capacity=6",
+        {x, x, x, norm, norm, {2, -1, 1, lowest}, table, {position}, cache, cache});
   }
 }
 
@@ -163,6 +168,24 @@ TEST(ElementwiseProblem, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(
       refusal("kv_update", {{"tokens", 1}, {"kv_heads", 65536}, {"dim", 4}, {"capacity", 1 << 30}}),
       "capacity 1073741824: capacity x kv_heads must not exceed 2147483647");
+  const auto append = [](int capacity, int heads, int dim) {
+    return refusal(
+        "rope_append",
+        {{"tokens", 9}, {"heads", heads}, {"dim", dim}, {"positions", 9}, {"capacity", capacity}});
+  };
+  EXPECT_EQ(append(9, 1, 5), "dim 5: must be even, for pairs");
+  EXPECT_EQ(append(8, 1, 4), "capacity 8: must be at least the 9 tokens");
+  EXPECT_EQ(append(9, 1 << 27, 4),
+            "heads 134217728: batch x tokens x (heads + 2 kv_heads) must not exceed 2147483647");
+  EXPECT_EQ(append(9, 2, 4),
+            "made rope_append dtype=f16 out=f16 batch=1 tokens=9 heads=2 kv_heads=2 dim=4 "
+            "positions=9 capacity=9");
+  const Problem without = Problem::parse(
+                              "rope_append dtype=f16 out=f16 epsilon=0.25 batch=1 tokens=1 "
+                              "heads=1 kv_heads=1 dim=2 positions=1 capacity=1")
+                              .value();
+  EXPECT_EQ(check_problem(built_in("rope_append"), without).failure().message,
+            "epsilon 0.25: needs norm=rms");
   EXPECT_EQ(refusal("add", {{"rows", 0}, {"cols", 1}}),
             "rows 0: must be a whole number between 1 and 2147483647");
 }

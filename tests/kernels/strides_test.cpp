@@ -53,6 +53,12 @@ const std::map<std::string, std::vector<const char*>>& strided_problems() {
       {"kv_update",
        {"kv_update dtype=f16 out=f16 kv_stride=\"112\" tokens=9 kv_heads=3 dim=24 capacity=40",
         "kv_update dtype=f32 out=f16 kv_stride=\"31\" tokens=4 kv_heads=5 dim=6 capacity=7"}},
+      {"rope_append",
+       {"rope_append dtype=f16 out=f16 norm=rms style=half place=in q_stride=\"176\" "
+        "kv_stride=\"176\" batch=2 tokens=5 heads=4 kv_heads=2 dim=16 positions=40 capacity=9",
+        "rope_append dtype=f32 out=f16 style=half q_stride=\"31\" kv_stride=\"31\" "
+        "page_size=\"16\" batch=1 "
+        "tokens=4 heads=3 kv_heads=2 dim=6 positions=40 capacity=20"}},
       {"attention",
        {"attention dtype=f16 out=f16 mask=causal q_stride=\"512\" batch=2 heads=4 kv_heads=2 q=40 "
         "kv=70 dim=64",
@@ -159,6 +165,12 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
   EXPECT_EQ(
       other("kv_update dtype=f32 out=f32 kv_stride=\"8\" tokens=2 kv_heads=3 dim=8 capacity=9"),
       "kv_stride 8: must be at least kv_heads x dim, 24");
+  EXPECT_EQ(other("rope_append dtype=f32 out=f32 kv_stride=\"8\" batch=1 tokens=2 heads=3 "
+                  "kv_heads=3 dim=8 positions=9 capacity=9"),
+            "kv_stride 8: must be at least kv_heads x dim, 24");
+  EXPECT_EQ(other("rope_append dtype=f32 out=f32 q_stride=\"25\" batch=1 tokens=2 heads=3 "
+                  "kv_heads=3 dim=8 positions=9 capacity=9"),
+            "q_stride 25: must be even, for pairs of neighbours");
   EXPECT_EQ(other("attention dtype=f32 out=f32 q_stride=\"36\" batch=1 heads=4 kv_heads=1 q=3 kv=5 "
                   "dim=8"),
             "q_stride 36: must be a multiple of 8");

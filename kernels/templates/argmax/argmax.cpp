@@ -167,15 +167,6 @@ std::vector<Config> split_defaults(const ArgmaxShape& shape, const DeviceInfo& d
   return {{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 2}, {"SPLIT", split}}}};
 }
 
-/// Returns the subgroup size if it is fixed and candidates are exchanged within subgroups, or 0 to
-/// exchange them through shared memory.
-int subgroup_of(const DeviceInfo& device, const Config& config) {
-  constexpr int most = 32;  // supported by every driver
-  const int size = device.subgroup_size_control ? static_cast<int>(device.subgroup_size) : 0;
-  const int threads = config["THREADS"];
-  return size > 0 && threads % size == 0 && threads / size <= most ? size : 0;
-}
-
 LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config& config) {
   const bool split = config.has("SPLIT"), glsl = device.language == Language::glsl;
   Defines defines = type_defines({{"IN", shape.in}, {"OUT", DType::i32}});
@@ -184,7 +175,7 @@ LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config
   add_pack(defines, device, "X", shape.in, config["VEC"]);
   if (glsl) {
     defines.emplace_back("F16_ARITHMETIC", "0");
-    defines.emplace_back("SUBGROUP", std::to_string(subgroup_of(device, config)));
+    defines.emplace_back("SUBGROUP", std::to_string(whole_subgroups(device, config["THREADS"])));
   }
   std::vector<Argument> arguments{OperandArgument{0}, OperandArgument{1}};
   LaunchPlan plan;
@@ -202,7 +193,9 @@ LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config
 
   KernelSource kernel = kernel_source(device, split ? "argmax/split" : "argmax/row", defines,
                                       config["THREADS"], arguments);
-  if (glsl) kernel.required_subgroup_size = static_cast<std::uint32_t>(subgroup_of(device, config));
+  if (glsl)
+    kernel.required_subgroup_size =
+        static_cast<std::uint32_t>(whole_subgroups(device, config["THREADS"]));
   plan.sources.push_back(std::move(kernel));
   const std::int64_t groups = ceil_div(shape.rows, config.has("ROWS") ? config["ROWS"] : 1);
   plan.launches.push_back({0,

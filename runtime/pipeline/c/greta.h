@@ -108,8 +108,8 @@ GRETA_API greta_status greta_tensor_allocate(greta_runtime* runtime, greta_dtype
                                              const int64_t* shape, size_t rank, greta_memory memory,
                                              greta_tensor** tensor);
 /* Create views of the same memory: indices [first, first + count) of a dimension, or other extents.
- * Row operations (argmax, softmax, norms) accept column slices of a matrix; rope, kv_update and
- * attention accept slices of each token's heads. */
+ * Row operations (argmax, softmax, norms) accept column slices of a matrix; rope, kv_update,
+ * rope_append and attention accept slices of each token's heads. */
 GRETA_API greta_status greta_tensor_slice(const greta_tensor* tensor, size_t dim, int64_t first,
                                           int64_t count, greta_tensor** view);
 GRETA_API greta_status greta_tensor_reshape(const greta_tensor* tensor, const int64_t* shape,
@@ -189,6 +189,15 @@ typedef struct greta_gemm_options {
   const greta_tensor* residual; /* shape and type of C; NULL: none */
 } greta_gemm_options;
 
+typedef struct greta_rope_append_options {
+  size_t size; /* sizeof(greta_rope_append_options) */
+  greta_rope_pairs pairs;
+  float epsilon;                   /* of the norms */
+  const greta_tensor* q_norm;      /* [dim], of q's type: weights of the RMS norms of q's heads */
+  const greta_tensor* k_norm;      /* the same of k's heads; both NULL: no norms */
+  const greta_tensor* block_table; /* i32 [batch, pages of a sequence]; NULL: no pages */
+} greta_rope_append_options;
+
 typedef struct greta_softmax_options {
   size_t size; /* sizeof(greta_softmax_options) */
   float scale;
@@ -217,6 +226,7 @@ typedef struct greta_norm_options {
 } greta_norm_options;
 
 GRETA_API greta_gemm_options greta_gemm_defaults(void);
+GRETA_API greta_rope_append_options greta_rope_append_defaults(void);
 GRETA_API greta_softmax_options greta_softmax_defaults(void);
 GRETA_API greta_attention_options greta_attention_defaults(void);
 GRETA_API greta_norm_options greta_norm_defaults(void);
@@ -253,6 +263,16 @@ GRETA_API greta_status greta_kv_update_pages(greta_operations* operations, const
                                              const greta_tensor* block_table,
                                              const greta_tensor* k_cache,
                                              const greta_tensor* v_cache);
+/* rope of q [batch, tokens, heads, dim] to out, which may be q, and of k [batch, tokens, kv_heads,
+ * dim]; kv_update with the rotated k and with v. positions i32 [batch, tokens], table f32
+ * [positions, dim], slots i32 [batch], caches [batch, kv_heads, capacity, dim] or, with a block
+ * table, [pages, kv_heads, page, dim] */
+GRETA_API greta_status greta_rope_append(greta_operations* operations, const greta_tensor* q,
+                                         const greta_tensor* k, const greta_tensor* v,
+                                         const greta_tensor* positions, const greta_tensor* table,
+                                         const greta_tensor* slots, const greta_tensor* k_cache,
+                                         const greta_tensor* v_cache, const greta_tensor* out,
+                                         const greta_rope_append_options* options);
 /* ids i32 [tokens], table [vocabulary, dim], out [tokens, dim] */
 GRETA_API greta_status greta_embedding(greta_operations* operations, const greta_tensor* ids,
                                        const greta_tensor* table, const greta_tensor* out);

@@ -39,6 +39,10 @@ greta_gemm_options greta_gemm_defaults() {
   return {sizeof(greta_gemm_options), GRETA_NN, GRETA_NO_ACTIVATION, 1, 0, nullptr, nullptr};
 }
 
+greta_rope_append_options greta_rope_append_defaults() {
+  return {sizeof(greta_rope_append_options), GRETA_INTERLEAVED, 1e-5F, nullptr, nullptr, nullptr};
+}
+
 greta_softmax_options greta_softmax_defaults() {
   return {sizeof(greta_softmax_options), 1, 0, nullptr};
 }
@@ -131,6 +135,27 @@ greta_status greta_kv_update_pages(greta_operations* operations, const greta_ten
     return call->kv_update(call(k, "k"), call(v, "v"), call(position, "position"),
                            call(k_cache, "k_cache"), call(v_cache, "v_cache"),
                            call(block_table, "block_table"));
+  });
+}
+
+greta_status greta_rope_append(greta_operations* operations, const greta_tensor* q,
+                               const greta_tensor* k, const greta_tensor* v,
+                               const greta_tensor* positions, const greta_tensor* table,
+                               const greta_tensor* slots, const greta_tensor* k_cache,
+                               const greta_tensor* v_cache, const greta_tensor* out,
+                               const greta_rope_append_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_rope_append_defaults(), "options");
+    RopeAppendOptions wanted;
+    wanted.pairs = choose(given.pairs, {RopePairs::interleaved, RopePairs::half}, "pairs");
+    wanted.epsilon = given.epsilon;
+    wanted.q_norm = call.maybe(given.q_norm, "q_norm");
+    wanted.k_norm = call.maybe(given.k_norm, "k_norm");
+    wanted.block_table = call.maybe(given.block_table, "block_table");
+    return call->rope_append(call(q, "q"), call(k, "k"), call(v, "v"), call(positions, "positions"),
+                             call(table, "table"), call(slots, "slots"), call(k_cache, "k_cache"),
+                             call(v_cache, "v_cache"), call(out, "out"), wanted);
   });
 }
 

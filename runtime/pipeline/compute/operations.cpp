@@ -71,7 +71,7 @@ class Given {
   operator std::span<const Tensor>() const { return {list_.data(), count_}; }  // NOLINT
 
  private:
-  std::array<Tensor, 8> list_;
+  std::array<Tensor, 12> list_;
   std::size_t count_ = 0;
 };
 
@@ -197,6 +197,55 @@ Result<void> Operations::kv_update(const Tensor& k, const Tensor& v, const Tenso
   for (const Tensor& each : {k, v, position}) operands.add(each);
   operands.add_if(block_table);
   for (const Tensor& each : {k_cache, v_cache}) operands.add(each);
+  return start(problem, operands);
+}
+
+Result<void> Operations::rope_append(const Tensor& q, const Tensor& k, const Tensor& v,
+                                     const Tensor& positions, const Tensor& table,
+                                     const Tensor& slots, const Tensor& k_cache,
+                                     const Tensor& v_cache, const Tensor& out,
+                                     const RopeAppendOptions& options) {
+  const std::size_t rank = q.shape().rank(), cache_rank = k_cache.shape().rank();
+  if (rank < 3) return bad_rank("rope_append", "Q", q, "[batch, tokens, heads, dim]");
+  if (k.shape().rank() != rank) {
+    return bad_rank("rope_append", "K", k, "[batch, tokens, kv_heads, dim]");
+  }
+  if (cache_rank < 3 || (options.block_table && cache_rank != 4)) {
+    return bad_rank(
+        "rope_append", "K_cache", k_cache,
+        options.block_table ? "[pages, kv_heads, page, dim]" : "[batch, kv_heads, capacity, dim]");
+  }
+  if (static_cast<bool>(options.q_norm) != static_cast<bool>(options.k_norm)) {
+    return refused("rope_append", "weights of the norms of both q and k, or of neither");
+  }
+  const std::int64_t run = k_cache.shape()[cache_rank - 2];
+  Problem problem =
+      problem_of("rope_append", q.dtype(), k_cache.dtype(),
+                 {{"batch", rank == 4 ? q.shape()[0] : 1},
+                  {"tokens", q.shape()[rank - 3]},
+                  {"heads", q.shape()[rank - 2]},
+                  {"kv_heads", k.shape()[rank - 2]},
+                  {"dim", q.shape()[rank - 1]},
+                  {"positions", rows_of(table)},
+                  {"capacity", options.block_table ? cols_of(options.block_table) * run : run}});
+  if (options.q_norm) {
+    set(problem, "norm", "rms");
+    if (options.epsilon != 1e-5F) set(problem, "epsilon", number(options.epsilon));
+  }
+  if (options.pairs == RopePairs::half) set(problem, "style", "half");
+  const bool in_place = out.same_view(q);
+  if (in_place) set(problem, "place", "in");
+  set_stride(problem, "q_stride", q, 2);
+  set_stride(problem, "kv_stride", k, 2);
+  if (options.block_table) set(problem, "page_size", std::to_string(run));
+  Given operands;
+  for (const Tensor& each : {q, k, v}) operands.add(each);
+  operands.add_if(options.q_norm);
+  operands.add_if(options.k_norm);
+  for (const Tensor& each : {positions, table, slots}) operands.add(each);
+  operands.add_if(options.block_table);
+  for (const Tensor& each : {k_cache, v_cache}) operands.add(each);
+  if (!in_place) operands.add(out);
   return start(problem, operands);
 }
 

@@ -24,6 +24,16 @@ struct GemmOptions {
   Tensor residual{};  ///< shape and type of C; empty: none
 };
 
+struct RopeAppendOptions {
+  RopePairs pairs = RopePairs::interleaved;
+  /// [dim] of q's type: weights of the RMS norms of q's and of k's heads before the rotation. Both
+  /// or neither are given; empty: no norm.
+  Tensor q_norm{}, k_norm{};
+  float epsilon = 1e-5F;  ///< of the norms
+  /// i32 [batch, pages of a sequence], as AttentionOptions::block_table. Empty: no pages.
+  Tensor block_table{};
+};
+
 struct SoftmaxOptions {
   float scale = 1;                       ///< factor of the elements
   SoftmaxMask mask = SoftmaxMask::none;  ///< which elements a row attends to
@@ -54,9 +64,9 @@ struct NormOptions {
 /// shapes; leading dimensions count as rows. Operands must be contiguous, and an operand that is
 /// written must not overlap another one, with the exceptions stated below. Row operations (argmax,
 /// softmax, norms) also accept views with a constant row stride, which must be the same for all
-/// inputs with rows, and the same for all outputs. rope (x), kv_update (k and v, equal strides) and
-/// attention (q) accept strided tokens. A call that can't be computed fails with
-/// `invalid_argument`, and then nothing is run or recorded.
+/// inputs with rows, and the same for all outputs. rope (x), kv_update (k and v, equal strides),
+/// rope_append (q; k and v, equal strides) and attention (q) accept strided tokens. A call that
+/// can't be computed fails with `invalid_argument`, and then nothing is run or recorded.
 ///
 /// Queue runs operations immediately, Pipeline records them.
 class Operations {
@@ -85,6 +95,15 @@ class Operations {
   Result<void> kv_update(const Tensor& k, const Tensor& v, const Tensor& position,
                          const Tensor& k_cache, const Tensor& v_cache,
                          const Tensor& block_table = {});
+  /// rope of q [batch, tokens, heads, dim] to `out` and of k [batch, tokens, kv_heads, dim], and
+  /// kv_update with the rotated k and with v, in one launch. `positions` are i32 [batch, tokens],
+  /// and `slots` (i32 [batch]) are those of the sequences' first tokens in the caches [batch,
+  /// kv_heads, capacity, dim]; with a block table these are pools [pages, kv_heads, page, dim].
+  /// `out` may be the same view as q. Tensors without a batch dimension are one sequence.
+  Result<void> rope_append(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const Tensor& positions, const Tensor& table, const Tensor& slots,
+                           const Tensor& k_cache, const Tensor& v_cache, const Tensor& out,
+                           const RopeAppendOptions& options = {});
   /// Gathers the rows of `table` [vocabulary, dim] selected by `ids` (i32 [tokens]); out is
   /// [tokens, dim].
   Result<void> embedding(const Tensor& ids, const Tensor& table, const Tensor& out);

@@ -41,6 +41,9 @@ TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
             "tokens=8 kv_heads=3 dim=80 capacity=1000");
   EXPECT_EQ(rounded("rope dtype=f16 out=f16 tokens=5 heads=3 dim=80 positions=1000"),
             "tokens=8 heads=3 dim=80 positions=1000");
+  EXPECT_EQ(rounded("rope_append dtype=f16 out=f16 batch=3 tokens=5 heads=3 kv_heads=3 dim=80 "
+                    "positions=1000 capacity=1000"),
+            "batch=4 tokens=8 heads=3 kv_heads=3 dim=80 positions=1000 capacity=1000");
   EXPECT_EQ(rounded("embedding dtype=f16 out=f16 tokens=5 vocabulary=32000 dim=4096"),
             "tokens=8 vocabulary=32000 dim=4096");
   EXPECT_EQ(rounded("softmax dtype=f16 out=f16 rows=100 cols=1000"), "rows=128 cols=1000");

@@ -53,6 +53,7 @@ struct Emulation {
 };
 
 std::vector<Emulation> elementwise_emulations();
+std::vector<Emulation> append_emulations();
 std::vector<Emulation> row_emulations();
 std::vector<Emulation> product_emulations();
 

@@ -108,6 +108,10 @@ std::vector<WideCase> elementwise_cases() {
        sampled("rope dtype=f16 out=f16 tokens=32800 heads=512 dim=128 positions=300", "tokens",
                65536)},
       {"rope_in_place", "heads", sampled(in_place, "tokens", 65536)},
+      {"rope_append", "heads",
+       sampled("rope_append dtype=f16 out=f16 place=in batch=1 tokens=32800 heads=512 kv_heads=1 "
+               "dim=128 positions=300 capacity=32800",
+               "tokens", 65536)},
       {"kv_update_of_many", "append", sampled(new_heads, "kv_heads", 1030 * 128)},
       {"kv_update_behind_many", "append", long_cache()},
       {"embedding_of_many", "gather",
@@ -200,6 +204,9 @@ std::vector<WideCase> strided_cases() {
       {"kv_update_far_kv", "append",
        "kv_update dtype=f16 out=f16 kv_stride=\"1073741832\" tokens=3 kv_heads=8 dim=128 "
        "capacity=100"},
+      {"rope_append_far_q", "heads",
+       "rope_append dtype=f16 out=f16 place=in q_stride=\"1431655768\" batch=1 tokens=4 heads=8 "
+       "kv_heads=2 dim=128 positions=300 capacity=100"},
       {"attention_vector_far_q", "vector",
        "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=1 heads=8 kv_heads=4 q=4 kv=100 "
        "dim=128"},

@@ -82,6 +82,43 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.kv_update(t[0], t[1], t[2], t[4], t[5], t[3]);
        }},
+      {"RopeAppend",
+       "rope_append dtype=f32 out=f16 batch=2 tokens=3 heads=4 kv_heads=2 dim=8 positions=9 "
+       "capacity=7",
+       {{2, 3, 4, 8},
+        {2, 3, 2, 8},
+        {2, 3, 2, 8},
+        {2, 3},
+        {9, 8},
+        {2},
+        {2, 2, 7, 8},
+        {2, 2, 7, 8},
+        {2, 3, 4, 8}},
+       [](Operations& ops, const Operands& t) {
+         return ops.rope_append(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8]);
+       }},
+      {"RopeAppendToPagesInPlace",
+       "rope_append dtype=f16 out=f16 norm=rms epsilon=1e-06 style=half place=in page_size=\"16\" "
+       "batch=2 tokens=1 heads=4 kv_heads=2 dim=8 positions=9 capacity=48",
+       {{2, 1, 4, 8},
+        {2, 1, 2, 8},
+        {2, 1, 2, 8},
+        {8},
+        {8},
+        {2, 1},
+        {9, 8},
+        {2},
+        {2, 3},
+        {6, 2, 16, 8},
+        {6, 2, 16, 8}},
+       [](Operations& ops, const Operands& t) {
+         return ops.rope_append(t[0], t[1], t[2], t[5], t[6], t[7], t[9], t[10], t[0],
+                                {.pairs = RopePairs::half,
+                                 .q_norm = t[3],
+                                 .k_norm = t[4],
+                                 .epsilon = 1e-6F,
+                                 .block_table = t[8]});
+       }},
       {"Embedding",
        "embedding dtype=f16 out=f32 tokens=4 vocabulary=10 dim=24",
        {{4}, {10, 24}, {4, 24}},

@@ -112,6 +112,12 @@ TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
   EXPECT_EQ(key(ops.kv_update(by_token.slice(1, 4, 2).slice(0, 5, 5),
                               by_token.slice(1, 6, 2).slice(0, 5, 5), one, cache, cache)),
             "kv_update dtype=f32 out=f32 kv_stride=\"64\" tokens=5 kv_heads=2 dim=8 capacity=16");
+  const Tensor q = all.slice(2, 0, heads), k = all.slice(2, 4, 2), v = all.slice(2, 6, 2);
+  const Tensor places = tensor(DType::i32, {2, 5}), slots = tensor(DType::i32, {2});
+  const Tensor others = tensor(DType::f32, {2, kv_heads, 16, dim});
+  EXPECT_EQ(key(ops.rope_append(q, k, v, places, table, slots, caches, others, q)),
+            "rope_append dtype=f32 out=f32 place=in q_stride=\"64\" kv_stride=\"64\" batch=2 "
+            "tokens=5 heads=4 kv_heads=2 dim=8 positions=9 capacity=16");
   EXPECT_EQ(
       key(ops.attention(all.slice(2, 0, heads), caches, caches, tensor(DType::i32, {2}),
                         tensor(DType::f32, {2, 5, heads, dim}))),
@@ -133,6 +139,20 @@ TEST(Operations, WhatCantBeMeantIsOneLine) {
   EXPECT_EQ(message(ops.rope(head, ids, {}, head)), "rope: table is missing");
   EXPECT_EQ(message(ops.kv_update(head, head, ids, matrix, matrix)),
             "kv_update: K_cache is f32 [4, 8], but it must be [kv_heads, capacity, dim]");
+  const auto append = [&](const Tensor& q, const Tensor& k, const Tensor& cache,
+                          const RopeAppendOptions& options = {}) {
+    return message(ops.rope_append(q, k, k, ids, matrix, ids, cache, cache, q, options));
+  };
+  EXPECT_EQ(append(matrix, head, head),
+            "rope_append: Q is f32 [4, 8], but it must be [batch, tokens, heads, dim]");
+  EXPECT_EQ(append(head, matrix, head),
+            "rope_append: K is f32 [4, 8], but it must be [batch, tokens, kv_heads, dim]");
+  EXPECT_EQ(append(head, head, matrix),
+            "rope_append: K_cache is f32 [4, 8], but it must be [batch, kv_heads, capacity, dim]");
+  EXPECT_EQ(append(head, head, head, {.block_table = ids}),
+            "rope_append: K_cache is f32 [4, 2, 4], but it must be [pages, kv_heads, page, dim]");
+  EXPECT_EQ(append(head, head, head, {.q_norm = vector}),
+            "rope_append: weights of the norms of both q and k, or of neither");
   EXPECT_EQ(message(ops.attention(matrix, head, head, ids, matrix)),
             "attention: Q is f32 [4, 8], but it must be [batch, q, heads, dim]");
   EXPECT_EQ(message(ops.softmax(matrix, matrix, {.mask = SoftmaxMask::causal, .added = matrix})),
