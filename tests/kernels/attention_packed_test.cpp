@@ -43,6 +43,7 @@ class AttentionPacked : public ::testing::TestWithParam<std::string> {
              {"QREG", t.qreg},
              {"PACK", t.pack},
              {"SPLIT", t.split},
+             {"FOLD", 1},
              {"TOGETHER", 2}}};
   }
 

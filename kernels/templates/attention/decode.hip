@@ -40,9 +40,10 @@ constexpr u32 rows_together = row_floats * ROWS <= 6144 ? ROWS
                               : row_floats < 6144       ? 6144 / row_floats
                                                         : 1;
 
-typedef Slices<ROWS, SPLIT, THREADS, 16> OwnSlices;
+typedef Slices<ROWS, SPLIT> OwnSlices;
+typedef SliceJoin<ROWS, SPLIT, THREADS, 16> OwnJoin;
 constexpr u32 slot_floats = rows_together * row_floats;
-constexpr u32 slice_floats = SPLIT > 1 ? OwnSlices::shared_floats : 0;
+constexpr u32 slice_floats = SPLIT > 1 ? OwnJoin::shared_floats : 0;
 constexpr u32 shared_floats = slot_floats > slice_floats ? slot_floats : slice_floats;
 
 // The first dimension of a thread's piece.
@@ -228,6 +229,6 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
 #if SPLIT > 1
   GRETA_SHARED(u32, before, 1);  // slices before this one
   if (!last_to_arrive(counters + reader, SPLIT, before)) return;
-  slices.join(SPLIT, ROWS, shared, outputs);
+  OwnJoin::join(slices, SPLIT, ROWS, 0, 1, shared, outputs);
 #endif
 }

@@ -46,8 +46,11 @@ class Kernel {
     const std::int64_t own = rows(c) * line_bytes();
     const std::int64_t walk = c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
     const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
-    const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 1) : 0;
-    return std::max({walk, waves, slices});
+    const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 4) : 0;
+    const std::int64_t sums = rows(c) * (shape_.dim + 2) * 4;
+    const std::int64_t joins =
+        c["FOLD"] == fold_in_cluster ? waves + sums + slices : std::max(waves, slices);
+    return std::max(walk, joins);
   }
   /// Returns the size of what the waves that share rows join through shared memory.
   std::int64_t wave_sums_bytes(const Config& c) const {
@@ -127,7 +130,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
            "BUFFERS of BK keys, and the queries, must fit {} KiB; so must the sums of KWAVES "
            "waves or SPLIT slices",
            shared / 1024),
-       {{"BK", "WQ", "WAVES", "KWAVES", "BUFFERS", "ASYNC", "QREG", "SPLIT"},
+       {{"BK", "WQ", "WAVES", "KWAVES", "BUFFERS", "ASYNC", "QREG", "SPLIT", "FOLD"},
         [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }}},
       {"code_size",
        "a tile of more than 1024 matrix instructions compiles slowly",
@@ -137,6 +140,11 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
        {{"BK", "WQ", "WAVES", "KWAVES", "ASYNC", "QREG"},
         [=](const Config& c) { return kernel.least_registers(c) <= kernel.register_limit(c); }}},
   };
+}
+
+std::vector<int> folds(const DeviceInfo& device) {
+  if (folds_in_clusters(device)) return {1, fold_in_cluster};
+  return {1};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -152,17 +160,29 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // QREG      queries stay in registers
   // PACK      rows are the queries of all heads that share a KV head, else those of one head
   // SPLIT     workgroups that share the keys of a sequence
+  // FOLD      how slices are joined: 1 by the last workgroup, through the workspace; 2 by all of
+  // them,
+  //           as a cluster that reads each other's shared memory
   // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {
-      {"BK", {32, 64, 128}},   {"WQ", {16, 32, 64}},
-      {"WAVES", {1, 2, 4, 8}}, {"KWAVES", {1, 2, 4, 8}},
-      {"BUFFERS", {2, 3, 4}},  {"ASYNC", {0, 1}},
-      {"QREG", {0, 1}},        {"PACK", {0, 1}},
-      {"SPLIT", key_slices()}, {"TOGETHER", heads_together()},
+      {"BK", {32, 64, 128}},
+      {"WQ", {16, 32, 64}},
+      {"WAVES", {1, 2, 4, 8}},
+      {"KWAVES", {1, 2, 4, 8}},
+      {"BUFFERS", {2, 3, 4}},
+      {"ASYNC", {0, 1}},
+      {"QREG", {0, 1}},
+      {"PACK", {0, 1}},
+      {"SPLIT", key_slices()},
+      {"FOLD", folds(device)},
+      {"TOGETHER", heads_together()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, packing_constraints(shape, device, p["WAVES"] * p["WQ"]));
   append(a.constraints, constraints(shape, device, kernel));
+  a.constraints.push_back(
+      {"cluster", fmt::format("there are no slices to FOLD, or more than {}", most_in_cluster),
+       p["FOLD"] != fold_in_cluster || (p["SPLIT"] > 1 && p["SPLIT"] <= most_in_cluster)});
   return a;
 }
 
@@ -173,6 +193,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
   std::vector<Config> configs;
   if (!kernel.offered() || !are_few_packed_rows(shape, async)) return configs;
   // With copies ahead, one workgroup keeps a processor's memory busy, and more waves its many rows.
+  // Large clusters wait long for processors that are neighbours.
   for (const auto& [waves, split, workgroups] : packed_tiles(shape, device, async ? 1 : 2)) {
     const bool alone = async && workgroups <= busy_workgroups(device);
     const std::int64_t rows = shape.queries * shape.group();
@@ -191,6 +212,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
                             {"QREG", keeps},
                             {"PACK", shape.group() > 1},
                             {"SPLIT", split},
+                            {"FOLD", split > 1 && split <= 4 ? folds(device).back() : 1},
                             {"TOGETHER", default_heads_together(shape)}}});
       }
     }
@@ -237,6 +259,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                           {"QREG", tile.keeps},
                           {"PACK", 0},
                           {"SPLIT", 1},
+                          {"FOLD", 1},
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
@@ -315,7 +338,7 @@ Variant matrix() {
         return packing_divisions(shape, c, Kernel::rows(c));
       });
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1)};
+  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1), added("FOLD", 1)};
   set_work<Shape>(variant, work);
   return variant;
 }

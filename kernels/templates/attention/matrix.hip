@@ -8,8 +8,8 @@
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(KWAVES) || !defined(BUFFERS) || \
     !defined(ASYNC) || !defined(QREG) || !defined(PACK) || !defined(GROUP) || !defined(SPLIT) || \
-    !defined(TOGETHER) || !defined(WAVE)
-#error "BK WQ WAVES KWAVES BUFFERS ASYNC QREG PACK GROUP SPLIT TOGETHER WAVE must be defined"
+    !defined(FOLD) || !defined(TOGETHER) || !defined(WAVE)
+#error "BK WQ WAVES KWAVES BUFFERS ASYNC QREG PACK GROUP SPLIT FOLD TOGETHER WAVE must be defined"
 #endif
 #if BK % 32 != 0 || WQ % 16 != 0 || WAVES < 1 || KWAVES < 1 || SPLIT < 1 || TOGETHER < 1
 #error "BK is a multiple of 32, WQ of 16; WAVES, KWAVES, SPLIT and TOGETHER are at least 1"
@@ -33,7 +33,6 @@ static_assert(BK % KWAVES == 0 && wave_keys % depth == 0, "a wave's keys fill pr
 constexpr u32 row_blocks = WQ / 16, key_blocks = wave_keys / 16, dim_blocks = padded / 16;
 constexpr u32 depths = padded / depth;
 
-constexpr u32 join_bytes = wave_bytes > slice_bytes ? wave_bytes : slice_bytes;
 constexpr u32 shared_bytes = walk_bytes > join_bytes ? walk_bytes : join_bytes;
 
 // The first of a wave's rows in the tile, and of its keys.
@@ -297,7 +296,12 @@ GRETA_DEVICE Slice pick_slice(u32 first, u32 end) {
   return {begin, smaller(begin + keys, end), keys == 0 ? 1 : (all + keys - 1) / keys};
 }
 
-GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
+#if FOLD == 2
+GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
+#else
+GRETA_KERNEL(THREADS)
+#endif
+attention_matrix(ATTENTION_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, shared);
   const Arguments args = ATTENTION_ARGUMENTS;
   const u32 readers = batch * tile_heads(args) * tiles;
@@ -364,21 +368,23 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
 
   const u32 own = smaller(tile_rows(args) - tile.first, BQ);
   const Outputs outputs{args, tile};
-  const OwnSlices slices(args, block_index<THREADS>(), readers);
-  const SliceSums slice_sums{slices, block_z()};
   float* const floats = reinterpret_cast<float*>(shared);
+#if FOLD == 2
+  const OwnSums sums{floats + wave_floats};
+  if (KWAVES == 1) block_barrier();  // the last tile was read
+#else
+  const Slices<BQ, SPLIT> slices(args, block_index<THREADS>(), readers);
+  const OwnSums sums{slices, block_z()};
+#endif
   if (KWAVES > 1) {
     block_barrier();  // the last tile was read
     rows.leave(WaveSums{floats, wave_index() % KWAVES}, own, exponent_scale(args));
     block_barrier();
-    join_waves(floats, own, outputs, slice_sums, slice.used > 1);
+    join_waves(floats, own, outputs, sums, slice.used > 1);
   } else if (slice.used > 1) {
-    rows.leave(slice_sums, own, exponent_scale(args));
+    rows.leave(sums, own, exponent_scale(args));
   } else {
     rows.finish(args, tile);
   }
-  if (slice.used == 1) return;
-  u32* const before = reinterpret_cast<u32*>(floats + OwnSlices::shared_floats);
-  if (!last_to_arrive(counters + block_index<THREADS>(), slice.used, before)) return;
-  slices.join(slice.used, own, floats, outputs);
+  if (slice.used > 1) join_slices(args, sums, slice.used, own, floats, outputs);
 }

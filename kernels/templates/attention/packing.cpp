@@ -10,9 +10,13 @@
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels::attention {
 namespace {
+
+// What a join in a cluster costs, in barriers of workgroups.
+constexpr double cluster_barriers = 20;
 
 /// Returns the number of tiles of a sequence's head, or KV head with PACK.
 std::int64_t tiles_of(const Shape& shape, const Config& c, std::int64_t rows) {
@@ -33,7 +37,16 @@ int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers
   return best;
 }
 
+/// Returns whether slices leave their sums in the workspace.
+bool through_workspace(const Config& config) {
+  return config["SPLIT"] > 1 && !(config.has("FOLD") && config["FOLD"] == fold_in_cluster);
+}
+
 }  // namespace
+
+bool folds_in_clusters(const DeviceInfo& device) {
+  return device.language == Language::hip && has_clusters(device.architecture);
+}
 
 std::int64_t packed_heads(const Shape& shape, const Config& config) {
   return config["PACK"] != 0 ? shape.group() : 1;
@@ -74,11 +87,13 @@ LaunchWork packing_work(const Shape& shape, const Config& config, std::int64_t r
   work.workgroups *= split;
   work.steps = std::ceil(work.steps / split);
   work.read_bytes = (2 * work.steps * bk + static_cast<double>(rows)) * dim * in;
-  if (split > 1) {
+  if (through_workspace(config)) {
     const auto used = static_cast<double>(std::min(rows, shape.queries * packed));
     work.written_bytes = used * dim * 4;
     work.barriers = barriers_of_arrival(4 * split * used * dim);
     work.unique_bytes += 2 * work.workgroups * used * dim * 4;
+  } else if (split > 1) {
+    work.barriers = cluster_barriers;
   }
   return work;
 }
@@ -91,12 +106,13 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
   const int split = config["SPLIT"];
   const std::int64_t readers = readers_of(shape, config, rows);
   LaunchPlan plan;
-  if (split > 1) {
+  const bool workspace = through_workspace(config);
+  if (workspace) {
     plan.zeroed_bytes = counter_bytes(readers);
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(slices_bytes(shape, readers * rows, split));
   }
-  const auto list = arguments(shape, tiles_of(shape, config, rows), split > 1, plan.zeroed_bytes);
+  const auto list = arguments(shape, tiles_of(shape, config, rows), workspace, plan.zeroed_bytes);
   plan.sources.push_back(kernel_source(device, name, defines, threads, list));
   const auto count = static_cast<std::uint64_t>(readers);
   plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});

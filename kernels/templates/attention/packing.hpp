@@ -13,6 +13,10 @@
 /// slices.glsl. `rows` are those of a tile.
 namespace greta::kernels::attention {
 
+constexpr int fold_in_cluster = 2;   ///< FOLD: slices are a cluster and join in shared memory
+constexpr int most_in_cluster = 16;  ///< workgroups
+bool folds_in_clusters(const DeviceInfo& device);
+
 /// Returns the number of heads whose queries share a tile: with PACK those of a KV head, else one.
 std::int64_t packed_heads(const Shape& shape, const Config& config);
 
@@ -33,7 +37,7 @@ std::vector<Division> packing_divisions(const Shape& shape, const Config& config
 /// the barriers of the slices' arrival.
 LaunchWork packing_work(const Shape& shape, const Config& config, std::int64_t rows);
 
-/// Returns the single launch of such a kernel. The last slice to arrive joins all.
+/// Returns the single launch of such a kernel. The last slice to arrive joins all, or the cluster.
 LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
                         const Config& config, Defines defines, std::int64_t rows,
                         std::int64_t threads);

@@ -1,11 +1,16 @@
 // Sums over parts of a row's keys, and how they are joined: those of the KWAVES waves that share a
-// tile's rows through shared memory, those of SPLIT workgroups through the workspace.
+// tile's rows through shared memory, those of SPLIT workgroups through the workspace or, with FOLD=2,
+// as a cluster that reads each other's shared memory.
 #pragma once
 
 #include "attention/packing.hip"
 #include "attention/slices.hip"
 
-typedef Slices<BQ, SPLIT, THREADS, ASYNC ? 32 : 16> OwnSlices;
+#if FOLD == 2
+#include "common/cluster.hip"
+#endif
+
+typedef SliceJoin<BQ, SPLIT, THREADS, ASYNC ? 32 : 16> OwnJoin;
 
 // The outputs of a tile's rows, from sums of values and of weights.
 struct Outputs {
@@ -21,14 +26,38 @@ struct Outputs {
   }
 };
 
-// A row's sums in one slice.
-struct SliceSums {
-  const OwnSlices& slices;
+#if FOLD == 2
+// A row's sums in this workgroup's slice, in its shared memory, and in those of its cluster.
+struct OwnSums {
+  static constexpr u32 floats = BQ * (DIM + 2);
+
+  float* shared;
+
+  GRETA_DEVICE float* values(u32 row) const { return shared + row * DIM; }
+  GRETA_DEVICE float* scores(u32 row) const { return shared + BQ * DIM + row * 2; }
+};
+struct ClusterSums {
+  OwnSums own;
+
+  GRETA_DEVICE const float* values(u32 slice, u32 row) const {
+    return place_in_block(slice, own.values(row));
+  }
+  GRETA_DEVICE const float* scores(u32 slice, u32 row) const {
+    return place_in_block(slice, own.scores(row));
+  }
+};
+#else
+// A row's sums in one slice, in the workspace.
+struct OwnSums {
+  static constexpr u32 floats = 0;
+
+  const Slices<BQ, SPLIT>& slices;
   u32 slice;
 
   GRETA_DEVICE float* values(u32 row) const { return slices.values(slice, row); }
   GRETA_DEVICE float* scores(u32 row) const { return slices.scores(slice, row); }
 };
+#endif
 
 // And of one wave, in shared memory: DIM values, the greatest score, the sum of weights.
 struct WaveSums {
@@ -42,7 +71,7 @@ struct WaveSums {
 };
 
 // Joins the waves' sums of the first `own` rows, into outputs or, with several slices, into one's.
-GRETA_DEVICE void join_waves(float* shared, u32 own, const Outputs& outputs, const SliceSums& slice,
+GRETA_DEVICE void join_waves(float* shared, u32 own, const Outputs& outputs, const OwnSums& slice,
                              bool several) {
   GRETA_NO_UNROLL
   for (u32 e = thread_index(); e < own * (DIM / 4); e += THREADS) {
@@ -70,6 +99,25 @@ GRETA_DEVICE void join_waves(float* shared, u32 own, const Outputs& outputs, con
   }
 }
 
-// Shared memory that joins take, in bytes.
-constexpr u32 wave_bytes = KWAVES > 1 ? KWAVES * WaveSums::floats * 4 : 0;
-constexpr u32 slice_bytes = SPLIT > 1 ? (OwnSlices::shared_floats + 1) * 4 : 0;  // and arrivals
+// Shared memory that joins take, in floats: the sums of waves, of a cluster's slice, and what joins
+// slices, which is also the place of the number of arrivals.
+constexpr u32 wave_floats = KWAVES > 1 ? KWAVES * WaveSums::floats : 0;
+constexpr u32 slice_floats = SPLIT > 1 ? OwnJoin::shared_floats + 4 : 0;
+constexpr u32 join_bytes =
+    4 * (FOLD == 2 ? wave_floats + OwnSums::floats + slice_floats
+                   : wave_floats > slice_floats ? wave_floats : slice_floats);
+
+// Joins the slices of a tile once this workgroup's sums are in their place.
+GRETA_DEVICE void join_slices(const Arguments& args, const OwnSums& sums, u32 used, u32 own,
+                              float* shared, const Outputs& outputs) {
+#if FOLD == 2
+  cluster_barrier();
+  OwnJoin::join(ClusterSums{sums}, used, own, block_z(), used,
+                shared + wave_floats + OwnSums::floats, outputs);
+  cluster_barrier();  // the others have read this workgroup's sums
+#else
+  u32* const before = reinterpret_cast<u32*>(shared + OwnJoin::shared_floats);
+  if (!last_to_arrive(args.counters + block_index<THREADS>(), used, before)) return;
+  OwnJoin::join(sums.slices, used, own, 0, 1, shared, outputs);
+#endif
+}

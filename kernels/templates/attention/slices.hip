@@ -1,60 +1,49 @@
 // Workgroups that share rows of queries and divide their keys into slices. Each leaves its sums in
-// the workspace; the last one to arrive joins them, slice by slice whatever the order of arrival.
+// the workspace, where the last one to arrive joins them, or in shared memory, where those of a
+// cluster do; slice by slice whatever the order of arrival.
 #pragma once
 
 #include "attention/operands.hip"
 #include "common/arrival.hip"
 
-// Of up to `most` slices. Readers are workgroups that share no row; each has up to `rows` rows. A
-// thread has loads of `ahead` slices in flight, which take four registers each.
+// Joins sums of up to `most` slices of up to `rows` rows each. A thread has loads of `ahead` slices in
+// flight, which take four registers each. `Sums` says where a slice's sums of a row are:
+//   values(slice, row)  of values, each times 2 to the power of its score less the greatest one
+//   scores(slice, row)  the greatest score, and the sum of the powers; without keys lowest_score, 0
 template <u32 rows, u32 most, u32 threads, u32 ahead>
-struct Slices {
+struct SliceJoin {
   static constexpr u32 shared_floats = rows * (2 * most + 2);
   static constexpr u32 together = most < ahead ? most : ahead;
 
-  float *first_values, *first_scores;  // of the reader
-
-  GRETA_DEVICE Slices(const Arguments& args, u32 reader, u32 readers)
-      : first_values(args.partial + u64(reader) * most * rows * DIM),
-        first_scores(args.partial + u64(readers) * most * rows * DIM +
-                     u64(reader) * most * rows * 2) {}
-
-  // The sums of values, each times 2 to the power of its score less the greatest one.
-  GRETA_DEVICE float* values(u32 slice, u32 row) const {
-    return first_values + (slice * rows + row) * DIM;
-  }
-  // The greatest score, and the sum of the powers. Without keys: lowest_score, and 0.
-  GRETA_DEVICE float* scores(u32 slice, u32 row) const {
-    return first_scores + (slice * rows + row) * 2;
-  }
-
-  // Joins `count` slices of the first `own` rows. Gives put(row, d, four, sum) the sums of
-  // dimensions d to d + 3, and the row's RowSum. `shared`: shared_floats.
-  template <typename Put>
-  GRETA_DEVICE void join(u32 count, u32 own, float* shared, Put put) const {
+  // Joins `count` slices of the first `own` rows, and of their elements part `part` of `parts`.
+  // Gives put(row, d, four, sum) the sums of dimensions d to d + 3, and the row's RowSum.
+  // `shared`: shared_floats.
+  template <typename Sums, typename Put>
+  static GRETA_DEVICE void join(const Sums& sums, u32 count, u32 own, u32 part, u32 parts,
+                                float* shared, Put put) {
     float *const weight = shared, *const sum = shared + most * rows;  // of slices
     float *const total = sum + most * rows, *const greatest = total + rows;  // of rows
-    bring_scores(count, own, weight, sum);
+    bring_scores(sums, count, own, weight, sum);
     block_barrier();
     weigh(count, own, weight, sum, total, greatest);
     block_barrier();
     GRETA_NO_UNROLL
-    for (u32 e = thread_index(); e < own * (DIM / 4); e += threads) {
+    for (u32 e = part * threads + thread_index(); e < own * (DIM / 4); e += parts * threads) {
       const u32 row = e / (DIM / 4), d = e % (DIM / 4) * 4;
       float four[4] = {};
       GRETA_NO_UNROLL
       for (u32 s = 0; s < count; s += together) {
-        Words<16> part[together];
+        Words<16> piece[together];
         GRETA_UNROLL
         for (u32 i = 0; i < together; ++i) {
-          part[i] = load_words<16>(values(smaller(s + i, count - 1), row) + d);
+          piece[i] = load_words<16>(sums.values(smaller(s + i, count - 1), row) + d);
         }
         GRETA_UNROLL
         for (u32 i = 0; i < together; ++i) {
           const float of_slice = s + i < count ? weight[(s + i) * rows + row] : 0.0f;
           GRETA_UNROLL
           for (u32 x = 0; x < 4; ++x) {
-            four[x] = multiply_add(of_slice, float_from_bits(part[i].word[x]), four[x]);
+            four[x] = multiply_add(of_slice, float_from_bits(piece[i].word[x]), four[x]);
           }
         }
       }
@@ -64,13 +53,15 @@ struct Slices {
 
  private:
   // All of them at once.
-  GRETA_DEVICE void bring_scores(u32 count, u32 own, float* greatest, float* sum) const {
+  template <typename Sums>
+  static GRETA_DEVICE void bring_scores(const Sums& sums, u32 count, u32 own, float* greatest,
+                                        float* sum) {
     constexpr u32 units = (most * rows + threads - 1) / threads;
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       const u32 at = thread_index() + i * threads;
       if (at >= count * rows || at % rows >= own) continue;
-      const Words<8> pair = load_words<8>(scores(at / rows, at % rows));
+      const Words<8> pair = load_words<8>(sums.scores(at / rows, at % rows));
       greatest[at] = float_from_bits(pair.word[0]);
       sum[at] = float_from_bits(pair.word[1]);
     }
@@ -97,5 +88,23 @@ struct Slices {
         greatest_of[row] = greatest;
       }
     }
+  }
+};
+
+// The sums of a reader's slices in the workspace. Readers are workgroups that share no row.
+template <u32 rows, u32 most>
+struct Slices {
+  float *first_values, *first_scores;  // of the reader
+
+  GRETA_DEVICE Slices(const Arguments& args, u32 reader, u32 readers)
+      : first_values(args.partial + u64(reader) * most * rows * DIM),
+        first_scores(args.partial + u64(readers) * most * rows * DIM +
+                     u64(reader) * most * rows * 2) {}
+
+  GRETA_DEVICE float* values(u32 slice, u32 row) const {
+    return first_values + (slice * rows + row) * DIM;
+  }
+  GRETA_DEVICE float* scores(u32 slice, u32 row) const {
+    return first_scores + (slice * rows + row) * 2;
   }
 };

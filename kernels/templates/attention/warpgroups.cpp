@@ -94,7 +94,8 @@ std::vector<Tile> default_tiles(const Shape& shape, const DeviceInfo& device) {
     return ceil_div(shape.queries, groups * warpgroup_queries) * shape.batch * shape.heads;
   };
   std::vector<Tile> tiles;
-  if (shape.dim > 96) {
+  // A producer's few registers don't hold what finding a page takes.
+  if (shape.dim > 96 && shape.page == 0) {
     // Workgroups fill a processor. Three warpgroups use keys most often; two have a shorter tail.
     if (workgroups(3) >= 6 * busy) tiles.push_back({80, 3, 2, 1});
     if (2 * workgroups(2) >= busy) tiles.insert(tiles.end(), {{128, 2, 2, 1, 1}, {80, 2, 2, 1, 1}});

@@ -22,6 +22,21 @@ GRETA_DEVICE u32 address_in_block(u32 block, const void* own) {
   return remote;
 }
 
+// The same place in the shared memory of a block of the cluster, to read from.
+template <typename T>
+GRETA_DEVICE const T* place_in_block(u32 block, const T* own) {
+  u64 remote;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(remote) : "l"(reinterpret_cast<u64>(own)), "r"(block));
+  return reinterpret_cast<const T*>(remote);
+}
+
+// Returns when all threads of the cluster that have not ended are here. They see then what each
+// other wrote before.
+GRETA_DEVICE void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 // What the other blocks of the cluster send to this one, to anywhere in its shared memory. Each
 // waits only for what it gets: a barrier of the cluster costs 0.4 us (sm_90).
 struct Inbox {

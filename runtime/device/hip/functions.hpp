@@ -48,6 +48,7 @@ constexpr int HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1;  ///< static
 constexpr int HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3;   ///< private memory per thread
 constexpr int HIP_FUNC_ATTRIBUTE_NUM_REGS = 4;           ///< per thread
 constexpr int HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
+constexpr int CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14;
 
 // Values of hipModuleLaunchKernel's `extra`, which pass the argument block as one buffer.
 inline void* const HIP_LAUNCH_PARAM_BUFFER_POINTER = reinterpret_cast<void*>(1);
@@ -122,9 +123,10 @@ struct Functions {
   /// with hipMemcpyDefault. NVIDIA: cuMemcpyAsync.
   std::function<hipError_t(void* to, const void* from, std::size_t bytes, hipStream_t stream)>
       copy_async;
-  /// Allows a kernel more dynamic shared memory than the default limit. NVIDIA: cuFuncSetAttribute.
-  /// Empty where no permission is needed.
-  std::function<hipError_t(hipFunction_t function, int bytes)> allow_dynamic_shared;
+  /// Allows a kernel more dynamic shared memory than the default limit, and clusters of more than
+  /// eight workgroups where there are clusters. NVIDIA: cuFuncSetAttribute. Empty where no
+  /// permission is needed.
+  std::function<hipError_t(hipFunction_t function, int bytes)> allow_resources;
   std::function<std::string(hipError_t error)> error_name;    ///< "hipErrorIllegalAddress"
   std::function<std::string(hipError_t error)> error_string;  ///< "an illegal memory access …"
   /// The value that ends `extra`: HIP_LAUNCH_PARAM_END, or CU_LAUNCH_PARAM_END, which is 0.

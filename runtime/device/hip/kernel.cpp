@@ -99,7 +99,7 @@ void check_resources(const Context& context, const KernelSource& source, const F
     refuse(source, fmt::format("a workgroup of {}, its code allows {} threads",
                                fmt::join(source.block, "x"), most));
   }
-  const auto& allow = context.functions().allow_dynamic_shared;
+  const auto& allow = context.functions().allow_resources;
   if (source.dynamic_shared_bytes != 0 && allow) {
     context.check(allow(function.handle, static_cast<int>(source.dynamic_shared_bytes)),
                   "hipFuncSetAttribute");

@@ -155,8 +155,12 @@ void load_differing(const DynamicLibrary& library, Driver* driver) {
   };
   Functions& hip = driver->functions;
   hip.copy_async = copy;
-  hip.allow_dynamic_shared = [=](hipFunction_t function, int bytes) {
-    return set_attribute(function, HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+  hip.allow_resources = [=](hipFunction_t function, int bytes) {
+    const hipError_t error =
+        set_attribute(function, HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+    // Refused where there are no clusters.
+    set_attribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    return error;
   };
   hip.error_name = describe(name);
   hip.error_string = describe(text);

@@ -73,7 +73,9 @@ class CudaGpu final : public Gpu {
     kernels_.push_back(kernel);
     CUfunction& function = kernels_.back().function;
     CHECK(cuModuleGetFunction(&function, kernel.module, entry.c_str()));
-    // A kernel needs permission for more than 48 KiB.
+    // A kernel needs permission for more than 48 KiB, and for clusters of more than eight blocks,
+    // which GPUs without clusters refuse.
+    cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     CHECK(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                              static_cast<int>(shared_bytes)));
     return kernels_.size() - 1;
