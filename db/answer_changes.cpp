@@ -33,16 +33,29 @@ Speed speed_of_time(const Winner& winner) {
   return {1 / time.median_us, 1 / slow_us, 1 / fast_us};
 }
 
-// Templates are the sources of kernels. A default may also change with the code that chooses it,
-// which shows in its configuration or in its time.
-bool same_default(const StoredWinner& before, const StoredWinner& after) {
-  const Winner &old = before.winner, &now = after.winner;
-  if (before.provenance.template_key != after.provenance.template_key) return false;
-  if (!has_ratio(old) || !has_ratio(now)) return false;
+// Whether two times differ by more than those of one kernel on two cards do.
+bool differ(double a_us, double b_us) {
+  const double low = std::min(a_us, b_us), high = std::max(a_us, b_us);
+  return high > low * half_ratio * half_ratio + 2 * half_us;
+}
+
+// Ratios are over the default of their time. Templates are the sources of kernels.
+bool comparable_ratios(const StoredWinner& before, const StoredWinner& after) {
+  return before.provenance.template_key == after.provenance.template_key &&
+         has_ratio(before.winner) && has_ratio(after.winner);
+}
+
+// A default may also change with the code that chooses it, which shows in its configuration or in
+// its time.
+bool same_default(const Winner& old, const Winner& now) {
   if (old.is_default && now.is_default) return old.config == now.config;
-  const double low = std::min(old.default_us, now.default_us);
-  const double high = std::max(old.default_us, now.default_us);
-  return high <= low * half_ratio * half_ratio + 2 * half_us;
+  return !differ(old.default_us, now.default_us);
+}
+
+void judge(const Speed& old, const Speed& now, AnswerChange& change) {
+  change.ratio = now.estimate / old.estimate;
+  if (now.low > old.high) change.change = Change::better;
+  if (now.high < old.low) change.change = Change::worse;
 }
 
 std::string differing(const Provenance& before, const Provenance& after) {
@@ -60,11 +73,22 @@ AnswerChange compared(const StoredWinner& before, const StoredWinner& after) {
                       differing(before.provenance, after.provenance)};
   const bool same_templates = before.provenance.template_key == after.provenance.template_key;
   if (same_templates && before.winner.config == after.winner.config) return change;
-  const auto speed = same_default(before, after) ? &speed_over_default : &speed_of_time;
-  const Speed old = speed(before.winner), now = speed(after.winner);
-  change.ratio = now.estimate / old.estimate;
-  if (now.low > old.high) change.change = Change::better;
-  if (now.high < old.low) change.change = Change::worse;
+  const Winner &old = before.winner, &now = after.winner;
+  const bool ratios = comparable_ratios(before, after);
+  if (ratios && same_default(old, now)) {
+    judge(speed_over_default(old), speed_over_default(now), change);
+    return change;
+  }
+  judge(speed_of_time(old), speed_of_time(now), change);
+  // Wide intervals of times decide nothing. If the medians differ by more than cards do, the ratios
+  // decide.
+  if (ratios && change.change == Change::same &&
+      differ(old.measurement.median_us, now.measurement.median_us)) {
+    AnswerChange by_ratio = change;
+    judge(speed_over_default(old), speed_over_default(now), by_ratio);
+    const bool agree = (by_ratio.ratio < 1) == (change.ratio < 1);
+    if (agree) change.change = by_ratio.change;
+  }
   return change;
 }
 

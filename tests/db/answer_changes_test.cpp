@@ -105,6 +105,18 @@ TEST(AnswerChanges, CompareTimesWhereDefaultsDiffer) {
   EXPECT_EQ(change(the_default(100), other_default), Change::better);
 }
 
+// A card in another state measures everything slower, and with wide intervals.
+TEST(AnswerChanges, RatiosDecideWhereTimesThatDifferHaveWideIntervals) {
+  StoredWinner before = answer(1, 1.258, 478), after = the_default(898);
+  before.winner.default_us = 601;
+  after.winner.default_us = 898;
+  before.winner.measurement.high_us = 900;
+  EXPECT_EQ(change(before, after), Change::worse);
+  EXPECT_EQ(change(after, before), Change::better);
+  after.winner.measurement.median_us = 480;
+  EXPECT_EQ(change(before, after), Change::same);
+}
+
 TEST(AnswerChanges, LostAndNewProblems) {
   StoredWinner other = answer(1, 1.1);
   other.winner.cold = !other.winner.cold;
