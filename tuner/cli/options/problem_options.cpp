@@ -10,12 +10,18 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Returns the values of an attribute for --help: "nn|nt|tn", "NUMBER".
+bool is_number(const std::string& word) {
+  return word.find_first_not_of("0123456789.e-") == std::string::npos;
+}
+
+/// Returns the values of an attribute for --help: "nn|nt|tn", "NUMBER", "none|NUMBER".
 std::string value_name(const Attribute& attribute) {
   if (!attribute.allowed.empty()) return fmt::format("{}", fmt::join(attribute.allowed, "|"));
   if (attribute.packed) return "ELEMENTS";
-  const bool is_number = attribute.fallback.find_first_not_of("0123456789.e-") == std::string::npos;
-  return is_number ? "NUMBER" : "LIST";
+  if (is_number(attribute.fallback)) return "NUMBER";
+  const auto& examples = attribute.examples;
+  const bool numbers = std::any_of(examples.begin(), examples.end(), is_number);
+  return numbers ? attribute.fallback + "|NUMBER" : "LIST";
 }
 
 }  // namespace
