@@ -10,76 +10,24 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
-#include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/gemm_data.hpp"
 #include "kernels/reference/screen.hpp"
 
 namespace greta::kernels {
 namespace {
 
-// f32, f16 and bf16 inputs are exact in f32; products are formed in FP64.
-using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Columns = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Columns = Eigen::Map<const Eigen::MatrixXf>;
+
+/// Puts elements of a row of op(A), from `first` on, into a row of `to`.
+void put_row(const GemmData& data, std::int64_t row, std::int64_t first, Matrix& to,
+             std::int64_t at) {
+  const std::vector<double> values = data.a_row(row, first, to.cols());
+  to.row(at) = Eigen::Map<const Eigen::RowVectorXd>(values.data(), to.cols());
+}
 
 constexpr std::int64_t freivalds_block = 256;
 constexpr std::int64_t sample_block = 16;
-
-/// Loads a stored matrix, transposed if `transpose` is set.
-template <typename Target>
-Target load_matrix(const HostTensor& source, bool transpose) {
-  const std::int64_t rows = source.spec.rows, cols = source.spec.cols;
-  Target target(transpose ? cols : rows, transpose ? rows : cols);
-  parallel_parts(rows, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t r = first; r < last; ++r) {
-      for (std::int64_t c = 0; c < cols; ++c) {
-        const auto value = static_cast<float>(source.at(static_cast<std::size_t>(r * cols + c)));
-        target(transpose ? c : r, transpose ? r : c) = value;
-      }
-    }
-  });
-  return target;
-}
-
-/// The inputs of one problem and the terms of its epilogue.
-class GemmData {
- public:
-  GemmData(const Problem& problem, const std::vector<HostTensor>& inputs)
-      : model(problem), m(problem.dim("m")), n(problem.dim("n")), k(problem.dim("k")) {
-    const std::string layout = problem.attribute("layout", "nn");
-    a = load_matrix<Rows>(tensor_named(inputs, "A"), layout == "tn");
-    b = load_matrix<Columns>(tensor_named(inputs, "B"), layout == "nt");
-    if (model.has_bias()) bias_ = tensor_named(inputs, "bias");
-    if (model.has_residual()) residual_ = tensor_named(inputs, "residual");
-    if (model.has_old()) old_ = tensor_named(inputs, "C");
-  }
-
-  /// Returns all terms except the product.
-  GemmTerms terms(std::int64_t row, std::int64_t col) const {
-    const auto at = static_cast<std::size_t>(row * n + col);
-    GemmTerms t;
-    if (model.has_bias()) t.bias = bias_.at(static_cast<std::size_t>(col));
-    if (model.has_residual()) t.residual = residual_.at(at);
-    if (model.has_old()) t.old = old_.at(at);
-    return t;
-  }
-
-  Expected element(std::int64_t row, std::int64_t col) const {
-    GemmTerms t = terms(row, col);
-    const auto products =
-        (a.row(row).transpose().cast<double>().array() * b.col(col).cast<double>().array()).eval();
-    t.product = products.sum();
-    t.norm = std::sqrt(products.square().sum());
-    return model.expect(t);
-  }
-
-  GemmErrorModel model;
-  std::int64_t m, n, k;
-  Rows a;     ///< op(A)
-  Columns b;  ///< op(B)
-
- private:
-  HostTensor bias_, residual_, old_;
-};
 
 /// Checks whole rows of C.
 class RowCheck {
@@ -145,32 +93,50 @@ class RowCheck {
   // Tile sizes of the FP64 computation: rows, columns and elements of K.
   static constexpr std::int64_t height = 256, width = 64, depth = 1024;
 
-  /// Computes one tile, beginning with rows_[first] and column `from`.
+  /// Sums over a tile's products and their squares.
+  struct Tile {
+    Matrix products, squares;
+  };
+
+  /// Computes one tile, beginning with rows_[first] and column `from` of C.
   void expect_tile(const GemmData& data, std::int64_t first, std::int64_t from) {
+    const Tile tile = multiply(data, first, from);
+    const Tile up = data.model.gated() ? multiply(data, first, data.n + from) : Tile{};
+    for (std::int64_t i = 0; i < tile.products.rows(); ++i) {
+      for (std::int64_t j = 0; j < tile.products.cols(); ++j) {
+        const std::int64_t row = rows_[static_cast<std::size_t>(first + i)], col = from + j;
+        const auto terms = [&](const Tile& of, std::int64_t column) {
+          GemmTerms t = data.terms(row, column);
+          t.product = of.products(i, j);
+          t.norm = std::sqrt(of.squares(i, j));
+          return t;
+        };
+        expected_[static_cast<std::size_t>((first + i) * data.n + col)] =
+            data.model.gated() ? data.model.expect(terms(tile, col), terms(up, data.n + col))
+                               : data.model.expect(terms(tile, col));
+      }
+    }
+  }
+
+  /// Multiplies rows from rows_[first] on by columns of B from `from` on.
+  Tile multiply(const GemmData& data, std::int64_t first, std::int64_t from) const {
     const std::int64_t rows = std::min(height, static_cast<std::int64_t>(rows_.size()) - first);
-    const std::int64_t cols = std::min(width, data.n - from);
-    const auto row = [&](std::int64_t i) { return rows_[static_cast<std::size_t>(first + i)]; };
-    Matrix products = Matrix::Zero(rows, cols), squares = products;
+    const std::int64_t cols = std::min(width, data.n - from % data.n);
+    Tile tile{Matrix::Zero(rows, cols), Matrix::Zero(rows, cols)};
     for (std::int64_t k = 0; k < data.k; k += depth) {
       const std::int64_t steps = std::min(depth, data.k - k);
       Matrix a(rows, steps);
       for (std::int64_t i = 0; i < rows; ++i) {
-        a.row(i) = data.a.row(row(i)).segment(k, steps).cast<double>();
+        put_row(data, rows_[static_cast<std::size_t>(first + i)], k, a, i);
       }
-      Eigen::MatrixXd b = data.b.block(k, from, steps, cols).cast<double>();
-      products.noalias() += a * b;
+      const Columns columns(data.b.data() + from * data.k, data.k, cols);
+      Eigen::MatrixXd b = columns.middleRows(k, steps).cast<double>();
+      tile.products.noalias() += a * b;
       a = a.cwiseAbs2();
       b = b.cwiseAbs2();
-      squares.noalias() += a * b;
+      tile.squares.noalias() += a * b;
     }
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < cols; ++j) {
-        GemmTerms t = data.terms(row(i), from + j);
-        t.product = products(i, j);
-        t.norm = std::sqrt(squares(i, j));
-        expected_[static_cast<std::size_t>((first + i) * data.n + from + j)] = data.model.expect(t);
-      }
-    }
+    return tile;
   }
 
   std::vector<std::int64_t> rows_;
@@ -193,7 +159,8 @@ class Freivalds {
     parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t j = first * freivalds_block; j < std::min(last * freivalds_block, data.n);
            ++j) {
-        const Eigen::VectorXd column = data.b.col(j).cast<double>();
+        const Eigen::VectorXd column =
+            Columns(data.b.data() + j * data.k, data.k, 1).cast<double>();
         mixed.col(j / freivalds_block) += sign(j) * column;
         squares.col(j / freivalds_block) += column.cwiseAbs2();
       }
@@ -205,7 +172,8 @@ class Freivalds {
       for (std::int64_t row = first * height; row < std::min(last * height, data.m);
            row += height) {
         const std::int64_t rows = std::min(height, data.m - row);
-        const Matrix a = data.a.middleRows(row, rows).cast<double>();
+        Matrix a(rows, data.k);
+        for (std::int64_t i = 0; i < rows; ++i) put_row(data, row + i, 0, a, i);
         products_.middleRows(row, rows).noalias() = a * mixed;
         norms_.middleRows(row, rows) = (a.cwiseAbs2() * squares).cwiseSqrt();
       }
@@ -387,8 +355,8 @@ class GemmReference : public Reference {
       return fmt::format("{} rows in full, Freivalds over all columns", rows_.count());
     }
     return fmt::format(
-        "{} rows in full, one random element of every 16 x 16 block (the activation hides the "
-        "rest)",
+        "{} rows in full, one random element of every 16 x 16 block (the activation or the norm "
+        "hides the rest)",
         rows_.count());
   }
 

@@ -12,6 +12,8 @@ namespace {
 using reference::slack;
 using reference::u;
 
+constexpr double smallest = 0x1p-126;
+
 /// Bounds the change of an activation if its argument changes by at most `error`: 1.13 times that.
 /// Below -2, where silu and gelu are monotonic, it is at most the larger change at the two ends.
 double changed(ActivationFunction function, double x, double error) {
@@ -35,13 +37,19 @@ GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype)
   const auto contains = [&](const char* word) { return epilogue.find(word) != std::string::npos; };
   bias_ = contains("bias");
   residual_ = contains("residual");
-  if (contains("silu")) activation_ = ActivationFunction::silu;
-  if (contains("gelu")) activation_ = ActivationFunction::gelu_tanh;
+  gated_ = contains("swiglu") || contains("geglu");
+  if (contains("silu") || contains("swiglu")) activation_ = ActivationFunction::silu;
+  if (contains("gelu") || contains("geglu")) activation_ = ActivationFunction::gelu_tanh;
+  norm_ = problem.attribute("prologue", "none") == "rmsnorm";
   // The factors are f32 numbers.
   alpha_ = std::strtof(problem.attribute("alpha", "1").c_str(), nullptr);
   beta_ = std::strtof(problem.attribute("beta", "0").c_str(), nullptr);
+  length_ = static_cast<double>(problem.dim("k"));
   gamma_ = dot_product_error(problem.dim("k"));
-  flushed_ = std::abs(alpha_) * 2 * static_cast<double>(problem.dim("k")) * 0x1p-126;
+  if (norm_) {
+    const double additions = std::min(length_, 128 + std::max(64.0, length_ / 64) + 96);
+    factor_error_ = 0.5 * additions * u + 7.5 * u;
+  }
   roundings_ = (alpha_ != 1) + bias_ + residual_ + 2 * (beta_ != 0);
 }
 
@@ -54,19 +62,41 @@ double GemmErrorModel::value_factor() const {
 }
 
 double GemmErrorModel::least() const {
-  return flushed_ + underflow_error(out_);
+  return flushed({}) + underflow_error(out_);
+}
+
+double GemmErrorModel::flushed(const GemmTerms& terms) const {
+  return std::abs(alpha_) * terms.factor * (2 * length_ + terms.size) * smallest;
+}
+
+GemmErrorModel::Sum GemmErrorModel::sum(const GemmTerms& terms) const {
+  const double scaled = alpha_ * terms.product, kept = beta_ * terms.old;
+  const double sizes =
+      std::abs(scaled) + std::abs(terms.bias) + std::abs(terms.residual) + std::abs(kept);
+  const double relative = roundings_ * u * sizes + factor_error_ * std::abs(scaled);
+  return {scaled + terms.bias + terms.residual + kept,
+          product_factor() * terms.norm + slack * relative};
 }
 
 Expected GemmErrorModel::expect(const GemmTerms& terms) const {
-  const double scaled = alpha_ * terms.product, kept = beta_ * terms.old;
-  const double x = scaled + terms.bias + terms.residual + kept;
-  const double sizes =
-      std::abs(scaled) + std::abs(terms.bias) + std::abs(terms.residual) + std::abs(kept);
-  double error = product_factor() * terms.norm + slack * roundings_ * u * sizes;
+  const auto [x, of_sum] = sum(terms);
+  double error = of_sum;
   if (activation_) error = changed(*activation_, x, error) + activation_error(*activation_, x);
   const double value = activation_ ? activate(*activation_, x) : x;
-  error += unit_roundoff(out_) * (std::abs(value) + error) + least();
-  return {value, error};
+  error += unit_roundoff(out_) * (std::abs(value) + error);
+  return {value, error + flushed(terms) + underflow_error(out_)};
+}
+
+Expected GemmErrorModel::expect(const GemmTerms& gate, const GemmTerms& up) const {
+  const auto [x, of_x] = sum(gate);
+  const auto [y, of_y] = sum(up);
+  const double gated = activate(*activation_, x), value = gated * y;
+  const double e =
+      changed(*activation_, x, of_x + flushed(gate)) + activation_error(*activation_, x) + smallest;
+  const double f = of_y + flushed(up) + smallest;
+  double error = std::abs(y) * e + std::abs(gated) * f + e * f + u * std::abs(value);
+  error += unit_roundoff(out_) * (std::abs(value) + error) + underflow_error(out_);
+  return {value, slack * error};
 }
 
 }  // namespace greta::kernels

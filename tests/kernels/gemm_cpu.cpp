@@ -25,9 +25,22 @@ std::vector<float> values(const std::vector<HostTensor>& inputs, const std::stri
 }
 
 double activate(double x, const std::string& epilogue) {
-  if (epilogue.ends_with("silu")) return x / (1 + std::exp(-x));
-  if (!epilogue.ends_with("gelu")) return x;
+  if (epilogue.ends_with("silu") || epilogue.ends_with("swiglu")) return x / (1 + std::exp(-x));
+  if (!epilogue.ends_with("gelu") && !epilogue.ends_with("geglu")) return x;
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
+}
+
+/// Replaces the rows of a matrix, each as long as `weight`, by their root mean square norms.
+void normalise(std::vector<float>& rows, const std::vector<float>& weight, float epsilon) {
+  for (std::size_t first = 0; first < rows.size(); first += weight.size()) {
+    double squares = 0;
+    for (std::size_t i = 0; i < weight.size(); ++i)
+      squares += double{rows[first + i]} * rows[first + i];
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(weight.size()) + epsilon);
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      rows[first + i] = static_cast<float>(factor * rows[first + i] * weight[i]);
+    }
+  }
 }
 
 /// Returns the value truncated to f16.
@@ -55,25 +68,33 @@ HostTensor cpu_gemm(const Problem& problem, const std::vector<HostTensor>& input
   const std::string epilogue = problem.attribute("epilogue", "none");
   const float alpha = std::stof(problem.attribute("alpha", "1"));
   const float beta = std::stof(problem.attribute("beta", "0"));
-  const auto a = values(inputs, "A", layout == "tn"), b = values(inputs, "B", layout == "nt");
+  const bool gated = epilogue.ends_with("swiglu") || epilogue.ends_with("geglu");
+  const std::size_t products = gated ? 2 * n : n;
+  auto a = values(inputs, "A", layout == "tn");
+  const auto b = values(inputs, "B", layout == "nt");
+  if (problem.attribute("prologue", "none") == "rmsnorm") {
+    normalise(a, values(inputs, "weight"), std::stof(problem.attribute("epsilon", "1e-5")));
+  }
   const auto bias = values(inputs, "bias"), residual = values(inputs, "residual");
   const auto old = values(inputs, "C");
   const TensorSpec spec = built_in("gemm").tensors(problem).back();
   HostTensor c{spec, std::vector<std::byte>(spec.bytes())};
-  std::vector<float> sums(n);
+  std::vector<float> sums(products);
   for (std::size_t i = 0; i < m; ++i) {
     std::fill(sums.begin(), sums.end(), 0.0F);
     for (std::size_t l = 0; l < k; ++l) {
       const auto step = static_cast<std::int64_t>(l);
       if (step >= mistakes.skip_from && step < mistakes.skip_to) continue;
-      for (std::size_t j = 0; j < n; ++j) sums[j] += a[i * k + l] * b[l * n + j];
+      for (std::size_t j = 0; j < products; ++j) sums[j] += a[i * k + l] * b[l * products + j];
     }
+    const auto biased = [&](std::size_t j) {
+      return alpha * sums[j] + (!bias.empty() && !mistakes.no_bias ? bias[j] : 0);
+    };
     for (std::size_t j = 0; j < n; ++j) {
-      float x = alpha * sums[j];
-      if (!bias.empty() && !mistakes.no_bias) x += bias[j];
+      float x = biased(j);
       if (!residual.empty()) x += residual[i * n + j];
       if (!old.empty()) x += beta * old[i * n + j];
-      const double result = activate(x, epilogue);
+      const double result = activate(x, epilogue) * (gated ? biased(n + j) : 1);
       store_element(spec.dtype, c.data.data(), i * n + j,
                     mistakes.truncate ? truncated(result) : result);
     }

@@ -43,10 +43,17 @@ Problem random_problem(std::size_t number, Random& random, std::int64_t most_row
     if (value != fallback) attributes.emplace_back(name, value);
   };
   const auto& types = built_in("gemm").dtypes;
+  const std::string gates[] = {"none", "bias,residual", "swiglu", "bias,geglu"};
+  const bool few = most_rows <= 8;  // for which there are gates and norms
+  const std::string& epilogue = few ? pick(gates, random) : pick(epilogues, random);
+  const std::string prologues[] = {"none", "rmsnorm"};
+  const std::string& prologue = few ? pick(prologues, random) : prologues[0];
   add("layout", layouts[number / types.size() % 3], "nn");
-  add("epilogue", pick(epilogues, random), "none");
+  add("epilogue", epilogue, "none");
+  add("prologue", prologue, "none");
+  if (prologue != "none") add("epsilon", "0.25", "1e-05");
   add("alpha", pick(alphas, random), "1");
-  add("beta", pick(betas, random), "0");
+  if (!epilogue.ends_with("glu")) add("beta", pick(betas, random), "0");
   const auto [in, out] = types[number % types.size()];
   const std::int64_t m = extent(random, most_rows);
   const std::int64_t n = extent(random, 200), k = extent(random, 200);
@@ -157,6 +164,28 @@ TEST_P(GemmKernel, GemvAddsTheWavesOfSeveralRowsAndColumns) {
       expect_right(device_, problem, space(problem).parse(text).value());
     }
   }
+}
+
+// Slices, several waves and columns, gates beside their ups in a thread and in others, and rows
+// that end within a load.
+TEST_P(GemmKernel, GemvNormalisesAndGates) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    const Problem problem =
+        gemm_problem(3, 44, 1096, type, type,
+                     {{"layout", "nt"}, {"epilogue", "bias,swiglu"}, {"prologue", "rmsnorm"}});
+    for (const char* text : {"gemv THREADS=256 COLS=4 VB=4 VA=4 TN=4 UNROLL=2 SPLIT=2",
+                             "gemv THREADS=128 COLS=1 VB=4 VA=4 TN=2 UNROLL=1 SPLIT=1",
+                             "gemv THREADS=512 COLS=8 VB=1 VA=1 TN=1 UNROLL=4 SPLIT=4"}) {
+      expect_right(device_, problem, space(problem).parse(text).value());
+    }
+  }
+  const Problem across = gemm_problem(2, 24, 300, DType::f32, DType::f32,
+                                      {{"epilogue", "geglu"}, {"prologue", "rmsnorm"}});
+  for (const char* text : {"gemv THREADS=64 COLS=2 VB=4 VA=2 TN=1 UNROLL=4 SPLIT=2",
+                           "gemv THREADS=256 COLS=32 VB=1 VA=4 TN=1 UNROLL=16 SPLIT=1"}) {
+    expect_right(device_, across, space(across).parse(text).value());
+  }
+  expect_right(device_, across, *built_in("gemm").naive);
 }
 
 TEST_P(GemmKernel, FactorsAreArgumentsNotSource) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "kernels/reference/gemm.hpp"
+#include "kernels/reference/gemm_data.hpp"
 #include "kernels/reference/gemm_error.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
@@ -85,6 +86,42 @@ TEST(GemmReference, AgreesWithThreeLoops) {
       EXPECT_EQ(verdict.method, "full");
       EXPECT_GT(verdict.bound, 0);
     }
+  }
+}
+
+/// A problem of few rows, for which there are gates and norms.
+Problem few_rows(Attributes attributes, DType type = DType::f32) {
+  return gemm_problem(7, 90, 40, type, type, std::move(attributes));
+}
+
+TEST(GemmReference, AgreesWithThreeLoopsOnGatesAndNorms) {
+  const std::vector<Attributes> all{
+      {{"epilogue", "swiglu"}},
+      {{"layout", "nt"}, {"epilogue", "bias,geglu"}, {"alpha", "-0.5"}},
+      {{"layout", "tn"}, {"prologue", "rmsnorm"}, {"epsilon", "0.25"}},
+      {{"layout", "nt"}, {"epilogue", "bias,residual,silu"}, {"prologue", "rmsnorm"}},
+      {{"layout", "nt"}, {"epilogue", "bias,swiglu"}, {"prologue", "rmsnorm"}}};
+  for (const Attributes& attributes : all) {
+    for (const DType type : {DType::f32, DType::f16}) {
+      const Case c(few_rows(attributes, type));
+      const Verdict verdict = c.judge(c.right);
+      EXPECT_TRUE(verdict.passed) << c.problem.key() << ": " << verdict.detail;
+      EXPECT_EQ(verdict.method, "full");
+      EXPECT_FALSE(c.judge(Mistakes{39, 40, false, false}).passed) << c.problem.key();
+    }
+  }
+}
+
+// Problems that are too large for all elements are checked by single ones.
+TEST(GemmReference, ElementsOfGatesAndNormsAgreeWithRows) {
+  const Case c(few_rows({{"epilogue", "bias,swiglu"}, {"prologue", "rmsnorm"}}));
+  const GemmData data(c.problem, c.inputs);
+  const auto rows = c.reference->expected().value().front();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Expected e =
+        data.element(static_cast<std::int64_t>(i) / 90, static_cast<std::int64_t>(i) % 90);
+    EXPECT_NEAR(e.value, rows[i].value, 1e-12) << i;
+    EXPECT_NEAR(e.bound, rows[i].bound, 1e-3 * rows[i].bound) << i;
   }
 }
 
@@ -272,6 +309,13 @@ TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
   EXPECT_NEAR(value("silu", 1).value, 0.73105857863, 1e-10);
   EXPECT_NEAR(value("gelu", 1).value, 0.84119199060, 1e-10);
   EXPECT_NEAR(value("gelu", -0.5).value, -0.15428599017, 1e-10);
+  const auto gated = [](const char* epilogue, double gate, double up) {
+    const GemmErrorModel model(
+        gemm_problem(1, 1, 1, DType::f32, DType::f32, {{"epilogue", epilogue}}));
+    return model.expect({gate, std::abs(gate), 0, 0, 0}, {up, std::abs(up), 0, 0, 0}).value;
+  };
+  EXPECT_NEAR(gated("swiglu", 1, -3), -3 * 0.73105857863, 1e-9);
+  EXPECT_NEAR(gated("geglu", -0.5, 2), -2 * 0.15428599017, 1e-9);
   for (const double x : {-1000.0, -90.0, -5.0, -1e-3, 1e-3, 5.0, 1000.0}) {
     for (const char* name : {"silu", "gelu"}) {
       const Expected e = value(name, x);
@@ -279,6 +323,16 @@ TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
       EXPECT_LE(e.bound, 1e-6 * std::max(1.0, std::abs(x))) << name << x;
     }
   }
+}
+
+// A row of equal elements: all squares may be rounded in the same direction. A thread of 64 lanes
+// that adds 16384 / 64 / 8 sums of 8 squares rounds a sum 40 times.
+TEST(GemmErrorModel, HoldsNormsOfEqualElements) {
+  const GemmErrorModel model(
+      gemm_problem(1, 1, 16384, DType::f32, DType::f32, {{"prologue", "rmsnorm"}}));
+  const Expected e = model.expect({1, 0, 0, 0, 0, 1, 0});
+  EXPECT_GE(e.bound, 40 * 0x1p-24);
+  EXPECT_LE(e.bound, 250 * 0x1p-24);
 }
 
 // A kernel that limits an exponential to e^20 gives -30 / e^20 = -6e-8 for silu(-30).

@@ -174,7 +174,7 @@ TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
         EXPECT_TRUE(source.text.starts_with(first + "#define IN_F16 ")) << source.name;
         EXPECT_EQ(source.text.find("#include"), std::string::npos) << source.name;
         EXPECT_LE(source.block[0], device.max_workgroup_invocations);
-        EXPECT_EQ(source.argument_bytes, 88U);
+        EXPECT_EQ(source.argument_bytes, 100U);
       }
       EXPECT_LE(plan->workspace_bytes, device.memory_bytes / 4);
       for (const Launch& launch : plan->launches) {

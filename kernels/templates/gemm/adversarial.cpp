@@ -26,22 +26,36 @@ struct Lines {
 };
 
 /// The largest magnitudes of A and B whose products fit: both large, or one of them up to its
-/// type's maximum.
+/// type's maximum. With a norm, `weight` takes A's place, as no element of a normalised row exceeds
+/// the root of K times its weight.
 struct Limits {
-  double a = 1, b = 1;
+  double a = 1, b = 1, weight = 1;
 };
+
+/// Returns the largest magnitude of what is activated, or of a factor of a gated activation.
+double range_of(const Shape& s) {
+  const double most = share_of_range * magnitudes_of(s.out).most;
+  return s.gated ? std::sqrt(most) : most;
+}
 
 Limits limits_of(const Shape& s, double least, std::mt19937_64& random) {
   const double most = magnitudes_of(s.in).most;
-  const double product = share_of_range * magnitudes_of(s.out).most /
-                         (static_cast<double>(s.k) * std::max(std::abs(double{s.alpha}), 1e-30));
+  const double k = static_cast<double>(s.k);
+  double product = range_of(s) / (k * std::max(std::abs(double{s.alpha}), 1e-30));
+  // Kernels of norms multiply with rows that are not normalised yet.
+  if (s.norm) product = std::min(product, 0x1p60 / k);
   const std::uint64_t larger = uniform_below(random, 3);
   const double even = std::clamp(std::sqrt(product), 16 * least, most);
   const double large = std::clamp(product / (16 * least), 16 * least, most);
   const double small = std::clamp(product / large, 16 * least, most);
-  return larger == 0   ? Limits{even, even}
-         : larger == 1 ? Limits{large, small}
-                       : Limits{small, large};
+  Limits limits = larger == 0   ? Limits{even, even}
+                  : larger == 1 ? Limits{large, small}
+                                : Limits{small, large};
+  if (s.norm) {  // the sum of squares stays finite
+    limits.weight = std::min(limits.a, 0x1p60);
+    limits.a = std::min(most, 0x1p59 / std::sqrt(k));
+  }
+  return limits;
 }
 
 /// Fills half of the lines with magnitudes between `least` and `most`. Scales the others so that
@@ -83,10 +97,12 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   const Limits most = limits_of(s, least, random);
   fill({inputs[0], s.a_along_k}, least, most.a, true, random);
   fill({inputs[1], s.b_along_k}, least, most.b, false, random);
-  for (std::size_t i = 2; i < inputs.size(); ++i) {
+  if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);
+  for (std::size_t i = s.norm ? 3 : 2; i < inputs.size(); ++i) {
     const double factor = inputs[i].spec.name == "C" ? std::max(1.0, std::abs(double{s.beta})) : 1;
     Magnitudes range = magnitudes_of(s.out);
     range.most *= share_of_range / factor;
+    if (s.gated) range.most = range_of(s);
     mix_in_adversarial_rows(inputs[i], range, mix64(seed + i));
   }
 }

@@ -98,7 +98,7 @@ void add_alignment(Defines& defines, const Shape& shape, const Config& config) {
 void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
                    const Config& config) {
   if (config["ALIGN"] == 0) return;
-  constexpr std::size_t a = 0, b = 1, partial = 5;  // indices into the argument block
+  constexpr std::size_t a = 0, b = 1, partial = 6;  // indices into the argument block
   const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
   plan.workspace_bytes = offset + static_cast<std::uint64_t>(aligned_bytes(shape));
   Launch& product = plan.launches.front();

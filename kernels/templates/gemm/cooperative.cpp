@@ -60,6 +60,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        shape.m >= least_tiled_rows},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
+      plain_product(shape),
       grid_of_tiles(shape, device),
   };
 }

@@ -1,11 +1,16 @@
 #include "kernels/reference/gemm.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 #include "kernels/operations.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
+#include "kernels/skeletons/norms.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
+#include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
 namespace greta::kernels {
@@ -19,19 +24,46 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   };
   std::vector<TensorSpec> list;
   list.push_back(spec("A", Role::input, s.in, s.a_along_k ? s.m : s.k, s.a_stride()));
-  list.push_back(spec("B", Role::input, s.in, s.b_along_k ? s.n : s.k, s.b_stride()));
-  if (s.bias) list.push_back(spec("bias", Role::input, s.out, 1, s.n));
+  list.push_back(spec("B", Role::input, s.in, s.b_along_k ? s.products() : s.k, s.b_stride()));
+  if (s.norm) list.push_back(spec("weight", Role::input, s.in, 1, s.k));
+  if (s.bias) list.push_back(spec("bias", Role::input, s.out, 1, s.products()));
   if (s.residual) list.push_back(spec("residual", Role::input, s.out, s.m, s.n));
   list.push_back(spec("C", s.beta != 0 ? Role::input_output : Role::output, s.out, s.m, s.n));
   return list;
 }
 
+/// Two operations for each product, and those of a norm: square, sum of squares, and product with
+/// the weight.
 Work work(const Problem& problem) {
+  const gemm::Shape s = gemm::shape_of(problem);
+  const double m = static_cast<double>(s.m), k = static_cast<double>(s.k);
   Work least;
-  least.flops = 2.0 * static_cast<double>(problem.dim("m")) *
-                static_cast<double>(problem.dim("n")) * static_cast<double>(problem.dim("k"));
+  least.flops = 2.0 * m * static_cast<double>(s.products()) * k + (s.norm ? 3.0 * m * k : 0);
   least.bytes = operand_bytes(tensors(problem));
   return least;
+}
+
+/// Norms and gates are computed where the workgroup that adds a column's products has the whole
+/// row: in kernels for few rows.
+Result<void> check(const Problem& problem) {
+  const gemm::Shape s = gemm::shape_of(problem);
+  const auto few = [&](const char* what, const char* instead) {
+    return bad_field("m", std::to_string(s.m),
+                     fmt::format("must be at most {} with {}; for more rows there is {}",
+                                 gemm::most_gemv_rows, what, instead));
+  };
+  if (s.m > gemm::most_gemv_rows) {
+    if (s.norm) return few("prologue rmsnorm", "the operation rmsnorm");
+    if (s.gated) return few("swiglu and geglu", "silu_mul");
+  }
+  if (s.gated && s.beta != 0) {
+    return bad_field("beta", problem.attribute("beta", "0"), "must be 0 with swiglu and geglu");
+  }
+  const std::string epsilon = problem.attribute("epsilon", "");
+  if (!s.norm && !epsilon.empty()) {
+    return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
+  }
+  return {};
 }
 
 Problem stand_in(const Problem& problem, double fraction) {
@@ -70,12 +102,12 @@ Problem stand_in(const Problem& problem, double fraction) {
 Operation make_gemm() {
   Operation t;
   t.name = "gemm";
-  t.summary = "matrix product, C = act(alpha * A B + bias + residual + beta * C)";
+  t.summary = "matrix product, C = act(alpha * norm(A) B + bias + residual + beta * C)";
   t.bound =
       "u min(K + 2, 8) sqrt(K) times the root of the sum of (a b)^2 for the product, u = 2^-24; u "
-      "times each term of the epilogue; an activation's Lipschitz constant times that; the "
-      "output's "
-      "rounding";
+      "times each term of the epilogue; an activation's Lipschitz constant times that; for swiglu "
+      "and geglu, a factor's error times the other factor; for prologue rmsnorm, half of "
+      "min(K, 224 + max(64, K / 64)) u and 7.5 u of the product; the output's rounding";
   t.dimensions = {{.name = "m",
                    .help = "rows of C",
                    // Kernels for few rows are specialised for m, and m is the leading dimension of
@@ -91,10 +123,17 @@ Operation make_gemm() {
       {.name = "epilogue",
        .help = "fused epilogue",
        .fallback = "none",
-       .allowed_text = "none, or a comma list of bias, residual and one of silu and gelu",
+       .allowed_text = "none, or a comma list of bias, residual and one of silu and gelu, or of "
+                       "bias and one of swiglu and geglu",
        .canonical = gemm::canonical_epilogue,
        .examples = {"none", "bias", "residual", "silu", "gelu", "bias,silu", "residual,gelu",
-                    "bias,residual", "bias,residual,silu", "bias,residual,gelu"}},
+                    "bias,residual", "bias,residual,silu", "bias,residual,gelu", "swiglu", "geglu",
+                    "bias,swiglu", "bias,geglu"}},
+      {.name = "prologue",
+       .help = "what is done to A's rows first; rmsnorm: A / sqrt(mean(A^2) + epsilon) * weight",
+       .fallback = "none",
+       .allowed = {"none", "rmsnorm"}},
+      rows::epsilon_attribute(),
       number_attribute("alpha", "factor of the product", "1", {"1", "-0.5"}),
       number_attribute("beta", "factor of C's old value", "0", {"0", "2"}),
   };
@@ -110,6 +149,7 @@ Operation make_gemm() {
   t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(), gemm::tiled(), gemm::split_k()};
   t.untuned = Operation::Untuned::best_predicted;
   t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.check = check;
   t.shape = [](const Problem& problem) { return ProblemShape(gemm::shape_of(problem)); };
   t.work = work;
   t.harden = gemm::harden;

@@ -2,7 +2,10 @@
 // Few rows (ROWS = m): bound by reading B once. A workgroup covers WIDTH columns; its threads
 // divide K among KL lanes, each with UNROLL independent loads of its columns in flight, and then add
 // their sums through shared memory in two steps. With SPLIT > 1 the workgroup's z picks a slice of K, and the
-// last slice to arrive adds them all, in the order of K whatever the order of arrival.
+// last slice to arrive adds them all, in the order of K whatever the order of arrival. With GATED,
+// half of the columns are gates, the others the ups that they are multiplied by. With NORM, A is
+// multiplied by its weight as it is loaded, and its squares are one more sum, by which the others are
+// scaled in the end.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(VA) || !defined(VB) || \
     !defined(TN) || !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) || !defined(B_ALONG_K) || \
@@ -33,6 +36,16 @@
 #endif
 #endif
 #define WIDTH (COLS * CT)
+#if GATED
+#define OUT_WIDTH (WIDTH / 2)  // columns of C
+#if OUT_WIDTH == 0 || (!B_ALONG_K && COLS == 1)
+#error "gates and ups are columns of their own"
+#endif
+#else
+#define OUT_WIDTH WIDTH
+#endif
+#define SPAN (CT < OUT_WIDTH ? CT : OUT_WIDTH)  // neighbours among a thread's columns
+#define LINE (WIDTH + NORM)                     // sums of a lane: with NORM that of the squares
 
 #if ROWS < 1 || THREADS % COLS != 0 || THREADS < WIDTH || SPLIT < 1
 #error "ROWS and SPLIT are at least 1; COLS divides THREADS, which are at least WIDTH"
@@ -55,10 +68,14 @@ layout(local_size_x = THREADS) in;
 #define PARTS 1
 #endif
 
-shared float lane_sums[KL * WIDTH];  // of one row
-shared float part_sums[PARTS * WIDTH];
+shared float lane_sums[KL * LINE];  // of one row
+shared float part_sums[PARTS * LINE];
 
 float sum[SUMS];
+#if NORM
+float squares[ROWS];
+float some_squares[ROWS];  // of UNROLL loads, so that no sum has many terms
+#endif
 B_RAW b_raw[UNROLL * TN];
 
 uint64_t a_address(uint row, uint k) {
@@ -66,31 +83,53 @@ uint64_t a_address(uint row, uint k) {
   return args.a + at * IN_BYTES;
 }
 
-// Elements of A that meet load u: VA of one row from k on, or zeros past the end.
+// Elements of A that meet load u: VA of one row from k on, weighted, or zeros past the end.
 void load_a(uint row, uint k, uint k_end, out float e[VA]) {
   A_RAW raw = A_RAW(0);
   if (k < k_end) raw = A_RAW(A_PACK(a_address(row, k)).v);
   unpack(raw, e);
+#if NORM
+  float w[VA];
+  A_RAW weight = A_RAW(0);
+  if (k < k_end) weight = A_RAW(A_PACK(args.weight + uint64_t(k) * IN_BYTES).v);
+  unpack(weight, w);
+  [[unroll]] for (uint j = 0; j < VA; ++j) {
+    some_squares[row] = fma(e[j], e[j], some_squares[row]);
+    e[j] *= w[j];
+  }
+#endif
+}
+
+// The thread's column c in B, from its first one on, in elements.
+uint64_t column_offset(uint c) {
+#if GATED
+  return (c / SPAN * uint64_t(args.n) + c % SPAN) * args.k;
+#else
+  return c * uint64_t(args.k);
+#endif
 }
 
 // B's elements from (k, col) on; zeros past the end of K.
 void load_b(uint64_t column, uint k, uint k_end) {
-  const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
-  const uint64_t next = uint64_t(args.k) * IN_BYTES;  // column, where a thread has several
+  const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : product_cols()) * IN_BYTES;
   const uint64_t first = column + k * stride;
   if (k + K_OF(UNROLL - 1) < k_end) {
     [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i)
-      b_raw[i] = B_RAW(B_PACK(first + i % TN * next + K_OF(i / TN) * stride).v);
+      b_raw[i] = B_RAW(B_PACK(first + column_offset(i % TN) * IN_BYTES + K_OF(i / TN) * stride).v);
   } else {
     [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i) {
       b_raw[i] = B_RAW(0);
       if (k + K_OF(i / TN) < k_end)
-        b_raw[i] = B_RAW(B_PACK(first + i % TN * next + K_OF(i / TN) * stride).v);
+        b_raw[i] =
+            B_RAW(B_PACK(first + column_offset(i % TN) * IN_BYTES + K_OF(i / TN) * stride).v);
     }
   }
 }
 
 void accumulate(uint k, uint k_end) {
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) some_squares[row] = 0.0;
+#endif
 #if B_ALONG_K
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
     [[unroll]] for (uint row = 0; row < ROWS; ++row) {
@@ -118,26 +157,71 @@ void accumulate(uint k, uint k_end) {
     }
   }
 #endif
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) squares[row] += some_squares[row];
+#endif
 }
 
-// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
-float add_lanes(uint row, uint lane, uint column) {
+// Adds the lanes' sums of one row, and those of its squares.
+void add_lanes(uint row, uint lane, uint column) {
   const uint tid = gl_LocalInvocationIndex;
   [[unroll]] for (uint j = 0; j < CT; ++j)
-    lane_sums[lane * WIDTH + column * CT + j] = sum[row * CT + j];
+    lane_sums[lane * LINE + column * CT + j] = sum[row * CT + j];
+#if NORM
+  if (column == 0) lane_sums[lane * LINE + WIDTH] = squares[row];
+#endif
   barrier();
-  [[dont_unroll]] for (uint i = tid; i < PARTS * WIDTH; i += THREADS) {
+  [[dont_unroll]] for (uint i = tid; i < PARTS * LINE; i += THREADS) {
     float part = 0.0;
-    [[dont_unroll]] for (uint l = i / WIDTH; l < KL; l += PARTS)
-      part += lane_sums[l * WIDTH + i % WIDTH];
+    [[dont_unroll]] for (uint l = i / LINE; l < KL; l += PARTS)
+      part += lane_sums[l * LINE + i % LINE];
     part_sums[i] = part;
   }
   barrier();
+}
+
+// The total of the workgroup's column w, or with w = WIDTH of the squares.
+float total_of(uint w) {
   float total = 0.0;
-  if (tid < WIDTH) {
-    [[unroll]] for (uint p = 0; p < PARTS; ++p) total += part_sums[p * WIDTH + tid];
-  }
+  [[unroll]] for (uint p = 0; p < PARTS; ++p) total += part_sums[p * LINE + w];
   return total;
+}
+
+#if SPLIT > 1
+// Where a slice's total of the workgroup's column w is, as in total_of().
+uint partial_column(uint w) {
+  if (w == WIDTH) return product_cols() + workgroup();
+  const uint col = workgroup() * OUT_WIDTH + w % OUT_WIDTH;
+  return w < OUT_WIDTH ? col : args.n + col;
+}
+
+void put_partial_total(uint row, uint w) {
+  put_partial(gl_WorkGroupID.z, row, partial_column(w), total_of(w));
+}
+
+// The total of all slices, added in their order.
+float finished_total(uint row, uint w) {
+  float total = 0.0;
+  [[unroll]] for (uint s = 0; s < SPLIT; ++s) total += get_partial(s, row, partial_column(w));
+  return total;
+}
+#else
+float finished_total(uint, uint w) { return total_of(w); }
+#endif
+
+// Finishes this thread's element of C in a row.
+void finish(uint row, uint col) {
+  const uint w = gl_LocalInvocationIndex;
+#if NORM
+  const float factor = norm_factor(finished_total(row, WIDTH));
+#else
+  const float factor = 1.0;
+#endif
+#if GATED
+  put(row, col, finished_total(row, w) * factor, finished_total(row, OUT_WIDTH + w) * factor);
+#else
+  put(row, col, finished_total(row, w) * factor);
+#endif
 }
 
 void main() {
@@ -150,37 +234,47 @@ void main() {
   const uint lane = tid / COLS, column = tid % COLS;
   const uint first_k = lane * VA, k_stride = KL * UNROLL;
 #endif
-  const uint col = workgroup() * WIDTH + column * CT;
   // Threads past the last column repeat it and store nothing.
-  const uint64_t safe = min(col, args.n - CT);
+#if GATED
+  const uint half_ = column * CT / OUT_WIDTH, in_half = column * CT % OUT_WIDTH;
+  const uint64_t safe =
+      min(workgroup() * OUT_WIDTH + in_half, args.n - SPAN) + half_ * uint64_t(args.n);
+#else
+  const uint64_t safe = min(workgroup() * WIDTH + column * CT, args.n - CT);
+#endif
   const uint64_t b_column = args.b + safe * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
   [[unroll]] for (uint e = 0; e < SUMS; ++e) sum[e] = 0.0;
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) squares[row] = 0.0;
+#endif
 
   for (uint k = k_begin + first_k; k < k_end; k += k_stride) {
     load_b(b_column, k, k_end);
     accumulate(k, k_end);
   }
-  const uint out_col = workgroup() * WIDTH + tid;
-  const bool writes = tid < WIDTH && out_col < args.n;
+  const uint out_col = workgroup() * OUT_WIDTH + tid;
+  const bool writes = tid < OUT_WIDTH && out_col < args.n;
   [[unroll]] for (uint row = 0; row < ROWS; ++row) {
-    const float total = add_lanes(row, lane, column);
+    add_lanes(row, lane, column);
     if (writes) {
 #if SPLIT > 1
-      put_partial(gl_WorkGroupID.z, row, out_col, total);
+      put_partial_total(row, tid);
+#if GATED
+      put_partial_total(row, OUT_WIDTH + tid);
+#endif
+#if NORM
+      if (tid == 0) put_partial_total(row, WIDTH);
+#endif
 #else
-      put(row, out_col, total);
+      finish(row, out_col);
 #endif
     }
   }
 #if SPLIT > 1
   if (!last_to_arrive(args.counters + uint64_t(workgroup()) * 4, SPLIT)) return;
   if (!writes) return;
-  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
-    float total = 0.0;
-    [[unroll]] for (uint s = 0; s < SPLIT; ++s) total += get_partial(s, row, out_col);
-    put(row, out_col, total);
-  }
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) finish(row, out_col);
 #endif
 }

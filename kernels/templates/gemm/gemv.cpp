@@ -12,23 +12,30 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// Returns the number of columns of C per workgroup.
+/// Returns the number of columns of the product per workgroup, of which half are gates if there are
+/// any.
 auto width_of(const Shape& shape, const auto& c) {
   return c["COLS"] * c[shape.b_along_k ? "TN" : "VB"];
 }
 
+/// Returns the number of columns of C per workgroup.
+auto out_width_of(const Shape& shape, const auto& c) {
+  return width_of(shape, c) / (shape.gated ? 2 : 1);
+}
+
 /// Returns the size of shared memory. HIP: one sum for each wave that shares a column. gemv.comp:
-/// each lane's sums and those of its PARTS groups of lanes.
+/// each lane's sums and those of its PARTS groups of lanes. A norm adds a sum of squares.
 Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   const Expression lanes = p["THREADS"] / p["COLS"];
+  const Expression line = width_of(shape, p) + (shape.norm ? 1 : 0);
   if (device.language == Language::hip) {
     const std::int64_t wave = device.min_subgroup_size;
     const Expression of_wave = shape.b_along_k ? min(lanes, wave) : wave / p["COLS"];
-    return 4 * width_of(shape, p) * lanes / of_wave;
+    return 4 * line * (lanes / of_wave);
   }
   const Expression parts =
       select(lanes >= 1024, 32, select(lanes >= 256, 16, select(lanes >= 64, 8, 4)));
-  return 4 * width_of(shape, p) * (lanes + parts);
+  return 4 * line * (lanes + parts);
 }
 
 /// Returns the 32-bit registers of a load of `count` elements.
@@ -49,7 +56,9 @@ std::int64_t registers_of(const Shape& shape, const Config& c) {
   const std::int64_t sums = shape.b_along_k ? c["TN"] * (c["VB"] > 1 ? 2 : 1) : c["VB"];
   const bool one_load = c["UNROLL"] == (shape.b_along_k ? 1 : c["VA"]);
   const std::int64_t a = (one_load ? 1 : 2) * load_registers(shape, c["VA"]);
-  return shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) + 16;
+  const std::int64_t norm = shape.norm ? a + 2 * shape.m : 0;  // weights, sums of squares
+  return norm + shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) +
+         16;
 }
 
 /// Returns the constraints that depend on the problem's extents.
@@ -59,7 +68,8 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"few_rows", fmt::format("gemv needs m <= {}, m is {}", most_gemv_rows, shape.m),
        shape.m <= most_gemv_rows},
       alignment_constraint("a_alignment", "VA", shape.a_along_k ? shape.k : 1),
-      alignment_constraint("b_alignment", "VB", shape.b_stride()),
+      // Gates and ups begin at multiples of n.
+      alignment_constraint("b_alignment", "VB", shape.b_along_k ? shape.k : shape.n),
       {"columns_of_thread",
        shape.b_along_k ? fmt::format("TN must divide n, {}", shape.n)
                        : std::string("TN must be 1: a load of B has several columns"),
@@ -67,9 +77,30 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"slices", fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
        p["SPLIT"] == 1 || p["SPLIT"] * p["UNROLL"] <= shape.k},
       {"grid", fmt::format("n is more than {} workgroups wide", groups),
-       ceil_div(shape.n, width_of(shape, p)) <= groups},
+       ceil_div(shape.n, out_width_of(shape, p)) <= groups},
       workspace_constraint(shape, device),
   };
+}
+
+/// Returns the constraints of gates and norms.
+std::vector<Constraint> fused_constraints(const Shape& shape) {
+  std::vector<Constraint> list;
+  if (shape.gated) {
+    list.push_back({"gate_and_up",
+                    shape.b_along_k ? "COLS x TN must be even: half of the columns are gates"
+                                    : "COLS must be even: half of the threads have gates",
+                    p["COLS"] * p["TN"] >= 2});
+  }
+  if (shape.norm) {
+    // The bound of the sum of squares (GemmErrorModel) counts on it.
+    const std::int64_t most = most_square_rounds(shape.k);
+    const Expression lanes = p["THREADS"] / p["COLS"] * p["SPLIT"];
+    list.push_back(
+        {"rounds", fmt::format("a thread adds more than {} sums of squares one by one", most),
+         ceil_div(shape.k, lanes * p["UNROLL"] * (shape.b_along_k ? p["VB"] : Expression(1))) <=
+             most});
+  }
+  return list;
 }
 
 /// Returns the constraints of the resources of workgroups and threads.
@@ -118,6 +149,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
+  append(a.constraints, fused_constraints(shape));
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
         {"code_size", "m x VB x TN x UNROLL above 128 multiplications compiles slowly for a CPU",
@@ -133,15 +165,15 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
   const bool fours = shape.b_along_k && device.language == Language::hip && shape.n % 4 == 0 &&
-                     shape.n / 4 >= busy_workgroups(device);
+                     shape.products() / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
   const int unroll = !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
-  const int vb = widest_vector(shape.in, shape.b_stride(), 8);
+  const int vb = widest_vector(shape.in, shape.b_along_k ? shape.k : shape.n, 8);
   const int va =
       shape.b_along_k ? vb : widest_vector(shape.in, shape.a_along_k ? shape.k : 1, unroll);
   int cols = fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
-    return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? tn : vb));
+    return ceil_div(shape.products(), std::int64_t{cols} * (shape.b_along_k ? tn : vb));
   };
   while (cols > 2 && 3 * groups() < busy_workgroups(device)) cols /= 2;
   const int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
@@ -173,7 +205,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_packs(defines, shape, device, config);
   const int split = config["SPLIT"];
   Tiles tiles;
-  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, width_of(shape, config)));
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, out_width_of(shape, config)));
   tiles.slice = slice_length(shape, split, 16);  // aligned for every vector width
 
   LaunchPlan plan;
@@ -181,6 +213,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (split > 1) {  // the last slice to finish adds the partial sums of all
     plan.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
     plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+    if (shape.norm) {  // the sums of squares, one for each workgroup
+      plan.workspace_bytes += 4 * tiles.n * static_cast<std::uint64_t>(split * shape.m);
+    }
   }
   plan.launches.push_back({0, grid(device, plan.sources[0], tiles.n, split),
                            arguments(shape, tiles, split > 1, plan.zeroed_bytes)});
@@ -191,7 +226,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 std::vector<Division> divisions(const Shape& shape, const Config& c) {
   const std::int64_t lanes = c["THREADS"] / c["COLS"], slice = slice_length(shape, c["SPLIT"], 16);
   const std::int64_t load = shape.b_along_k ? c["VB"] : 1;
-  return {{"n", shape.n, width_of(shape, c)},
+  return {{"n", shape.n, out_width_of(shape, c)},
           {"k", c["SPLIT"] == 1 ? shape.k : slice, lanes * c["UNROLL"] * load},
           {"slices", ceil_div(shape.k, 16), c["SPLIT"], "SPLIT"}};
 }
@@ -200,23 +235,27 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double in = bytes_of(shape.in, 1), m = static_cast<double>(shape.m);
   const double threads = config["THREADS"], split = config["SPLIT"];
   const double width = static_cast<double>(width_of(shape, config));
+  const double out_width = static_cast<double>(out_width_of(shape, config));
   const auto slice = static_cast<double>(slice_length(shape, config["SPLIT"], 16));
   const double loads = config["UNROLL"] * config["TN"];  // of a thread, in flight
   const double lanes = threads / config["COLS"];
   LaunchWork work;
-  work.workgroups = std::ceil(static_cast<double>(shape.n) / width) * split;
+  const double products = static_cast<double>(shape.products());
+  work.workgroups = std::ceil(products / width) * split;
   work.threads = threads;
   work.shared_bytes = 4 * width * lanes / std::min(lanes, 32.0);
   work.registers = static_cast<double>(registers_of(shape, config));
   work.vector_flops = 2 * m * width * slice;
-  work.read_bytes = (width + m) * slice * in;
-  work.written_bytes = width * m * (split > 1 ? 4 : bytes_of(shape.out, 1));
-  work.loads = width * slice / config["VB"] + m * threads * slice / lanes / config["VA"];
+  // Each thread squares and weights what it reads of A.
+  const double rows = m + (shape.norm ? 1 : 0);
+  if (shape.norm) work.vector_flops += 3 * m * slice * config["COLS"];
+  work.read_bytes = (width + rows) * slice * in;
+  work.written_bytes = m * (split > 1 ? 4 * width : bytes_of(shape.out, 1) * out_width);
+  work.loads = width * slice / config["VB"] + rows * threads * slice / lanes / config["VA"];
   work.ahead_bytes = threads * loads * config["VB"] * in;
   work.steps = std::ceil(width * slice * in / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? barriers_of_arrival(4 * m * width * split) : 0);
-  work.unique_bytes =
-      static_cast<double>(shape.n * shape.k) * in + m * static_cast<double>(shape.k) * in;
+  work.unique_bytes = (products + rows) * static_cast<double>(shape.k) * in;
   return {work};
 }
 

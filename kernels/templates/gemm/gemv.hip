@@ -2,7 +2,9 @@
 // divide K among KL lanes, each with UNROLL independent loads of its columns in flight, and then
 // add their sums, those of a wave by shuffles and those of several through shared memory. With
 // SPLIT > 1 the workgroup's z picks a slice of K, and the last slice to arrive adds them all, in the
-// order of K whatever the order of arrival.
+// order of K whatever the order of arrival. With GATED, half of the columns are gates, the others the
+// ups that they are multiplied by. With NORM, A is multiplied by its weight as it is loaded, and its
+// squares are one more sum, by which the others are scaled in the end.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(VA) || !defined(VB) || \
     !defined(TN) || !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) ||         \
@@ -27,6 +29,15 @@
 #endif
 #endif
 #define WIDTH (COLS * CT)
+#if GATED
+#define OUT_WIDTH (WIDTH / 2)  // columns of C
+#if OUT_WIDTH == 0 || (!B_ALONG_K && COLS == 1)
+#error "gates and ups are columns of their own"
+#endif
+#else
+#define OUT_WIDTH WIDTH
+#endif
+#define SPAN (CT < OUT_WIDTH ? CT : OUT_WIDTH)  // neighbours among a thread's columns
 
 #if ROWS < 1 || THREADS % COLS != 0 || THREADS < WIDTH || SPLIT < 1
 #error "ROWS and SPLIT are at least 1; COLS divides THREADS, which are at least WIDTH"
@@ -63,6 +74,9 @@ GRETA_DEVICE Sum elements(const Pack<In, VB>& pack, u32 i) {
 
 struct APacks {
   Pack<In, VA> row[ROWS];
+#if NORM
+  Pack<In, VA> weight;
+#endif
 
   // K elements from k on, or zeros if not `inside`.
   GRETA_DEVICE void load(const Arguments& args, u32 k, bool inside) {
@@ -73,7 +87,32 @@ struct APacks {
       row[r] = load_pack<VA>(first + r * stride);
       if (!inside) row[r] = {};
     }
+#if NORM
+    weight = load_pack<VA>(args.weight + k);
+#endif
   }
+
+  // Element j of row r, weighted.
+  GRETA_DEVICE float weighted(u32 r, u32 j) const {
+#if NORM
+    return element(row[r], j) * element(weight, j);
+#else
+    return element(row[r], j);
+#endif
+  }
+
+#if NORM
+  GRETA_DEVICE void add_squares(float (&sums)[ROWS]) const {
+    GRETA_UNROLL
+    for (u32 r = 0; r < ROWS; ++r) {
+      GRETA_UNROLL
+      for (u32 j = 0; j < VA; ++j) {
+        const float x = element(row[r], j);
+        sums[r] = multiply_add(x, x, sums[r]);
+      }
+    }
+  }
+#endif
 };
 
 #if B_ALONG_K
@@ -84,7 +123,12 @@ GRETA_DEVICE void multiply_along_k(const APacks& a, const Pack<In, VB>& b, u32 c
     const Sum e = elements(b, j);
     GRETA_UNROLL
     for (u32 r = 0; r < ROWS; ++r) {
-      sums[r][c] = multiply_add(elements(a.row[r], j), e, sums[r][c]);
+#if PAIR == 2
+      const Sum x = {a.weighted(r, j * 2), a.weighted(r, j * 2 + 1)};
+#else
+      const Sum x = a.weighted(r, j);
+#endif
+      sums[r][c] = multiply_add(x, e, sums[r][c]);
     }
   }
 }
@@ -98,33 +142,46 @@ GRETA_DEVICE void multiply_across(const APacks& a, u32 v, const Pack<In, VB>& b,
   for (u32 r = 0; r < ROWS; ++r) {
     GRETA_UNROLL
     for (u32 j = 0; j < VB / PAIR; ++j) {
-      sums[r][j] = multiply_add(element(a.row[r], v), e[j], sums[r][j]);
+      sums[r][j] = multiply_add(a.weighted(r, v), e[j], sums[r][j]);
     }
   }
 }
 #endif
 
+// The thread's column c in B, from its first one on.
+GRETA_DEVICE u64 column_offset(const Arguments& args, u32 c) {
+#if GATED
+  return (c / SPAN * u64(args.n) + c % SPAN) * args.k;
+#else
+  return c * u64(args.k);
+#endif
+}
+
 // Adds the products of the UNROLL loads of B from k on; if not `whole`, without those past k_end.
 // Instead of these it loads the first one again: branches would cost more, since compilers collect
-// the products behind the last of them. `column`: the thread's first one in B.
+// the products behind the last of them. `column`: the thread's first one in B. `squares` are added
+// to those of these loads, so that no sum has many terms.
 template <bool whole>
-GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32 k_end,
-                             Sums& sums) {
+GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32 k_end, Sums& sums,
+                             float (&squares)[ROWS]) {
   const auto inside = [=](u32 u) { return whole || k + K_OF(u) < k_end; };
   const auto k_of = [=](u32 u) { return inside(u) ? k + K_OF(u) : k; };
-  const u64 stride = B_ALONG_K ? 1 : args.n;
+  const u64 stride = B_ALONG_K ? 1 : product_cols(args);
   Pack<In, VB> b[UNROLL][TN];
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; ++u) {
     GRETA_UNROLL
     for (u32 c = 0; c < TN; ++c) {
-      b[u][c] = load_pack<VB>(column + c * u64(args.k) + k_of(u) * stride);
+      b[u][c] = load_pack<VB>(column + column_offset(args, c) + k_of(u) * stride);
       if (!inside(u)) b[u][c] = {};
     }
   }
   APacks next;
   next.load(args, k, true);
   loads_go_ahead();
+#if NORM
+  float some[ROWS] = {};
+#endif
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; u += STEP) {
     const APacks a = next;
@@ -136,8 +193,15 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
     GRETA_UNROLL
     for (u32 v = 0; v < STEP; ++v) multiply_across(a, v, b[u + v][0], sums);
 #endif
+#if NORM
+    a.add_squares(some);
+#endif
     loads_stay_behind();
   }
+#if NORM
+  GRETA_UNROLL
+  for (u32 r = 0; r < ROWS; ++r) squares[r] += some[r];
+#endif
 }
 
 // Lanes of a wave that share a column, how far apart they are, and waves that share one.
@@ -157,26 +221,72 @@ GRETA_DEVICE float sum_of(const Sum (&sums)[B_ALONG_K ? TN : VB / PAIR], u32 c) 
 #endif
 }
 
-// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
-GRETA_DEVICE float add_lanes(const Sum (&sums)[B_ALONG_K ? TN : VB / PAIR], u32 lane, u32 column,
-                             float* part_sums) {
+#define LINE (WIDTH + NORM)  // sums of a part of the lanes
+
+// Adds the lanes' sums of one row, and those of its squares.
+GRETA_DEVICE void add_lanes(const Sum (&sums)[B_ALONG_K ? TN : VB / PAIR], float squares, u32 lane,
+                            u32 column, float* part_sums) {
   const bool first = lane_index() / lane_step % wave_lanes == 0;
   GRETA_UNROLL
   for (u32 c = 0; c < CT; ++c) {
     const float sum = reduce_lanes<wave_lanes, lane_step>(sum_of(sums, c), Add{});
-    if (first) part_sums[lane / wave_lanes * WIDTH + column * CT + c] = sum;
+    if (first) part_sums[lane / wave_lanes * LINE + column * CT + c] = sum;
   }
+#if NORM
+  squares = reduce_lanes<wave_lanes, lane_step>(squares, Add{});
+  if (first && column == 0) part_sums[lane / wave_lanes * LINE + WIDTH] = squares;
+#endif
   block_barrier();
+}
+
+// The total of the workgroup's column w, or with w = WIDTH of the squares.
+GRETA_DEVICE float total_of(const float* part_sums, u32 w) {
   float sum = 0.0f;
-  if (thread_index() < WIDTH) {
-    GRETA_UNROLL
-    for (u32 p = 0; p < parts; ++p) sum += part_sums[p * WIDTH + thread_index()];
-  }
+  GRETA_UNROLL
+  for (u32 p = 0; p < parts; ++p) sum += part_sums[p * LINE + w];
   return sum;
 }
 
+#if SPLIT > 1
+// Where a slice's total of the workgroup's column w is, as in total_of().
+GRETA_DEVICE float* partial_total(const Arguments& args, u32 slice, u32 row, u32 w) {
+  const u32 group = block_index<THREADS>();
+  if (w == WIDTH) return partial_sum(args, slice, row, product_cols(args) + group);
+  const u32 col = group * OUT_WIDTH + w % OUT_WIDTH;
+  return partial_sum(args, slice, row, w < OUT_WIDTH ? col : args.n + col);
+}
+
+GRETA_DEVICE void put_partial(const Arguments& args, u32 row, u32 w, const float* part_sums) {
+  *partial_total(args, block_z(), row, w) = total_of(part_sums, w);
+}
+
+// The total of all slices, added in their order.
+GRETA_DEVICE float total_of_slices(const Arguments& args, u32 row, u32 w) {
+  float total = 0.0f;
+  GRETA_UNROLL
+  for (u32 s = 0; s < SPLIT; ++s) total += *partial_total(args, s, row, w);
+  return total;
+}
+#endif
+
+// Finishes an element of C. `total(w)`: the sum of the workgroup's column w, as in total_of().
+template <typename Total>
+GRETA_DEVICE void finish(const Arguments& args, u32 row, u32 col, Total total) {
+  const u32 w = thread_index();
+#if NORM
+  const float factor = norm_factor(args, total(WIDTH));
+#else
+  constexpr float factor = 1.0f;
+#endif
+#if GATED
+  put(args, row, col, total(w) * factor, total(OUT_WIDTH + w) * factor);
+#else
+  put(args, row, col, total(w) * factor);
+#endif
+}
+
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
-  GRETA_SHARED(float, part_sums, parts * WIDTH);  // of one row
+  GRETA_SHARED(float, part_sums, parts * LINE);  // of one row
   const Arguments args = GEMM_ARGUMENTS;
   const u32 group = block_index<THREADS>();
   if (group >= tiles_n) return;
@@ -191,30 +301,42 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   constexpr u32 k_stride = KL * UNROLL;
 #endif
   // Threads past the last column repeat it and store nothing.
+#if GATED
+  const u32 half = column * CT / OUT_WIDTH, in_half = column * CT % OUT_WIDTH;
+  const u64 safe = smaller(group * OUT_WIDTH + in_half, n - SPAN) + half * u64(n);
+#else
   const u64 safe = smaller(group * WIDTH + column * CT, n - CT);
+#endif
   const In* const b_column = b + safe * (B_ALONG_K ? k : 1);
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Sums sums = {};
+  float squares[ROWS] = {};
   for (u32 at = k_begin + first_k; at < k_end; at += k_stride) {
     if (at + K_OF(UNROLL - 1) < k_end) {
-      accumulate<true>(args, b_column, at, k_end, sums);
+      accumulate<true>(args, b_column, at, k_end, sums, squares);
     } else {
-      accumulate<false>(args, b_column, at, k_end, sums);
+      accumulate<false>(args, b_column, at, k_end, sums, squares);
     }
   }
 
-  const u32 out_col = group * WIDTH + tid;
-  const bool writes = tid < WIDTH && out_col < n;
+  const u32 out_col = group * OUT_WIDTH + tid;
+  const bool writes = tid < OUT_WIDTH && out_col < n;
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
     if (row > 0) block_barrier();  // all have read the row before
-    const float total = add_lanes(sums[row], lane, column, part_sums);
+    add_lanes(sums[row], squares[row], lane, column, part_sums);
     if (writes) {
 #if SPLIT > 1
-      *partial_sum(args, block_z(), row, out_col) = total;
+      put_partial(args, row, tid, part_sums);
+#if GATED
+      put_partial(args, row, OUT_WIDTH + tid, part_sums);
+#endif
+#if NORM
+      if (tid == 0) put_partial(args, row, WIDTH, part_sums);
+#endif
 #else
-      put(args, row, out_col, total);
+      finish(args, row, out_col, [&](u32 w) { return total_of(part_sums, w); });
 #endif
     }
   }
@@ -224,10 +346,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   if (!writes) return;
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
-    float total = 0.0f;
-    GRETA_UNROLL
-    for (u32 s = 0; s < SPLIT; ++s) total += *partial_sum(args, s, row, out_col);
-    put(args, row, out_col, total);
+    finish(args, row, out_col, [&](u32 w) { return total_of_slices(args, row, w); });
   }
 #endif
 }

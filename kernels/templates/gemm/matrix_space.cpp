@@ -29,6 +29,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"offsets", "256 lines of A or B are more than 2 GiB", lines_fit},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
+      plain_product(shape),
       grid_of_tiles(shape, device),
   };
 }

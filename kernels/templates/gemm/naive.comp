@@ -9,6 +9,8 @@
 #include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 
+#define SQUARES 64  // that are added before they are added to others
+
 layout(local_size_x = THREADS) in;
 
 void main() {
@@ -18,12 +20,40 @@ void main() {
   uint64_t a = args.a + uint64_t(row) * (A_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
   uint64_t b = args.b + uint64_t(col) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
   const uint64_t a_step = uint64_t(A_ALONG_K != 0 ? 1 : args.m) * IN_BYTES;
-  const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
+  const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : product_cols()) * IN_BYTES;
   float sum = 0.0;
+#if GATED
+  const uint64_t to_up = uint64_t(args.n) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  float up = 0.0;
+#endif
+#if NORM
+  float squares = 0.0, some = 0.0;
+#endif
   for (uint k = 0; k < args.k; ++k) {
-    sum = fma(load_in(a), load_in(b), sum);
+    float x = load_in(a);
+#if NORM
+    some = fma(x, x, some);
+    if (k % SQUARES == SQUARES - 1 || k == args.k - 1) {
+      squares += some;
+      some = 0.0;
+    }
+    x *= load_in(args.weight + uint64_t(k) * IN_BYTES);
+#endif
+    sum = fma(x, load_in(b), sum);
+#if GATED
+    up = fma(x, load_in(b + to_up), up);
+#endif
     a += a_step;
     b += b_step;
   }
-  put(row, col, sum);
+#if NORM
+  const float factor = norm_factor(squares);
+#else
+  const float factor = 1.0;
+#endif
+#if GATED
+  put(row, col, sum * factor, up * factor);
+#else
+  put(row, col, sum * factor);
+#endif
 }

@@ -50,13 +50,14 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.threads = config["THREADS"];
   work.workgroups = static_cast<double>(ceil_div(elements, config["THREADS"]));
   work.registers = 32;
-  work.vector_flops = 2 * k * work.threads;
-  work.read_bytes = 2 * k * work.threads * in;
+  const double columns = shape.gated ? 2 : 1, rows = shape.norm ? 2 : 1;  // A and its weight
+  work.vector_flops = (2 * columns + (shape.norm ? 3 : 0)) * k * work.threads;
+  work.read_bytes = (columns + rows) * k * work.threads * in;
   work.written_bytes = work.threads * bytes_of(shape.out, 1);
-  work.loads = 2 * k * work.threads;
+  work.loads = (columns + rows) * k * work.threads;
   work.steps = std::max(1.0, k / 4);
   work.ahead_bytes = 8 * work.threads * in;
-  work.unique_bytes = static_cast<double>(shape.m + shape.n) * k * in +
+  work.unique_bytes = static_cast<double>(shape.m + shape.products()) * k * in +
                       static_cast<double>(elements) * bytes_of(shape.out, 1);
   return {work};
 }

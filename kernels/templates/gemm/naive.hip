@@ -7,6 +7,8 @@
 
 #include "gemm/operands.hip"
 
+#define SQUARES 64  // that are added before they are added to others
+
 GRETA_KERNEL(THREADS) gemm_naive(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
   const u64 id = u64(block_index<THREADS>()) * THREADS + thread_index();
@@ -14,10 +16,37 @@ GRETA_KERNEL(THREADS) gemm_naive(GEMM_PARAMETERS) {
   const u32 row = u32(id / n), col = u32(id % n);
   const In* a_next = a + u64(row) * (A_ALONG_K ? k : 1);
   const In* b_next = b + u64(col) * (B_ALONG_K ? k : 1);
-  const u64 a_step = A_ALONG_K ? 1 : m, b_step = B_ALONG_K ? 1 : n;
+  const u64 a_step = A_ALONG_K ? 1 : m, b_step = B_ALONG_K ? 1 : product_cols(args);
   float sum = 0.0f;
+#if GATED
+  float up = 0.0f;
+#endif
+#if NORM
+  float squares = 0.0f, some = 0.0f;
+#endif
   for (u32 i = 0; i < k; ++i, a_next += a_step, b_next += b_step) {
-    sum = multiply_add(to_float(*a_next), to_float(*b_next), sum);
+    float x = to_float(*a_next);
+#if NORM
+    some = multiply_add(x, x, some);
+    if (i % SQUARES == SQUARES - 1 || i == k - 1) {
+      squares += some;
+      some = 0.0f;
+    }
+    x *= to_float(weight[i]);
+#endif
+    sum = multiply_add(x, to_float(*b_next), sum);
+#if GATED
+    up = multiply_add(x, to_float(b_next[u64(n) * (B_ALONG_K ? k : 1)]), up);
+#endif
   }
-  put(args, row, col, sum);
+#if NORM
+  const float factor = norm_factor(args, squares);
+#else
+  constexpr float factor = 1.0f;
+#endif
+#if GATED
+  put(args, row, col, sum * factor, up * factor);
+#else
+  put(args, row, col, sum * factor);
+#endif
 }

@@ -1,9 +1,17 @@
 // The arguments of every GEMM kernel, and how a sum becomes an element of C:
-// C = act(alpha * sum + bias[col] + residual[row, col] + beta * C).
+// C = act(alpha * sum + bias[col] + residual[row, col] + beta * C), or with GATED
+// C = act(alpha * sum + bias[col]) * (alpha * up + bias[n + col]), where `up` is the sum of column
+// n + col of the product.
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
     !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || !defined(ACTIVATION) || !defined(STORE_VEC)
 #error "{IN,OUT}_{F16,BF16}, HAS_BIAS, HAS_RESIDUAL, ACTIVATION and STORE_VEC must be defined"
+#endif
+#if !defined(GATED) || !defined(NORM)
+#error "GATED and NORM must be defined"
+#endif
+#if GATED && (ACTIVATION == 0 || HAS_RESIDUAL)
+#error "gates have an activation and no residual"
 #endif
 #if STORE_VEC != 1 && STORE_VEC != 4
 #error "STORE_VEC is 1, or 4 where n is a multiple of 4"
@@ -13,13 +21,15 @@
 #endif
 
 layout(push_constant, std430) uniform Arguments {
-  uint64_t a, b, bias, residual, c;  // addresses; bias and residual are 0 where there is none
-  uint64_t partial;                  // f32 sums of each K slice, slices x m x n
-  uint64_t counters;                 // slices that are done, one for each tile of gemv; zero
+  uint64_t a, b, weight;       // addresses; of k weights with NORM
+  uint64_t bias, residual, c;  // bias and residual are 0 where there is none
+  uint64_t partial;            // f32 sums of each K slice, slices x m x partial_cols()
+  uint64_t counters;           // slices that are done, one for each tile of gemv; zero
   uint m, n, k;
   uint tiles_m, tiles_n;  // workgroup tiles of C
   uint slice;             // K steps of one slice
   float alpha, beta;
+  float epsilon;  // added under the root with NORM
 } args;
 
 float load_out(uint64_t at) {
@@ -59,6 +69,28 @@ vec4 activate(vec4 x) {
 // Where an element of C is, in elements; 64 bits.
 uint64_t element(uint row, uint col) { return uint64_t(row) * args.n + col; }
 
+#if NORM
+// What a sum of products with a row of A is multiplied by; `squares`: the sum of the row's squares.
+float norm_factor(float squares) {
+  return inversesqrt(squares / float(args.k) + args.epsilon);
+}
+#endif
+
+#if GATED
+// alpha * sum + bias of a column of the product.
+float biased(uint col, float sum) {
+  float x = args.alpha * sum;
+#if HAS_BIAS
+  x += load_out(args.bias + uint64_t(col) * OUT_BYTES);
+#endif
+  return x;
+}
+
+void put(uint row, uint col, float gate, float up) {
+  const float x = activate(vec4(biased(col, gate))).x * biased(args.n + col, up);
+  store_out(args.c + element(row, col) * OUT_BYTES, x);
+}
+#else
 void put(uint row, uint col, float sum) {
   const uint64_t at = element(row, col);
   float x = args.alpha * sum;
@@ -95,12 +127,18 @@ void put4(uint row, uint col, vec4 sum) {
   }
 #endif
 }
+#endif
+
+// Columns of the product, and of the partial sums: with NORM, each tile of gemv has one more for
+// its sum of squares.
+uint product_cols() { return GATED != 0 ? 2 * args.n : args.n; }
+uint partial_cols() { return product_cols() + (NORM != 0 ? args.tiles_n : 0); }
 
 // The same for one K slice's share of the sum, into the workspace, where other workgroups see it.
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
 
 uint64_t partial_sum(uint slice, uint row, uint col) {
-  return args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4;
+  return args.partial + ((uint64_t(slice) * args.m + row) * partial_cols() + col) * 4;
 }
 void put_partial(uint slice, uint row, uint col, float sum) {
   Partial(partial_sum(slice, row, col)).v = sum;

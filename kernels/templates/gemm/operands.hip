@@ -1,10 +1,18 @@
 // The arguments of every GEMM kernel, and how a sum becomes an element of C:
-// C = act(alpha * sum + bias[col] + residual[row, col] + beta * C).
+// C = act(alpha * sum + bias[col] + residual[row, col] + beta * C), or with GATED
+// C = act(alpha * sum + bias[col]) * (alpha * up + bias[n + col]), where `up` is the sum of column
+// n + col of the product.
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
     !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || !defined(ACTIVATION) || !defined(STORE_VEC)
 #error "{IN,OUT}_{F16,BF16}, HAS_BIAS, HAS_RESIDUAL, ACTIVATION and STORE_VEC must be defined"
+#endif
+#if !defined(GATED) || !defined(NORM)
+#error "GATED and NORM must be defined"
+#endif
+#if GATED && (ACTIVATION == 0 || HAS_RESIDUAL)
+#error "gates have an activation and no residual"
 #endif
 #if STORE_VEC != 1 && STORE_VEC != 4
 #error "STORE_VEC is 1, or 4 where n is a multiple of 4"
@@ -14,28 +22,34 @@
 #endif
 
 #include "common/in_out.hip"
+#if NORM
+#include "common/inverse_root.hip"
+#endif
 
 struct Arguments {
-  const In *a, *b;
+  const In *a, *b, *weight;    // of k elements with NORM
   const Out *bias, *residual;  // null where there is none
   Out* c;
-  float* partial;  // sums of each K slice, slices x m x n
+  float* partial;  // sums of each K slice, slices x m x partial_cols()
   u32* counters;   // slices that are done, one for each tile of gemv; zero
   u32 m, n, k;
   u32 tiles_m, tiles_n;  // workgroup tiles of C
   u32 slice;             // K steps of one slice
   float alpha, beta;
+  float epsilon;  // added under the root with NORM
 };
 
 // As a kernel's parameters, in the same order; pointers are parameters of their own, so that
 // compilers know that they point to global memory.
-#define GEMM_PARAMETERS                                                                     \
-  const In *__restrict__ a, const In *__restrict__ b, const Out *__restrict__ bias,         \
-      const Out *__restrict__ residual, Out *__restrict__ c, float *partial, u32 *counters, \
-      u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, float alpha, float beta
-#define GEMM_ARGUMENTS                                                                       \
-  Arguments {                                                                                \
-    a, b, bias, residual, c, partial, counters, m, n, k, tiles_m, tiles_n, slice, alpha, beta \
+#define GEMM_PARAMETERS                                                                       \
+  const In *__restrict__ a, const In *__restrict__ b, const In *__restrict__ weight,          \
+      const Out *__restrict__ bias, const Out *__restrict__ residual, Out *__restrict__ c,    \
+      float *partial, u32 *counters, u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, \
+      float alpha, float beta, float epsilon
+#define GEMM_ARGUMENTS                                                                         \
+  Arguments {                                                                                  \
+    a, b, weight, bias, residual, c, partial, counters, m, n, k, tiles_m, tiles_n, slice, alpha, \
+        beta, epsilon                                                                          \
   }
 
 // x * sigmoid(t). The exponent is capped so that nothing is divided by infinity.
@@ -52,6 +66,28 @@ GRETA_DEVICE float activate(float x) {
 #endif
 }
 
+#if NORM
+// What a sum of products with a row of A is multiplied by; `squares`: the sum of the row's squares.
+GRETA_DEVICE float norm_factor(const Arguments& args, float squares) {
+  return fast_inverse_sqrt(squares / float(args.k) + args.epsilon);
+}
+#endif
+
+#if GATED
+// alpha * sum + bias of a column of the product.
+GRETA_DEVICE float biased(const Arguments& args, u32 col, float sum) {
+  float x = args.alpha * sum;
+#if HAS_BIAS
+  x += to_float(args.bias[col]);
+#endif
+  return x;
+}
+
+GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float gate, float up) {
+  const float x = activate(biased(args, col, gate)) * biased(args, args.n + col, up);
+  args.c[u64(row) * args.n + col] = narrow<Out>(x);
+}
+#else
 // `count` neighbours of one row, all of them inside C.
 template <int count>
 GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float (&sum)[count]) {
@@ -95,10 +131,18 @@ GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&su
   }
 #endif
 }
+#endif
+
+// Columns of the product, and of the partial sums: with NORM, each tile of gemv has one more for
+// its sum of squares.
+GRETA_DEVICE u32 product_cols(const Arguments& args) { return GATED ? 2 * args.n : args.n; }
+GRETA_DEVICE u32 partial_cols(const Arguments& args) {
+  return product_cols(args) + (NORM ? args.tiles_n : 0);
+}
 
 // Where a K slice's share of a sum is in the workspace.
 GRETA_DEVICE float* partial_sum(const Arguments& args, u32 slice, u32 row, u32 col) {
-  return args.partial + (u64(slice) * args.m + row) * args.n + col;
+  return args.partial + (u64(slice) * args.m + row) * partial_cols(args) + col;
 }
 
 GRETA_DEVICE void put_partial4(const Arguments& args, u32 slice, u32 row, u32 col,

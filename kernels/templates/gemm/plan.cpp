@@ -24,6 +24,8 @@ Defines problem_defines(const Shape& shape) {
       {"HAS_BIAS", is(shape.bias)},
       {"HAS_RESIDUAL", is(shape.residual)},
       {"ACTIVATION", number(shape.activation)},
+      {"GATED", is(shape.gated)},
+      {"NORM", is(shape.norm)},
       {"STORE_VEC", shape.n % 4 == 0 ? "4" : "1"},
   };
   defines.insert(defines.end(), own.begin(), own.end());
@@ -51,7 +53,7 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
     return OperandArgument{next++};
   };
   std::vector<Argument> list;
-  for (const bool there : {true, true, shape.bias, shape.residual, true}) {
+  for (const bool there : {true, true, shape.norm, shape.bias, shape.residual, true}) {
     list.push_back(operand(there));
   }
   for (const std::uint64_t offset : {zeroed_bytes, std::uint64_t{0}}) {
@@ -63,12 +65,13 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   }
   list.emplace_back(shape.alpha);
   list.emplace_back(shape.beta);
+  list.emplace_back(shape.epsilon);
   return list;
 }
 
 std::uint64_t partial_bytes(const Shape& shape, int split) {
   return static_cast<std::uint64_t>(split) * static_cast<std::uint64_t>(shape.m) *
-         static_cast<std::uint64_t>(shape.n) * 4;
+         static_cast<std::uint64_t>(shape.products()) * 4;
 }
 
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/planning/number_attribute.hpp"
+#include "kernels/skeletons/norms.hpp"
 
 namespace greta::kernels::gemm {
 namespace {
@@ -36,9 +37,12 @@ Shape shape_of(const Problem& problem) {
   for (const auto& word : words_of(problem.attribute("epilogue", "none"))) {
     shape.bias = shape.bias || word == "bias";
     shape.residual = shape.residual || word == "residual";
-    if (word == "silu") shape.activation = 1;
-    if (word == "gelu") shape.activation = 2;
+    if (word == "silu" || word == "swiglu") shape.activation = 1;
+    if (word == "gelu" || word == "geglu") shape.activation = 2;
+    shape.gated = shape.gated || word == "swiglu" || word == "geglu";
   }
+  shape.norm = problem.attribute("prologue", "none") == "rmsnorm";
+  shape.epsilon = rows::epsilon(problem);
   shape.alpha = finite_number(problem.attribute("alpha", "1")).value();
   shape.beta = finite_number(problem.attribute("beta", "0")).value();
   return shape;
@@ -48,14 +52,20 @@ std::optional<std::string> canonical_epilogue(const std::string& text) {
   if (text == "none") return text;
   auto words = words_of(text);
   std::string list;
-  for (const std::string_view known : {"bias", "residual", "silu", "gelu"}) {
+  const auto take = [&](std::string_view known) {
     const auto found = std::find(words.begin(), words.end(), known);
-    if (found == words.end()) continue;
+    if (found == words.end()) return false;
     list += (list.empty() ? "" : ",") + *found;
     words.erase(found);
-  }
-  const bool both = list.ends_with("silu,gelu");
-  return words.empty() && !both ? std::optional(list) : std::nullopt;
+    return true;
+  };
+  take("bias");
+  const bool residual = take("residual");
+  int plain = 0, gated = 0;
+  for (const char* known : {"silu", "gelu"}) plain += take(known) ? 1 : 0;
+  for (const char* known : {"swiglu", "geglu"}) gated += take(known) ? 1 : 0;
+  const bool known = words.empty() && plain + gated <= 1 && !(residual && gated > 0);
+  return known ? std::optional(list) : std::nullopt;
 }
 
 }  // namespace greta::kernels::gemm

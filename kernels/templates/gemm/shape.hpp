@@ -18,19 +18,25 @@ struct Shape {
   bool bias = false;
   bool residual = false;
   int activation = 0;  ///< 0 none, 1 silu, 2 gelu; as in operands.glsl
+  /// C = act(gate) * up: B has n columns of gates and as many of ups.
+  bool gated = false;
+  bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
+  float epsilon = 0;  ///< what is added under the root
   float alpha = 1;
   float beta = 0;
 
+  /// Returns the number of columns of op(A) op(B).
+  std::int64_t products() const { return gated ? 2 * n : n; }
   /// Leading dimensions of A and B as stored, in elements.
   std::int64_t a_stride() const { return a_along_k ? k : m; }
-  std::int64_t b_stride() const { return b_along_k ? k : n; }
+  std::int64_t b_stride() const { return b_along_k ? k : products(); }
 };
 
 /// Requires a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);
 
-/// Returns "none", or a comma-separated list in the order bias, residual, silu or gelu. Returns
-/// std::nullopt for unknown or repeated words.
+/// Returns "none", or a comma-separated list in the order bias, residual, and one activation.
+/// Returns std::nullopt for unknown or repeated words, and for a gated activation with a residual.
 std::optional<std::string> canonical_epilogue(const std::string& text);
 
 }  // namespace greta::kernels::gemm

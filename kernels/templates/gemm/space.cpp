@@ -19,6 +19,10 @@ int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t cou
   return split;
 }
 
+std::int64_t most_square_rounds(std::int64_t k) {
+  return std::max<std::int64_t>(64, k / 64);
+}
+
 std::int64_t slice_length(const Shape& shape, int split, int step) {
   return ceil_div(ceil_div(shape.k, split), step) * step;
 }
@@ -38,6 +42,12 @@ Constraint tile_fits(const char* name, const char* parameter, std::int64_t exten
           p[parameter] <= most};
 }
 
+Constraint plain_product(const Shape& shape) {
+  return {"plain_product",
+          "tiles have neither whole rows to normalise nor gates beside their ups; gemv has",
+          !shape.norm && !shape.gated};
+}
+
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t most = most_workgroups(device);
   return {
@@ -51,8 +61,8 @@ Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   return {"workspace",
           fmt::format("SPLIT partial sums of {} x {} elements need more than {} MiB", shape.m,
-                      shape.n, most >> 20),
-          p["SPLIT"] == 1 || shape.m * shape.n <= most / 4 / p["SPLIT"]};
+                      shape.products(), most >> 20),
+          p["SPLIT"] == 1 || shape.m * shape.products() <= most / 4 / p["SPLIT"]};
 }
 
 }  // namespace greta::kernels::gemm

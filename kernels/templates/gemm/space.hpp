@@ -18,6 +18,10 @@ constexpr std::int64_t least_tiled_rows = 5;
 /// Up to this n or k, tiles are mostly idle as well.
 constexpr std::int64_t hardly_any = 7;
 
+/// Returns the largest number of sums of squares that a thread adds one by one for a norm: a bound
+/// of their error.
+std::int64_t most_square_rounds(std::int64_t k);
+
 /// Returns the default split of K for `count` workgroups: 1 if they fill the device.
 int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t count);
 /// Returns the K steps of each of `split` slices, a multiple of `step`. The last slice may be
@@ -30,6 +34,8 @@ Constraint alignment_constraint(const char* name, const char* parameter, std::in
 /// Rejects tiles of at least twice the matrix, which only add idle threads. `parameter` is the
 /// tile's extent.
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim);
+/// Rejects prologues and gates, which need whole rows of A, or the gate and the up of a column.
+Constraint plain_product(const Shape& shape);
 /// Rejects more tiles of BM x BN than the grid supports.
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device);
 /// SPLIT partial sums of C in f32 must leave room for the operands.

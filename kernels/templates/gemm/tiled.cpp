@@ -95,6 +95,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       alignment_constraint("b_alignment", "VB", shape.b_stride()),
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
+      plain_product(shape),
       grid_of_tiles(shape, device),
   };
 }

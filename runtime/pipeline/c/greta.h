@@ -174,7 +174,9 @@ GRETA_API greta_status greta_graph_memory(const greta_graph* graph, size_t* temp
 typedef int32_t greta_layout;
 enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2 };
 typedef int32_t greta_activation;
-enum { GRETA_NO_ACTIVATION = 0, GRETA_SILU = 1, GRETA_GELU = 2 };
+/* GRETA_SWIGLU and GRETA_GEGLU are gated: the first half of B's columns are gates, the second half
+ * what silu or gelu of the gates is multiplied by; C has half of B's columns and at most 8 rows. */
+enum { GRETA_NO_ACTIVATION = 0, GRETA_SILU = 1, GRETA_GELU = 2, GRETA_SWIGLU = 3, GRETA_GEGLU = 4 };
 typedef int32_t greta_gelu_form;
 enum { GRETA_GELU_TANH = 0, GRETA_GELU_ERF = 1 };
 typedef int32_t greta_rope_pairs;
@@ -185,8 +187,12 @@ typedef struct greta_gemm_options {
   greta_layout layout;
   greta_activation activation;
   float alpha, beta;
-  const greta_tensor* bias;     /* [n], of C's type; NULL: none */
+  const greta_tensor* bias;     /* [columns of B], of C's type; NULL: none */
   const greta_tensor* residual; /* shape and type of C; NULL: none */
+  /* [k], of A's type: A, of at most 8 rows, is replaced by its rmsnorm with this weight; NULL: A as
+   * it is */
+  const greta_tensor* norm_weight;
+  float norm_epsilon;
 } greta_gemm_options;
 
 typedef struct greta_rope_append_options {
@@ -233,7 +239,7 @@ GRETA_API greta_norm_options greta_norm_defaults(void);
 
 /* Options may be NULL, which selects the defaults. */
 
-/* C = act(alpha A B + bias + residual + beta C) */
+/* C = act(alpha norm(A) B + bias + residual + beta C) */
 GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tensor* a,
                                   const greta_tensor* b, const greta_tensor* c,
                                   const greta_gemm_options* options);

@@ -36,7 +36,15 @@ class Call {
 }  // namespace
 
 greta_gemm_options greta_gemm_defaults() {
-  return {sizeof(greta_gemm_options), GRETA_NN, GRETA_NO_ACTIVATION, 1, 0, nullptr, nullptr};
+  return {sizeof(greta_gemm_options),
+          GRETA_NN,
+          GRETA_NO_ACTIVATION,
+          1,
+          0,
+          nullptr,
+          nullptr,
+          nullptr,
+          1e-5F};
 }
 
 greta_rope_append_options greta_rope_append_defaults() {
@@ -62,12 +70,16 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     const auto given = read_options(options, greta_gemm_defaults(), "options");
     GemmOptions wanted;
     wanted.layout = choose(given.layout, {Layout::nn, Layout::nt, Layout::tn}, "layout");
-    wanted.activation = choose(
-        given.activation, {Activation::none, Activation::silu, Activation::gelu}, "activation");
+    wanted.activation = choose(given.activation,
+                               {Activation::none, Activation::silu, Activation::gelu,
+                                Activation::swiglu, Activation::geglu},
+                               "activation");
     wanted.alpha = given.alpha;
     wanted.beta = given.beta;
     wanted.bias = call.maybe(given.bias, "bias");
     wanted.residual = call.maybe(given.residual, "residual");
+    wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
+    wanted.norm_epsilon = given.norm_epsilon;
     return call->gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }

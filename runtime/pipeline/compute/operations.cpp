@@ -84,6 +84,8 @@ std::string epilogue(const GemmOptions& options) {
   if (options.residual) add("residual");
   if (options.activation == Activation::silu) add("silu");
   if (options.activation == Activation::gelu) add("gelu");
+  if (options.activation == Activation::swiglu) add("swiglu");
+  if (options.activation == Activation::geglu) add("geglu");
   return list;
 }
 
@@ -119,7 +121,15 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   if (b && b.shape().rank() != 2) {
     return bad_rank("gemm", "B", b, b_transposed ? "[n, k]" : "[k, n]");
   }
-  const std::int64_t n = !b ? 1 : b.shape()[b_transposed ? 0 : 1];
+  const bool gated =
+      options.activation == Activation::swiglu || options.activation == Activation::geglu;
+  const std::int64_t products = !b ? 1 : b.shape()[b_transposed ? 0 : 1];
+  const std::int64_t n = gated ? products / 2 : products;
+  if (gated && products % 2 != 0) {
+    return refused(
+        "gemm",
+        fmt::format("B has {} columns, but gates need as many others beside them", products));
+  }
   Problem problem = problem_of("gemm", a.dtype(), c.dtype(),
                                {{"m", a_transposed ? cols_of(a) : rows_of(a)},
                                 {"n", n},
@@ -127,11 +137,16 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   if (options.layout != Layout::nn) set(problem, "layout", b_transposed ? "nt" : "tn");
   if (std::string list = epilogue(options); !list.empty())
     set(problem, "epilogue", std::move(list));
+  if (options.norm_weight) {
+    set(problem, "prologue", "rmsnorm");
+    if (options.norm_epsilon != 1e-5F) set(problem, "epsilon", number(options.norm_epsilon));
+  }
   if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
   if (options.beta != 0) set(problem, "beta", number(options.beta));
   Given given;
   given.add(a);
   given.add(b);
+  given.add_if(options.norm_weight);
   given.add_if(options.bias);
   given.add_if(options.residual);
   given.add(c);

@@ -9,8 +9,11 @@
 
 namespace greta::runtime {
 
-enum class Layout { nn, nt, tn };            ///< storage of A and B: n as they are, t transposed
-enum class Activation { none, silu, gelu };  ///< applied to a matrix product
+enum class Layout { nn, nt, tn };  ///< storage of A and B: n as they are, t transposed
+/// Applied to a matrix product. swiglu and geglu are gated: the first half of B's columns are
+/// gates, the second half what silu or gelu of the gates is multiplied by. C has half of B's
+/// columns and at most 8 rows.
+enum class Activation { none, silu, gelu, swiglu, geglu };
 enum class GeluForm { tanh, erf };
 enum class RopePairs { interleaved, half };  ///< elements 2i and 2i + 1, or i and i + dim / 2
 enum class SoftmaxMask { none, causal };     ///< causal: row r attends to columns up to r mod cols
@@ -20,8 +23,12 @@ struct GemmOptions {
   Activation activation = Activation::none;
   float alpha = 1;    ///< factor of the product
   float beta = 0;     ///< factor of C's old value
-  Tensor bias{};      ///< [n], of C's type; empty: none
+  Tensor bias{};      ///< [columns of B], of C's type; empty: none
   Tensor residual{};  ///< shape and type of C; empty: none
+  /// [k], of A's type: A, of at most 8 rows, is replaced by its rmsnorm with this weight. Empty: A
+  /// as it is.
+  Tensor norm_weight{};
+  float norm_epsilon = 1e-5F;
 };
 
 struct RopeAppendOptions {

@@ -13,24 +13,61 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 
 // --------------------------------------------------------------------------------------- gemm
 
+/// alpha times the product, plus the bias.
+class Products {
+ public:
+  Products(const Given& given, std::size_t columns)
+      : given_(given),
+        m_(given.dim("m")),
+        k_(given.dim("k")),
+        columns_(columns),
+        layout_(given.problem.attribute("layout", "nn")),
+        norm_(given.problem.attribute("prologue", "none") == "rmsnorm") {}
+
+  Float at(std::size_t row, std::size_t col) const {
+    const auto x = [&](std::size_t l) { return a(row, l); };
+    const auto weighted = [&](std::size_t l) {
+      return norm_ ? x(l) * Float(given_["weight"][l]) : x(l);
+    };
+    const auto& b = given_["B"];
+    Float sum = dot(k_, weighted, [&](std::size_t l) {
+      return Float(b[layout_ == "nt" ? col * k_ + l : l * columns_ + col]);
+    });
+    if (norm_) {
+      const Float mean = dot(k_, x, x) / Float(static_cast<float>(k_));
+      sum = sum * inverse_root(mean + Float(given_.number("epsilon", "1e-05")));
+    }
+    const float alpha = given_.number("alpha", "1");
+    if (alpha != 1) sum = sum * Float(alpha);
+    return given_.has("bias") ? sum + Float(given_["bias"][col]) : sum;
+  }
+
+ private:
+  Float a(std::size_t row, std::size_t l) const {
+    return {given_["A"][layout_ == "tn" ? l * m_ + row : row * k_ + l]};
+  }
+
+  const Given& given_;
+  std::size_t m_, k_, columns_;
+  std::string layout_;
+  bool norm_;
+};
+
 Outputs gemm(const Given& given) {
-  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
-  const std::string layout = given.problem.attribute("layout", "nn");
+  const std::size_t m = given.dim("m"), n = given.dim("n");
   const std::string epilogue = given.problem.attribute("epilogue", "none");
-  const float alpha = given.number("alpha", "1"), beta = given.number("beta", "0");
-  const auto &a = given["A"], &b = given["B"];
+  const bool gated = epilogue.ends_with("swiglu") || epilogue.ends_with("geglu");
+  const float beta = given.number("beta", "0");
+  const Products products(given, gated ? 2 * n : n);
   std::vector<float> out(m * n);
   for (std::size_t at = 0; at < m * n; ++at) {
     const std::size_t i = at / n, j = at % n;
-    Float x = dot(
-        k, [&](std::size_t l) { return Float(a[layout == "tn" ? l * m + i : i * k + l]); },
-        [&](std::size_t l) { return Float(b[layout == "nt" ? j * k + l : l * n + j]); });
-    if (alpha != 1) x = x * Float(alpha);
-    if (given.has("bias")) x = x + Float(given["bias"][j]);
+    Float x = products.at(i, j);
     if (given.has("residual")) x = x + Float(given["residual"][at]);
     if (beta != 0) x = multiply_add(Float(beta), given["C"][at], x);
-    if (epilogue.ends_with("silu")) x = silu(x);
-    if (epilogue.ends_with("gelu")) x = gelu_tanh(x);
+    if (epilogue.ends_with("silu") || epilogue.ends_with("swiglu")) x = silu(x);
+    if (epilogue.ends_with("gelu") || epilogue.ends_with("geglu")) x = gelu_tanh(x);
+    if (gated) x = x * products.at(i, n + j);
     out[at] = x.value();
   }
   return {out};
@@ -40,6 +77,12 @@ std::vector<Case> gemm_cases(const DTypes& types) {
   const auto with = [](const char* what, const char* side, const char* k, Options more,
                        std::map<std::string, Contents> contents, const Factors& factors) {
     more.insert(more.end(), {{"m", side}, {"n", side}, {"k", k}});
+    return Case{what, more, std::move(contents), factors};
+  };
+  // Gates and norms are for few rows.
+  const auto few = [](const char* what, const char* n, const char* k, Options more,
+                      std::map<std::string, Contents> contents, const Factors& factors) {
+    more.insert(more.end(), {{"m", "8"}, {"n", n}, {"k", k}});
     return Case{what, more, std::move(contents), factors};
   };
   const std::map<std::string, Contents> large{
@@ -61,7 +104,16 @@ std::vector<Case> gemm_cases(const DTypes& types) {
            {2.6, 2.6, 2.6, 1.1, 1.1}),
       with("bias and silu", "80", "2", {{"epilogue", "bias,silu"}}, large,
            {1.4, 1.5, 1.4, 1.1, 1.1}),
-      with("tiny", "120", "2", {}, small, {3.1, 0, 3.1, 1.1, 3.1})};
+      with("tiny", "120", "2", {}, small, {3.1, 0, 3.1, 1.1, 3.1}),
+      few("swiglu", "900", "20", {{"epilogue", "swiglu"}}, {{"A", times(64)}}, {2, 2, 2, 1.1, 1.1}),
+      few("geglu", "900", "20", {{"epilogue", "bias,geglu"}, {"layout", "nt"}}, {{"A", times(8)}},
+          {2.7, 2.7, 2.7, 1.1, 1.1}),
+      few("rmsnorm, short", "900", "3", {{"prologue", "rmsnorm"}}, {{"A", times(64)}},
+          {3.7, 2.6, 3.7, 1.1, 1.1}),
+      few("rmsnorm", "600", "90", {{"prologue", "rmsnorm"}, {"epsilon", "0.25"}}, {},
+          {9.7, 7.7, 10.1, 1.1, 1.1}),
+      few("rmsnorm, swiglu", "400", "60", {{"prologue", "rmsnorm"}, {"epilogue", "swiglu"}},
+          {{"B", times(8)}}, {11.2, 9.8, 12, 1.1, 1.1})};
 }
 
 // ---------------------------------------------------------------------------------- attention

@@ -32,6 +32,24 @@ const std::vector<OperationCase>& operation_cases() {
                           .bias = t[2],
                           .residual = t[3]});
        }},
+      {"GemmOfNormedRows",
+       "gemm dtype=f16 out=f32 layout=nt epilogue=bias,swiglu prologue=rmsnorm epsilon=1e-06 m=6 "
+       "n=12 k=40",
+       {{2, 3, 40}, {24, 40}, {40}, {24}, {2, 3, 12}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(t[0], t[1], t[4],
+                         {.layout = Layout::nt,
+                          .activation = Activation::swiglu,
+                          .bias = t[3],
+                          .norm_weight = t[2],
+                          .norm_epsilon = 1e-6F});
+       }},
+      {"GemmGated",
+       "gemm dtype=f32 out=f32 epilogue=geglu m=1 n=20 k=16",
+       {{16}, {16, 40}, {20}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(t[0], t[1], t[2], {.activation = Activation::geglu});
+       }},
       {"GemmOfAVector",
        "gemm dtype=f32 out=f32 m=1 n=64 k=48",
        {{48}, {48, 64}, {64}},
