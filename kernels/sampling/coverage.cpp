@@ -89,28 +89,47 @@ void list_features(const Operation& operation, const Problem& problem, const Dev
   }
 }
 
-/// Returns problems of the operation's typical sizes, with default attributes, and random problems.
-/// Half of these take the attributes' values in turn, the others at random, since some values are
-/// not allowed with some others.
+/// Returns problems of the operation's typical sizes, with default attributes, and random problems:
+/// two with each value of an attribute alone, and others with values at random, since some values
+/// are not allowed without some others.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
-  constexpr int random_probes = 80;
+  constexpr int alone = 2, together = 40;
   std::vector<Problem> list;
   for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
     list.push_back(typical_problem(operation, types, i));
   }
-  for (std::size_t i = 0; i < random_probes; ++i) {
-    AttributeValues values;
-    for (const Attribute& attribute : operation.attributes) {
-      if (attribute.packed != nullptr) continue;
-      const auto tested = values_to_test(attribute, {});
-      const std::size_t at = i % 2 == 0 ? i / 2 : uniform_below(random, tested.size());
-      const std::string& value = tested[at % tested.size()];
-      if (value != attribute.fallback) values.emplace_back(attribute.name, value);
+  // Adds the first allowed problem of a few.
+  const auto add = [&](const auto& draw_values) {
+    constexpr int tries = 12;
+    for (int i = 0; i < tries; ++i) {
+      Problem problem = random_problem(operation, types, draw_values(), {}, random);
+      if (!check_problem(operation, problem)) continue;
+      list.push_back(std::move(problem));
+      return;
     }
-    list.push_back(random_problem(operation, types, std::move(values), {}, random));
+  };
+  for (const Attribute& attribute : operation.attributes) {
+    if (attribute.packed != nullptr) continue;
+    for (const std::string& value : values_to_test(attribute, {})) {
+      const AttributeValues only{{attribute.name, value}};
+      for (int i = 0; i < alone; ++i) {
+        add([&] { return value == attribute.fallback ? AttributeValues{} : only; });
+      }
+    }
   }
-  std::erase_if(list, [&](const Problem& problem) { return !check_problem(operation, problem); });
+  for (int i = 0; i < together; ++i) {
+    add([&] {
+      AttributeValues values;
+      for (const Attribute& attribute : operation.attributes) {
+        if (attribute.packed != nullptr) continue;
+        const auto tested = values_to_test(attribute, {});
+        const std::string& value = tested[uniform_below(random, tested.size())];
+        if (value != attribute.fallback) values.emplace_back(attribute.name, value);
+      }
+      return values;
+    });
+  }
   return list;
 }
 
