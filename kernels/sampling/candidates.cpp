@@ -214,30 +214,20 @@ class Dealer {
     return gain;
   }
 
-  /// Draws problems until one is allowed. Returns std::nullopt if none of a few is.
-  std::optional<Problem> draw_problem(const Kind& kind, std::int64_t part) {
-    constexpr int tries = 8;
-    for (int i = 0; i < tries; ++i) {
-      Problem problem =
-          random_problem(operation_, kind.types, draw_attributes(kind.variant), {}, random_, part);
-      if (check_problem(operation_, problem)) return problem;
-    }
-    return std::nullopt;
-  }
-
   /// Draws several problems that support the variant, and configurations of each, and returns the
   /// choice with the largest gain.
   std::optional<Candidate> find(const Kind& kind) {
-    constexpr int tries = 180, configs = 8, patience = 100;
+    constexpr int tries = 600, configs = 8, patience = 100;
     const int problems = in_vain_ < patience ? 6 : 1;
     const Variant& variant = operation_.variant(kind.variant);
     std::optional<Candidate> best;
     Gain most;
     for (int i = 0, found = 0; i < tries && found < problems; ++i) {
       const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
-      const auto problem = draw_problem(kind, aimed ? aimed->value : 0);
-      if (!problem) continue;
-      Alternative alternative = variant.space(operation_.shape(*problem), device_);
+      const Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant),
+                                             {}, random_, aimed ? aimed->value : 0);
+      if (!check_problem(operation_, problem)) continue;
+      Alternative alternative = variant.space(operation_.shape(problem), device_);
       seen_[kind.variant].parameters = alternative.parameters;
       if (aimed) fix(alternative, *aimed);
       if (kind.by) fix(alternative, *kind.by);
@@ -245,10 +235,10 @@ class Dealer {
       if (space.count() == 0) continue;
       ++found;
       for (int j = 0; j < configs; ++j) {
-        Candidate choice{*problem, space.sample(random_)};
+        Candidate choice{problem, space.sample(random_)};
         const Gain gained = gain(choice);
         if (best && gained <= most) continue;
-        const LaunchPlan plan = variant.plan(operation_.shape(*problem), device_, choice.config);
+        const LaunchPlan plan = variant.plan(operation_.shape(problem), device_, choice.config);
         if (launched_threads(plan) > most_threads_launched) continue;
         best = std::move(choice);
         most = gained;

@@ -44,7 +44,7 @@ const std::vector<Plant> plants{
      one_row,
      "gemv",
      {{"SPLIT", 1}, {"VB", 1}, {"COLS", 8}},
-     "tid < WIDTH && out_col < args.n",
+     "tid < OUT_WIDTH && out_col < args.n",
      "tid < WIDTH"},
     {"GemvSlices",
      one_row,
