@@ -236,6 +236,31 @@ TEST_F(ReplayFormats, ARunIsReproducibleAndSummarised) {
             true);
 }
 
+// Variants have got parameters since some were recorded, which the prior of `auto` needs.
+TEST(RecordingsOfResults, AllCanBeReplayed) {
+  const std::filesystem::path results =
+      std::filesystem::path(GRETA_TEST_DATA).parent_path().parent_path() / "results";
+  int recordings = 0, with_prior = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(results)) {
+    if (!entry.path().filename().string().ends_with(".jsonl.gz")) continue;
+    SCOPED_TRACE(entry.path().string());
+    const auto recording = Recording::load(entry.path());
+    ASSERT_TRUE(recording) << recording.failure().message;
+    const auto shuffled = recording->shuffled(7);
+    const auto prior = shuffled.prior();
+    std::mt19937_64 random(7);
+    int known = 0;
+    for (int i = 0; prior && i < 20; ++i) {
+      const auto choice = shuffled.space().choice(shuffled.space().sample(random));
+      known += std::isfinite(prior(choice.value())) ? 1 : 0;
+    }
+    with_prior += known > 10 ? 1 : 0;
+    ++recordings;
+  }
+  EXPECT_GE(recordings, 30);
+  EXPECT_EQ(with_prior, recordings);
+}
+
 TEST(ReplaySummary, AveragesOverSeedsThenOverSpaces) {
   const auto run = [](std::vector<double> times) {
     times.resize(20, 100);

@@ -12,6 +12,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/prior/prior.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "tuner/replay/gzip.hpp"
 #include "tuner/search/ranking.hpp"
@@ -170,8 +171,15 @@ std::optional<Recording::Subject> Recording::subject() const {
 
 SearchProblem::Prior Recording::prior() const {
   const auto recorded = subject();
-  if (!recorded) return nullptr;
-  return static_prior(*recorded->operation, recorded->problem, recorded->device, *space_);
+  if (!recorded || !has_prior(*recorded->operation)) return nullptr;
+  const auto prior = std::make_shared<const StaticPrior>(*recorded->operation, recorded->problem,
+                                                         recorded->device);
+  // Variants may have other parameters today than when they were recorded.
+  return [prior, space = space_](const Choice& choice) {
+    constexpr double unknown = std::numeric_limits<double>::infinity();
+    const auto today = prior->instance().migrate(space->config(choice));
+    return today ? prior->cost(today->config).value_or(unknown) : unknown;
+  };
 }
 
 }  // namespace greta::tuner

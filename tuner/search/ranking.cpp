@@ -83,11 +83,14 @@ std::vector<std::pair<double, Choice>> rank_by_prior(const Space& space,
   return std::move(list);
 }
 
+bool has_prior(const Operation& operation) {
+  return std::any_of(operation.variants.begin(), operation.variants.end(),
+                     [](const Variant& variant) { return bool(variant.work); });
+}
+
 SearchProblem::Prior static_prior(const Operation& operation, const Problem& problem,
                                   const DeviceInfo& device, const Space& space) {
-  const bool any = std::any_of(operation.variants.begin(), operation.variants.end(),
-                               [](const Variant& variant) { return bool(variant.work); });
-  if (!any) return nullptr;
+  if (!has_prior(operation)) return nullptr;
   const auto prior = std::make_shared<const StaticPrior>(operation, problem, device);
   return [prior, &space](const Choice& choice) {
     return prior->cost(space.config(choice)).value_or(std::numeric_limits<double>::infinity());

@@ -17,6 +17,9 @@ std::vector<std::pair<double, Choice>> rank_by_prior(const Space& space,
                                                      const SearchProblem::Prior& prior,
                                                      std::size_t count, std::mt19937_64& random);
 
+/// Returns whether a variant of the operation describes its work.
+bool has_prior(const Operation& operation);
+
 /// Returns the static prior of a problem as a strategy needs it; empty if no variant of the
 /// operation describes its work. `space` and `operation` must outlive it.
 SearchProblem::Prior static_prior(const Operation& operation, const Problem& problem,
