@@ -15,7 +15,7 @@ namespace greta::kernels::rows {
 namespace {
 
 /// The values of KIND in common/rows.hip.
-enum class Kind { held, streamed, partial, finish };
+enum class Kind { held, streamed, partial, finish, staged };
 
 /// Macros of a kernel besides those of the operation and the element types.
 struct Walk {
@@ -23,6 +23,7 @@ struct Walk {
   int threads = 256, rows = 1, vec = 1, items = 1;
   bool whole = false;  ///< whether the row has exactly as many elements as its threads hold
   int stay = 0, split = 1, subgroup = 0;
+  int ahead = 0, cluster = 1, keep = 0;
 };
 
 Walk walk_of(const Config& config) {
@@ -37,6 +38,9 @@ Walk walk_of(const Config& config) {
   walk.stay = value("STAY", 0);
   walk.split = value("SPLIT", 1);
   walk.subgroup = value("SUBGROUP", 0);
+  walk.ahead = value("AHEAD", 0);
+  walk.cluster = value("CLUSTER", 1);
+  walk.keep = value("KEEP", 0);
   return walk;
 }
 
@@ -79,6 +83,12 @@ KernelSource source(const Shape& s, const DeviceInfo& device, const Walk& walk) 
   add("STAY", walk.stay > 0 ? 1 : 0);
   add("SPLIT", walk.split);
   if (device.language == Language::glsl) add("SUBGROUP", walk.subgroup);
+  if (walk.kind == Kind::staged) {
+    add("AHEAD", walk.ahead);
+    add("CLUSTER", walk.cluster);
+    add("KEEP", walk.keep);
+    add("RESIDENT", walk.stay);
+  }
   add_pack(defines, device, "X", s.in, walk.vec);
   add("WEIGHT", has(s.tensors, "weight") ? 1 : 0);
   add("BIAS", has(s.tensors, "bias") ? 1 : 0);
@@ -114,6 +124,21 @@ LaunchPlan plan_held(const Shape& s, const DeviceInfo& device, const Config& con
   return single(s, device, walk);
 }
 
+LaunchPlan plan_staged(const Shape& s, const DeviceInfo& device, const Config& config) {
+  Walk walk = walk_of(config);
+  walk.kind = Kind::staged;
+  walk.items = static_cast<int>(vectors_of_thread(s.cols, config));
+  walk.whole = s.cols % (std::int64_t{walk.threads} * walk.cluster * walk.vec) == 0;
+  const std::int64_t groups = staged_groups(s, device, config);
+  LaunchPlan plan;
+  plan.sources.push_back(source(s, device, walk));
+  plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(staged_bytes(s, config));
+  const auto count = static_cast<std::uint64_t>(groups);
+  plan.launches.push_back(
+      {0, grid(device, plan.sources[0], count, walk.cluster), arguments(s, groups, false)});
+  return plan;
+}
+
 LaunchPlan plan_streamed(const Shape& s, const DeviceInfo& device, const Config& config) {
   return single(s, device, walk_of(config));
 }
@@ -139,7 +164,8 @@ LaunchPlan plan_split(const Shape& s, const DeviceInfo& device, const Config& co
 std::vector<Division> divisions(const Shape& s, const Config& config) {
   const Walk walk = walk_of(config);
   const std::int64_t cols = s.cols;
-  const std::int64_t round = std::int64_t{walk.threads} / walk.rows * walk.vec * walk.items;
+  const std::int64_t round =
+      std::int64_t{walk.threads} / walk.rows * walk.cluster * walk.vec * walk.items;
   std::vector<Division> list;
   if (config.has("ROWS")) list.push_back({"rows", s.rows, walk.rows, "ROWS", 3});
   if (!config.has("SPLIT")) {
@@ -166,15 +192,21 @@ std::vector<Variant> variants(const RowOperation& operation) {
         split_space, plan_split, split_defaults, divisions));
   }
   list.push_back(make_variant<Shape>(
+      "staged",
+      "workgroups stay; while one holds a row, its next rows arrive in shared memory; CLUSTER of "
+      "them share a row",
+      staged_space, plan_staged, staged_defaults, divisions));
+  list.push_back(make_variant<Shape>(
       "streamed", "rows of any length are walked once for each statistic and, backwards, to write",
       streamed_space, plan_streamed, streamed_defaults, divisions));
   list.push_back(make_variant<Shape>(
       "naive", "a workgroup walks a row by single elements, and reduces in shared memory",
       naive_space, plan_streamed, naive_defaults, divisions));
   for (Variant& variant : list) {
-    set_work<Shape>(variant, variant.name == "held"    ? held_work
-                             : variant.name == "split" ? split_work
-                                                       : streamed_work);
+    set_work<Shape>(variant, variant.name == "held"     ? held_work
+                             : variant.name == "staged" ? staged_work
+                             : variant.name == "split"  ? split_work
+                                                        : streamed_work);
   }
   return list;
 }

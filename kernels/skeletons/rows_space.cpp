@@ -7,6 +7,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/stride_attributes.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels::rows {
 namespace {
@@ -50,13 +51,18 @@ Constraint whole_waves(const DeviceInfo& device) {
               (p["THREADS"] % p["SUBGROUP"] == 0 && p["THREADS"] / p["SUBGROUP"] <= most)};
 }
 
-/// Returns the constraints of every variant's workgroups.
-std::vector<Constraint> basics(const Shape& s, const DeviceInfo& device) {
+/// Returns the constraints of every variant's workgroups, but for reductions.
+std::vector<Constraint> limits(const Shape& s, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device);
   return {storage_constraint(s.in, s.out, device),
           {"workgroup_threads", fmt::format("the device allows {} threads", threads),
-           p["THREADS"] <= threads},
-          whole_waves(device)};
+           p["THREADS"] <= threads}};
+}
+
+std::vector<Constraint> basics(const Shape& s, const DeviceInfo& device) {
+  std::vector<Constraint> list = limits(s, device);
+  list.push_back(whole_waves(device));
+  return list;
 }
 
 /// Every row must begin at an aligned address.
@@ -122,6 +128,19 @@ std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
   return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
 }
 
+/// Returns the number of operands that have a row for each row of the problem and are read.
+std::int64_t inputs_of(const Shape& s) {
+  return 1 + (has(s.tensors, "mask") || has(s.tensors, "residual") ? 1 : 0);
+}
+
+/// Returns the number of operands that all rows have in common.
+std::int64_t weights_of(const Shape& s) {
+  const auto weight = [](const TensorSpec& t) {
+    return t.name == "weight" || t.name == "bias" || t.name == "gain";
+  };
+  return std::count_if(s.tensors.begin(), s.tensors.end(), weight);
+}
+
 /// Returns whether compilers are expected to avoid spills. They need more registers than the space
 /// requires.
 bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
@@ -132,11 +151,8 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
   // AMD compilers keep values of additive masks and weights in addition to the held elements, and
   // load all weights of a vector at once.
   const auto& operands = s.tensors;
-  const auto weighted = std::count_if(operands.begin(), operands.end(), [](const TensorSpec& t) {
-    return t.name == "weight" || t.name == "bias" || t.name == "gain";
-  });
   const std::int64_t beside =
-      device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weighted - 1) : 0;
+      device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weights_of(s) - 1) : 0;
   const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
   // Many scalar loads need additional registers.
   const bool two = has(operands, "mask") || has(operands, "residual");
@@ -147,8 +163,22 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 }  // namespace
 
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
-  const int lanes = c["THREADS"] / (c.has("ROWS") ? c["ROWS"] : 1);
-  return ceil_div(cols, std::int64_t{lanes} * (c.has("VEC") ? c["VEC"] : 1));
+  const auto value = [&c](const char* name) { return c.has(name) ? c[name] : 1; };
+  const std::int64_t lanes = c["THREADS"] / value("ROWS") * value("CLUSTER");
+  return ceil_div(cols, lanes * value("VEC"));
+}
+
+std::int64_t staged_bytes(const Shape& s, const Config& c) {
+  const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
+  return c["AHEAD"] * inputs_of(s) * c["THREADS"] * held * bits_of(s.in) / 8;
+}
+
+/// Clusters find no place where fewer processors than they need are left of a group of these, and
+/// workgroups that wait for a place would start when all others have ended.
+std::int64_t staged_groups(const Shape& s, const DeviceInfo& device, const Config& c) {
+  const std::int64_t places = busy_workgroups(device) * c["STAY"];
+  const std::int64_t usable = c["CLUSTER"] > 2 ? places * 7 / 8 : places;
+  return std::clamp<std::int64_t>(usable / c["CLUSTER"], 1, s.rows);
 }
 
 Alternative held_space(const Shape& s, const DeviceInfo& device) {
@@ -181,6 +211,61 @@ Alternative held_space(const Shape& s, const DeviceInfo& device) {
        vectors_of(cols, p["THREADS"] / p["ROWS"]) <= most_loads});
   a.constraints.push_back(
       register_constraint(device, "rows that threads hold", held + ahead, p["THREADS"]));
+  return a;
+}
+
+Alternative staged_space(const Shape& s, const DeviceInfo& device) {
+  // THREADS  workgroup size for a row, or a part of one
+  // STAY     workgroups per compute unit that stay, for as many of which there are registers
+  // AHEAD    next rows of a workgroup that arrive in shared memory while it works on one
+  // CLUSTER  workgroups that share a row, each of which has the same columns of all its rows
+  // KEEP     1: weights of columns stay in registers, 0: they are loaded for each row
+  const bool copies = has_lane_copies(device.architecture) && device.language == Language::hip;
+  Alternative a{"staged",
+                {{"THREADS", thread_counts},
+                 {"VEC", vector_widths(s.in)},
+                 {"STAY", {1, 2, 4}},
+                 {"AHEAD", {1, 2, 3, 4}},
+                 {"CLUSTER", has_clusters(device.architecture) ? std::vector<int>{1, 2, 4, 8}
+                                                               : std::vector<int>{1}},
+                 {"KEEP", {0, 1}}},
+                {{"lane_copies", "threads of the device cannot copy to shared memory", copies}}};
+  append(a.constraints, limits(s, device));
+  append(a.constraints, alignment(s));
+  const std::int64_t rows = next_power(s.rows), cols = s.cols, busy = busy_workgroups(device);
+  const std::int64_t most = most_held(device), most_loads = 32, resident = 2048;
+  const std::int64_t weights = weights_of(s), bits = bits_of(s.in);
+  const std::int64_t shared = device.shared_memory_bytes;
+  const Expression vectors = vectors_of(cols, p["THREADS"] * p["CLUSTER"]);
+  const Expression held = vectors * p["VEC"];
+  const Expression bytes = p["AHEAD"] * inputs_of(s) * p["THREADS"] * held * bits / 8;
+  const Expression kept = select(p["KEEP"] > 0, ceil_div(held * bits * weights, 32), 0);
+  append(
+      a.constraints,
+      {{"copies", "VEC elements must be at least 4 bytes", p["VEC"] * bits >= 32},
+       {"turns",
+        fmt::format("{} rows, or the next power of 2, are too few for AHEAD further ones of each "
+                    "workgroup",
+                    s.rows),
+        p["CLUSTER"] * rows > p["AHEAD"] * p["STAY"] * busy},
+       {"idle_threads",
+        fmt::format("CLUSTER x THREADS vectors of VEC must not be twice a row, {}, or more", cols),
+        p["CLUSTER"] * p["THREADS"] * p["VEC"] < 2 * next_power(cols)},
+       {"cluster", "workgroups of a CLUSTER have more than 32 THREADS",
+        p["CLUSTER"] == 1 || p["THREADS"] > 32},
+       {"kept", "there is nothing to KEEP", p["KEEP"] == 0 || weights > 0},
+       {"held",
+        fmt::format("CLUSTER x THREADS threads must hold a row of {} with at most {} elements, and "
+                    "{} vectors, each",
+                    cols, most, most_loads),
+        held <= most && vectors <= most_loads},
+       {"resident", fmt::format("STAY x THREADS must not exceed {}", resident),
+        p["STAY"] * p["THREADS"] <= resident},
+       {"shared_memory",
+        fmt::format("AHEAD rows of STAY workgroups must fit {} KiB", shared / 1024),
+        p["STAY"] * (bytes + 1024) <= shared},
+       register_constraint(device, "rows and weights that threads hold", held + kept,
+                           p["THREADS"] * p["STAY"])});
   return a;
 }
 
@@ -270,6 +355,11 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
     if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
   }
   return configs;
+}
+
+/// A choice for searches.
+std::vector<Config> staged_defaults(const Shape&, const DeviceInfo&) {
+  return {};
 }
 
 std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) {

@@ -11,13 +11,21 @@ namespace greta::kernels::rows {
 /// Returns the number of vectors of a row that each of its THREADS / ROWS threads processes.
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& config);
 
+/// Returns the bytes of shared memory in which the next rows of a workgroup of the staged variant
+/// arrive.
+std::int64_t staged_bytes(const Shape&, const Config&);
+/// Returns the number of workgroups, or of clusters, that stay in the staged variant.
+std::int64_t staged_groups(const Shape&, const DeviceInfo&, const Config&);
+
 Alternative held_space(const Shape&, const DeviceInfo&);
+Alternative staged_space(const Shape&, const DeviceInfo&);
 Alternative streamed_space(const Shape&, const DeviceInfo&);
 Alternative split_space(const Shape&, const DeviceInfo&);
 Alternative naive_space(const Shape&, const DeviceInfo&);
 
 /// Return default configurations, best first. Empty if another variant is the better default.
 std::vector<Config> held_defaults(const Shape&, const DeviceInfo&);
+std::vector<Config> staged_defaults(const Shape&, const DeviceInfo&);
 std::vector<Config> streamed_defaults(const Shape&, const DeviceInfo&);
 std::vector<Config> split_defaults(const Shape&, const DeviceInfo&);
 std::vector<Config> naive_defaults(const Shape&, const DeviceInfo&);

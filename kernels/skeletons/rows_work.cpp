@@ -63,6 +63,23 @@ KernelWork held_work(const Shape& s, const DeviceInfo& device, const Config& con
   return {work};
 }
 
+KernelWork staged_work(const Shape& s, const DeviceInfo& device, const Config& config) {
+  const double cluster = config["CLUSTER"], ahead = config["AHEAD"];
+  const auto groups = static_cast<double>(staged_groups(s, device, config));
+  const double rounds = std::ceil(static_cast<double>(s.rows) / groups);
+  const double held = static_cast<double>(vectors_of_thread(s.cols, config)) * config["VEC"];
+  LaunchWork work = walk(s, config, groups * cluster, rounds / cluster);
+  work.registers = held * (config["KEEP"] > 0 ? 1.5 : 1) + 32;
+  work.shared_bytes = static_cast<double>(staged_bytes(s, config));
+  work.shared_traffic = 2 * work.read_bytes;
+  work.ahead_bytes = work.read_bytes / rounds * ahead;
+  work.steps = rounds;
+  work.overlapped = true;
+  constexpr double of_cluster = 4;  // an exchange, by its cost
+  work.barriers = rounds * (barriers_of(device, work.threads) + (cluster > 1 ? of_cluster : 0));
+  return {work};
+}
+
 KernelWork streamed_work(const Shape& s, const DeviceInfo& device, const Config& config) {
   const double rows = value(config, "ROWS"), lanes = config["THREADS"] / rows;
   const double of_round = lanes * value(config, "VEC") * value(config, "ITEMS");

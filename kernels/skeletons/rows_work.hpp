@@ -8,6 +8,7 @@ namespace greta::kernels::rows {
 
 KernelWork held_work(const Shape&, const DeviceInfo&, const Config&);
 /// Of the variants `streamed` and `naive`.
+KernelWork staged_work(const Shape&, const DeviceInfo&, const Config&);
 KernelWork streamed_work(const Shape&, const DeviceInfo&, const Config&);
 KernelWork split_work(const Shape&, const DeviceInfo&, const Config&);
 

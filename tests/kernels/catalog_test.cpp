@@ -76,13 +76,13 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
 // stale.
 TEST(Catalog, KeysAreOfWhatKernelsInclude) {
   const auto gemm = built_in("gemm").sources(), softmax = built_in("softmax").sources();
-  for (const char* const file : {"gemm/gemv.comp", "gemm/operands.hip", "common/cluster.hip",
+  for (const char* const file : {"gemm/gemv.comp", "gemm/operands.hip", "common/matrix.hip",
                                  "common/types.hip", "common/memory.glsl"}) {
     EXPECT_TRUE(gemm.contains(file)) << file;
   }
   EXPECT_TRUE(softmax.contains("softmax/rows.hip"));
   EXPECT_TRUE(softmax.contains("common/device.hip"));  // through common/rows.hip
-  EXPECT_FALSE(softmax.contains("common/cluster.hip"));
+  EXPECT_FALSE(softmax.contains("common/matrix.hip"));
   EXPECT_FALSE(softmax.contains("gemm/gemv.comp"));
 }
 

@@ -113,6 +113,67 @@ TEST_P(RowSpace, SaysWhyAConfigurationIsNotAllowed) {
             "rounds: a thread must add the elements of a row in at most 8 rounds");
 }
 
+// More rows than workgroups stay, the last of which have fewer: rows arrive in turn in each place.
+TEST(StagedRows, AreRightForAnyNumberOfRowsAhead) {
+  Device& device = test::device("hip-host:0");
+  for (const std::string& name : row_operations()) {
+    const Operation& entry = built_in(name);
+    for (const auto& [text, cols] :
+         {std::pair("staged THREADS=64 VEC=4 STAY=1 AHEAD=1 CLUSTER=1 KEEP=0", 1000),
+          std::pair("staged THREADS=32 VEC=8 STAY=1 AHEAD=2 CLUSTER=1 KEEP=0", 256),
+          std::pair("staged THREADS=128 VEC=2 STAY=2 AHEAD=3 CLUSTER=1 KEEP=1", 258),
+          std::pair("staged THREADS=64 VEC=8 STAY=1 AHEAD=4 CLUSTER=1 KEEP=1", 512)}) {
+      if (name == "softmax" && std::string(text).ends_with("KEEP=1")) continue;  // no weights
+      const Problem problem = test::row_problem(entry, 77, cols, {DType::f16, DType::f16});
+      const Config config = entry.space(problem, device.info()).parse(text).value();
+      test::expect_right(entry, problem, entry.plan(problem, device.info(), config), text, 3,
+                         device);
+    }
+  }
+}
+
+TEST_P(RowSpace, ClustersThatStayHaveTheirPlaces) {
+  const Problem problem = test::row_problem(entry_, 4096, 32000, {DType::f16, DType::f16});
+  for (const auto& [text, clusters] :
+       {std::pair("staged THREADS=512 VEC=8 STAY=2 AHEAD=1 CLUSTER=4 KEEP=0", 57U),
+        std::pair("staged THREADS=512 VEC=8 STAY=1 AHEAD=1 CLUSTER=2 KEEP=0", 66U),
+        std::pair("staged THREADS=1024 VEC=8 STAY=1 AHEAD=1 CLUSTER=1 KEEP=0", 132U)}) {
+    const Config config = entry_.space(problem, info_).parse(text).value();
+    const LaunchPlan plan = entry_.plan(problem, info_, config).value();
+    const auto cluster = static_cast<std::uint32_t>(config["CLUSTER"]);
+    EXPECT_EQ(plan.launches[0].grid, (std::array<std::uint32_t, 3>{clusters, 1, cluster})) << text;
+    const std::uint32_t inputs = GetParam() == "add_rmsnorm" ? 2 : 1;
+    const std::uint32_t part = 32768 / cluster * 2;  // bytes, of whole vectors of all threads
+    EXPECT_EQ(plan.sources[0].dynamic_shared_bytes, inputs * part) << text;
+  }
+}
+
+TEST_P(RowSpace, StagedRowsNeedCopiesRowsAndRoom) {
+  const auto why = [this](std::int64_t rows, std::int64_t cols, const DeviceInfo& device,
+                          const char* text) {
+    const Problem problem = test::row_problem(entry_, rows, cols, {DType::f16, DType::f16});
+    const auto config = entry_.space(problem, device).parse(text);
+    if (config) return std::string("valid");
+    const std::string reason = config.failure().message;
+    const auto from = reason.find("\": ") + 3;
+    return reason.substr(from, reason.find(':', from) - from);
+  };
+  const char* one = "staged THREADS=256 VEC=8 STAY=1 AHEAD=2 CLUSTER=1 KEEP=0";
+  const char* four = "staged THREADS=256 VEC=8 STAY=1 AHEAD=2 CLUSTER=4 KEEP=0";
+  EXPECT_EQ(why(4096, 8192, info_, one), "valid");
+  EXPECT_EQ(why(4096, 8192, *architecture_info("gfx942"), one), "lane_copies");
+  EXPECT_EQ(why(256, 8192, info_, one), "turns");
+  EXPECT_EQ(why(4096, 8192, info_, four), "valid");
+  EXPECT_EQ(why(4096, 4096, info_, four), "idle_threads");
+  EXPECT_EQ(why(4096, 32000, info_, one), "held");
+  EXPECT_EQ(why(4096, 32000, info_, "staged THREADS=1024 VEC=8 STAY=1 AHEAD=4 CLUSTER=1 KEEP=0"),
+            "shared_memory");
+  EXPECT_EQ(why(4096, 32000, info_, "staged THREADS=1024 VEC=8 STAY=4 AHEAD=1 CLUSTER=1 KEEP=0"),
+            "resident");
+  EXPECT_EQ(why(4096, 512, info_, "staged THREADS=256 VEC=1 STAY=1 AHEAD=1 CLUSTER=1 KEEP=0"),
+            "copies");
+}
+
 INSTANTIATE_TEST_SUITE_P(Operations, RowSpace, ::testing::ValuesIn(row_operations()),
                          [](const auto& instance) { return instance.param; });
 

@@ -67,6 +67,9 @@ struct LayerNorm {
         epsilon(args.factor) {}
 
   GRETA_DEVICE Raw load(u32 col) const { return {load_before_writing(in + col)}; }
+  static constexpr u32 inputs = 1;
+  GRETA_DEVICE const In* input(u32) const { return in; }
+  static GRETA_DEVICE bool reads(u32) { return true; }
   static GRETA_DEVICE float padding() { return 0.0f; }
   static GRETA_DEVICE Fixed fixed(const Arguments& args, u32 col) {
     Fixed fixed = {};

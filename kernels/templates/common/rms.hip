@@ -41,6 +41,9 @@ struct RmsNorm {
 #endif
     return raw;
   }
+  static constexpr u32 inputs = 1 + RESIDUAL;
+  GRETA_DEVICE const In* input(u32 k) const { return k == 0 ? in : residual; }
+  static GRETA_DEVICE bool reads(u32) { return true; }
   static GRETA_DEVICE float padding() { return 0.0f; }
   static GRETA_DEVICE Fixed fixed(const Arguments& args, u32 col) { return load_affine(args, col); }
 

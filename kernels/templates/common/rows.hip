@@ -12,6 +12,8 @@
 //   merge(a, b)                  of both
 //   Factors, factors(own, total) what put() needs: `own` is what gather() returned
 //   put(factors, fixed, x, col)  computes and stores VEC neighbours
+//   inputs, input(k)             number of vectors of a Raw, and the row that the k-th of them is of
+//   reads(col)                   whether load() reads anything there
 //
 // With SECOND, a second statistic follows, the sum of the squares of what the first makes of the values:
 //
@@ -25,23 +27,26 @@
 //   STREAMED  two walks, the second one backwards: what was read last is still in caches
 //   PARTIAL   the statistic of one of SPLIT parts of a row, left in args.partial
 //   FINISH    one of SPLIT parts of a row is put; its block merges the parts' statistics
+//   STAGED    held by blocks that stay, whose next rows are copied to shared memory meanwhile
+//             (common/staged_rows.hip)
 #pragma once
 
 #define HELD 0
 #define STREAMED 1
 #define PARTIAL 2
 #define FINISH 3
+#define STAGED 4
 
 #if !defined(KIND) || !defined(ROWS) || !defined(WHOLE) || !defined(STAY) || !defined(SPLIT)
 #error "KIND, ROWS, WHOLE, STAY and SPLIT must be defined"
 #endif
-#if KIND < HELD || KIND > FINISH
-#error "KIND is 0 (held), 1 (streamed), 2 (partial) or 3 (finish)"
+#if KIND < HELD || KIND > STAGED
+#error "KIND is 0 (held), 1 (streamed), 2 (partial), 3 (finish) or 4 (staged)"
 #endif
 #if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
 #error "THREADS is a power of 2, and ROWS divides it"
 #endif
-#if SPLIT < 1 || SPLIT > THREADS || (SPLIT > 1 && (KIND < PARTIAL || ROWS != 1))
+#if SPLIT < 1 || SPLIT > THREADS || (SPLIT > 1 && (KIND < PARTIAL || KIND == STAGED || ROWS != 1))
 #error "a row in SPLIT parts has blocks of its own, with at least SPLIT threads"
 #endif
 #if !defined(X_STRIDE) || !defined(Y_STRIDE)
@@ -50,10 +55,10 @@
 #ifndef SECOND
 #define SECOND 0
 #endif
-#if SECOND && KIND >= PARTIAL
+#if SECOND && (KIND == PARTIAL || KIND == FINISH)
 #error "a row in parts has one statistic"
 #endif
-#if (WHOLE || STAY) && KIND != HELD
+#if (WHOLE || STAY) && KIND != HELD && KIND != STAGED
 #error "WHOLE and STAY are for rows that are held"
 #endif
 
@@ -63,7 +68,11 @@
 #define LANES (THREADS / ROWS)
 // Where a thread holds few elements, or stays, what rows have in common is loaded along with them;
 // otherwise when it is needed, vector by vector, and there are registers for longer rows.
+#if KIND == STAGED
+constexpr bool fixed_first = KEEP;
+#else
 constexpr bool fixed_first = STAY || ITEMS * VEC <= 16;
+#endif
 constexpr u32 chunk = LANES * ITEMS * VEC;  // elements that a row's threads have at a time
 
 struct Arguments {
@@ -72,7 +81,7 @@ struct Arguments {
   Out *out, *sum;                    // rows x cols
   float* partial;                    // statistics of the parts of each row
   u32 rows, cols;
-  u32 step;  // HELD: blocks that stay; PARTIAL, FINISH: columns of a part, a multiple of VEC
+  u32 step;  // HELD, STAGED: blocks that stay; PARTIAL, FINISH: columns of a part, a multiple of VEC
   float factor;
 };
 
@@ -89,12 +98,17 @@ GRETA_DEVICE u64 out_row(const Arguments& args, u32 row) {
   const In *in, const In *__restrict__ other, const In *__restrict__ weight,                    \
       const In *__restrict__ bias, const In *__restrict__ gain, Out *out, Out *__restrict__ sum, \
       float *partial, u32 rows, u32 cols, u32 step, float factor
-#define ROW_KERNEL(name, Op)                                                        \
-  GRETA_KERNEL(THREADS) name(ROW_PARAMETERS) {                                      \
-    GRETA_SHARED(Op::Statistic, shared, (2 + 2 * SECOND) * (THREADS / wave_size) + 1);             \
-    walk_rows<Op>({in, other, weight, bias, gain, out, sum, partial, rows, cols, step, factor}, \
-                  shared);                                                          \
+#define ROW_ARGUMENTS {in, other, weight, bias, gain, out, sum, partial, rows, cols, step, factor}
+#define ROW_STATISTICS ((2 + 2 * SECOND) * (THREADS / wave_size) + 1)
+#if KIND == STAGED
+#define ROW_KERNEL STAGED_ROW_KERNEL
+#else
+#define ROW_KERNEL(name, Op)                            \
+  GRETA_KERNEL(THREADS) name(ROW_PARAMETERS) {          \
+    GRETA_SHARED(Op::Statistic, shared, ROW_STATISTICS); \
+    walk_rows<Op>(ROW_ARGUMENTS, shared);               \
   }
+#endif
 
 typedef float Values[ITEMS][VEC];
 
@@ -190,14 +204,14 @@ GRETA_DEVICE float reduce_squares(float squares, Statistic* shared, u32 turn) {
 // `fixed`, or loaded here, one vector ahead.
 template <typename Op, typename Use>
 GRETA_DEVICE void with_fixed(const Arguments& args, const typename Op::Fixed (&fixed)[ITEMS],
-                             u32 have, Use use) {
+                             u32 first, u32 have, Use use) {
   typename Op::Fixed next = {};
-  if (!fixed_first && (WHOLE || have > 0)) next = Op::fixed(args, column(0, 0));
+  if (!fixed_first && (WHOLE || have > 0)) next = Op::fixed(args, column(first, 0));
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     const typename Op::Fixed now = fixed_first ? fixed[i] : next;
     if (!fixed_first && i + 1 < ITEMS && (WHOLE || i + 1 < have)) {
-      next = Op::fixed(args, column(0, i + 1));
+      next = Op::fixed(args, column(first, i + 1));
     }
     if (WHOLE || i < have) use(i, now);
 #if defined(GRETA_NVIDIA)
@@ -223,6 +237,35 @@ GRETA_DEVICE u32 row_of(const Arguments& args, u32 group) {
   return smaller(group * ROWS + thread_index() / LANES, args.rows - 1);
 }
 
+struct Itself {
+  template <typename T>
+  GRETA_DEVICE T operator()(const T& own) const {
+    return own;
+  }
+};
+
+// The rest of a row whose values this thread has from column `first` on: their statistic, and what
+// is stored where the row is `inside`. all(own) is the whole row's statistic, or sum, of a block's.
+template <typename Op, typename All>
+GRETA_DEVICE void put_held(const Arguments& args, const Op& op,
+                           const typename Op::Fixed (&fixed)[ITEMS], Values& x, u32 first, u32 have,
+                           bool inside, typename Op::Statistic* shared, u32 turn, All all) {
+  const auto own = Op::gather(x, have);
+  const auto block =
+      reduce_threads<LANES>(own, Merge<Op>{}, shared + turn * (THREADS / wave_size));
+  typename Op::Factors factors = op.factors(own, all(block));
+#if SECOND
+  with_fixed<Op>(args, fixed, first, have,
+                 [&](u32 i, const typename Op::Fixed& one) { op.refine(factors, one, x[i]); });
+  factors = op.finish(all(reduce_squares(sum_of_squares(x), shared, turn)));
+#endif
+  if (inside) {
+    with_fixed<Op>(args, fixed, first, have, [&](u32 i, const typename Op::Fixed& one) {
+      op.put(factors, one, x[i], column(first, i));
+    });
+  }
+}
+
 template <typename Op>
 GRETA_DEVICE void hold_rows(const Arguments& args, typename Op::Statistic* shared) {
   const u32 groups = (args.rows - 1) / ROWS + 1;
@@ -245,21 +288,7 @@ GRETA_DEVICE void hold_rows(const Arguments& args, typename Op::Statistic* share
       next = Op(args, row_of(args, group));
       load_vectors(next, 0, have, raw);
     }
-    const auto own = Op::gather(x, have);
-    const auto total =
-        reduce_threads<LANES>(own, Merge<Op>{}, shared + turn * (THREADS / wave_size));
-    typename Op::Factors factors = op.factors(own, total);
-#if SECOND
-    with_fixed<Op>(args, fixed, have, [&](u32 i, const typename Op::Fixed& one) {
-      op.refine(factors, one, x[i]);
-    });
-    factors = op.finish(reduce_squares(sum_of_squares(x), shared, turn));
-#endif
-    if (inside) {
-      with_fixed<Op>(args, fixed, have, [&](u32 i, const typename Op::Fixed& one) {
-        op.put(factors, one, x[i], column(0, i));
-      });
-    }
+    put_held<Op>(args, op, fixed, x, 0, have, inside, shared, turn, Itself{});
     if (!more) return;
   }
 }
@@ -371,3 +400,7 @@ GRETA_DEVICE void walk_rows(const Arguments& args, typename Op::Statistic* share
     split_rows<Op>(args, shared);
   }
 }
+
+#if KIND == STAGED
+#include "common/staged_rows.hip"
+#endif

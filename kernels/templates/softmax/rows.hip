@@ -55,6 +55,9 @@ struct Softmax {
 #endif
     return raw;
   }
+  static constexpr u32 inputs = 1 + (MASK == 2);
+  GRETA_DEVICE const In* input(u32 k) const { return k == 0 ? in : mask; }
+  GRETA_DEVICE bool reads(u32 col) const { return MASK != 1 || col < visible; }
   static GRETA_DEVICE float padding() { return -infinity(); }
   static GRETA_DEVICE Fixed fixed(const Arguments&, u32) { return {}; }
 

@@ -78,6 +78,10 @@ bool has_clusters(std::string_view architecture) {
   return number >= 90;
 }
 
+bool has_lane_copies(std::string_view architecture) {
+  return matrix_cores(architecture) == MatrixCores::mma;
+}
+
 bool has_warpgroup_products(std::string_view architecture) {
   return architecture == "sm_90";
 }

@@ -26,6 +26,10 @@ MatrixCores matrix_cores(std::string_view architecture);
 /// from sm_90 on; hip-host imitates no clusters.
 bool has_clusters(std::string_view architecture);
 
+/// Whether each thread can copy from where it likes in device memory to where it likes in shared
+/// memory while it goes on (PTX: cp.async). NVIDIA GPUs can from sm_80 on, as hip-host imitates.
+bool has_lane_copies(std::string_view architecture);
+
 /// Whether warpgroups can multiply matrices of 16-bit elements directly from shared memory (PTX:
 /// wgmma). Only NVIDIA's sm_90 can, in code that is compiled for sm_90a.
 bool has_warpgroup_products(std::string_view architecture);
