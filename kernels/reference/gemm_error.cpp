@@ -32,6 +32,11 @@ double dot_product_error(std::int64_t length) {
   return u * std::min(n + 2, 8.0) * std::sqrt(n);
 }
 
+double norm_factor_error(std::int64_t length) {
+  const auto n = static_cast<double>(length);
+  return 0.5 * std::min(n, 128 + std::max(64.0, n / 64) + 96) * u + 7.5 * u;
+}
+
 GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype) {
   const std::string epilogue = problem.attribute("epilogue", "none");
   const auto contains = [&](const char* word) { return epilogue.find(word) != std::string::npos; };
@@ -46,10 +51,7 @@ GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype)
   beta_ = std::strtof(problem.attribute("beta", "0").c_str(), nullptr);
   length_ = static_cast<double>(problem.dim("k"));
   gamma_ = dot_product_error(problem.dim("k"));
-  if (norm_) {
-    const double additions = std::min(length_, 128 + std::max(64.0, length_ / 64) + 96);
-    factor_error_ = 0.5 * additions * u + 7.5 * u;
-  }
+  if (norm_) factor_error_ = norm_factor_error(problem.dim("k"));
   roundings_ = (alpha_ != 1) + bias_ + residual_ + 2 * (beta_ != 0);
 }
 

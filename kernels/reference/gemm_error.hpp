@@ -21,6 +21,10 @@ struct GemmTerms {
 /// its squared products: gamma of GemmErrorModel.
 double dot_product_error(std::int64_t length);
 
+/// Returns the relative error of what kernels of gemm's prologue rmsnorm multiply sums over rows of
+/// this length by, and of that product (GemmErrorModel).
+double norm_factor_error(std::int64_t length);
+
 /// Computes the value and error bound of an element C = act(alpha * product + bias + residual +
 /// beta * old), or with a gated activation C = act(gate) * up, gate and up = alpha * product +
 /// bias.

@@ -3,6 +3,7 @@ and rejected input."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -105,15 +106,18 @@ class Run(RunCase):
         for word in ("prefill of 16 tokens", "decode of 1 token", "embedding", "qkv", "attention",
                      "ffn_out", "head", "argmax", "default", "memory:"):
             self.assertIn(word, result.stdout)
+        launches = [int(count) for count in re.findall(r"of which (\d+) in each layer", result.stdout)]
+        self.assertEqual(launches, [10, 6])
 
     def test_what_is_tuned_is_found_and_explained(self):
         self.know_ceilings()
-        tuned = self.run_tune("gemm", "--m", 1, "--n", 128, "--k", 64, "--layout", "nt", "--device",
-                              "lavapipe", "--budget", 8, "--db", self.db)
+        tuned = self.run_tune("gemm", "--m", 1, "--n", 128, "--k", 64, "--layout", "nt",
+                              "--prologue", "rmsnorm", "--device", "lavapipe", "--budget", 8,
+                              "--db", self.db)
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
         result = self.story("--explain", "--db", self.db)
         self.assertEqual(result.returncode, 0, result.stderr)
-        qkv = [line for line in result.stdout.splitlines() if line.startswith("qkv")]
+        qkv = [line for line in result.stdout.splitlines() if "qkv " in line]
         self.assertEqual(len(qkv), 2, result.stdout)  # of the prompt, and of one token
         self.assertIn("exact", qkv[1])
         self.assertEqual(self.told("--tokens", 20, "--db", self.db)["ids"], STORY[:20])

@@ -282,6 +282,7 @@ std::vector<Explanation> PipelineGraph::explain() const {
     line.expected_regret = prepared.answer.expected_regret;
     if (prepared.answer.speedup) line.speedup = prepared.answer.speedup->ratio;
     line.remark = prepared.replaced;
+    line.launches = prepared.plan.launches();
   }
   return list;
 }

@@ -37,6 +37,7 @@ struct Explanation {
   std::optional<double> expected_regret;
   std::optional<double> speedup;  ///< certified, over the default; std::nullopt for a default
   std::string remark;             ///< why another configuration was replaced
+  std::size_t launches = 0;       ///< of kernels
 };
 
 /// Sizes of a graph's device memory in bytes.

@@ -63,41 +63,74 @@ class PassRecorder {
     return y;
   }
 
-  /// Returns x times the transposed weights, plus `residual` if set.
+  /// Returns x times the transposed weights.
   Tensor product(const char* what, const Tensor& x, const Tensor& weights,
-                 const Tensor& residual = {}) {
+                 const GemmOptions& options = {}) {
     label(what);
-    const Tensor y = temporary(weights.shape()[0]);
-    GemmOptions options;
-    options.layout = Layout::nt;
-    options.residual = residual;
-    pipeline_.gemm(x, weights, y, options).value();
+    const std::int64_t columns = weights.shape()[0];
+    const Tensor y = temporary(options.activation == Activation::swiglu ? columns / 2 : columns);
+    GemmOptions transposed = options;
+    transposed.layout = Layout::nt;
+    pipeline_.gemm(x, weights, y, transposed).value();
     return y;
   }
 
-  /// Columns of the qkv product, by heads.
-  struct Projected {
-    Tensor q;     ///< [batch, tokens, heads, head_dim]
-    Tensor k, v;  ///< [rows, kv_heads, head_dim]
-  };
-
-  /// Computes queries, keys and values; queries and keys are rotated.
-  Projected project(const Tensor& x) {
-    const std::int64_t q = config_.heads, kv = config_.kv_heads, dim = config_.head_dim;
-    const Tensor all = product("qkv", x, layer().qkv);
-    tell(LlamaStage::q, all);
-    const Tensor heads = all.reshape({shape_.rows(), q + 2 * kv, dim});
-    const Tensor rotated = heads.slice(1, 0, q + kv);
-    const auto pairs =
-        config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
-    label("rope");
-    pipeline_.rope(rotated, inputs_.positions, memory_.rope_table, rotated, pairs).value();
-    tell(LlamaStage::q_rope, all);
-    const Tensor by_sequence = all.reshape({shape_.batch, shape_.tokens, q + 2 * kv, dim});
-    return {by_sequence.slice(2, 0, q), heads.slice(1, q, kv), heads.slice(1, q + kv, kv)};
+  /// Returns the options of a product with the norm of its rows.
+  GemmOptions normed(const Tensor& weight) const {
+    GemmOptions options;
+    options.norm_weight = weight;
+    options.norm_epsilon = static_cast<float>(config_.norm_epsilon);
+    return options;
   }
 
-  void append(const Projected& all) {
+  /// Returns queries, keys and values of each token.
+  Tensor project(const Tensor& x) {
+    Tensor all;
+    if (shape_.fused()) {
+      all = product("attn_norm + qkv", x, layer().qkv, normed(layer().attn_norm));
+    } else {
+      const Tensor y = norm("attn_norm", LlamaStage::attn_norm, x, layer().attn_norm);
+      all = product("qkv", y, layer().qkv);
+    }
+    tell(LlamaStage::q, all);
+    return all;
+  }
+
+  RopePairs pairs() const {
+    return config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
+  }
+
+  /// Rotates queries and keys and appends keys and values to the caches. Returns the queries,
+  /// [batch, tokens, heads, head_dim].
+  Tensor rotate_and_append(const Tensor& all) {
+    const std::int64_t q = config_.heads, kv = config_.kv_heads, dim = config_.head_dim;
+    const Tensor by_sequence = all.reshape({shape_.batch, shape_.tokens, q + 2 * kv, dim});
+    if (shape_.fused()) {
+      label("rope + kv_update");
+      const auto index = static_cast<std::size_t>(layer_);
+      const Tensor queries = temporary(config_.q_dim());
+      const Tensor out = queries.reshape({shape_.batch, shape_.tokens, q, dim});
+      RopeAppendOptions options;
+      options.pairs = pairs();
+      pipeline_
+          .rope_append(by_sequence.slice(2, 0, q), by_sequence.slice(2, q, kv),
+                       by_sequence.slice(2, q + kv, kv), inputs_.positions, memory_.rope_table,
+                       inputs_.slot, memory_.keys[index], memory_.values[index], out, options)
+          .value();
+      tell(LlamaStage::q_rope, queries);
+      return out;
+    }
+    const Tensor heads = all.reshape({shape_.rows(), q + 2 * kv, dim});
+    const Tensor rotated = heads.slice(1, 0, q + kv);
+    label("rope");
+    pipeline_.rope(rotated, inputs_.positions, memory_.rope_table, rotated, pairs()).value();
+    tell(LlamaStage::q_rope, all);
+    append(heads.slice(1, q, kv), heads.slice(1, q + kv, kv));
+    return by_sequence.slice(2, 0, q);
+  }
+
+  /// Appends keys and values, [rows, kv_heads, head_dim], to the caches.
+  void append(const Tensor& keys, const Tensor& values) {
     const auto index = static_cast<std::size_t>(layer_);
     const Shape cache{config_.kv_heads, memory_.capacity, config_.head_dim};
     label("kv_update");
@@ -106,7 +139,7 @@ class PassRecorder {
         return x.slice(0, b * shape_.tokens, shape_.tokens);
       };
       pipeline_
-          .kv_update(tokens(all.k), tokens(all.v), inputs_.slot.slice(0, b, 1),
+          .kv_update(tokens(keys), tokens(values), inputs_.slot.slice(0, b, 1),
                      memory_.keys[index].slice(0, b, 1).reshape(cache),
                      memory_.values[index].slice(0, b, 1).reshape(cache))
           .value();
@@ -115,9 +148,7 @@ class PassRecorder {
 
   /// Records the first half of a layer.
   Tensor attend(const Tensor& x) {
-    const Tensor normed = norm("attn_norm", LlamaStage::attn_norm, x, layer().attn_norm);
-    const Projected all = project(normed);
-    append(all);
+    const Tensor queries = rotate_and_append(project(x));
     label("attention");
     const auto index = static_cast<std::size_t>(layer_);
     const Tensor out = temporary(config_.q_dim());
@@ -125,25 +156,37 @@ class PassRecorder {
     AttentionOptions options;
     options.causal = shape_.tokens > 1;
     pipeline_
-        .attention(all.q, memory_.keys[index], memory_.values[index], inputs_.lengths,
+        .attention(queries, memory_.keys[index], memory_.values[index], inputs_.lengths,
                    out.reshape(shape), options)
         .value();
     tell(LlamaStage::attention, out);
-    const Tensor sum = product("attn_out", out, layer().wo, x);
+    const Tensor sum = product("attn_out", out, layer().wo, {.residual = x});
     tell(LlamaStage::attn_out, sum);
     return sum;
   }
 
+  /// Returns silu(gate) * up of each token.
+  Tensor gate(const Tensor& x) {
+    Tensor hidden;
+    if (shape_.fused()) {
+      GemmOptions options = normed(layer().ffn_norm);
+      options.activation = Activation::swiglu;
+      hidden = product("ffn_norm + gate_up + silu_mul", x, layer().gate_up, options);
+    } else {
+      const Tensor y = norm("ffn_norm", LlamaStage::ffn_norm, x, layer().ffn_norm);
+      const Tensor packed = product("gate_up", y, layer().gate_up);
+      tell(LlamaStage::gate, packed);
+      label("silu_mul");
+      hidden = temporary(config_.hidden_dim);
+      pipeline_.silu_mul(packed, hidden).value();
+    }
+    tell(LlamaStage::silu_mul, hidden);
+    return hidden;
+  }
+
   /// Records the second half of a layer.
   Tensor feed_forward(const Tensor& x) {
-    const Tensor normed = norm("ffn_norm", LlamaStage::ffn_norm, x, layer().ffn_norm);
-    const Tensor packed = product("gate_up", normed, layer().gate_up);
-    tell(LlamaStage::gate, packed);
-    label("silu_mul");
-    const Tensor hidden = temporary(config_.hidden_dim);
-    pipeline_.silu_mul(packed, hidden).value();
-    tell(LlamaStage::silu_mul, hidden);
-    const Tensor sum = product("ffn_out", hidden, layer().down, x);
+    const Tensor sum = product("ffn_out", gate(x), layer().down, {.residual = x});
     tell(LlamaStage::ffn_out, sum);
     return sum;
   }

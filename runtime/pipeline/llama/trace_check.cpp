@@ -7,19 +7,14 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
-#include "kernels/reference/gemm_error.hpp"
-#include "kernels/reference/rows.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/llama/stages.hpp"
+#include "runtime/pipeline/llama/trace_bounds.hpp"
 
 namespace greta::runtime {
 namespace {
 
-constexpr double u = 0x1p-24;
-constexpr double slack = 1.001;  ///< second-order terms
-constexpr double smallest = 0x1p-126;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::string place(std::int64_t layer, LlamaStage stage) {
@@ -57,83 +52,6 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
   return worst;
 }
 
-/// Error bounds of the stages.
-class Bounds {
- public:
-  explicit Bounds(const TraceTypes& types) : types_(types) {}
-
-  /// Bound of a dot product of this length, with a residual if set.
-  Expected product(DType type, std::int64_t length, double value, double norm,
-                   std::optional<double> residual = std::nullopt) const {
-    double error = slack * dot_product_error(length) * (norm + std::abs(value)) + smallest;
-    if (!residual) return kernels::rounded(type, value, error);
-    // The product may have been stored before the addition.
-    error += slack * (unit_roundoff(types_.activations) + u) * std::abs(value);
-    error += slack * u * std::abs(*residual);
-    if (traits(types_.activations).keeps_subnormals) error += underflow_error(types_.activations);
-    return kernels::rounded(type, value + *residual, error);
-  }
-
-  /// Bound of rows::RmsNorm, plus the rounding of epsilon to f32.
-  Expected norm(double value, double factor, double gain, std::int64_t length) const {
-    const double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
-    const double error = std::abs(value) * relative + (factor * std::abs(gain) + 2) * smallest;
-    return kernels::rounded(types_.activations, value, slack * error);
-  }
-
-  /// Bound of attention_reference().
-  Expected attention(const stages::Attended& a, const double* values, std::int64_t stride,
-                     std::int64_t dim, std::int64_t col) const {
-    const double most = *std::max_element(a.scores.begin(), a.scores.end());
-    const double log2_e = std::log2(std::exp(1.0));
-    double spread = 0, errors = 0, squares = 0;
-    for (std::size_t j = 0; j < a.weights.size(); ++j) {
-      const double s = a.scores[j], w = a.weights[j];
-      double e = dot_product_error(dim) * (a.norms[j] + std::abs(s));
-      e += 3 * u * (std::abs(s) + std::abs(most));
-      e += 4 * u * (3 + 2 * log2_e * (most - s)) + 16 * u;
-      if (traits(types_.cache).keeps_subnormals &&
-          std::exp(s - most) < smallest_normal(types_.cache)) {
-        e += 1;
-      }
-      const double v = values[static_cast<std::int64_t>(j) * stride + col];
-      spread += e * w * std::abs(v);
-      errors += e * w;
-      squares += w * w * v * v;
-    }
-    const double value = a.result[static_cast<std::size_t>(col)];
-    const double size = std::abs(value), norm = std::sqrt(squares);
-    const auto count = static_cast<std::int64_t>(a.weights.size());
-    double error = spread + size * errors + dot_product_error(count) * (size + norm) + 4 * u * size;
-    if (bits_of(types_.cache) < 32) error += unit_roundoff(types_.cache) * (size + 6 * norm);
-    return kernels::rounded(types_.activations, value, slack * error + smallest);
-  }
-
- private:
-  TraceTypes types_;
-};
-
-/// A norm of all rows.
-class NormStage {
- public:
-  NormStage(const stages::Weights& weights, const WeightView& gains, const TraceMatrix& x,
-            double epsilon)
-      : want_(stages::rms_norm(weights, gains, x, epsilon)), gains_(weights.row(gains, 0)) {
-    for (std::int64_t row = 0; row < x.rows; ++row) {
-      factors_.push_back(stages::rms_factor(x, row, epsilon));
-    }
-  }
-
-  Expected expected(const Bounds& bounds, std::int64_t row, std::int64_t col) const {
-    return bounds.norm(want_.row(row)[col], factors_[static_cast<std::size_t>(row)],
-                       gains_[static_cast<std::size_t>(col)], want_.cols);
-  }
-
- private:
-  TraceMatrix want_;
-  std::vector<double> gains_, factors_;
-};
-
 /// Checks one layer of a trace.
 class LayerCheck {
  public:
@@ -154,17 +72,22 @@ class LayerCheck {
     norm(attn_norm, w_.attn_norm, input_);
     for (const auto& [stage, matrix] :
          {std::pair(q, &w_.wq), std::pair(k, &w_.wk), std::pair(v, &w_.wv)}) {
-      product(stage, *matrix, attn_norm, nullptr);
+      if (has(stage)) product(stage, *matrix, normed(attn_norm, w_.attn_norm, input_), nullptr);
     }
     rope(q_rope, q);
     rope(k_rope, k);
-    cache(k_cache, k_rope);
+    if (has(k_rope) || !has(k)) {
+      cache(k_cache, k_rope);
+    } else {
+      rotated_cache();
+    }
     cache(v_cache, v);
     attend();
     product(attn_out, w_.wo, attention, &input_);
     if (has(ffn_norm)) norm(ffn_norm, w_.ffn_norm, input(ffn_norm, attn_out));
-    product(gate, w_.gate, ffn_norm, nullptr);
-    product(up, w_.up, ffn_norm, nullptr);
+    for (const auto& [stage, matrix] : {std::pair(gate, &w_.gate), std::pair(up, &w_.up)}) {
+      if (has(stage)) product(stage, *matrix, ffn_input(stage), nullptr);
+    }
     multiply_silu();
     if (has(ffn_out)) product(ffn_out, w_.down, silu_mul, &input(ffn_out, attn_out));
     return std::move(findings_);
@@ -192,17 +115,54 @@ class LayerCheck {
         [&](std::int64_t row, std::int64_t col) { return want.expected(bounds_, row, col); });
   }
 
+  /// Rows that are multiplied by weights. Those of a norm in the same launch have an error.
+  struct Factor {
+    TraceMatrix rows;
+    double relative = 0;
+  };
+
+  /// Returns the rows of a norm: those that were stored, or what they are in the launch of the
+  /// products with them.
+  Factor normed(LlamaStage stage, const WeightView& gains, const TraceMatrix& x) const {
+    if (has(stage)) return {trace_[stage]};
+    return {stages::rms_norm(weights_, gains, x, c_.norm_epsilon),
+            TraceBounds::norm_of_factors(x.cols)};
+  }
+  Factor ffn_input(LlamaStage stage) const {
+    using enum LlamaStage;
+    return has(ffn_norm) ? Factor{trace_[ffn_norm]}
+                         : normed(ffn_norm, w_.ffn_norm, input(stage, attn_out));
+  }
+
+  /// The products of rows and a matrix.
+  struct Products {
+    TraceMatrix values, norms;
+    double relative = 0;
+
+    TracedProduct at(std::int64_t row, std::int64_t col) const {
+      return {values.row(row)[col], norms.row(row)[col], relative};
+    }
+  };
+  Products multiply(const WeightView& matrix, const Factor& x) const {
+    Products products;
+    products.values = stages::multiply(weights_, matrix, x.rows, &products.norms);
+    products.relative = x.relative;
+    return products;
+  }
+
   void product(LlamaStage stage, const WeightView& matrix, LlamaStage from,
                const TraceMatrix* residual) {
     if (!has(stage)) return;
     const TraceMatrix& x = input(stage, from);
     require_shape(x, input_.rows, matrix.cols, layer_, from);
-    TraceMatrix norms;
-    const TraceMatrix want = stages::multiply(weights_, matrix, x, &norms);
-    add(stage, x.rows, matrix.rows, [&](std::int64_t row, std::int64_t col) {
+    product(stage, matrix, Factor{x}, residual);
+  }
+  void product(LlamaStage stage, const WeightView& matrix, const Factor& x,
+               const TraceMatrix* residual) {
+    const Products want = multiply(matrix, x);
+    add(stage, x.rows.rows, matrix.rows, [&](std::int64_t row, std::int64_t col) {
       const auto kept = residual ? std::optional(residual->row(row)[col]) : std::nullopt;
-      return bounds_.product(types_.activations, x.cols, want.row(row)[col], norms.row(row)[col],
-                             kept);
+      return bounds_.product(types_.activations, x.rows.cols, want.at(row, col), kept);
     });
   }
 
@@ -212,8 +172,7 @@ class LayerCheck {
     TraceMatrix sizes;
     const TraceMatrix want = stages::rope(c_, rope_frequencies(c_), x, first_, &sizes);
     add(stage, x.rows, x.cols, [&](std::int64_t row, std::int64_t col) {
-      const double error = slack * 3 * u * sizes.row(row)[col] + 3 * smallest;
-      return kernels::rounded(types_.activations, want.row(row)[col], error);
+      return bounds_.rope(types_.activations, want.row(row)[col], sizes.row(row)[col]);
     });
   }
 
@@ -221,12 +180,27 @@ class LayerCheck {
   void cache(LlamaStage stage, LlamaStage from) {
     if (!has(stage)) return;
     const TraceMatrix& x = input(stage, from);
+    appended(stage, [&](std::int64_t token, std::int64_t col) {
+      return converted(types_.activations, types_.cache, x.row(token)[col]);
+    });
+  }
+  /// The same for keys that were rotated as they were appended.
+  void rotated_cache() {
+    using enum LlamaStage;
+    if (!has(k_cache)) return;
+    TraceMatrix sizes;
+    const TraceMatrix want = stages::rope(c_, rope_frequencies(c_), trace_[k], first_, &sizes);
+    appended(k_cache, [&](std::int64_t token, std::int64_t col) {
+      return bounds_.rope(types_.cache, want.row(token)[col], sizes.row(token)[col]);
+    });
+  }
+  /// `expected` takes a token of this pass and a column of its keys or values.
+  void appended(LlamaStage stage, const ExpectedAt& expected) {
     const std::int64_t length = first_ + input_.rows;
-    require_shape(trace_[stage], c_.kv_heads * length, c_.head_dim, layer_, stage);
     add(stage, c_.kv_heads * length, c_.head_dim, [&](std::int64_t row, std::int64_t col) {
       const std::int64_t head = row / length, token = row % length - first_;
       if (token < 0) return Expected{trace_[stage].row(row)[col], 0};
-      return converted(types_.activations, types_.cache, x.row(token)[head * c_.head_dim + col]);
+      return expected(token, head * c_.head_dim + col);
     });
   }
 
@@ -258,21 +232,28 @@ class LayerCheck {
   void multiply_silu() {
     constexpr LlamaStage stage = LlamaStage::silu_mul;
     if (!has(stage)) return;
+    if (!has(LlamaStage::gate) && !has(LlamaStage::up)) return multiply_gated();
     const TraceMatrix& gates = input(stage, LlamaStage::gate);
     const TraceMatrix& ups = input(stage, LlamaStage::up);
     require_shape(ups, gates.rows, gates.cols, layer_, LlamaStage::up);
     add(stage, gates.rows, gates.cols, [&](std::int64_t row, std::int64_t col) {
-      const double gate = gates.row(row)[col], up = ups.row(row)[col];
-      const double value = stages::silu_mul(gate, up);
-      const double error = activation_error(ActivationFunction::silu, gate) * std::abs(up);
-      return kernels::rounded(types_.activations, value, error + u * std::abs(value) + smallest);
+      return bounds_.gated(gates.row(row)[col], ups.row(row)[col]);
+    });
+  }
+  /// Gates and ups that were multiplied where they were computed.
+  void multiply_gated() {
+    constexpr LlamaStage stage = LlamaStage::silu_mul;
+    const Factor x = ffn_input(stage);
+    const Products gates = multiply(w_.gate, x), ups = multiply(w_.up, x);
+    add(stage, x.rows.rows, w_.gate.rows, [&](std::int64_t row, std::int64_t col) {
+      return bounds_.gated(x.rows.cols, gates.at(row, col), ups.at(row, col));
     });
   }
 
   const LlamaConfig& c_;
   const LlamaLayer& w_;
   TraceTypes types_;
-  Bounds bounds_;
+  TraceBounds bounds_;
   stages::Weights weights_;
   std::int64_t layer_, first_;
   const TraceMatrix& input_;
@@ -337,7 +318,7 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
                                                 const TraceMatrix& final_norm,
                                                 const TraceMatrix& logits) const {
   const LlamaConfig& c = model_.config;
-  const Bounds bounds(types_);
+  const TraceBounds bounds(types_);
   const stages::Weights weights(types_.weights);
   std::vector<StageFinding> findings;
   check_input(c.layers, input);
@@ -357,7 +338,7 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
     const TraceMatrix want = stages::multiply(weights, model_.weights.head, final_norm, &norms);
     findings.push_back(
         judge(-1, LlamaStage::logits, logits, [&](std::int64_t row, std::int64_t col) {
-          return bounds.product(types_.logits, c.dim, want.row(row)[col], norms.row(row)[col]);
+          return bounds.product(types_.logits, c.dim, {want.row(row)[col], norms.row(row)[col]});
         }));
   }
   return findings;

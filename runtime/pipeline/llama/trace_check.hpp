@@ -43,6 +43,9 @@ struct StageFinding {
 ///   of mean zero; gamma |result| covers a nonzero mean, which activations have. With a residual, u
 ///   for each term and the rounding of the product to the activations' type, as the addition may be
 ///   a separate operation.
+/// - products with rows that are normalised in the same launch: norm_factor_error() of the result,
+///   and u for the rounding of epsilon. Gates and ups of the same launch: the error of each times
+///   the other (times 1.1 for silu's slope), and silu_mul's.
 /// - norms: rows::RmsNorm. silu_mul: activation_error(). Copies: converted().
 /// - rope: 3u (|a cos| + |b sin|): two roundings, and that of the table.
 /// - attention: attention_reference().
@@ -52,8 +55,10 @@ class LlamaTraceCheck {
   LlamaTraceCheck(const LlamaModel& model, const TraceTypes& types)
       : model_(model), types_(types) {}
 
-  /// Checks all stages of a trace in order. Empty stages are skipped. Throws Error if another stage
-  /// depends on an empty one, or if a shape contradicts the model.
+  /// Checks all stages of a trace in order. Empty stages are skipped. Norms, k_rope, and gate
+  /// together with up may be empty where they were computed in the launch of the stages that follow
+  /// from them, which are checked together with them then. Throws Error if a stage depends on
+  /// another empty one, or if a shape contradicts the model.
   std::vector<StageFinding> check(const LlamaTrace& trace) const;
 
   // The same in parts, for traces that are too large to keep.

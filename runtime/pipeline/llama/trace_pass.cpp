@@ -38,6 +38,7 @@ std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std:
     case LlamaStage::q:
       return {{LlamaStage::q, q}, {LlamaStage::k, kv}, {LlamaStage::v, kv}};
     case LlamaStage::q_rope:
+      if (cols == q) return {{LlamaStage::q_rope, q}};
       return {{LlamaStage::q_rope, q}, {LlamaStage::k_rope, kv}};
     case LlamaStage::gate:
       return {{LlamaStage::gate, cols / 2}, {LlamaStage::up, cols / 2}};

@@ -19,10 +19,16 @@ using test::expect_refused;
 using test::TemporaryFolder;
 using test::TinyLlama;
 
-/// Emulates a device's run: all sums in f32, and each stage stored in its type.
+/// The stages that a fused pass keeps in no memory.
+constexpr LlamaStage within[] = {LlamaStage::attn_norm, LlamaStage::k_rope, LlamaStage::ffn_norm,
+                                 LlamaStage::gate, LlamaStage::up};
+
+/// Emulates a device's run: all sums in f32, and each stage stored in its type. A fused run stores
+/// fewer stages.
 class FloatLlama {
  public:
-  FloatLlama(const LlamaModel& model, const TraceTypes& types) : model_(model), types_(types) {}
+  FloatLlama(const LlamaModel& model, const TraceTypes& types, bool fused = false)
+      : model_(model), types_(types), fused_(fused) {}
 
   LlamaTrace run(const std::vector<std::int32_t>& ids) {
     const LlamaConfig& c = model_.config;
@@ -46,7 +52,12 @@ class FloatLlama {
       x = &trace.layers[i][LlamaStage::ffn_out];
     }
     first_ += x->rows;
-    trace.final_norm = norm(*x, model_.weights.final_norm);
+    for (LlamaLayerTrace& stages : trace.layers) {
+      for (const LlamaStage stage : within) {
+        if (fused_) stages[stage] = {};
+      }
+    }
+    trace.final_norm = norm(*x, model_.weights.final_norm, types_.activations);
     trace.logits = multiply(trace.final_norm, model_.weights.head, types_.logits);
     return trace;
   }
@@ -79,7 +90,7 @@ class FloatLlama {
     }
     return out;
   }
-  TraceMatrix norm(const TraceMatrix& x, const WeightView& w) const {
+  TraceMatrix norm(const TraceMatrix& x, const WeightView& w, DType type) const {
     TraceMatrix out(x.rows, x.cols);
     for (std::int64_t row = 0; row < x.rows; ++row) {
       float sum = 0;
@@ -87,12 +98,12 @@ class FloatLlama {
       const float epsilon = static_cast<float>(model_.config.norm_epsilon);
       const float factor = 1 / std::sqrt(sum / static_cast<float>(x.cols) + epsilon);
       for (std::int64_t i = 0; i < x.cols; ++i) {
-        out.row(row)[i] = stored(types_.activations, at(x, row, i) * factor * weight(w, 0, i));
+        out.row(row)[i] = stored(type, at(x, row, i) * factor * weight(w, 0, i));
       }
     }
     return out;
   }
-  TraceMatrix rope(const TraceMatrix& x) const {
+  TraceMatrix rope(const TraceMatrix& x, DType type) const {
     const LlamaConfig& c = model_.config;
     const std::vector<float> table = rope_table(c, c.max_positions);
     TraceMatrix out = x;
@@ -105,8 +116,8 @@ class FloatLlama {
           const auto entry = static_cast<std::size_t>((first_ + row) * c.head_dim + 2 * pair);
           const float a = at(x, row, i), b = at(x, row, j), cosine = table[entry],
                       sine = table[entry + 1];
-          out.row(row)[i] = stored(types_.activations, a * cosine - b * sine);
-          out.row(row)[j] = stored(types_.activations, a * sine + b * cosine);
+          out.row(row)[i] = stored(type, a * cosine - b * sine);
+          out.row(row)[j] = stored(type, a * sine + b * cosine);
         }
       }
     }
@@ -161,20 +172,20 @@ class FloatLlama {
   void layer(std::size_t index, const TraceMatrix& x, LlamaLayerTrace& t) {
     using enum LlamaStage;
     const LlamaLayer& w = model_.weights.layers[index];
-    const DType type = types_.activations;
-    t[attn_norm] = norm(x, w.attn_norm);
+    const DType type = types_.activations, between = fused_ ? DType::f32 : type;
+    t[attn_norm] = norm(x, w.attn_norm, between);
     t[q] = multiply(t[attn_norm], w.wq, type);
     t[k] = multiply(t[attn_norm], w.wk, type);
     t[v] = multiply(t[attn_norm], w.wv, type);
-    t[q_rope] = rope(t[q]);
-    t[k_rope] = rope(t[k]);
+    t[q_rope] = rope(t[q], type);
+    t[k_rope] = rope(t[k], between);
     t[k_cache] = append(keys_[index], t[k_rope]);
     t[v_cache] = append(values_[index], t[v]);
     t[attention] = attend(t[q_rope], t[k_cache], t[v_cache]);
     t[attn_out] = multiply(t[attention], w.wo, type, &x);
-    t[ffn_norm] = norm(t[attn_out], w.ffn_norm);
-    t[gate] = multiply(t[ffn_norm], w.gate, type);
-    t[up] = multiply(t[ffn_norm], w.up, type);
+    t[ffn_norm] = norm(t[attn_out], w.ffn_norm, between);
+    t[gate] = multiply(t[ffn_norm], w.gate, between);
+    t[up] = multiply(t[ffn_norm], w.up, between);
     t[silu_mul] = TraceMatrix(x.rows, w.up.rows);
     for (std::size_t i = 0; i < t[up].values.size(); ++i) {
       const auto g = static_cast<float>(t[gate].values[i]), u = static_cast<float>(t[up].values[i]);
@@ -185,6 +196,7 @@ class FloatLlama {
 
   const LlamaModel& model_;
   TraceTypes types_;
+  bool fused_;
   std::int64_t first_ = 0;
   std::vector<std::vector<std::vector<double>>> keys_, values_;
 };
@@ -220,6 +232,38 @@ TEST_F(LlamaTraceCheck, RightRunsPass) {
       }
       EXPECT_GT(largest, 0.02);
     }
+  }
+}
+
+// Stages that are in no memory are checked together with those that follow from them.
+TEST_F(LlamaTraceCheck, RightFusedRunsPass) {
+  for (const TraceTypes& types : {f32, f16, bf16}) {
+    FloatLlama device(model_, types, true);
+    const runtime::LlamaTraceCheck check(model_, types);
+    for (const auto& ids : {prompt, std::vector<std::int32_t>{7}}) {
+      const auto findings = check.check(device.run(ids));
+      EXPECT_EQ(findings.size(), 1 + 2 * (layer_stages - std::size(within)) + 2);
+      for (const StageFinding& finding : findings) EXPECT_TRUE(finding.passed) << finding.text();
+    }
+  }
+}
+
+TEST_F(LlamaTraceCheck, NamesTheStageOfAFusedRunThatIsWrong) {
+  using enum LlamaStage;
+  for (const TraceTypes& types : {f32, f16}) {
+    const runtime::LlamaTraceCheck check(model_, types);
+    LlamaTrace trace = FloatLlama(model_, types, true).run(prompt);
+    for (const LlamaStage stage : {q, k, v, k_cache, silu_mul}) {
+      double& value = trace.layers[1][stage].values[17];
+      const double kept = value;
+      value += (types.weights == DType::f32 ? 1e-4 : 0.05) * (0.02 + std::abs(kept));
+      const auto failure = first_failure(check.check(trace));
+      ASSERT_TRUE(failure) << to_string(stage);
+      EXPECT_EQ(failure->layer, 1);
+      EXPECT_EQ(to_string(failure->stage), to_string(stage)) << failure->text();
+      value = kept;
+    }
+    EXPECT_FALSE(first_failure(check.check(trace)));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/device/text/printable.hpp"
 #include "tuner/report/format.hpp"
@@ -40,6 +41,23 @@ std::vector<Line> lines_of(const std::vector<Explanation>& all,
   return lines;
 }
 
+/// Returns the number of launches of kernels, and of those in a layer.
+std::string launches_text(const std::vector<Explanation>& all) {
+  std::set<std::string> layers;
+  std::size_t count = 0, in_layers = 0;
+  for (const Explanation& one : all) {
+    count += one.launches;
+    if (!one.label.starts_with("layer ")) continue;
+    layers.insert(one.label.substr(0, one.label.find(' ', 6)));
+    in_layers += one.launches;
+  }
+  if (layers.empty()) return fmt::format("launches: {}\n", count);
+  return fmt::format(
+      "launches: {}, of which {} in each layer (passes of at most {} rows have norms, gates and "
+      "appends within others)\n",
+      count, in_layers / layers.size(), LlamaPassShape::most_fused);
+}
+
 std::string gain_of(const Explanation& what) {
   if (what.config.empty()) return "";
   std::string text = what.speedup ? fmt::format("{:.2f}x", *what.speedup) : "-";
@@ -58,7 +76,8 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
     columns.push_back({title});
   Table table(columns);
   std::string remarks;
-  for (const Line& line : lines_of(pass.explain(), times)) {
+  const std::vector<Explanation> all = pass.explain();
+  for (const Line& line : lines_of(all, times)) {
     std::vector<std::string> cells{line.name, std::to_string(line.count)};
     if (!times.empty()) cells.push_back(format_time(line.us));
     for (const std::string& text : {line.what.problem, line.what.config, line.what.origin}) {
@@ -70,7 +89,7 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
     remarks += fmt::format("{}: {}\n", line.name, one_line(line.what.remark));
   }
   const PipelineMemory& memory = pass.memory();
-  return table.text() + remarks +
+  return table.text() + remarks + launches_text(all) +
          fmt::format("memory: {} for temporaries ({} without sharing), {} workspace\n",
                      format_bytes(static_cast<double>(memory.arena)),
                      format_bytes(static_cast<double>(memory.temporaries)),

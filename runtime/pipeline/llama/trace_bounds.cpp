@@ -1,0 +1,109 @@
+#include "runtime/pipeline/llama/trace_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reference/activation.hpp"
+#include "kernels/reference/elements.hpp"
+#include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/rows.hpp"
+
+namespace greta::runtime {
+namespace {
+
+constexpr double u = 0x1p-24;
+constexpr double slack = 1.001;  ///< second-order terms
+constexpr double smallest = 0x1p-126;
+
+/// Returns the error of a product before it is rounded.
+double product_error(std::int64_t length, const TracedProduct& p) {
+  const double size = std::abs(p.value);
+  return slack * (dot_product_error(length) * (p.norm + size) + p.relative * size) + smallest;
+}
+
+}  // namespace
+
+double TraceBounds::norm_of_factors(std::int64_t length) {
+  return norm_factor_error(length) + u;
+}
+
+Expected TraceBounds::product(DType type, std::int64_t length, const TracedProduct& product,
+                              std::optional<double> residual) const {
+  double error = product_error(length, product);
+  if (!residual) return kernels::rounded(type, product.value, error);
+  // The product may have been stored before the addition.
+  error += slack * (unit_roundoff(types_.activations) + u) * std::abs(product.value);
+  error += slack * u * std::abs(*residual);
+  if (traits(types_.activations).keeps_subnormals) error += underflow_error(types_.activations);
+  return kernels::rounded(type, product.value + *residual, error);
+}
+
+Expected TraceBounds::gated(std::int64_t length, const TracedProduct& gate,
+                            const TracedProduct& up) const {
+  constexpr double steepest = 1.1;  // of silu
+  const double of_gate = steepest * product_error(length, gate) +
+                         activation_error(ActivationFunction::silu, gate.value);
+  const double of_up = product_error(length, up);
+  const double factor = stages::silu_mul(gate.value, 1), value = factor * up.value;
+  const double error = of_gate * std::abs(up.value) + of_up * std::abs(factor) + of_gate * of_up +
+                       u * std::abs(value) + smallest;
+  return kernels::rounded(types_.activations, value, slack * error);
+}
+
+Expected TraceBounds::gated(double gate, double up) const {
+  const double value = stages::silu_mul(gate, up);
+  const double error = activation_error(ActivationFunction::silu, gate) * std::abs(up);
+  return kernels::rounded(types_.activations, value, error + u * std::abs(value) + smallest);
+}
+
+Expected TraceBounds::norm(double value, double factor, double gain, std::int64_t length) const {
+  const double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
+  const double error = std::abs(value) * relative + (factor * std::abs(gain) + 2) * smallest;
+  return kernels::rounded(types_.activations, value, slack * error);
+}
+
+Expected TraceBounds::rope(DType type, double value, double size) const {
+  return kernels::rounded(type, value, slack * 3 * u * size + 3 * smallest);
+}
+
+Expected TraceBounds::attention(const stages::Attended& a, const double* values,
+                                std::int64_t stride, std::int64_t dim, std::int64_t col) const {
+  const double most = *std::max_element(a.scores.begin(), a.scores.end());
+  const double log2_e = std::log2(std::exp(1.0));
+  double spread = 0, errors = 0, squares = 0;
+  for (std::size_t j = 0; j < a.weights.size(); ++j) {
+    const double s = a.scores[j], w = a.weights[j];
+    double e = dot_product_error(dim) * (a.norms[j] + std::abs(s));
+    e += 3 * u * (std::abs(s) + std::abs(most));
+    e += 4 * u * (3 + 2 * log2_e * (most - s)) + 16 * u;
+    if (traits(types_.cache).keeps_subnormals &&
+        std::exp(s - most) < smallest_normal(types_.cache)) {
+      e += 1;
+    }
+    const double v = values[static_cast<std::int64_t>(j) * stride + col];
+    spread += e * w * std::abs(v);
+    errors += e * w;
+    squares += w * w * v * v;
+  }
+  const double value = a.result[static_cast<std::size_t>(col)];
+  const double size = std::abs(value), norm = std::sqrt(squares);
+  const auto count = static_cast<std::int64_t>(a.weights.size());
+  double error = spread + size * errors + dot_product_error(count) * (size + norm) + 4 * u * size;
+  if (bits_of(types_.cache) < 32) error += unit_roundoff(types_.cache) * (size + 6 * norm);
+  return kernels::rounded(types_.activations, value, slack * error + smallest);
+}
+
+NormStage::NormStage(const stages::Weights& weights, const WeightView& gains, const TraceMatrix& x,
+                     double epsilon)
+    : want_(stages::rms_norm(weights, gains, x, epsilon)), gains_(weights.row(gains, 0)) {
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    factors_.push_back(stages::rms_factor(x, row, epsilon));
+  }
+}
+
+Expected NormStage::expected(const TraceBounds& bounds, std::int64_t row, std::int64_t col) const {
+  return bounds.norm(want_.row(row)[col], factors_[static_cast<std::size_t>(row)],
+                     gains_[static_cast<std::size_t>(col)], want_.cols);
+}
+
+}  // namespace greta::runtime

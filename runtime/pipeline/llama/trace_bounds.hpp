@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/model/reference.hpp"
+#include "runtime/pipeline/llama/stages.hpp"
+#include "runtime/pipeline/llama/trace_check.hpp"
+
+/// Error bounds of a Llama's stages, as LlamaTraceCheck states them.
+namespace greta::runtime {
+
+/// A dot product in FP64 and what bounds its error.
+struct TracedProduct {
+  double value = 0;
+  double norm = 0;      ///< root of the sum of squared products
+  double relative = 0;  ///< error of a norm of the row in the same launch
+};
+
+class TraceBounds {
+ public:
+  explicit TraceBounds(const TraceTypes& types) : types_(types) {}
+
+  /// Returns the relative error by which a norm of rows of this length changes the products with
+  /// them in the same launch: norm_factor_error() and the rounding of epsilon.
+  static double norm_of_factors(std::int64_t length);
+  /// Bound of a dot product of this length, with a residual if set.
+  Expected product(DType type, std::int64_t length, const TracedProduct& product,
+                   std::optional<double> residual = std::nullopt) const;
+  /// Bound of silu(gate) * up in the launch that computes both.
+  Expected gated(std::int64_t length, const TracedProduct& gate, const TracedProduct& up) const;
+  /// The same of a gate and an up that are stored.
+  Expected gated(double gate, double up) const;
+  /// Bound of rows::RmsNorm, plus the rounding of epsilon to f32.
+  Expected norm(double value, double factor, double gain, std::int64_t length) const;
+  /// Bound of a rotation, stored in this type; `size` is |a cos| + |b sin|.
+  Expected rope(DType type, double value, double size) const;
+  /// Bound of attention_reference().
+  Expected attention(const stages::Attended& attended, const double* values, std::int64_t stride,
+                     std::int64_t dim, std::int64_t col) const;
+
+ private:
+  TraceTypes types_;
+};
+
+/// A norm of all rows.
+class NormStage {
+ public:
+  NormStage(const stages::Weights& weights, const WeightView& gains, const TraceMatrix& x,
+            double epsilon);
+
+  const TraceMatrix& values() const { return want_; }
+  Expected expected(const TraceBounds& bounds, std::int64_t row, std::int64_t col) const;
+
+ private:
+  TraceMatrix want_;
+  std::vector<double> gains_, factors_;
+};
+
+}  // namespace greta::runtime
