@@ -26,6 +26,31 @@ double row_bytes(const Shape& s, bool read) {
   return bytes;
 }
 
+/// Returns the bytes of the operands that all rows have in common.
+double weight_bytes(const Shape& s) {
+  double bytes = 0;
+  for (const TensorSpec& tensor : s.tensors) {
+    if (tensor.rows == 1 && tensor.name != "X") {
+      bytes += bytes_of(tensor.dtype, static_cast<double>(tensor.elements()));
+    }
+  }
+  return bytes;
+}
+
+/// Returns the registers of a thread that keeps its columns' weights beside this number of
+/// elements.
+double weight_words(const Shape& s, double held) {
+  return held * weight_bytes(s) / 4 / static_cast<double>(s.cols);
+}
+
+/// Returns the bytes of weights that a workgroup with this share of the columns reads beyond its
+/// first-level cache, for this number of rows.
+double weight_reads(const Shape& s, double share, double rows) {
+  constexpr double cached = 65536;
+  const double bytes = weight_bytes(s) * share;
+  return bytes > cached ? rows * bytes : 0;
+}
+
 /// Returns the work of workgroups that each read and write this number of rows once.
 LaunchWork walk(const Shape& s, const Config& config, double workgroups, double rows) {
   LaunchWork work;
@@ -55,7 +80,8 @@ KernelWork held_work(const Shape& s, const DeviceInfo& device, const Config& con
   const double rounds = std::ceil(all / groups);
   const double held = static_cast<double>(vectors_of_thread(s.cols, config)) * config["VEC"];
   LaunchWork work = walk(s, config, groups, rows * rounds);
-  work.registers = held * (stay > 0 ? 1.5 : 1) + 24;
+  work.registers = held * (stay > 0 ? 1.5 : 1) + (stay > 0 ? weight_words(s, held) : 0) + 24;
+  if (stay == 0) work.read_bytes += weight_reads(s, 1, rows);
   work.ahead_bytes = work.read_bytes / rounds;
   work.steps = rounds;
   work.overlapped = stay > 0;
@@ -69,10 +95,11 @@ KernelWork staged_work(const Shape& s, const DeviceInfo& device, const Config& c
   const double rounds = std::ceil(static_cast<double>(s.rows) / groups);
   const double held = static_cast<double>(vectors_of_thread(s.cols, config)) * config["VEC"];
   LaunchWork work = walk(s, config, groups * cluster, rounds / cluster);
-  work.registers = held * (config["KEEP"] > 0 ? 1.5 : 1) + 32;
+  work.registers = held + (config["KEEP"] > 0 ? weight_words(s, held) : 0) + 32;
   work.shared_bytes = static_cast<double>(staged_bytes(s, config));
   work.shared_traffic = 2 * work.read_bytes;
   work.ahead_bytes = work.read_bytes / rounds * ahead;
+  if (config["KEEP"] == 0) work.read_bytes += weight_reads(s, 1 / cluster, rounds);
   work.steps = rounds;
   work.overlapped = true;
   constexpr double of_cluster = 4;  // an exchange, by its cost
@@ -87,7 +114,7 @@ KernelWork streamed_work(const Shape& s, const DeviceInfo& device, const Config&
   work.registers = 24 + 2 * value(config, "VEC") * value(config, "ITEMS");
   work.ahead_bytes = rows * of_round * bytes_of(s.in, 1);
   work.steps = 2 * std::ceil(static_cast<double>(s.cols) / of_round);
-  work.read_bytes *= 2;
+  work.read_bytes = 2 * work.read_bytes + weight_reads(s, 1, rows);
   work.loads *= 2;
   work.vector_flops *= 2;
   work.barriers = 2 * barriers_of(device, lanes);
