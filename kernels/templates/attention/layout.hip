@@ -14,6 +14,11 @@ typedef MatrixCore<In, 16> Core;
 constexpr u32 depth = Core::depth;        // of a product
 constexpr u32 depth_blocks = depth / 16;  // of scores, that make a fragment of weights
 
+#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+#define GRETA_TWO_FLOATS
+typedef float FloatPair __attribute__((ext_vector_type(2)));
+#endif
+
 // Whether it is so in some lane of the wave.
 GRETA_DEVICE bool wave_any(bool yes) {
 #if defined(GRETA_NVIDIA)
@@ -30,11 +35,11 @@ GRETA_DEVICE bool wave_any(bool yes) {
 }
 
 #if !defined(GRETA_NVIDIA) && !defined(__gfx950__)
-// A weight as bf16 in the upper half of a word; what is below is arbitrary. Compilers branch where
-// NaN has work of its own, which takes twice the instructions.
+// A weight as bf16 in the upper half of a word; what is below is arbitrary. NaN becomes any number:
+// the sum of the row's weights, by which outputs are divided, is NaN then.
 GRETA_DEVICE u32 round_to_bf16(float x) {
-  const u32 bits = bits_of(x), rounded = bits + 0x7fffU + (bits >> 16 & 1U);
-  return x != x ? 0x7fc00000U : rounded;
+  const u32 bits = bits_of(x);
+  return bits + 0x7fffU + (bits >> 16 & 1U);
 }
 #endif
 
@@ -49,13 +54,36 @@ GRETA_DEVICE u32 narrow_pair(float low, float high) {
   }
   return pair;
 #else
-#if !defined(__gfx950__)
   if constexpr (same_type<In, bf16>) {
+#if defined(__gfx950__)
+    typedef __bf16 Bf16Pair __attribute__((ext_vector_type(2)));
+    return __builtin_bit_cast(u32, __builtin_convertvector(FloatPair{low, high}, Bf16Pair));
+#elif defined(GRETA_AMD)
+    return __builtin_amdgcn_perm(round_to_bf16(high), round_to_bf16(low), 0x07060302U);
+#else
     return round_to_bf16(low) >> 16 | (round_to_bf16(high) & 0xffff0000U);
-  }
 #endif
+  }
   const float two[2] = {low, high};
   return narrow_pack<In>(two).raw.word[0];
+#endif
+}
+
+// 2^(x scale - less) of two neighbours, and their addition to two sums. CDNA multiplies and adds two
+// floats in one instruction.
+GRETA_DEVICE void weigh_pair(float& x, float& y, float scale, float less, float (&sums)[2]) {
+#if defined(GRETA_TWO_FLOATS)
+  const FloatPair both = FloatPair{x, y} * FloatPair{scale, scale} - FloatPair{less, less};
+  x = fast_exp2(both.x);
+  y = fast_exp2(both.y);
+  const FloatPair added = FloatPair{sums[0], sums[1]} + FloatPair{x, y};
+  sums[0] = added.x;
+  sums[1] = added.y;
+#else
+  x = fast_exp2(multiply_add(x, scale, -less));
+  y = fast_exp2(multiply_add(y, scale, -less));
+  sums[0] += x;
+  sums[1] += y;
 #endif
 }
 

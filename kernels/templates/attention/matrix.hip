@@ -157,15 +157,17 @@ struct Rows {
       kept[r] = moves ? fast_exp2(before - offset[r]) : 1.0f;
     }
     if (wave_any(moved)) multiply_rows(i, kept);
+    float parts[lane_rows][2] = {};
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
-      for (u32 e = 0; e < lane_sums; ++e) {
-        float& x = sum_of(scores[i][j], e);
-        x = fast_exp2(multiply_add(x, scale, -offset[row_of(e)]));
-        sum[i][row_of(e)] += x;
+      for (u32 e = 0; e < lane_sums; e += 2) {
+        const u32 r = row_of(e);  // and that of the next one
+        weigh_pair(sum_of(scores[i][j], e), sum_of(scores[i][j], e + 1), scale, offset[r], parts[r]);
       }
     }
+    GRETA_UNROLL
+    for (u32 r = 0; r < lane_rows; ++r) sum[i][r] += parts[r][0] + parts[r][1];
   }
 
   GRETA_DEVICE void multiply_rows(u32 i, const float (&factor)[lane_rows]) {
