@@ -21,6 +21,7 @@ Catalog Catalog::built_in() {
       make_embedding(),
       make_argmax(),
       make_attention(),
+      make_attention_merge(),
       make_softmax(),
       make_layernorm(),
       make_rmsnorm(),

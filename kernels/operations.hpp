@@ -21,6 +21,11 @@ Operation make_argmax();
 /// Scaled dot-product attention: prefill and decode.
 Operation make_attention();
 
+/// Makes the operation that joins partial results of attention over parts of the keys, such as
+/// those of several devices, by their log-sum-exps: out = sum of exp(lse_i - lse) out_i with lse =
+/// log(sum of exp(lse_i)). Outputs are [part, token, head, dim], log-sum-exps [part, token, head].
+Operation make_attention_merge();
+
 /// Makes the operation that gathers rows of a table by ids.
 Operation make_embedding();
 

@@ -62,7 +62,7 @@ Dimension run_time_tokens(std::string help);
 struct Attribute {
   std::string name;
   std::string help;
-  std::string fallback;                ///< the default value
+  std::string fallback;  ///< the default value, or the name of the dimension whose extent it is
   std::vector<std::string> allowed{};  ///< empty: `canonical` decides
   std::string allowed_text{};          ///< for messages; used if `allowed` is empty
   /// Returns the canonical spelling of a value, which is what a Problem holds, or std::nullopt if

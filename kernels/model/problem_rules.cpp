@@ -211,12 +211,19 @@ std::string values_text(const Attribute& attribute) {
 }
 
 std::string default_value(const Attribute& attribute, const Problem& problem) {
-  return !attribute.packed ? attribute.fallback : std::to_string(attribute.packed(problem));
+  if (attribute.packed) return std::to_string(attribute.packed(problem));
+  for (const auto& [name, extent] : problem.dims) {
+    if (name == attribute.fallback) return std::to_string(extent);
+  }
+  return attribute.fallback;
 }
 
 std::vector<std::string> values_to_test(const Attribute& attribute, const Problem& problem) {
   if (!attribute.packed) {
-    return attribute.allowed.empty() ? attribute.examples : attribute.allowed;
+    auto values = attribute.allowed.empty() ? attribute.examples : attribute.allowed;
+    std::replace(values.begin(), values.end(), attribute.fallback,
+                 default_value(attribute, problem));
+    return values;
   }
   const std::int64_t packed = attribute.packed(problem);
   std::vector<std::string> values;
@@ -330,7 +337,7 @@ Result<Problem> make_problem(const Operation& operation, ProblemRequest request)
     if (text == nullptr) continue;
     const auto canonical = attribute.allowed.empty() ? attribute.canonical(*text) : *text;
     const std::string value = canonical.value_or(*text);
-    if (value == default_value(attribute, problem)) continue;
+    if (value == attribute.fallback || value == default_value(attribute, problem)) continue;
     problem.attributes.emplace_back(attribute.name, value);
   }
   if (auto done = check_problem(operation, problem); !done) return done.failure();

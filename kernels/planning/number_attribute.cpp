@@ -17,6 +17,13 @@ std::optional<float> finite_number(std::string_view text) {
   return value == 0 ? 0 : value;
 }
 
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::optional<std::string> canonical_number(const std::string& text) {
   const auto value = finite_number(text);
   return value ? std::optional(fmt::format("{}", *value)) : std::nullopt;

@@ -56,6 +56,7 @@ struct Attention {
         queries(problem.dim("q")),
         capacity(problem.dim("kv")),
         dim(problem.dim("dim")),
+        v_dim(tensor_named(inputs, "V").spec.cols),
         causal(problem.attribute("mask", "none") == "causal"),
         in(problem.dtype),
         out(problem.out_dtype),
@@ -103,24 +104,26 @@ struct Attention {
   /// Loads `count` keys or values, beginning with key `first`.
   Matrix load_keys(const HostTensor& from, std::int64_t sequence, std::int64_t kv_head,
                    std::int64_t first, std::int64_t count) const {
-    if (page == 0) return load(from, key_row(sequence, kv_head, first), count);
-    Matrix to(count, dim);
+    if (page == 0) return load(from, key_row(sequence, kv_head, first), count, from.spec.cols);
+    Matrix to(count, from.spec.cols);
     for (std::int64_t i = 0, run = 0; i < count; i += run) {
       run = std::min(count - i, page - (first + i) % page);
-      to.middleRows(i, run) = load(from, key_row(sequence, kv_head, first + i), run);
+      to.middleRows(i, run) =
+          load(from, key_row(sequence, kv_head, first + i), run, from.spec.cols);
     }
     return to;
   }
   /// Loads `count` rows of a tensor, beginning with row `first`.
-  Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count) const {
-    Matrix to(count, dim);
-    for (std::int64_t i = 0; i < count * dim; ++i) {
-      to.data()[i] = from.at(static_cast<std::size_t>(first * dim + i));
+  static Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count,
+                     std::int64_t cols) {
+    Matrix to(count, cols);
+    for (std::int64_t i = 0; i < count * cols; ++i) {
+      to.data()[i] = from.at(static_cast<std::size_t>(first * cols + i));
     }
     return to;
   }
 
-  std::int64_t batch, heads, kv_heads, queries, capacity, dim;
+  std::int64_t batch, heads, kv_heads, queries, capacity, dim, v_dim;
   bool causal;
   DType in, out;
   double scale;
@@ -152,8 +155,8 @@ class Group {
       const auto [query, head] = list_[static_cast<std::size_t>(i)];
       const std::size_t at = places.at(a_.row(sequence_, query, head));
       lse[at] = judge_sum(i);
-      for (std::int64_t d = 0; d < a_.dim; ++d) {
-        to[at * static_cast<std::size_t>(a_.dim) + static_cast<std::size_t>(d)] = judge(i, d);
+      for (std::int64_t d = 0; d < a_.v_dim; ++d) {
+        to[at * static_cast<std::size_t>(a_.v_dim) + static_cast<std::size_t>(d)] = judge(i, d);
       }
     }
   }
@@ -179,7 +182,7 @@ class Group {
     std::int64_t keys = 0;
     for (std::int64_t i = 0; i < count(); ++i) {
       const auto [query, head] = list_[static_cast<std::size_t>(i)];
-      q.row(i) = a_.load(a_.q, a_.row(sequence_, query, head), 1);
+      q.row(i) = Attention::load(a_.q, a_.row(sequence_, query, head), 1, a_.dim);
       keys = std::max(keys, visible(i));
     }
     weights_.resize(count(), keys);
@@ -234,7 +237,7 @@ class Group {
   }
 
   void add() {
-    values_ = Matrix::Zero(count(), a_.dim);
+    values_ = Matrix::Zero(count(), a_.v_dim);
     squares_ = spread_ = values_;
     for (std::int64_t j = 0; j < weights_.cols(); j += together) {
       const std::int64_t some = std::min<std::int64_t>(together, weights_.cols() - j);
@@ -287,7 +290,7 @@ class AttentionReference : public Reference {
                      std::uint64_t seed) {
     const Attention a(problem, inputs);
     rows_ = a.rows();
-    dim_ = a.dim;
+    dim_ = a.v_dim;
     has_lse_ = problem.attribute("lse", "none") != "none";
     full_ = attention_fully_checked(problem);
     const auto queries = full_ ? all_queries(a.queries) : sampled_queries(a.queries, seed);

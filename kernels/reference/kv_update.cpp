@@ -11,7 +11,7 @@ ExpectedOutput cache(const Problem& problem, const CacheSlots& slots, KeptTensor
                      KeptTensor old, double position) {
   const auto tokens = static_cast<double>(problem.dim("tokens"));
   const auto capacity = static_cast<double>(problem.dim("capacity"));
-  const std::int64_t dim = problem.dim("dim");
+  const std::int64_t dim = old->spec.cols;
   const auto element = [=](std::int64_t row, std::int64_t col) {
     const auto [sequence, head, slot] = slots.place(row);
     const double token = slot - position;

@@ -28,6 +28,16 @@ std::unique_ptr<Reference> argmax_reference(const Problem& problem,
                                             const std::vector<HostTensor>& inputs,
                                             std::uint64_t seed);
 
+/// Checks every element of joined partial results of attention, and their log-sum-exps if the
+/// problem stores these. Error bound of an output sum w_i x_i with w_i = p_i / sum p, p_i = exp(l_i
+/// - max l), n parts and u = 2^-24: sum w_i |x_i| (e_i + E + (n + 4) u) with the relative errors
+/// e_i of p_i (3u |l_i - max l| and that of 2^x, as for attention) and E = sum w_i e_i + n u of
+/// their sum; 2^-126 for each part that may be flushed; the rounding of the output. A log-sum-exp
+/// has E, and 8u of its terms.
+std::unique_ptr<Reference> attention_merge_reference(const Problem& problem,
+                                                     const std::vector<HostTensor>& inputs,
+                                                     std::uint64_t seed);
+
 /// Returns the FP64 reference of an attention problem. `inputs` contain Q, K, V and lengths, by
 /// name. Q and the output have one row per sequence, query and head. K and V have one row per
 /// sequence, KV head and key. `lengths` holds the number n of valid keys of each sequence. With a

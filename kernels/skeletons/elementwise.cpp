@@ -97,10 +97,13 @@ KernelWork work(const ElementwiseShape& shape, const DeviceInfo&, const Config& 
   work.threads = threads;
   work.workgroups = static_cast<double>(shape.workgroups(config));
   work.registers = 24 + 2 * config["VEC"] * config["ITEMS"];
-  work.read_bytes = work.ahead_bytes = elements * bytes_of(shape.in, 1);
-  work.written_bytes = elements * bytes_of(shape.out, 1);
-  work.loads = elements / config["VEC"];
-  work.vector_flops = 8 * elements;
+  const double rounds = shape.rounds ? static_cast<double>(shape.rounds(config)) : 1;
+  const double stored = shape.rounds ? threads * config["VEC"] : elements;
+  work.ahead_bytes = elements * bytes_of(shape.in, 1);
+  work.read_bytes = rounds * work.ahead_bytes;
+  work.written_bytes = stored * bytes_of(shape.out, 1);
+  work.loads = rounds * elements / config["VEC"];
+  work.vector_flops = rounds * 8 * elements;
   work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
   return {work};
 }

@@ -31,6 +31,8 @@ struct ElementwiseShape {
   std::int64_t most_items = largest_items;
   std::string_view items_name = "";  ///< for messages, e.g. "heads"; empty: any ITEMS are valid
   std::function<std::int64_t(const Config&)> workgroups;
+  /// How often a thread loads ITEMS vectors of which it stores one. Empty: once, and stores all.
+  std::function<std::int64_t(const Config&)> rounds{};
   std::function<std::vector<Division>(const Config&)> divisions;  ///< see Variant::divisions
 };
 

@@ -19,8 +19,8 @@ RUN = os.environ["GRETA_RUN"]
 LIBRARY = os.environ["GRETA_FAKE_AMD"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
 OPERATIONS = ("gemm", "softmax", "layernorm", "rmsnorm", "add_rmsnorm", "layernorm_rmsnorm",
-              "attention", "rope", "kv_update", "rope_append", "silu_mul", "gelu", "add", "embedding",
-              "argmax")
+              "attention", "attention_merge", "rope", "kv_update", "rope_append", "silu_mul", "gelu", "add",
+              "embedding", "argmax")
 
 
 class FakeAmd(Case):

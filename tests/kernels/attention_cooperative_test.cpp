@@ -7,6 +7,7 @@
 #include <random>
 
 #include "kernels/model/random.hpp"
+#include "kernels/planning/head_sizes.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
@@ -36,11 +37,9 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
   s.dim = dims[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(dims.size())))];
   s.causal = below(random, 2) == 1;
   Problem problem = attention_problem(s, in, below(random, 2) == 1 ? in : DType::f32);
-  const std::pair<std::string, std::string> options[] = {{"window", "24"},
-                                                         {"softcap", "2"},
-                                                         {"sinks", "head"},
-                                                         {"lse", "stored"},
-                                                         {"page_size", "16"}};
+  const std::pair<std::string, std::string> options[] = {{"v_dim", "32"},   {"window", "24"},
+                                                         {"softcap", "2"},  {"sinks", "head"},
+                                                         {"lse", "stored"}, {"page_size", "16"}};
   for (const auto& option : options) {
     if (option.first == "window" && !s.causal) continue;
     if (below(random, 3) == 0) problem.attributes.push_back(option);
@@ -50,14 +49,17 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
 
 /// Returns the number of matrix operations of a subgroup per tile, each of which is compiled.
 std::int64_t products(const Problem& problem, const Config& c) {
-  return c["WQ"] / 16 * (c["BK"] / c["INSTR"]) * (problem.dim("dim") / 16) * 2;
+  const std::int64_t elements = problem.dim("dim") + v_dim_of(problem);
+  return c["WQ"] / 16 * (c["BK"] / c["INSTR"]) * (elements / 16);
 }
 
 /// Emulated matrices are in shared memory, so queries can't be kept in registers.
 bool fits(const Problem& problem, const Config& c, const DeviceInfo& info) {
-  const std::int64_t line = problem.dim("dim") / 8 + 1, queries = c["WQ"] * c["WAVES"];
+  const std::int64_t line = problem.dim("dim") / 8 + 1, value_line = v_dim_of(problem) / 8 + 1;
+  const std::int64_t queries = c["WQ"] * c["WAVES"];
   const std::int64_t rows = queries * (c["BK"] / 4 + 5);
-  return 16 * ((queries + 2 * c["BK"]) * line + rows) + 4 <= info.shared_memory_bytes;
+  return 16 * ((queries + c["BK"]) * line + c["BK"] * value_line + rows) + 4 <=
+         info.shared_memory_bytes;
 }
 
 /// `lengths`: valid keys of the first sequences.
@@ -107,6 +109,17 @@ Config config_of(const Tiles& t, const DeviceInfo& info) {
            {"SPLIT", t.split},
            {"TOGETHER", 1},
            {"SUBGROUP", static_cast<int>(info.subgroup_size)}}};
+}
+
+/// Values of another size have lines of their own in shared memory.
+TEST(AttentionCooperative, ValuesMayHaveAnotherSize) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  info.matrix_operations = nvidia_products;
+  for (const auto& [dim, v_dim] : {std::pair{48, 16}, {16, 48}}) {
+    const Problem problem = attention_problem({1, 4, 2, 20, 60, dim, true, v_dim}, DType::f16);
+    expect_right_emulated(*device, info, problem, config_of({16, 16, 2, 16, 1, 2}, info), {55});
+  }
 }
 
 /// Outputs are written in chunks of BK dimensions. Heads may be smaller, and lanes may have several

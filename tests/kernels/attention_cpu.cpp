@@ -27,6 +27,7 @@ Problem attention_problem(const AttentionShape& s, DType in, DType out, const st
   std::vector<std::pair<std::string, std::string>> attributes;
   if (s.causal) attributes.emplace_back("mask", "causal");
   if (scale != "auto") attributes.emplace_back("scale", scale);
+  if (s.v_dim > 0) attributes.emplace_back("v_dim", std::to_string(s.v_dim));
   return {"attention",
           in,
           out,

@@ -13,6 +13,7 @@ namespace greta::test {
 struct AttentionShape {
   std::int64_t batch = 1, heads = 1, kv_heads = 0, queries = 1, keys = 1, dim = 64;
   bool causal = false;
+  std::int64_t v_dim = 0;
 };
 
 Problem attention_problem(const AttentionShape& shape, DType in = DType::f32,

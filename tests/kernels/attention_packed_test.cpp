@@ -91,6 +91,17 @@ TEST_P(AttentionPacked, WavesDivideTheKeysOfATile) {
   });
 }
 
+/// Values have fewer elements than keys, or more, in whole blocks of matrix instructions or not.
+TEST_P(AttentionPacked, ValuesOfAnotherSize) {
+  expect_right({
+      {{1, 3, 3, 70, 130, 192, true, 128}, f16, f16, {32, 16, 4, 1, 0, 0, 1}, {}},
+      {{2, 16, 1, 3, 300, 192, true, 128}, bf16, bf16, {32, 16, 2, 1, 0, 1, 3}, {300, 60}},
+      {{2, 7, 1, 2, 290, 64, true, 80}, bf16, f32, {128, 16, 1, 4, 0, 1, 2}, {290, 1}},
+      {{3, 4, 2, 37, 90, 96, false, 40}, f16, f32, {64, 32, 1, 2, 0, 0, 1}, {90, 0, 33}},
+      {{1, 2, 2, 20, 70, 32, true, 256}, f16, f16, {32, 16, 2, 1, 0, 0, 1}, {65}},
+  });
+}
+
 /// 64 heads of one KV head are four tiles of 16 rows, or one of 64.
 TEST_P(AttentionPacked, ManyHeadsOfOneKvHead) {
   expect_right({

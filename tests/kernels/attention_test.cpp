@@ -42,6 +42,7 @@ Problem random_problem(std::size_t number, Random& random, bool few_queries) {
   s.keys = s.queries + below(random, few_queries ? 300 : 100);
   s.dim = dims[below(random, 8)];
   s.causal = below(random, 2) == 1;
+  if (below(random, 3) == 0) s.v_dim = dims[below(random, 8)];
   const auto& types = built_in("attention").dtypes;
   const auto [in, out] = types[number % types.size()];
   return attention_problem(s, in, out, below(random, 4) == 0 ? "0.25" : "auto");

@@ -166,7 +166,7 @@ void spoil_table(const Shape& s, HostTensor& table, std::int64_t sequence, std::
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape s = shape_of(problem);
   std::mt19937_64 random(seed);
-  Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.dim);
+  Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.v_dim);
   const std::int64_t col = below(random, s.dim);
   if (s.sinks) harden_sinks(inputs[s.page > 0 ? 5 : 4], random);
   for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);

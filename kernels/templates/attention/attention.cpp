@@ -68,11 +68,11 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   }
   std::vector<TensorSpec> list{q,
                                {"K", Role::input, s.in, keys, s.dim, 0, false, s.page > 0},
-                               {"V", Role::input, s.in, keys, s.dim, 0, false, s.page > 0},
+                               {"V", Role::input, s.in, keys, s.v_dim, 0, false, s.page > 0},
                                {"lengths", Role::input, DType::i32, 1, s.batch}};
   if (s.page > 0) list.push_back({"block_table", Role::input, DType::i32, s.batch, s.pages()});
   if (s.sinks) list.push_back({"sinks", Role::input, DType::f32, 1, s.heads});
-  list.push_back({"out", Role::output, s.out, rows, s.dim});
+  list.push_back({"out", Role::output, s.out, rows, s.v_dim});
   if (s.lse) list.push_back({"lse", Role::output, DType::f32, s.batch * s.queries, s.heads});
   return list;
 }
@@ -89,11 +89,11 @@ double visible_pairs(const attention::Shape& s) {
   return short_rows * (first + (short_rows - 1) / 2) + (q - short_rows) * window;
 }
 
-/// Two matrix products of 2 dim operations for every pair of a query and a key that it sees.
+/// Products of dim and v_dim multiplications for every pair of a query and a key that it sees.
 Work work(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   Work least;
-  least.flops = 4 * static_cast<double>(s.batch * s.heads * s.dim) * visible_pairs(s);
+  least.flops = 2 * static_cast<double>(s.batch * s.heads * s.both_dims()) * visible_pairs(s);
   auto operands = tensors(problem);
   std::erase_if(operands, [](const TensorSpec& tensor) { return tensor.name == "lengths"; });
   const std::int64_t seen =

@@ -25,9 +25,9 @@ auto rows_of(const auto& c) {
 /// Returns the size of shared memory: a tile of keys and one of values, the scores and row factors
 /// of each subgroup, and the queries, which share this memory with QREG; or what joins slices.
 std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
-  const std::int64_t line = shape.dim / 8 + 1;
+  const std::int64_t line = shape.dim / 8 + 1, value_line = shape.v_dim / 8 + 1;
   const std::int64_t sums = rows_of(c) * (c["BK"] / 4 + 1 + std::int64_t{o.n} / 4);
-  const std::int64_t tiles = 2 * c["BK"] * line + sums, own = rows_of(c) * line;
+  const std::int64_t tiles = c["BK"] * (line + value_line) + sums, own = rows_of(c) * line;
   const std::int64_t walk = 16 * (c["QREG"] != 0 ? std::max(own, tiles) : own + tiles);
   if (c["SPLIT"] == 1) return walk;
   constexpr std::int64_t arrivals = 4;
@@ -38,10 +38,10 @@ std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOpera
 /// flight, a part of a row, addresses.
 std::int64_t registers_of(const Shape& shape, const Config& c, const MatrixOperation& o) {
   const std::int64_t lanes = c["SUBGROUP"], wq = c["WQ"];
-  const std::int64_t sums = wq * (shape.dim + c["BK"]) / lanes;
+  const std::int64_t sums = wq * (shape.v_dim + c["BK"]) / lanes;
   const std::int64_t queries = wq * (c["QREG"] != 0 ? shape.dim : std::int64_t{o.k}) / 2 / lanes;
   const std::int64_t keys = 2 * std::int64_t{o.n} * o.k / 2 / lanes;
-  const std::int64_t waiting = 4 * ceil_div(c["BK"] * shape.dim / 8, threads_of(c));
+  const std::int64_t waiting = 4 * ceil_div(c["BK"] * shape.longest() / 8, threads_of(c));
   return sums + queries + keys + waiting + 40;
 }
 
@@ -54,15 +54,18 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
        fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)),
        (!list.empty())},
       {"products",
-       fmt::format("products of INSTR must divide WQ, BK, and dim, {}", shape.dim),
+       shape.v_dim == shape.dim
+           ? fmt::format("products of INSTR must divide WQ, BK, and dim, {}", shape.dim)
+           : fmt::format("products of INSTR must divide WQ, BK, dim, {}, and v_dim, {}", shape.dim,
+                         shape.v_dim),
        {{"BK", "WQ", "INSTR"},
-        [=, dim = shape.dim](const Config& c) {
+        [=, dim = shape.dim, v_dim = shape.v_dim](const Config& c) {
           const MatrixOperation o = product_of(list, c["INSTR"]);
           const auto divides = [](std::int64_t part, std::int64_t whole) {
             return whole % part == 0;
           };
           return divides(o.m, c["WQ"]) && divides(o.n, c["BK"]) && divides(o.k, c["BK"]) &&
-                 divides(o.n, dim) && divides(o.k, dim) && divides(8, o.n);
+                 divides(o.n, v_dim) && divides(o.k, dim) && divides(8, o.n);
         }}},
       {"rows", "WQ rows of BK scores must give every lane of a subgroup eight and more of one row",
        p["SUBGROUP"] <= p["WQ"] * (p["BK"] / 8)},
@@ -188,17 +191,17 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
 KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   const double rows = rows_of(config), bk = config["BK"];
-  const auto dim = static_cast<double>(shape.dim);
+  const auto dim = static_cast<double>(shape.dim), both = static_cast<double>(shape.both_dims());
   LaunchWork work = packing_work(shape, config, rows_of(config));
   work.threads = threads_of(config);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
   work.registers = beside_matrices * static_cast<double>(registers_of(shape, config, o));
-  work.matrix_flops = 4 * rows * bk * dim * work.steps;
+  work.matrix_flops = 2 * rows * bk * both * work.steps;
   work.vector_flops = flops_of_weight * rows * bk * work.steps;
   // Scores go through shared memory: written, read for the weights, written and read again.
   const double own = config["QREG"] != 0 ? 0 : rows;
   const double parts = config["WAVES"] * std::max(1.0, config["WQ"] / double(o.m));
-  work.shared_traffic = work.steps * (2 * dim * (2 * bk * (1 + parts) + own) + 12 * rows * bk);
+  work.shared_traffic = work.steps * (2 * (both * bk * (1 + parts) + dim * own) + 12 * rows * bk);
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
   work.barriers += 4 * work.steps;

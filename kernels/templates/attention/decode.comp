@@ -21,8 +21,8 @@
 #if PARTS * ROWS < QUERIES || (PARTS - 1) * ROWS >= QUERIES
 #error "PARTS of ROWS are the QUERIES"
 #endif
-#if DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
-#error "LANES x VEC divide DIM, and LANES divides THREADS"
+#if DIM % (LANES * VEC) != 0 || V_DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
+#error "LANES x VEC divide DIM and V_DIM, and LANES divides THREADS"
 #endif
 
 #extension GL_KHR_shader_subgroup_basic : require
@@ -40,9 +40,11 @@ layout(local_size_x = THREADS) in;
 #define SLOTS (THREADS / LANES)
 #define PIECES (DIM / (LANES * VEC))
 #define ELEMENTS (PIECES * VEC)  // of a thread
+#define VALUE_PIECES (V_DIM / (LANES * VEC))
+#define VALUE_ELEMENTS (VALUE_PIECES * VEC)
 
 // Rows that are joined at a time.
-#define ROW_FLOATS (SLOTS * (DIM + 2))
+#define ROW_FLOATS (SLOTS * (V_DIM + 2))
 #if ROW_FLOATS * ROWS <= 6144
 #define ROWS_TOGETHER ROWS
 #elif ROW_FLOATS < 6144
@@ -67,9 +69,9 @@ uint reader;  // a workgroup and those with its other slices
 uint pair;    // of sequence and KV head
 uint tid;     // threads of a subgroup are neighbours
 float query[ROWS * ELEMENTS];  // scaled
-float greatest[ROWS], sum[ROWS], value[ROWS * ELEMENTS];
-IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];  // of this step
-IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * PIECES];  // and of the next
+float greatest[ROWS], sum[ROWS], value[ROWS * VALUE_ELEMENTS];
+IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * VALUE_PIECES];  // of this step
+IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * VALUE_PIECES];  // and of the next
 
 // The first dimension of a thread's piece.
 uint piece_start(uint piece) { return (piece * LANES + tid % LANES) * VEC; }
@@ -84,10 +86,8 @@ void load_queries() {
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
     greatest[r] = LOWEST_SCORE;
     sum[r] = 0.0;
-    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
-      query[r * ELEMENTS + e] = 0.0;
-      value[r * ELEMENTS + e] = 0.0;
-    }
+    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) query[r * ELEMENTS + e] = 0.0;
+    [[unroll]] for (uint e = 0; e < VALUE_ELEMENTS; ++e) value[r * VALUE_ELEMENTS + e] = 0.0;
     if (!exists(r)) continue;
     const uint64_t row = query_offset(pair / args.kv_heads, query_of(r), head_of(r));
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
@@ -102,11 +102,13 @@ void load_queries() {
 // UNROLL keys of this slot from `first` on; the last one instead of those past the end.
 void load_keys(uint first, uint end) {
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-    const uint64_t at = line_offset(min(first + u * SLOTS, end - 1), 0);
-    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
-      const uint64_t offset = (at + piece_start(p)) * IN_BYTES;
-      k_next[u * PIECES + p] = IN_RAW(IN_PACK(args.k + offset).v);
-      v_next[u * PIECES + p] = IN_RAW(IN_PACK(args.v + offset).v);
+    const uint key = min(first + u * SLOTS, end - 1);
+    const uint64_t k = key_offset(key, 0), v = value_offset(key, 0);
+    [[unroll]] for (uint p = 0; p < max(PIECES, VALUE_PIECES); ++p) {
+      if (p < PIECES)
+        k_next[u * PIECES + p] = IN_RAW(IN_PACK(args.k + (k + piece_start(p)) * IN_BYTES).v);
+      if (p < VALUE_PIECES)
+        v_next[u * VALUE_PIECES + p] = IN_RAW(IN_PACK(args.v + (v + piece_start(p)) * IN_BYTES).v);
     }
   }
 }
@@ -132,16 +134,16 @@ void add_keys(uint r, uint first, uint begin, uint end) {
   const float kept = exp2(greatest[r] - most);
   greatest[r] = most;
   sum[r] *= kept;
-  [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) value[r * ELEMENTS + e] *= kept;
+  [[unroll]] for (uint e = 0; e < VALUE_ELEMENTS; ++e) value[r * VALUE_ELEMENTS + e] *= kept;
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
     const float weight =
         is_seen(first + u * SLOTS, begin, end) ? exp2(score[u] - most) : 0.0;
     sum[r] += weight;
-    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
+    [[unroll]] for (uint p = 0; p < VALUE_PIECES; ++p) {
       float e[VEC];
-      unpack(v_raw[u * PIECES + p], e);
+      unpack(v_raw[u * VALUE_PIECES + p], e);
       [[unroll]] for (uint i = 0; i < VEC; ++i) {
-        const uint at = r * ELEMENTS + p * VEC + i;
+        const uint at = r * VALUE_ELEMENTS + p * VEC + i;
         value[at] = fma(weight, e[i], value[at]);
       }
     }
@@ -160,23 +162,23 @@ void put_joined(uint row, uint d, float x, float greatest, float sum) {
 // Joins the slots' sums of rows from `first` on.
 void join_slots(uint first) {
   const uint rows = min(ROWS_TOGETHER, ROWS - first);
-  [[dont_unroll]] for (uint e = tid; e < rows * DIM; e += THREADS) {
-    const uint row = e / DIM, d = e % DIM;
+  [[dont_unroll]] for (uint e = tid; e < rows * V_DIM; e += THREADS) {
+    const uint row = e / V_DIM, d = e % V_DIM;
     float most = LOWEST_SCORE, total = 0.0, x = 0.0;
     [[dont_unroll]] for (uint s = 0; s < SLOTS; ++s)
-      most = max(most, slot_sums[row * ROW_FLOATS + s * (DIM + 2) + DIM]);
+      most = max(most, slot_sums[row * ROW_FLOATS + s * (V_DIM + 2) + V_DIM]);
     [[dont_unroll]] for (uint s = 0; s < SLOTS; ++s) {
-      const uint at = row * ROW_FLOATS + s * (DIM + 2);
-      const float weight = exp2(slot_sums[at + DIM] - most);
-      total = fma(weight, slot_sums[at + DIM + 1], total);
+      const uint at = row * ROW_FLOATS + s * (V_DIM + 2);
+      const float weight = exp2(slot_sums[at + V_DIM] - most);
+      total = fma(weight, slot_sums[at + V_DIM + 1], total);
       x = fma(weight, slot_sums[at + d], x);
     }
 #if SPLIT > 1
     const uint64_t sums = slice_sums(reader, gl_WorkGroupID.z, first + row);
     Partial(sums + uint64_t(d) * 4).v = x;
     if (d == 0) {
-      Partial(sums + DIM * 4).v = most;
-      Partial(sums + (DIM + 1) * 4).v = total;
+      Partial(sums + V_DIM * 4).v = most;
+      Partial(sums + (V_DIM + 1) * 4).v = total;
     }
 #else
     put_joined(first + row, d, x, most, total);
@@ -210,12 +212,12 @@ void main() {
   [[unroll]] for (uint first = 0; first < ROWS; first += ROWS_TOGETHER) {
     if (first > 0) barrier();
     [[unroll]] for (uint r = first; r < min(ROWS, first + ROWS_TOGETHER); ++r) {
-      const uint at = (r - first) * ROW_FLOATS + slot * (DIM + 2);
-      [[unroll]] for (uint e = 0; e < ELEMENTS; ++e)
-        slot_sums[at + piece_start(e / VEC) + e % VEC] = value[r * ELEMENTS + e];
+      const uint at = (r - first) * ROW_FLOATS + slot * (V_DIM + 2);
+      [[unroll]] for (uint e = 0; e < VALUE_ELEMENTS; ++e)
+        slot_sums[at + piece_start(e / VEC) + e % VEC] = value[r * VALUE_ELEMENTS + e];
       if (tid % LANES == 0) {
-        slot_sums[at + DIM] = greatest[r];
-        slot_sums[at + DIM + 1] = sum[r];
+        slot_sums[at + V_DIM] = greatest[r];
+        slot_sums[at + V_DIM + 1] = sum[r];
       }
     }
     barrier();

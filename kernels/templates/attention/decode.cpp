@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -41,14 +42,17 @@ auto slots_of(const auto& c) {
   return c["THREADS"] / c["LANES"];
 }
 
-/// Returns the elements of a head per thread.
+/// Return the elements of a head of keys, and of values, per thread.
 auto elements_of(const Shape& shape, const auto& c) {
   return ceil_div(shape.dim, c["LANES"]);
+}
+auto values_of(const Shape& shape, const auto& c) {
+  return ceil_div(shape.v_dim, c["LANES"]);
 }
 
 /// Returns the size of shared memory: the slots' partial sums of some rows, or what joins slices.
 auto shared_bytes(const Shape& shape, const DeviceInfo& device, const auto& c) {
-  const auto row = slots_of(c) * (shape.dim + 2);
+  const auto row = slots_of(c) * (shape.v_dim + 2);
   const auto rows = min(max(join_floats / row, 1), rows_of(shape));
   const auto slices = device.language == Language::glsl ? rows_of(shape) * c["SPLIT"] * 3
                                                         : slices_floats(rows_of(shape), c["SPLIT"]);
@@ -58,16 +62,17 @@ auto shared_bytes(const Shape& shape, const DeviceInfo& device, const auto& c) {
 /// Returns the number of 32-bit registers that a thread uses at once: those of its accumulators. If
 /// registers are scarce, compilers delay loads, and keep shared queries in scalar registers.
 Expression least_registers(const Shape& shape) {
-  return rows_of(shape) * (elements_of(shape, p) + 2);
+  return rows_of(shape) * (values_of(shape, p) + 2);
 }
 
 /// Returns an estimate of a thread's 32-bit registers: queries, accumulators, keys and values in
 /// flight, one of them in f32, scores, addresses.
 auto registers_of(const Shape& shape, const auto& c) {
-  const auto elements = elements_of(shape, c);
-  const auto loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
-  return rows_of(shape) * (2 * elements + 2) +
-         c["UNROLL"] * (2 * (1 + c["AHEAD"]) * loads + elements + 1) + 24;
+  const auto elements = elements_of(shape, c), values = values_of(shape, c);
+  const auto loads =
+      (ceil_div(elements, c["VEC"]) + ceil_div(values, c["VEC"])) * shape.load_registers(c["VEC"]);
+  return rows_of(shape) * (elements + values + 2) +
+         c["UNROLL"] * ((1 + c["AHEAD"]) * loads + max(elements, values) + 1) + 24;
 }
 
 auto partial_bytes(const Shape& shape, const auto& split) {
@@ -81,8 +86,11 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        fmt::format("decode needs q <= {} and q x heads / kv_heads <= {}, they are {} and {}",
                    most_tokens, most_queries, shape.queries, queries),
        (shape.queries <= most_tokens && queries <= most_queries)},
-      {"pieces", fmt::format("LANES x VEC must divide dim, {}", shape.dim),
-       shape.dim % (p["LANES"] * p["VEC"]) == 0},
+      {"pieces",
+       shape.v_dim == shape.dim
+           ? fmt::format("LANES x VEC must divide dim, {}", shape.dim)
+           : fmt::format("LANES x VEC must divide dim, {}, and v_dim, {}", shape.dim, shape.v_dim),
+       std::gcd(shape.dim, shape.v_dim) % (p["LANES"] * p["VEC"]) == 0},
       {"slices", fmt::format("SPLIT slices of {} keys must have 16 and more", shape.capacity),
        p["SPLIT"] == 1 || p["SPLIT"] * 16 <= rounded_capacity(shape)},
       {"grid",
@@ -118,14 +126,14 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
 
 Constraint code_size(const Shape& shape) {
   return {"code_size", "more than 1024 multiplications of a thread in a round compile slowly",
-          rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 1024};
+          rows_of(shape) * ceil_div(shape.longest(), p["LANES"]) * p["UNROLL"] <= 1024};
 }
 
 /// Returns an upper bound of the loop iterations of a thread: those of each round, since Mesa's CPU
 /// driver leaves loops with constant bounds as they are, and counts them all.
 auto iterations(const Shape& shape, const auto& c) {
   const auto rounds = ceil_div(shape.capacity, slots_of(c) * c["UNROLL"] * c["SPLIT"]);
-  return rounds * (8 + rows_of(shape) * c["UNROLL"] * (elements_of(shape, c) + 8));
+  return rounds * (8 + rows_of(shape) * c["UNROLL"] * (ceil_div(shape.longest(), c["LANES"]) + 8));
 }
 constexpr std::int64_t most_iterations = 60000;
 
@@ -133,7 +141,7 @@ constexpr std::int64_t most_iterations = 60000;
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
       {"code_size", "more than 64 multiplications of a thread in a round compile slowly for a CPU",
-       rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 64},
+       rows_of(shape) * ceil_div(shape.longest(), p["LANES"]) * p["UNROLL"] <= 64},
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
                    shape.capacity),
@@ -245,7 +253,9 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double in = bytes_of(shape.in, 1), split = config["SPLIT"], lanes = config["LANES"];
-  const auto dim = static_cast<double>(shape.dim), rows = static_cast<double>(rows_of(shape));
+  const auto both = static_cast<double>(shape.both_dims()),
+             v_dim = static_cast<double>(shape.v_dim);
+  const auto rows = static_cast<double>(rows_of(shape));
   const double keys = std::ceil(static_cast<double>(shape.capacity) / split);
   const double at_once = slots_of(config) * config["UNROLL"];
   const auto readers = static_cast<double>(readers_of(shape));
@@ -256,18 +266,18 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.registers = static_cast<double>(registers_of(shape, config));
   work.steps = std::ceil(keys / at_once);
   // The threads that share a key add their products in log2(LANES) exchanges.
-  const double of_key = rows * (4 * dim + lanes * (flops_of_weight + 2 * std::log2(lanes)));
+  const double of_key = rows * (2 * both + lanes * (flops_of_weight + 2 * std::log2(lanes)));
   work.vector_flops = work.steps * at_once * of_key;
-  work.read_bytes = 2 * keys * dim * in;
-  work.written_bytes = rows * dim * (split > 1 ? 4 : bytes_of(shape.out, 1));
-  work.loads = 2 * work.steps * at_once * dim / config["VEC"];
-  work.ahead_bytes = (1 + config["AHEAD"]) * 2 * at_once * dim * in;
+  work.read_bytes = keys * both * in;
+  work.written_bytes = rows * v_dim * (split > 1 ? 4 : bytes_of(shape.out, 1));
+  work.loads = work.steps * at_once * both / config["VEC"];
+  work.ahead_bytes = (1 + config["AHEAD"]) * at_once * both * in;
   work.overlapped = config["AHEAD"] != 0;
-  work.barriers = 4 + (split > 1 ? barriers_of_arrival(4 * split * rows * dim) : 0);
-  work.shared_traffic = 8 * slots_of(config) * rows * dim;
-  work.unique_bytes = readers / static_cast<double>(parts_of(shape)) * 2 *
-                          static_cast<double>(shape.capacity) * dim * in +
-                      (split > 1 ? 2 * split * readers * rows * dim * 4 : 0);
+  work.barriers = 4 + (split > 1 ? barriers_of_arrival(4 * split * rows * v_dim) : 0);
+  work.shared_traffic = 8 * slots_of(config) * rows * v_dim;
+  work.unique_bytes = readers / static_cast<double>(parts_of(shape)) *
+                          static_cast<double>(shape.capacity) * both * in +
+                      (split > 1 ? 2 * split * readers * rows * v_dim * 4 : 0);
   return {work};
 }
 

@@ -17,8 +17,8 @@
 #if PARTS * ROWS < QUERIES || (PARTS - 1) * ROWS >= QUERIES
 #error "PARTS of ROWS are the QUERIES"
 #endif
-#if DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
-#error "LANES x VEC divide DIM, and LANES divides THREADS"
+#if DIM % (LANES * VEC) != 0 || V_DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
+#error "LANES x VEC divide DIM and V_DIM, and LANES divides THREADS"
 #endif
 
 #include "attention/slices.hip"
@@ -27,15 +27,16 @@
 static_assert(LANES <= wave_size, "a slot's threads are in one wave");
 
 constexpr u32 pieces = DIM / (LANES * VEC), elements = pieces * VEC;  // of a thread
+constexpr u32 value_pieces = V_DIM / (LANES * VEC), value_elements = value_pieces * VEC;
 
 // Of one slot of threads, and a row of queries.
 struct Row {
   float q[elements];  // scaled
-  float greatest, sum, value[elements];
+  float greatest, sum, value[value_elements];
 };
 
 // Rows that are joined at a time.
-constexpr u32 row_floats = SLOTS * (DIM + 2);
+constexpr u32 row_floats = SLOTS * (V_DIM + 2);
 constexpr u32 rows_together = row_floats * ROWS <= 6144 ? ROWS
                               : row_floats < 6144       ? 6144 / row_floats
                                                         : 1;
@@ -50,10 +51,10 @@ constexpr u32 shared_floats = slot_floats > slice_floats ? slot_floats : slice_f
 GRETA_DEVICE u32 piece_start(u32 piece) { return (piece * LANES + thread_index() % LANES) * VEC; }
 
 struct Keys {
-  Pack<In, VEC> k[UNROLL][pieces], v[UNROLL][pieces];
+  Pack<In, VEC> k[UNROLL][pieces], v[UNROLL][value_pieces];
 
   // UNROLL keys of this slot from `first` on; the last one instead of those past the end.
-  GRETA_DEVICE void load(const Lines& keys, const Lines& values, u32 first, u32 end) {
+  GRETA_DEVICE void load(const KeyLines& keys, const ValueLines& values, u32 first, u32 end) {
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       const u32 key = smaller(first + u * SLOTS, end - 1);
@@ -63,7 +64,7 @@ struct Keys {
         k[u][p] = load_pack<VEC>(k_line + piece_start(p));
       }
       GRETA_UNROLL
-      for (u32 p = 0; p < pieces; ++p) {
+      for (u32 p = 0; p < value_pieces; ++p) {
         v[u][p] = load_pack<VEC>(v_line + piece_start(p));
       }
     }
@@ -91,13 +92,13 @@ struct Keys {
     row.greatest = greatest;
     row.sum *= kept;
     GRETA_UNROLL
-    for (u32 e = 0; e < elements; ++e) row.value[e] *= kept;
+    for (u32 e = 0; e < value_elements; ++e) row.value[e] *= kept;
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       const float weight = seen(u) ? fast_exp2(score[u] - greatest) : 0.0f;
       row.sum += weight;
       GRETA_UNROLL
-      for (u32 e = 0; e < elements; ++e) {
+      for (u32 e = 0; e < value_elements; ++e) {
         const float x = element(v[u][e / VEC], int(e % VEC));
         row.value[e] = multiply_add(weight, x, row.value[e]);
       }
@@ -141,15 +142,15 @@ GRETA_DEVICE void join_slots(const Outputs& outputs, const OwnSlices& slices, co
                              u32 first) {
   const u32 rows = smaller(rows_together, ROWS - first);
   GRETA_NO_UNROLL
-  for (u32 e = thread_index(); e < rows * DIM; e += THREADS) {
-    const u32 row = e / DIM, d = e % DIM;
+  for (u32 e = thread_index(); e < rows * V_DIM; e += THREADS) {
+    const u32 row = e / V_DIM, d = e % V_DIM;
     const float* const sums = shared + row * row_floats;
     float most = lowest_score, total = 0.0f, value = 0.0f;
-    for (u32 slot = 0; slot < SLOTS; ++slot) most = larger(most, sums[slot * (DIM + 2) + DIM]);
+    for (u32 slot = 0; slot < SLOTS; ++slot) most = larger(most, sums[slot * (V_DIM + 2) + V_DIM]);
     for (u32 slot = 0; slot < SLOTS; ++slot) {
-      const float* const at = sums + slot * (DIM + 2);
-      const float weight = fast_exp2(at[DIM] - most);
-      total = multiply_add(weight, at[DIM + 1], total);
+      const float* const at = sums + slot * (V_DIM + 2);
+      const float weight = fast_exp2(at[V_DIM] - most);
+      total = multiply_add(weight, at[V_DIM + 1], total);
       value = multiply_add(weight, at[d], value);
     }
     if (SPLIT > 1) {
@@ -173,8 +174,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   const u32 hidden = hidden_keys(args, count, Place(args, reader, 0).query);
   const u32 slice = (count - hidden + SPLIT - 1) / SPLIT;
   const u32 begin = smaller(hidden + block_z() * slice, count), end = smaller(begin + slice, count);
-  const Lines k_lines(args, k, pair / kv_heads, pair % kv_heads);
-  const Lines v_lines(args, v, pair / kv_heads, pair % kv_heads);
+  const KeyLines k_lines(args, k, pair / kv_heads, pair % kv_heads);
+  const ValueLines v_lines(args, v, pair / kv_heads, pair % kv_heads);
 
   Row rows[ROWS];
   GRETA_UNROLL
@@ -215,12 +216,12 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
     if (first > 0) block_barrier();
     GRETA_UNROLL
     for (u32 r = first; r < ROWS && r < first + rows_together; ++r) {
-      float* const sums = shared + (r - first) * row_floats + slot * (DIM + 2);
+      float* const sums = shared + (r - first) * row_floats + slot * (V_DIM + 2);
       GRETA_UNROLL
-      for (u32 e = 0; e < elements; ++e) sums[piece_start(e / VEC) + e % VEC] = rows[r].value[e];
+      for (u32 e = 0; e < value_elements; ++e) sums[piece_start(e / VEC) + e % VEC] = rows[r].value[e];
       if (thread_index() % LANES == 0) {
-        sums[DIM] = rows[r].greatest;
-        sums[DIM + 1] = rows[r].sum;
+        sums[V_DIM] = rows[r].greatest;
+        sums[V_DIM + 1] = rows[r].sum;
       }
     }
     block_barrier();

@@ -1,20 +1,28 @@
-// Brings BK keys or values into shared memory, in lines of DIM elements. Lines past the last one become zeros. Dimensions are padded to a multiple of `depth`:
-// what lies behind DIM is not written.
+// Brings BK keys or values into shared memory. Lines past the last one become zeros. Dimensions are
+// padded to a multiple of `depth`: what lies behind a line's elements is not written.
 #pragma once
 
 #include "attention/layout.hip"
 
-constexpr u32 padded = (DIM + depth - 1) / depth * depth;  // dimensions
-constexpr u32 line_chunks = DIM / 8, padded_chunks = padded / 8;
-// Lines of other lengths than powers of two do not trade chunks; an odd pitch spreads them.
-constexpr u32 line_pad = (padded_chunks & (padded_chunks - 1)) == 0 ? 0 : 1;
+// A line of `dim` elements in shared memory.
+template <u32 dim>
+struct PaddedLine {
+  static constexpr u32 elements = (dim + depth - 1) / depth * depth, chunks = elements / 8;
+  // Lines of other lengths than powers of two do not trade chunks; an odd pitch spreads them.
+  static constexpr u32 pad = (chunks & (chunks - 1)) == 0 ? 0 : 1;
+};
 
-template <u32 lines>
-struct LinesTile : SharedTile<lines, padded_chunks, line_pad, false> {};
+constexpr u32 padded = PaddedLine<DIM>::elements, padded_values = PaddedLine<V_DIM>::elements;
+constexpr u32 line_chunks = DIM / 8, padded_chunks = padded / 8;  // of queries and keys
 
-// Lines as they are.
+template <u32 lines, u32 dim>
+struct LinesTile : SharedTile<lines, PaddedLine<dim>::chunks, PaddedLine<dim>::pad, false> {};
+
+// Lines of `dim` elements as they are.
+template <u32 dim>
 struct LineLoader {
-  typedef LinesTile<BK> Tile;
+  typedef LinesTile<BK, dim> Tile;
+  static constexpr u32 line_chunks = dim / 8;
   static constexpr u32 chunks = BK * line_chunks;
   static constexpr u32 units = (chunks + THREADS - 1) / THREADS;
 
@@ -30,7 +38,7 @@ struct LineLoader {
   }
 
 #if ASYNC
-  static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const Lines& lines, u32 count) {
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const Lines<dim>& lines, u32 count) {
     const int left = int(smaller(count, BK) * line_chunks) - int(number(0));
     const In* const from = lines.element(PAGE && left <= 0 ? 0 : number(0) * 8);
     GRETA_UNROLL
@@ -46,7 +54,7 @@ struct LineLoader {
   Chunk chunk[units];
 
   // A tile of fewer than BK lines asks for each chunk whether it is there.
-  GRETA_DEVICE void fetch(const Lines& lines, u32 left) {
+  GRETA_DEVICE void fetch(const Lines<dim>& lines, u32 left) {
     if (left >= BK) {
       fetch_chunks<true>(lines, left);
     } else {
@@ -54,7 +62,7 @@ struct LineLoader {
     }
   }
   template <bool whole>
-  GRETA_DEVICE void fetch_chunks(const Lines& lines, u32 left) {
+  GRETA_DEVICE void fetch_chunks(const Lines<dim>& lines, u32 left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       if (!whole) chunk[i] = {};
@@ -73,18 +81,19 @@ struct LineLoader {
 #endif
 };
 
+typedef LineLoader<DIM> KeyLoader;
 #if defined(GRETA_MATRIX_MMA)
-typedef LineLoader ValueLoader;  // the matrix cores turn them
+typedef LineLoader<V_DIM> ValueLoader;  // the matrix cores turn them
 #else
 
 // Values are turned on their way: in shared memory, a line is a dimension of BK keys. A unit are
 // the eight keys of a chunk times `width` dimensions.
 struct ValueLoader {
-  typedef SharedTile<padded, BK / 8, 0, true> Tile;
+  typedef SharedTile<padded_values, BK / 8, 0, true> Tile;
 
   // As wide as leaves no thread idle.
-  static constexpr u32 width = BK * DIM / 64 >= THREADS ? 8 : BK * DIM / 32 >= THREADS ? 4 : 2;
-  static constexpr u32 count = BK / 8 * (DIM / width), units = (count + THREADS - 1) / THREADS;
+  static constexpr u32 width = BK * V_DIM / 64 >= THREADS ? 8 : BK * V_DIM / 32 >= THREADS ? 4 : 2;
+  static constexpr u32 count = BK / 8 * (V_DIM / width), units = (count + THREADS - 1) / THREADS;
   static constexpr u32 depth_chunks = depth / 8;
   typedef Words<width * 2> Piece;
 
@@ -92,10 +101,10 @@ struct ValueLoader {
 
   static GRETA_DEVICE u32 number(u32 i) { return thread_index() + i * THREADS; }
   static GRETA_DEVICE bool active(u32 i) { return count % THREADS == 0 || number(i) < count; }
-  static GRETA_DEVICE u32 chunk(u32 i) { return number(i) / (DIM / width); }
-  static GRETA_DEVICE u32 dimension(u32 i) { return number(i) % (DIM / width) * width; }
+  static GRETA_DEVICE u32 chunk(u32 i) { return number(i) / (V_DIM / width); }
+  static GRETA_DEVICE u32 dimension(u32 i) { return number(i) % (V_DIM / width) * width; }
 
-  GRETA_DEVICE void fetch(const Lines& lines, u32 left) {
+  GRETA_DEVICE void fetch(const ValueLines& lines, u32 left) {
     if (left >= BK) {
       fetch_pieces<true>(lines, left);
     } else {
@@ -103,7 +112,7 @@ struct ValueLoader {
     }
   }
   template <bool whole>
-  GRETA_DEVICE void fetch_pieces(const Lines& lines, u32 left) {
+  GRETA_DEVICE void fetch_pieces(const ValueLines& lines, u32 left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       if (whole && !active(i)) continue;
@@ -113,7 +122,7 @@ struct ValueLoader {
         const u32 key = from + key_in_depth(chunk(i) % depth_chunks, e);
         if (!whole) piece[i][e] = {};
         if (whole || (active(i) && key < left)) {
-          piece[i][e] = load_words<int(sizeof(Piece))>(lines.element(key * DIM + dimension(i)));
+          piece[i][e] = load_words<int(sizeof(Piece))>(lines.element(key * V_DIM + dimension(i)));
         }
       }
     }

@@ -7,23 +7,26 @@
 
 // Queries that stay in registers leave their place to keys: if they fit, that of the tile whose copy
 // starts last, so that they come while the copies before it are under way.
-typedef LinesTile<BQ> QueryTile;
+typedef LinesTile<BQ, DIM> QueryTile;
 constexpr u32 keys_start = QREG ? 0 : QueryTile::bytes;
-constexpr u32 keys_bytes = LineLoader::Tile::bytes;
+constexpr u32 keys_bytes = KeyLoader::Tile::bytes, values_bytes = ValueLoader::Tile::bytes;
+constexpr u32 buffer_bytes = keys_bytes > values_bytes ? keys_bytes : values_bytes;  // of either
 #if ASYNC
-constexpr u32 tiles_bytes = BUFFERS * keys_bytes;
+constexpr u32 tiles_bytes = BUFFERS * buffer_bytes;
+static_assert(padded == DIM || V_DIM == DIM, "what lies behind keys stays zero, and not a value");
 #else
-constexpr u32 tiles_bytes = keys_bytes + ValueLoader::Tile::bytes;
+constexpr u32 tiles_bytes = keys_bytes + values_bytes;
 #endif
-constexpr bool queries_last = ASYNC && QREG && QueryTile::bytes <= keys_bytes;
-constexpr u32 queries_start = queries_last ? tiles_bytes - keys_bytes : 0;
+constexpr bool queries_last = ASYNC && QREG && QueryTile::bytes <= buffer_bytes;
+constexpr u32 queries_start = queries_last ? tiles_bytes - buffer_bytes : 0;
 constexpr u32 walk_bytes = QREG && QueryTile::bytes > tiles_bytes ? QueryTile::bytes
                                                                  : keys_start + tiles_bytes;
 
 // The workgroup's walk through keys and values, BK at a time.
 struct Walk {
   SharedMemory shared;
-  Lines k, v;
+  KeyLines k;
+  ValueLines v;
   u32 end;    // of the keys
   u32 first;  // of those that are read
 #if ASYNC
@@ -33,7 +36,11 @@ struct Walk {
   GRETA_DEVICE void copy(u32 tile, u32 to) {
     const u32 from = first + tile / 2 * BK;
     if (from < end) {
-      LineLoader::copy(shared, to, (tile % 2 == 0 ? k : v).from(from), end - from);
+      if (tile % 2 == 0) {
+        KeyLoader::copy(shared, to, k.from(from), end - from);
+      } else {
+        ValueLoader::copy(shared, to, v.from(from), end - from);
+      }
     }
     close_copies();
   }
@@ -42,18 +49,18 @@ struct Walk {
     first = 0;
     place = keys_start;
     GRETA_UNROLL
-    for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t, keys_start + t * keys_bytes);
+    for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t, keys_start + t * buffer_bytes);
   }
 
   // The tile is complete when this returns, and seen by all. Gives its place. The next copy goes to
   // that of the tile before it, which was read.
   GRETA_DEVICE u32 arrive(u32 tile) {
-    constexpr u32 last = keys_start + (BUFFERS - 1) * keys_bytes;
+    constexpr u32 last = keys_start + (BUFFERS - 1) * buffer_bytes;
     const u32 here = place;
-    wait_for_copies<BUFFERS - 2, LineLoader::units>();
+    wait_for_copies<BUFFERS - 2, KeyLoader::units>();
     block_barrier();
-    copy(tile + BUFFERS - 1, here == keys_start ? last : here - keys_bytes);
-    place = here == last ? keys_start : here + keys_bytes;
+    copy(tile + BUFFERS - 1, here == keys_start ? last : here - buffer_bytes);
+    place = here == last ? keys_start : here + buffer_bytes;
     return here;
   }
   GRETA_DEVICE u32 arrive_keys() { return arrive(0); }
@@ -63,7 +70,7 @@ struct Walk {
     return here;
   }
 #else
-  LineLoader key_loader;
+  KeyLoader key_loader;
   ValueLoader value_loader;
 
   GRETA_DEVICE void begin() {

@@ -20,13 +20,15 @@
 // Lines in shared memory, in chunks of 16 bytes: of queries, keys and values; of scores, and of the
 // weights that take their place; of a row's factors.
 #define LINE (DIM / 8 + 1)
+#define VALUE_LINE (V_DIM / 8 + 1)
 #define SCORE_LINE (BK / 4 + 1)
 #define WEIGHT_LINE (BK / 8 + 1)
 #define FACTOR_LINE (INSTR_N / 4)
 
 #define SCORE_CHUNKS (WQ * SCORE_LINE)  // of a subgroup
 #define FACTOR_CHUNKS (WQ * FACTOR_LINE)
-#define TILE_CHUNKS (BK * LINE)
+#define KEY_CHUNKS (BK * LINE)
+#define VALUE_CHUNKS (BK * VALUE_LINE)
 #define QUERY_CHUNKS (BQ * LINE)
 
 // Queries that stay in registers leave their place to the others.
@@ -35,8 +37,8 @@
 #else
 #define KEYS_PLACE QUERY_CHUNKS
 #endif
-#define VALUES_PLACE (KEYS_PLACE + TILE_CHUNKS)
-#define SCORES_PLACE (VALUES_PLACE + TILE_CHUNKS)
+#define VALUES_PLACE (KEYS_PLACE + KEY_CHUNKS)
+#define SCORES_PLACE (VALUES_PLACE + VALUE_CHUNKS)
 #define FACTORS_PLACE (SCORES_PLACE + WAVES * SCORE_CHUNKS)
 #define END_PLACE (FACTORS_PLACE + WAVES * FACTOR_CHUNKS)
 #if END_PLACE > QUERY_CHUNKS
@@ -62,8 +64,8 @@
 #endif
 
 #if WQ % INSTR_M != 0 || BK % INSTR_N != 0 || BK % INSTR_K != 0 || DIM % INSTR_K != 0 || \
-    DIM % INSTR_N != 0 || INSTR_N % 8 != 0
-#error "products divide WQ, BK and DIM, and their columns fill chunks"
+    V_DIM % INSTR_N != 0 || INSTR_N % 8 != 0
+#error "products divide WQ, BK, DIM and V_DIM, and their columns fill chunks"
 #endif
 
 // Lanes that share a row of scores, or rows that a lane has.
@@ -86,9 +88,13 @@ layout(local_size_x = THREADS) in;
 
 #define ROW_BLOCKS (WQ / INSTR_M)
 #define KEY_BLOCKS (BK / INSTR_N)
-#define DIM_BLOCKS (DIM / INSTR_N)
+#define DIM_BLOCKS (V_DIM / INSTR_N)
 #define DEPTHS (DIM / INSTR_K)
+#if DIM > V_DIM
 #define UNITS ((BK * DIM / 8 + THREADS - 1) / THREADS)
+#else
+#define UNITS ((BK * V_DIM / 8 + THREADS - 1) / THREADS)
+#endif
 
 uint tid;
 uint slices;  // that have keys of the tile; at least 1
@@ -107,21 +113,30 @@ uint factors_place() { return FACTORS_PLACE + gl_SubgroupID * FACTOR_CHUNKS; }
 // The subgroup's line that is row i of this lane.
 uint line_of(uint i) { return i * SUBGROUP + gl_SubgroupInvocationID / ROW_LANES; }
 
-// Starts loading BK lines of keys or values from key `first` on; zeros from line `lines` on.
-void fetch(uint64_t tensor, uint first, uint lines) {
+// Start loading BK lines of keys or values from key `first` on; zeros from line `lines` on.
+void fetch_keys(uint first, uint lines) {
   [[unroll]] for (uint i = 0; i < UNITS; ++i) {
     const uint at = tid + i * THREADS;
     fetched[i] = uvec4(0);
     if (at < min(lines, BK) * (DIM / 8))
-      fetched[i] = U32x4(tensor + line_offset(first, at * 8) * 2).v;
+      fetched[i] = U32x4(args.k + key_offset(first, at * 8) * 2).v;
+  }
+}
+void fetch_values(uint first, uint lines) {
+  [[unroll]] for (uint i = 0; i < UNITS; ++i) {
+    const uint at = tid + i * THREADS;
+    fetched[i] = uvec4(0);
+    if (at < min(lines, BK) * (V_DIM / 8))
+      fetched[i] = U32x4(args.v + value_offset(first, at * 8) * 2).v;
   }
 }
 
-void put_tile(uint place) {
+// Puts lines of so many chunks into shared memory.
+void put_tile(uint place, const uint chunks) {
   [[unroll]] for (uint i = 0; i < UNITS; ++i) {
     const uint at = tid + i * THREADS;
-    if (BK * DIM / 8 % THREADS == 0 || at < BK * DIM / 8)
-      matrix_memory[place + at / (DIM / 8) * LINE + at % (DIM / 8)] = fetched[i];
+    if (UNITS * THREADS == BK * chunks || at < BK * chunks)
+      matrix_memory[place + at / chunks * (chunks + 1) + at % chunks] = fetched[i];
   }
 }
 
@@ -243,7 +258,8 @@ void add_values() {
                   ROW_MAJOR);
     [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c) {
       MatrixB v;
-      load_matrix(v, VALUES_PLACE + j * INSTR_K * LINE + c * (INSTR_N / 8), LINE, ROW_MAJOR);
+      load_matrix(v, VALUES_PLACE + j * INSTR_K * VALUE_LINE + c * (INSTR_N / 8), VALUE_LINE,
+                  ROW_MAJOR);
       [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
         const uint to = i * DIM_BLOCKS + c;
         outputs[to] = multiply_add(weights[i], v, outputs[to]);
@@ -281,7 +297,7 @@ void put_piece(uint block, uint d) {
   [[unroll]] for (uint e = 0; e < INSTR_M * (BK / 4); e += SUBGROUP) {
     const uint at = e + gl_SubgroupInvocationID, row = at / (BK / 4), four = at % (BK / 4);
     const uint line = block * INSTR_M + row, own = gl_SubgroupID * WQ + line;
-    if (tile_first + own >= tile_rows() || d + four * 4 >= DIM || row >= INSTR_M) continue;
+    if (tile_first + own >= tile_rows() || d + four * 4 >= V_DIM || row >= INSTR_M) continue;
     const float factor = uintBitsToFloat(matrix_memory[factors_place() + line * FACTOR_LINE].x);
     const vec4 x = uintBitsToFloat(matrix_memory[scores_place() + row * SCORE_LINE + four]);
     put_four(own, d + four * 4, x * factor);
@@ -307,7 +323,7 @@ void put_outputs() {
     if (slices > 1) {
       factor = 1.0;
       const uint64_t to = slice_sums(workgroup(), gl_WorkGroupID.z, gl_SubgroupID * WQ + line_of(i));
-      if (first_lane) Partial2(to + DIM * 4).v = vec2(base[i], sum[i]);
+      if (first_lane) Partial2(to + V_DIM * 4).v = vec2(base[i], sum[i]);
     }
 #endif
     matrix_memory[factors_place() + line_of(i) * FACTOR_LINE].x = floatBitsToUint(factor);
@@ -353,7 +369,7 @@ void main() {
   }
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS * DIM_BLOCKS; ++i) outputs[i] = zero_matrix();
 
-  fetch(args.k, begin, end - begin);
+  fetch_keys(begin, end - begin);
   bring_queries();
 #if QREG
   barrier();
@@ -364,14 +380,14 @@ void main() {
   barrier();
 #endif
   [[dont_unroll]] for (uint key = begin; key < end; key += BK) {
-    put_tile(KEYS_PLACE);
+    put_tile(KEYS_PLACE, DIM / 8);
     barrier();
-    fetch(args.v, key, end - key);
+    fetch_values(key, end - key);
     add_scores();
     weigh(key);
-    put_tile(VALUES_PLACE);
+    put_tile(VALUES_PLACE, V_DIM / 8);
     barrier();
-    fetch(args.k, key + BK, end - min(end, key + BK));
+    fetch_keys(key + BK, end - min(end, key + BK));
     divide_outputs();
     add_values();
   }

@@ -40,31 +40,35 @@ class Kernel {
   static std::int64_t rows(const Config& c) { return std::int64_t{c["WAVES"]} * c["WQ"]; }
 
   std::int64_t shared_bytes(const Config& c) const {
-    const std::int64_t keys = c["BK"] * line_bytes();
-    const std::int64_t values = copies() ? keys : padded() * c["BK"] * 2;
-    const std::int64_t tiles = c["ASYNC"] != 0 ? c["BUFFERS"] * keys : keys + values;
-    const std::int64_t own = rows(c) * line_bytes();
+    const std::int64_t keys = c["BK"] * line_bytes(padded());
+    const std::int64_t values =
+        c["BK"] * (copies() ? line_bytes(padded_values()) : padded_values() * 2);
+    const std::int64_t tiles =
+        c["ASYNC"] != 0 ? c["BUFFERS"] * std::max(keys, values) : keys + values;
+    const std::int64_t own = rows(c) * line_bytes(padded());
     const std::int64_t walk = c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
     const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
     const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 4) : 0;
-    const std::int64_t sums = rows(c) * (shape_.dim + 2) * 4;
+    const std::int64_t sums = rows(c) * (shape_.v_dim + 2) * 4;
     const std::int64_t joins =
         c["FOLD"] == fold_in_cluster ? waves + sums + slices : std::max(waves, slices);
     return std::max(walk, joins);
   }
   /// Returns the size of what the waves that share rows join through shared memory.
   std::int64_t wave_sums_bytes(const Config& c) const {
-    return c["KWAVES"] * rows(c) * (shape_.dim + 8) * 4;
+    return c["KWAVES"] * rows(c) * (shape_.v_dim + 8) * 4;
   }
 
   /// Returns the number of 32-bit registers that a thread uses at once: outputs, scores, the
   /// operands of one matrix instruction, all queries with QREG, and keys and values that wait to be
   /// written to shared memory.
   std::int64_t least_registers(const Config& c) const {
-    const std::int64_t sums = c["WQ"] * (padded() + c["BK"] / c["KWAVES"]) / wave_;
+    const std::int64_t sums = c["WQ"] * (padded_values() + c["BK"] / c["KWAVES"]) / wave_;
     const std::int64_t queries = c["QREG"] != 0 ? blocks(c) * (padded() / depth()) : 1;
-    const std::int64_t waiting =
-        c["ASYNC"] != 0 ? 0 : 2 * ceil_div(c["BK"] * shape_.dim / 8, threads(c)) * 4;
+    const std::int64_t waiting = c["ASYNC"] != 0
+                                     ? 0
+                                     : 4 * (ceil_div(c["BK"] * shape_.dim / 8, threads(c)) +
+                                            ceil_div(c["BK"] * shape_.v_dim / 8, threads(c)));
     return sums + fragment() * (queries + 1) + waiting;
   }
   /// Returns an estimate of what a thread needs: also the operands of further instructions, and the
@@ -73,7 +77,7 @@ class Kernel {
     const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
     const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
     // Each load finds its page, by a division if a line's length is no power of two.
-    const bool even = (shape_.dim & (shape_.dim - 1)) == 0;
+    const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
     const std::int64_t pages = shape_.page == 0 ? 0 : even ? 6 : 40;
     return least_registers(c) + fragment() * more + 2 * rows + (copies() ? 32 : 48) + pages;
   }
@@ -84,7 +88,7 @@ class Kernel {
   /// Returns the number of matrix instructions of a wave per tile.
   std::int64_t instructions(const Config& c) const {
     const std::int64_t keys = c["BK"] / c["KWAVES"];
-    const std::int64_t products = c["WQ"] / 16 * (keys / 16) * (padded() / 16) * 2;
+    const std::int64_t products = c["WQ"] / 16 * (keys / 16) * ((padded() + padded_values()) / 16);
     return products * (cores_ == MatrixCores::mma ? 2 : 1);
   }
   std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
@@ -94,9 +98,10 @@ class Kernel {
   /// Returns the number of registers of an operand of a matrix instruction.
   std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
   std::int64_t padded() const { return ceil_div(shape_.dim, depth()) * depth(); }
-  /// Returns the size of a query or key in shared memory; see key_tiles.hip.
-  std::int64_t line_bytes() const {
-    const std::int64_t chunks = padded() / 8;
+  std::int64_t padded_values() const { return ceil_div(shape_.v_dim, depth()) * depth(); }
+  /// Returns the size of so many elements, padded, in shared memory; see key_tiles.hip.
+  static std::int64_t line_bytes(std::int64_t elements) {
+    const std::int64_t chunks = elements / 8;
     return (chunks + ((chunks & (chunks - 1)) == 0 ? 0 : 1)) * 16;
   }
 
@@ -110,6 +115,8 @@ class Kernel {
 std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device,
                                     const Kernel& kernel) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  // What lies behind keys in a buffer must be zero.
+  const bool mixes = shape.v_dim != shape.dim && shape.dim % kernel.depth() != 0;
   return {
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {} that this kernel knows",
@@ -122,9 +129,12 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"key_waves", fmt::format("KWAVES parts of BK keys must be multiples of {}", kernel.depth()),
        p["BK"] % (p["KWAVES"] * kernel.depth()) == 0},
       {"copies",
-       kernel.copies() ? "BUFFERS are 2 without ASYNC"
-                       : "the device has no copies for ASYNC, and BUFFERS are 2 without",
-       select(p["ASYNC"] != 0, kernel.copies(), p["BUFFERS"] == 2)},
+       !kernel.copies() ? "the device has no copies for ASYNC, and BUFFERS are 2 without"
+       : mixes
+           ? "values of v_dim elements leave no zeros after keys of dim with ASYNC, and BUFFERS "
+             "are 2 without"
+           : "BUFFERS are 2 without ASYNC",
+       select(p["ASYNC"] != 0, kernel.copies() && !mixes, p["BUFFERS"] == 2)},
       {"shared_memory",
        fmt::format(
            "BUFFERS of BK keys, and the queries, must fit {} KiB; so must the sums of KWAVES "
@@ -199,7 +209,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
     const std::int64_t rows = shape.queries * shape.group();
     const std::int64_t key_waves = (alone && rows >= 8 ? 8 : 4) / std::min(waves, 2);
     for (const int bk : {128, 64, 32}) {
-      if (bk * shape.dim > (async ? 128 : 64) * 128) continue;
+      if (bk * shape.longest() > (async ? 128 : 64) * 128) continue;
       for (const int keeps : {1, 0}) {
         if (keeps != 0 && !async) continue;
         configs.push_back({"matrix",
@@ -265,7 +275,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   }
   // Configurations with more registers spill, so other variants are better defaults.
   if (few_keys) {
-    const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions need some
+    // Conversions need some; compilers were seen to spare 24 where values have another size.
+    const std::int64_t room = shape.v_dim != shape.dim ? 200 : shape.in == DType::bf16 ? 176 : 192;
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
   // Compilers need up to 40 registers more than estimated, of the 256 that a thread has then.
@@ -297,16 +308,16 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const Kernel kernel(shape, device);
   const double rows = static_cast<double>(Kernel::rows(config)), waves = config["WAVES"];
   const double bk = config["BK"], in = bytes_of(shape.in, 1), key_waves = config["KWAVES"];
-  const auto dim = static_cast<double>(shape.dim);
+  const auto dim = static_cast<double>(shape.dim), both = static_cast<double>(shape.both_dims());
   LaunchWork work = packing_work(shape, config, Kernel::rows(config));
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
-  work.matrix_flops = 4 * rows * bk * dim * work.steps;
+  work.matrix_flops = 2 * rows * bk * both * work.steps;
   work.vector_flops = flops_of_weight * rows * bk * work.steps;
   // Read again for each tile of keys.
   const double own = config["QREG"] != 0 ? 0 : rows * key_waves;
-  work.shared_traffic = work.steps * dim * in * (2 * bk * (1 + waves) + own);
+  work.shared_traffic = work.steps * in * (both * bk * (1 + waves) + dim * own);
   if (key_waves > 1) {
     work.shared_traffic += 2 * static_cast<double>(kernel.wave_sums_bytes(config));
   }

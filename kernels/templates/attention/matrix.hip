@@ -30,7 +30,7 @@ static_assert(!ASYNC || GRETA_LANE_COPY, "ASYNC needs copies that go where a lan
 constexpr u32 wave_keys = BK / KWAVES;  // of a tile
 static_assert(BK % KWAVES == 0 && wave_keys % depth == 0, "a wave's keys fill products");
 
-constexpr u32 row_blocks = WQ / 16, key_blocks = wave_keys / 16, dim_blocks = padded / 16;
+constexpr u32 row_blocks = WQ / 16, key_blocks = wave_keys / 16, dim_blocks = padded_values / 16;
 constexpr u32 depths = padded / depth;
 
 constexpr u32 shared_bytes = walk_bytes > join_bytes ? walk_bytes : join_bytes;
@@ -80,7 +80,7 @@ struct Rows {
       for (u32 j = 0; j < key_blocks; ++j) scores[i][j] = Core::Sums();
     }
     const QueryReader queries(shared, 0, wave_row());
-    const Reader<Operand::b, true, LineLoader::Tile> reader(shared, start, wave_key());
+    const Reader<Operand::b, true, KeyLoader::Tile> reader(shared, start, wave_key());
     GRETA_UNROLL
     for (u32 d = 0; d < depths; ++d) {
       Core::Fragment rows[row_blocks];
@@ -239,7 +239,7 @@ struct Rows {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; e += run) {
         const u32 column = first_column() + c * 16 + column_step(e);
-        if (row_of(e) != r || (padded != DIM && column >= DIM)) continue;
+        if (row_of(e) != r || (padded_values != V_DIM && column >= V_DIM)) continue;
         float some[run];
         GRETA_UNROLL
         for (u32 x = 0; x < run; ++x) some[x] = sum_of(out[i][c], e + x) * factor;
@@ -314,8 +314,8 @@ attention_matrix(ATTENTION_PARAMETERS) {
   if (SPLIT > 1 && block_z() >= slice.used) return;
   const u32 kv_head = kv_head_of(args, tile);
 
-  Walk walk{shared_memory(shared), Lines(args, k, tile.sequence, kv_head).from(slice.begin),
-            Lines(args, v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
+  Walk walk{shared_memory(shared), KeyLines(args, k, tile.sequence, kv_head).from(slice.begin),
+            ValueLines(args, v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
   Rows rows;
   rows.begin();
   if (!QREG || queries_last) {

@@ -1,10 +1,11 @@
 // The arguments of every attention kernel. Queries and outputs lie token by token, [sequence]
-// [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM].
+// [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM]. Those of
+// values and outputs have V_DIM elements.
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
-    !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
-#error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
+    !defined(DIM) || !defined(V_DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
+#error "{IN,OUT}_{F16,BF16}, DIM, V_DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
 #if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE)
 #error "WINDOW, SOFTCAP, SINKS, LSE and PAGE must be defined"
@@ -12,8 +13,8 @@
 #if WINDOW && !CAUSAL
 #error "a WINDOW is one of causal queries"
 #endif
-#if DIM < 8 || DIM % 8 != 0
-#error "DIM is a multiple of 8"
+#if DIM < 8 || DIM % 8 != 0 || V_DIM < 8 || V_DIM % 8 != 0
+#error "DIM and V_DIM are multiples of 8"
 #endif
 
 layout(push_constant, std430) uniform Arguments {
@@ -101,14 +102,14 @@ float add_sink(uint head, inout float greatest, inout float sum) {
 // Of the row whose results are at `offset`.
 void put_lse(uint64_t offset, float greatest, float sum) {
 #if LSE
-  F32(args.lse + offset / DIM * 4).v =
+  F32(args.lse + offset / V_DIM * 4).v =
       sum > 0.0 ? (greatest + log2(sum)) * 0.69314718055994531 : uintBitsToFloat(0xff800000u);
 #endif
 }
 
 // Where a head of a query is in results; in elements.
 uint64_t result_offset(uint sequence, uint query, uint head) {
-  return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * DIM;
+  return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * V_DIM;
 }
 
 // And in queries, whose tokens may be further apart.
@@ -116,30 +117,36 @@ uint64_t query_offset(uint sequence, uint query, uint head) {
 #if Q_STRIDE
   return (uint64_t(sequence) * args.queries + query) * Q_STRIDE + uint64_t(head) * DIM;
 #else
-  return result_offset(sequence, query, head);
+  return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * DIM;
 #endif
 }
 
-// Where element `at` of a KV head's keys and values is, from key `first` on, after find_lines(). Their
-// lines of DIM elements lie one after the other, or with PAGE so many of them do, on the pages that a
-// table names. The key must be a valid one.
+// Where element `at` of a KV head's keys is, from key `first` on, after find_lines(), and element `at`
+// of its values. Their lines of DIM and V_DIM elements lie one after the other, or with PAGE so many of
+// them do, on the pages that a table names. The key must be a valid one.
 #if PAGE
-uint64_t page_table, page_elements, head_lines;
+uint64_t page_table, page_lines, head_lines;
 void find_lines(uint sequence, uint kv_head) {
   const uint pages = (args.capacity + PAGE - 1) / PAGE;
   page_table = args.table + uint64_t(sequence) * pages * 4;
-  page_elements = uint64_t(args.kv_heads) * (PAGE * DIM);
-  head_lines = uint64_t(kv_head) * (PAGE * DIM);
+  page_lines = uint64_t(args.kv_heads) * PAGE;
+  head_lines = uint64_t(kv_head) * PAGE;
 }
-uint64_t line_offset(uint first, uint at) {
-  const uint key = first + at / DIM;
+uint64_t line_of_key(uint key) {
   const uint64_t page = uint64_t(I32(page_table + uint64_t(key / PAGE) * 4).v);
-  return page * page_elements + head_lines + key % PAGE * DIM + at % DIM;
+  return page * page_lines + head_lines + key % PAGE;
+}
+uint64_t key_offset(uint first, uint at) { return line_of_key(first + at / DIM) * DIM + at % DIM; }
+uint64_t value_offset(uint first, uint at) {
+  return line_of_key(first + at / V_DIM) * V_DIM + at % V_DIM;
 }
 #else
-uint64_t head_lines;
+uint64_t head_keys, head_values;
 void find_lines(uint sequence, uint kv_head) {
-  head_lines = (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
+  const uint64_t lines = (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity;
+  head_keys = lines * DIM;
+  head_values = lines * V_DIM;
 }
-uint64_t line_offset(uint first, uint at) { return head_lines + uint64_t(first) * DIM + at; }
+uint64_t key_offset(uint first, uint at) { return head_keys + uint64_t(first) * DIM + at; }
+uint64_t value_offset(uint first, uint at) { return head_values + uint64_t(first) * V_DIM + at; }
 #endif

@@ -1,10 +1,11 @@
 // The arguments of every attention kernel. Queries and outputs lie token by token, [sequence]
-// [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM].
+// [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM]. Those of
+// values and outputs have V_DIM elements.
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
-    !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
-#error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
+    !defined(DIM) || !defined(V_DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
+#error "{IN,OUT}_{F16,BF16}, DIM, V_DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
 #if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE)
 #error "WINDOW, SOFTCAP, SINKS, LSE and PAGE must be defined"
@@ -12,8 +13,8 @@
 #if WINDOW && !CAUSAL
 #error "a WINDOW is one of causal queries"
 #endif
-#if DIM < 8 || DIM % 8 != 0
-#error "DIM is a multiple of 8"
+#if DIM < 8 || DIM % 8 != 0 || V_DIM < 8 || V_DIM % 8 != 0
+#error "DIM and V_DIM are multiples of 8"
 #endif
 
 #include "common/in_out.hip"
@@ -163,7 +164,7 @@ struct RowSum {
   // Of the row's output, at `offset`.
   GRETA_DEVICE void put_lse(const Arguments& args, u64 offset) const {
 #if LSE
-    args.lse[offset / DIM] = sum > 0.0f ? (greatest + fast_log2(sum)) * 0.69314718055994531f
+    args.lse[offset / V_DIM] = sum > 0.0f ? (greatest + fast_log2(sum)) * 0.69314718055994531f
                                         : float_from_bits(0xff800000U);
 #endif
   }
@@ -171,7 +172,7 @@ struct RowSum {
 
 // Where a head of a query is in outputs.
 GRETA_DEVICE u64 output_offset(const Arguments& args, u32 sequence, u32 query, u32 head) {
-  return ((u64(sequence) * args.queries + query) * args.heads + head) * DIM;
+  return ((u64(sequence) * args.queries + query) * args.heads + head) * V_DIM;
 }
 
 // And in queries, whose tokens may be further apart.
@@ -179,12 +180,13 @@ GRETA_DEVICE u64 query_offset(const Arguments& args, u32 sequence, u32 query, u3
 #if Q_STRIDE
   return (u64(sequence) * args.queries + query) * Q_STRIDE + u64(head) * DIM;
 #else
-  return output_offset(args, sequence, query, head);
+  return ((u64(sequence) * args.queries + query) * args.heads + head) * DIM;
 #endif
 }
 
-// Lines of DIM elements that are the keys, or the values, of a sequence's KV head from some key on.
+// Lines of `dim` elements that are the keys, or the values, of a sequence's KV head from some key on.
 // They lie one after the other, or with PAGE so many of them do, on the pages that a table names.
+template <u32 dim>
 struct Lines {
 #if PAGE
   const In* pool;    // where the head's lines of page 0 are
@@ -193,28 +195,28 @@ struct Lines {
   u32 first;         // key
 
   GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32 sequence, u32 kv_head)
-      : pool(tensor + u64(kv_head) * (PAGE * DIM)),
+      : pool(tensor + u64(kv_head) * (PAGE * dim)),
         table(args.table + u64(sequence) * ((args.capacity + PAGE - 1) / PAGE)),
-        page(u64(args.kv_heads) * (PAGE * DIM)),
+        page(u64(args.kv_heads) * (PAGE * dim)),
         first(0) {}
 
   GRETA_DEVICE void skip(u32 lines) { first += lines; }
   // Where a line is. It must be one of a valid key.
   GRETA_DEVICE const In* line(u32 number) const {
     const u32 key = first + number;
-    return pool + u64(table[key / PAGE]) * page + key % PAGE * DIM;
+    return pool + u64(table[key / PAGE]) * page + key % PAGE * dim;
   }
   // Where element `at` of all lines is, and the one that is `further` behind it, at `from`.
-  GRETA_DEVICE const In* element(u32 at) const { return line(at / DIM) + at % DIM; }
+  GRETA_DEVICE const In* element(u32 at) const { return line(at / dim) + at % dim; }
   GRETA_DEVICE const In* later(const In*, u32 at, u32 further) const { return element(at + further); }
 #else
   const In* start;
 
   GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32 sequence, u32 kv_head)
-      : start(tensor + (u64(sequence) * args.kv_heads + kv_head) * args.capacity * DIM) {}
+      : start(tensor + (u64(sequence) * args.kv_heads + kv_head) * args.capacity * dim) {}
 
-  GRETA_DEVICE void skip(u32 lines) { start += u64(lines) * DIM; }
-  GRETA_DEVICE const In* line(u32 number) const { return start + u64(number) * DIM; }
+  GRETA_DEVICE void skip(u32 lines) { start += u64(lines) * dim; }
+  GRETA_DEVICE const In* line(u32 number) const { return start + u64(number) * dim; }
   GRETA_DEVICE const In* element(u32 at) const { return start + at; }
   GRETA_DEVICE const In* later(const In* from, u32, u32 further) const { return from + further; }
 #endif
@@ -225,3 +227,6 @@ struct Lines {
     return rest;
   }
 };
+
+typedef Lines<DIM> KeyLines;
+typedef Lines<V_DIM> ValueLines;

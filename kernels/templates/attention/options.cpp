@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
+#include "kernels/planning/head_sizes.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/pages.hpp"
 
@@ -13,11 +13,9 @@ namespace {
 
 std::optional<std::string> canonical_window(const std::string& text) {
   if (text == "none") return text;
-  std::int64_t keys = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), keys);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || keys < 1 || keys > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
-  return std::to_string(keys);
+  const auto keys = whole_number(text);
+  if (!keys || *keys < 1 || *keys > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return std::to_string(*keys);
 }
 
 // Scores of kernels are multiplied by log2(e) and divided by the limit, in f32.
@@ -34,6 +32,8 @@ std::optional<std::string> canonical_softcap(const std::string& text) {
 
 std::vector<Attribute> option_attributes() {
   return {
+      v_dim_attribute("head size of values and outputs, if it is not that of keys", 8, 256,
+                      {"16", "128"}),
       {.name = "window",
        .help = "sliding window: with a causal mask, a query sees this number of keys, its own and "
                "those before it",

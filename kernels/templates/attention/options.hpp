@@ -5,11 +5,11 @@
 
 #include "kernels/model/operation.hpp"
 
-/// What some models change about scores and their sums: a window of keys, a limit of the scores,
-/// sinks in the sums, log-sum-exps as a second output, and caches in pages.
+/// What some models change: the size of values, a window of keys, a limit of the scores, sinks in
+/// the sums, log-sum-exps as a second output, and caches in pages.
 namespace greta::kernels::attention {
 
-/// Returns the attributes `window`, `softcap`, `sinks`, `lse` and `page_size`.
+/// Returns the attributes `v_dim`, `window`, `softcap`, `sinks`, `lse` and `page_size`.
 std::vector<Attribute> option_attributes();
 
 /// Returns the number of keys that a causal query sees at most, or 0 if there is no window.

@@ -81,17 +81,17 @@ std::vector<Division> packing_divisions(const Shape& shape, const Config& config
 
 LaunchWork packing_work(const Shape& shape, const Config& config, std::int64_t rows) {
   const double split = config["SPLIT"], bk = config["BK"], in = bytes_of(shape.in, 1);
-  const auto dim = static_cast<double>(shape.dim);
+  const auto dim = static_cast<double>(shape.dim), v_dim = static_cast<double>(shape.v_dim);
   const std::int64_t packed = packed_heads(shape, config);
   LaunchWork work = prefill_work(shape, config, rows, packed);
   work.workgroups *= split;
   work.steps = std::ceil(work.steps / split);
-  work.read_bytes = (2 * work.steps * bk + static_cast<double>(rows)) * dim * in;
+  work.read_bytes = (work.steps * bk * (dim + v_dim) + static_cast<double>(rows) * dim) * in;
   if (through_workspace(config)) {
     const auto used = static_cast<double>(std::min(rows, shape.queries * packed));
-    work.written_bytes = used * dim * 4;
-    work.barriers = barriers_of_arrival(4 * split * used * dim);
-    work.unique_bytes += 2 * work.workgroups * used * dim * 4;
+    work.written_bytes = used * v_dim * 4;
+    work.barriers = barriers_of_arrival(4 * split * used * v_dim);
+    work.unique_bytes += 2 * work.workgroups * used * v_dim * 4;
   } else if (split > 1) {
     work.barriers = cluster_barriers;
   }

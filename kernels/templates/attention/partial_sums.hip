@@ -29,12 +29,12 @@ struct Outputs {
 #if FOLD == 2
 // A row's sums in this workgroup's slice, in its shared memory, and in those of its cluster.
 struct OwnSums {
-  static constexpr u32 floats = BQ * (DIM + 2);
+  static constexpr u32 floats = BQ * (V_DIM + 2);
 
   float* shared;
 
-  GRETA_DEVICE float* values(u32 row) const { return shared + row * DIM; }
-  GRETA_DEVICE float* scores(u32 row) const { return shared + BQ * DIM + row * 2; }
+  GRETA_DEVICE float* values(u32 row) const { return shared + row * V_DIM; }
+  GRETA_DEVICE float* scores(u32 row) const { return shared + BQ * V_DIM + row * 2; }
 };
 struct ClusterSums {
   OwnSums own;
@@ -59,23 +59,23 @@ struct OwnSums {
 };
 #endif
 
-// And of one wave, in shared memory: DIM values, the greatest score, the sum of weights.
+// And of one wave, in shared memory: V_DIM values, the greatest score, the sum of weights.
 struct WaveSums {
-  static constexpr u32 pitch = DIM + 8, floats = BQ * pitch;  // spread over the banks
+  static constexpr u32 pitch = V_DIM + 8, floats = BQ * pitch;  // spread over the banks
 
   float* shared;
   u32 wave;
 
   GRETA_DEVICE float* values(u32 row) const { return shared + wave * floats + row * pitch; }
-  GRETA_DEVICE float* scores(u32 row) const { return values(row) + DIM; }
+  GRETA_DEVICE float* scores(u32 row) const { return values(row) + V_DIM; }
 };
 
 // Joins the waves' sums of the first `own` rows, into outputs or, with several slices, into one's.
 GRETA_DEVICE void join_waves(float* shared, u32 own, const Outputs& outputs, const OwnSums& slice,
                              bool several) {
   GRETA_NO_UNROLL
-  for (u32 e = thread_index(); e < own * (DIM / 4); e += THREADS) {
-    const u32 row = e / (DIM / 4), d = e % (DIM / 4) * 4;
+  for (u32 e = thread_index(); e < own * (V_DIM / 4); e += THREADS) {
+    const u32 row = e / (V_DIM / 4), d = e % (V_DIM / 4) * 4;
     float most = lowest_score, total = 0.0f, four[4] = {};
     GRETA_UNROLL
     for (u32 w = 0; w < KWAVES; ++w) most = larger(most, WaveSums{shared, w}.scores(row)[0]);

@@ -60,7 +60,8 @@ LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t r
                         std::int64_t packed) {
   const double keys = config["BK"];
   const double in = bytes_of(shape.in, 1), out = bytes_of(shape.out, 1);
-  const auto dim = static_cast<double>(shape.dim), capacity = static_cast<double>(shape.capacity);
+  const auto dim = static_cast<double>(shape.dim), v_dim = static_cast<double>(shape.v_dim);
+  const auto capacity = static_cast<double>(shape.capacity);
   const auto heads = static_cast<double>(shape.batch * shape.heads);
   const auto own = static_cast<double>(rows);
   LaunchWork work;
@@ -72,12 +73,12 @@ LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t r
   // The tiles of TOGETHER heads begin with the longest.
   if (seen < capacity) work.imbalance = 1.0 / config["TOGETHER"];
   work.steps = std::ceil(std::min(seen, capacity) / keys);
-  work.read_bytes = (2 * work.steps * keys + own) * dim * in;
-  work.written_bytes = own * dim * out;
-  work.ahead_bytes = keys * dim * in;
-  work.unique_bytes = (heads * static_cast<double>(shape.queries) * (in + out) +
-                       2 * static_cast<double>(shape.batch * shape.kv_heads) * capacity * in) *
-                      dim;
+  work.read_bytes = (work.steps * keys * (dim + v_dim) + own * dim) * in;
+  work.written_bytes = own * v_dim * out;
+  work.ahead_bytes = keys * std::max(dim, v_dim) * in;
+  work.unique_bytes =
+      heads * static_cast<double>(shape.queries) * (dim * in + v_dim * out) +
+      static_cast<double>(shape.batch * shape.kv_heads) * capacity * (dim + v_dim) * in;
   return work;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "kernels/planning/head_sizes.hpp"
 #include "kernels/planning/pages.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/options.hpp"
@@ -21,6 +22,7 @@ Shape shape_of(const Problem& problem) {
   shape.queries = problem.dim("q");
   shape.capacity = problem.dim("kv");
   shape.dim = problem.dim("dim");
+  shape.v_dim = v_dim_of(problem);
   shape.q_stride = problem.stride("q_stride", shape.heads * shape.dim);
   shape.causal = problem.attribute("mask", "none") == "causal";
   const std::string scale = problem.attribute("scale", "auto");
@@ -37,6 +39,7 @@ Shape shape_of(const Problem& problem) {
 Defines problem_defines(const Shape& shape) {
   Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
   defines.emplace_back("DIM", std::to_string(shape.dim));
+  defines.emplace_back("V_DIM", std::to_string(shape.v_dim));
   defines.emplace_back("Q_STRIDE", std::to_string(shape.q_stride));
   defines.emplace_back("CAUSAL", shape.causal ? "1" : "0");
   defines.emplace_back("WINDOW", shape.window > 0 ? "1" : "0");

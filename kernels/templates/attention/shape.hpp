@@ -9,12 +9,12 @@
 
 namespace greta::kernels::attention {
 
-/// An attention problem. Q and the output have a row of `dim` elements for each sequence, query and
-/// head, in this order. K and V have one for each sequence, KV head and key; with pages, for each
-/// page, KV head and key of the page.
+/// An attention problem. Q has a row of `dim` elements and the output one of `v_dim` for each
+/// sequence, query and head, in this order. K has one of `dim` and V one of `v_dim` for each
+/// sequence, KV head and key; with pages, for each page, KV head and key of the page.
 struct Shape {
   DType in, out;
-  std::int64_t batch, heads, kv_heads, queries, capacity, dim;
+  std::int64_t batch, heads, kv_heads, queries, capacity, dim, v_dim;
   std::int64_t q_stride;  ///< elements of Q from one token to the next; 0: packed
   bool causal;
   double scale;         ///< of the scores
@@ -25,6 +25,9 @@ struct Shape {
 
   /// Returns the number of pages of a sequence.
   std::int64_t pages() const { return ceil_div(capacity, page); }
+  /// Return the number of elements of a key and its value together, and of the longer of them.
+  std::int64_t both_dims() const { return dim + v_dim; }
+  std::int64_t longest() const { return dim > v_dim ? dim : v_dim; }
   /// Returns the number of heads that share a KV head.
   std::int64_t group() const { return heads / kv_heads; }
   /// Returns the 32-bit registers of a load of `count` inputs.

@@ -26,7 +26,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) coherent buffer Par
 // keys these are LOWEST_SCORE and 0.
 uint64_t slice_sums(uint reader, uint slice, uint row) {
   return args.partial +
-         ((uint64_t(reader) * SPLIT + slice) * SLICE_ROWS + row) * ((DIM + 2) * 4);
+         ((uint64_t(reader) * SPLIT + slice) * SLICE_ROWS + row) * ((V_DIM + 2) * 4);
 }
 
 // Slices whose loads are in flight together.
@@ -44,8 +44,8 @@ uint64_t slice_sums(uint reader, uint slice, uint row) {
 void join_slices(uint tid, uint reader, uint count, uint own) {
   [[dont_unroll]] for (uint i = tid; i < own * count; i += THREADS) {
     const uint64_t from = slice_sums(reader, i % count, i / count);
-    set_join_float(GREATEST + i, Partial(from + DIM * 4).v);
-    set_join_float(SUM + i, Partial(from + (DIM + 1) * 4).v);
+    set_join_float(GREATEST + i, Partial(from + V_DIM * 4).v);
+    set_join_float(SUM + i, Partial(from + (V_DIM + 1) * 4).v);
   }
   barrier();
   [[dont_unroll]] for (uint i = tid; i < own * count; i += THREADS) {
@@ -55,8 +55,8 @@ void join_slices(uint tid, uint reader, uint count, uint own) {
     set_join_float(WEIGHT + i, exp2(join_float(GREATEST + i) - most));
   }
   barrier();
-  [[dont_unroll]] for (uint e = tid; e < own * DIM; e += THREADS) {
-    const uint row = e / DIM, d = e % DIM;
+  [[dont_unroll]] for (uint e = tid; e < own * V_DIM; e += THREADS) {
+    const uint row = e / V_DIM, d = e % V_DIM;
     float total = 0.0, x = 0.0;
     [[dont_unroll]] for (uint s = 0; s < count; s += SLICES_TOGETHER) {
       float part[SLICES_TOGETHER];

@@ -28,8 +28,8 @@ struct SliceJoin {
     weigh(count, own, weight, sum, total, greatest);
     block_barrier();
     GRETA_NO_UNROLL
-    for (u32 e = part * threads + thread_index(); e < own * (DIM / 4); e += parts * threads) {
-      const u32 row = e / (DIM / 4), d = e % (DIM / 4) * 4;
+    for (u32 e = part * threads + thread_index(); e < own * (V_DIM / 4); e += parts * threads) {
+      const u32 row = e / (V_DIM / 4), d = e % (V_DIM / 4) * 4;
       float four[4] = {};
       GRETA_NO_UNROLL
       for (u32 s = 0; s < count; s += together) {
@@ -97,12 +97,12 @@ struct Slices {
   float *first_values, *first_scores;  // of the reader
 
   GRETA_DEVICE Slices(const Arguments& args, u32 reader, u32 readers)
-      : first_values(args.partial + u64(reader) * most * rows * DIM),
-        first_scores(args.partial + u64(readers) * most * rows * DIM +
+      : first_values(args.partial + u64(reader) * most * rows * V_DIM),
+        first_scores(args.partial + u64(readers) * most * rows * V_DIM +
                      u64(reader) * most * rows * 2) {}
 
   GRETA_DEVICE float* values(u32 slice, u32 row) const {
-    return first_values + (slice * rows + row) * DIM;
+    return first_values + (slice * rows + row) * V_DIM;
   }
   GRETA_DEVICE float* scores(u32 slice, u32 row) const {
     return first_scores + (slice * rows + row) * 2;

@@ -26,7 +26,7 @@ auto slices_floats(std::int64_t rows, const auto& split) {
 /// readers' rows leave.
 std::uint64_t counter_bytes(std::int64_t readers);
 auto slices_bytes(const Shape& shape, const auto& rows, const auto& split) {
-  return split * rows * (shape.dim + 2) * 4;
+  return split * rows * (shape.v_dim + 2) * 4;
 }
 
 /// Returns the constraint that the device can hold `bytes`, unless `unsplit`.

@@ -12,8 +12,9 @@
 
 #define THREADS (BQ / TQ * LANES)
 
-#if BQ % TQ != 0 || BK % LANES != 0 || BK % 4 != 0 || DIM % (4 * LANES) != 0 || DIM % VEC != 0
-#error "TQ divides BQ, 4 and LANES divide BK, 4 LANES divide DIM, and VEC does"
+#if BQ % TQ != 0 || BK % LANES != 0 || BK % 4 != 0 || V_DIM % (4 * LANES) != 0 || \
+    DIM % VEC != 0 || V_DIM % VEC != 0
+#error "TQ divides BQ, 4 and LANES divide BK, 4 LANES divide V_DIM, and VEC DIM and V_DIM"
 #endif
 #if TOGETHER < 1
 #error "TOGETHER is at least 1"
@@ -30,15 +31,23 @@ layout(local_size_x = THREADS) in;
 
 // In fours of floats; spread over the banks.
 #define PITCH (DIM / 4 + 1)
+#define VALUE_PITCH (V_DIM / 4 + 1)
 #define WEIGHT_PITCH (BK / 4 + 1)
 #define KEYS (BK / LANES)  // of a thread
-#define FOURS (DIM / (4 * LANES))
+#define FOURS (V_DIM / (4 * LANES))
 
+// Of keys or values, whichever are longer.
+#if DIM > V_DIM
+#define TILE_PITCH PITCH
 #define PACKS (BK * DIM / VEC)
+#else
+#define TILE_PITCH VALUE_PITCH
+#define PACKS (BK * V_DIM / VEC)
+#endif
 #define UNITS ((PACKS + THREADS - 1) / THREADS)
 
 shared vec4 query_tile[BQ * PITCH];
-shared vec4 key_tile[BK * PITCH];  // or values
+shared vec4 key_tile[BK * TILE_PITCH];  // or values
 shared vec4 weight_tile[BQ * WEIGHT_PITCH];
 
 uint tid;  // threads of a subgroup are neighbours
@@ -49,25 +58,34 @@ float greatest[TQ], sum[TQ];
 vec4 value[TQ * FOURS];
 uint skipped[TQ], left[TQ];  // the thread's queries see keys of the tile from `skipped` to `left`
 
-// Starts loading lines of keys or values from key `first` on; zeros from line `lines` on.
-void fetch(uint64_t tensor, uint first, uint lines) {
+// Start loading lines of keys or values from key `first` on; zeros from line `lines` on.
+void fetch_keys(uint first, uint lines) {
   [[unroll]] for (uint i = 0; i < UNITS; ++i) {
     const uint at = (tid + i * THREADS) * VEC;
     fetched[i] = IN_RAW(0);
     if (at >= min(lines, BK) * DIM) continue;
-    fetched[i] = IN_RAW(IN_PACK(tensor + line_offset(first, at) * IN_BYTES).v);
+    fetched[i] = IN_RAW(IN_PACK(args.k + key_offset(first, at) * IN_BYTES).v);
+  }
+}
+void fetch_values(uint first, uint lines) {
+  [[unroll]] for (uint i = 0; i < UNITS; ++i) {
+    const uint at = (tid + i * THREADS) * VEC;
+    fetched[i] = IN_RAW(0);
+    if (at >= min(lines, BK) * V_DIM) continue;
+    fetched[i] = IN_RAW(IN_PACK(args.v + value_offset(first, at) * IN_BYTES).v);
   }
 }
 
-void put_tile() {
+// Puts lines of `dim` elements into shared memory.
+void put_tile(const uint dim) {
   [[unroll]] for (uint i = 0; i < UNITS; ++i) {
     const uint at = (tid + i * THREADS) * VEC;
     float e[VEC];
     unpack(fetched[i], e);
-    if (at >= BK * DIM) continue;
+    if (at >= BK * dim) continue;
     [[unroll]] for (uint j = 0; j < VEC; ++j) {
-      const uint d = at % DIM + j;
-      key_tile[at / DIM * PITCH + d / 4][d % 4] = e[j];
+      const uint d = at % dim + j;
+      key_tile[at / dim * (dim / 4 + 1) + d / 4][d % 4] = e[j];
     }
   }
 }
@@ -142,7 +160,7 @@ void add_values() {
     [[unroll]] for (uint i = 0; i < TQ; ++i) w[i] = weight_tile[(line + i) * WEIGHT_PITCH + j];
     [[unroll]] for (uint l = 0; l < 4; ++l) {
       [[unroll]] for (uint p = 0; p < FOURS; ++p) {
-        const vec4 v = key_tile[(j * 4 + l) * PITCH + p * LANES + lane];
+        const vec4 v = key_tile[(j * 4 + l) * VALUE_PITCH + p * LANES + lane];
         [[unroll]] for (uint i = 0; i < TQ; ++i)
           value[i * FOURS + p] = fma(vec4(w[i][l]), v, value[i * FOURS + p]);
       }
@@ -168,19 +186,19 @@ void main() {
     [[unroll]] for (uint p = 0; p < FOURS; ++p) value[i * FOURS + p] = vec4(0.0);
   }
 
-  fetch(args.k, begin, end);
+  fetch_keys(begin, end);
   load_queries();
   [[dont_unroll]] for (uint key = 0; key < end; key += BK) {
     barrier();  // the values before were read
-    put_tile();
+    put_tile(DIM);
     barrier();
-    fetch(args.v, begin + key, end - key);
+    fetch_values(begin + key, end - key);
     add_scores();
     weigh();
     barrier();
-    put_tile();
+    put_tile(V_DIM);
     barrier();
-    if (key + BK < end) fetch(args.k, begin + key + BK, end - key - BK);
+    if (key + BK < end) fetch_keys(begin + key + BK, end - key - BK);
     add_values();
     [[unroll]] for (uint i = 0; i < TQ; ++i) {
       left[i] -= min(left[i], BK);

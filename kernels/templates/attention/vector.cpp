@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
@@ -16,18 +17,19 @@ auto threads_of(const auto& c) {
 
 /// Returns the size of shared memory: queries, keys or values, and weights, in f32.
 auto shared_bytes(const Shape& shape, const auto& c) {
-  return 4 * ((c["BQ"] + c["BK"]) * (shape.dim + 4) + c["BQ"] * (c["BK"] + 4));
+  return 4 *
+         (c["BQ"] * (shape.dim + 4) + c["BK"] * (shape.longest() + 4) + c["BQ"] * (c["BK"] + 4));
 }
 
 auto loads_of(const Shape& shape, const auto& c) {
-  return ceil_div(ceil_div(c["BK"] * shape.dim, c["VEC"]), threads_of(c));
+  return ceil_div(ceil_div(c["BK"] * shape.longest(), c["VEC"]), threads_of(c));
 }
 
 /// Returns the number of 32-bit registers that a thread uses at once: accumulators, scores, and
 /// elements that wait to be written to shared memory.
 auto least_registers(const Shape& shape, const auto& c) {
   const auto waiting = loads_of(shape, c) * shape.load_registers(c["VEC"]);
-  return c["TQ"] * (shape.dim / c["LANES"] + c["BK"] / c["LANES"]) + waiting;
+  return c["TQ"] * (shape.v_dim / c["LANES"] + c["BK"] / c["LANES"]) + waiting;
 }
 
 /// Returns an estimate of what a thread needs: also vectors of four elements of queries and keys,
@@ -42,16 +44,19 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   const int whole = static_cast<int>(device.max_subgroup_size);
   return {
       {"lanes",
-       fmt::format("4 x LANES must divide dim, {}, and LANES be in one subgroup, of {} threads",
-                   shape.dim, wave),
-       shape.dim % (4 * p["LANES"]) == 0 && p["LANES"] <= wave},
+       fmt::format("4 x LANES must divide {}, {}, and LANES be in one subgroup, of {} threads",
+                   shape.v_dim == shape.dim ? "dim" : "v_dim", shape.v_dim, wave),
+       shape.v_dim % (4 * p["LANES"]) == 0 && p["LANES"] <= wave},
       {"rows", "TQ must divide BQ, and LANES BK",
        p["BQ"] % p["TQ"] == 0 && p["BK"] % p["LANES"] == 0},
       {"workgroup_threads",
        fmt::format("BQ / TQ x LANES threads must be whole subgroups, and not more than {}",
                    threads),
        threads_of(p) <= threads && threads_of(p) % whole == 0},
-      {"alignment", fmt::format("VEC must divide dim, {}", shape.dim), shape.dim % p["VEC"] == 0},
+      {"alignment",
+       fmt::format("VEC must divide dim, {}{}", shape.dim,
+                   shape.v_dim == shape.dim ? "" : fmt::format(", and v_dim, {}", shape.v_dim)),
+       std::gcd(shape.dim, shape.v_dim) % p["VEC"] == 0},
       {"loads", "a thread must not have more than 32 loads of keys in a tile",
        loads_of(shape, p) <= 32},
       {"shared_memory",
@@ -70,8 +75,8 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
        "slowly for a CPU",
        {{"BQ", "BK", "TQ", "LANES"},
         [shape](const Config& c) {
-          return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.dim) / c["LANES"] <= 32 &&
-                 c["BK"] * shape.dim / threads_of(c) <= 32;
+          return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.v_dim) / c["LANES"] <= 32 &&
+                 c["BK"] * shape.longest() / threads_of(c) <= 32;
         }}},
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
@@ -124,7 +129,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                         {"BK", t.bk},
                         {"TQ", t.tq},
                         {"LANES", t.lanes},
-                        {"VEC", widest_vector(shape.in, shape.dim, 8)},
+                        {"VEC", widest_vector(shape.in, std::gcd(shape.dim, shape.v_dim), 8)},
                         {"TOGETHER", default_heads_together(shape)}}});
   }
   roomy_first(configs, device, [&shape](const Config& c) { return registers_of(shape, c); });
@@ -145,18 +150,18 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double bq = config["BQ"], bk = config["BK"], tq = config["TQ"], lanes = config["LANES"];
-  const auto dim = static_cast<double>(shape.dim);
+  const auto dim = static_cast<double>(shape.dim), both = static_cast<double>(shape.both_dims());
   const double threads = threads_of(config);
   LaunchWork work = prefill_work(shape, config, config["BQ"]);
   work.threads = threads;
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(registers_of(shape, config));
-  work.vector_flops = work.steps * bq * bk * (4 * dim + flops_of_weight);
+  work.vector_flops = work.steps * bq * bk * (2 * both + flops_of_weight);
   // A wave of 32 threads has 32/LANES groups of TQ rows, which read all keys and values together.
   const double rows = 32 / lanes * tq;
   work.shared_traffic =
-      4 * work.steps * (2 * bk * dim + threads / 32 * (rows * dim + 2 * bk * dim) + 2 * bq * bk);
-  work.loads = work.steps * 2 * bk * dim / config["VEC"];
+      4 * work.steps * (bk * both + threads / 32 * (rows * dim + bk * both) + 2 * bq * bk);
+  work.loads = work.steps * bk * both / config["VEC"];
   work.barriers = 4 * work.steps;
   return {work};
 }

@@ -11,8 +11,9 @@
 
 #define THREADS (BQ / TQ * LANES)
 
-#if BQ % TQ != 0 || BK % LANES != 0 || BK % 4 != 0 || DIM % (4 * LANES) != 0 || DIM % VEC != 0
-#error "TQ divides BQ, 4 and LANES divide BK, 4 LANES divide DIM, and VEC does"
+#if BQ % TQ != 0 || BK % LANES != 0 || BK % 4 != 0 || V_DIM % (4 * LANES) != 0 || \
+    DIM % VEC != 0 || V_DIM % VEC != 0
+#error "TQ divides BQ, 4 and LANES divide BK, 4 LANES divide V_DIM, and VEC DIM and V_DIM"
 #endif
 #if TOGETHER < 1
 #error "TOGETHER is at least 1"
@@ -23,22 +24,29 @@
 
 static_assert(LANES <= wave_size, "the threads of a query are in one wave");
 
-constexpr u32 pitch = DIM + 4, weight_pitch = BK + 4;  // floats; spread over the banks
-constexpr u32 keys_of_thread = BK / LANES, fours = DIM / (4 * LANES);
+// In floats; spread over the banks.
+constexpr u32 pitch = DIM + 4, value_pitch = V_DIM + 4, weight_pitch = BK + 4;
+constexpr u32 tile_floats = BK * (pitch > value_pitch ? pitch : value_pitch);  // keys or values
+constexpr u32 keys_of_thread = BK / LANES, fours = V_DIM / (4 * LANES);
 
-// Copies lines of DIM elements to shared memory, as f32. Those from
-// line `left` on are zeros.
+GRETA_DEVICE void put_pack(float* to, const Pack<In, VEC>& pack, float factor) {
+  GRETA_UNROLL
+  for (u32 e = 0; e < VEC; ++e) to[e] = factor * element(pack, int(e));
+}
+
+// Copies lines of `dim` elements to shared memory, as f32. Those from line `left` on are zeros.
+template <u32 dim>
 struct Loader {
-  static constexpr u32 packs = BK * DIM / VEC;
+  static constexpr u32 packs = BK * dim / VEC;
   static constexpr u32 units = (packs + THREADS - 1) / THREADS;
   Pack<In, VEC> pack[units];
 
-  GRETA_DEVICE void fetch(const Lines& lines, u32 left) {
+  GRETA_DEVICE void fetch(const Lines<dim>& lines, u32 left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       const u32 at = (thread_index() + i * THREADS) * VEC;
       pack[i] = {};
-      if (at < smaller(left, BK) * DIM) pack[i] = load_pack<VEC>(lines.element(at));
+      if (at < smaller(left, BK) * dim) pack[i] = load_pack<VEC>(lines.element(at));
     }
   }
 
@@ -46,14 +54,9 @@ struct Loader {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
       const u32 at = (thread_index() + i * THREADS) * VEC;
-      if (packs % THREADS != 0 && at >= BK * DIM) continue;
-      put_pack(shared + at / DIM * pitch + at % DIM, pack[i], 1.0f);
+      if (packs % THREADS != 0 && at >= BK * dim) continue;
+      put_pack(shared + at / dim * (dim + 4) + at % dim, pack[i], 1.0f);
     }
-  }
-
-  static GRETA_DEVICE void put_pack(float* to, const Pack<In, VEC>& pack, float factor) {
-    GRETA_UNROLL
-    for (u32 e = 0; e < VEC; ++e) to[e] = factor * element(pack, int(e));
   }
 };
 
@@ -65,7 +68,7 @@ GRETA_DEVICE void load_queries(const Arguments& args, const Tile& tile, float* s
     if (query < args.queries) {
       pack = load_pack<VEC>(args.q + query_offset(args, tile.sequence, query, tile.head) + at % DIM);
     }
-    Loader::put_pack(shared + line * pitch + at % DIM, pack, args.scale);
+    put_pack(shared + line * pitch + at % DIM, pack, args.scale);
   }
 }
 
@@ -146,7 +149,7 @@ struct Rows {
       for (int l = 0; l < 4; ++l) {
         GRETA_UNROLL
         for (u32 p = 0; p < fours; ++p) {
-          const auto v = load_pack<4>(values + (j + u32(l)) * pitch + (p * LANES + lane) * 4);
+          const auto v = load_pack<4>(values + (j + u32(l)) * value_pitch + (p * LANES + lane) * 4);
           GRETA_UNROLL
           for (u32 i = 0; i < TQ; ++i) {
             GRETA_UNROLL
@@ -184,15 +187,15 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(float, shared);
   float* const query_tile = shared;
   float* const key_tile = query_tile + BQ * pitch;  // or values
-  float* const weight_tile = key_tile + BK * pitch;
+  float* const weight_tile = key_tile + tile_floats;
   const Arguments args = ATTENTION_ARGUMENTS;
   if (block_index<THREADS>() >= batch * heads * tiles) return;
   const Tile tile = pick_tile(args, block_index<THREADS>());
   const KeyRange range = tile_keys(args, tile);
   const u32 end = range.end - range.begin, count = key_count(args, tile.sequence);
   const u32 kv_head = tile.head / (heads / kv_heads);
-  const Lines k_lines = Lines(args, k, tile.sequence, kv_head).from(range.begin);
-  const Lines v_lines = Lines(args, v, tile.sequence, kv_head).from(range.begin);
+  const KeyLines k_lines = KeyLines(args, k, tile.sequence, kv_head).from(range.begin);
+  const ValueLines v_lines = ValueLines(args, v, tile.sequence, kv_head).from(range.begin);
   const u32 line = thread_index() / LANES * TQ;  // of the thread's first query
 
   Rows rows;
@@ -207,22 +210,23 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
     for (u32 e = 0; e < fours * 4; ++e) rows.value[i][e] = 0.0f;
   }
 
-  Loader loader;
-  loader.fetch(k_lines, end);
+  Loader<DIM> key_loader;
+  Loader<V_DIM> value_loader;
+  key_loader.fetch(k_lines, end);
   load_queries(args, tile, query_tile);
   GRETA_NO_UNROLL
   for (u32 key = 0; key < end; key += BK) {
     block_barrier();  // the values before were read
-    loader.put(key_tile);
+    key_loader.put(key_tile);
     block_barrier();
-    loader.fetch(v_lines.from(key), end - key);
+    value_loader.fetch(v_lines.from(key), end - key);
     float scores[TQ][keys_of_thread];
     Rows::score(query_tile + line * pitch, key_tile, scores);
     rows.weigh(args, scores, skipped, left, weight_tile + line * weight_pitch);
     block_barrier();
-    loader.put(key_tile);
+    value_loader.put(key_tile);
     block_barrier();
-    if (key + BK < end) loader.fetch(k_lines.from(key + BK), end - key - BK);
+    if (key + BK < end) key_loader.fetch(k_lines.from(key + BK), end - key - BK);
     rows.add_values(weight_tile + line * weight_pitch, key_tile);
     GRETA_UNROLL
     for (u32 i = 0; i < TQ; ++i) {

@@ -25,18 +25,21 @@ bool offers_warpgroups(const Shape& shape, const DeviceInfo& device) {
 }
 
 /// Returns the elements of a head in shared memory: those of whole matrix instructions.
-std::int64_t padded(const Shape& shape) {
-  return ceil_div(shape.dim, 16) * 16;
+std::int64_t padded(std::int64_t dim) {
+  return ceil_div(dim, 16) * 16;
 }
 
-/// Returns the size of shared memory: the workgroup's queries, and STAGES tiles of keys and values.
+/// Returns the size of shared memory: the workgroup's queries, STAGES tiles of keys, and of values
+/// from a multiple of 1024 bytes on.
 auto shared_bytes(const Shape& shape, const auto& c) {
-  return (c["GROUPS"] * warpgroup_queries + c["STAGES"] * c["BK"] * 2) * (padded(shape) * 2);
+  const auto tile = c["STAGES"] * c["BK"];
+  const auto keys = (c["GROUPS"] * warpgroup_queries + tile) * (padded(shape.dim) * 2);
+  return ceil_div(keys, 1024) * 1024 + tile * (padded(shape.v_dim) * 2);
 }
 
 /// Returns the number of 32-bit registers of a thread for outputs, scores and weights.
 auto least_registers(const Shape& shape, const auto& c) {
-  return padded(shape) / 2 + c["BK"] / 2 + c["BK"] / 4;
+  return padded(shape.v_dim) / 2 + c["BK"] / 2 + c["BK"] / 4;
 }
 
 Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
@@ -138,17 +141,18 @@ LaunchPlan warpgroup_plan(const Shape& shape, const DeviceInfo& device, const Co
 KernelWork warpgroup_work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double groups = config["GROUPS"], queries = groups * warpgroup_queries;
   const double bk = config["BK"], in = bytes_of(shape.in, 1);
-  const auto dim = static_cast<double>(padded(shape));
+  const auto dim = static_cast<double>(padded(shape.dim));
+  const double both = dim + static_cast<double>(padded(shape.v_dim));
   LaunchWork work = prefill_work(shape, config, config["GROUPS"] * warpgroup_queries);
   work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(least_registers(shape, config) + other_registers);
-  work.matrix_flops = 4 * queries * bk * dim * work.steps;
+  work.matrix_flops = 2 * queries * bk * both * work.steps;
   work.warpgroups = true;
   work.vector_flops = flops_of_weight * queries * bk * work.steps;
   // Each warpgroup reads its queries, the keys and the values; copies write the latter.
   work.shared_traffic =
-      work.steps * dim * in * (2 * bk * (1 + groups) + groups * warpgroup_queries);
+      work.steps * in * (both * bk * (1 + groups) + dim * groups * warpgroup_queries);
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
   work.ahead_bytes *= 2 * (config["STAGES"] - 1);

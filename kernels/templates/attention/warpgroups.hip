@@ -28,9 +28,10 @@
 #include "common/partial_barrier.hip"
 #include "common/warpgroup_matrix.hip"
 
-constexpr u32 padded = (DIM + 15) / 16 * 16;  // dimensions
-typedef PanelTile<BK, padded / 8> KeyTile;    // or a tile of values
+constexpr u32 padded = (DIM + 15) / 16 * 16, padded_values = (V_DIM + 15) / 16 * 16;  // dimensions
 typedef PanelTile<BQ, padded / 8> QueryTile;
+typedef PanelTile<BK, padded / 8> KeyTile;
+typedef PanelTile<BK, padded_values / 8> ValueTile;
 
 // Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough of
 // those that the workgroup got at its launch.
@@ -38,8 +39,9 @@ constexpr u32 few_registers = GROUPS == 2 ? 24 : 32, many_registers = GROUPS == 
 static_assert(few_registers + GROUPS * many_registers <= (GROUPS + 1) * registers_at_launch<THREADS>(),
               "a warpgroup would wait for registers for ever");
 
-// Where things are in shared memory.
-constexpr u32 keys_start = QueryTile::bytes, values_start = keys_start + STAGES * KeyTile::bytes;
+// Where things are in shared memory. Panels of 128 bytes begin at multiples of 1024.
+constexpr u32 keys_start = QueryTile::bytes;
+constexpr u32 values_start = (keys_start + STAGES * KeyTile::bytes + 1023) / 1024 * 1024;
 
 // Queries of a head, whose tokens are `pitch` elements apart.
 struct QueryLines {
@@ -53,22 +55,25 @@ struct QueryLines {
 };
 
 // Keys or values.
-struct KeyLines {
-  Lines lines;
+template <u32 dim>
+struct CachedLines {
+  Lines<dim> lines;
 
   GRETA_DEVICE const In* line(u32 number) const { return lines.line(number); }
   // `more` lines after line `number`, whose element `at` is at `from`.
   GRETA_DEVICE const In* later(const In* from, u32 number, u32 more, u32 at, bool inside) const {
-    if (!PAGE) return from + more * DIM;
+    if (!PAGE) return from + more * dim;
     return inside ? lines.line(number + more) + at : from;
   }
 };
 
-// Starts copying lines of DIM elements; zeros for those from `count` on, and behind DIM. A thread copies the same chunk of each panel, of lines a multiple of eight
-// apart, so that addresses differ by constants.
-template <typename CopiedTile, u32 lines, typename Source>
+// Starts copying lines of `dim` elements; zeros for those from `count` on, and behind the elements. A
+// thread copies the same chunk of each panel, of lines a multiple of eight apart, so that addresses
+// differ by constants.
+template <typename CopiedTile, u32 lines, u32 dim, typename Source>
 GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& source, u32 count) {
   constexpr u32 width = CopiedTile::width, step = COPIERS / width;
+  constexpr u32 chunks = (dim + 15) / 16 * 2;  // of a line in shared memory
   static_assert(step % 8 == 0, "chunks trade places in the same way in all lines of a thread");
   const u32 number = thread_index() % COPIERS;
   const u32 line = number / width, place = number % width;
@@ -79,9 +84,9 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& sourc
   for (u32 more = 0; more < lines; more += step) {
     if (lines % step != 0 && line + more >= lines) break;
     GRETA_UNROLL
-    for (u32 panel = 0; panel < padded / 8 / width; ++panel) {
+    for (u32 panel = 0; panel < chunks / width; ++panel) {
       const u32 further = panel * width;
-      const bool inside = line + more < count && (padded == DIM || chunk + further < DIM / 8);
+      const bool inside = line + more < count && (chunks * 8 == dim || chunk + further < dim / 8);
       const In* const later = source.later(from, line, more, chunk * 8, inside);
       copy_lane_async<16>(
           shared, to + more * CopiedTile::line_bytes + panel * CopiedTile::panel_bytes,
@@ -93,7 +98,8 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& sourc
 // The workgroup's walk. Step s brings the keys of tile s and the values of tile s - 1.
 struct Walk {
   SharedMemory shared;
-  Lines k, v;      // from the first key on that some query sees, number `first`
+  KeyLines k;  // from the first key on that some query sees, number `first`
+  ValueLines v;
   u32 first, end;  // `end`: of the keys, counted from that one
 
   static constexpr u32 ahead = STAGES - 1;  // steps whose copies are under way
@@ -101,12 +107,12 @@ struct Walk {
   GRETA_DEVICE void copy(u32 step) const {
     const u32 key = step * BK;
     if (key < end) {
-      copy_lines<KeyTile, BK>(shared, keys_start + step % STAGES * KeyTile::bytes,
-                              KeyLines{k.from(key)}, end - key);
+      copy_lines<KeyTile, BK, DIM>(shared, keys_start + step % STAGES * KeyTile::bytes,
+                                   CachedLines<DIM>{k.from(key)}, end - key);
     }
     if (step > 0 && key < end + BK) {
-      copy_lines<KeyTile, BK>(shared, values_start + (step - 1) % STAGES * KeyTile::bytes,
-                              KeyLines{v.from(key - BK)}, end + BK - key);
+      copy_lines<ValueTile, BK, V_DIM>(shared, values_start + (step - 1) % STAGES * ValueTile::bytes,
+                                       CachedLines<V_DIM>{v.from(key - BK)}, end + BK - key);
     }
     close_copies();
   }
@@ -175,7 +181,7 @@ struct Walk {
 // What a lane has of its warpgroup's queries: two rows.
 struct Rows {
   WarpgroupSums<BK> scores;
-  WarpgroupSums<padded> out;
+  WarpgroupSums<padded_values> out;
   u32 weights[BK / 16][4];
   float base[2];  // as in matrix.hip
   float sum[2];   // of this lane's keys
@@ -207,11 +213,11 @@ struct Rows {
     close_products();
   }
   GRETA_DEVICE void start_values(SharedMemory shared, u32 tile) {
-    const u32 start = values_start + tile % STAGES * KeyTile::bytes;
+    const u32 start = values_start + tile % STAGES * ValueTile::bytes;
     GRETA_UNROLL
     for (u32 key = 0; key < BK; key += 16) {
       const OperandPlace b =
-          operand_place<KeyTile, false>(shared, start + KeyTile::template part<false>(0, key));
+          operand_place<ValueTile, false>(shared, start + ValueTile::template part<false>(0, key));
       multiply_async<false, true>(In(), out, weights[key / 16], b);
     }
     close_products();
@@ -278,7 +284,7 @@ struct Rows {
 
   GRETA_DEVICE void multiply_out(const float (&factor)[2]) {
     GRETA_UNROLL
-    for (u32 c = 0; c < padded / 8; ++c) {
+    for (u32 c = 0; c < padded_values / 8; ++c) {
       GRETA_UNROLL
       for (u32 e = 0; e < 4; ++e) out.eight[c][e] *= factor[e / 2];
     }
@@ -298,9 +304,9 @@ struct Rows {
   // Of row r.
   GRETA_DEVICE void put(Out* to, u32 r, float factor) {
     GRETA_UNROLL
-    for (u32 c = 0; c < padded / 8; ++c) {
+    for (u32 c = 0; c < padded_values / 8; ++c) {
       const u32 column = c * 8 + lane_index() % 4 * 2;
-      if (padded != DIM && column >= DIM) continue;
+      if (padded_values != V_DIM && column >= V_DIM) continue;
       const float two[2] = {out.eight[c][r * 2] * factor, out.eight[c][r * 2 + 1] * factor};
       store_pack(to + column, narrow_pack<Out>(two));
     }
@@ -378,14 +384,14 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   const u32 count = key_count(args, tile.sequence);
   const u32 kv_head = tile.head / (heads / kv_heads);
   const KeyRange range = tile_keys(args, tile);
-  const Walk walk{shared_memory(shared), Lines(args, k, tile.sequence, kv_head).from(range.begin),
-                  Lines(args, v, tile.sequence, kv_head).from(range.begin), range.begin,
+  const Walk walk{shared_memory(shared), KeyLines(args, k, tile.sequence, kv_head).from(range.begin),
+                  ValueLines(args, v, tile.sequence, kv_head).from(range.begin), range.begin,
                   range.end - range.begin};
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
   if (copies && walk.end > 0) {
     const QueryLines lines{q + query_offset(args, tile.sequence, tile.first, tile.head),
                            u32(query_offset(args, 0, 1, 0))};
-    copy_lines<QueryTile, BQ>(walk.shared, 0, lines, queries - tile.first);
+    copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, lines, queries - tile.first);
   }
 #if PRODUCER
   if (copies) {

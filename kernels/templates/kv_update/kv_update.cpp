@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "kernels/model/random.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/head_sizes.hpp"
 #include "kernels/planning/pages.hpp"
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
@@ -14,23 +17,24 @@
 namespace greta::kernels {
 namespace {
 
+/// A stride is that of K and of V, so it holds the longer of their tokens.
 std::int64_t packed_stride(const Problem& problem) {
-  return problem.dim("kv_heads") * problem.dim("dim");
+  return problem.dim("kv_heads") * std::max(problem.dim("dim"), v_dim_of(problem));
 }
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
-  const std::int64_t dim = problem.dim("dim"), page = page_of(problem);
+  const std::int64_t dim = problem.dim("dim"), v_dim = v_dim_of(problem), page = page_of(problem);
   const std::int64_t pages = page > 0 ? ceil_div(problem.dim("capacity"), page) : 0;
   const std::int64_t slots = heads * (page > 0 ? pages * page : problem.dim("capacity"));
   const std::int64_t stride = problem.stride("kv_stride", packed_stride(problem));
   std::vector<TensorSpec> list{{"K", Role::input, problem.dtype, tokens, heads * dim, stride},
-                               {"V", Role::input, problem.dtype, tokens, heads * dim, stride},
+                               {"V", Role::input, problem.dtype, tokens, heads * v_dim, stride},
                                {"position", Role::input, DType::i32, 1, 1}};
   if (page > 0) list.push_back({"block_table", Role::input, DType::i32, 1, pages});
-  for (const char* cache : {"K_cache", "V_cache"}) {
-    list.push_back({cache, Role::input_output, problem.out_dtype, slots, dim, 0, false, page > 0});
-  }
+  const DType out = problem.out_dtype;
+  list.push_back({"K_cache", Role::input_output, out, slots, dim, 0, false, page > 0});
+  list.push_back({"V_cache", Role::input_output, out, slots, v_dim, 0, false, page > 0});
   return list;
 }
 
@@ -81,20 +85,27 @@ Result<void> check(const Problem& problem) {
 /// Appended elements are read and written once. No arithmetic.
 Work work(const Problem& problem) {
   const auto rows = static_cast<double>(problem.dim("tokens") * problem.dim("kv_heads"));
-  const double elements = 2 * rows * static_cast<double>(problem.dim("dim"));
+  const double elements = rows * static_cast<double>(problem.dim("dim") + v_dim_of(problem));
   return {0, bytes_of(problem.dtype, elements) + bytes_of(problem.out_dtype, elements) +
                  bytes_of(DType::i32, 1.0)};
 }
 
 ElementwiseShape shape(const Problem& problem) {
+  const std::int64_t dim = problem.dim("dim"), v_dim = v_dim_of(problem);
   ElementwiseShape shape = row_shape(problem, problem.dim("tokens") * problem.dim("kv_heads"),
-                                     problem.dim("dim"), "dim");
+                                     std::max(dim, v_dim), "dim");
+  if (v_dim != dim) {
+    shape.run = std::gcd(dim, v_dim);
+    shape.run_name = "dim and v_dim, of which the greatest divisor is";
+  }
   const std::int64_t page = page_of(problem);
   shape.defines = {stride_define(shape.strides, "kv_stride", packed_stride(problem)),
-                   {"PAGE", std::to_string(page)}};
+                   {"PAGE", std::to_string(page)},
+                   {"OTHER_VALUES", v_dim != dim ? "1" : "0"}};
   const std::size_t tensors = page > 0 ? 6 : 5;
   for (std::size_t i = 0; i < tensors; ++i) shape.arguments.emplace_back(OperandArgument{i});
   add_extents(shape.arguments, problem, {"tokens", "kv_heads", "dim", "capacity"});
+  if (v_dim != dim) shape.arguments.emplace_back(static_cast<std::uint32_t>(v_dim));
   return shape;
 }
 
@@ -119,6 +130,8 @@ Operation make_kv_update() {
   t.attributes = {
       stride_attribute("kv_stride", "elements from one token to the next, of K and of V",
                        "kv_heads x dim", packed_stride),
+      v_dim_attribute("elements of a head of values, if not those of keys", 1,
+                      std::numeric_limits<std::int32_t>::max(), {"1", "40"}),
       page_size_attribute()};
   t.dtypes = converted_dtypes();
   t.sizes = {{{4096, 32, 128, 8192}}, {{1, 32, 128, 2048}}, {{16, 8, 80, 2048}}, {{7, 3, 5, 100}}};

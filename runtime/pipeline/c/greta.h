@@ -258,7 +258,7 @@ GRETA_API greta_status greta_rope(greta_operations* operations, const greta_tens
                                   const greta_tensor* positions, const greta_tensor* table,
                                   const greta_tensor* out, greta_rope_pairs pairs);
 /* Writes k, v [tokens, kv_heads, dim] to caches [kv_heads, capacity, dim] from slot `position`
- * (i32) on. */
+ * (i32) on. v and its cache may have another dim. */
 GRETA_API greta_status greta_kv_update(greta_operations* operations, const greta_tensor* k,
                                        const greta_tensor* v, const greta_tensor* position,
                                        const greta_tensor* k_cache, const greta_tensor* v_cache);
@@ -285,11 +285,18 @@ GRETA_API greta_status greta_embedding(greta_operations* operations, const greta
 /* x [.., cols], index i32 [rows] */
 GRETA_API greta_status greta_argmax(greta_operations* operations, const greta_tensor* x,
                                     const greta_tensor* index);
-/* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch] */
+/* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch]. v and
+ * out may have another dim than q and k. */
 GRETA_API greta_status greta_attention(greta_operations* operations, const greta_tensor* q,
                                        const greta_tensor* k, const greta_tensor* v,
                                        const greta_tensor* lengths, const greta_tensor* out,
                                        const greta_attention_options* options);
+/* Joins partial results of attention over parts of the keys by their log-sum-exps: outs [parts, ..,
+ * heads, dim], lses f32 [parts, .., heads], out [.., heads, dim]; lse f32 [.., heads] receives those
+ * of all parts, unless it is NULL. */
+GRETA_API greta_status greta_attention_merge(greta_operations* operations, const greta_tensor* outs,
+                                             const greta_tensor* lses, const greta_tensor* out,
+                                             const greta_tensor* lse);
 /* y may be x */
 GRETA_API greta_status greta_softmax(greta_operations* operations, const greta_tensor* x,
                                      const greta_tensor* y, const greta_softmax_options* options);

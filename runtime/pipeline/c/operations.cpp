@@ -207,6 +207,16 @@ greta_status greta_attention(greta_operations* operations, const greta_tensor* q
   });
 }
 
+greta_status greta_attention_merge(greta_operations* operations, const greta_tensor* outs,
+                                   const greta_tensor* lses, const greta_tensor* out,
+                                   const greta_tensor* lse) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->attention_merge(call(outs, "outs"), call(lses, "lses"), call(out, "out"),
+                                 call.maybe(lse, "lse"));
+  });
+}
+
 greta_status greta_softmax(greta_operations* operations, const greta_tensor* x,
                            const greta_tensor* y, const greta_softmax_options* options) {
   return guarded([&] {

@@ -56,6 +56,11 @@ void set_strides(Problem& problem, const Tensor& x, const Tensor& y) {
   set_stride(problem, "y_stride", y);
 }
 
+/// Sets the size of values that is not that of keys, `dim`.
+void set_v_dim(Problem& problem, std::int64_t v_dim) {
+  if (v_dim != problem.dim("dim")) set(problem, "v_dim", std::to_string(v_dim));
+}
+
 /// Returns e.g. "rope: x is f32 [2, 4], but it must be [tokens, heads, dim]".
 Failure bad_rank(const char* op, const char* name, const Tensor& tensor, const char* form) {
   return refused(op, fmt::format("{} is {}, but it must be {}", name, tensor.text(), form));
@@ -207,6 +212,7 @@ Result<void> Operations::kv_update(const Tensor& k, const Tensor& v, const Tenso
                                 {"dim", k_cache.shape()[rank - 1]},
                                 {"capacity", block_table ? cols_of(block_table) * run : run}});
   set_stride(problem, "kv_stride", k, 2);
+  set_v_dim(problem, cols_of(v_cache));
   if (block_table) set(problem, "page_size", std::to_string(run));
   Given operands;
   for (const Tensor& each : {k, v, position}) operands.add(each);
@@ -302,6 +308,7 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
   if (options.causal) set(problem, "mask", "causal");
   if (options.scale) set(problem, "scale", number(*options.scale));
   set_stride(problem, "q_stride", q, 2);
+  set_v_dim(problem, cols_of(v));
   if (options.window) set(problem, "window", std::to_string(*options.window));
   if (options.softcap) set(problem, "softcap", number(*options.softcap));
   if (options.sinks) set(problem, "sinks", "head");
@@ -313,6 +320,23 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
   operands.add_if(options.sinks);
   operands.add(out);
   operands.add_if(options.lse);
+  return start(problem, operands);
+}
+
+Result<void> Operations::attention_merge(const Tensor& outs, const Tensor& lses, const Tensor& out,
+                                         const Tensor& lse) {
+  const std::size_t rank = out.shape().rank();
+  if (rank < 2) return bad_rank("attention_merge", "out", out, "[.., heads, dim]");
+  const std::int64_t heads = out.shape()[rank - 2], dim = out.shape()[rank - 1];
+  Problem problem = problem_of("attention_merge", outs.dtype(), out.dtype(),
+                               {{"parts", outs.shape().rank() > 0 ? outs.shape()[0] : 1},
+                                {"tokens", out.shape().elements() / heads / dim},
+                                {"heads", heads},
+                                {"dim", dim}});
+  if (lse) set(problem, "lse", "stored");
+  Given operands;
+  for (const Tensor& each : {outs, lses, out}) operands.add(each);
+  operands.add_if(lse);
   return start(problem, operands);
 }
 

@@ -97,8 +97,9 @@ class Operations {
   Result<void> rope(const Tensor& x, const Tensor& positions, const Tensor& table,
                     const Tensor& out, RopePairs pairs = RopePairs::interleaved);
   /// Writes k and v [tokens, kv_heads, dim] to the caches [kv_heads, capacity, dim], beginning at
-  /// slot `position` (i32 [1]). With `block_table` (i32, the numbers of a sequence's pages) the
-  /// caches are pools [pages, kv_heads, page, dim], as AttentionOptions::block_table says.
+  /// slot `position` (i32 [1]). v and its cache may have another dim. With `block_table` (i32, the
+  /// numbers of a sequence's pages) the caches are pools [pages, kv_heads, page, dim], as
+  /// AttentionOptions::block_table says.
   Result<void> kv_update(const Tensor& k, const Tensor& v, const Tensor& position,
                          const Tensor& k_cache, const Tensor& v_cache,
                          const Tensor& block_table = {});
@@ -118,9 +119,16 @@ class Operations {
   Result<void> argmax(const Tensor& x, const Tensor& index);
   /// out = softmax(scale Q K^T) V. q and out are [batch, q, heads, dim], k and v are [batch,
   /// kv_heads, capacity, dim], and lengths (i32 [batch]) is the number of valid keys per sequence.
-  /// Tensors without a batch dimension are one sequence.
+  /// v and out may have another dim than q and k. Tensors without a batch dimension are one
+  /// sequence.
   Result<void> attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& lengths,
                          const Tensor& out, const AttentionOptions& options = {});
+  /// Joins partial results of attention over parts of the keys by their log-sum-exps. outs is
+  /// [parts,
+  /// .., heads, dim], lses (f32) [parts, .., heads] and out [.., heads, dim]; lse (f32 [.., heads])
+  /// receives the log-sum-exps of all parts, if given.
+  Result<void> attention_merge(const Tensor& outs, const Tensor& lses, const Tensor& out,
+                               const Tensor& lse = {});
   /// Operations on each row. y may be the same view as x.
   Result<void> softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {});
   Result<void> layernorm(const Tensor& x, const Tensor& y, const NormOptions& options = {});

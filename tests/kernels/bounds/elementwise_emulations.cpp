@@ -139,13 +139,14 @@ float copied(const Problem& problem, float value) {
 
 Outputs kv_update(const Given& given) {
   const std::size_t tokens = given.dim("tokens"), heads = given.dim("kv_heads");
-  const std::size_t dim = given.dim("dim"), capacity = given.dim("capacity");
+  const std::size_t capacity = given.dim("capacity");
   const auto position = static_cast<std::size_t>(given["position"][0]);
   const std::string page = given.problem.attribute("page_size", "none");
   const std::size_t run = page == "none" ? capacity : std::stoul(page);  // slots of a head
   Outputs caches;
   for (const auto& [fresh, old] : {std::pair{"K", "K_cache"}, {"V", "V_cache"}}) {
     std::vector<float>& cache = caches.emplace_back(given[old]);
+    const std::size_t dim = given[fresh].size() / tokens / heads;
     for (std::size_t i = 0; i < tokens * heads * dim; ++i) {
       const std::size_t token = i / dim / heads, head = i / dim % heads;
       const std::size_t slot = position + token;
@@ -178,7 +179,49 @@ std::vector<Case> kv_update_cases(const DTypes& types) {
   for (const char* page : {"16", "32", "64", "128", "256"}) {
     cases.push_back(with("pages", 1, {0, 0, 0, 1.1, 1.1}, page));
   }
+  cases.push_back(cases.front());
+  cases.back().what = "other values";
+  cases.back().options.emplace_back("v_dim", "70");
   return cases;
+}
+
+Outputs attention_merge(const Given& given) {
+  const std::size_t parts = given.dim("parts"), dim = given.dim("dim");
+  const auto &outs = given["outs"], &lses = given["lses"];
+  const std::size_t rows = lses.size() / parts;
+  std::vector<float> out(rows * dim), lse(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto of_part = [&](std::size_t p) { return Float(lses[p * rows + row]); };
+    Float most = of_part(0);
+    for (std::size_t p = 1; p < parts; ++p) most = std::max(most, of_part(p));
+    const auto power = [&](std::size_t p) { return exp(of_part(p) - most); };
+    const Float total = sum(parts, power), factor = Float(1) / total;
+    for (std::size_t d = 0; d < dim; ++d) {
+      out[row * dim + d] =
+          dot(
+              parts, [&](std::size_t p) { return power(p) * factor; },
+              [&](std::size_t p) { return Float(outs[(p * rows + row) * dim + d]); })
+              .value();
+    }
+    lse[row] = (most + Float(std::log(total.value()))).value();
+  }
+  if (given.problem.attribute("lse", "none") == "none") return {out};
+  return {out, lse};
+}
+
+std::vector<Case> attention_merge_cases(const DTypes& types) {
+  const auto with = [](const char* what, const char* parts, const Contents& outs, double spread,
+                       const Factors& factors, const char* lse = "none") {
+    return Case{what,
+                {{"parts", parts}, {"tokens", "80"}, {"heads", "5"}, {"dim", "24"}, {"lse", lse}},
+                {{"outs", outs}, {"lses", times(spread)}},
+                factors};
+  };
+  return {with("moderate", "8", times(1), 8, {5.7, 5.7, 6, 1.1, 1.1}),
+          with("far apart", "3", times(1), 200, {5.1, 5.1, 5.1, 1.1, 1.1}),
+          with("many parts", "100", between(0.25, 0.5), 4, {18.5, 17, 18.3, 1.1, 1.1}),
+          with("logarithms", "8", times(1), 60, {10.7, 10.7, 10.7, 10.7, 10.7}, "stored"),
+          with("tiny", "4", times(tiny(types)), 4, {2.9, 4.2, 2.9, 1.1, 2.9})};
 }
 
 Outputs embedding(const Given& given) {
@@ -255,6 +298,7 @@ std::vector<Emulation> elementwise_emulations() {
           {"gelu", gelu_cases, gelu},
           {"rope", rope_cases, rope},
           {"kv_update", kv_update_cases, kv_update, true},
+          {"attention_merge", attention_merge_cases, attention_merge},
           {"embedding", embedding_cases, embedding, true},
           {"argmax", argmax_cases, argmax, true}};
 }

@@ -188,7 +188,8 @@ Outputs attention(const Given& given) {
   const std::size_t page = paged == "none" ? capacity : std::stoul(paged);
   const std::size_t pages = (capacity + page - 1) / page;
   const auto &q = given["Q"], &k = given["K"], &v = given["V"];
-  std::vector<float> out(q.size()), lse(q.size() / dim);
+  const std::size_t v_dim = std::stoul(given.problem.attribute("v_dim", std::to_string(dim)));
+  std::vector<float> out(q.size() / dim * v_dim), lse(q.size() / dim);
   for (std::size_t row = 0; row < q.size() / dim; ++row) {
     const std::size_t head = row % heads, query = row / heads % queries;
     const std::size_t sequence = row / heads / queries;
@@ -206,18 +207,17 @@ Outputs attention(const Given& given) {
       const std::size_t entry = sequence * pages + key / page;
       const std::size_t number =
           paged == "none" ? entry : static_cast<std::size_t>(given["block_table"][entry]);
-      const std::size_t line =
-          ((number * (heads / shared) + head / shared) * page + key % page) * dim;
+      const std::size_t line = (number * (heads / shared) + head / shared) * page + key % page;
       const Float product = dot(
           dim, [&](std::size_t d) { return Float(q[row * dim + d]); },
-          [&](std::size_t d) { return Float(k[line + d]); });
+          [&](std::size_t d) { return Float(k[line * dim + d]); });
       const Float score = product * Float(scale);
       scores.push_back(cap == "none" ? score : capped(score, std::stof(cap)));
-      values.push_back(v.data() + line);
+      values.push_back(v.data() + line * v_dim);
     }
     std::optional<float> sink;
     if (given.has("sinks")) sink = given["sinks"][head];
-    lse[row] = attend(given.problem.dtype, scores, sink, values, dim, out.data() + row * dim);
+    lse[row] = attend(given.problem.dtype, scores, sink, values, v_dim, out.data() + row * v_dim);
   }
   if (given.problem.attribute("lse", "none") == "none") return {out};
   return {out, lse};
@@ -260,6 +260,8 @@ std::vector<Case> attention_cases(const DTypes& types) {
            {20.1, 5.7, 5.4, 4.1, 4.5}, {{"window", "24"}, {"sinks", "head"}, {"page_size", "16"}}),
       with("logarithms", {"20", "40", "24", "none", "auto"}, times(16), one,
            {27.7, 23, 28, 20.1, 22.6}, {{"lse", "stored"}, {"page_size", "32"}}),
+      with("other values", {"20", "40", "24", "none", "auto"}, times(16), one,
+           {26, 5.3, 5.2, 4.5, 4.2}, {{"v_dim", "40"}}),
       with("pages of 64", {"20", "90", "16", "none", "1e-6"}, one, one, {16.1, 0, 0, 0, 0},
            {{"page_size", "64"}}),
       with("pages of 128", {"20", "150", "16", "none", "1e-6"}, one, one, {17.3, 0, 0, 0, 0},

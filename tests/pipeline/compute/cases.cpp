@@ -137,6 +137,12 @@ const std::vector<OperationCase>& operation_cases() {
                                  .epsilon = 1e-6F,
                                  .block_table = t[8]});
        }},
+      {"KvUpdateOfOtherValues",
+       "kv_update dtype=f32 out=f16 v_dim=\"5\" tokens=3 kv_heads=2 dim=8 capacity=7",
+       {{3, 2, 8}, {3, 2, 5}, {1}, {2, 7, 8}, {2, 7, 5}},
+       [](Operations& ops, const Operands& t) {
+         return ops.kv_update(t[0], t[1], t[2], t[3], t[4]);
+       }},
       {"Embedding",
        "embedding dtype=f16 out=f32 tokens=4 vocabulary=10 dim=24",
        {{4}, {10, 24}, {4, 24}},
@@ -172,6 +178,22 @@ const std::vector<OperationCase>& operation_cases() {
        {{2, 1, 4, 16}, {6, 2, 16, 16}, {6, 2, 16, 16}, {2}, {2, 3}, {2, 1, 4, 16}},
        [](Operations& ops, const Operands& t) {
          return ops.attention(t[0], t[1], t[2], t[3], t[5], {.block_table = t[4]});
+       }},
+      {"AttentionOfOtherValues",
+       "attention dtype=f16 out=f16 v_dim=\"16\" batch=1 heads=4 kv_heads=2 q=3 kv=20 dim=24",
+       {{1, 3, 4, 24}, {1, 2, 20, 24}, {1, 2, 20, 16}, {1}, {1, 3, 4, 16}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention(t[0], t[1], t[2], t[3], t[4]);
+       }},
+      {"AttentionMerge",
+       "attention_merge dtype=f32 out=f16 parts=3 tokens=10 heads=4 dim=8",
+       {{3, 10, 4, 8}, {3, 10, 4}, {2, 5, 4, 8}},
+       [](Operations& ops, const Operands& t) { return ops.attention_merge(t[0], t[1], t[2]); }},
+      {"AttentionMergeWithLogarithms",
+       "attention_merge dtype=f16 out=f16 lse=stored parts=2 tokens=5 heads=4 dim=24",
+       {{2, 5, 4, 24}, {2, 5, 4}, {5, 4, 24}, {5, 4}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention_merge(t[0], t[1], t[2], t[3]);
        }},
       {"SoftmaxScaledAndCausal",
        "softmax dtype=f32 out=f32 scale=0.125 mask=causal rows=6 cols=6",
