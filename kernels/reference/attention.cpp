@@ -63,7 +63,8 @@ struct Attention {
         q(packed(tensor_named(inputs, "Q"))),
         k(tensor_named(inputs, "K")),
         v(tensor_named(inputs, "V")),
-        lengths(tensor_named(inputs, "lengths")) {
+        packs(problem.attribute("sequences", "padded") == "packed") {
+    find_sequences(inputs);
     if (problem.attribute("sinks", "none") != "none") sinks = &tensor_named(inputs, "sinks");
     const std::string window_text = problem.attribute("window", "none");
     if (window_text != "none") window = std::stoll(window_text);
@@ -80,21 +81,21 @@ struct Attention {
   }
 
   std::int64_t group() const { return heads / kv_heads; }
-  std::int64_t rows() const { return batch * queries * heads; }
+  std::int64_t rows() const { return (packs ? queries : batch * queries) * heads; }
   std::int64_t row(std::int64_t sequence, std::int64_t query, std::int64_t head) const {
-    return (sequence * queries + query) * heads + head;
+    return (of(sequence).first_query + query) * heads + head;
   }
   /// Return the key after the last one that a query attends to, and the first one.
   std::int64_t visible(std::int64_t sequence, std::int64_t query) const {
-    const auto length = static_cast<std::int64_t>(lengths.at(static_cast<std::size_t>(sequence)));
-    const std::int64_t count = std::clamp<std::int64_t>(length, 0, capacity);
-    return causal ? std::max<std::int64_t>(0, count - queries + query + 1) : count;
+    const std::int64_t count = of(sequence).keys;
+    return causal ? std::max<std::int64_t>(0, count - of(sequence).queries + query + 1) : count;
   }
   std::int64_t first_visible(std::int64_t sequence, std::int64_t query) const {
     return window == 0 ? 0 : std::max<std::int64_t>(0, visible(sequence, query) - window);
   }
   /// Returns the row of K and V that a key has.
   std::int64_t key_row(std::int64_t sequence, std::int64_t kv_head, std::int64_t key) const {
+    if (packs) return (of(sequence).first_key + key) * kv_heads + kv_head;
     if (page == 0) return (sequence * kv_heads + kv_head) * capacity + key;
     const std::int64_t pages = table->spec.cols;
     const auto at = static_cast<std::size_t>(sequence * pages + key / page);
@@ -104,10 +105,12 @@ struct Attention {
   /// Loads `count` keys or values, beginning with key `first`.
   Matrix load_keys(const HostTensor& from, std::int64_t sequence, std::int64_t kv_head,
                    std::int64_t first, std::int64_t count) const {
-    if (page == 0) return load(from, key_row(sequence, kv_head, first), count, from.spec.cols);
+    if (page == 0 && !packs) {
+      return load(from, key_row(sequence, kv_head, first), count, from.spec.cols);
+    }
     Matrix to(count, from.spec.cols);
     for (std::int64_t i = 0, run = 0; i < count; i += run) {
-      run = std::min(count - i, page - (first + i) % page);
+      run = packs ? 1 : std::min(count - i, page - (first + i) % page);
       to.middleRows(i, run) =
           load(from, key_row(sequence, kv_head, first + i), run, from.spec.cols);
     }
@@ -133,7 +136,44 @@ struct Attention {
   std::int64_t page = 0;  ///< keys of a page; 0: no pages
   const HostTensor* table = nullptr;
   const HostTensor q;
-  const HostTensor &k, &v, &lengths;
+  const HostTensor &k, &v;
+  bool packs;
+
+  /// Of packed sequences, the last one has the tokens after the others, and no keys.
+  struct Sequence {
+    std::int64_t first_query, queries, first_key, keys;
+  };
+  std::vector<Sequence> sequences;
+  const Sequence& of(std::int64_t number) const {
+    return sequences[static_cast<std::size_t>(number)];
+  }
+
+ private:
+  void find_sequences(const std::vector<HostTensor>& inputs) {
+    if (!packs) {
+      const HostTensor& lengths = tensor_named(inputs, "lengths");
+      for (std::int64_t b = 0; b < batch; ++b) {
+        const auto length = static_cast<std::int64_t>(lengths.at(static_cast<std::size_t>(b)));
+        sequences.push_back(
+            {b * queries, queries, 0, std::clamp<std::int64_t>(length, 0, capacity)});
+      }
+      return;
+    }
+    const auto start = [&](const char* name, std::int64_t number, std::int64_t tokens) {
+      if (number == 0) return std::int64_t{0};
+      if (number > batch) return tokens;
+      const double said = tensor_named(inputs, name).at(static_cast<std::size_t>(number));
+      return std::clamp(static_cast<std::int64_t>(said), std::int64_t{0}, tokens);
+    };
+    for (std::int64_t b = 0; b <= batch; ++b) {
+      const std::int64_t query = start("cu_seqlens_q", b, queries);
+      const std::int64_t key = start("cu_seqlens_k", b, capacity);
+      const std::int64_t end = b == batch ? key : start("cu_seqlens_k", b + 1, capacity);
+      const std::int64_t query_end = start("cu_seqlens_q", b + 1, queries);
+      sequences.push_back(
+          {query, std::max(query_end, query) - query, key, std::max(end, key) - key});
+    }
+  }
 };
 
 /// Computes the expected outputs of queries that share a KV head.
@@ -293,12 +333,16 @@ class AttentionReference : public Reference {
     dim_ = a.v_dim;
     has_lse_ = problem.attribute("lse", "none") != "none";
     full_ = attention_fully_checked(problem);
-    const auto queries = full_ ? all_queries(a.queries) : sampled_queries(a.queries, seed);
-    sampled_ = static_cast<std::int64_t>(queries.size());
-    for (std::int64_t b = 0; b < a.batch; ++b) {
-      for (const std::int64_t query : queries) {
+    std::vector<std::vector<std::int64_t>> queries;
+    for (const Attention::Sequence& one : a.sequences) {
+      queries.push_back(full_ || one.queries == 0 ? all_queries(one.queries)
+                                                  : sampled_queries(one.queries, seed));
+      sampled_ = std::max(sampled_, static_cast<std::int64_t>(queries.back().size()));
+    }
+    for (std::size_t b = 0; b < queries.size(); ++b) {
+      for (const std::int64_t query : queries[b]) {
         for (std::int64_t h = 0; h < a.heads; ++h) {
-          places_.emplace(a.row(b, query, h), places_.size());
+          places_.emplace(a.row(static_cast<std::int64_t>(b), query, h), places_.size());
         }
       }
     }
@@ -343,14 +387,14 @@ class AttentionReference : public Reference {
  private:
   /// Limits the number of rows per group to bound the memory of their weights.
   static std::vector<Group> groups_of(const Attention& a,
-                                      const std::vector<std::int64_t>& queries) {
+                                      const std::vector<std::vector<std::int64_t>>& queries) {
     const auto most = static_cast<std::size_t>(
         std::clamp<std::int64_t>((std::int64_t{1} << 21) / a.capacity, 1, 64));
     std::vector<Group> groups;
-    for (std::int64_t b = 0; b < a.batch; ++b) {
+    for (std::int64_t b = 0; b < std::ssize(queries); ++b) {
       for (std::int64_t g = 0; g < a.kv_heads; ++g) {
         std::vector<std::pair<std::int64_t, std::int64_t>> list;
-        for (const std::int64_t query : queries) {
+        for (const std::int64_t query : queries[static_cast<std::size_t>(b)]) {
           for (std::int64_t h = 0; h < a.group(); ++h) {
             list.emplace_back(query, g * a.group() + h);
             if (list.size() < most) continue;
@@ -406,7 +450,9 @@ class AttentionReference : public Reference {
 
 bool attention_fully_checked(const Problem& problem) {
   double multiplications = 1;
+  const bool packed = problem.attribute("sequences", "padded") == "packed";
   for (const char* name : {"batch", "q", "heads", "kv", "dim"}) {
+    if (packed && std::string_view(name) == "batch") continue;
     multiplications *= static_cast<double>(problem.dim(name));
   }
   return multiplications <= 0x1p28;

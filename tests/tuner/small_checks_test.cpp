@@ -92,7 +92,7 @@ const std::vector<Plant> plants{
      {},
      "const uint end = count + query + 1;",
      "const uint end = args.queries + query + 1;"},
-    {"QueriesOfATile", all_keys, "vector", {}, "if (query >= args.queries) continue;", ""},
+    {"QueriesOfATile", all_keys, "vector", {}, "if (query >= query_count()) continue;", ""},
 };
 
 class PlantedBug : public ::testing::TestWithParam<Plant> {

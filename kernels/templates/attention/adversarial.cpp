@@ -40,21 +40,46 @@ class Rows {
   std::int64_t dim_;
 };
 
+/// Where packed sequences begin and end: tensor 3 for queries, 4 for keys. What lies outside all
+/// tokens counts as their end, and the first sequence begins with the first token.
+struct Part {
+  Part(const std::vector<HostTensor>& inputs, std::size_t tensor, std::int64_t sequence,
+       std::int64_t tokens) {
+    const auto start = [&](std::int64_t i) {
+      if (i == 0) return std::int64_t{0};
+      const auto said = static_cast<std::int64_t>(inputs[tensor].at(static_cast<std::size_t>(i)));
+      return std::clamp<std::int64_t>(said, 0, tokens);
+    };
+    first = start(sequence);
+    count = start(sequence + 1) - first;
+  }
+
+  std::int64_t first = 0, count = 0;
+};
+
 /// The rows of K and V that the keys of a sequence's KV head have.
 class KeyRows {
  public:
   KeyRows(const Shape& s, const std::vector<HostTensor>& inputs, std::int64_t sequence,
           std::int64_t head)
       : s_(s), sequence_(sequence), head_(head) {
+    if (s.packed) {
+      const Part part(inputs, 4, sequence, s.capacity);
+      first_ = part.first;
+      s_.capacity = part.count;
+    }
     for (std::int64_t i = 0; s.page > 0 && i < s.pages(); ++i) {
       pages_.push_back(static_cast<std::int64_t>(
           inputs[4].at(static_cast<std::size_t>(sequence * s.pages() + i))));
     }
   }
 
+  /// Returns the number of keys.
+  std::int64_t keys() const { return s_.capacity; }
   /// Returns the number of rows, of which the last page may have more than the capacity.
   std::int64_t count() const { return s_.page > 0 ? s_.pages() * s_.page : s_.capacity; }
   std::int64_t row(std::int64_t key) const {
+    if (s_.packed) return (first_ + key) * s_.kv_heads + head_;
     if (s_.page == 0) return (sequence_ * s_.kv_heads + head_) * s_.capacity + key;
     const std::int64_t page = pages_[static_cast<std::size_t>(key / s_.page)];
     return (page * s_.kv_heads + head_) * s_.page + key % s_.page;
@@ -62,7 +87,7 @@ class KeyRows {
 
  private:
   Shape s_;
-  std::int64_t sequence_, head_;
+  std::int64_t sequence_, head_, first_ = 0;
   std::vector<std::int64_t> pages_;
 };
 
@@ -86,7 +111,7 @@ void harden_values(const Shape& s, Rows& v, const KeyRows& rows, std::mt19937_64
   enum { kept, huge, tiny, negative, equal, wide, kinds };
   const std::int64_t kind = below(random, kinds);
   const double common = std::exp2(8 * uniform(random) - 4);
-  for (std::int64_t key = 0; key < s.capacity; ++key) {
+  for (std::int64_t key = 0; key < rows.keys(); ++key) {
     v.change(rows.row(key), [&](std::int64_t, double x) {
       if (kind == huge) return 2 * x * range.most;
       if (kind == tiny) return std::copysign(1 + std::abs(x), x) * range.least;
@@ -103,10 +128,10 @@ void harden_values(const Shape& s, Rows& v, const KeyRows& rows, std::mt19937_64
 /// first key to the last, so that scores differ strongly between parts of the keys.
 constexpr double common_key = -0.5;
 
-void harden_keys(const Shape& s, Rows& k, const KeyRows& rows, std::int64_t valid, std::int64_t col,
+void harden_keys(Rows& k, const KeyRows& rows, std::int64_t valid, std::int64_t col,
                  std::mt19937_64& random) {
   const bool grows = below(random, 2) == 0;
-  for (std::int64_t i = 0; i < s.capacity; ++i) {
+  for (std::int64_t i = 0; i < rows.keys(); ++i) {
     const double part = grows && i < valid
                             ? 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid)
                             : 1;
@@ -142,11 +167,34 @@ void harden_sinks(HostTensor& sinks, std::mt19937_64& random) {
   }
 }
 
+double not_a_number(std::int64_t, double) {
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
 /// Hides what lies behind the valid keys, in the last page, too.
 void hide(Rows& tensor, const KeyRows& rows, std::int64_t valid) {
   for (std::int64_t key = valid; key < rows.count(); ++key) {
-    tensor.change(rows.row(key),
-                  [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
+    tensor.change(rows.row(key), not_a_number);
+  }
+}
+
+/// Starts of sequences at random, of which some are empty, and some begin or end where others do;
+/// the last ones may lie outside all tokens, or leave some behind. The first start is not read.
+void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& random) {
+  const auto count = static_cast<std::int64_t>(starts.spec.elements());
+  std::vector<std::int64_t> list(static_cast<std::size_t>(count));
+  for (std::int64_t& start : list) start = below(random, tokens + 1);
+  if (below(random, 4) > 0) list.back() = tokens;
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    if (below(random, 4) == 0) list[i] = list[i - 1];
+  }
+  std::sort(list.begin(), list.end());
+  constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
+  if (below(random, 3) == 0) list.back() = below(random, 2) == 0 ? tokens + 1 : farthest;
+  constexpr std::int64_t firsts[] = {0, -1, farthest};
+  list.front() = firsts[below(random, std::ssize(firsts))];
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    store_element(DType::i32, starts.data.data(), i, static_cast<double>(list[i]));
   }
 }
 
@@ -168,16 +216,28 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.v_dim);
   const std::int64_t col = below(random, s.dim);
-  if (s.sinks) harden_sinks(inputs[s.page > 0 ? 5 : 4], random);
+  if (s.sinks) harden_sinks(inputs[s.page > 0 || s.packed ? 5 : 4], random);
+  if (s.packed) {
+    harden_starts(inputs[3], s.queries, random);
+    harden_starts(inputs[4], s.capacity, random);
+    const auto last = static_cast<std::int64_t>(inputs[4].spec.elements()) - 1;
+    const std::int64_t used =
+        Part(inputs, 4, last - 1, s.capacity).first + Part(inputs, 4, last - 1, s.capacity).count;
+    for (std::int64_t row = used * s.kv_heads; row < k.count(); ++row) {
+      for (Rows* const tensor : {&k, &v}) tensor->change(row, not_a_number);
+    }
+  }
   for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    const std::int64_t length = draw_length(s, random);
+    const std::int64_t length = s.packed ? s.capacity : draw_length(s, random);
     const std::int64_t valid = std::clamp<std::int64_t>(length, 0, s.capacity);
-    store_element(DType::i32, inputs[3].data.data(), static_cast<std::size_t>(b),
-                  static_cast<double>(length));
+    if (!s.packed) {
+      store_element(DType::i32, inputs[3].data.data(), static_cast<std::size_t>(b),
+                    static_cast<double>(length));
+    }
     for (std::int64_t head = 0; head < s.kv_heads; ++head) {
       const KeyRows rows(s, inputs, b, head);
-      harden_keys(s, k, rows, valid, col, random);
+      harden_keys(k, rows, valid, col, random);
       harden_values(s, v, rows, random);
       hide(k, rows, valid);
       hide(v, rows, valid);

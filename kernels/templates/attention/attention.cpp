@@ -38,7 +38,8 @@ Result<void> check(const Problem& problem) {
     return bad("kv_heads", kv_heads, fmt::format("must divide the {} heads", heads));
   }
   if (dim % 8 != 0) return bad("dim", dim, "must be a multiple of 8");
-  if (problem.attribute("mask", "none") == "causal" && keys < queries) {
+  const bool packed = attention::packs_sequences(problem);
+  if (!packed && problem.attribute("mask", "none") == "causal" && keys < queries) {
     return bad("kv", keys,
                fmt::format("causal attention needs at least the {} keys of its queries", queries));
   }
@@ -48,6 +49,10 @@ Result<void> check(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   if (s.page > 0 && s.batch * s.pages() > std::numeric_limits<std::int32_t>::max() / s.page) {
     return bad("kv", keys, "has more than 2^31 - 1 keys in pages");
+  }
+  if (packed) {
+    auto counted = check_count(problem, "q", {"heads", "q"});
+    return counted ? check_count(problem, "kv", {"kv_heads", "kv"}) : counted;
   }
   auto counted = check_count(problem, "q", {"batch", "heads", "q"});
   return counted ? check_count(problem, "kv", {"batch", "kv_heads", "kv"}) : counted;
@@ -60,20 +65,27 @@ std::int64_t packed_stride(const Problem& problem) {
 /// A row of Q is one head, or one token if the tokens are strided.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
-  const std::int64_t rows = s.batch * s.queries * s.heads;
-  const std::int64_t keys = s.batch * s.kv_heads * (s.page > 0 ? s.pages() * s.page : s.capacity);
+  const std::int64_t tokens = s.tile_sets() * s.queries, rows = tokens * s.heads;
+  const std::int64_t keys =
+      s.tile_sets() * s.kv_heads * (s.page > 0 ? s.pages() * s.page : s.capacity);
   TensorSpec q{"Q", Role::input, s.in, rows, s.dim};
   if (s.q_stride > 0) {
-    q = {"Q", Role::input, s.in, s.batch * s.queries, packed_stride(problem), s.q_stride};
+    q = {"Q", Role::input, s.in, tokens, packed_stride(problem), s.q_stride};
   }
   std::vector<TensorSpec> list{q,
                                {"K", Role::input, s.in, keys, s.dim, 0, false, s.page > 0},
-                               {"V", Role::input, s.in, keys, s.v_dim, 0, false, s.page > 0},
-                               {"lengths", Role::input, DType::i32, 1, s.batch}};
+                               {"V", Role::input, s.in, keys, s.v_dim, 0, false, s.page > 0}};
+  if (s.packed) {
+    for (const char* name : {"cu_seqlens_q", "cu_seqlens_k"}) {
+      list.push_back({name, Role::input, DType::i32, 1, s.batch + 1});
+    }
+  } else {
+    list.push_back({"lengths", Role::input, DType::i32, 1, s.batch});
+  }
   if (s.page > 0) list.push_back({"block_table", Role::input, DType::i32, s.batch, s.pages()});
   if (s.sinks) list.push_back({"sinks", Role::input, DType::f32, 1, s.heads});
   list.push_back({"out", Role::output, s.out, rows, s.v_dim});
-  if (s.lse) list.push_back({"lse", Role::output, DType::f32, s.batch * s.queries, s.heads});
+  if (s.lse) list.push_back({"lse", Role::output, DType::f32, tokens, s.heads});
   return list;
 }
 
@@ -82,6 +94,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 double visible_pairs(const attention::Shape& s) {
   const auto q = static_cast<double>(s.queries), kv = static_cast<double>(s.capacity);
   if (!s.causal) return q * kv;
+  if (kv < q) return kv * kv / 2;  // of packed sequences
   if (s.window == 0) return q * kv - q * q / 2;
   // Queries whose keys all lie within the window, from the first one's on.
   const auto window = static_cast<double>(s.window), first = kv - q + 1;
@@ -91,28 +104,40 @@ double visible_pairs(const attention::Shape& s) {
 
 /// Products of dim and v_dim multiplications for every pair of a query and a key that it sees.
 Work work(const Problem& problem) {
-  const attention::Shape s = attention::shape_of(problem);
+  const attention::Shape s = attention::of_mean_lengths(attention::shape_of(problem));
   Work least;
   least.flops = 2 * static_cast<double>(s.batch * s.heads * s.both_dims()) * visible_pairs(s);
   auto operands = tensors(problem);
-  std::erase_if(operands, [](const TensorSpec& tensor) { return tensor.name == "lengths"; });
+  std::erase_if(operands, [](const TensorSpec& tensor) {
+    return tensor.name == "lengths" || tensor.name.starts_with("cu_seqlens");
+  });
   const std::int64_t seen =
       s.window == 0 ? s.capacity : std::min(s.capacity, s.window + s.queries - 1);
   for (TensorSpec& tensor : operands) {
-    if (tensor.name == "K" || tensor.name == "V") tensor.rows = s.batch * s.kv_heads * seen;
+    if (tensor.name == "K" || tensor.name == "V") {
+      tensor.rows = std::min(tensor.rows, s.batch * s.kv_heads * seen);
+    }
   }
   least.bytes = operand_bytes(operands);
   return least;
 }
 
-/// All keys are valid. Queries are scaled so that the standard deviation of the scores is about
-/// 4/3. Some keys then have fifty times the weight of others.
+/// All keys are valid, and packed sequences have nearly the same lengths. Queries are scaled so
+/// that the standard deviation of the scores is about 4/3. Some keys then have fifty times the
+/// weight of others.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const attention::Shape s = attention::shape_of(problem);
   HostTensor tensor = random_tensor(spec, seed);
   if (spec.name == "lengths") {
     for (std::size_t i = 0; i < spec.elements(); ++i) {
       store_element(DType::i32, tensor.data.data(), i, static_cast<double>(s.capacity));
+    }
+  } else if (spec.name.starts_with("cu_seqlens")) {
+    const std::int64_t tokens = spec.name == "cu_seqlens_q" ? s.queries : s.capacity;
+    for (std::int64_t i = 0; i <= s.batch; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(s.batch);
+      store_element(DType::i32, tensor.data.data(), static_cast<std::size_t>(i),
+                    std::floor(static_cast<double>(tokens) * share));
     }
   } else if (spec.name == "block_table") {
     shuffle_pages(tensor, seed);
@@ -131,7 +156,8 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// Reduces the number of sequences first, then the number of groups of heads.
+/// Reduces the number of sequences first, unless they are packed, then the number of groups of
+/// heads.
 Problem stand_in(const Problem& problem, double fraction) {
   Problem smaller = problem;
   const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
@@ -144,7 +170,8 @@ Problem stand_in(const Problem& problem, double fraction) {
   const auto part = [](std::int64_t extent, double of) {
     return std::max<std::int64_t>(1, std::llround(std::ceil(static_cast<double>(extent) * of)));
   };
-  const std::int64_t sequences = part(batch, fraction);
+  const bool packed = attention::packs_sequences(problem);
+  const std::int64_t sequences = packed ? batch : part(batch, fraction);
   fraction *= static_cast<double>(batch) / static_cast<double>(sequences);
   batch = sequences;
   if (fraction < 1) kv_heads = part(kv_heads, fraction);
@@ -173,11 +200,12 @@ Operation make_attention() {
       {.name = "heads", .help = "number of query heads", .examples = {2, 4}},
       {.name = "kv_heads", .help = "number of KV heads", .fallback = "heads", .examples = {1, 2}},
       {.name = "q",
-       .help = "number of queries per sequence",
+       .help = "number of queries per sequence, or of all packed sequences",
        .examples = {1, 4, 9, 40},
        .at_run_time = RunTimeExtent{.exact_to = 16}},
       {.name = "kv",
-       .help = "KV capacity: number of keys per sequence that the cache holds",
+       .help = "KV capacity: number of keys per sequence that the cache holds, or of all packed "
+               "sequences",
        .fallback = "q",
        .examples = {1, 70},
        .at_run_time = RunTimeExtent{}},
@@ -217,7 +245,8 @@ Operation make_attention() {
   t.out_of_range =
       "a length below 0 counts as 0, one above kv as kv; a query that sees no key gives zeros, as "
       "the "
-      "first ones of a causal sequence do whose length is below q";
+      "first ones of a causal sequence do whose length is below q; packed sequences end where all "
+      "tokens do at the latest, and tokens after the last one give zeros";
   t.work = work;
   t.tensors = tensors;
   t.input = input;

@@ -25,6 +25,10 @@
 #error "LANES x VEC divide DIM and V_DIM, and LANES divides THREADS"
 #endif
 
+#if PACKED
+#error "sequences have the same number of queries"
+#endif
+
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 

@@ -82,6 +82,7 @@ auto partial_bytes(const Shape& shape, const auto& split) {
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t queries = queries_of(shape), groups = most_workgroups(device);
   return {
+      {"equal_queries", "packed sequences have different numbers of queries", (!shape.packed)},
       {"few_queries",
        fmt::format("decode needs q <= {} and q x heads / kv_heads <= {}, they are {} and {}",
                    most_tokens, most_queries, shape.queries, queries),
@@ -284,13 +285,12 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 Variant decode() {
-  Variant variant = make_variant<Shape>(
+  Variant variant = attention_variant(
       "decode",
       "few queries, bound by reading the keys once: heads that share a KV head read a slice of its "
       "keys together, and the last slice joins them all",
-      space, plan, defaults, divisions);
+      space, plan, defaults, divisions, work);
   variant.migrations = {added("AHEAD", 0)};
-  set_work<Shape>(variant, work);
   return variant;
 }
 

@@ -21,6 +21,10 @@
 #error "LANES x VEC divide DIM and V_DIM, and LANES divides THREADS"
 #endif
 
+#if PACKED
+#error "sequences have the same number of queries"
+#endif
+
 #include "attention/slices.hip"
 
 #define SLOTS (THREADS / LANES)

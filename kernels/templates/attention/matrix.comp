@@ -344,10 +344,11 @@ void put_outputs() {
 }
 
 void main() {
-  const uint readers = args.batch * tile_heads() * args.tiles;
+  const uint readers = tile_sets() * tile_heads() * args.tiles;
   if (workgroup() >= readers) return;
   tid = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
-  pick_tile(tile_heads(), workgroup());
+  pick_tile(tile_heads(), workgroup(), GROUP);
+  if (PACKED != 0 && tile_first >= tile_rows()) return;
   find_lines(sequence, kv_head());
   const uint count = key_count(sequence);
   uint begin = tile_begin(count), end = tile_end(count);

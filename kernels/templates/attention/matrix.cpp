@@ -76,9 +76,10 @@ class Kernel {
   std::int64_t registers(const Config& c) const {
     const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
     const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
-    // Each load finds its page, by a division if a line's length is no power of two.
+    // Each load finds its page or its token, by a division if a line's length is no power of two.
     const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
-    const std::int64_t pages = shape_.page == 0 ? 0 : even ? 6 : 40;
+    const bool apart = shape_.page > 0 || shape_.packed;
+    const std::int64_t pages = !apart ? 0 : even ? 6 : 40;
     return least_registers(c) + fragment() * more + 2 * rows + (copies() ? 32 : 48) + pages;
   }
   std::int64_t register_limit(const Config& c) const {
@@ -341,16 +342,17 @@ bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device) {
 }
 
 Variant matrix() {
-  Variant variant = make_variant<Shape>(
+  Variant variant = attention_variant(
       "matrix",
       "on matrix cores: a workgroup computes a tile of queries of one head, or of the heads that "
       "share a KV head, over all keys or a slice, with scores and outputs in registers",
-      space, plan, defaults, [](const Shape& shape, const Config& c) {
+      space, plan, defaults,
+      [](const Shape& shape, const Config& c) {
         return packing_divisions(shape, c, Kernel::rows(c));
-      });
+      },
+      work);
   variant.kernels_by = "INSTR";
   variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1), added("FOLD", 1)};
-  set_work<Shape>(variant, work);
   return variant;
 }
 

@@ -305,17 +305,18 @@ GRETA_KERNEL(THREADS)
 #endif
 attention_matrix(ATTENTION_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, shared);
-  const Arguments args = ATTENTION_ARGUMENTS;
-  const u32 readers = batch * tile_heads(args) * tiles;
+  Arguments args = ATTENTION_ARGUMENTS;
+  const u32 readers = tile_sets(args) * tile_heads(args) * tiles;
   if (block_index<THREADS>() >= readers) return;
   const Tile tile = pick_packed_tile(args, block_index<THREADS>());
+  if (PACKED && tile.first >= tile_rows(args)) return;
   const u32 count = key_count(args, tile.sequence);
   const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count));
   if (SPLIT > 1 && block_z() >= slice.used) return;
   const u32 kv_head = kv_head_of(args, tile);
 
-  Walk walk{shared_memory(shared), KeyLines(args, k, tile.sequence, kv_head).from(slice.begin),
-            ValueLines(args, v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
+  Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(slice.begin),
+            ValueLines(args, args.v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
   Rows rows;
   rows.begin();
   if (!QREG || queries_last) {
@@ -336,8 +337,8 @@ attention_matrix(ATTENTION_PARAMETERS) {
   // Keys that some row of the wave sees, and those that all see.
   const u32 first = tile.first + wave_row();
   const u32 last = smaller(first + WQ, tile_rows(args)) - 1;
-  const u32 wave_end = first < tile_rows(args) ? visible_keys(count, queries, query_of(last)) : 0;
-  const u32 seen_by_all = visible_keys(count, queries, query_of(first));
+  const u32 wave_end = first < tile_rows(args) ? visible_keys(count, args.queries, query_of(last)) : 0;
+  const u32 seen_by_all = visible_keys(count, args.queries, query_of(first));
   const u32 seen_from =
       WINDOW && wave_end > 0 ? hidden_keys(args, count, query_of(last)) : 0;
   GRETA_NO_UNROLL
@@ -355,7 +356,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
           for (u32 r = 0; r < lane_rows; ++r) {
             const u32 query = query_of(first + i * 16 + line(r));
             const u32 begin = hidden_keys(args, count, query);
-            const u32 end = visible_keys(count, queries, query);
+            const u32 end = visible_keys(count, args.queries, query);
             skipped[r] = begin - smaller(begin, key);
             left[r] = end - smaller(end, key);
           }

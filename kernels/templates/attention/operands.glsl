@@ -1,14 +1,19 @@
 // The arguments of every attention kernel. Queries and outputs lie token by token, [sequence]
 // [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM]. Those of
-// values and outputs have V_DIM elements.
+// values and outputs have V_DIM elements. With PACKED, tokens of sequences of any lengths lie one after
+// the other, [token][head][DIM], keys and values too, and `starts` say where sequences begin.
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
     !defined(DIM) || !defined(V_DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
 #error "{IN,OUT}_{F16,BF16}, DIM, V_DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
-#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE)
-#error "WINDOW, SOFTCAP, SINKS, LSE and PAGE must be defined"
+#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE) || \
+    !defined(PACKED)
+#error "WINDOW, SOFTCAP, SINKS, LSE, PAGE and PACKED must be defined"
+#endif
+#if PACKED && PAGE
+#error "packed sequences have no pages"
 #endif
 #if WINDOW && !CAUSAL
 #error "a WINDOW is one of causal queries"
@@ -19,7 +24,11 @@
 
 layout(push_constant, std430) uniform Arguments {
   uint64_t q, k, v;
+#if PACKED
+  uint64_t query_starts, key_starts;  // of each sequence, and the end of the last one; i32
+#else
   uint64_t lengths;   // valid keys of each sequence, i32
+#endif
 #if PAGE
   uint64_t table;     // of each sequence's pages: their numbers, i32
 #endif
@@ -49,17 +58,64 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer I32 { int v;
 // Less than any score; 2 to the power of its difference to one is 0.
 #define LOWEST_SCORE (-1e30)
 
+#if PACKED
+// Of the sequence that enter_sequence() found.
+uint own_queries, own_keys, queries_before, keys_before;
+
+// Where sequence `number` begins, of which there are args.batch; the end of all tokens after those.
+uint start_of(uint64_t starts, uint number, uint tokens) {
+  if (number == 0) return 0;
+  if (number > args.batch) return tokens;
+  return min(uint(max(I32(starts + uint64_t(number) * 4).v, 0)), tokens);
+}
+
+// Of packed tokens, a sequence takes those tiles of `rows` rows whose numbers begin with this one: as
+// many as it can need, wherever it begins. A token has `heads` rows.
+uint first_tile_of(uint number, uint rows, uint heads) {
+  return start_of(args.query_starts, number, args.queries) * heads / rows + number;
+}
+
+// Finds the sequence that tile `number` of all belongs to, and gives the tile's first row in it.
+// Tokens after the last sequence are one more, without keys.
+uint enter_sequence(uint number, uint rows, uint heads) {
+  uint low = 0, high = args.batch;
+  [[dont_unroll]] while (low < high) {
+    const uint middle = (low + high + 1) / 2;
+    const bool reached = first_tile_of(middle, rows, heads) <= number;
+    low = reached ? middle : low;
+    high = reached ? high : middle - 1;
+  }
+  queries_before = start_of(args.query_starts, low, args.queries);
+  keys_before = start_of(args.key_starts, low, args.capacity);
+  own_queries = max(start_of(args.query_starts, low + 1, args.queries), queries_before) -
+                queries_before;
+  own_keys = low == args.batch
+                 ? 0
+                 : max(start_of(args.key_starts, low + 1, args.capacity), keys_before) - keys_before;
+  return (number - first_tile_of(low, rows, heads)) * rows;
+}
+
+uint query_count() { return own_queries; }
+uint key_count(uint sequence) { return own_keys; }
+uint64_t token_of(uint sequence, uint query) { return queries_before + query; }
+uint tile_sets() { return 1; }  // sequences whose tiles are numbered one by one
+#else
+uint query_count() { return args.queries; }
+uint64_t token_of(uint sequence, uint query) { return uint64_t(sequence) * args.queries + query; }
+uint tile_sets() { return args.batch; }
+
 // Valid keys of a sequence: never more than there are.
 uint key_count(uint sequence) {
   const int length = I32(args.lengths + uint64_t(sequence) * 4).v;
   return min(uint(max(length, 0)), args.capacity);
 }
+#endif
 
 // How many of the first `count` keys a query sees.
 uint visible_keys(uint count, uint query) {
 #if CAUSAL
   const uint end = count + query + 1;
-  return min(end > args.queries ? end - args.queries : 0, count);
+  return min(end > query_count() ? end - query_count() : 0, count);
 #else
   return count;
 #endif
@@ -109,21 +165,22 @@ void put_lse(uint64_t offset, float greatest, float sum) {
 
 // Where a head of a query is in results; in elements.
 uint64_t result_offset(uint sequence, uint query, uint head) {
-  return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * V_DIM;
+  return (token_of(sequence, query) * args.heads + head) * V_DIM;
 }
 
 // And in queries, whose tokens may be further apart.
 uint64_t query_offset(uint sequence, uint query, uint head) {
 #if Q_STRIDE
-  return (uint64_t(sequence) * args.queries + query) * Q_STRIDE + uint64_t(head) * DIM;
+  return token_of(sequence, query) * Q_STRIDE + uint64_t(head) * DIM;
 #else
-  return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * DIM;
+  return (token_of(sequence, query) * args.heads + head) * DIM;
 #endif
 }
 
 // Where element `at` of a KV head's keys is, from key `first` on, after find_lines(), and element `at`
 // of its values. Their lines of DIM and V_DIM elements lie one after the other, or with PAGE so many of
-// them do, on the pages that a table names. The key must be a valid one.
+// them do, on the pages that a table names, or with PACKED those of all heads of a key. The key must be a
+// valid one.
 #if PAGE
 uint64_t page_table, page_lines, head_lines;
 void find_lines(uint sequence, uint kv_head) {
@@ -135,6 +192,16 @@ void find_lines(uint sequence, uint kv_head) {
 uint64_t line_of_key(uint key) {
   const uint64_t page = uint64_t(I32(page_table + uint64_t(key / PAGE) * 4).v);
   return page * page_lines + head_lines + key % PAGE;
+}
+uint64_t key_offset(uint first, uint at) { return line_of_key(first + at / DIM) * DIM + at % DIM; }
+uint64_t value_offset(uint first, uint at) {
+  return line_of_key(first + at / V_DIM) * V_DIM + at % V_DIM;
+}
+#elif PACKED
+uint own_head;
+void find_lines(uint sequence, uint kv_head) { own_head = kv_head; }
+uint64_t line_of_key(uint key) {
+  return uint64_t(keys_before + key) * args.kv_heads + own_head;
 }
 uint64_t key_offset(uint first, uint at) { return line_of_key(first + at / DIM) * DIM + at % DIM; }
 uint64_t value_offset(uint first, uint at) {

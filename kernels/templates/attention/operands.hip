@@ -1,14 +1,19 @@
 // The arguments of every attention kernel. Queries and outputs lie token by token, [sequence]
 // [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM]. Those of
-// values and outputs have V_DIM elements.
+// values and outputs have V_DIM elements. With PACKED, tokens of sequences of any lengths lie one after
+// the other, [token][head][DIM], keys and values too, and `starts` say where sequences begin.
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
     !defined(DIM) || !defined(V_DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
 #error "{IN,OUT}_{F16,BF16}, DIM, V_DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
-#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE)
-#error "WINDOW, SOFTCAP, SINKS, LSE and PAGE must be defined"
+#if !defined(WINDOW) || !defined(SOFTCAP) || !defined(SINKS) || !defined(LSE) || !defined(PAGE) || \
+    !defined(PACKED)
+#error "WINDOW, SOFTCAP, SINKS, LSE, PAGE and PACKED must be defined"
+#endif
+#if PACKED && PAGE
+#error "packed sequences have no pages"
 #endif
 #if WINDOW && !CAUSAL
 #error "a WINDOW is one of causal queries"
@@ -21,6 +26,13 @@
 #include "common/reduce.hip"
 
 // Arguments of some kernels alone.
+#if PACKED
+#define LENGTHS_PARAMETER const int *__restrict__ query_starts, const int *__restrict__ key_starts
+#define LENGTHS_ARGUMENT query_starts, key_starts
+#else
+#define LENGTHS_PARAMETER const int *__restrict__ lengths
+#define LENGTHS_ARGUMENT lengths
+#endif
 #if PAGE
 #define TABLE_PARAMETER const int *__restrict__ table,
 #define TABLE_ARGUMENT table
@@ -59,7 +71,11 @@
 
 struct Arguments {
   const In *q, *k, *v;
+#if PACKED
+  const int *query_starts, *key_starts;  // of each sequence, and the end of the last one
+#else
   const int* lengths;  // valid keys of each sequence
+#endif
   const int* table;    // of each sequence's pages: their numbers
   const float* sinks;  // scores without a key, one for each head
   Out* out;
@@ -76,12 +92,12 @@ struct Arguments {
 
 #define ATTENTION_PARAMETERS                                                                 \
   const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,              \
-      const int *__restrict__ lengths, TABLE_PARAMETER SINKS_PARAMETER                       \
+      LENGTHS_PARAMETER, TABLE_PARAMETER SINKS_PARAMETER                       \
       Out *__restrict__ out, LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,       \
       u32 queries, u32 capacity, u32 tiles, float scale WINDOW_PARAMETER SOFTCAP_PARAMETER
 #define ATTENTION_ARGUMENTS                                                                  \
   Arguments {                                                                                \
-    q, k, v, lengths, TABLE_ARGUMENT, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial, counters,  \
+    q, k, v, LENGTHS_ARGUMENT, TABLE_ARGUMENT, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial, counters,  \
         batch, heads, kv_heads, queries, capacity, tiles, scale, WINDOW_ARGUMENT, SOFTCAP_ARGUMENT         \
   }
 
@@ -90,9 +106,57 @@ constexpr float lowest_score = -1e30f;
 
 // Valid keys of a sequence: never more than there are.
 GRETA_DEVICE u32 key_count(const Arguments& args, u32 sequence) {
+#if PACKED
+  return args.capacity;  // after enter_sequence()
+#else
   const int length = args.lengths[sequence];
   return length < 0 ? 0 : smaller(u32(length), args.capacity);
+#endif
 }
+
+#if PACKED
+// Where sequence `number` begins, of which there are args.batch; the end of all tokens after those.
+GRETA_DEVICE u32 start_of(const Arguments& args, const int* starts, u32 number, u32 tokens) {
+  if (number == 0) return 0;
+  if (number > args.batch) return tokens;
+  const int start = starts[number];
+  return start < 0 ? 0 : smaller(u32(start), tokens);
+}
+
+// Of packed tokens, a sequence takes those tiles of `rows` rows whose numbers begin with this one: as
+// many as it can need, wherever it begins. A token has `heads` rows.
+GRETA_DEVICE u32 first_tile_of(const Arguments& args, u32 number, u32 rows, u32 heads) {
+  return start_of(args, args.query_starts, number, args.queries) * heads / rows + number;
+}
+
+// Makes the arguments those of the one sequence that tile `number` of all belongs to, and gives the
+// tile's first row in it. Tokens after the last sequence are one more, without keys.
+GRETA_DEVICE u32 enter_sequence(Arguments& args, u32 number, u32 rows, u32 heads) {
+  u32 low = 0, high = args.batch;
+  while (low < high) {
+    const u32 middle = (low + high + 1) / 2;
+    const bool reached = first_tile_of(args, middle, rows, heads) <= number;
+    low = reached ? middle : low;
+    high = reached ? high : middle - 1;
+  }
+  const u32 first_row = (number - first_tile_of(args, low, rows, heads)) * rows;
+  const u32 query = start_of(args, args.query_starts, low, args.queries);
+  const u32 query_end = start_of(args, args.query_starts, low + 1, args.queries);
+  const u32 key = start_of(args, args.key_starts, low, args.capacity);
+  const u32 key_end = low == args.batch ? key : start_of(args, args.key_starts, low + 1, args.capacity);
+  args.q += u64(query) * (Q_STRIDE ? Q_STRIDE : args.heads * DIM);
+  args.k += u64(key) * args.kv_heads * DIM;
+  args.v += u64(key) * args.kv_heads * V_DIM;
+  args.out += u64(query) * args.heads * V_DIM;
+  if (LSE) args.lse += u64(query) * args.heads;
+  args.queries = query_end > query ? query_end - query : 0;
+  args.capacity = key_end > key ? key_end - key : 0;
+  return first_row;
+}
+#endif
+
+// Sequences whose tiles are numbered one by one: packed ones share the numbers of their tiles.
+GRETA_DEVICE u32 tile_sets(const Arguments& args) { return PACKED ? 1 : args.batch; }
 
 // How many of the first `count` keys a query sees.
 GRETA_DEVICE u32 visible_keys(u32 count, u32 queries, u32 query) {
@@ -185,7 +249,8 @@ GRETA_DEVICE u64 query_offset(const Arguments& args, u32 sequence, u32 query, u3
 }
 
 // Lines of `dim` elements that are the keys, or the values, of a sequence's KV head from some key on.
-// They lie one after the other, or with PAGE so many of them do, on the pages that a table names.
+// They lie one after the other, or with PAGE so many of them do, on the pages that a table names, or
+// with PACKED those of all heads of a key.
 template <u32 dim>
 struct Lines {
 #if PAGE
@@ -207,6 +272,17 @@ struct Lines {
     return pool + u64(table[key / PAGE]) * page + key % PAGE * dim;
   }
   // Where element `at` of all lines is, and the one that is `further` behind it, at `from`.
+  GRETA_DEVICE const In* element(u32 at) const { return line(at / dim) + at % dim; }
+  GRETA_DEVICE const In* later(const In*, u32 at, u32 further) const { return element(at + further); }
+#elif PACKED
+  const In* start;
+  u32 pitch;  // elements from one key to the next
+
+  GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32, u32 kv_head)
+      : start(tensor + u64(kv_head) * dim), pitch(args.kv_heads * dim) {}
+
+  GRETA_DEVICE void skip(u32 lines) { start += u64(lines) * pitch; }
+  GRETA_DEVICE const In* line(u32 number) const { return start + u64(number) * pitch; }
   GRETA_DEVICE const In* element(u32 at) const { return line(at / dim) + at % dim; }
   GRETA_DEVICE const In* later(const In*, u32 at, u32 further) const { return element(at + further); }
 #else

@@ -57,6 +57,13 @@ std::vector<Attribute> option_attributes() {
        .fallback = "none",
        .allowed = {"none", "stored"}},
       page_size_attribute(),
+      {.name = "sequences",
+       .help =
+           "packed: tokens of sequences of any lengths lie one after the other; q and kv are their "
+           "numbers in all sequences, and the inputs cu_seqlens_q and cu_seqlens_k say where each "
+           "sequence begins",
+       .fallback = "padded",
+       .allowed = {"padded", "packed"}},
   };
 }
 
@@ -70,7 +77,14 @@ double softcap_of(const Problem& problem) {
   return text == "none" ? 0 : static_cast<double>(finite_number(text).value_or(0));
 }
 
+bool packs_sequences(const Problem& problem) {
+  return problem.attribute("sequences", "padded") == "packed";
+}
+
 Result<void> check_options(const Problem& problem) {
+  if (packs_sequences(problem) && page_of(problem) > 0) {
+    return bad_field("sequences", "packed", "needs keys without pages");
+  }
   const std::string window = problem.attribute("window", "none");
   if (window != "none" && problem.attribute("mask", "none") != "causal") {
     return bad_field("window", window, "needs a causal mask");

@@ -6,10 +6,11 @@
 #include "kernels/model/operation.hpp"
 
 /// What some models change: the size of values, a window of keys, a limit of the scores, sinks in
-/// the sums, log-sum-exps as a second output, and caches in pages.
+/// the sums, log-sum-exps as a second output, caches in pages, and packed sequences.
 namespace greta::kernels::attention {
 
-/// Returns the attributes `v_dim`, `window`, `softcap`, `sinks`, `lse` and `page_size`.
+/// Returns the attributes `v_dim`, `window`, `softcap`, `sinks`, `lse`, `page_size` and
+/// `sequences`.
 std::vector<Attribute> option_attributes();
 
 /// Returns the number of keys that a causal query sees at most, or 0 if there is no window.
@@ -17,7 +18,10 @@ std::int64_t window_of(const Problem& problem);
 /// Returns the limit of the scores, or 0 if there is none.
 double softcap_of(const Problem& problem);
 
-/// A window needs a causal mask.
+/// Returns whether sequences of any lengths are packed.
+bool packs_sequences(const Problem& problem);
+
+/// Packed sequences have no pages. A window needs a causal mask.
 Result<void> check_options(const Problem& problem);
 
 }  // namespace greta::kernels::attention

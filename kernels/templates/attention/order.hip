@@ -7,16 +7,21 @@ struct Tile {
   u32 sequence, head, first;  // `first` query
 };
 
-// Number `index` of the tiles of so many heads. Those with most keys to see go first, and TOGETHER
+// Number `index` of the tiles of so many heads, whose queries have `rows` rows each. Those with most keys to see go first, and TOGETHER
 // heads that lie side by side are walked together: they share keys, in the cache or in a KV head.
-GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 heads, u32 index) {
-  const u32 all = args.batch * heads, block = TOGETHER * args.tiles;
+GRETA_DEVICE Tile pick_tile(Arguments& args, u32 heads, u32 index, u32 rows = 1) {
+  const u32 all = tile_sets(args) * heads, block = TOGETHER * args.tiles;
   const u32 first_head = index / block * TOGETHER, within = index % block;
   const u32 width = smaller(TOGETHER, all - first_head);
   const u32 head = first_head + within % width;
-  return {head / heads, head % heads, (args.tiles - 1 - within / width) * BQ};
+  const u32 number = args.tiles - 1 - within / width;
+#if PACKED
+  return {0, head, enter_sequence(args, number, BQ, rows)};
+#else
+  return {head / heads, head % heads, number * BQ};
+#endif
 }
-GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 index) {
+GRETA_DEVICE Tile pick_tile(Arguments& args, u32 index) {
   return pick_tile(args, args.heads, index);
 }
 

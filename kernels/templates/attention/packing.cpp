@@ -20,7 +20,7 @@ constexpr double cluster_barriers = 20;
 
 /// Returns the number of tiles of a sequence's head, or KV head with PACK.
 std::int64_t tiles_of(const Shape& shape, const Config& c, std::int64_t rows) {
-  return ceil_div(shape.queries * packed_heads(shape, c), rows);
+  return shape.tiles(rows, packed_heads(shape, c));
 }
 
 /// Returns SPLIT: what fills the device `times` with slices of 256 keys and more, unless the last
@@ -53,14 +53,14 @@ std::int64_t packed_heads(const Shape& shape, const Config& config) {
 }
 
 std::int64_t readers_of(const Shape& shape, const Config& config, std::int64_t rows) {
-  return tiles_of(shape, config, rows) * shape.batch * (shape.heads / packed_heads(shape, config));
+  return tiles_of(shape, config, rows) * shape.tile_sets() *
+         (shape.heads / packed_heads(shape, config));
 }
 
 std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo& device,
                                             const Expression& rows) {
   const Expression packed = shape.group() > 1 ? select(p["PACK"] != 0, shape.group(), 1) : 1;
-  const Expression readers =
-      ceil_div(shape.queries * packed, rows) * shape.batch * (shape.heads / packed);
+  const Expression readers = shape.tiles(rows, packed) * shape.tile_sets() * (shape.heads / packed);
   auto list = tile_constraints(shape, device, rows, packed);
   append(list, {{"packing", "PACK needs several heads that share a KV head",
                  p["PACK"] == 0 || shape.group() > 1},

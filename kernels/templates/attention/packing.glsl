@@ -12,7 +12,7 @@ uint query_of(uint row) { return row / GROUP; }
 
 // A tile's `head` is one of these, and its `tile_first` one of these rows.
 uint tile_heads() { return PACK != 0 ? args.kv_heads : args.heads; }
-uint tile_rows() { return args.queries * GROUP; }
+uint tile_rows() { return query_count() * GROUP; }
 
 uint kv_head() { return PACK != 0 ? head : head / (args.heads / args.kv_heads); }
 

@@ -14,8 +14,8 @@ GRETA_DEVICE u32 query_of(u32 row) { return row / packed_heads; }
 GRETA_DEVICE u32 tile_heads(const Arguments& args) { return PACK ? args.kv_heads : args.heads; }
 GRETA_DEVICE u32 tile_rows(const Arguments& args) { return args.queries * packed_heads; }
 
-GRETA_DEVICE Tile pick_packed_tile(const Arguments& args, u32 index) {
-  return pick_tile(args, tile_heads(args), index);
+GRETA_DEVICE Tile pick_packed_tile(Arguments& args, u32 index) {
+  return pick_tile(args, tile_heads(args), index, packed_heads);
 }
 
 GRETA_DEVICE u32 kv_head_of(const Arguments& args, const Tile& tile) {

@@ -38,15 +38,14 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
              fmt::format("tiles of more than {} queries are mostly idle: q is {}", most(1),
                          shape.queries),
              rows <= most(1)},
-            {"grid", grid, ceil_div(shape.queries, rows) <= groups / (shape.batch * shape.heads)}};
+            {"grid", grid, shape.tiles(rows, 1) <= groups / (shape.tile_sets() * shape.heads)}};
   }
-  return {
-      {"tile",
-       fmt::format("tiles of more than {} queries, or with PACK {}, are mostly idle: q is {}",
-                   most(1), most(shape.group()), shape.queries),
-       rows <= select(packed == 1, most(1), most(shape.group()))},
-      {"grid", grid,
-       ceil_div(shape.queries * packed, rows) <= groups / (shape.batch * shape.heads / packed)}};
+  return {{"tile",
+           fmt::format("tiles of more than {} queries, or with PACK {}, are mostly idle: q is {}",
+                       most(1), most(shape.group()), shape.queries),
+           rows <= select(packed == 1, most(1), most(shape.group()))},
+          {"grid", grid,
+           shape.tiles(rows, packed) <= groups / (shape.tile_sets() * shape.heads / packed)}};
 }
 
 std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std::int64_t rows,
@@ -84,11 +83,11 @@ LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t r
 
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
                         const Defines& defines, std::int64_t queries, std::int64_t threads) {
-  const std::int64_t tiles = ceil_div(shape.queries, queries);
+  const std::int64_t tiles = shape.tiles(queries, std::int64_t{1});
   const auto list = arguments(shape, tiles, false, 0);
   LaunchPlan plan;
   plan.sources.push_back(kernel_source(device, name, defines, threads, list));
-  const auto count = static_cast<std::uint64_t>(tiles * shape.batch * shape.heads);
+  const auto count = static_cast<std::uint64_t>(tiles * shape.tile_sets() * shape.heads);
   plan.launches.push_back({0, grid(device, plan.sources[0], count), list});
   return plan;
 }

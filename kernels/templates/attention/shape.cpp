@@ -33,6 +33,15 @@ Shape shape_of(const Problem& problem) {
   shape.sinks = problem.attribute("sinks", "none") != "none";
   shape.lse = problem.attribute("lse", "none") != "none";
   shape.page = page_of(problem);
+  shape.packed = packs_sequences(problem);
+  return shape;
+}
+
+Shape of_mean_lengths(Shape shape) {
+  if (!shape.packed) return shape;
+  shape.packed = false;
+  shape.queries = ceil_div(shape.queries, shape.batch);
+  shape.capacity = ceil_div(shape.capacity, shape.batch);
   return shape;
 }
 
@@ -47,15 +56,16 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("SINKS", shape.sinks ? "1" : "0");
   defines.emplace_back("LSE", shape.lse ? "1" : "0");
   defines.emplace_back("PAGE", std::to_string(shape.page));
+  defines.emplace_back("PACKED", shape.packed ? "1" : "0");
   return defines;
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes) {
   std::vector<Argument> list;
-  // Tensors are Q, K, V, lengths, the output, and those of options.
-  const std::size_t tensors =
-      5U + (shape.page > 0 ? 1U : 0U) + (shape.sinks ? 1U : 0U) + (shape.lse ? 1U : 0U);
+  // Tensors are Q, K, V, lengths or starts of queries and keys, the output, and those of options.
+  const std::size_t tensors = 5U + (shape.page > 0 || shape.packed ? 1U : 0U) +
+                              (shape.sinks ? 1U : 0U) + (shape.lse ? 1U : 0U);
   for (std::size_t i = 0; i < tensors; ++i) list.emplace_back(OperandArgument{i});
   for (const std::uint64_t offset : {counter_bytes, std::uint64_t{0}}) {
     list.push_back(workspace ? Argument{WorkspaceArgument{offset}} : Argument{std::uint64_t{0}});

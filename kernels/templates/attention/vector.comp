@@ -94,7 +94,7 @@ void load_queries() {
   [[dont_unroll]] for (uint at = tid * VEC; at < BQ * DIM; at += THREADS * VEC) {
     const uint query = tile_first + at / DIM;
     IN_RAW raw = IN_RAW(0);
-    if (query < args.queries) {
+    if (query < query_count()) {
       const uint64_t from = query_offset(sequence, query, head) + at % DIM;
       raw = IN_RAW(IN_PACK(args.q + from * IN_BYTES).v);
     }
@@ -169,15 +169,16 @@ void add_values() {
 }
 
 void main() {
-  if (workgroup() >= args.batch * args.heads * args.tiles) return;
+  if (workgroup() >= tile_sets() * args.heads * args.tiles) return;
   tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   line = tid / LANES * TQ;
   lane = tid % LANES;
-  pick_tile(args.heads, workgroup());
+  pick_tile(args.heads, workgroup(), 1);
+  if (PACKED != 0 && tile_first >= query_count()) return;
   find_lines(sequence, head / (args.heads / args.kv_heads));
   const uint count = key_count(sequence);
   const uint begin = hidden_keys(count, tile_first);
-  const uint end = visible_keys(count, min(tile_first + BQ, args.queries) - 1) - begin;
+  const uint end = visible_keys(count, min(tile_first + BQ, query_count()) - 1) - begin;
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     greatest[i] = LOWEST_SCORE;
     sum[i] = 0.0;
@@ -208,7 +209,7 @@ void main() {
 
   [[unroll]] for (uint i = 0; i < TQ; ++i) {
     const uint query = tile_first + line + i;
-    if (query >= args.queries) continue;
+    if (query >= query_count()) continue;
     // Without a key, nothing is attended to.
     const float kept = add_sink(head, greatest[i], sum[i]);
     const float factor = sum[i] > 0.0 ? kept / sum[i] : 0.0;

@@ -169,14 +169,13 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
 }  // namespace
 
 Variant vector() {
-  Variant variant = make_variant<Shape>(
+  return attention_variant(
       "vector",
       "many queries by plain multiplications, for f32 and devices without matrix cores: a tile of "
       "one head's queries over all keys",
       space, plan, defaults,
-      [](const Shape& shape, const Config& c) { return prefill_divisions(shape, c, c["BQ"]); });
-  set_work<Shape>(variant, work);
-  return variant;
+      [](const Shape& shape, const Config& c) { return prefill_divisions(shape, c, c["BQ"]); },
+      work);
 }
 
 }  // namespace greta::kernels::attention

@@ -188,14 +188,15 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   float* const query_tile = shared;
   float* const key_tile = query_tile + BQ * pitch;  // or values
   float* const weight_tile = key_tile + tile_floats;
-  const Arguments args = ATTENTION_ARGUMENTS;
-  if (block_index<THREADS>() >= batch * heads * tiles) return;
+  Arguments args = ATTENTION_ARGUMENTS;
+  if (block_index<THREADS>() >= tile_sets(args) * heads * tiles) return;
   const Tile tile = pick_tile(args, block_index<THREADS>());
+  if (PACKED && tile.first >= args.queries) return;
   const KeyRange range = tile_keys(args, tile);
   const u32 end = range.end - range.begin, count = key_count(args, tile.sequence);
   const u32 kv_head = tile.head / (heads / kv_heads);
-  const KeyLines k_lines = KeyLines(args, k, tile.sequence, kv_head).from(range.begin);
-  const ValueLines v_lines = ValueLines(args, v, tile.sequence, kv_head).from(range.begin);
+  const KeyLines k_lines = KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin);
+  const ValueLines v_lines = ValueLines(args, args.v, tile.sequence, kv_head).from(range.begin);
   const u32 line = thread_index() / LANES * TQ;  // of the thread's first query
 
   Rows rows;
@@ -204,7 +205,7 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   for (u32 i = 0; i < TQ; ++i) {
     rows.greatest[i] = lowest_score;
     rows.sum[i] = 0.0f;
-    left[i] = visible_keys(count, queries, tile.first + line + i) - range.begin;
+    left[i] = visible_keys(count, args.queries, tile.first + line + i) - range.begin;
     skipped[i] = hidden_keys(args, count, tile.first + line + i) - range.begin;
     GRETA_UNROLL
     for (u32 e = 0; e < fours * 4; ++e) rows.value[i][e] = 0.0f;
@@ -238,7 +239,7 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   GRETA_UNROLL
   for (u32 i = 0; i < TQ; ++i) {
     const u32 query = tile.first + line + i;
-    if (query < queries) {
+    if (query < args.queries) {
       rows.put(args, output_offset(args, tile.sequence, query, tile.head), tile.head, i);
     }
   }

@@ -163,15 +163,15 @@ KernelWork warpgroup_work(const Shape& shape, const DeviceInfo&, const Config& c
 }  // namespace
 
 Variant warpgroups() {
-  Variant variant = make_variant<Shape>(
+  return attention_variant(
       "warpgroups",
       "many queries, on matrix cores of warpgroups: scores of a tile of keys become weights while "
       "the values of the tile before are multiplied",
-      warpgroup_space, warpgroup_plan, warpgroup_defaults, [](const Shape& shape, const Config& c) {
+      warpgroup_space, warpgroup_plan, warpgroup_defaults,
+      [](const Shape& shape, const Config& c) {
         return prefill_divisions(shape, c, c["GROUPS"] * warpgroup_queries);
-      });
-  set_work<Shape>(variant, warpgroup_work);
-  return variant;
+      },
+      warpgroup_work);
 }
 
 }  // namespace greta::kernels::attention

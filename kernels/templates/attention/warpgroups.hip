@@ -62,6 +62,9 @@ struct CachedLines {
   GRETA_DEVICE const In* line(u32 number) const { return lines.line(number); }
   // `more` lines after line `number`, whose element `at` is at `from`.
   GRETA_DEVICE const In* later(const In* from, u32 number, u32 more, u32 at, bool inside) const {
+#if PACKED
+    return from + more * lines.pitch;
+#endif
     if (!PAGE) return from + more * dim;
     return inside ? lines.line(number + more) + at : from;
   }
@@ -378,20 +381,21 @@ GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32
 
 GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   GRETA_PANELS_SHARED(u8, shared);
-  const Arguments args = ATTENTION_ARGUMENTS;
-  if (block_index<THREADS>() >= batch * heads * tiles) return;
+  Arguments args = ATTENTION_ARGUMENTS;
+  if (block_index<THREADS>() >= tile_sets(args) * heads * tiles) return;
   const Tile tile = pick_tile(args, block_index<THREADS>());
+  if (PACKED && tile.first >= args.queries) return;
   const u32 count = key_count(args, tile.sequence);
   const u32 kv_head = tile.head / (heads / kv_heads);
   const KeyRange range = tile_keys(args, tile);
-  const Walk walk{shared_memory(shared), KeyLines(args, k, tile.sequence, kv_head).from(range.begin),
-                  ValueLines(args, v, tile.sequence, kv_head).from(range.begin), range.begin,
+  const Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin),
+                  ValueLines(args, args.v, tile.sequence, kv_head).from(range.begin), range.begin,
                   range.end - range.begin};
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
   if (copies && walk.end > 0) {
-    const QueryLines lines{q + query_offset(args, tile.sequence, tile.first, tile.head),
+    const QueryLines lines{args.q + query_offset(args, tile.sequence, tile.first, tile.head),
                            u32(query_offset(args, 0, 1, 0))};
-    copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, lines, queries - tile.first);
+    copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, lines, args.queries - tile.first);
   }
 #if PRODUCER
   if (copies) {
@@ -411,10 +415,10 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   for (u32 r = 0; r < 2; ++r) {
     RowSum sum{rows.base[r] * exponent_scale(args), row_sum(rows.sum[r])};
     const u32 query = first + wave_index() % 4 * 16 + lane_index() / 4 + r * 8;
-    if (query >= queries) continue;
+    if (query >= args.queries) continue;
     const u64 offset = output_offset(args, tile.sequence, query, tile.head);
     const float factor = sum.factor(args, tile.head);
     if (lane_index() % 4 == 0) sum.put_lse(args, offset);
-    rows.put(out + offset, r, factor);
+    rows.put(args.out + offset, r, factor);
   }
 }

@@ -222,6 +222,11 @@ typedef struct greta_attention_options {
   /* i32 [batch, pages of a sequence]: numbers of the pages of k and v, which are [pages, kv_heads,
    * page, dim] then; NULL: none */
   const greta_tensor* block_table;
+  /* i32 [sequences + 1], both or none: where each sequence begins in packed tokens, and where the
+   * last one ends. q and out are [queries, heads, dim] then, k and v [keys, kv_heads, dim], and
+   * lengths is NULL. */
+  const greta_tensor* cu_seqlens_q;
+  const greta_tensor* cu_seqlens_k;
 } greta_attention_options;
 
 typedef struct greta_norm_options {

@@ -58,6 +58,11 @@ struct AttentionOptions {
   /// i32 [batch, pages of a sequence]: numbers of the pages of k and v, which are [pages, kv_heads,
   /// page, dim] then; a page has 16, 32, 64, 128 or 256 keys. Empty: no pages.
   Tensor block_table{};
+  /// i32 [sequences + 1], both or none: where each sequence begins in packed tokens, and where the
+  /// last one ends. q and out are [queries, heads, dim] then, k and v [keys, kv_heads, dim], and
+  /// lengths is empty.
+  Tensor cu_seqlens_q{};
+  Tensor cu_seqlens_k{};
 };
 
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.

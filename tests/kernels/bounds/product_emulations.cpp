@@ -177,6 +177,22 @@ Float capped(Float score, float cap) {
   return Float(cap) - Float(2 * cap) / (power + Float(1));
 }
 
+/// A token's query, and the keys of its sequence.
+struct Place {
+  std::size_t sequence, query, queries, first_key, keys;
+};
+
+Place packed_place(const Given& given, std::size_t token) {
+  const auto start = [&](const char* name, std::size_t sequence) {
+    return static_cast<std::size_t>(given[name][sequence]);
+  };
+  std::size_t s = 0;
+  while (start("cu_seqlens_q", s + 1) <= token) ++s;
+  const std::size_t first = start("cu_seqlens_q", s), key = start("cu_seqlens_k", s);
+  return {s, token - first, start("cu_seqlens_q", s + 1) - first, key,
+          start("cu_seqlens_k", s + 1) - key};
+}
+
 Outputs attention(const Given& given) {
   const std::size_t heads = given.dim("heads"), dim = given.dim("dim"), queries = given.dim("q");
   const std::size_t shared = heads / given.dim("kv_heads"), capacity = given.dim("kv");
@@ -190,12 +206,17 @@ Outputs attention(const Given& given) {
   const auto &q = given["Q"], &k = given["K"], &v = given["V"];
   const std::size_t v_dim = std::stoul(given.problem.attribute("v_dim", std::to_string(dim)));
   std::vector<float> out(q.size() / dim * v_dim), lse(q.size() / dim);
+  const bool packed = given.problem.attribute("sequences", "padded") == "packed";
   for (std::size_t row = 0; row < q.size() / dim; ++row) {
-    const std::size_t head = row % heads, query = row / heads % queries;
-    const std::size_t sequence = row / heads / queries;
-    auto visible = static_cast<std::int64_t>(given["lengths"][sequence]);
+    const Place place =
+        packed ? packed_place(given, row / heads)
+               : Place{row / heads / queries, row / heads % queries, queries, 0,
+                       static_cast<std::size_t>(given["lengths"][row / heads / queries])};
+    const std::size_t head = row % heads, sequence = place.sequence;
+    auto visible = static_cast<std::int64_t>(place.keys);
     if (given.problem.attribute("mask", "none") == "causal") {
-      visible += static_cast<std::int64_t>(query) - given.problem.dim("q") + 1;
+      visible +=
+          static_cast<std::int64_t>(place.query) - static_cast<std::int64_t>(place.queries) + 1;
     }
     visible = std::max<std::int64_t>(0, visible);
     const std::int64_t hidden =
@@ -207,7 +228,9 @@ Outputs attention(const Given& given) {
       const std::size_t entry = sequence * pages + key / page;
       const std::size_t number =
           paged == "none" ? entry : static_cast<std::size_t>(given["block_table"][entry]);
-      const std::size_t line = (number * (heads / shared) + head / shared) * page + key % page;
+      const std::size_t kv_heads = heads / shared, kv_head = head / shared;
+      const std::size_t line = packed ? (place.first_key + key) * kv_heads + kv_head
+                                      : (number * kv_heads + kv_head) * page + key % page;
       const Float product = dot(
           dim, [&](std::size_t d) { return Float(q[row * dim + d]); },
           [&](std::size_t d) { return Float(k[line * dim + d]); });
@@ -221,6 +244,13 @@ Outputs attention(const Given& given) {
   }
   if (given.problem.attribute("lse", "none") == "none") return {out};
   return {out, lse};
+}
+
+/// Two packed sequences, of a third of all tokens and of the others.
+Contents thirds(double tokens) {
+  return [tokens](double, std::size_t i) {
+    return i == 0 ? 0.0 : i == 1 ? std::floor(tokens / 3) : tokens;
+  };
 }
 
 std::vector<Case> attention_cases(const DTypes& types) {
@@ -239,8 +269,15 @@ std::vector<Case> attention_cases(const DTypes& types) {
                                     [](const auto& o) { return o.first == "page_size"; });
     const Contents pages =
         pages_of(std::stoul(s.kv), paged == more.end() ? "none" : paged->second, 2);
-    return Case{
-        what, options, {{"Q", q}, {"V", v}, {"lengths", lengths}, {"block_table", pages}}, factors};
+    return Case{what,
+                options,
+                {{"Q", q},
+                 {"V", v},
+                 {"lengths", lengths},
+                 {"block_table", pages},
+                 {"cu_seqlens_q", thirds(std::stod(s.q))},
+                 {"cu_seqlens_k", thirds(std::stod(s.kv))}},
+                factors};
   };
   const Contents one = times(1), large = times(64), positive = between(0.25, 0.5);
   return {
@@ -262,6 +299,8 @@ std::vector<Case> attention_cases(const DTypes& types) {
            {27.7, 23, 28, 20.1, 22.6}, {{"lse", "stored"}, {"page_size", "32"}}),
       with("other values", {"20", "40", "24", "none", "auto"}, times(16), one,
            {26, 5.3, 5.2, 4.5, 4.2}, {{"v_dim", "40"}}),
+      with("packed", {"40", "90", "24", "causal", "auto"}, times(16), one, {27.9, 5.6, 6.3, 4.5, 4.2},
+           {{"sequences", "packed"}}),
       with("pages of 64", {"20", "90", "16", "none", "1e-6"}, one, one, {16.1, 0, 0, 0, 0},
            {{"page_size", "64"}}),
       with("pages of 128", {"20", "150", "16", "none", "1e-6"}, one, one, {17.3, 0, 0, 0, 0},
