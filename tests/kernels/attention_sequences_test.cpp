@@ -221,5 +221,64 @@ TEST(AttentionSequencesOptions, ArePackedWithoutPages) {
                                        ""}));
 }
 
+/// The number of keys that a problem's work reads, from the bytes of K and V.
+double keys_of_work(const Problem& problem) {
+  const Operation& attention = built_in("attention");
+  double others = 0, line = 0;
+  for (const TensorSpec& spec : attention.tensors(problem)) {
+    const bool keys = spec.name == "K" || spec.name == "V";
+    if (keys)
+      line += static_cast<double>(bytes_of(spec.dtype, static_cast<std::size_t>(spec.cols)));
+    if (!keys && spec.dtype != DType::i32) others += static_cast<double>(spec.bytes());
+  }
+  return (attention.work(problem).bytes - others) / line /
+         static_cast<double>(problem.dim("kv_heads"));
+}
+
+TEST(AttentionLengths, AreTheirOwnWhereRaggedAndWorkIsCountedFromThem) {
+  const Operation& attention = built_in("attention");
+  Problem problem = attention_problem({8, 32, 8, 3, 4096, 128}, DType::f16, DType::f16);
+  EXPECT_EQ(keys_of_work(problem), 8 * 4096);
+  problem.attributes.emplace_back("lengths", "ragged");
+  const HostTensor lengths = attention.inputs(problem, 1)[3];
+  EXPECT_EQ(attention.inputs(problem, 2)[3].data, lengths.data) << "lengths depend on the seed";
+  std::set<double> seen;
+  double sum = 0;
+  for (std::size_t i = 0; i < lengths.spec.elements(); ++i) {
+    EXPECT_GE(lengths.at(i), 3);
+    EXPECT_LE(lengths.at(i), 4096);
+    seen.insert(lengths.at(i));
+    sum += lengths.at(i);
+  }
+  EXPECT_EQ(seen.size(), 8U);
+  EXPECT_EQ(keys_of_work(problem), sum);
+  // Two products of 128 multiplications for each key of 32 heads' three queries.
+  EXPECT_EQ(attention.work(problem).flops, 4.0 * 128 * 32 * 3 * sum);
+}
+
+TEST(AttentionLengths, OfPackedSequencesAddUpToAllTokens) {
+  const Operation& attention = built_in("attention");
+  for (const char* value : {"full", "ragged"}) {
+    Problem problem = attention_problem({5, 2, 2, 999, 2001, 64}, DType::f16, DType::f16);
+    problem.attributes.emplace_back("sequences", "packed");
+    if (std::string_view(value) == "ragged") problem.attributes.emplace_back("lengths", value);
+    const auto inputs = attention.inputs(problem, 1);
+    double pairs = 0;
+    std::set<double> seen;
+    for (std::size_t i = 0; i < 5; ++i) {
+      const double queries = inputs[3].at(i + 1) - inputs[3].at(i);
+      const double keys = inputs[4].at(i + 1) - inputs[4].at(i);
+      EXPECT_GT(queries, 0);
+      pairs += queries * keys;
+      seen.insert(keys);
+    }
+    EXPECT_EQ(inputs[3].at(5), 999);
+    EXPECT_EQ(inputs[4].at(5), 2001);
+    EXPECT_EQ(seen.size() > 2, std::string_view(value) == "ragged");
+    EXPECT_EQ(keys_of_work(problem), 2001);
+    EXPECT_EQ(attention.work(problem).flops, 4.0 * 64 * 2 * pairs);
+  }
+}
+
 }  // namespace
 }  // namespace greta::test::attention_sequences_test

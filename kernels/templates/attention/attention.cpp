@@ -14,6 +14,7 @@
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/attention/adversarial.hpp"
+#include "kernels/templates/attention/lengths.hpp"
 #include "kernels/templates/attention/options.hpp"
 #include "kernels/templates/attention/shape.hpp"
 
@@ -89,12 +90,13 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   return list;
 }
 
-/// Returns the number of pairs of a query and a key that it sees, in a head of one sequence. A
-/// causal mask hides q^2 / 2 pairs: half of all if q equals kv.
-double visible_pairs(const attention::Shape& s) {
-  const auto q = static_cast<double>(s.queries), kv = static_cast<double>(s.capacity);
-  if (!s.causal) return q * kv;
-  if (kv < q) return kv * kv / 2;  // of packed sequences
+/// Returns the number of pairs of a query and a key that it sees, in a head of a sequence of these
+/// lengths. A causal mask hides q^2 / 2 pairs: half of all if q equals kv.
+double visible_pairs(const attention::Shape& s, const attention::Lengths& lengths) {
+  const auto kv = static_cast<double>(lengths.keys);
+  if (!s.causal) return static_cast<double>(lengths.queries) * kv;
+  // The first queries of packed sequences may see no key.
+  const auto q = static_cast<double>(std::min(lengths.queries, lengths.keys));
   if (s.window == 0) return q * kv - q * q / 2;
   // Queries whose keys all lie within the window, from the first one's on.
   const auto window = static_cast<double>(s.window), first = kv - q + 1;
@@ -104,41 +106,48 @@ double visible_pairs(const attention::Shape& s) {
 
 /// Products of dim and v_dim multiplications for every pair of a query and a key that it sees.
 Work work(const Problem& problem) {
-  const attention::Shape s = attention::of_mean_lengths(attention::shape_of(problem));
+  const attention::Shape s = attention::shape_of(problem);
+  double pairs = 0;
+  std::int64_t keys = 0;  // that some query sees
+  attention::for_each_length(s, [&](const attention::Lengths& lengths, std::int64_t count) {
+    const std::int64_t window = s.window + lengths.queries - 1;
+    pairs += visible_pairs(s, lengths) * static_cast<double>(count);
+    keys += (s.window == 0 ? lengths.keys : std::min(lengths.keys, window)) * count;
+  });
   Work least;
-  least.flops = 2 * static_cast<double>(s.batch * s.heads * s.both_dims()) * visible_pairs(s);
+  least.flops = 2 * static_cast<double>(s.heads * s.both_dims()) * pairs;
   auto operands = tensors(problem);
   std::erase_if(operands, [](const TensorSpec& tensor) {
     return tensor.name == "lengths" || tensor.name.starts_with("cu_seqlens");
   });
-  const std::int64_t seen =
-      s.window == 0 ? s.capacity : std::min(s.capacity, s.window + s.queries - 1);
   for (TensorSpec& tensor : operands) {
-    if (tensor.name == "K" || tensor.name == "V") {
-      tensor.rows = std::min(tensor.rows, s.batch * s.kv_heads * seen);
-    }
+    if (tensor.name == "K" || tensor.name == "V") tensor.rows = keys * s.kv_heads;
   }
   least.bytes = operand_bytes(operands);
   return least;
 }
 
-/// All keys are valid, and packed sequences have nearly the same lengths. Queries are scaled so
+/// Sequences have the lengths of for_each_length(). Queries are scaled so
 /// that the standard deviation of the scores is about 4/3. Some keys then have fifty times the
 /// weight of others.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const attention::Shape s = attention::shape_of(problem);
   HostTensor tensor = random_tensor(spec, seed);
   if (spec.name == "lengths") {
-    for (std::size_t i = 0; i < spec.elements(); ++i) {
-      store_element(DType::i32, tensor.data.data(), i, static_cast<double>(s.capacity));
-    }
+    std::size_t i = 0;
+    attention::for_each_length(s, [&](const attention::Lengths& lengths, std::int64_t count) {
+      for (std::int64_t last = 0; last < count; ++last) {
+        store_element(DType::i32, tensor.data.data(), i++, static_cast<double>(lengths.keys));
+      }
+    });
   } else if (spec.name.starts_with("cu_seqlens")) {
-    const std::int64_t tokens = spec.name == "cu_seqlens_q" ? s.queries : s.capacity;
-    for (std::int64_t i = 0; i <= s.batch; ++i) {
-      const double share = static_cast<double>(i) / static_cast<double>(s.batch);
-      store_element(DType::i32, tensor.data.data(), static_cast<std::size_t>(i),
-                    std::floor(static_cast<double>(tokens) * share));
-    }
+    std::size_t i = 0;
+    double start = 0;
+    store_element(DType::i32, tensor.data.data(), i++, start);
+    attention::for_each_length(s, [&](const attention::Lengths& lengths, std::int64_t) {
+      start += static_cast<double>(spec.name == "cu_seqlens_q" ? lengths.queries : lengths.keys);
+      store_element(DType::i32, tensor.data.data(), i++, start);
+    });
   } else if (spec.name == "block_table") {
     shuffle_pages(tensor, seed);
   } else if (spec.name == "sinks") {

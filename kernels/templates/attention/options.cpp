@@ -64,6 +64,12 @@ std::vector<Attribute> option_attributes() {
            "sequence begins",
        .fallback = "padded",
        .allowed = {"padded", "packed"}},
+      {.name = "lengths",
+       .help =
+           "lengths of sequences that are measured: full: all queries and keys; ragged: each has "
+           "its own number of keys, up to kv, or its own part of packed tokens",
+       .fallback = "full",
+       .allowed = {"full", "ragged"}},
   };
 }
 

@@ -34,6 +34,7 @@ Shape shape_of(const Problem& problem) {
   shape.lse = problem.attribute("lse", "none") != "none";
   shape.page = page_of(problem);
   shape.packed = packs_sequences(problem);
+  shape.ragged = problem.attribute("lengths", "full") == "ragged";
   return shape;
 }
 

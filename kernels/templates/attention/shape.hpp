@@ -27,6 +27,7 @@ struct Shape {
   bool sinks, lse;      ///< an input with sinks, an output with log-sum-exps
   std::int64_t page;    ///< keys of a page; 0: each sequence's keys lie one after the other
   bool packed;          ///< packed sequences
+  bool ragged;          ///< sequences of plain inputs have different lengths
 
   /// Returns the number of pages of a sequence.
   std::int64_t pages() const { return ceil_div(capacity, page); }

@@ -227,6 +227,7 @@ typedef struct greta_attention_options {
    * lengths is NULL. */
   const greta_tensor* cu_seqlens_q;
   const greta_tensor* cu_seqlens_k;
+  int32_t ragged; /* lengths of sequences differ: selects what was tuned for such ones */
 } greta_attention_options;
 
 typedef struct greta_norm_options {

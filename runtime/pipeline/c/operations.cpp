@@ -56,7 +56,8 @@ greta_softmax_options greta_softmax_defaults() {
 }
 
 greta_attention_options greta_attention_defaults() {
-  return {sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr};
+  return {
+      sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
 }
 
 greta_norm_options greta_norm_defaults() {
@@ -204,6 +205,7 @@ greta_status greta_attention(greta_operations* operations, const greta_tensor* q
     wanted.block_table = call.maybe(given.block_table, "block_table");
     wanted.cu_seqlens_q = call.maybe(given.cu_seqlens_q, "cu_seqlens_q");
     wanted.cu_seqlens_k = call.maybe(given.cu_seqlens_k, "cu_seqlens_k");
+    wanted.ragged = given.ragged != 0;
     const bool packed = wanted.cu_seqlens_q || wanted.cu_seqlens_k;
     return call->attention(call(q, "q"), call(k, "k"), call(v, "v"),
                            packed ? call.maybe(lengths, "lengths") : call(lengths, "lengths"),

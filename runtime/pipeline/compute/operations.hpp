@@ -63,6 +63,9 @@ struct AttentionOptions {
   /// lengths is empty.
   Tensor cu_seqlens_q{};
   Tensor cu_seqlens_k{};
+  /// Whether lengths of sequences are expected to differ: selects what was tuned for such ones
+  /// (`--lengths ragged`). Results do not depend on it.
+  bool ragged = false;
 };
 
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.

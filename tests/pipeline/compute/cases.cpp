@@ -186,13 +186,17 @@ const std::vector<OperationCase>& operation_cases() {
          return ops.attention(t[0], t[1], t[2], t[3], t[4]);
        }},
       {"AttentionOfPackedSequences",
-       "attention dtype=f16 out=f16 mask=causal lse=stored sequences=packed batch=3 heads=4 "
+       "attention dtype=f16 out=f16 mask=causal lse=stored sequences=packed "
+       "lengths=ragged batch=3 heads=4 "
        "kv_heads=2 q=20 kv=30 dim=16",
        {{20, 4, 16}, {30, 2, 16}, {30, 2, 16}, {4}, {4}, {20, 4, 16}, {20, 4}},
        [](Operations& ops, const Operands& t) {
-         return ops.attention(
-             t[0], t[1], t[2], {}, t[5],
-             {.causal = true, .lse = t[6], .cu_seqlens_q = t[3], .cu_seqlens_k = t[4]});
+         return ops.attention(t[0], t[1], t[2], {}, t[5],
+                              {.causal = true,
+                               .lse = t[6],
+                               .cu_seqlens_q = t[3],
+                               .cu_seqlens_k = t[4],
+                               .ragged = true});
        }},
       {"AttentionMerge",
        "attention_merge dtype=f32 out=f16 parts=3 tokens=10 heads=4 dim=8",
