@@ -73,18 +73,22 @@ struct Lookup::Impl {
   }
 
   /// Finds a winner for the problem. If its rows are not packed, it also searches the winners for
-  /// packed rows. This device comes first, then the same shape, then the same strides.
+  /// packed rows, and if something is fused into it, those without. This device comes first, then
+  /// the same shape, then the same attributes.
   std::optional<KnownWinners::Found> known_of(const Operation& operation, const Problem& problem,
                                               const Problem& representative) const {
     auto found = known.find({problem, representative}, device);
-    const Problem packed = of_packed_rows(operation, problem);
-    if (packed == problem) return found;
-    const Problem of_packed = bucket(operation, packed);
-    auto other = known.find({problem, representative}, {packed, of_packed}, device);
     const auto rank = [](const KnownWinners::Found& one) {
       return std::pair(one.origin == LookupOrigin::same_architecture, one.other_shape);
     };
-    return !found || (other && rank(*other) < rank(*found)) ? other : found;
+    const auto search_like = [&](const Problem& like) {
+      if (like == problem) return;
+      auto other = known.find({problem, representative}, {like, bucket(operation, like)}, device);
+      if (!found || (other && rank(*other) < rank(*found))) found = std::move(other);
+    };
+    search_like(of_packed_rows(operation, problem));
+    if (operation.unfused) search_like(operation.unfused(problem));
+    return found;
   }
 
   Answer decide(const Problem& problem) const {

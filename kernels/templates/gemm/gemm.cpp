@@ -97,6 +97,26 @@ Problem stand_in(const Problem& problem, double fraction) {
   return smaller;
 }
 
+/// A gate and a norm change little of what a kernel for few rows reads.
+Problem unfused(const Problem& problem) {
+  Problem plain = problem;
+  std::erase_if(plain.attributes, [](const auto& attribute) {
+    return attribute.first == "prologue" || attribute.first == "epsilon";
+  });
+  const gemm::Shape s = gemm::shape_of(problem);
+  if (!s.gated) return plain;
+  std::erase_if(plain.attributes,
+                [](const auto& attribute) { return attribute.first == "epilogue"; });
+  if (s.bias) {  // in the operation's order: behind the layout
+    const bool first = plain.attributes.empty() || plain.attributes.front().first != "layout";
+    plain.attributes.insert(plain.attributes.begin() + (first ? 0 : 1), {"epilogue", "bias"});
+  }
+  std::find_if(plain.dims.begin(), plain.dims.end(), [](const auto& dim) {
+    return dim.first == "n";
+  })->second = s.products();
+  return plain;
+}
+
 }  // namespace
 
 Operation make_gemm() {
@@ -156,6 +176,7 @@ Operation make_gemm() {
   t.tensors = tensors;
   t.reference = gemm_reference;
   t.fully_checked = gemm_fully_checked;
+  t.unfused = unfused;
   t.stand_in = stand_in;
   return t;
 }

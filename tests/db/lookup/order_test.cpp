@@ -304,5 +304,39 @@ TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
   EXPECT_THROW(Lookup::open(here_, missing), Error);
 }
 
+// A norm and gates change little of what a product of few rows costs.
+TEST_F(LookupOrder, FusedProductsUseWinnersOfPlainOnes) {
+  const auto product = [](std::vector<std::pair<std::string, std::string>> more, std::int64_t n) {
+    std::vector<std::pair<std::string, std::string>> attributes{{"layout", "nt"}};
+    attributes.insert(attributes.end(), more.begin(), more.end());
+    return Problem{"gemm", DType::f16, DType::f16, attributes, {{"m", 1}, {"n", n}, {"k", 4096}}};
+  };
+  const auto gemv = [](int cols, int tn) {
+    return Config{"gemv",
+                  {{"THREADS", 128},
+                   {"COLS", cols},
+                   {"VB", 8},
+                   {"VA", 8},
+                   {"TN", tn},
+                   {"UNROLL", 2},
+                   {"SPLIT", 1}}};
+  };
+  const Problem normed = product({{"prologue", "rmsnorm"}}, 4096);
+  const Problem gated = product({{"epilogue", "bias,swiglu"}, {"prologue", "rmsnorm"}}, 4096);
+  databases_.add(winner(product({}, 4096), here_, gemv(1, 4)));
+  databases_.add(winner(product({{"epilogue", "bias"}}, 8192), here_, gemv(2, 2)));
+  const Lookup before = databases_.open(here_);
+  EXPECT_EQ(before.find(normed).config, gemv(1, 4));
+  EXPECT_EQ(before.find(normed).origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(before.find(gated).config, gemv(2, 2));
+  databases_.add(winner(product({{"prologue", "rmsnorm"}}, 4096), here_, gemv(4, 1)));
+  // A single column of the product cannot be a gate and an up.
+  databases_.add(winner(product({}, 16384), here_, gemv(1, 1)));
+  const Lookup after = databases_.open(here_);
+  EXPECT_EQ(after.find(normed).config, gemv(4, 1));
+  EXPECT_EQ(after.find(normed).origin, LookupOrigin::exact);
+  EXPECT_NE(after.find(product({{"epilogue", "swiglu"}}, 8192)).config, gemv(1, 1));
+}
+
 }  // namespace
 }  // namespace greta::test::order_test
