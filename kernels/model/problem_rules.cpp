@@ -337,7 +337,7 @@ Result<Problem> make_problem(const Operation& operation, ProblemRequest request)
     if (text == nullptr) continue;
     const auto canonical = attribute.allowed.empty() ? attribute.canonical(*text) : *text;
     const std::string value = canonical.value_or(*text);
-    if (value == attribute.fallback || value == default_value(attribute, problem)) continue;
+    if (value == default_value(attribute, problem)) continue;
     problem.attributes.emplace_back(attribute.name, value);
   }
   if (auto done = check_problem(operation, problem); !done) return done.failure();

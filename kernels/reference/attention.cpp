@@ -10,6 +10,7 @@
 #include <set>
 
 #include "kernels/model/random.hpp"
+#include "kernels/reference/attention_inputs.hpp"
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm_error.hpp"
 #include "kernels/reference/references.hpp"
@@ -47,134 +48,30 @@ std::vector<std::int64_t> all_queries(std::int64_t queries) {
   return list;
 }
 
-/// One attention problem with its inputs.
-struct Attention {
-  Attention(const Problem& problem, const std::vector<HostTensor>& inputs)
-      : batch(problem.dim("batch")),
-        heads(problem.dim("heads")),
-        kv_heads(problem.dim("kv_heads")),
-        queries(problem.dim("q")),
-        capacity(problem.dim("kv")),
-        dim(problem.dim("dim")),
-        v_dim(tensor_named(inputs, "V").spec.cols),
-        causal(problem.attribute("mask", "none") == "causal"),
-        in(problem.dtype),
-        out(problem.out_dtype),
-        q(packed(tensor_named(inputs, "Q"))),
-        k(tensor_named(inputs, "K")),
-        v(tensor_named(inputs, "V")),
-        packs(problem.attribute("sequences", "padded") == "packed") {
-    find_sequences(inputs);
-    if (problem.attribute("sinks", "none") != "none") sinks = &tensor_named(inputs, "sinks");
-    const std::string window_text = problem.attribute("window", "none");
-    if (window_text != "none") window = std::stoll(window_text);
-    const std::string page_text = problem.attribute("page_size", "none");
-    if (page_text != "none") {
-      page = std::stoll(page_text);
-      table = &tensor_named(inputs, "block_table");
-    }
-    const std::string cap_text = problem.attribute("softcap", "none");
-    if (cap_text != "none") cap = static_cast<double>(std::strtof(cap_text.c_str(), nullptr));
-    const std::string given = problem.attribute("scale", "auto");
-    scale = given == "auto" ? 1 / std::sqrt(static_cast<double>(dim))
-                            : std::strtof(given.c_str(), nullptr);
+/// Loads `count` rows of `cols` elements of a tensor, beginning with row `first`.
+Matrix load_rows(const HostTensor& from, std::int64_t first, std::int64_t count,
+                 std::int64_t cols) {
+  Matrix to(count, cols);
+  for (std::int64_t i = 0; i < count * cols; ++i) {
+    to.data()[i] = from.at(static_cast<std::size_t>(first * cols + i));
   }
+  return to;
+}
 
-  std::int64_t group() const { return heads / kv_heads; }
-  std::int64_t rows() const { return (packs ? queries : batch * queries) * heads; }
-  std::int64_t row(std::int64_t sequence, std::int64_t query, std::int64_t head) const {
-    return (of(sequence).first_query + query) * heads + head;
+/// Loads `count` keys or values, beginning with key `first`.
+Matrix load_keys(const Attention& a, const HostTensor& from, std::int64_t sequence,
+                 std::int64_t kv_head, std::int64_t first, std::int64_t count) {
+  const std::int64_t cols = from.spec.cols;
+  if (a.page == 0 && !a.packs) {
+    return load_rows(from, a.key_row(sequence, kv_head, first), count, cols);
   }
-  /// Return the key after the last one that a query attends to, and the first one.
-  std::int64_t visible(std::int64_t sequence, std::int64_t query) const {
-    const std::int64_t count = of(sequence).keys;
-    return causal ? std::max<std::int64_t>(0, count - of(sequence).queries + query + 1) : count;
+  Matrix to(count, cols);
+  for (std::int64_t i = 0, run = 0; i < count; i += run) {
+    run = a.packs ? 1 : std::min(count - i, a.page - (first + i) % a.page);
+    to.middleRows(i, run) = load_rows(from, a.key_row(sequence, kv_head, first + i), run, cols);
   }
-  std::int64_t first_visible(std::int64_t sequence, std::int64_t query) const {
-    return window == 0 ? 0 : std::max<std::int64_t>(0, visible(sequence, query) - window);
-  }
-  /// Returns the row of K and V that a key has.
-  std::int64_t key_row(std::int64_t sequence, std::int64_t kv_head, std::int64_t key) const {
-    if (packs) return (of(sequence).first_key + key) * kv_heads + kv_head;
-    if (page == 0) return (sequence * kv_heads + kv_head) * capacity + key;
-    const std::int64_t pages = table->spec.cols;
-    const auto at = static_cast<std::size_t>(sequence * pages + key / page);
-    const auto number = static_cast<std::int64_t>(table->at(at));
-    return (number * kv_heads + kv_head) * page + key % page;
-  }
-  /// Loads `count` keys or values, beginning with key `first`.
-  Matrix load_keys(const HostTensor& from, std::int64_t sequence, std::int64_t kv_head,
-                   std::int64_t first, std::int64_t count) const {
-    if (page == 0 && !packs) {
-      return load(from, key_row(sequence, kv_head, first), count, from.spec.cols);
-    }
-    Matrix to(count, from.spec.cols);
-    for (std::int64_t i = 0, run = 0; i < count; i += run) {
-      run = packs ? 1 : std::min(count - i, page - (first + i) % page);
-      to.middleRows(i, run) =
-          load(from, key_row(sequence, kv_head, first + i), run, from.spec.cols);
-    }
-    return to;
-  }
-  /// Loads `count` rows of a tensor, beginning with row `first`.
-  static Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count,
-                     std::int64_t cols) {
-    Matrix to(count, cols);
-    for (std::int64_t i = 0; i < count * cols; ++i) {
-      to.data()[i] = from.at(static_cast<std::size_t>(first * cols + i));
-    }
-    return to;
-  }
-
-  std::int64_t batch, heads, kv_heads, queries, capacity, dim, v_dim;
-  bool causal;
-  DType in, out;
-  double scale;
-  std::int64_t window = 0;  ///< 0: none
-  double cap = 0;           ///< of the scores; 0: none
-  const HostTensor* sinks = nullptr;
-  std::int64_t page = 0;  ///< keys of a page; 0: no pages
-  const HostTensor* table = nullptr;
-  const HostTensor q;
-  const HostTensor &k, &v;
-  bool packs;
-
-  /// Of packed sequences, the last one has the tokens after the others, and no keys.
-  struct Sequence {
-    std::int64_t first_query, queries, first_key, keys;
-  };
-  std::vector<Sequence> sequences;
-  const Sequence& of(std::int64_t number) const {
-    return sequences[static_cast<std::size_t>(number)];
-  }
-
- private:
-  void find_sequences(const std::vector<HostTensor>& inputs) {
-    if (!packs) {
-      const HostTensor& lengths = tensor_named(inputs, "lengths");
-      for (std::int64_t b = 0; b < batch; ++b) {
-        const auto length = static_cast<std::int64_t>(lengths.at(static_cast<std::size_t>(b)));
-        sequences.push_back(
-            {b * queries, queries, 0, std::clamp<std::int64_t>(length, 0, capacity)});
-      }
-      return;
-    }
-    const auto start = [&](const char* name, std::int64_t number, std::int64_t tokens) {
-      if (number == 0) return std::int64_t{0};
-      if (number > batch) return tokens;
-      const double said = tensor_named(inputs, name).at(static_cast<std::size_t>(number));
-      return std::clamp(static_cast<std::int64_t>(said), std::int64_t{0}, tokens);
-    };
-    for (std::int64_t b = 0; b <= batch; ++b) {
-      const std::int64_t query = start("cu_seqlens_q", b, queries);
-      const std::int64_t key = start("cu_seqlens_k", b, capacity);
-      const std::int64_t end = b == batch ? key : start("cu_seqlens_k", b + 1, capacity);
-      const std::int64_t query_end = start("cu_seqlens_q", b + 1, queries);
-      sequences.push_back(
-          {query, std::max(query_end, query) - query, key, std::max(end, key) - key});
-    }
-  }
-};
+  return to;
+}
 
 /// Computes the expected outputs of queries that share a KV head.
 class Group {
@@ -222,7 +119,7 @@ class Group {
     std::int64_t keys = 0;
     for (std::int64_t i = 0; i < count(); ++i) {
       const auto [query, head] = list_[static_cast<std::size_t>(i)];
-      q.row(i) = Attention::load(a_.q, a_.row(sequence_, query, head), 1, a_.dim);
+      q.row(i) = load_rows(a_.q, a_.row(sequence_, query, head), 1, a_.dim);
       keys = std::max(keys, visible(i));
     }
     weights_.resize(count(), keys);
@@ -230,7 +127,7 @@ class Group {
     const Matrix squares = q.cwiseAbs2();
     for (std::int64_t j = 0; j < keys; j += together) {
       const std::int64_t some = std::min(together, keys - j);
-      Matrix k = a_.load_keys(a_.k, sequence_, kv_head_, j, some);
+      Matrix k = load_keys(a_, a_.k, sequence_, kv_head_, j, some);
       weights_.middleCols(j, some).noalias() = q * k.transpose();
       k = k.cwiseAbs2();
       errors_.middleCols(j, some).noalias() = squares * k.transpose();
@@ -281,7 +178,7 @@ class Group {
     squares_ = spread_ = values_;
     for (std::int64_t j = 0; j < weights_.cols(); j += together) {
       const std::int64_t some = std::min<std::int64_t>(together, weights_.cols() - j);
-      const Matrix v = a_.load_keys(a_.v, sequence_, kv_head_, j, some);
+      const Matrix v = load_keys(a_, a_.v, sequence_, kv_head_, j, some);
       const auto w = weights_.middleCols(j, some);
       values_.noalias() += w * v;
       squares_.noalias() += w.cwiseAbs2() * v.cwiseAbs2();

@@ -227,7 +227,7 @@ class Verify(Case):
 
     def test_templates_of_a_folder_replace_the_built_in_ones(self):
         folder = self.templates("gemm/naive.comp", "sum = fma(", "sum = -fma(")
-        options = ["--variant", "naive", "--problems", 5, "--seed", 1,
+        options = ["--variant", "naive", "--problems", 5, "--seed", 2,
                    "--templates", folder]
         every = json.loads(self.run_tune("verify", "gemm", *options, "--device", "vulkan:0", "--json").stdout)
         self.assertEqual(len(every["failures"]), 5)

@@ -64,11 +64,17 @@ LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t r
   const auto heads = static_cast<double>(shape.batch * shape.heads);
   const auto own = static_cast<double>(rows);
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.queries * packed, rows)) * heads /
-                    static_cast<double>(packed);
+  Shape launched = shape;
+  if (shape.packed_queries > 0) {
+    launched.packed = true;
+    launched.queries = shape.packed_queries;
+  }
+  work.workgroups = static_cast<double>(launched.tiles(rows, packed) * launched.tile_sets() *
+                                        (shape.heads / packed));
   // A tile's queries see half of the others' keys.
   const std::int64_t others = std::max<std::int64_t>(0, shape.queries - rows / packed);
-  const double seen = capacity - (shape.causal ? static_cast<double>(others) / 2 : 0);
+  const double hidden = shape.causal ? static_cast<double>(others) / 2 : 0;
+  const double seen = std::max(1.0, capacity - hidden);  // queries may be more than keys
   // The tiles of TOGETHER heads begin with the longest.
   if (seen < capacity) work.imbalance = 1.0 / config["TOGETHER"];
   work.steps = std::ceil(std::min(seen, capacity) / keys);

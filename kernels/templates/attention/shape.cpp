@@ -41,6 +41,7 @@ Shape shape_of(const Problem& problem) {
 Shape of_mean_lengths(Shape shape) {
   if (!shape.packed) return shape;
   shape.packed = false;
+  shape.packed_queries = shape.queries;
   shape.queries = ceil_div(shape.queries, shape.batch);
   shape.capacity = ceil_div(shape.capacity, shape.batch);
   return shape;

@@ -28,6 +28,8 @@ struct Shape {
   std::int64_t page;    ///< keys of a page; 0: each sequence's keys lie one after the other
   bool packed;          ///< packed sequences
   bool ragged;          ///< sequences of plain inputs have different lengths
+  /// Of equal lengths in place of packed ones: queries of all sequences; 0: others.
+  std::int64_t packed_queries = 0;
 
   /// Returns the number of pages of a sequence.
   std::int64_t pages() const { return ceil_div(capacity, page); }
