@@ -24,8 +24,9 @@ std::int64_t page_of(const Problem& problem) {
   return text == "none" ? 0 : std::stoll(text);
 }
 
-void shuffle_pages(HostTensor& table, std::uint64_t seed) {
-  std::vector<std::int64_t> pages(table.spec.elements());
+HostTensor random_block_table(const TensorSpec& spec, std::uint64_t seed) {
+  HostTensor table = random_tensor(spec, seed);
+  std::vector<std::int64_t> pages(spec.elements());
   std::iota(pages.begin(), pages.end(), std::int64_t{0});
   std::mt19937_64 random(seed);
   for (std::size_t i = pages.size(); i > 1; --i) {
@@ -34,6 +35,7 @@ void shuffle_pages(HostTensor& table, std::uint64_t seed) {
   for (std::size_t i = 0; i < pages.size(); ++i) {
     store_element(DType::i32, table.data.data(), i, static_cast<double>(pages[i]));
   }
+  return table;
 }
 
 }  // namespace greta::kernels

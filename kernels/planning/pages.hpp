@@ -13,8 +13,8 @@ Attribute page_size_attribute();
 /// Returns the number of keys of a page, or 0 if the cache has no pages.
 std::int64_t page_of(const Problem& problem);
 
-/// Fills a block table with the numbers of all pages, in random order. Equal seeds give equal
+/// Returns a block table with the numbers of all pages, in random order. Equal seeds give equal
 /// tables.
-void shuffle_pages(HostTensor& table, std::uint64_t seed);
+HostTensor random_block_table(const TensorSpec& spec, std::uint64_t seed);
 
 }  // namespace greta::kernels

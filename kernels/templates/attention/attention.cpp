@@ -149,7 +149,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
       store_element(DType::i32, tensor.data.data(), i++, start);
     });
   } else if (spec.name == "block_table") {
-    shuffle_pages(tensor, seed);
+    tensor = random_block_table(spec, seed);
   } else if (spec.name == "sinks") {
     // As large as scores.
     for (std::size_t i = 0; i < spec.elements(); ++i) {

@@ -171,9 +171,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // QREG      queries stay in registers
   // PACK      rows are the queries of all heads that share a KV head, else those of one head
   // SPLIT     workgroups that share the keys of a sequence
-  // FOLD      how slices are joined: 1 by the last workgroup, through the workspace; 2 by all of
-  // them,
-  //           as a cluster that reads each other's shared memory
+  // FOLD      who joins slices: 1 the last workgroup, from the workspace; 2 all of them, as a
+  //           cluster that reads each other's shared memory
   // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {
       {"BK", {32, 64, 128}},

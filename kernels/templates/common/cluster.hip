@@ -48,11 +48,17 @@ struct Inbox {
       const u32 barrier = shared_address(arrived);
       asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
       asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                   "r"(bytes)
-                   : "memory");
+      expect(bytes);
     }
     __syncwarp();
+  }
+
+  // One thread: `bytes` will be sent to this block in the phase that begins.
+  GRETA_DEVICE void expect(u32 bytes) const {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     shared_address(arrived)),
+                 "r"(bytes)
+                 : "memory");
   }
 
   // All threads, behind open(): from here on others may send.
@@ -74,18 +80,19 @@ struct Inbox {
         : "memory");
   }
 
-  // Returns when all that is sent to this block is there.
-  GRETA_DEVICE void receive() const {
+  // Returns when all that is sent to this block is there. `phase`: parity of the number of times
+  // that it had to expect() something since open().
+  GRETA_DEVICE void receive(u32 phase = 0) const {
     u32 done = 0;
     while (done == 0) {
       asm volatile(
           "{\n"
           ".reg .pred complete;\n"
-          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%1], 0;\n"
+          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%1], %2;\n"
           "selp.u32 %0, 1, 0, complete;\n"
           "}"
           : "=r"(done)
-          : "r"(shared_address(arrived))
+          : "r"(shared_address(arrived)), "r"(phase)
           : "memory");
     }
   }

@@ -43,7 +43,8 @@ struct RowCluster {
       });
       inbox(which).send(to, received + me * 4, words);
     }
-    receive(which, exchange / 2 % 2);
+    inbox(which).receive(exchange / 2 % 2);
+    if (thread_index() == 0) inbox(which).expect(expected);
     ++exchange;
     T part[CLUSTER];
     GRETA_UNROLL
@@ -60,28 +61,5 @@ struct RowCluster {
       for (u32 b = 0; b < CLUSTER; b += 2 * step) part[b] = merge(part[b], part[b + step]);
     }
     return part[0];
-  }
-
- private:
-  // Waits for what is sent in this phase, and expects the next.
-  GRETA_DEVICE void receive(u32 which, u32 phase) const {
-    const u32 barrier = shared_address(arrived + which);
-    u32 done = 0;
-    while (done == 0) {
-      asm volatile(
-          "{\n"
-          ".reg .pred complete;\n"
-          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, complete;\n"
-          "}"
-          : "=r"(done)
-          : "r"(barrier), "r"(phase)
-          : "memory");
-    }
-    if (thread_index() == 0) {
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                   "r"(expected)
-                   : "memory");
-    }
   }
 };

@@ -39,11 +39,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 }
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
-  if (spec.name == "block_table") {
-    HostTensor table = random_tensor(spec, seed);
-    shuffle_pages(table, seed);
-    return table;
-  }
+  if (spec.name == "block_table") return random_block_table(spec, seed);
   if (spec.dtype != DType::i32) return random_tensor(spec, seed);
   return random_indices(spec, problem.dim("capacity") - problem.dim("tokens"), seed);
 }

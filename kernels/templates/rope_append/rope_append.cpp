@@ -91,11 +91,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 }
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
-  if (spec.name == "block_table") {
-    HostTensor table = random_tensor(spec, seed);
-    shuffle_pages(table, seed);
-    return table;
-  }
+  if (spec.name == "block_table") return random_block_table(spec, seed);
   if (spec.name == "positions") return random_indices(spec, problem.dim("positions") - 1, seed);
   if (spec.name != "slots") return random_tensor(spec, seed);
   return random_indices(spec, problem.dim("capacity") - problem.dim("tokens"), seed);
