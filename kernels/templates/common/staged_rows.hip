@@ -66,21 +66,6 @@ GRETA_DEVICE u32 staged_place(u32 slot, u32 k, u32 item) {
   return (((slot * Op::inputs + k) * ITEMS + item) * THREADS + thread_index()) * vector_bytes;
 }
 
-// To leave the caches last, as in load_before_writing().
-GRETA_DEVICE void copy_before_writing(SharedMemory ring, u32 to, const In* from, bool inside) {
-#if defined(GRETA_NVIDIA)
-  if constexpr (vector_bytes == 16) {
-    u64 policy;
-    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(
-                     ring.address + to),
-                 "l"(from), "r"(inside ? 16 : 0), "l"(policy));
-    return;
-  }
-#endif
-  copy_lane_async<vector_bytes>(ring, to, from, inside);
-}
-
 template <typename Op>
 GRETA_DEVICE void copy_row(SharedMemory ring, u32 slot, const Op& op, u32 first, u32 have) {
   GRETA_UNROLL
@@ -89,7 +74,8 @@ GRETA_DEVICE void copy_row(SharedMemory ring, u32 slot, const Op& op, u32 first,
     const u32 col = column(first, i);
     GRETA_UNROLL
     for (u32 k = 0; k < Op::inputs; ++k) {
-      copy_before_writing(ring, staged_place<Op>(slot, k, i), op.input(k) + col, op.reads(col));
+      copy_lane_async<vector_bytes>(ring, staged_place<Op>(slot, k, i), op.input(k) + col,
+                                    op.reads(col));
     }
   }
 }
