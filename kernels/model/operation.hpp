@@ -226,8 +226,9 @@ struct Operation {
       reference;
   /// Returns whether the reference computes every element rather than samples. Empty: always.
   std::function<bool(const Problem&)> fully_checked;
-  /// Returns the problem without what is fused into it, or itself. Its winners serve the problem as
-  /// those of another shape do, where they are valid. Empty: nothing is fused.
+  /// Returns the problem without what is fused into it and changes little of its time, or itself.
+  /// Its winners serve the problem as those of another shape do, where they are valid. Empty:
+  /// nothing is fused.
   std::function<Problem(const Problem&)> unfused;
   /// Returns a problem with about `fraction` of the work and fewer tiles of the same kernel, so
   /// that a configuration's compiled kernels and relative speed carry over. May return the problem

@@ -144,7 +144,8 @@ class Group {
     errors_.row(i).setZero();
     const double sink = this->sink(i);
     Sum& sum = sums_[static_cast<std::size_t>(i)];
-    if (n == 0 && a_.sinks == nullptr) return;
+    const bool sinks = std::isfinite(sink);
+    if (n == 0 && !sinks) return;
     if (a_.cap > 0) {
       e += 3 * u * s.abs() + 16 * u * a_.cap;
       s = a_.cap * (s / a_.cap).tanh();
@@ -154,7 +155,7 @@ class Group {
     e += 3 * u * s.abs() + error_of_power(s, sum.most);
     if (traits(a_.in).keeps_subnormals) e += (p < smallest_normal(a_.in)).cast<double>();
     sum.total = p.sum();
-    if (a_.sinks != nullptr) {
+    if (sinks) {
       // The outputs are multiplied by a power of 2 that may be flushed to zero.
       e += (p < 0x1p-120).cast<double>();
       const Row one = Row::Constant(1, sink);

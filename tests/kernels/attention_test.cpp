@@ -239,24 +239,34 @@ TEST_P(AttentionKernel, LargeScores) {
   }
 }
 
-/// Errors before attention must stay visible: a query that is NaN gives NaN and affects no other.
+/// Errors before attention must stay visible: a query that is NaN gives NaN, also as its
+/// log-sum-exp, and affects no other.
 TEST_P(AttentionKernel, NanStaysNan) {
   constexpr std::size_t heads = 2, dim = 64,
                         broken = 1 * heads + 1;  // the second query's second head
-  const Problem problem =
-      attention_problem({1, heads, heads, 3, 150, dim, false}, DType::f16, DType::f32);
-  const auto inputs = attention_inputs(problem, 4);
-  auto changed = inputs;
-  store_element(DType::f16, changed[0].data.data(), broken * dim + 5,
-                std::numeric_limits<double>::quiet_NaN());
-  for (const Config& config : defaults_of(problem)) {
-    const auto sound = run_attention(device_, problem, config, inputs);
-    const auto outputs = run_attention(device_, problem, config, changed);
-    ASSERT_FALSE(sound.empty() || outputs.empty());
-    for (std::size_t i = 0; i < outputs[0].spec.elements(); ++i) {
-      const bool nan = i / dim == broken;
-      ASSERT_TRUE(nan ? std::isnan(outputs[0].at(i)) : outputs[0].at(i) == sound[0].at(i))
-          << config.text() << ", element " << i << ": " << outputs[0].at(i);
+  for (const auto& [in, queries] :
+       {std::pair{DType::f16, 3}, {DType::bf16, 40}, {DType::f32, 40}}) {
+    Problem problem =
+        attention_problem({1, heads, heads, queries, 150, dim, false}, in, DType::f32);
+    problem.attributes.emplace_back("lse", "stored");
+    const auto inputs = attention_inputs(problem, 4);
+    auto changed = inputs;
+    store_element(in, changed[0].data.data(), broken * dim + 5,
+                  std::numeric_limits<double>::quiet_NaN());
+    for (const Config& config : defaults_of(problem)) {
+      SCOPED_TRACE(problem.key() + " | " + config.text());
+      const auto sound = run_attention(device_, problem, config, inputs);
+      const auto outputs = run_attention(device_, problem, config, changed);
+      ASSERT_FALSE(sound.empty() || outputs.empty());
+      for (const std::size_t tensor : {0, 1}) {
+        const HostTensor &got = outputs[tensor], &whole = sound[tensor];
+        const std::size_t of_row = tensor == 0 ? dim : 1;
+        for (std::size_t i = 0; i < got.spec.elements(); ++i) {
+          const bool nan = i / of_row == broken;
+          ASSERT_TRUE(nan ? std::isnan(got.at(i)) : got.at(i) == whole.at(i))
+              << got.spec.name << ", element " << i << ": " << got.at(i);
+        }
+      }
     }
   }
 }

@@ -164,7 +164,17 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
             "x_stride 23: must be at least heads x dim, 24");
   EXPECT_EQ(
       other("kv_update dtype=f32 out=f32 kv_stride=\"8\" tokens=2 kv_heads=3 dim=8 capacity=9"),
-      "kv_stride 8: must be at least kv_heads x dim, 24");
+      "kv_stride 8: must be at least kv_heads x max(dim, v_dim), 24");
+  const auto with_long_values = make_problem(built_in("kv_update"), {{{"tokens", "2"},
+                                                                      {"kv_heads", "3"},
+                                                                      {"dim", "8"},
+                                                                      {"capacity", "9"},
+                                                                      {"kv_stride", "24"},
+                                                                      {"v_dim", "16"}},
+                                                                     "",
+                                                                     ""});
+  EXPECT_EQ(with_long_values ? "good" : with_long_values.failure().message,
+            "kv_stride 24: must be at least kv_heads x max(dim, v_dim), 48");
   EXPECT_EQ(other("rope_append dtype=f32 out=f32 kv_stride=\"8\" batch=1 tokens=2 heads=3 "
                   "kv_heads=3 dim=8 positions=9 capacity=9"),
             "kv_stride 8: must be at least kv_heads x dim, 24");

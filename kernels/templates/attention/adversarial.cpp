@@ -157,9 +157,10 @@ void harden_query(const Shape& s, Rows& q, std::int64_t row, std::int64_t col,
   if (kind == single) q.change(row, [&](std::int64_t d, double x) { return d == col ? x : 0.0; });
 }
 
-/// Sinks far below and far above all scores.
+/// Sinks far below and far above all scores, and those that add nothing.
 void harden_sinks(HostTensor& sinks, std::mt19937_64& random) {
-  constexpr double kinds[] = {0, -200, -1500, 200, 1500};
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  constexpr double kinds[] = {0, none, -200, -1500, 200, 1500};
   for (std::size_t head = 0; head < sinks.spec.elements(); ++head) {
     const std::int64_t kind = below(random, 2 * std::ssize(kinds));
     if (kind >= std::ssize(kinds)) continue;
@@ -179,7 +180,8 @@ void hide(Rows& tensor, const KeyRows& rows, std::int64_t valid) {
 }
 
 /// Starts of sequences at random, of which some are empty, and some begin or end where others do;
-/// the last ones may lie outside all tokens, or leave some behind. The first start is not read.
+/// the last ones may lie outside all tokens, or leave some behind, and the second one before them.
+/// The first start is not read.
 void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& random) {
   const auto count = static_cast<std::int64_t>(starts.spec.elements());
   std::vector<std::int64_t> list(static_cast<std::size_t>(count));
@@ -191,6 +193,7 @@ void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& ran
   std::sort(list.begin(), list.end());
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
   if (below(random, 3) == 0) list.back() = below(random, 2) == 0 ? tokens + 1 : farthest;
+  if (count > 2 && below(random, 3) == 0) list[1] = below(random, 2) == 0 ? -1 : -farthest;
   constexpr std::int64_t firsts[] = {0, -1, farthest};
   list.front() = firsts[below(random, std::ssize(firsts))];
   for (std::size_t i = 0; i < list.size(); ++i) {

@@ -110,6 +110,7 @@ Work work(const Problem& problem) {
   double pairs = 0;
   std::int64_t keys = 0;  // that some query sees
   attention::for_each_length(s, [&](const attention::Lengths& lengths, std::int64_t count) {
+    if (lengths.queries == 0) return;
     const std::int64_t window = s.window + lengths.queries - 1;
     pairs += visible_pairs(s, lengths) * static_cast<double>(count);
     keys += (s.window == 0 ? lengths.keys : std::min(lengths.keys, window)) * count;
@@ -163,6 +164,17 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
     }
   }
   return tensor;
+}
+
+/// Limits of scores, sinks and log-sum-exps change little of what a kernel reads, and lengths are
+/// those that are measured.
+Problem unfused(const Problem& problem) {
+  Problem plain = problem;
+  std::erase_if(plain.attributes, [](const auto& attribute) {
+    const std::string& name = attribute.first;
+    return name == "softcap" || name == "sinks" || name == "lse" || name == "lengths";
+  });
+  return plain;
 }
 
 /// Reduces the number of sequences first, unless they are packed, then the number of groups of
@@ -253,15 +265,16 @@ Operation make_attention() {
   t.check = check;
   t.out_of_range =
       "a length below 0 counts as 0, one above kv as kv; a query that sees no key gives zeros, as "
-      "the "
-      "first ones of a causal sequence do whose length is below q; packed sequences end where all "
-      "tokens do at the latest, and tokens after the last one give zeros";
+      "the first ones of a causal sequence do whose length is below q; the first packed sequence "
+      "begins with the first token, starts below 0 count as 0 and those past all tokens as their "
+      "end, and tokens after the last sequence give zeros";
   t.work = work;
   t.tensors = tensors;
   t.input = input;
   t.harden = attention::harden;
   t.reference = attention_reference;
   t.fully_checked = attention_fully_checked;
+  t.unfused = unfused;
   t.stand_in = stand_in;
   t.variants = {attention::decode(), attention::warpgroups(), attention::matrix(),
                 attention::vector()};

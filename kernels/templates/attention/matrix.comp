@@ -315,7 +315,7 @@ void put_outputs() {
     float greatest = base[i], total = sum[i];
     const float kept = add_sink(head_of(row), greatest, total);
     // Without a key, nothing is attended to.
-    float factor = total > 0.0 ? kept / total : 0.0;
+    float factor = total == 0.0 ? 0.0 : kept / total;
     const bool first_lane = gl_SubgroupInvocationID % ROW_LANES == 0;
     if (LSE != 0 && slices == 1 && first_lane && row < tile_rows())
       put_lse(result_row(row), greatest, total);

@@ -146,7 +146,7 @@ float capped(float score) {
 float add_sink(uint head, inout float greatest, inout float sum) {
 #if SINKS
   const float sink = F32(args.sinks + uint64_t(head) * 4).v * 1.4426950408889634;
-  const float most = max(greatest, sink), kept = exp2(greatest - most);
+  const float most = max(max(greatest, sink), LOWEST_SCORE), kept = exp2(greatest - most);
   sum = fma(sum, kept, exp2(sink - most));
   greatest = most;
   return kept;
@@ -159,7 +159,7 @@ float add_sink(uint head, inout float greatest, inout float sum) {
 void put_lse(uint64_t offset, float greatest, float sum) {
 #if LSE
   F32(args.lse + offset / V_DIM * 4).v =
-      sum > 0.0 ? (greatest + log2(sum)) * 0.69314718055994531 : uintBitsToFloat(0xff800000u);
+      sum == 0.0 ? uintBitsToFloat(0xff800000u) : (greatest + log2(sum)) * 0.69314718055994531;
 #endif
 }
 

@@ -201,7 +201,8 @@ struct RowSum {
   GRETA_DEVICE float add_sink(const Arguments& args, u32 head) {
 #if SINKS
     const float sink = args.sinks[head] * 1.4426950408889634f;
-    const float most = larger(greatest, sink), kept = fast_exp2(greatest - most);
+    const float most = larger(larger(greatest, sink), lowest_score);
+    const float kept = fast_exp2(greatest - most);
     sum = multiply_add(sum, kept, fast_exp2(sink - most));
     greatest = most;
     return kept;
@@ -213,7 +214,7 @@ struct RowSum {
   // The factor of a row's sums of values; 0 without a key, where nothing is attended to.
   GRETA_DEVICE float factor(const Arguments& args, u32 head) {
     const float kept = add_sink(args, head);
-    return sum > 0.0f ? kept / sum : 0.0f;
+    return sum == 0.0f ? 0.0f : kept / sum;
   }
 
   // Outputs of some sums of values.
@@ -228,8 +229,8 @@ struct RowSum {
   // Of the row's output, at `offset`.
   GRETA_DEVICE void put_lse(const Arguments& args, u64 offset) const {
 #if LSE
-    args.lse[offset / V_DIM] = sum > 0.0f ? (greatest + fast_log2(sum)) * 0.69314718055994531f
-                                        : float_from_bits(0xff800000U);
+    args.lse[offset / V_DIM] = sum == 0.0f ? float_from_bits(0xff800000U)
+                                           : (greatest + fast_log2(sum)) * 0.69314718055994531f;
 #endif
   }
 };

@@ -212,7 +212,7 @@ void main() {
     if (query >= query_count()) continue;
     // Without a key, nothing is attended to.
     const float kept = add_sink(head, greatest[i], sum[i]);
-    const float factor = sum[i] > 0.0 ? kept / sum[i] : 0.0;
+    const float factor = sum[i] == 0.0 ? 0.0 : kept / sum[i];
     const uint64_t offset = result_offset(sequence, query, head);
     if (lane == 0) put_lse(offset, greatest[i], sum[i]);
     const uint64_t at = args.result + offset * OUT_BYTES;

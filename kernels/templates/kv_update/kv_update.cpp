@@ -124,10 +124,11 @@ Operation make_kv_update() {
                    .help = "KV capacity: number of tokens that the caches hold",
                    .examples = {160, 168, 200}}};
   t.attributes = {
-      stride_attribute("kv_stride", "elements from one token to the next, of K and of V",
-                       "kv_heads x dim", packed_stride),
+      // Before the stride, whose least value depends on it.
       v_dim_attribute("elements of a head of values, if not those of keys", 1,
                       std::numeric_limits<std::int32_t>::max(), {"1", "40"}),
+      stride_attribute("kv_stride", "elements from one token to the next, of K and of V",
+                       "kv_heads x max(dim, v_dim)", packed_stride),
       page_size_attribute()};
   t.dtypes = converted_dtypes();
   t.sizes = {{{4096, 32, 128, 8192}}, {{1, 32, 128, 2048}}, {{16, 8, 80, 2048}}, {{7, 3, 5, 100}}};

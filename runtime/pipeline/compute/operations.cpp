@@ -153,8 +153,8 @@ Result<void> Operations::kv_update(const Tensor& k, const Tensor& v, const Tenso
                                 {"kv_heads", k_cache.shape()[rank - 3]},
                                 {"dim", k_cache.shape()[rank - 1]},
                                 {"capacity", block_table ? cols_of(block_table) * run : run}});
-  set_stride(problem, "kv_stride", k, 2);
   set_v_dim(problem, cols_of(v_cache));
+  set_stride(problem, "kv_stride", k, 2);
   if (block_table) set(problem, "page_size", std::to_string(run));
   Given operands;
   for (const Tensor& each : {k, v, position}) operands.add(each);

@@ -338,5 +338,33 @@ TEST_F(LookupOrder, FusedProductsUseWinnersOfPlainOnes) {
   EXPECT_NE(after.find(product({{"epilogue", "swiglu"}}, 8192)).config, gemv(1, 1));
 }
 
+// Neither does what is computed beside an attention's products, but a window does.
+TEST_F(LookupOrder, AttentionUsesWinnersWithoutOptionsThatReadNothing) {
+  const auto attention = [](std::vector<std::pair<std::string, std::string>> options) {
+    options.insert(options.begin(), {"mask", "causal"});
+    return Problem{
+        "attention",
+        DType::f32,
+        DType::f32,
+        options,
+        {{"batch", 2}, {"heads", 4}, {"kv_heads", 4}, {"q", 64}, {"kv", 64}, {"dim", 64}}};
+  };
+  const auto tile = [](int bq) {
+    return Config{"vector",
+                  {{"BQ", bq}, {"BK", 16}, {"TQ", 2}, {"LANES", 8}, {"VEC", 4}, {"TOGETHER", 2}}};
+  };
+  const Problem all =
+      attention({{"softcap", "30"}, {"sinks", "head"}, {"lse", "stored"}, {"lengths", "ragged"}});
+  databases_.add(winner(attention({}), here_, tile(32)));
+  const Lookup before = databases_.open(here_);
+  EXPECT_EQ(before.find(all).origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(before.find(all).config, tile(32));
+  EXPECT_NE(before.find(attention({{"window", "16"}})).origin, LookupOrigin::nearest_shape);
+  databases_.add(winner(all, here_, tile(16)));
+  const Lookup after = databases_.open(here_);
+  EXPECT_EQ(after.find(all).origin, LookupOrigin::exact);
+  EXPECT_EQ(after.find(all).config, tile(16));
+}
+
 }  // namespace
 }  // namespace greta::test::order_test
