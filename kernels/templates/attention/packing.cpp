@@ -75,7 +75,9 @@ std::vector<Division> packing_divisions(const Shape& shape, const Config& config
                                         std::int64_t rows) {
   auto list = prefill_divisions(shape, config, rows, packed_heads(shape, config));
   // Whether each slice has the same number of tiles, all of them whole.
-  list.push_back({"slices of kv", shape.capacity, std::int64_t{config["BK"]} * config["SPLIT"]});
+  const std::int64_t tiles = std::int64_t{config["BK"]} * config["SPLIT"];
+  list.push_back({"slices of kv", shape.capacity, tiles});
+  if (config.has("BUFFERS")) list.push_back(buffered_tiles(shape, config, tiles, "BUFFERS"));
   return list;
 }
 

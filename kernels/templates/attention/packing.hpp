@@ -28,8 +28,8 @@ std::int64_t readers_of(const Shape& shape, const Config& config, std::int64_t r
 std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo& device,
                                             const Expression& rows);
 
-/// Returns the divisions of such a kernel: those of prefill_divisions(), and the keys into rounds
-/// of tiles, one for each slice.
+/// Returns the divisions of such a kernel: those of prefill_divisions(), the keys into rounds of
+/// tiles, one for each slice, and a slice's tiles into buffers.
 std::vector<Division> packing_divisions(const Shape& shape, const Config& config,
                                         std::int64_t rows);
 

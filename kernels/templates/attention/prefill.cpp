@@ -55,6 +55,11 @@ std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std
           {"heads", shape.batch * shape.heads / packed, c["TOGETHER"], "TOGETHER"}};
 }
 
+Division buffered_tiles(const Shape& shape, const Config& config, std::int64_t keys,
+                        const std::string& parameter) {
+  return {"tiles of kv", ceil_div(shape.capacity, keys), config[parameter], parameter};
+}
+
 LaunchWork prefill_work(const Shape& shape, const Config& config, std::int64_t rows,
                         std::int64_t packed) {
   const double keys = config["BK"];

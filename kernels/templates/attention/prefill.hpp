@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "kernels/model/launch_work.hpp"
@@ -22,6 +23,11 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
 /// the heads of all sequences into groups of TOGETHER.
 std::vector<Division> prefill_divisions(const Shape& shape, const Config& config, std::int64_t rows,
                                         std::int64_t packed = 1);
+
+/// Returns the division of the tiles of keys that a workgroup walks through, `keys` of all
+/// workgroups at a time, into buffers in shared memory, of which `parameter` is the number.
+Division buffered_tiles(const Shape& shape, const Config& config, std::int64_t keys,
+                        const std::string& parameter);
 
 /// Returns the work of workgroups that read keys and values in steps of BK for `rows` rows, without
 /// the fields that depend on how they compute. Causal masks hide up to half of the keys.

@@ -169,7 +169,9 @@ Variant warpgroups() {
       "the values of the tile before are multiplied",
       warpgroup_space, warpgroup_plan, warpgroup_defaults,
       [](const Shape& shape, const Config& c) {
-        return prefill_divisions(shape, c, c["GROUPS"] * warpgroup_queries);
+        auto list = prefill_divisions(shape, c, c["GROUPS"] * warpgroup_queries);
+        list.push_back(buffered_tiles(shape, c, c["BK"], "STAGES"));
+        return list;
       },
       warpgroup_work);
 }
