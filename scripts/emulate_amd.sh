@@ -6,7 +6,7 @@
 #
 #   EMULATOR_DIR  holds run_case.py, set up and ready to run
 #   --cases N     random problems for each architecture and operation; default: 50
-#   --arch LIST   architectures; default: gfx90a,gfx942,gfx1100,gfx1201
+#   --arch LIST   architectures; default: gfx90a,gfx942,gfx950,gfx1100,gfx1201
 #   --op LIST     operations; default: gemm
 #   --variant V   only this variant of the operations
 #   --problems F  also the problems of this file, one per line: an operation and its options
@@ -28,7 +28,7 @@ usage() {
 (($#)) || usage "no EMULATOR_DIR given"
 emulator=$1
 shift
-cases=50 architectures=gfx90a,gfx942,gfx1100,gfx1201 op=gemm variant="" seed=1 out="" tune=greta-tune problems=/dev/null
+cases=50 architectures=gfx90a,gfx942,gfx950,gfx1100,gfx1201 op=gemm variant="" seed=1 out="" tune=greta-tune problems=/dev/null
 while (($#)); do
   (($# > 1)) || usage "$1 needs a value"
   case $1 in
