@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device/device_info.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hardware/known_gpus.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
@@ -35,6 +36,24 @@ TEST(Hardware, ArchitecturesByName) {
   EXPECT_EQ(gpu_architecture("AMD Instinct MI300X"), "gfx942");
   EXPECT_EQ(gpu_architecture("Intel(R) Arc(tm) A770 Graphics (DG2)"),
             "intel_r_arc_tm_a770_graphics_dg2");
+}
+
+/// Partitions of a card, and the MI300A, have fewer dies than the largest cards.
+TEST(Hardware, AcceleratorDiesByUnits) {
+  DeviceInfo info;
+  const auto dies = [&](const char* architecture, std::uint32_t units) {
+    info.architecture = architecture;
+    info.compute_units = units;
+    return accelerator_dies(info);
+  };
+  EXPECT_EQ(dies("gfx942", 304), 8);  // MI300X
+  EXPECT_EQ(dies("gfx942", 228), 6);  // MI300A
+  EXPECT_EQ(dies("gfx942", 38), 1);
+  EXPECT_EQ(dies("gfx950", 256), 8);  // MI350X
+  EXPECT_EQ(dies("gfx942", 0), 1);
+  EXPECT_EQ(dies("gfx90a", 104), 1);
+  EXPECT_EQ(dies("sm_90", 132), 1);
+  EXPECT_EQ(dies("host-gfx942", 2), 8);
 }
 
 TEST(Hardware, LastLevelCaches) {

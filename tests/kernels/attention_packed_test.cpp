@@ -20,6 +20,7 @@ using test::expect_right_attention;
 /// What a case varies; the other parameters follow from the device.
 struct Tiles {
   int bk, wq, waves, key_waves, qreg, pack, split;
+  bool dealt = false;  // to dies, if the device has several
 };
 
 struct Case {
@@ -44,7 +45,8 @@ class AttentionPacked : public ::testing::TestWithParam<std::string> {
              {"PACK", t.pack},
              {"SPLIT", t.split},
              {"FOLD", 1},
-             {"TOGETHER", 2}}};
+             {"TOGETHER", 2},
+             {"XCDS", t.dealt ? accelerator_dies(info_) : 1}}};
   }
 
   void expect_right(const std::vector<Case>& cases) {
@@ -99,6 +101,16 @@ TEST_P(AttentionPacked, ValuesOfAnotherSize) {
       {{2, 7, 1, 2, 290, 64, true, 80}, bf16, f32, {128, 16, 1, 4, 0, 1, 2}, {290, 1}},
       {{3, 4, 2, 37, 90, 96, false, 40}, f16, f32, {64, 32, 1, 2, 0, 0, 1}, {90, 0, 33}},
       {{1, 2, 2, 20, 70, 32, true, 256}, f16, f16, {32, 16, 2, 1, 0, 0, 1}, {65}},
+  });
+}
+
+/// Numbers of tiles that dies share evenly, or not, or of which some dies have none.
+TEST_P(AttentionPacked, DiesHaveNeighbouringTiles) {
+  expect_right({
+      {{1, 4, 4, 40, 50, 64, true}, f16, f16, {32, 16, 1, 1, 0, 0, 1, true}, {}},
+      {{3, 5, 5, 20, 40, 32, true}, f16, f32, {32, 16, 1, 1, 0, 0, 1, true}, {40, 0, 21}},
+      {{1, 3, 3, 9, 40, 64, false}, bf16, bf16, {32, 16, 1, 1, 0, 0, 1, true}, {}},
+      {{2, 8, 2, 3, 200, 64, true}, bf16, f32, {32, 16, 1, 1, 0, 1, 3, true}, {200, 65}},
   });
 }
 

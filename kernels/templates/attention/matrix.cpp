@@ -153,6 +153,12 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
+/// Returns the values of XCDS.
+std::vector<int> dies(const DeviceInfo& device) {
+  const int all = accelerator_dies(device);
+  return all > 1 ? std::vector{1, all} : std::vector{1};
+}
+
 std::vector<int> folds(const DeviceInfo& device) {
   if (folds_in_clusters(device)) return {1, fold_in_cluster};
   return {1};
@@ -174,6 +180,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // FOLD      who joins slices: 1 the last workgroup, from the workspace; 2 all of them, as a
   //           cluster that reads each other's shared memory
   // TOGETHER  heads that are scheduled together, for L2 reuse
+  // XCDS      dies that workgroups are dealt to in turn, each of which has neighbouring heads
   a.parameters = {
       {"BK", {32, 64, 128}},
       {"WQ", {16, 32, 64}},
@@ -186,6 +193,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"SPLIT", key_slices()},
       {"FOLD", folds(device)},
       {"TOGETHER", heads_together()},
+      {"XCDS", dies(device)},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, packing_constraints(shape, device, p["WAVES"] * p["WQ"]));
@@ -223,7 +231,8 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
                             {"PACK", shape.group() > 1},
                             {"SPLIT", split},
                             {"FOLD", split > 1 && split <= 4 ? folds(device).back() : 1},
-                            {"TOGETHER", default_heads_together(shape)}}});
+                            {"TOGETHER", default_heads_together(shape)},
+                            {"XCDS", 1}}});
       }
     }
   }
@@ -270,7 +279,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                           {"PACK", 0},
                           {"SPLIT", 1},
                           {"FOLD", 1},
-                          {"TOGETHER", default_heads_together(shape)}}});
+                          {"TOGETHER", default_heads_together(shape)},
+                          {"XCDS", dies(device).back()}}});
     }
   }
   // Configurations with more registers spill, so other variants are better defaults.
@@ -351,7 +361,8 @@ Variant matrix() {
       },
       work);
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1), added("FOLD", 1)};
+  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1), added("FOLD", 1),
+                        added("XCDS", 1)};
   return variant;
 }
 

@@ -8,11 +8,11 @@
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(KWAVES) || !defined(BUFFERS) || \
     !defined(ASYNC) || !defined(QREG) || !defined(PACK) || !defined(GROUP) || !defined(SPLIT) || \
-    !defined(FOLD) || !defined(TOGETHER) || !defined(WAVE)
-#error "BK WQ WAVES KWAVES BUFFERS ASYNC QREG PACK GROUP SPLIT FOLD TOGETHER WAVE must be defined"
+    !defined(FOLD) || !defined(TOGETHER) || !defined(XCDS) || !defined(WAVE)
+#error "BK WQ WAVES KWAVES BUFFERS ASYNC QREG PACK GROUP SPLIT FOLD TOGETHER XCDS WAVE are undefined"
 #endif
-#if BK % 32 != 0 || WQ % 16 != 0 || WAVES < 1 || KWAVES < 1 || SPLIT < 1 || TOGETHER < 1
-#error "BK is a multiple of 32, WQ of 16; WAVES, KWAVES, SPLIT and TOGETHER are at least 1"
+#if BK % 32 != 0 || WQ % 16 != 0 || WAVES < 1 || KWAVES < 1 || SPLIT < 1 || TOGETHER < 1 || XCDS < 1
+#error "BK is a multiple of 32, WQ of 16; WAVES, KWAVES, SPLIT, TOGETHER and XCDS are at least 1"
 #endif
 #if ASYNC ? BUFFERS < 2 : BUFFERS != 2
 #error "BUFFERS are at least 2, and 2 without ASYNC"
@@ -308,7 +308,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
   Arguments args = ATTENTION_ARGUMENTS;
   const u32 readers = tile_sets(args) * tile_heads(args) * tiles;
   if (block_index<THREADS>() >= readers) return;
-  const Tile tile = pick_packed_tile(args, block_index<THREADS>());
+  const Tile tile = pick_packed_tile(args, tile_of_die(block_index<THREADS>(), readers));
   if (PACKED && tile.first >= tile_rows(args)) return;
   const u32 count = key_count(args, tile.sequence);
   const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count));

@@ -86,6 +86,15 @@ bool has_warpgroup_products(std::string_view architecture) {
   return architecture == "sm_90";
 }
 
+// Source: AMD Instinct MI300X and MI350X data sheets.
+int accelerator_dies(const DeviceInfo& device) {
+  const std::string_view name = device.architecture;
+  const bool host = name.starts_with(host_prefix);
+  const std::uint32_t units = name.ends_with("gfx942") ? 38 : name.ends_with("gfx950") ? 32 : 0;
+  if (units == 0) return 1;
+  return host ? 8 : static_cast<int>(std::max(1U, (device.compute_units + units / 2) / units));
+}
+
 std::vector<std::string> known_architectures() {
   std::vector<std::string> names;
   for (const auto& architecture : table) names.emplace_back(architecture.name);

@@ -34,6 +34,11 @@ bool has_lane_copies(std::string_view architecture);
 /// wgmma). Only NVIDIA's sm_90 can, in code that is compiled for sm_90a.
 bool has_warpgroup_products(std::string_view architecture);
 
+/// Returns the number of dies (XCDs) over which a GPU distributes workgroups in turn, each die with
+/// a second-level cache of its own: up to 8 on AMD's gfx942 and gfx950 by the number of compute
+/// units, fewer for a partition of a card. 1 on other GPUs; 8 on hip-host, which imitates the order.
+int accelerator_dies(const DeviceInfo& device);
+
 /// Returns the names of all architectures in the table, for messages: "gfx906", "gfx908", …
 std::vector<std::string> known_architectures();
 
