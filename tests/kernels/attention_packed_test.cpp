@@ -32,27 +32,38 @@ struct Case {
 
 class AttentionPacked : public ::testing::TestWithParam<std::string> {
  protected:
-  Config config_of(const Tiles& t) const {
+  /// Returns the configurations of these tiles: with all products that fill them.
+  std::vector<Config> configs_of(const Tiles& t) const {
     const bool async = info_.architecture.find("sm_") != std::string::npos;
-    return {"matrix",
-            {{"BK", t.bk},
-             {"WQ", t.wq},
-             {"WAVES", t.waves},
-             {"KWAVES", t.key_waves},
-             {"BUFFERS", async ? 3 : 2},
-             {"ASYNC", async},
-             {"QREG", t.qreg},
-             {"PACK", t.pack},
-             {"SPLIT", t.split},
-             {"FOLD", 1},
-             {"TOGETHER", 2},
-             {"XCDS", t.dealt ? accelerator_dies(info_) : 1}}};
+    const Config config{"matrix",
+                        {{"BK", t.bk},
+                         {"WQ", t.wq},
+                         {"WAVES", t.waves},
+                         {"KWAVES", t.key_waves},
+                         {"BUFFERS", async ? 3 : 2},
+                         {"ASYNC", async},
+                         {"QREG", t.qreg},
+                         {"PACK", t.pack},
+                         {"SPLIT", t.split},
+                         {"FOLD", 1},
+                         {"TOGETHER", 2},
+                         {"XCDS", t.dealt ? accelerator_dies(info_) : 1}}};
+    if (matrix_cores(info_.architecture) != MatrixCores::mfma) return {config};
+    std::vector<Config> configs;
+    for (const int span : {16, 32}) {
+      if (t.wq % span != 0) continue;
+      configs.push_back(config);
+      configs.back().values.emplace_back("INSTR", span);
+    }
+    return configs;
   }
 
   void expect_right(const std::vector<Case>& cases) {
     for (const Case& c : cases) {
       const Problem problem = attention_problem(c.shape, c.in, c.out);
-      expect_right_attention(device_, problem, config_of(c.tiles), c.lengths);
+      for (const Config& config : configs_of(c.tiles)) {
+        expect_right_attention(device_, problem, config, c.lengths);
+      }
     }
   }
 
@@ -101,6 +112,16 @@ TEST_P(AttentionPacked, ValuesOfAnotherSize) {
       {{2, 7, 1, 2, 290, 64, true, 80}, bf16, f32, {128, 16, 1, 4, 0, 1, 2}, {290, 1}},
       {{3, 4, 2, 37, 90, 96, false, 40}, f16, f32, {64, 32, 1, 2, 0, 0, 1}, {90, 0, 33}},
       {{1, 2, 2, 20, 70, 32, true, 256}, f16, f16, {32, 16, 2, 1, 0, 0, 1}, {65}},
+  });
+}
+
+/// On CDNA, products of 32 x 32 compute the same as those of 16 x 16.
+TEST_P(AttentionPacked, ProductsOfSeveralSizes) {
+  expect_right({
+      {{2, 3, 3, 70, 130, 128, true}, f16, f16, {64, 32, 2, 1, 1, 0, 1}, {130, 77}},
+      {{1, 2, 2, 90, 100, 80, false}, bf16, bf16, {32, 32, 2, 1, 0, 0, 1}, {99}},
+      {{2, 8, 2, 17, 290, 64, true, 96}, bf16, f32, {128, 64, 1, 2, 0, 1, 2}, {290, 30}},
+      {{1, 4, 1, 33, 200, 40, true}, f16, f32, {64, 64, 1, 1, 1, 1, 3}, {150}},
   });
 }
 

@@ -1,5 +1,5 @@
 // Brings BK keys or values into shared memory. Lines past the last one become zeros. Dimensions are
-// padded to a multiple of `depth`: what lies behind a line's elements is not written.
+// padded to a multiple of `granule`: what lies behind a line's elements is not written.
 #pragma once
 
 #include "attention/layout.hip"
@@ -7,7 +7,7 @@
 // A line of `dim` elements in shared memory.
 template <u32 dim>
 struct PaddedLine {
-  static constexpr u32 elements = (dim + depth - 1) / depth * depth, chunks = elements / 8;
+  static constexpr u32 elements = (dim + granule - 1) / granule * granule, chunks = elements / 8;
   // Lines of other lengths than powers of two do not trade chunks; an odd pitch spreads them.
   static constexpr u32 pad = (chunks & (chunks - 1)) == 0 ? 0 : 1;
 };
@@ -86,6 +86,22 @@ typedef LineLoader<DIM> KeyLoader;
 typedef LineLoader<V_DIM> ValueLoader;  // the matrix cores turn them
 #else
 
+// Halves of two words side by side. AMD's GPUs pick bytes in one instruction.
+GRETA_DEVICE u32 low_halves(u32 low, u32 high) {
+#if defined(GRETA_AMD)
+  return __builtin_amdgcn_perm(high, low, 0x05040100U);
+#else
+  return (low & 0xffffU) | high << 16;
+#endif
+}
+GRETA_DEVICE u32 high_halves(u32 low, u32 high) {
+#if defined(GRETA_AMD)
+  return __builtin_amdgcn_perm(high, low, 0x07060302U);
+#else
+  return low >> 16 | (high & 0xffff0000U);
+#endif
+}
+
 // Values are turned on their way: in shared memory, a line is a dimension of BK keys. A unit are
 // the eight keys of a chunk times `width` dimensions.
 struct ValueLoader {
@@ -137,16 +153,12 @@ struct ValueLoader {
         Chunk turned;
         GRETA_UNROLL
         for (u32 w = 0; w < 4; ++w) {
-          turned.word[w] = half(piece[i][2 * w], d) | half(piece[i][2 * w + 1], d) << 16;
+          const u32 low = piece[i][2 * w].word[d / 2], high = piece[i][2 * w + 1].word[d / 2];
+          turned.word[w] = d % 2 == 0 ? low_halves(low, high) : high_halves(low, high);
         }
         store_words(tile + Tile::offset(dimension(i) + d, chunk(i)), turned);
       }
     }
-  }
-
- private:
-  static GRETA_DEVICE u32 half(const Piece& p, u32 d) {
-    return d % 2 == 0 ? p.word[d / 2] & 0xffffU : p.word[d / 2] >> 16;
   }
 };
 #endif

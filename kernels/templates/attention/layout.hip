@@ -1,4 +1,4 @@
-// How scores, weights and outputs lie in the lanes that hold them, in blocks of 16 x 16.
+// How scores, weights and outputs lie in the lanes that hold them, in blocks of span x span.
 //
 // A lane has `lane_rows` queries of a block, and `lane_sums` elements: element e belongs to query
 // row_of(e), which is line(r) of the block, and to column first_column() + column_step(e): a key of
@@ -10,14 +10,27 @@
 #include "attention/operands.hip"
 #include "common/matrix.hip"
 
-typedef MatrixCore<In, 16> Core;
-constexpr u32 depth = Core::depth;        // of a product
-constexpr u32 depth_blocks = depth / 16;  // of scores, that make a fragment of weights
+#if defined(INSTR)  // where there are products of several sizes
+constexpr u32 span = INSTR;
+#else
+constexpr u32 span = 16;
+#endif
+typedef MatrixCore<In, span> Core;
+constexpr u32 depth = Core::depth;  // of a product
+// Dimensions and keys are padded to multiples of both.
+constexpr u32 granule = depth > span ? depth : span;
 
 #if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #define GRETA_TWO_FLOATS
 typedef float FloatPair __attribute__((ext_vector_type(2)));
 #endif
+
+// AMD's compiler computes what follows from `x` no earlier: not for tiles that need none of it.
+GRETA_DEVICE void stay_here(int& x) {
+#if defined(GRETA_AMD)
+  asm volatile("" : "+v"(x));
+#endif
+}
 
 // Whether it is so in some lane of the wave.
 GRETA_DEVICE bool wave_any(bool yes) {
@@ -126,11 +139,12 @@ struct Reader {
   }
 };
 
-GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+// Of `depth` keys, from product `step` on.
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* scores, u32 step) {
   Core::Fragment f;
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {
-    const float* const pair = block->column[i / 2] + i % 2 * 2;
+    const float* const pair = scores[step].column[i / 2] + i % 2 * 2;
     f.word[i] = narrow_pair(pair[0], pair[1]);
   }
   return f;
@@ -138,16 +152,18 @@ GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
 
 #else
 
-constexpr u32 lane_rows = 1, lane_sums = 256 / wave_size;
+constexpr u32 lane_rows = 1, lane_sums = span * span / wave_size;
 
 GRETA_DEVICE constexpr u32 row_of(u32) { return 0; }
-GRETA_DEVICE u32 line(u32) { return lane_index() % 16; }
+GRETA_DEVICE u32 line(u32) { return lane_index() % span; }
 GRETA_DEVICE float& sum_of(Core::Sums& sums, u32 e) {
   return reinterpret_cast<float(&)[lane_sums]>(sums)[e];
 }
 
-GRETA_DEVICE float row_sum(float x) { return reduce_lanes<wave_size / 16, 16>(x, Add{}); }
-GRETA_DEVICE float row_largest(float x) { return reduce_lanes<wave_size / 16, 16>(x, Larger{}); }
+GRETA_DEVICE float row_sum(float x) { return reduce_lanes<wave_size / span, span>(x, Add{}); }
+GRETA_DEVICE float row_largest(float x) {
+  return reduce_lanes<wave_size / span, span>(x, Larger{});
+}
 
 GRETA_DEVICE void add_scores(Core::Sums& scores, const Core::Fragment& q, const Core::Fragment& k) {
   Core::multiply(scores, k, q);
@@ -174,17 +190,20 @@ struct Reader {
 #if defined(GRETA_MATRIX_MFMA)
 
 constexpr u32 run = 4;
-GRETA_DEVICE u32 first_column() { return lane_index() / 16 * 4; }
-GRETA_DEVICE constexpr u32 column_step(u32 e) { return e; }
+GRETA_DEVICE u32 first_column() { return lane_index() / span * 4; }
+GRETA_DEVICE constexpr u32 column_step(u32 e) { return e / 4 * 8 + e % 4; }
 // The key that is element e of chunk c in a fragment of values, from the fragment's first on.
-GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e / 4 * 16 + c * 4 + e % 4; }
+GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e / 4 * (depth / 2) + c * 4 + e % 4; }
 
-GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+// Of `depth` keys, from product `step` on: 8 of this lane's, in half a block or in two.
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* scores, u32 step) {
   Core::Fragment f;
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {
+    const u32 e = step * 8 + i * 2;
+    Core::Sums& sums = scores[e / lane_sums];
     f.chunk[0].word[i] =
-        narrow_pair(sum_of(block[i / 2], i % 2 * 2), sum_of(block[i / 2], i % 2 * 2 + 1));
+        narrow_pair(sum_of(sums, e % lane_sums), sum_of(sums, e % lane_sums + 1));
   }
   return f;
 }
@@ -197,12 +216,12 @@ GRETA_DEVICE constexpr u32 column_step(u32 e) { return e * 2; }
 GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e * 2 + c; }
 
 // Both halves of the wave hold all keys: first the even ones, which are the lower half's.
-GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* scores, u32 step) {
   const bool lower = lane_index() < 16;
   Core::Fragment f;
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {
-    const u32 mine = narrow_pair(sum_of(*block, i * 2), sum_of(*block, i * 2 + 1));
+    const u32 mine = narrow_pair(sum_of(scores[step], i * 2), sum_of(scores[step], i * 2 + 1));
     const u32 others = shuffle(mine, lane_index() ^ 16);
     f.chunk[0].word[i] = lower ? mine : others;
     f.chunk[1].word[i] = lower ? others : mine;
@@ -217,11 +236,11 @@ GRETA_DEVICE u32 first_column() { return lane_index() / 16 * 8; }
 GRETA_DEVICE constexpr u32 column_step(u32 e) { return e; }
 GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return c * 8 + e; }
 
-GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* scores, u32 step) {
   Core::Fragment f;
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {
-    f.chunk[0].word[i] = narrow_pair(sum_of(*block, i * 2), sum_of(*block, i * 2 + 1));
+    f.chunk[0].word[i] = narrow_pair(sum_of(scores[step], i * 2), sum_of(scores[step], i * 2 + 1));
   }
   return f;
 }

@@ -22,14 +22,19 @@ class Kernel {
         thread_registers_(thread_registers(device)),
         workgroup_registers_(workgroup_registers(device)),
         wave_(static_cast<int>(device.subgroup_size)) {
-    offered_ = bits_of(shape.in) == 16 &&
-               std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
-                           [&](const MatrixOperation& operation) {
-                             return operation.input == shape.in && operation.m == 16;
-                           });
+    const auto has = [&](std::uint32_t span) {
+      return std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
+                         [&](const MatrixOperation& operation) {
+                           return operation.input == shape.in && operation.m == span;
+                         });
+    };
+    offered_ = bits_of(shape.in) == 16 && has(16);
+    if (cores_ == MatrixCores::mfma && has(32)) spans_.push_back(32);
   }
 
   bool offered() const { return offered_; }
+  /// Returns the spans of products, of which INSTR is one where there are several.
+  const std::vector<int>& spans() const { return spans_; }
   int wave() const { return wave_; }
   /// Whether asynchronous copies write to per-lane addresses.
   bool copies() const { return cores_ == MatrixCores::mma; }
@@ -64,7 +69,7 @@ class Kernel {
   /// written to shared memory.
   std::int64_t least_registers(const Config& c) const {
     const std::int64_t sums = c["WQ"] * (padded_values() + c["BK"] / c["KWAVES"]) / wave_;
-    const std::int64_t queries = c["QREG"] != 0 ? blocks(c) * (padded() / depth()) : 1;
+    const std::int64_t queries = c["QREG"] != 0 ? c["WQ"] / 16 * (padded() / granule()) : 1;
     const std::int64_t waiting = c["ASYNC"] != 0
                                      ? 0
                                      : 4 * (ceil_div(c["BK"] * shape_.dim / 8, threads(c)) +
@@ -86,20 +91,22 @@ class Kernel {
     return std::min(thread_registers_, workgroup_registers_ / threads(c));
   }
 
-  /// Returns the number of matrix instructions of a wave per tile.
+  /// Returns the number of matrix instructions of a wave per tile, with products of 16 x 16.
   std::int64_t instructions(const Config& c) const {
     const std::int64_t keys = c["BK"] / c["KWAVES"];
     const std::int64_t products = c["WQ"] / 16 * (keys / 16) * ((padded() + padded_values()) / 16);
     return products * (cores_ == MatrixCores::mma ? 2 : 1);
   }
-  std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
+  /// Returns of what dimensions and keys are padded to a multiple; see layout.hip.
+  std::int64_t granule() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
 
  private:
-  static std::int64_t blocks(const Config& c) { return c["WQ"] / 16; }
+  static int span(const Config& c) { return c.has("INSTR") ? c["INSTR"] : 16; }
+  static std::int64_t blocks(const Config& c) { return c["WQ"] / span(c); }
   /// Returns the number of registers of an operand of a matrix instruction.
   std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
-  std::int64_t padded() const { return ceil_div(shape_.dim, depth()) * depth(); }
-  std::int64_t padded_values() const { return ceil_div(shape_.v_dim, depth()) * depth(); }
+  std::int64_t padded() const { return ceil_div(shape_.dim, granule()) * granule(); }
+  std::int64_t padded_values() const { return ceil_div(shape_.v_dim, granule()) * granule(); }
   /// Returns the size of so many elements, padded, in shared memory; see key_tiles.hip.
   static std::int64_t line_bytes(std::int64_t elements) {
     const std::int64_t chunks = elements / 8;
@@ -111,13 +118,14 @@ class Kernel {
   std::int64_t thread_registers_, workgroup_registers_;
   int wave_;
   bool offered_ = false;
+  std::vector<int> spans_{16};
 };
 
 std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device,
                                     const Kernel& kernel) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   // What lies behind keys in a buffer must be zero.
-  const bool mixes = shape.v_dim != shape.dim && shape.dim % kernel.depth() != 0;
+  const bool mixes = shape.v_dim != shape.dim && shape.dim % kernel.granule() != 0;
   return {
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {} that this kernel knows",
@@ -127,8 +135,9 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
        fmt::format("WAVES x KWAVES subgroups of size {} must not be more than {} threads",
                    kernel.wave(), threads),
        p["WAVES"] * p["KWAVES"] * kernel.wave() <= threads},
-      {"key_waves", fmt::format("KWAVES parts of BK keys must be multiples of {}", kernel.depth()),
-       p["BK"] % (p["KWAVES"] * kernel.depth()) == 0},
+      {"key_waves",
+       fmt::format("KWAVES parts of BK keys must be multiples of {}", kernel.granule()),
+       p["BK"] % (p["KWAVES"] * kernel.granule()) == 0},
       {"copies",
        !kernel.copies() ? "the device has no copies for ASYNC, and BUFFERS are 2 without"
        : mixes
@@ -181,6 +190,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   //           cluster that reads each other's shared memory
   // TOGETHER  heads that are scheduled together, for L2 reuse
   // XCDS      dies that workgroups are dealt to in turn, each of which has neighbouring heads
+  // INSTR     span of a product on CDNA: fewer instructions versus smaller pieces of work
   a.parameters = {
       {"BK", {32, 64, 128}},
       {"WQ", {16, 32, 64}},
@@ -201,7 +211,21 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints.push_back(
       {"cluster", fmt::format("there are no slices to FOLD, or more than {}", most_in_cluster),
        p["FOLD"] != fold_in_cluster || (p["SPLIT"] > 1 && p["SPLIT"] <= most_in_cluster)});
+  if (kernel.spans().size() > 1) {
+    a.parameters.push_back({"INSTR", kernel.spans()});
+    a.constraints.push_back(
+        {"products", "products of INSTR must divide WQ", p["WQ"] % p["INSTR"] == 0});
+  }
   return a;
+}
+
+/// Names the largest products that fit the configurations, where there are several.
+void name_products(std::vector<Config>& configs, const Kernel& kernel) {
+  if (kernel.spans().size() == 1) return;
+  for (Config& c : configs) {
+    c.values.emplace_back("INSTR", c["WQ"] % kernel.spans().back() == 0 ? kernel.spans().back()
+                                                                        : kernel.spans().front());
+  }
 }
 
 /// Few queries: tiles of packed heads, whose keys are divided over waves and workgroups.
@@ -220,22 +244,24 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
       if (bk * shape.longest() > (async ? 128 : 64) * 128) continue;
       for (const int keeps : {1, 0}) {
         if (keeps != 0 && !async) continue;
-        configs.push_back({"matrix",
-                           {{"BK", bk},
-                            {"WQ", 16},
-                            {"WAVES", waves},
-                            {"KWAVES", static_cast<int>(std::min(key_waves, bk / kernel.depth()))},
-                            {"BUFFERS", async ? 3 : 2},
-                            {"ASYNC", async},
-                            {"QREG", keeps},
-                            {"PACK", shape.group() > 1},
-                            {"SPLIT", split},
-                            {"FOLD", split > 1 && split <= 4 ? folds(device).back() : 1},
-                            {"TOGETHER", default_heads_together(shape)},
-                            {"XCDS", 1}}});
+        configs.push_back(
+            {"matrix",
+             {{"BK", bk},
+              {"WQ", 16},
+              {"WAVES", waves},
+              {"KWAVES", static_cast<int>(std::min(key_waves, bk / kernel.granule()))},
+              {"BUFFERS", async ? 3 : 2},
+              {"ASYNC", async},
+              {"QREG", keeps},
+              {"PACK", shape.group() > 1},
+              {"SPLIT", split},
+              {"FOLD", split > 1 && split <= 4 ? folds(device).back() : 1},
+              {"TOGETHER", default_heads_together(shape)},
+              {"XCDS", 1}}});
       }
     }
   }
+  name_products(configs, kernel);
   return configs;
 }
 
@@ -283,6 +309,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                           {"XCDS", dies(device).back()}}});
     }
   }
+  name_products(configs, kernel);
   // Configurations with more registers spill, so other variants are better defaults.
   if (few_keys) {
     // Conversions need some; compilers were seen to spare 24 where values have another size.
@@ -361,8 +388,8 @@ Variant matrix() {
       },
       work);
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1), added("FOLD", 1),
-                        added("XCDS", 1)};
+  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1),
+                        added("FOLD", 1),   added("XCDS", 1), added("INSTR", 16)};
   return variant;
 }
 

@@ -28,9 +28,10 @@ static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 static_assert(!ASYNC || GRETA_LANE_COPY, "ASYNC needs copies that go where a lane says");
 
 constexpr u32 wave_keys = BK / KWAVES;  // of a tile
-static_assert(BK % KWAVES == 0 && wave_keys % depth == 0, "a wave's keys fill products");
+static_assert(BK % KWAVES == 0 && wave_keys % granule == 0, "a wave's keys fill products");
+static_assert(WQ % span == 0, "a wave's rows fill products");
 
-constexpr u32 row_blocks = WQ / 16, key_blocks = wave_keys / 16, dim_blocks = padded_values / 16;
+constexpr u32 row_blocks = WQ / span, key_blocks = wave_keys / span, dim_blocks = padded_values / span;
 constexpr u32 depths = padded / depth;
 
 constexpr u32 shared_bytes = walk_bytes > join_bytes ? walk_bytes : join_bytes;
@@ -68,7 +69,7 @@ struct Rows {
     for (u32 i = 0; QREG && i < row_blocks; ++i) {
       GRETA_UNROLL
       for (u32 d = 0; d < depths; ++d) {
-        q[QREG ? i : 0][QREG ? d : 0] = reader.read(i * 16, d * depth);
+        q[QREG ? i : 0][QREG ? d : 0] = reader.read(i * span, d * depth);
       }
     }
   }
@@ -86,11 +87,11 @@ struct Rows {
       Core::Fragment rows[row_blocks];
       GRETA_UNROLL
       for (u32 i = 0; i < row_blocks; ++i) {
-        rows[i] = QREG ? q[QREG ? i : 0][QREG ? d : 0] : queries.read(i * 16, d * depth);
+        rows[i] = QREG ? q[QREG ? i : 0][QREG ? d : 0] : queries.read(i * span, d * depth);
       }
       GRETA_UNROLL
       for (u32 j = 0; j < key_blocks; ++j) {
-        const Core::Fragment keys = reader.read(j * 16, d * depth);
+        const Core::Fragment keys = reader.read(j * span, d * depth);
         GRETA_UNROLL
         for (u32 i = 0; i < row_blocks; ++i) add_scores(scores[i][j], rows[i], keys);
       }
@@ -116,12 +117,13 @@ struct Rows {
     for (u32 r = 0; r < lane_rows; ++r) {
       begin[r] = int(skipped[r]) - int(first_column());
       end[r] = int(left[r]) - int(first_column());
+      stay_here(end[r]);
     }
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; ++e) {
-        const int key = j * 16 + column_step(e);
+        const int key = j * span + column_step(e);
         if (key >= end[row_of(e)] || (WINDOW && key < begin[row_of(e)])) {
           sum_of(scores[i][j], e) = float_from_bits(0xff800000U);
         }
@@ -184,13 +186,13 @@ struct Rows {
     const Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> reader(shared, start, 0,
                                                                            wave_key());
     GRETA_UNROLL
-    for (u32 j = 0; j < key_blocks; j += depth_blocks) {
+    for (u32 step = 0; step < wave_keys / depth; ++step) {
       Core::Fragment weights[row_blocks];
       GRETA_UNROLL
-      for (u32 i = 0; i < row_blocks; ++i) weights[i] = weights_of(scores[i] + j);
+      for (u32 i = 0; i < row_blocks; ++i) weights[i] = weights_of(scores[i], step);
       GRETA_UNROLL
       for (u32 c = 0; c < dim_blocks; ++c) {
-        const Core::Fragment values = reader.read(c * 16, j * 16);
+        const Core::Fragment values = reader.read(c * span, step * depth);
         GRETA_UNROLL
         for (u32 i = 0; i < row_blocks; ++i) add_values(out[i][c], weights[i], values);
       }
@@ -203,7 +205,7 @@ struct Rows {
       GRETA_UNROLL
       for (u32 r = 0; r < lane_rows; ++r) {
         RowSum total{base[i][r] * exponent_scale(args), row_sum(sum[i][r])};
-        const u32 row = tile.first + wave_row() + i * 16 + line(r);
+        const u32 row = tile.first + wave_row() + i * span + line(r);
         if (row >= tile_rows(args)) continue;
         const u64 offset = output_row(args, tile, row);
         const float factor = total.factor(args, head_of(tile, row));
@@ -221,7 +223,7 @@ struct Rows {
       GRETA_UNROLL
       for (u32 r = 0; r < lane_rows; ++r) {
         const float total = row_sum(sum[i][r]);
-        const u32 row = wave_row() + i * 16 + line(r);
+        const u32 row = wave_row() + i * span + line(r);
         if (row >= own) continue;
         put(place.values(row), i, r, 1.0f);
         if (first_column() > 0) continue;
@@ -238,7 +240,7 @@ struct Rows {
     for (u32 c = 0; c < dim_blocks; ++c) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; e += run) {
-        const u32 column = first_column() + c * 16 + column_step(e);
+        const u32 column = first_column() + c * span + column_step(e);
         if (row_of(e) != r || (padded_values != V_DIM && column >= V_DIM)) continue;
         float some[run];
         GRETA_UNROLL
@@ -354,7 +356,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
           u32 skipped[lane_rows], left[lane_rows];
           GRETA_UNROLL
           for (u32 r = 0; r < lane_rows; ++r) {
-            const u32 query = query_of(first + i * 16 + line(r));
+            const u32 query = query_of(first + i * span + line(r));
             const u32 begin = hidden_keys(args, count, query);
             const u32 end = visible_keys(count, args.queries, query);
             skipped[r] = begin - smaller(begin, key);
