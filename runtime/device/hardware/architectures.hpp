@@ -36,7 +36,8 @@ bool has_warpgroup_products(std::string_view architecture);
 
 /// Returns the number of dies (XCDs) over which a GPU distributes workgroups in turn, each die with
 /// a second-level cache of its own: up to 8 on AMD's gfx942 and gfx950 by the number of compute
-/// units, fewer for a partition of a card. 1 on other GPUs; 8 on hip-host, which imitates the order.
+/// units, fewer for a partition of a card. 1 on other GPUs; 8 on hip-host, which imitates the
+/// order.
 int accelerator_dies(const DeviceInfo& device);
 
 /// Returns the names of all architectures in the table, for messages: "gfx906", "gfx908", …
