@@ -9,6 +9,7 @@
 #include "kernels/sampling/candidates.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/layers.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::predicted_config_test {
 namespace {
