@@ -128,9 +128,8 @@ Work work(const Problem& problem) {
   return least;
 }
 
-/// Sequences have the lengths of for_each_length(). Queries are scaled so
-/// that the standard deviation of the scores is about 4/3. Some keys then have fifty times the
-/// weight of others.
+/// Sequences have the lengths of for_each_length(). Queries are scaled so that the standard
+/// deviation of the scores is about 4/3. Some keys then have fifty times the weight of others.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const attention::Shape s = attention::shape_of(problem);
   HostTensor tensor = random_tensor(spec, seed);
@@ -209,8 +208,8 @@ Operation make_attention() {
   t.bound =
       "a relative error of each weight, of its score's dot product, scaling and exponential, times "
       "|v| + |out|; u min(n + 2, 8) sqrt(n) (|out| + the root of the sum of (w v)^2) for the sums "
-      "over "
-      "n keys, u = 2^-24; for f16 and bf16 inputs, which matrix cores' weights have as well, their "
+      "over n keys, u = 2^-24; for f16 and bf16 inputs, which matrix cores' weights have as well, "
+      "their "
       "roundoff times |out| + 6 of those roots; the output's rounding";
   t.dimensions = {
       {.name = "batch",

@@ -2,9 +2,10 @@
 //
 // A lane has `lane_rows` queries of a block, and `lane_sums` elements: element e belongs to query
 // row_of(e), which is line(r) of the block, and to column first_column() + column_step(e): a key of
-// the scores, a dimension of the outputs. On NVIDIA, scores are Q K^T and outputs W V. AMD's sums come out across the way that
-// operands go in, so there scores are K Q^T and outputs V^T W^T: what the lanes hold then are the
-// operands of the second product, with keys in an order of their own, key_in_depth().
+// the scores, a dimension of the outputs. On NVIDIA, scores are Q K^T and outputs W V. AMD's sums
+// come out across the way that operands go in, so there scores are K Q^T and outputs V^T W^T: what the
+// lanes hold then are the operands of the second product, with keys in an order of their own,
+// key_in_depth().
 #pragma once
 
 #include "attention/operands.hip"

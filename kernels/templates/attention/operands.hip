@@ -90,15 +90,16 @@ struct Arguments {
   float softcap;          // limit of the scores, times log2(e)
 };
 
-#define ATTENTION_PARAMETERS                                                                 \
-  const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,              \
-      LENGTHS_PARAMETER, TABLE_PARAMETER SINKS_PARAMETER                       \
-      Out *__restrict__ out, LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,       \
+#define ATTENTION_PARAMETERS                                                                    \
+  const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,                 \
+      LENGTHS_PARAMETER, TABLE_PARAMETER SINKS_PARAMETER Out *__restrict__ out,                 \
+      LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,          \
       u32 queries, u32 capacity, u32 tiles, float scale WINDOW_PARAMETER SOFTCAP_PARAMETER
-#define ATTENTION_ARGUMENTS                                                                  \
-  Arguments {                                                                                \
-    q, k, v, LENGTHS_ARGUMENT, TABLE_ARGUMENT, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial, counters,  \
-        batch, heads, kv_heads, queries, capacity, tiles, scale, WINDOW_ARGUMENT, SOFTCAP_ARGUMENT         \
+#define ATTENTION_ARGUMENTS                                                                     \
+  Arguments {                                                                                   \
+    q, k, v, LENGTHS_ARGUMENT, TABLE_ARGUMENT, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial,      \
+        counters, batch, heads, kv_heads, queries, capacity, tiles, scale, WINDOW_ARGUMENT,     \
+        SOFTCAP_ARGUMENT                                                                        \
   }
 
 // Less than any score; 2 to the power of its difference to one is 0.

@@ -3,8 +3,9 @@
 
 uint sequence, head, tile_first;
 
-// Number `index` of the tiles of so many heads, whose queries have `rows` rows each. Those with most keys to see go first, and TOGETHER
-// heads that lie side by side are walked together: they share keys, in the cache or in a KV head.
+// Number `index` of the tiles of so many heads, whose queries have `rows` rows each. Those with most
+// keys to see go first, and TOGETHER heads that lie side by side are walked together: they share keys,
+// in the cache or in a KV head.
 void pick_tile(uint heads, uint index, uint rows) {
   const uint all = tile_sets() * heads, block = TOGETHER * args.tiles;
   const uint first_head = index / block * TOGETHER, within = index % block;

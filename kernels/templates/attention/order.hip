@@ -7,8 +7,9 @@ struct Tile {
   u32 sequence, head, first;  // `first` query
 };
 
-// Number `index` of the tiles of so many heads, whose queries have `rows` rows each. Those with most keys to see go first, and TOGETHER
-// heads that lie side by side are walked together: they share keys, in the cache or in a KV head.
+// Number `index` of the tiles of so many heads, whose queries have `rows` rows each. Those with most
+// keys to see go first, and TOGETHER heads that lie side by side are walked together: they share keys,
+// in the cache or in a KV head.
 GRETA_DEVICE Tile pick_tile(Arguments& args, u32 heads, u32 index, u32 rows = 1) {
   const u32 all = tile_sets(args) * heads, block = TOGETHER * args.tiles;
   const u32 first_head = index / block * TOGETHER, within = index % block;

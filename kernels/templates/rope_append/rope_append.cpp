@@ -326,8 +326,7 @@ Operation make_rope_append() {
       "rmsnorm of a and b, and the output's rounding; values as in kv_update";
   t.out_of_range =
       "Q and K of a token whose position is below 0, or not below positions, become NaN; token i "
-      "of "
-      "a sequence goes to slot slots + i, and is not appended if that is below 0, or not below "
+      "of a sequence goes to slot slots + i, and is not appended if that is below 0, or not below "
       "capacity";
   t.dimensions = {{.name = "batch",
                    .help = "sequences",

@@ -131,10 +131,9 @@ class Operations {
   /// sequence.
   Result<void> attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& lengths,
                          const Tensor& out, const AttentionOptions& options = {});
-  /// Joins partial results of attention over parts of the keys by their log-sum-exps. outs is
-  /// [parts,
-  /// .., heads, dim], lses (f32) [parts, .., heads] and out [.., heads, dim]; lse (f32 [.., heads])
-  /// receives the log-sum-exps of all parts, if given.
+  /// Joins partial results of attention over parts of the keys by their log-sum-exps: outs [parts,
+  /// .., heads, dim] and lses (f32 [parts, .., heads]) into out [.., heads, dim] and, if given, lse
+  /// (f32 [.., heads]), the log-sum-exps of all parts.
   Result<void> attention_merge(const Tensor& outs, const Tensor& lses, const Tensor& out,
                                const Tensor& lse = {});
   /// Operations on each row. y may be the same view as x.

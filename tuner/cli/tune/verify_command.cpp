@@ -77,8 +77,7 @@ Trial verify_styles(Evaluator& evaluator, const Candidate& choice, std::uint64_t
 }
 
 /// Adds the checks of `choices` to `result`: random problems have inputs of one style in turn, a
-/// given one of both. Throws Error, `interrupted` after an
-/// interrupt.
+/// given one of both. Throws Error, `interrupted` after an interrupt.
 void verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choices,
             const VerifyOptions& options, Verification& result) {
   TrialLimits limits;
