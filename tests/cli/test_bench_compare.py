@@ -1,6 +1,8 @@
 """Protects: greta-bench compare as a user runs it."""
 import csv
+import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -12,7 +14,7 @@ from cli_case import BENCH, SOURCE
 class Baselines(BenchCase):
     """Generates files."""
 
-    def baseline(self, name, factor=1.0, device="card", us=100, processes=""):
+    def baseline(self, name, factor=1.0, device="card", us=100, processes="", op="gemm", **others):
         header = subprocess.run([BENCH, "--version"], capture_output=True).stdout  # whether it can be run
         self.assertTrue(header)
         file = self.folder / name
@@ -25,10 +27,11 @@ class Baselines(BenchCase):
             writer.writeheader()
             for n in range(8):
                 times = [(1 + n / 100 + s / 10000) * us * (factor if n == 5 else 1) for s in range(10)]
-                writer.writerow({"op": "gemm", "dtype": "f32", "problem": f"m={n}", "backend": "hip",
+                writer.writerow({"op": op, "dtype": "f32", "problem": f"m={n}", "backend": "hip",
                                  "device": device, "origin": "winner", "status": "ok",
-                                 "us": times[5], "processes": processes, "cache": "cold", "samples": 100,
-                                 "samples_us": "|".join(10 * [" ".join(map(str, times))])})
+                                 "us": times[5], "low_us": times[4], "high_us": times[7],
+                                 "processes": processes, "cache": "cold", "samples": 100,
+                                 "samples_us": "|".join(10 * [" ".join(map(str, times))]), **others})
         return file
 
 
@@ -83,6 +86,131 @@ class BenchCompare(Baselines):
                 result = self.bench("compare", base, fresh)
                 self.assertEqual(result.returncode, code, result.stdout)
                 self.assertIn("7 the same", result.stdout)
+
+
+# No newline: fields of a baseline can't have one.
+HOSTILE = 'a|b\x1b\x0b| fails | <img src=x onerror="1"> `c` [d](e) *f* & "g" \\'
+
+
+class CompareFormats(Baselines):
+    """The forms that other programs read."""
+
+    def report(self, form, *files, code=4):
+        result = self.bench("compare", *files, "--format", form)
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        self.assertEqual(result.stderr, "")
+        return result.stdout if form in ("text", "markdown") else json.loads(result.stdout)
+
+    def cells(self, line):
+        """Returns the cells of a row of a Markdown table, as GitHub splits it."""
+        self.assertRegex(line, r"^\|.*\|$")
+        return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+    def pair(self, **others):
+        return self.baseline("a.csv", **others), self.baseline("b.csv", 1.1, **others)
+
+    def test_text_is_the_default(self):
+        files = self.pair()
+        self.assertEqual(self.report("text", *files), self.bench("compare", *files).stdout)
+        self.refused(self.bench("compare", *files, "--format", "xml"), 2, "--format xml", "markdown", "github")
+
+    def test_markdown_has_significant_changes_first(self):
+        lines = self.report("markdown", *self.pair()).splitlines()
+        self.assertRegex(lines[0], r"^\*\*8 rows: 1 slower .*\*\* on card$")
+        rows = [self.cells(line) for line in lines if line.startswith("|")]
+        self.assertEqual([row[0] for row in rows], ["finding", "---", "slower", "finding", "---"] + 7 * ["same"])
+        self.assertEqual({len(row) for row in rows}, {6})
+        self.assertEqual(rows[2][3], "+10.0 %")
+        self.assertEqual(rows[2][5], "gemm f32 m=5, tuned, hip")
+        closed = lines.index("<details><summary>7 rows without a significant change</summary>")
+        self.assertGreater(closed, next(n for n, line in enumerate(lines) if line.startswith("| slower")))
+        self.assertEqual(lines[closed + 1], "")  # without it, the table is not one
+        self.assertEqual(lines[-1], "</details>")
+
+    def test_markdown_without_changes_has_no_open_table(self):
+        text = self.report("markdown", *2 * [self.baseline("a.csv")], code=0)
+        self.assertNotIn("|", text.split("<details>")[0])
+
+    def test_json(self):
+        base, fresh = self.pair()
+        found = self.report("json", base, fresh)
+        self.assertEqual(found["format"], "greta-compare 1")
+        self.assertEqual((found["base"]["file"], found["new"]["file"]), (str(base), str(fresh)))
+        self.assertEqual((found["new"]["device"], found["threshold"], found["regressions"]), ("card", 0.05, 1))
+        self.assertEqual(found["counts"], {"slower": 1, "fails": 0, "faster": 0, "same": 7, "inconclusive": 0,
+                                           "only_before": 0, "only_now": 0})
+        first = found["results"][0]
+        self.assertEqual((first["finding"], first["problem"], first["cold"]), ("slower", "m=5", True))
+        self.assertAlmostEqual(first["ratio"], 1.1, 3)
+        self.assertTrue(1.05 < first["ratio_low"] <= first["ratio"] <= first["ratio_high"])
+        self.assertAlmostEqual(first["before"]["median_us"] * 1.1, first["now"]["median_us"], 3)
+        self.assertEqual(first["now"]["status"], "ok")
+
+    def test_json_has_rows_that_fail_and_rows_of_one_side(self):
+        base, fresh = self.pair()
+        text = fresh.read_text().replace("m=1,", "m=100,")
+        fresh.write_text(re.sub(r"(m=7,.*,winner),ok,[\d.]+,", r"\1,correctness,,", text))
+        found = self.report("json", base, fresh)
+        rows = {row["problem"]: row for row in found["results"]}
+        self.assertEqual(rows["m=7"]["finding"], "fails")
+        self.assertEqual(rows["m=7"]["now"]["status"], "correctness")
+        self.assertEqual((rows["m=7"]["now"]["median_us"], rows["m=7"]["ratio"]), (None, None))
+        self.assertEqual((rows["m=1"]["finding"], rows["m=1"]["now"]), ("only before", None))
+        self.assertEqual((rows["m=100"]["finding"], rows["m=100"]["before"]), ("only now", None))
+        self.assertEqual((found["regressions"], found["counts"]["fails"]), (2, 1))
+        table = [self.cells(line) for line in self.report("markdown", base, fresh).splitlines()
+                 if line.startswith("|")]
+        self.assertEqual([row[0] for row in table[2:6]], ["fails", "slower", "only before", "only now"])
+        for names in (set(self.report("bmf", base, fresh)),
+                      {entry["name"] for entry in self.report("github", base, fresh)}):
+            self.assertEqual(len(names), 7)
+            self.assertIn("gemm f32 m=100, tuned, hip", names)
+            self.assertNotIn("gemm f32 m=7, tuned, hip", names)
+
+    def test_bencher(self):
+        found = self.report("bmf", *self.pair())
+        self.assertEqual(len(found), 8)
+        self.assertEqual(found["gemm f32 m=0, tuned, hip"], {
+            "latency": {"value": 100050, "lower_value": 100040, "upper_value": 100070}})
+        for measures in found.values():
+            latency = measures["latency"]
+            self.assertTrue(latency["lower_value"] < latency["value"] < latency["upper_value"])
+
+    def test_github_action_benchmark(self):
+        found = self.report("github", *self.pair())
+        self.assertEqual(len({entry["name"] for entry in found}), 8)
+        first = found[0]
+        self.assertEqual(set(first), {"name", "unit", "value", "range", "extra"})
+        self.assertEqual((first["name"], first["unit"]), ("gemm f32 m=5, tuned, hip", "ns"))
+        self.assertAlmostEqual(first["value"], 105.05 * 1.1 * 1000, 1)
+        self.assertEqual(first["range"], "± 16.5")
+        self.assertIn("device: card\nfinding: slower\nratio to the older baseline: 1.100 (", first["extra"])
+
+    def test_the_name_of_a_benchmark_stays_when_it_is_tuned(self):
+        for origin, name in (("winner", "tuned"), ("nearest shape", "tuned"), ("default", "default"),
+                             ("static prior", "static prior")):
+            file = self.baseline("a.csv", origin=origin)
+            self.assertIn(f"gemm f32 m=3, {name}, hip", self.report("bmf", file, file, code=0))
+        warm = self.baseline("a.csv", origin="measured", cache="warm")
+        self.assertIn("gemm f32 m=3, hip, warm", self.report("bmf", warm, warm, code=0))
+
+    def test_hostile_names_stay_in_their_place(self):
+        files = self.pair(op=HOSTILE, device=HOSTILE, driver=HOSTILE)
+        text = self.report("markdown", *files)
+        rows = [self.cells(line) for line in text.splitlines() if line.startswith("|")]
+        self.assertEqual(len(rows), 12)
+        self.assertEqual({len(row) for row in rows}, {6})
+        self.assertEqual([row[0] for row in rows].count("fails"), 0)
+        for line in text.splitlines():
+            if not re.fullmatch(r"<details>.*|</details>", line):
+                self.assertNotRegex(line, r"[<>]|&(?!amp;|lt;|gt;)|(?<!\\)[`\[\]]")
+        self.assertIn(r"a\|b\\x1b\\x0b\| fails \| &lt;img", text)
+        found = self.report("json", *files)
+        self.assertEqual((found["results"][0]["op"], found["new"]["driver"]), (HOSTILE, HOSTILE))
+        for entry in self.report("github", *files):
+            self.assertEqual(len(entry["name"].splitlines()), 1)
+            self.assertEqual(len(entry["extra"].splitlines()), 3)
+        self.assertEqual(len(self.report("bmf", *files)), 8)
 
 
 class CheckComparison(Baselines):
