@@ -30,6 +30,8 @@ class Formula {
   static constexpr std::size_t most_elements = 65536;  ///< of a list, characters of a word
   static constexpr std::int64_t most_steps = 1'000'000;
 
+  /// The formula "False".
+  Formula() : text_("False"), nodes_(1) {}
   /// Fails with `invalid_argument` and the position of the error, counted from 1.
   static Result<Formula> parse(std::string_view text);
   /// A formula whose value is known.

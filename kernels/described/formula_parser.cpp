@@ -30,7 +30,10 @@ class FormulaParser {
  public:
   using Kind = Formula::Kind;
 
-  explicit FormulaParser(std::string_view text) { formula_.text_ = text; }
+  explicit FormulaParser(std::string_view text) {
+    formula_.text_ = text;
+    formula_.nodes_.clear();
+  }
 
   Formula read() {
     if (text().size() > Formula::most_characters) {
@@ -398,7 +401,7 @@ Result<Formula> Formula::parse(std::string_view text) {
 Formula Formula::constant(FormulaValue value) {
   Formula formula;
   formula.text_ = value.text();
-  formula.nodes_.push_back({.value = std::move(value)});
+  formula.nodes_.front().value = std::move(value);
   return formula;
 }
 

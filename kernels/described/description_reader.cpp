@@ -1,0 +1,380 @@
+#include <array>
+#include <limits>
+
+#include "kernels/described/description.hpp"
+#include "kernels/described/fields.hpp"
+
+namespace greta::kernels {
+namespace described {
+namespace {
+
+constexpr std::array<std::string_view, 3> languages{"hip", "cuda", "glsl"};
+constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
+
+/// Reads the parts of a description in an order in which names are known before they are read.
+class DescriptionReader {
+ public:
+  explicit DescriptionReader(const PlacedJson& file) : file_(file) {}
+
+  Description read() {
+    constexpr std::array<std::string_view, 22> keys{
+        "greta",           "$schema",     "name",      "summary",      "language",
+        "source",          "include",     "options",   "entry",        "dimensions",
+        "parameters",      "constraints", "defaults",  "operands",     "scalars",
+        "arguments",       "grid",        "workgroup", "shared_bytes", "launches",
+        "workspace_bytes", "reference"};
+    std::vector<std::string_view> all(keys.begin(), keys.end());
+    all.insert(all.end(), {"flops", "bytes"});
+    allow_keys(file_, all);
+    read_integer(need(file_, "greta", "the version of this form, 1"), 1, 1);
+    d_.name = read_name(need(file_, "name", "the operation's name"));
+    if (const auto* summary = file_.find("summary")) d_.summary = read_text(*summary, 200);
+    d_.language = language(need(file_, "language", "hip, cuda or glsl"));
+    d_.sources = read_file_names(need(file_, "source", "the kernel's source file"));
+    if (const auto* folders = file_.find("include")) d_.include_folders = read_file_names(*folders);
+    if (const auto* options = file_.find("options")) d_.options = read_texts(*options);
+    read_dimensions(need(file_, "dimensions", "the extents of a problem, such as {\"n\": 1000}"));
+    read_parameters(
+        need(file_, "parameters", "what is tuned, such as {\"BLOCK\": [64, 128, 256]}"));
+    if (const auto* constraints = file_.find("constraints")) read_constraints(*constraints);
+    if (const auto* defaults = file_.find("defaults")) read_defaults(*defaults);
+    read_operands(need(file_, "operands", "inputs and outputs, in an array"));
+    if (const auto* scalars = file_.find("scalars")) read_scalars(*scalars);
+    read_workspace();
+    read_launches(file_, d_.launches, both_);
+    read_work();
+    read_reference();
+    return std::move(d_);
+  }
+
+ private:
+  static SourceLanguage language(const PlacedJson& value) {
+    return static_cast<SourceLanguage>(read_word(value, languages));
+  }
+
+  /// Each name means one thing, as a macro does in sources.
+  void claim(const PlacedJson& place, const std::string& name) {
+    check_name(place, name);
+    if (std::find(claimed_.begin(), claimed_.end(), name) != claimed_.end()) {
+      fail(place, fmt::format("the name {} is taken", name));
+    }
+    claimed_.push_back(name);
+  }
+
+  void read_dimensions(const PlacedJson& object) {
+    constexpr std::array<std::string_view, 5> keys{"default", "help", "least", "most", "examples"};
+    for (const auto& [name, value] : read_object(object)) {
+      claim(value, name);
+      DescribedDimension dimension{
+          .name = name, .help = {}, .most = most_extent, .fallback = {}, .examples = {}};
+      if (value.members() == nullptr) {
+        dimension.fallback = read_integer(value, 1, most_extent);
+      } else {
+        allow_keys(value, keys);
+        if (const auto* help = value.find("help")) dimension.help = read_text(*help, 200);
+        if (const auto* least = value.find("least")) {
+          dimension.least = read_integer(*least, 0, most_extent);
+        }
+        if (const auto* most = value.find("most")) {
+          dimension.most = read_integer(*most, dimension.least, most_extent);
+        }
+        if (const auto* fallback = value.find("default")) {
+          dimension.fallback = read_integer(*fallback, dimension.least, dimension.most);
+        }
+        if (const auto* examples = value.find("examples")) {
+          for (const PlacedJson& item : read_array(*examples, 64)) {
+            dimension.examples.push_back(read_integer(item, dimension.least, dimension.most));
+          }
+        }
+      }
+      d_.dimensions.push_back(std::move(dimension));
+      dims_.push_back(name);
+    }
+    if (d_.dimensions.empty()) fail(object, "has no dimensions");
+    both_ = dims_;
+  }
+
+  void read_parameters(const PlacedJson& object) {
+    for (const auto& [name, value] : read_object(object)) {
+      claim(value, name);
+      d_.parameters.push_back({name, read_values(value)});
+      both_.push_back(name);
+    }
+    if (d_.parameters.size() > 64) fail(object, "has more than 64 parameters");
+  }
+
+  void read_constraints(const PlacedJson& array) {
+    constexpr std::array<std::string_view, 2> keys{"if", "reason"};
+    for (const PlacedJson& item : read_array(array, 256)) {
+      allow_keys(item, keys);
+      const auto& condition = need(item, "if", "the condition that must hold");
+      const auto& reason = need(item, "reason", "why, for whoever meets it");
+      d_.constraints.push_back({read_formula(condition, both_), read_text(reason, 200)});
+    }
+  }
+
+  void read_defaults(const PlacedJson& value) {
+    if (value.items() == nullptr) {
+      d_.defaults.push_back(one_default(value));
+      return;
+    }
+    for (const PlacedJson& item : read_array(value, 64)) d_.defaults.push_back(one_default(item));
+  }
+  std::vector<FormulaValue> one_default(const PlacedJson& object) const {
+    std::vector<std::string_view> names;
+    for (const DescribedParameter& p : d_.parameters) names.emplace_back(p.name);
+    allow_keys(object, names);
+    std::vector<FormulaValue> values;
+    for (const DescribedParameter& p : d_.parameters) {
+      const PlacedJson& value = need(object, p.name, "a default has a value of each parameter");
+      const auto found = std::find_if(p.values.begin(), p.values.end(), [&](const auto& one) {
+        return (value.truth() != nullptr && one == FormulaValue{*value.truth()}) ||
+               (value.integer() != nullptr && one == FormulaValue{*value.integer()}) ||
+               (value.text() != nullptr && one == FormulaValue{*value.text()});
+      });
+      if (found == p.values.end()) {
+        fail(value, fmt::format("must be one of {}, not {}", FormulaValue{p.values}.text(),
+                                value.shown()));
+      }
+      values.push_back(*found);
+    }
+    return values;
+  }
+
+  void read_operands(const PlacedJson& array) {
+    constexpr std::array<std::string_view, 5> keys{"name", "role", "type", "shape", "fill"};
+    constexpr std::array<std::string_view, 3> roles{"input", "output", "input_output"};
+    bool written = false;
+    for (const PlacedJson& item : read_array(array, 64)) {
+      allow_keys(item, keys);
+      DescribedOperand operand;
+      operand.name = read_text(need(item, "name", "the operand's name"));
+      claim(*item.find("name"), operand.name);
+      operand.role =
+          static_cast<Role>(read_word(need(item, "role", "input, output or input_output"), roles));
+      operand.dtype = read_dtype(need(item, "type", "the type of its elements"));
+      const PlacedJson& shape = need(item, "shape", "its extents, formulas of dimensions");
+      if (shape.items() == nullptr) operand.shape.push_back(read_formula(shape, dims_));
+      if (shape.items() != nullptr) {
+        for (const PlacedJson& e : read_array(shape, 8))
+          operand.shape.push_back(read_formula(e, dims_));
+        if (operand.shape.empty()) fail(shape, "has no extents");
+      }
+      if (const auto* fill = item.find("fill")) {
+        if (operand.role == Role::output)
+          fail(*fill, "an output is filled with NaN before a launch");
+        operand.fill = read_fill(*fill);
+      } else if (!is_floating(operand.dtype)) {
+        operand.fill = {.from = 0, .to = 9, .file = {}};
+      }
+      written = written || operand.role != Role::input;
+      d_.operands.push_back(std::move(operand));
+    }
+    if (!written) fail(array, "has no output");
+  }
+
+  static DType read_dtype(const PlacedJson& value) {
+    std::vector<std::string_view> names;
+    for (const DTypeTraits& t : dtype_table) names.push_back(t.name);
+    return dtype_table[read_word(value, names)].type;
+  }
+
+  static OperandFill read_fill(const PlacedJson& value) {
+    constexpr std::array<std::string_view, 4> keys{"random", "constant", "ramp", "file"};
+    allow_keys(value, keys);
+    if (value.members()->size() != 1)
+      fail(value, "must have one of random, constant, ramp or file");
+    const auto& [key, what] = value.members()->front();
+    OperandFill fill;
+    if (key == "random") {
+      if (read_array(what, 2).size() != 2) fail(what, "must be [from, to]");
+      fill.from = read_number(what.items()->at(0));
+      fill.to = read_number(what.items()->at(1));
+      if (fill.from >= fill.to) fail(what, "must be [from, to] with from < to");
+    } else if (key == "constant") {
+      fill.kind = OperandFill::Kind::constant;
+      fill.from = read_number(what);
+    } else if (key == "ramp") {
+      fill.kind = OperandFill::Kind::ramp;
+      fill.to = static_cast<double>(read_integer(what, 0, most_extent));
+    } else {
+      fill.kind = OperandFill::Kind::file;
+      fill.file = read_file_name(what);
+    }
+    return fill;
+  }
+
+  void read_scalars(const PlacedJson& object) {
+    constexpr std::array<std::string_view, 2> keys{"type", "value"};
+    constexpr std::array<std::string_view, 5> types{"i32", "u32", "i64", "u64", "f32"};
+    for (const auto& [name, value] : read_object(object)) {
+      allow_keys(value, keys);
+      DescribedScalar scalar;
+      scalar.name = name;
+      // A scalar that is a dimension's value may have its name.
+      if (std::find(dims_.begin(), dims_.end(), name) == dims_.end()) claim(value, name);
+      scalar.type = static_cast<DescribedScalar::Type>(
+          read_word(need(value, "type", "i32, u32, i64, u64 or f32"), types));
+      if (const auto* formula = value.find("value")) {
+        scalar.value = read_formula(*formula, both_);
+      } else if (std::find(dims_.begin(), dims_.end(), name) != dims_.end()) {
+        scalar.value = *Formula::parse(name);
+      } else {
+        fail(value, "\"value\" is missing: a formula, except for a dimension");
+      }
+      d_.scalars.push_back(std::move(scalar));
+    }
+  }
+
+  void read_workspace() {
+    d_.workspace_bytes = Formula::constant({std::int64_t{0}});
+    const PlacedJson* const bytes = file_.find("workspace_bytes");
+    if (bytes == nullptr) return;
+    d_.workspace_bytes = read_formula(*bytes, both_);
+    has_workspace_ = true;
+  }
+
+  /// The launches of a description or of a reference: one, or "launches". Formulas may read these
+  /// names.
+  void read_launches(const PlacedJson& object, std::vector<DescribedLaunch>& launches,
+                     const std::vector<std::string>& names) {
+    constexpr std::array<std::string_view, 5> keys{"entry", "grid", "workgroup", "shared_bytes",
+                                                   "arguments"};
+    const PlacedJson* const several = object.find("launches");
+    if (several == nullptr) {
+      launches.push_back(read_launch(object, names));
+      return;
+    }
+    for (const std::string_view key : keys) {
+      if (const auto* one = object.find(key))
+        fail(*one, "is of each launch where there are \"launches\"");
+    }
+    for (const PlacedJson& item : read_array(*several, 64)) {
+      allow_keys(item, keys);
+      launches.push_back(read_launch(item, names));
+    }
+    if (launches.empty()) fail(*several, "has no launch");
+  }
+
+  DescribedLaunch read_launch(const PlacedJson& object, const std::vector<std::string>& names) {
+    DescribedLaunch launch;
+    launch.entry = read_text(need(object, "entry", "the name of the kernel's function"), 512);
+    launch.grid =
+        read_three(need(object, "grid", "the number of workgroups, up to three formulas"), names);
+    launch.workgroup =
+        read_three(need(object, "workgroup", "the number of threads, up to three formulas"), names);
+    launch.shared_bytes = Formula::constant({std::int64_t{0}});
+    if (const auto* bytes = object.find("shared_bytes")) {
+      launch.shared_bytes = read_formula(*bytes, names);
+    }
+    const PlacedJson& arguments =
+        need(object, "arguments", "names of operands and scalars, in the order of the function");
+    for (const PlacedJson& item : read_array(arguments, 256)) {
+      launch.arguments.push_back(read_text(item));
+      if (!is_argument(launch.arguments.back())) {
+        fail(item, fmt::format("{} is no operand and no scalar", item.shown()));
+      }
+    }
+    return launch;
+  }
+  static std::array<Formula, 3> read_three(const PlacedJson& value,
+                                           const std::vector<std::string>& names) {
+    const Formula one = Formula::constant({std::int64_t{1}});
+    std::array<Formula, 3> three{one, one, one};
+    if (value.items() == nullptr) {
+      three[0] = read_formula(value, names);
+      return three;
+    }
+    const auto& items = read_array(value, 3);
+    if (items.empty()) fail(value, "has no formula");
+    for (std::size_t i = 0; i < items.size(); ++i) three[i] = read_formula(items[i], names);
+    return three;
+  }
+  bool is_argument(const std::string& name) const {
+    const auto named = [&](const auto& one) { return one.name == name; };
+    return (has_workspace_ && name == "workspace") ||
+           std::any_of(d_.operands.begin(), d_.operands.end(), named) ||
+           std::any_of(d_.scalars.begin(), d_.scalars.end(), named);
+  }
+
+  void read_work() {
+    d_.flops = d_.bytes = Formula::constant({std::int64_t{0}});
+    if (const auto* flops = file_.find("flops")) d_.flops = read_formula(*flops, dims_);
+    const PlacedJson* const bytes = file_.find("bytes");
+    d_.tells_bytes = bytes != nullptr;
+    if (bytes != nullptr) d_.bytes = read_formula(*bytes, dims_);
+  }
+
+  void read_reference() {
+    constexpr std::array<std::string_view, 10> keys{
+        "language",  "source",   "entry",  "grid",      "workgroup",
+        "arguments", "launches", "golden", "tolerance", "shared_bytes"};
+    const PlacedJson& object =
+        need(file_, "reference",
+             "what is right; the shortest is a naive kernel in the same source file, such as "
+             "{\"entry\": "
+             "\"naive\", \"grid\": \"n\", \"workgroup\": 1, \"arguments\": [...], \"tolerance\": "
+             "{\"relative\": 1e-6}}");
+    allow_keys(object, keys);
+    DescribedReference& reference = d_.reference;
+    reference.tolerance = read_tolerance(need(object, "tolerance", "absolute, relative or ulp"));
+    if (const auto* golden = object.find("golden")) {
+      reference.kind = DescribedReference::Kind::golden;
+      if (object.members()->size() != 2) fail(object, "golden files need nothing but a tolerance");
+      reference.golden = read_file_names(*golden);
+      const auto outputs = std::count_if(d_.operands.begin(), d_.operands.end(),
+                                         [](const auto& o) { return o.role != Role::input; });
+      if (reference.golden.size() != static_cast<std::size_t>(outputs)) {
+        fail(*golden, fmt::format("must be a file for each of {} outputs", outputs));
+      }
+      return;
+    }
+    reference.language = d_.language;
+    if (const auto* other = object.find("language")) reference.language = language(*other);
+    reference.sources = d_.sources;
+    if (const auto* source = object.find("source")) reference.sources = read_file_names(*source);
+    if (reference.language != d_.language && object.find("source") == nullptr) {
+      fail(object, "\"source\" is missing: another language needs another file");
+    }
+    read_launches(object, reference.launches, dims_);
+  }
+
+  static Tolerance read_tolerance(const PlacedJson& object) {
+    constexpr std::array<std::string_view, 3> keys{"absolute", "relative", "ulp"};
+    allow_keys(object, keys);
+    if (object.members()->empty()) fail(object, "must have absolute, relative or ulp");
+    Tolerance tolerance;
+    for (const auto& [key, value] : *object.members()) {
+      const double number = read_number(value);
+      if (number < 0) fail(value, "must not be negative");
+      (key == "absolute"   ? tolerance.absolute
+       : key == "relative" ? tolerance.relative
+                           : tolerance.ulp) = number;
+    }
+    return tolerance;
+  }
+
+  const PlacedJson& file_;
+  Description d_;
+  std::vector<std::string> claimed_, dims_, both_;  // both_: of dimensions and of parameters
+  bool has_workspace_ = false;
+};
+
+}  // namespace
+}  // namespace described
+
+std::string_view to_string(SourceLanguage language) {
+  return described::languages[static_cast<std::size_t>(language)];
+}
+
+Result<Description> read_description(std::string_view text) {
+  const auto file = PlacedJson::parse(text);
+  if (!file) return file.failure();
+  try {
+    return described::DescriptionReader(*file).read();
+  } catch (const described::BadDescription& bad) {
+    return bad.failure;
+  }
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,275 @@
+// Protects: a description of a kernel is read as it is written, each mistake in one is told with
+// its line, its path, the value and what is allowed, and hostile ones do no harm.
+
+#include "kernels/described/description.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "tests/layers.hpp"
+
+namespace greta::test::description_test {
+namespace {
+
+std::string vector_add() {
+  std::ifstream file(std::string(GRETA_TEST_DATA) + "/kernels/vector_add.jsonc");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string message_of(const std::string& text) {
+  const auto read = read_description(text);
+  return read ? "read" : read.failure().message;
+}
+
+TEST(Description, IsReadAsWritten) {
+  const auto read = read_description(vector_add());
+  ASSERT_TRUE(read) << read.failure().message;
+  EXPECT_EQ(read->name, "vector_add");
+  EXPECT_EQ(to_string(read->language), "cuda");
+  EXPECT_EQ(read->sources, std::vector<std::string>{"vector_add.cu"});
+  ASSERT_EQ(read->dimensions.size(), 1U);
+  EXPECT_EQ(read->dimensions[0].fallback, 1'000'000);
+  EXPECT_EQ(read->dimensions[0].examples, (std::vector<std::int64_t>{1, 1000, 4099}));
+  ASSERT_EQ(read->parameters.size(), 4U);
+  EXPECT_EQ(FormulaValue{read->parameters[1].values}.text(), "[1, 2, 4, 8]");
+  EXPECT_EQ(FormulaValue{read->parameters[2].values}.text(), "['strided', 'blocked']");
+  EXPECT_EQ(FormulaValue{read->defaults.at(0)}.text(), "[256, 1, 'strided', False]");
+  ASSERT_EQ(read->constraints.size(), 1U);
+  EXPECT_EQ(read->constraints[0].condition.names(), (std::vector<std::string>{"UNROLL", "ITEMS"}));
+  ASSERT_EQ(read->operands.size(), 3U);
+  EXPECT_EQ(read->operands[1].fill.from, -2);
+  EXPECT_EQ(read->operands[2].role, Role::output);
+  ASSERT_EQ(read->scalars.size(), 1U);
+  EXPECT_EQ(read->scalars[0].value.text(), "n");
+  ASSERT_EQ(read->launches.size(), 1U);
+  EXPECT_EQ(read->launches[0].arguments, (std::vector<std::string>{"a", "b", "c", "n"}));
+  EXPECT_EQ(read->launches[0].grid[0].text(), "ceil_div(n, BLOCK * ITEMS)");
+  EXPECT_EQ(read->launches[0].grid[2].text(), "1");
+  ASSERT_EQ(read->reference.launches.size(), 1U);
+  EXPECT_EQ(read->reference.launches[0].entry, "vector_add_naive");
+  EXPECT_EQ(read->reference.sources, read->sources);
+}
+
+struct Mistake {
+  std::string from, to, message;  ///< `to` replaces the first `from`
+};
+
+const std::vector<Mistake>& mistakes() {
+  static const std::vector<Mistake> list{
+      // The document
+      {"\"greta\": 1", "\"greta\": 2",
+       "line 2, column 12, greta: must be an integer from 1 to 1, not 2"},
+      {"\"greta\": 1,", "", "line 1, column 1: \"greta\" is missing: the version of this form, 1"},
+      {"\"summary\"", "\"sumary\"", "line 4, column 13, sumary: the key is unknown; there are "},
+      {"\"language\": \"cuda\"", "\"language\": \"opencl\"",
+       "line 5, column 15, language: must be hip, cuda or glsl, not \"opencl\""},
+      {"\"language\": \"cuda\",", "",
+       "line 1, column 1: \"language\" is missing: hip, cuda or glsl"},
+      {"\"name\": \"vector_add\"", "\"name\": \"vector add\"",
+       "line 3, column 11, name: must be named by up to 64 letters, digits and _, no digit first"},
+      {"\"name\": \"vector_add\"", "\"name\": 7",
+       "line 3, column 11, name: must be a string, not 7"},
+      {"\"vector_add.cu\"", "\"/etc/passwd\"",
+       "line 6, column 13, source: \"/etc/passwd\" is not within the description's folder"},
+      {"\"vector_add.cu\"", "[\"a.cu\", \"b/../../c.cu\"]",
+       "line 6, column 22, source[1]: \"b/../../c.cu\" is not within the description's folder"},
+      {"\"vector_add.cu\"", "\"\"", "line 6, column 13, source: must not be empty"},
+      {"\"vector_add.cu\"", "\"a\\nb\"", "line 6, column 13, source: has control characters"},
+      {"\"source\"", "\"options\": {}, \"source\"",
+       "line 6, column 14, options: must be an array, not an object"},
+      // Dimensions
+      {"\"n\": {\"default\"", "\"9n\": {\"default\"",
+       "line 8, column 11, dimensions.9n: must be named by up to 64"},
+      {"\"default\": 1000000", "\"default\": 0",
+       "line 8, column 22, dimensions.n.default: must be an integer from 1 to 2147483647, not 0"},
+      {"\"default\": 1000000", "\"default\": 1e6",
+       "line 8, column 22, dimensions.n.default: must be an integer from 1 to 2147483647, not "
+       "1000000"},
+      {"\"default\": 1000000", "\"least\": 10, \"most\": 9",
+       "line 8, column 32, dimensions.n.most: must be an integer from 10 to 2147483647, not 9"},
+      {"[1, 1000, 4099]", "[1, \"x\"]",
+       "line 8, column 67, dimensions.n.examples[1]: must be an integer from 1 to 2147483647, not "
+       "\"x\""},
+      {"\"n\": {\"default\": 1000000, \"help\": \"elements\", \"examples\": [1, 1000, 4099]}", "",
+       "line 7, column 17, dimensions: has no dimensions"},
+      // Parameters
+      {"[32, 64, 128, 256, 512, 1024]", "[]",
+       "line 11, column 14, parameters.BLOCK: has no values"},
+      {"[32, 64, 128, 256, 512, 1024]", "[32, 32]",
+       "line 11, column 14, parameters.BLOCK: has 32 twice"},
+      {"[32, 64, 128, 256, 512, 1024]", "[32, \"many\"]",
+       "line 11, column 14, parameters.BLOCK: has an integer and a word: values must be of one "
+       "kind"},
+      {"[32, 64, 128, 256, 512, 1024]", "[32, 1.5]",
+       "line 11, column 19, parameters.BLOCK[1]: must be an integer, a truth value or a word, not "
+       "1.5"},
+      {"[32, 64, 128, 256, 512, 1024]", "[5000000000]",
+       "line 11, column 14, parameters.BLOCK: 5000000000 is not an integer of 32 bits"},
+      {"[32, 64, 128, 256, 512, 1024]", "\"range(10\"",
+       "line 11, column 14, parameters.BLOCK: in the formula \"range(10\", column 9: ',' is "
+       "expected here"},
+      {"[32, 64, 128, 256, 512, 1024]", "\"[n]\"",
+       "line 11, column 14, parameters.BLOCK: the formula \"[n]\" reads n, which is unknown here; "
+       "no names are known"},
+      {"[32, 64, 128, 256, 512, 1024]", "\"3\"",
+       "line 11, column 14, parameters.BLOCK: the formula \"3\" is an integer, not a list"},
+      {"[32, 64, 128, 256, 512, 1024]", "\"[1 // 0]\"",
+       "line 11, column 14, parameters.BLOCK: in the formula \"[1 // 0]\", column 4: a division by "
+       "zero"},
+      {"\"BLOCK\": [", "\"n\": [", "line 11, column 10, parameters.n: the name n is taken"},
+      // Constraints
+      {"\"not UNROLL or", "\"not UNROL or",
+       "line 17, column 12, constraints[0].if: the formula \"not UNROL or ITEMS > 1\" reads UNROL, "
+       "which is unknown here; known are n, BLOCK, ITEMS, MODE, UNROLL"},
+      {"\"if\": ", "\"of\": ",
+       "line 17, column 12, constraints[0].of: the key is unknown; there are "
+       "if or reason"},
+      {", \"reason\": \"there is nothing to unroll\"", "",
+       "line 17, column 5, constraints[0]: \"reason\" is missing: why, for whoever meets it"},
+      {"\"not UNROLL or ITEMS > 1\"", "\"import os\"",
+       "line 17, column 12, constraints[0].if: in the formula \"import os\", column 8: 'os' is not "
+       "expected here"},
+      // Defaults
+      {"\"BLOCK\": 256,", "\"BLOCK\": 250,",
+       "line 19, column 25, defaults.BLOCK: must be one of [32, 64, 128, 256, 512, 1024], not 250"},
+      {"\"BLOCK\": 256, ", "",
+       "line 19, column 15, defaults: \"BLOCK\" is missing: a default has a value of each "
+       "parameter"},
+      {"\"BLOCK\": 256,", "\"BLOCK\": 256, \"TILE\": 1,",
+       "line 19, column 38, defaults.TILE: the key is unknown; there are BLOCK, ITEMS, MODE or "
+       "UNROLL"},
+      // Operands
+      {"\"role\": \"output\"", "\"role\": \"input\"",
+       "line 20, column 15, operands: has no output"},
+      {"\"role\": \"output\"", "\"role\": \"out\"",
+       "line 23, column 27, operands[2].role: must be input, output or input_output, not \"out\""},
+      {"\"type\": \"f32\"", "\"type\": \"float\"",
+       "line 21, column 44, operands[0].type: must be f32, f16, bf16 or i32, not \"float\""},
+      {"\"name\": \"b\"", "\"name\": \"a\"",
+       "line 22, column 14, operands[1].name: the name a is taken"},
+      {"\"shape\": \"n\"", "\"shape\": \"n * BLOCK\"",
+       "line 21, column 60, operands[0].shape: the formula \"n * BLOCK\" reads BLOCK, which is "
+       "unknown here; known are n"},
+      {"\"shape\": [\"n\"]", "\"shape\": []",
+       "line 22, column 60, operands[1].shape: has no extents"},
+      {"\"shape\": \"n\"", "\"shape\": null",
+       "line 21, column 60, operands[0].shape: must be a number or a formula, not null"},
+      {"{\"random\": [-2, 2]}", "{\"random\": [2, -2]}",
+       "line 22, column 86, operands[1].fill.random: must be [from, to] with from < to"},
+      {"{\"random\": [-2, 2]}", "{\"file\": \"../x.npy\"}",
+       "line 22, column 84, operands[1].fill.file: \"../x.npy\" is not within the description's "
+       "folder"},
+      {"{\"random\": [-2, 2]}", "{\"random\": [-2, 2], \"constant\": 1}",
+       "line 22, column 75, operands[1].fill: must have one of random, constant, ramp or file"},
+      {"{\"random\": [-2, 2]}", "{\"zeros\": 1}",
+       "line 22, column 85, operands[1].fill.zeros: the key is unknown; there are random, "
+       "constant, "
+       "ramp or file"},
+      {"\"role\": \"output\", \"type\": \"f32\", \"shape\": \"n\"",
+       "\"role\": \"output\", \"type\": \"f32\", \"shape\": \"n\", \"fill\": {\"constant\": 0}",
+       "line 23, column 74, operands[2].fill: an output is filled with NaN before a launch"},
+      // Scalars and launches
+      {"\"n\": {\"type\": \"i32\"}", "\"n\": {\"type\": \"int\"}",
+       "line 25, column 29, scalars.n.type: must be i32, u32, i64, u64 or f32, not \"int\""},
+      {"\"n\": {\"type\": \"i32\"}", "\"m\": {\"type\": \"i32\"}",
+       "line 25, column 20, scalars.m: \"value\" is missing: a formula, except for a dimension"},
+      {"\"grid\": \"ceil_div(n, BLOCK * ITEMS)\",", "",
+       "line 1, column 1: \"grid\" is missing: the number of workgroups, up to three formulas"},
+      {"\"grid\": \"ceil_div(n, BLOCK * ITEMS)\"", "\"grid\": [1, 1, 1, 1]",
+       "line 28, column 11, grid: has more than 3 items"},
+      {"\"grid\": \"ceil_div(n, BLOCK * ITEMS)\"", "\"grid\": \"ceil(n / BLOCK)\"",
+       "line 28, column 11, grid: in the formula \"ceil(n / BLOCK)\", column 1: there is no "
+       "function "
+       "ceil; these exist: abs"},
+      {"\"arguments\": [\"a\", \"b\"", "\"arguments\": [\"a\", \"d\"",
+       "line 30, column 22, arguments[1]: \"d\" is no operand and no scalar"},
+      {"\"entry\": \"vector_add\",", "\"entry\": \"vector_add\", \"launches\": [],",
+       "line 27, column 12, entry: is of each launch where there are \"launches\""},
+      {"\"flops\": \"n\"", "\"flops\": \"n * ITEMS\"",
+       "line 31, column 12, flops: the formula \"n * ITEMS\" reads ITEMS, which is unknown here; "
+       "known are n"},
+      // The reference
+      {"\"reference\": {", "\"reference_\": {",
+       "line 32, column 17, reference_: the key is unknown; there are "},
+      {"\"workgroup\": 256", "\"workgroup\": \"BLOCK\"",
+       "line 35, column 18, reference.workgroup: the formula \"BLOCK\" reads BLOCK, which is "
+       "unknown "
+       "here; known are n"},
+      {",\n    \"tolerance\": {\"ulp\": 0}", "",
+       "line 32, column 16, reference: \"tolerance\" is missing: absolute, relative or ulp"},
+      {"{\"ulp\": 0}", "{}",
+       "line 37, column 18, reference.tolerance: must have absolute, relative or "
+       "ulp"},
+      {"{\"ulp\": 0}", "{\"ulp\": -1}",
+       "line 37, column 26, reference.tolerance.ulp: must not be negative"},
+      {"\"entry\": \"vector_add_naive\"", "\"language\": \"glsl\", \"entry\": \"vector_add_naive\"",
+       "line 32, column 16, reference: \"source\" is missing: another language needs another file"},
+      {"\"entry\": \"vector_add_naive\"", "\"golden\": \"c.npy\", \"entry\": \"vector_add_naive\"",
+       "line 32, column 16, reference: golden files need nothing but a tolerance"},
+  };
+  return list;
+}
+
+TEST(Description, TellsEachMistake) {
+  for (const Mistake& mistake : mistakes()) {
+    std::string text = vector_add();
+    const std::size_t at = text.find(mistake.from);
+    ASSERT_NE(at, std::string::npos) << mistake.from;
+    text.replace(at, mistake.from.size(), mistake.to);
+    EXPECT_EQ(message_of(text).substr(0, mistake.message.size()), mistake.message) << mistake.to;
+  }
+}
+
+TEST(Description, WithoutAReferenceIsRefusedWithTheShortestWayToGiveOne) {
+  std::string text = vector_add();
+  const std::size_t at = text.find(",\n  \"reference\"");
+  ASSERT_NE(at, std::string::npos);
+  text = text.substr(0, at) + "}";
+  EXPECT_EQ(
+      message_of(text).substr(0, 86),
+      "line 1, column 1: \"reference\" is missing: what is right; the shortest is a naive kerne");
+}
+
+TEST(Description, GoldenFilesAreOfTheOutputs) {
+  std::string text = vector_add();
+  const std::size_t at = text.find("\"reference\"");
+  text = text.substr(0, at) + R"("reference": {"golden": ["c.npy"], "tolerance": {"ulp": 1}}})";
+  const auto read = read_description(text);
+  ASSERT_TRUE(read) << read.failure().message;
+  EXPECT_EQ(read->reference.golden, std::vector<std::string>{"c.npy"});
+  text.replace(text.find("[\"c.npy\"]"), 9, "[\"c.npy\", \"d.npy\"]");
+  EXPECT_EQ(message_of(text).substr(18),
+            ", reference.golden: must be a file for each of 1 outputs");
+}
+
+/// Descriptions whose values are exchanged, left out or replaced by something else.
+TEST(Description, SurvivesMutations) {
+  const std::string base = vector_add();
+  const std::vector<std::string> pieces{
+      "null",  "-1",      "1e300",   "\"n\"",         "[]",
+      "{}",    "[[[1]]]", "\"\"",    "true",          "99999999999999999999",
+      "\"(\"", ",",       "\"a\": ", "\"2**10**10\"", "\"range(10**9)\""};
+  std::mt19937_64 random(3);
+  int read = 0;
+  for (int i = 0; i < 4'000; ++i) {
+    std::string text = base;
+    for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
+      const std::size_t from = text.find_first_of("\"[{0123456789", random() % text.size());
+      if (from == std::string::npos) continue;
+      const std::size_t to = std::min(text.find_first_of(",]}\n", from), text.size());
+      text.replace(from, to - from, pieces[random() % pieces.size()]);
+    }
+    const std::string message = message_of(text);
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    read += message == "read" ? 1 : 0;
+  }
+  EXPECT_GT(read, 10);
+}
+
+}  // namespace
+}  // namespace greta::test::description_test
