@@ -82,7 +82,7 @@ struct Tolerance {
   double absolute = 0, relative = 0, ulp = 0;
 };
 
-/// What is right.
+/// Which results are correct.
 struct DescribedReference {
   enum class Kind {
     kernel,  ///< a naive kernel with the same operands and scalars, and no tunable parameters

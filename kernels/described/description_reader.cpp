@@ -272,7 +272,7 @@ class DescriptionReader {
     for (const PlacedJson& item : read_array(arguments, 256)) {
       launch.arguments.push_back(read_text(item));
       if (!is_argument(launch.arguments.back())) {
-        fail(item, fmt::format("{} is no operand and no scalar", item.shown()));
+        fail(item, fmt::format("{} is neither an operand nor a scalar", item.shown()));
       }
     }
     return launch;
@@ -311,7 +311,8 @@ class DescriptionReader {
         "arguments", "launches", "golden", "tolerance", "shared_bytes"};
     const PlacedJson& object =
         need(file_, "reference",
-             "what is right; the shortest is a naive kernel in the same source file, such as "
+             "which results are correct; the shortest is a naive kernel in the same source file, "
+             "such as "
              "{\"entry\": "
              "\"naive\", \"grid\": \"n\", \"workgroup\": 1, \"arguments\": [...], \"tolerance\": "
              "{\"relative\": 1e-6}}");

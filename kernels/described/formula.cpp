@@ -20,19 +20,17 @@ std::int64_t floor_divided(std::int64_t a, std::int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
-}  // namespace
-
 /// One evaluation. The nodes of a formula are no more than most_terms, so that they may be visited
 /// by recursion.
 class FormulaRun {
  public:
-  using Kind = Formula::Kind;
-  using Node = Formula::Node;
+  using Kind = FormulaTree::Kind;
+  using Node = FormulaTree::Node;
 
-  FormulaRun(const Formula& formula, const std::vector<FormulaValue>& values)
-      : formula_(formula), values_(values) {}
+  FormulaRun(const FormulaTree& tree, const std::vector<FormulaValue>& values)
+      : tree_(tree), values_(values) {}
 
-  FormulaValue value() { return value(formula_.root_); }
+  FormulaValue value() { return value(tree_.root); }
 
  private:
   [[noreturn]] static void fail(const Node& node, std::string message) {
@@ -40,7 +38,7 @@ class FormulaRun {
   }
 
   FormulaValue value(std::size_t index) {
-    const Node& node = formula_.nodes_[index];
+    const Node& node = tree_.nodes[index];
     if (++steps_ > Formula::most_steps) {
       fail(node, fmt::format("the formula takes more than {} steps", Formula::most_steps));
     }
@@ -320,16 +318,18 @@ class FormulaRun {
     return {std::move(all)};
   }
 
-  const Formula& formula_;
+  const FormulaTree& tree_;
   const std::vector<FormulaValue>& values_;
   List elements_;
   std::int64_t steps_ = 0;
 };
 
+}  // namespace
+
 Result<FormulaValue> Formula::value(const std::vector<FormulaValue>& values) const {
   if (values.size() != names_.size()) throw Error("a formula needs a value for each of its names");
   try {
-    return FormulaRun(*this, values).value();
+    return FormulaRun(tree_, values).value();
   } catch (const BadValue& bad) {
     return invalid_argument(fmt::format("column {}: {}", bad.at + 1, bad.message));
   }

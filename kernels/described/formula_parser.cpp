@@ -23,28 +23,27 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-}  // namespace
-
 /// Reads a formula by recursive descent, an operator's precedence a function.
 class FormulaParser {
  public:
-  using Kind = Formula::Kind;
+  using Kind = FormulaTree::Kind;
+  using Node = FormulaTree::Node;
 
-  explicit FormulaParser(std::string_view text) {
-    formula_.text_ = text;
-    formula_.nodes_.clear();
-  }
+  explicit FormulaParser(std::string_view text) : text_(text) { tree_.nodes.clear(); }
 
-  Formula read() {
+  FormulaTree read() {
     if (text().size() > Formula::most_characters) {
       throw BadFormula{Formula::most_characters, fmt::format("a formula has at most {} characters",
                                                              Formula::most_characters)};
     }
-    formula_.root_ = choice();
+    tree_.root = choice();
     skip_spaces();
     if (at_ < text().size()) fail(fmt::format("'{}' is not expected here", rest()));
-    return std::move(formula_);
+    return std::move(tree_);
   }
+
+  /// Names that are read, in order of appearance.
+  const std::vector<std::string>& names() const { return names_; }
 
  private:
   using Parse = std::size_t (FormulaParser::*)();
@@ -62,7 +61,7 @@ class FormulaParser {
     int& depth;
   };
 
-  const std::string& text() const { return formula_.text_; }
+  const std::string& text() const { return text_; }
   [[noreturn]] void fail(std::string message) const { throw BadFormula{at_, std::move(message)}; }
   std::string rest() const { return text().substr(at_, 12); }
 
@@ -99,13 +98,13 @@ class FormulaParser {
     }
   }
 
-  std::size_t add(Formula::Node node) {
-    if (formula_.nodes_.size() == Formula::most_terms) {
+  std::size_t add(Node node) {
+    if (tree_.nodes.size() == Formula::most_terms) {
       fail(fmt::format("a formula has at most {} operators, names and literals",
                        Formula::most_terms));
     }
-    formula_.nodes_.push_back(std::move(node));
-    return formula_.nodes_.size() - 1;
+    tree_.nodes.push_back(std::move(node));
+    return tree_.nodes.size() - 1;
   }
   std::size_t add(Kind kind, std::size_t at, std::vector<std::size_t> parts) {
     return add({.kind = kind, .at = at, .parts = std::move(parts)});
@@ -329,16 +328,15 @@ class FormulaParser {
     if (peek() == '(') return call(name, at);
     if (name == "True" || name == "true") return add({true}, at);
     if (name == "False" || name == "false") return add({false}, at);
-    Formula::Node node{.kind = Kind::name, .at = at};
+    Node node{.kind = Kind::name, .at = at};
     const auto element = std::find(scope_.begin(), scope_.end(), name);
     if (element != scope_.end()) {
       node.kind = Kind::element;
       node.number = static_cast<std::size_t>(element - scope_.begin());
     } else {
-      auto& names = formula_.names_;
-      const auto known = std::find(names.begin(), names.end(), name);
-      node.number = static_cast<std::size_t>(known - names.begin());
-      if (known == names.end()) names.push_back(name);
+      const auto known = std::find(names_.begin(), names_.end(), name);
+      node.number = static_cast<std::size_t>(known - names_.begin());
+      if (known == names_.end()) names_.push_back(name);
     }
     return add(std::move(node));
   }
@@ -384,15 +382,24 @@ class FormulaParser {
     return add(found->kind, at, std::move(parts));
   }
 
-  Formula formula_;
+  std::string text_;
+  std::vector<std::string> names_;
+  FormulaTree tree_;
   std::vector<std::string> scope_;  // names of elements of the comprehensions around
   std::size_t at_ = 0;
   int depth_ = 0;
 };
 
+}  // namespace
+
 Result<Formula> Formula::parse(std::string_view text) {
   try {
-    return FormulaParser(text).read();
+    FormulaParser parser(text);
+    Formula formula;
+    formula.tree_ = parser.read();
+    formula.text_ = text;
+    formula.names_ = parser.names();
+    return formula;
   } catch (const BadFormula& bad) {
     return invalid_argument(fmt::format("column {}: {}", bad.at + 1, bad.message));
   }
@@ -401,7 +408,7 @@ Result<Formula> Formula::parse(std::string_view text) {
 Formula Formula::constant(FormulaValue value) {
   Formula formula;
   formula.text_ = value.text();
-  formula.nodes_.front().value = std::move(value);
+  formula.tree_.nodes.front().value = std::move(value);
   return formula;
 }
 

@@ -170,7 +170,7 @@ Result<PlacedJson> PlacedJson::parse(std::string_view text) {
   const bool read = nlohmann::json::sax_parse(text, &reader, nlohmann::json::input_format_t::json,
                                               /*strict=*/true, /*ignore_comments=*/true);
   if (reader.failed) return *reader.failed;
-  if (!read) return invalid_argument("this is no JSON document");
+  if (!read) return invalid_argument("this is not a JSON document");
   return std::move(reader.root);
 }
 

@@ -5,6 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::kernels {
 
 /// The value of a formula: a truth value, an integer, a real number, a word or a list of values.

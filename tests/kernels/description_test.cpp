@@ -187,7 +187,7 @@ const std::vector<Mistake>& mistakes() {
        "function "
        "ceil; these exist: abs"},
       {"\"arguments\": [\"a\", \"b\"", "\"arguments\": [\"a\", \"d\"",
-       "line 30, column 22, arguments[1]: \"d\" is no operand and no scalar"},
+       "line 30, column 22, arguments[1]: \"d\" is neither an operand nor a scalar"},
       {"\"entry\": \"vector_add\",", "\"entry\": \"vector_add\", \"launches\": [],",
        "line 27, column 12, entry: is of each launch where there are \"launches\""},
       {"\"flops\": \"n\"", "\"flops\": \"n * ITEMS\"",
@@ -232,7 +232,7 @@ TEST(Description, WithoutAReferenceIsRefusedWithTheShortestWayToGiveOne) {
   text = text.substr(0, at) + "}";
   EXPECT_EQ(
       message_of(text).substr(0, 86),
-      "line 1, column 1: \"reference\" is missing: what is right; the shortest is a naive kerne");
+      "line 1, column 1: \"reference\" is missing: which results are correct; the shortest is a n");
 }
 
 TEST(Description, GoldenFilesAreOfTheOutputs) {
