@@ -94,7 +94,7 @@ def python_texts(source):
 READERS = [  # the first expression that matches a path decides
     (r"(?:tuner|runtime|kernels|db)/.*\.[ch]pp", sentences),
     (r"(?:docs/.*|presets/.*|README|CONTRIBUTING|CHANGELOG)\.md", prose),
-    (r"presets/.*\.json|scripts/[^/]*\.sh|cmake/.*", commands),
+    (r"presets/.*\.json|scripts/(?:ci/)?[^/]*\.sh|cmake/.*", commands),
     (r"scripts/.*\.py", python_texts),
 ]
 
