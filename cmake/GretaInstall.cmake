@@ -11,9 +11,9 @@ target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 
 install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime greta_tuner
         greta_tuner_model EXPORT greta ARCHIVE)
-# libgreta.so and its header, for C; libgreta-hip-host.so, which stands in for libamdhip64.
-install(TARGETS greta_c greta_hip_host EXPORT greta LIBRARY)
-install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# libgreta.so, libgreta-tuner.so and their headers, for C; libgreta-hip-host.so, which stands in for libamdhip64.
+install(TARGETS greta_c greta_tuner_c greta_hip_host EXPORT greta LIBRARY)
+install(FILES runtime/pipeline/c/greta.h tuner/c/greta_tune.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device runtime/device/compile runtime/device/hardware runtime/device/system
         runtime/device/text kernels kernels/model kernels/launch kernels/sampling db db/lookup
@@ -22,6 +22,9 @@ foreach(folder runtime/device runtime/device/compile runtime/device/hardware run
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()
+# The Python package, where Debian's interpreter finds it if the prefix is /usr.
+install(DIRECTORY runtime/python/greta DESTINATION lib/python3/dist-packages
+        FILES_MATCHING PATTERN *.py PATTERN py.typed PATTERN __pycache__ EXCLUDE)
 # share/greta/tuned, the databases that GRETA ships, is among what tuner/cli installs.
 install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta FILES_MATCHING PATTERN *.json)
 

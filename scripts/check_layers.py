@@ -25,6 +25,8 @@ LAYERS = {
     "runtime/pipeline": ["db", "kernels", "runtime/device"],
     "tuner": ["db", "kernels", "runtime/device"],
     "tuner/model": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
+    # The tuner's C interface shares with the runtime's how errors and options cross the border.
+    "tuner/c": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
     "tuner/cli": ["tuner/model", "tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
 }
 # Each layer's namespace.
@@ -35,6 +37,7 @@ NAMESPACES = {
     "runtime/pipeline": "greta::runtime",
     "tuner": "greta::tuner",
     "tuner/model": "greta::tuner::model",
+    "tuner/c": "greta::tuner::c",
     "tuner/cli": "greta::tuner::cli",
 }
 # The header that makes lower layers' names visible in each namespace.

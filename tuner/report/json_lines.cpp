@@ -53,10 +53,14 @@ ordered_json winner_json(const Winner& winner) {
 
 JsonLines::JsonLines(std::FILE* stream) : stream_(stream) {}
 
+JsonLines::JsonLines(std::function<void(const std::string&)> receive)
+    : receive_(std::move(receive)) {}
+
 void JsonLines::write(ordered_json event) {
   event["seconds"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-  stream_.write(event);
+  if (stream_) stream_->write(event);
+  if (receive_) receive_(event.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 void JsonLines::warn(const std::string& text) {

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "tuner/report/print.hpp"
@@ -16,6 +18,8 @@ class JsonLines final : public TunerObserver {
  public:
   /// Writes to a duplicate of `stream`, whose own state a closed pipe does not change.
   explicit JsonLines(std::FILE* stream);
+  /// Passes each object to a function as text.
+  explicit JsonLines(std::function<void(const std::string&)> receive);
 
   void on_wait(const std::string& holder, const std::string& card) override;
   void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
@@ -35,12 +39,13 @@ class JsonLines final : public TunerObserver {
   /// The run has ended. `error`: why it could not go on; empty if it could.
   void end(bool all_won, bool interrupted, const std::string& error);
   /// Returns whether an event could not be written, as to a full disk.
-  bool failed() const { return stream_.failed(); }
+  bool failed() const { return stream_ && stream_->failed(); }
 
  private:
   void write(nlohmann::ordered_json event);
 
-  LineStream stream_;
+  std::optional<LineStream> stream_;
+  std::function<void(const std::string&)> receive_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 

@@ -30,6 +30,13 @@ Result<std::unique_ptr<Buffer>> HipDevice::allocate(std::size_t bytes, Memory me
   });
 }
 
+Result<std::unique_ptr<Buffer>> HipDevice::wrap(std::uint64_t address, std::size_t bytes) {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Buffer>> {
+    auto* const memory = reinterpret_cast<std::byte*>(address);
+    return std::unique_ptr<Buffer>(std::make_unique<HipBuffer>(context_, memory, bytes));
+  });
+}
+
 void HipDevice::trim() {
   if (context_->lost()) return;
   staging_.reset();
@@ -112,6 +119,21 @@ Result<std::unique_ptr<Stream>> HipDevice::create_stream() {
   return entered(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
     return std::unique_ptr<Stream>(std::make_unique<HipStream>(context_));
   });
+}
+
+Result<std::unique_ptr<Stream>> HipDevice::wrap_stream(void* stream) {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
+    return std::unique_ptr<Stream>(
+        std::make_unique<HipStream>(context_, static_cast<hipStream_t>(stream)));
+  });
+}
+
+Result<void*> HipDevice::native(const Stream& stream) {
+  const auto* const known = dynamic_cast<const HipStream*>(&stream);
+  if (known == nullptr || known->context() != context_.get()) {
+    return Failure{Status::invalid_argument, "the stream belongs to another device", {}};
+  }
+  return static_cast<void*>(known->native());
 }
 
 Result<std::unique_ptr<Event>> HipDevice::create_event() {

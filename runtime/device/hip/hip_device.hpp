@@ -6,10 +6,11 @@
 #include "runtime/device/hip/event.hpp"
 #include "runtime/device/hip/memory.hpp"
 #include "runtime/device/hip/stream.hpp"
+#include "runtime/device/interop.hpp"
 
 namespace greta::device::hip {
 
-class HipDevice final : public Device {
+class HipDevice final : public Device, public Interop {
  public:
   /// `compiler` may be a Failure, which compile() then returns.
   HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
@@ -18,6 +19,7 @@ class HipDevice final : public Device {
   const DeviceInfo& info() const override { return context_->info(); }
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, Memory memory) override;
   MemoryStatistics memory() const override { return device_heap_->pool().statistics(); }
+  Result<std::unique_ptr<Buffer>> wrap(std::uint64_t address, std::size_t bytes) override;
   void trim() override;
   Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override;
   Result<void> download_all(std::span<const Download> parts) override;
@@ -25,6 +27,8 @@ class HipDevice final : public Device {
   Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
                                        std::span<const std::byte> code_object) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Stream>> wrap_stream(void* stream) override;
+  Result<void*> native(const Stream& stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::unique_ptr<Graph>> create_graph(
       const std::function<Result<void>(Stream&)>& record_work) override;

@@ -74,10 +74,17 @@ HipBuffer::HipBuffer(std::shared_ptr<Context> context, std::shared_ptr<MemoryHea
       heap_(std::move(heap)),
       block_(block),
       pointer_(static_cast<const Chunk&>(*block.chunk).start + block.offset),
-      size_(size) {}
+      size_(size),
+      host_visible_(heap_->host_visible()) {}
+
+HipBuffer::HipBuffer(std::shared_ptr<Context> context, std::byte* memory, std::size_t size)
+    : context_(std::move(context)),
+      pointer_(memory),
+      size_(size),
+      host_visible_(context_->info().unified_memory) {}
 
 HipBuffer::~HipBuffer() {
-  heap_->pool().release(block_);
+  if (heap_) heap_->pool().release(block_);
 }
 
 std::unique_ptr<HipBuffer> allocate(const std::shared_ptr<Context>& context,

@@ -25,23 +25,26 @@ class HipBuffer final : public Buffer {
  public:
   HipBuffer(std::shared_ptr<Context> context, std::shared_ptr<MemoryHeap> heap,
             const MemoryPool::Block& block, std::size_t size);
+  /// Uses memory of another library, which it does not free.
+  HipBuffer(std::shared_ptr<Context> context, std::byte* memory, std::size_t size);
   ~HipBuffer() override;
   HipBuffer(const HipBuffer&) = delete;
   HipBuffer& operator=(const HipBuffer&) = delete;
 
   std::uint64_t address() const override { return reinterpret_cast<std::uint64_t>(pointer_); }
   std::size_t size() const override { return size_; }
-  std::byte* host() const override { return heap_->host_visible() ? pointer_ : nullptr; }
+  std::byte* host() const override { return host_visible_ ? pointer_ : nullptr; }
 
   std::byte* pointer() const { return pointer_; }  ///< device address
   const Context* context() const { return context_.get(); }
 
  private:
   std::shared_ptr<Context> context_;
-  std::shared_ptr<MemoryHeap> heap_;
+  std::shared_ptr<MemoryHeap> heap_;  ///< null: the memory is another library's
   MemoryPool::Block block_;
   std::byte* pointer_;
   std::size_t size_;
+  bool host_visible_;
 };
 
 /// Allocates from a heap. Throws Refusal.

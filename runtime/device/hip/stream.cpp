@@ -29,11 +29,17 @@ StreamHandle make_stream(const std::shared_ptr<Context>& context) {
 }
 
 HipStream::HipStream(std::shared_ptr<Context> context)
-    : Recorder(std::move(context)), handle_(make_stream(context_)), number_(next_number()) {}
+    : Recorder(std::move(context)),
+      handle_(make_stream(context_)),
+      stream_(handle_.get()),
+      number_(next_number()) {}
+
+HipStream::HipStream(std::shared_ptr<Context> context, hipStream_t stream)
+    : Recorder(std::move(context)), stream_(stream), number_(next_number()) {}
 
 HipStream::~HipStream() {
   discard();
-  if (in_flight_.empty()) return;
+  if (in_flight_.empty() && !unfinished_) return;
   // Work in flight uses the objects that are destroyed next. If it does not finish, the device is
   // marked as lost and the objects are kept.
   static_cast<void>(entered(*context_, [&]() -> Result<void> {
@@ -80,7 +86,7 @@ Result<void> HipStream::wait(const Event& event) {
                     "waiting for an event that was not recorded and submitted");
     }
     submit_commands();
-    context_->check(context_->functions().hipStreamWaitEvent(handle_.get(), known.handle.get(), 0),
+    context_->check(context_->functions().hipStreamWaitEvent(stream_, known.handle.get(), 0),
                     "hipStreamWaitEvent");
     return {};
   });
@@ -94,7 +100,7 @@ void HipStream::submit_commands() {
   Commands& batch = in_flight_.back();
   std::size_t issued = 0;
   try {
-    for (; issued < batch.list.size(); ++issued) batch.issue(*context_, issued, handle_.get());
+    for (; issued < batch.list.size(); ++issued) batch.issue(*context_, issued, stream_);
   } catch (const Refusal& refusal) {
     // The rest is not run. After the failure the caller may release the objects that the issued
     // part uses, so this waits for it.
@@ -103,6 +109,11 @@ void HipStream::submit_commands() {
       wait_until_done(context_->options().transfer_deadline);
     }
     throw;
+  }
+  // Whether another library's stream has finished is not asked here, as it may be capturing.
+  if (handle_.get() == nullptr) {
+    in_flight_.clear();
+    unfinished_ = true;
   }
 }
 
@@ -122,7 +133,7 @@ Result<void> HipStream::synchronize(Deadline deadline) {
 }
 
 bool HipStream::done() const {
-  const hipError_t error = context_->functions().hipStreamQuery(handle_.get());
+  const hipError_t error = context_->functions().hipStreamQuery(stream_);
   if (error == hipErrorNotReady) return false;
   context_->check(error, "hipStreamQuery");
   return true;
@@ -140,7 +151,7 @@ void HipStream::wait_until_done(Deadline deadline) {
   while (!done()) {
     const Deadline waited = Clock::now() - start;
     if (waited >= deadline) {
-      if (const auto& abandon = context_->functions().abandon) abandon(handle_.get());
+      if (const auto& abandon = context_->functions().abandon) abandon(stream_);
       throw Refusal(Status::timeout,
                     fmt::format("the device did not finish within {:.6g} ms",
                                 std::chrono::duration<double, std::milli>(deadline).count()));
@@ -152,6 +163,7 @@ void HipStream::wait_until_done(Deadline deadline) {
     }
   }
   in_flight_.clear();
+  unfinished_ = false;
 }
 
 }  // namespace greta::device::hip

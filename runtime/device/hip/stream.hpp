@@ -17,6 +17,8 @@ StreamHandle make_stream(const std::shared_ptr<Context>& context);
 class HipStream final : public Recorder {
  public:
   explicit HipStream(std::shared_ptr<Context> context);
+  /// Uses a stream of another library, which it does not destroy.
+  HipStream(std::shared_ptr<Context> context, hipStream_t stream);
   ~HipStream() override;
   HipStream(const HipStream&) = delete;
   HipStream& operator=(const HipStream&) = delete;
@@ -27,6 +29,9 @@ class HipStream final : public Recorder {
   Result<void> submit() override;
   Result<void> synchronize(Deadline deadline) override;
 
+  hipStream_t native() const { return stream_; }
+  const Context* context() const { return context_.get(); }
+
  private:
   void submit_commands();
   /// Waits until all submitted work has finished. Throws `timeout`.
@@ -34,9 +39,11 @@ class HipStream final : public Recorder {
   /// Whether all submitted work has finished. Throws Refusal.
   bool done() const;
 
-  StreamHandle handle_;
+  const StreamHandle handle_;  ///< empty: the stream is another library's
+  const hipStream_t stream_;
   const std::uint64_t number_;  ///< unique among the streams of this process
   std::vector<Commands> in_flight_;
+  bool unfinished_ = false;  ///< whether another library's stream has work that was not waited for
 };
 
 }  // namespace greta::device::hip

@@ -49,7 +49,8 @@ enum {
   GRETA_INVALID_ARGUMENT = 8, /* the call is invalid */
   GRETA_DEVICE_LOST = 9,      /* the runtime must be opened again */
   GRETA_IO = 10,              /* a file could not be read or written */
-  GRETA_INTERNAL = 11         /* a defect of GRETA */
+  GRETA_INTERNAL = 11,        /* a defect of GRETA */
+  GRETA_INTERRUPTED = 12      /* stopped on request (greta_tune.h) */
 };
 
 /* Returns GRETA_ABI_VERSION of the library. */
@@ -115,6 +116,19 @@ GRETA_API greta_status greta_tensor_slice(const greta_tensor* tensor, size_t dim
 GRETA_API greta_status greta_tensor_reshape(const greta_tensor* tensor, const int64_t* shape,
                                             size_t rank, greta_tensor** view);
 GRETA_API void greta_tensor_release(greta_tensor* tensor); /* NULL is ignored */
+/* Releases memory of another library; `context` is what was given with it. It is called once, by the
+ * call of GRETA that ends the last use, and must not call GRETA. */
+typedef void (*greta_release)(void* context);
+/* Creates a tensor in memory that another library allocated on the runtime's device: that of HIP or
+ * CUDA for hip, of the host for hip-host. It is used in place. `strides` are in elements, as those of
+ * a part of a row-major tensor; NULL: packed. GRETA_UNAVAILABLE for devices of other APIs. If this
+ * function fails, `release` is not called; it may be NULL. */
+GRETA_API greta_status greta_tensor_wrap(greta_runtime* runtime, greta_dtype dtype,
+                                         const int64_t* shape, const int64_t* strides, size_t rank,
+                                         void* memory, greta_release release, void* context,
+                                         greta_tensor** tensor);
+/* Returns the device address of the first element. */
+GRETA_API greta_status greta_tensor_address(const greta_tensor* tensor, uint64_t* address);
 /* Returns a tensor's properties. `shape` must have room for 4 extents. Outputs may be NULL. */
 GRETA_API greta_status greta_tensor_describe(const greta_tensor* tensor, greta_dtype* dtype,
                                              int64_t* shape, size_t* rank, size_t* bytes);
@@ -135,6 +149,14 @@ typedef struct greta_graph greta_graph;
 typedef struct greta_operations greta_operations;
 
 GRETA_API greta_status greta_queue_open(greta_runtime* runtime, greta_queue** queue);
+/* Opens a queue on a stream of another library: hipStream_t or CUstream, NULL for the default stream.
+ * The queue's work runs in the stream's order once it is submitted, also while the stream records a
+ * graph (all kernels that it needs must have run before). Wrapped memory must exist until the stream
+ * has passed the work; a queue keeps other tensors until it is synchronised. */
+GRETA_API greta_status greta_queue_open_on(greta_runtime* runtime, void* stream,
+                                           greta_queue** queue);
+/* Returns the queue's hipStream_t or CUstream. GRETA_UNAVAILABLE for devices of other APIs. */
+GRETA_API greta_status greta_queue_stream(const greta_queue* queue, void** stream);
 GRETA_API void greta_queue_close(greta_queue* queue); /* waits for its work; NULL is ignored */
 /* Returns the queue's operations, or NULL for NULL. Like a pipeline's, they are valid as long as
  * their owner and must not be released. */

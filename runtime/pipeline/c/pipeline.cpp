@@ -1,6 +1,7 @@
 // Queues, pipelines and graphs of greta.h.
 #include <chrono>
 
+#include "runtime/device/interop.hpp"
 #include "runtime/pipeline/c/handles.hpp"
 
 using namespace greta::runtime;     // NOLINT
@@ -18,19 +19,45 @@ std::string line_of(const Explanation& line) {
   return text + "\n";
 }
 
+/// Makes the handle of a queue that was opened.
+Result<void> give(const greta_runtime& runtime, Result<std::unique_ptr<Queue>> opened,
+                  greta_queue** queue) {
+  if (!opened) return opened.failure();
+  auto made = std::make_unique<greta_queue>();
+  made->runtime = runtime.runtime;
+  made->queue = *std::move(opened);
+  made->operations = {runtime.runtime, made->queue.get()};
+  *queue = made.release();
+  return {};
+}
+
 }  // namespace
 
 greta_status greta_queue_open(greta_runtime* runtime, greta_queue** queue) {
   return guarded([&]() -> Result<void> {
-    need(runtime, "runtime");
     need(queue, "queue");
-    auto opened = runtime->runtime->queue();
-    if (!opened) return opened.failure();
-    auto made = std::make_unique<greta_queue>();
-    made->runtime = runtime->runtime;
-    made->queue = *std::move(opened);
-    made->operations = {runtime->runtime, made->queue.get()};
-    *queue = made.release();
+    need(runtime, "runtime");
+    return give(*runtime, runtime->runtime->queue(), queue);
+  });
+}
+
+greta_status greta_queue_open_on(greta_runtime* runtime, void* stream, greta_queue** queue) {
+  return guarded([&]() -> Result<void> {
+    need(queue, "queue");
+    need(runtime, "runtime");
+    return give(*runtime, runtime->runtime->queue_on(stream), queue);
+  });
+}
+
+greta_status greta_queue_stream(const greta_queue* queue, void** stream) {
+  return guarded([&]() -> Result<void> {
+    need(queue, "queue");
+    need(stream, "stream");
+    const auto other = interop(queue->runtime->device());
+    if (!other) return other.failure();
+    const auto native = (*other)->native(queue->queue->stream());
+    if (!native) return native.failure();
+    *stream = *native;
     return {};
   });
 }

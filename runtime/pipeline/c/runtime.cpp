@@ -4,54 +4,6 @@
 #include "runtime/pipeline/c/handles.hpp"
 
 namespace greta::runtime::c {
-namespace {
-
-thread_local std::string last_error;
-
-greta_status status_of(Status status) {
-  switch (status) {
-    case Status::constraints:
-      return GRETA_CONSTRAINTS;
-    case Status::compile:
-      return GRETA_COMPILE;
-    case Status::launch:
-      return GRETA_LAUNCH;
-    case Status::timeout:
-      return GRETA_TIMEOUT;
-    case Status::crash:
-      return GRETA_CRASH;
-    case Status::out_of_memory:
-      return GRETA_OUT_OF_MEMORY;
-    case Status::unavailable:
-      return GRETA_UNAVAILABLE;
-    case Status::invalid_argument:
-      return GRETA_INVALID_ARGUMENT;
-    case Status::device_lost:
-      return GRETA_DEVICE_LOST;
-    case Status::io:
-      return GRETA_IO;
-    case Status::correctness:
-    case Status::interrupted:
-      break;  // only used by the tuner
-  }
-  return GRETA_INTERNAL;
-}
-
-}  // namespace
-
-greta_status fail(Status status, std::string_view message) noexcept {
-  try {
-    last_error = message;
-  } catch (...) {
-    last_error.clear();
-  }
-  return status_of(status);
-}
-
-void refuse(std::string message) {
-  throw Error(Failure{Status::invalid_argument, std::move(message), {}});
-}
-
 DType dtype_of(greta_dtype dtype) {
   static_assert(DType{GRETA_F32} == DType::f32 && DType{GRETA_F16} == DType::f16 &&
                 DType{GRETA_BF16} == DType::bf16 && DType{GRETA_I32} == DType::i32);
@@ -92,7 +44,7 @@ const char* greta_version() {
 }
 
 const char* greta_last_error() {
-  return last_error.c_str();
+  return last_error();
 }
 
 greta_runtime_options greta_runtime_defaults() {
@@ -188,6 +140,40 @@ greta_status greta_tensor_reshape(const greta_tensor* tensor, const std::int64_t
     need(tensor, "tensor");
     need(view, "view");
     *view = handle(tensor->runtime, tensor->tensor.reshape(shape_of(shape, rank)));
+    return {};
+  });
+}
+
+greta_status greta_tensor_wrap(greta_runtime* runtime, greta_dtype dtype, const std::int64_t* shape,
+                               const std::int64_t* strides, std::size_t rank, void* memory,
+                               greta_release release, void* context, greta_tensor** tensor) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(tensor, "tensor");
+    if (memory == nullptr) refuse("memory is null");
+    const Shape extents = shape_of(shape, rank);
+    std::span<const std::int64_t> steps;
+    if (strides != nullptr) steps = {strides, rank};
+    auto made = runtime->runtime->wrap(dtype_of(dtype), extents, steps,
+                                       reinterpret_cast<std::uint64_t>(memory));
+    if (!made) return made.failure();
+    Storage& storage = *made->storage();
+    std::unique_ptr<greta_tensor> wrapped(handle(runtime->runtime, *std::move(made)));
+    if (release != nullptr) {
+      const auto owner = std::make_shared<Released>();
+      storage.owner = owner;
+      owner->release = release;
+      owner->context = context;
+    }
+    *tensor = wrapped.release();
+    return {};
+  });
+}
+
+greta_status greta_tensor_address(const greta_tensor* tensor, std::uint64_t* address) {
+  return guarded([&]() -> Result<void> {
+    need(address, "address");
+    *address = need(tensor, "tensor").tensor.address();
     return {};
   });
 }

@@ -18,8 +18,8 @@ std::uint64_t next_batch() {
 
 }  // namespace
 
-Queue::Queue(Runtime& runtime, std::unique_ptr<Stream> stream)
-    : runtime_(runtime), stream_(std::move(stream)), batch_(next_batch()) {}
+Queue::Queue(Runtime& runtime, std::unique_ptr<Stream> stream, bool foreign)
+    : runtime_(runtime), stream_(std::move(stream)), foreign_(foreign), batch_(next_batch()) {}
 
 // The stream waits for its work, so memory in flight is released after it.
 Queue::~Queue() {
@@ -27,7 +27,7 @@ Queue::~Queue() {
 }
 
 void Queue::keep(const std::shared_ptr<Storage>& storage) {
-  if (storage->kept_by == batch_) return;
+  if (storage->kept_by == batch_ || (foreign_ && storage->foreign)) return;
   storage->kept_by = batch_;
   kept_.push_back(storage);
 }

@@ -16,13 +16,13 @@ class PipelineGraph;
 
 /// Runs operations in order on a stream. Work is submitted to the device after every `submit_after`
 /// operations, and by submit() and synchronize(). Keeps the memory of work in flight alive until
-/// synchronize().
+/// synchronize(); on another library's stream, only GRETA's own memory.
 class Queue final : public Operations {
  public:
   static constexpr int submit_after = 16;
 
   /// Called by Runtime::queue().
-  Queue(Runtime& runtime, std::unique_ptr<Stream> stream);
+  Queue(Runtime& runtime, std::unique_ptr<Stream> stream, bool foreign = false);
   ~Queue() override;
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
@@ -63,6 +63,7 @@ class Queue final : public Operations {
   Workspace workspace_;
   OperationTimer timer_;
   std::vector<std::shared_ptr<const void>> kept_;  ///< memory of work in flight
+  const bool foreign_;  ///< whether the stream, and its order with other work, is another library's
   std::uint64_t batch_;  ///< number of the batch of work since the last synchronize()
   int since_submit_ = 0;
 };

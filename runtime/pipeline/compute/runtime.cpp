@@ -8,6 +8,7 @@
 
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
+#include "runtime/device/interop.hpp"
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
@@ -102,6 +103,31 @@ Result<Tensor> Runtime::allocate(DType dtype, const Shape& shape, Memory memory)
   return Tensor(std::move(storage), dtype, shape);
 }
 
+Result<Tensor> Runtime::wrap(DType dtype, const Shape& shape, std::span<const std::int64_t> strides,
+                             std::uint64_t address) {
+  // Buffers begin at multiples of 256, so that offsets show the alignment of elements.
+  constexpr std::uint64_t alignment = 256;
+  std::int64_t last = shape.elements() - 1;
+  if (!strides.empty()) {
+    last = 0;
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+      // The constructor rejects negative strides, and those whose products overflow.
+      last += (shape[i] - 1) * std::clamp<std::int64_t>(strides[i], 0, (1LL << 60) / shape[i]);
+    }
+  }
+  auto storage = std::make_shared<Storage>();
+  storage->foreign = true;
+  storage->offset = address % alignment;
+  storage->bytes = bytes_of(dtype, static_cast<std::size_t>(last + 1));
+  const auto other = interop(*device_);
+  if (!other) return other.failure();
+  auto buffer = (*other)->wrap(address - storage->offset, storage->offset + storage->bytes);
+  if (!buffer) return buffer.failure();
+  storage->buffer = *std::move(buffer);
+  if (strides.empty()) return Tensor(std::move(storage), dtype, shape);
+  return Tensor(std::move(storage), dtype, shape, strides, 0);
+}
+
 TensorMaker Runtime::maker() {
   return [this](DType dtype, const Shape& shape, Memory memory) {
     return allocate(dtype, shape, memory).value();
@@ -122,6 +148,14 @@ Result<std::unique_ptr<Queue>> Runtime::queue() {
   auto stream = device_->create_stream();
   if (!stream) return stream.failure();
   return std::make_unique<Queue>(*this, *std::move(stream));
+}
+
+Result<std::unique_ptr<Queue>> Runtime::queue_on(void* stream) {
+  const auto other = interop(*device_);
+  if (!other) return other.failure();
+  auto wrapped = (*other)->wrap_stream(stream);
+  if (!wrapped) return wrapped.failure();
+  return std::make_unique<Queue>(*this, *std::move(wrapped), true);
 }
 
 Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {

@@ -61,6 +61,11 @@ class Runtime {
 
   /// Allocates uninitialised memory for a packed tensor.
   Result<Tensor> allocate(DType dtype, const Shape& shape, Memory memory = Memory::device);
+  /// Returns a tensor in memory that another library allocated on this device, from `address` on.
+  /// It is used in place, and belongs to Storage::owner, which the caller sets. Fails like
+  /// Interop::wrap(), and for strides that the constructor of Tensor rejects; no strides: packed.
+  Result<Tensor> wrap(DType dtype, const Shape& shape, std::span<const std::int64_t> strides,
+                      std::uint64_t address);
   /// Returns a function like allocate() that throws its failures.
   TensorMaker maker();
   /// Blocking copies between packed host elements and a contiguous tensor of exactly that size.
@@ -70,6 +75,10 @@ class Runtime {
 
   /// Creates a queue that runs operations in order. Queues run concurrently.
   Result<std::unique_ptr<Queue>> queue();
+  /// Creates a queue on a stream of another library (Interop::wrap_stream), which has its own order
+  /// with that library's work. Such memory as is another library's (wrap()) must exist until the
+  /// stream has passed the work.
+  Result<std::unique_ptr<Queue>> queue_on(void* stream);
 
   /// Returns the prepared problem. On the first call, looks it up, renders and compiles it. A
   /// problem that is not in the databases uses the answer for its bucket

@@ -67,6 +67,27 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape
   }
 }
 
+Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
+               std::span<const std::int64_t> strides, std::size_t offset)
+    : storage_(std::move(storage)), dtype_(dtype), shape_(shape), offset_(offset) {
+  if (!storage_) refuse("a tensor without memory");
+  std::int64_t least = 1;
+  for (std::size_t i = shape_.rank(); i-- > 0;) {
+    // The stride of a single index is not used.
+    strides_[i] = shape_[i] == 1 ? least : strides[i];
+    if (strides_[i] < least || strides_[i] > most_elements / shape_[i]) {
+      refuse(fmt::format("strides [{}] of {} {}: that of dimension {} must be at least {}",
+                         fmt::join(strides.first(shape_.rank()), ", "), to_string(dtype),
+                         shape_.text(), i, least));
+    }
+    least = strides_[i] * shape_[i];
+  }
+  if (offset > storage_->bytes || extent_bytes() > storage_->bytes - offset) {
+    refuse(fmt::format("{} from byte {} on does not fit memory of {} bytes", text(), offset,
+                       storage_->bytes));
+  }
+}
+
 Tensor Tensor::placeholder(DType dtype, const Shape& shape) {
   auto storage = std::make_shared<Storage>();
   storage->bytes = bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
@@ -75,6 +96,19 @@ Tensor Tensor::placeholder(DType dtype, const Shape& shape) {
 
 std::size_t Tensor::bytes() const {
   return bytes_of(dtype_, static_cast<std::size_t>(shape_.elements()));
+}
+
+std::size_t Tensor::extent_bytes() const {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < shape_.rank(); ++i) last += (shape_[i] - 1) * strides_[i];
+  return bytes_of(dtype_, static_cast<std::size_t>(last + 1));
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> Tensor::places(const Tensor& other) const {
+  if (storage_ == other.storage_) return std::pair(offset_, other.offset_);
+  if (!storage_ || !other.storage_ || !(storage_->foreign || other.storage_->foreign)) return {};
+  if (!storage_->buffer || !other.storage_->buffer) return {};
+  return std::pair(address(), other.address());
 }
 
 bool Tensor::contiguous() const {
@@ -138,20 +172,18 @@ std::byte* Tensor::host() const {
 }
 
 bool Tensor::same_view(const Tensor& other) const {
-  return storage_ == other.storage_ && offset_ == other.offset_ && dtype_ == other.dtype_ &&
-         shape_ == other.shape_ && strides_ == other.strides_;
+  const auto at = places(other);
+  return at && at->first == at->second && dtype_ == other.dtype_ && shape_ == other.shape_ &&
+         strides_ == other.strides_;
 }
 
 bool Tensor::overlaps(const Tensor& other) const {
-  if (!storage_ || storage_ != other.storage_) return false;
-  const auto end = [](const Tensor& tensor) {
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < tensor.shape_.rank(); ++i) {
-      last += (tensor.shape_[i] - 1) * tensor.strides_[i];
-    }
-    return tensor.offset_ + bytes_of(tensor.dtype_, static_cast<std::size_t>(last + 1));
-  };
-  if (offset_ >= end(other) || other.offset_ >= end(*this)) return false;
+  const auto at = places(other);
+  if (!storage_ || !at) return false;
+  const auto [begin, other_begin] = *at;
+  if (begin >= other_begin + other.extent_bytes() || other_begin >= begin + extent_bytes()) {
+    return false;
+  }
   // Columns of one matrix occupy disjoint ranges of each row. In bytes. A contiguous view is a
   // single row, with stride 0. Width 0: the row stride is not constant.
   struct Rows {
@@ -172,7 +204,7 @@ bool Tensor::overlaps(const Tensor& other) const {
   const std::size_t stride = std::max(own.stride, others.stride);
   const bool alike = own.stride == others.stride || own.stride == 0 || others.stride == 0;
   if (stride == 0 || !alike) return true;
-  const std::size_t apart = (other.offset_ % stride + stride - offset_ % stride) % stride;
+  const std::size_t apart = (other_begin % stride + stride - begin % stride) % stride;
   return apart < own.width || apart + others.width > stride;
 }
 

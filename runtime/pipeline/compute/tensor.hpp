@@ -6,8 +6,10 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/device.hpp"
@@ -45,12 +47,14 @@ class Shape {
 /// Memory that tensors view: a part of a buffer, or a temporary of a pipeline, which has no buffer
 /// before the pipeline is finished. Shared by tensors and graphs; freed with the last of them.
 struct Storage {
+  std::shared_ptr<const void> owner;  ///< of another library's memory; released after all use
   std::shared_ptr<Buffer> buffer;  ///< null: a temporary without an address yet, or a placeholder
   std::size_t offset = 0;          ///< of byte 0 within the buffer
   std::size_t bytes = 0;
   /// Number of the recording that owns the temporary. 0: not a temporary.
   std::uint64_t pipeline = 0;
   std::uint64_t kept_by = 0;  ///< number of the last batch of work that keeps it alive
+  bool foreign = false;       ///< another library's memory, of which there may be several storages
 };
 
 /// A view of device memory: element type, shape and strides. Cheap to copy; copies view the same
@@ -62,6 +66,11 @@ class Tensor {
   /// Creates a packed row-major view from byte `offset` of the storage. Throws Error if it exceeds
   /// the storage.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape, std::size_t offset = 0);
+
+  /// Creates a view with these strides in elements. Throws Error unless each one is at least the
+  /// next one's extent times its stride, as in parts of a row-major tensor.
+  Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
+         std::span<const std::int64_t> strides, std::size_t offset);
 
   /// Creates a packed tensor without memory, for computing memory requirements.
   static Tensor placeholder(DType dtype, const Shape& shape);
@@ -103,6 +112,12 @@ class Tensor {
   std::string text() const;  ///< e.g. "f16 [2, 4096]", with strides if not contiguous
 
  private:
+  /// Returns the number of bytes from the first element to the end of the last one.
+  std::size_t extent_bytes() const;
+  /// Returns where the first elements of both are in memory that both may share: offsets in one
+  /// storage, or addresses if one of them is in another library's memory. Empty: they share none.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> places(const Tensor& other) const;
+
   std::shared_ptr<Storage> storage_;
   DType dtype_ = DType::f32;
   Shape shape_;

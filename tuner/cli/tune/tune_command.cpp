@@ -11,6 +11,7 @@
 #include "tuner/cli/tune/record_command.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
+#include "tuner/report/task_json.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -24,17 +25,6 @@ struct OperationOptions {
   std::vector<std::string> fixed, ranges;
   RecordingOptions recording;
 };
-
-nlohmann::json task_json(const TaskResult& result, const std::string& database) {
-  if (result.sessions.size() == 1) return report_json(result.sessions.front(), database);
-  nlohmann::json object{
-      {"format", "greta-tune 1"}, {"results", nlohmann::json::array()}, {"comparison", nullptr}};
-  for (const auto& session : result.sessions) {
-    object["results"].push_back(report_json(session, database));
-  }
-  if (result.contest) object["comparison"] = contest_json(result.entrants(), *result.contest);
-  return object;
-}
 
 int tune_one(const Operation& operation, const OperationOptions& options) {
   if (options.tuning.naive && !operation.naive) {

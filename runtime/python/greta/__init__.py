@@ -1,0 +1,26 @@
+"""GRETA in Python: tuned operations on tensors in device memory, and the tuner.
+
+    import greta
+
+    with greta.Runtime(device="auto") as runtime:
+        a, b = runtime.tensor(x), runtime.tensor(y)     # copies of numpy arrays
+        c = runtime.empty((64, 48), "f32")
+        runtime.gemm(a, b, c, layout="nt")
+        print(c.numpy())
+
+    result = greta.tune("gemm", m=64, n=48, k=40, budget="10s")
+
+docs/python.md is a tutorial. The package is pure Python over libgreta.so and libgreta-tuner.so.
+"""
+
+from . import errors
+from ._library import load, version
+from .errors import (CompileError, ConstraintsError, CrashError, DeadlineError, DeviceLostError,
+                     FileError, GretaError, InternalError, InterruptedRunError,
+                     InvalidArgumentError, LaunchError, OutOfMemoryError, UnavailableError)
+
+__all__ = [
+    "CompileError", "ConstraintsError", "CrashError", "DeadlineError", "DeviceLostError",
+    "FileError", "GretaError", "InternalError", "InterruptedRunError", "InvalidArgumentError",
+    "LaunchError", "OutOfMemoryError", "UnavailableError", "errors", "load", "version",
+]

@@ -1,0 +1,30 @@
+"""Common parts of the tests of the Python package: its libraries and a temporary folder."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
+sys.path.insert(0, str(SOURCE / "runtime/python"))
+
+import greta  # noqa: E402
+
+LIBRARY = os.environ["GRETA_LIBRARY"]
+TUNER = os.environ["GRETA_TUNER_LIBRARY"]
+greta.load(LIBRARY, TUNER)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="greta_python_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def assert_refused(self, error, message, call, *arguments, **options):
+        """Checks that a call raises exactly this class, with one line that matches."""
+        with self.assertRaisesRegex(error, message) as caught:
+            call(*arguments, **options)
+        self.assertIs(type(caught.exception), error)
+        self.assertEqual(len(str(caught.exception).splitlines()), 1)

@@ -1,0 +1,196 @@
+// The functions of greta_tune.h.
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/pipeline/c/abi.hpp"
+#include "tuner/c/handle.hpp"
+#include "tuner/report/json_lines.hpp"
+#include "tuner/report/task_json.hpp"
+
+using namespace greta::runtime::c;  // NOLINT
+using namespace greta::tuner;       // NOLINT
+
+namespace {
+
+constexpr const char* spaces = " \t\n";
+
+/// Throws the failure of a result as an Error of one line, or returns its value.
+template <typename T>
+T value_of(Result<T> result) {
+  if (!result) throw Error(result.failure());
+  return *std::move(result);
+}
+
+std::vector<std::string> words_of(std::string_view text, std::string_view separators) {
+  std::vector<std::string> words;
+  while (true) {
+    const auto begin = text.find_first_not_of(separators);
+    if (begin == std::string_view::npos) return words;
+    text.remove_prefix(begin);
+    words.emplace_back(text.substr(0, text.find_first_of(separators)));
+    text.remove_prefix(words.back().size());
+  }
+}
+
+/// Reads "gemm m=64 n=48 k=40".
+Problem problem_of(const Catalog& catalog, std::string_view text) {
+  const std::vector<std::string> words = words_of(text, spaces);
+  const std::string name = words.empty() ? "" : words[0];
+  const Operation* const operation = catalog.find(name);
+  if (operation == nullptr) {
+    std::vector<std::string> names;
+    for (const Operation& known : catalog) names.push_back(known.name);
+    refuse(fmt::format("problem: no operation '{}'; there are {}", name, fmt::join(names, ", ")));
+  }
+  ProblemRequest request;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto equals = words[i].find('=');
+    if (equals == 0 || equals + 1 >= words[i].size()) {
+      refuse(fmt::format("problem: '{}' must be NAME=VALUE", words[i]));
+    }
+    const std::string field = words[i].substr(0, equals), value = words[i].substr(equals + 1);
+    if (field == "dtype") {
+      request.dtype = value;
+    } else if (field == "out") {
+      request.out_dtype = value;
+    } else {
+      request.values.emplace_back(field, value);
+    }
+  }
+  return value_of(make_problem(*operation, std::move(request)));
+}
+
+TunerOptions options_of(const greta_tune_options& given) {
+  TunerOptions options;
+  options.devices = words_of(&need(given.device, "options->device"), ",");
+  options.database = &need(given.database, "options->database");
+  options.cache_directory = &need(given.cache_directory, "options->cache_directory");
+  options.budget = value_of(Budget::parse(&need(given.budget, "options->budget")));
+  options.strategy = &need(given.strategy, "options->strategy");
+  if (const auto known = check_strategy(options.strategy); !known) throw Error(known.failure());
+  if (given.worker_count > 0) need(given.worker, "options->worker");
+  for (std::size_t i = 0; i < given.worker_count; ++i) {
+    options.worker.emplace_back(&need(given.worker[i], "a word of options->worker"));
+  }
+  options.flush_bytes = given.flush_bytes;
+  if (given.has_seed != 0) options.seed = given.seed;
+  options.name = "greta_tune";
+  options.cold = given.warm == 0;
+  options.compare_naive = given.naive != 0;
+  options.reject_spills = given.reject_spills != 0;
+  options.resume = given.no_resume == 0;
+  options.retry_failed = given.retry_failed != 0;
+  options.for_energy = given.for_energy != 0;
+  options.pin = given.pin != 0;
+  options.lock = given.no_lock == 0;
+  options.allow_unsafe = given.allow_unsafe != 0;
+  if (given.no_shipped != 0) options.shipped.clear();
+  if (given.reserved != 0) refuse("options->reserved is not 0");
+  return options;
+}
+
+/// Passes events to the caller's function, if there is one.
+class Events {
+ public:
+  explicit Events(const greta_tuner& tuner) {
+    if (tuner.observer == nullptr) return;
+    observers_.push_back(&lines_.emplace(
+        [&tuner](const std::string& event) { tuner.observer(tuner.context, event.c_str()); }));
+  }
+  std::vector<TunerObserver*> observers() { return observers_; }
+  void end(bool won, bool stopped, const std::string& error) {
+    if (lines_) lines_->end(won, stopped, error);
+  }
+
+ private:
+  std::optional<JsonLines> lines_;
+  std::vector<TunerObserver*> observers_;
+};
+
+TaskResult run(const greta_tuner& tuner, SerialObserver& observer) {
+  const TuningTask task{.problem = tuner.problem};
+  const auto opened = value_of(Tuner::open(tuner.options, {task}, observer, tuner.stop));
+  return value_of(opened->tune(task));
+}
+
+}  // namespace
+
+std::int32_t greta_tune_abi_version() {
+  return GRETA_ABI_VERSION;
+}
+
+const char* greta_tune_last_error() {
+  return last_error();
+}
+
+greta_tune_options greta_tune_defaults() {
+  greta_tune_options options{};
+  options.size = sizeof options;
+  options.device = "auto";
+  options.budget = "60s";
+  options.strategy = "auto";
+  return options;
+}
+
+greta_status greta_tune_open(const greta_tune_options* options, const char* problem,
+                             greta_tuner** tuner) {
+  return guarded([&]() -> Result<void> {
+    need(options, "options");
+    need(problem, "problem");
+    need(tuner, "tuner");
+    const auto given = read_options(options, greta_tune_defaults(), "options");
+    auto made = std::make_unique<greta_tuner>();
+    made->options = options_of(given);
+    made->problem = problem_of(made->options.catalog, problem);
+    made->key = made->problem.key();
+    made->observer = given.observer;
+    made->context = given.context;
+    *tuner = made.release();
+    return {};
+  });
+}
+
+greta_status greta_tune_problem(const greta_tuner* tuner, const char** key) {
+  return guarded([&]() -> Result<void> {
+    need(key, "key");
+    *key = need(tuner, "tuner").key.c_str();
+    return {};
+  });
+}
+
+greta_status greta_tune_run(greta_tuner* tuner, const char** result) {
+  return guarded([&]() -> Result<void> {
+    need(tuner, "tuner");
+    need(result, "result");
+    Events events(*tuner);
+    try {
+      SerialObserver observer(events.observers());
+      const TaskResult done = run(*tuner, observer);
+      const bool stopped = tuner->stop.exchange(false);
+      if (!done.given_up.empty()) return Failure{Status::device_lost, done.given_up, {}};
+      tuner->result = task_json(done, tuner->options.database.string())
+                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      *result = tuner->result.c_str();
+      events.end(done.won(), stopped, "");
+      return {};
+    } catch (const std::exception& error) {
+      events.end(false, tuner->stop.exchange(false), error.what());
+      throw;
+    }
+  });
+}
+
+greta_status greta_tune_stop(greta_tuner* tuner) {
+  return guarded([&]() -> Result<void> {
+    need(tuner, "tuner").stop = true;
+    return {};
+  });
+}
+
+void greta_tune_close(greta_tuner* tuner) {
+  delete tuner;
+}
