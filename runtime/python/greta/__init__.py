@@ -18,9 +18,13 @@ from ._library import load, version
 from .errors import (CompileError, ConstraintsError, CrashError, DeadlineError, DeviceLostError,
                      FileError, GretaError, InternalError, InterruptedRunError,
                      InvalidArgumentError, LaunchError, OutOfMemoryError, UnavailableError)
+from .operations import Operations
+from .runtime import Graph, Pipeline, Queue, Runtime
+from .tensor import Tensor
 
 __all__ = [
     "CompileError", "ConstraintsError", "CrashError", "DeadlineError", "DeviceLostError",
-    "FileError", "GretaError", "InternalError", "InterruptedRunError", "InvalidArgumentError",
-    "LaunchError", "OutOfMemoryError", "UnavailableError", "errors", "load", "version",
+    "FileError", "Graph", "GretaError", "InternalError", "InterruptedRunError",
+    "InvalidArgumentError", "LaunchError", "Operations", "OutOfMemoryError", "Pipeline", "Queue",
+    "Runtime", "Tensor", "UnavailableError", "errors", "load", "version",
 ]

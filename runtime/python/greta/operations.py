@@ -1,0 +1,197 @@
+"""The operations of greta.h (docs/kernels.md) as methods of runtimes, queues and pipelines."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Sequence, Union
+
+from ._library import runtime_library
+from .tensor import Tensor, choose, wrap
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+# A tensor, or an object whose memory is used in place (Runtime.wrap()).
+Operand = Union[Tensor, Any]
+
+_LAYOUTS = ("nn", "nt", "tn")
+_ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
+_FORMS = ("tanh", "erf")
+_PAIRS = ("interleaved", "half")
+
+
+class Operations:
+    """Receives operations: a queue and a runtime run them immediately, a pipeline records them.
+
+    Operands are tensors, or objects with DLPack, __cuda_array_interface__ or a buffer whose memory
+    the device can use in place. Outputs are operands too; nothing is allocated.
+    """
+
+    _runtime: Runtime
+    _receiver: Any
+    _stream: int | None  # for which libraries of other operands wait
+
+    def _recorded(self) -> None:
+        """Called after each operation."""
+
+    def _operand(self, given: Operand | None, name: str) -> Tensor | None:
+        if given is None or isinstance(given, Tensor):
+            return given
+        return wrap(self._runtime, self._runtime._handle, given, self._stream, name)
+
+    def _call(self, name: str, operands: dict[str, Operand | None], *rest: Any,
+              options: dict[str, Any] | None = None) -> None:
+        """Calls an operation. `options` are the fields of its struct; tensors among them are
+        operands."""
+        library = runtime_library()
+        held = [self._operand(given, key) for key, given in operands.items()]
+        arguments = [one._handle if one is not None else None for one in held]
+        if options is not None:
+            kind = {"layernorm": "norm", "rmsnorm": "norm", "add_rmsnorm": "norm",
+                    "layernorm_rmsnorm": "norm"}.get(name, name)
+            struct = getattr(library, f"greta_{kind}_defaults")()
+            fields = dict(struct._fields_)
+            for key, value in options.items():
+                if fields[key] is ctypes.c_void_p:
+                    held.append(self._operand(value, key))
+                    value = held[-1]._handle if held[-1] is not None else None
+                setattr(struct, key, value)
+            rest += (ctypes.byref(struct),)
+        library.call("greta_" + name, self._receiver, *arguments, *rest)
+        self._recorded()
+
+    def gemm(self, a: Operand, b: Operand, c: Operand, *, layout: str = "nn",
+             activation: str = "none", alpha: float = 1.0, beta: float = 0.0,
+             bias: Operand | None = None, residual: Operand | None = None,
+             norm_weight: Operand | None = None, norm_epsilon: float = 1e-5) -> None:
+        """C = act(alpha norm(A) B + bias + residual + beta C)
+
+        layout: "nn", "nt" (B is transposed) or "tn" (A is). activation: "none", "silu", "gelu",
+        or gated "swiglu" and "geglu", where the first half of B's columns are gates. norm_weight:
+        A, of at most 8 rows, is replaced by its rmsnorm."""
+        self._call("gemm", {"a": a, "b": b, "c": c}, options={
+            "layout": choose(_LAYOUTS, layout, "layout"),
+            "activation": choose(_ACTIVATIONS, activation, "activation"),
+            "alpha": alpha, "beta": beta, "bias": bias, "residual": residual,
+            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon})
+
+    def add(self, a: Operand, b: Operand, out: Operand) -> None:
+        """out = a + b"""
+        self._call("add", {"a": a, "b": b, "out": out})
+
+    def silu_mul(self, gate: Operand, up: Operand, out: Operand) -> None:
+        """out = silu(gate) * up"""
+        self._call("silu_mul", {"gate": gate, "up": up, "out": out})
+
+    def silu_mul_packed(self, x: Operand, out: Operand) -> None:
+        """out = silu(gate) * up, where each row of x holds gate, then up"""
+        self._call("silu_mul_packed", {"x": x, "out": out})
+
+    def gelu(self, x: Operand, out: Operand, *, form: str = "tanh") -> None:
+        """out = gelu(x); form: "tanh" or "erf" """
+        self._call("gelu", {"x": x, "out": out}, choose(_FORMS, form, "form"))
+
+    def rope(self, x: Operand, positions: Operand, table: Operand, out: Operand, *,
+             pairs: str = "interleaved") -> None:
+        """Rotary embedding of x [tokens, heads, dim] at positions i32 [tokens], with table f32
+        [positions, dim]; out may be x. pairs: "interleaved" or "half"."""
+        self._call("rope", {"x": x, "positions": positions, "table": table, "out": out},
+                   choose(_PAIRS, pairs, "pairs"))
+
+    def kv_update(self, k: Operand, v: Operand, position: Operand, k_cache: Operand,
+                  v_cache: Operand, *, block_table: Operand | None = None) -> None:
+        """Writes k, v [tokens, kv_heads, dim] to caches [kv_heads, capacity, dim] from slot
+        `position` (i32) on; with a block table i32 [pages of the sequence], to caches [pages,
+        kv_heads, page, dim]."""
+        if block_table is None:
+            return self._call("kv_update", {"k": k, "v": v, "position": position,
+                                            "k_cache": k_cache, "v_cache": v_cache})
+        return self._call("kv_update_pages", {"k": k, "v": v, "position": position,
+                                              "block_table": block_table, "k_cache": k_cache,
+                                              "v_cache": v_cache})
+
+    def rope_append(self, q: Operand, k: Operand, v: Operand, positions: Operand, table: Operand,
+                    slots: Operand, k_cache: Operand, v_cache: Operand, out: Operand, *,
+                    pairs: str = "interleaved", epsilon: float = 1e-5,
+                    q_norm: Operand | None = None, k_norm: Operand | None = None,
+                    block_table: Operand | None = None) -> None:
+        """rope of q [batch, tokens, heads, dim] to out, which may be q, and of k; kv_update with
+        the rotated k and with v. q_norm, k_norm [dim]: weights of RMS norms of the heads."""
+        self._call("rope_append", {
+            "q": q, "k": k, "v": v, "positions": positions, "table": table, "slots": slots,
+            "k_cache": k_cache, "v_cache": v_cache, "out": out}, options={
+                "pairs": choose(_PAIRS, pairs, "pairs"), "epsilon": epsilon, "q_norm": q_norm,
+                "k_norm": k_norm, "block_table": block_table})
+
+    def embedding(self, ids: Operand, table: Operand, out: Operand) -> None:
+        """out [tokens, dim] = the rows of table [vocabulary, dim] with numbers ids i32 [tokens]"""
+        self._call("embedding", {"ids": ids, "table": table, "out": out})
+
+    def argmax(self, x: Operand, index: Operand) -> None:
+        """index i32 [rows] = the column of each row's largest element"""
+        self._call("argmax", {"x": x, "index": index})
+
+    def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
+                  *, scale: float = 0.0, causal: bool = False, window: int = 0,
+                  softcap: float = 0.0, sinks: Operand | None = None, lse: Operand | None = None,
+                  block_table: Operand | None = None, cu_seqlens_q: Operand | None = None,
+                  cu_seqlens_k: Operand | None = None, ragged: bool = False) -> None:
+        """Attention of q [batch, q, heads, dim] over k, v [batch, kv_heads, capacity, dim] of
+        lengths i32 [batch]. scale 0: 1 / sqrt(dim). window: keys that a causal query attends to,
+        0: all. softcap: limit of the scores, 0: none. sinks f32 [heads]. lse f32 [batch, q, heads]
+        receives log-sum-exps. block_table: k and v are in pages. cu_seqlens_q, cu_seqlens_k i32
+        [sequences + 1]: packed sequences, without lengths. ragged: lengths differ."""
+        self._call("attention", {"q": q, "k": k, "v": v, "lengths": lengths, "out": out}, options={
+            "scale": scale, "causal": int(causal), "window": window, "softcap": softcap,
+            "sinks": sinks, "lse": lse, "block_table": block_table, "cu_seqlens_q": cu_seqlens_q,
+            "cu_seqlens_k": cu_seqlens_k, "ragged": int(ragged)})
+
+    def attention_merge(self, outs: Operand, lses: Operand, out: Operand,
+                        lse: Operand | None = None) -> None:
+        """Joins partial results of attention, outs [parts, .., heads, dim], by their log-sum-exps,
+        lses f32 [parts, .., heads]; lse receives those of all parts."""
+        self._call("attention_merge", {"outs": outs, "lses": lses, "out": out, "lse": lse})
+
+    def softmax(self, x: Operand, y: Operand, *, scale: float = 1.0, causal: bool = False,
+                mask: Operand | None = None) -> None:
+        """y = softmax of each row of scale x + mask; y may be x. causal: row r attends to columns
+        up to r mod cols."""
+        self._call("softmax", {"x": x, "y": y},
+                   options={"scale": scale, "causal": int(causal), "mask": mask})
+
+    def layernorm(self, x: Operand, y: Operand, *, weight: Operand | None = None,
+                  bias: Operand | None = None, epsilon: float = 1e-5) -> None:
+        """y = layernorm(x)"""
+        self._call("layernorm", {"x": x, "y": y},
+                   options={"weight": weight, "bias": bias, "epsilon": epsilon})
+
+    def rmsnorm(self, x: Operand, y: Operand, *, weight: Operand | None = None,
+                epsilon: float = 1e-5) -> None:
+        """y = rmsnorm(x)"""
+        self._call("rmsnorm", {"x": x, "y": y}, options={"weight": weight, "epsilon": epsilon})
+
+    def add_rmsnorm(self, x: Operand, residual: Operand, sum: Operand, y: Operand, *,
+                    weight: Operand | None = None, epsilon: float = 1e-5) -> None:
+        """sum = x + residual, y = rmsnorm(sum)"""
+        self._call("add_rmsnorm", {"x": x, "residual": residual, "sum": sum, "y": y},
+                   options={"weight": weight, "epsilon": epsilon})
+
+    def layernorm_rmsnorm(self, x: Operand, y: Operand, gain: Operand | None = None, *,
+                          weight: Operand | None = None, bias: Operand | None = None,
+                          epsilon: float = 1e-5) -> None:
+        """y = rmsnorm(layernorm(x)) * gain; the gain is required with a weight"""
+        self._call("layernorm_rmsnorm", {"x": x, "y": y, "gain": gain},
+                   options={"weight": weight, "bias": bias, "epsilon": epsilon})
+
+    def copy(self, to: Operand, source: Operand) -> None:
+        """Copies a contiguous tensor to another of the same type and number of elements."""
+        self._call("copy", {"to": to, "from": source})
+
+    def run(self, problem: str, operands: Sequence[Operand]) -> None:
+        """Runs a problem, given by its key such as "softmax dtype=f32 out=f32 rows=4 cols=8", on
+        its operands in order."""
+        held = [self._operand(given, f"operand {number}") for number, given in enumerate(operands)]
+        handles = (ctypes.c_void_p * len(held))(*(one._handle if one else None for one in held))
+        runtime_library().call("greta_run", self._receiver, problem.encode(), handles, len(held))
+        self._recorded()
+

@@ -1,0 +1,274 @@
+"""Runtimes, queues, pipelines and graphs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import Any, Iterable, Sequence
+
+from . import tensor as tensors
+from ._library import beside, runtime_library
+from .errors import InvalidArgumentError
+from .operations import Operations
+from .tensor import DTYPES, Tensor, choose, extents, path_of
+
+
+class _Handle:
+    """Owns a handle, which `close` releases, at the latest when the object is no longer used."""
+
+    def _own(self, handle: ctypes.c_void_p, close: str) -> None:
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, getattr(runtime_library(), close), handle)
+
+    def close(self) -> None:
+        """Releases the object. May be called again."""
+        self._finalizer()
+        self._handle = None  # further calls fail with one line
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Queue(_Handle, Operations):
+    """Runs operations immediately and in order. Runtime.queue() makes queues.
+
+    On a stream of another library each operation is submitted at once, so that the stream's order
+    holds for both; memory of that library must exist until the stream has passed the work.
+    """
+
+    def __init__(self, runtime: Runtime, handle: ctypes.c_void_p, foreign: bool):
+        self._own(handle, "greta_queue_close")
+        self._runtime = runtime
+        self._foreign = foreign
+        self._pending = False
+        self._receiver = runtime_library().greta_queue_operations(handle)
+        has_stream = runtime.device.startswith(("hip:", "hip-host:"))
+        self._stream = self.stream if has_stream else None
+
+    def _recorded(self) -> None:
+        self._pending = True
+        if self._foreign:
+            self.submit()
+
+    @property
+    def stream(self) -> int:
+        """The queue's hipStream_t or CUstream as a number, as torch.cuda.ExternalStream takes it.
+        Raises UnavailableError for devices of other APIs."""
+        stream = ctypes.c_void_p()
+        runtime_library().call("greta_queue_stream", self._handle, ctypes.byref(stream))
+        return stream.value or 0
+
+    def submit(self) -> None:
+        """Hands all work to the device and returns immediately."""
+        runtime_library().call("greta_queue_submit", self._handle)
+
+    def synchronize(self, seconds: float = 60.0) -> None:
+        """Waits until all work has finished. Raises DeadlineError after `seconds`."""
+        runtime_library().call("greta_queue_synchronize", self._handle, seconds)
+        self._pending = False
+
+    def replay(self, graph: Graph) -> None:
+        """Runs a graph."""
+        runtime_library().call("greta_queue_replay", self._handle, graph._handle)
+        self._pending = True
+
+    def settle(self) -> None:
+        """Waits for the queue if it has work."""
+        if self._pending and self._handle is not None:
+            self.synchronize()
+
+    def __repr__(self) -> str:
+        return f"<greta.Queue on {self._runtime.device}>"
+
+
+class Graph(_Handle):
+    """Recorded operations, which Queue.replay() or replay() runs any number of times."""
+
+    def __init__(self, runtime: Runtime, handle: ctypes.c_void_p):
+        self._own(handle, "greta_graph_release")
+        self._runtime = runtime
+
+    def replay(self) -> None:
+        """Runs the graph on the runtime's own queue."""
+        self._runtime.default_queue.replay(self)
+
+    def explain(self) -> str:
+        """Returns a line for each operation: label, problem, configuration, its origin, speedup."""
+        text = ctypes.c_char_p()
+        runtime_library().call("greta_graph_explain", self._handle, ctypes.byref(text))
+        return (text.value or b"").decode()
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """The bytes of the temporaries and of the kernels' workspace."""
+        temporaries, workspace = ctypes.c_size_t(), ctypes.c_size_t()
+        runtime_library().call("greta_graph_memory", self._handle, ctypes.byref(temporaries),
+                               ctypes.byref(workspace))
+        return temporaries.value, workspace.value
+
+
+class Pipeline(_Handle, Operations):
+    """Records operations, of which finish() makes a graph. Runtime.pipeline() makes pipelines."""
+
+    _stream = None
+
+    def __init__(self, runtime: Runtime, handle: ctypes.c_void_p):
+        self._own(handle, "greta_pipeline_release")
+        self._runtime = runtime
+        self._receiver = runtime_library().greta_pipeline_operations(handle)
+
+    def temporary(self, shape: Sequence[int], dtype: str = "f32") -> Tensor:
+        """Returns a tensor that shares memory with temporaries that are live at other times."""
+        handle = ctypes.c_void_p()
+        runtime_library().call("greta_pipeline_temporary", self._handle,
+                               choose(DTYPES, dtype, "dtype"), extents(shape), len(shape),
+                               ctypes.byref(handle))
+        return Tensor(self._runtime, handle, dtype, shape)
+
+    def keep(self, temporary: Tensor) -> None:
+        """Keeps a temporary's contents until the end of each replay, so that it can be read."""
+        runtime_library().call("greta_pipeline_keep", self._handle, temporary._handle)
+
+    def label(self, text: str) -> None:
+        """Sets the label of the operations that follow."""
+        runtime_library().call("greta_pipeline_label", self._handle, text.encode())
+
+    def finish(self, as_graph: bool = True) -> Graph:
+        """Compiles missing kernels and returns a graph; the pipeline is empty afterwards.
+        `as_graph=False`: replays launch the operations one by one."""
+        handle = ctypes.c_void_p()
+        runtime_library().call("greta_pipeline_finish", self._handle, int(as_graph),
+                               ctypes.byref(handle))
+        return Graph(self._runtime, handle)
+
+
+class Runtime(_Handle, Operations):
+    """A device with its databases and compiled kernels. Operations of the runtime itself run on a
+    queue of its own; a runtime and its objects belong to one thread at a time.
+
+    device: "auto", "vulkan:0", or a part of a device's name.
+    db: the user's database of winners; None: none.
+    application: further databases, in order after it. shipped: also those that GRETA ships.
+    cache: a folder of compiled kernels; None: none.
+    compile_helper: greta-compile-helper; None: that of libgreta.so's installation.
+    """
+
+    def __init__(self, device: str = "auto", db: str | os.PathLike | None = None, *,
+                 application: Iterable[str | os.PathLike] = (), shipped: bool = True,
+                 cache: str | os.PathLike | None = None,
+                 compile_helper: str | os.PathLike | None = None):
+        library = runtime_library()
+        options = library.greta_runtime_defaults()
+        files = [path_of(file) for file in application]
+        helper = compile_helper or beside(library, "libexec", "greta", "greta-compile-helper")
+        options.device = device.encode()
+        options.database, options.cache_directory = path_of(db), path_of(cache)
+        options.compile_helper = path_of(helper)
+        options.application = (ctypes.c_char_p * len(files))(*files)
+        options.application_count = len(files)
+        options.no_shipped = int(not shipped)
+        handle = ctypes.c_void_p()
+        library.call("greta_runtime_open", ctypes.byref(options), ctypes.byref(handle))
+        self._own(handle, "greta_runtime_close")
+        self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+        self._default: Queue | None = None
+        found, name = ctypes.c_char_p(), ctypes.c_char_p()
+        library.call("greta_runtime_device", handle, ctypes.byref(found), ctypes.byref(name))
+        self.device = (found.value or b"").decode()  #: the id, e.g. "vulkan:0"
+        self.name = (name.value or b"").decode(errors="replace")  #: the driver's name of the device
+
+    @property
+    def default_queue(self) -> Queue:
+        """The queue on which the runtime's own operations run."""
+        if self._default is None:
+            self._default = self.queue()
+        return self._default
+
+    @property
+    def _receiver(self) -> Any:
+        return self.default_queue._receiver
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self
+
+    @property
+    def _stream(self) -> int | None:
+        return self.default_queue._stream
+
+    def _recorded(self) -> None:
+        self.default_queue._recorded()
+
+    def queue(self, stream: int | None = None) -> Queue:
+        """Returns a queue: on a stream of its own, or on one of another library, such as
+        `torch.cuda.current_stream().cuda_stream`. Queues run concurrently."""
+        handle = ctypes.c_void_p()
+        if stream is None:
+            runtime_library().call("greta_queue_open", self._handle, ctypes.byref(handle))
+        else:
+            runtime_library().call("greta_queue_open_on", self._handle, stream,
+                                   ctypes.byref(handle))
+        queue = Queue(self, handle, stream is not None)
+        self._queues.add(queue)
+        return queue
+
+    def pipeline(self) -> Pipeline:
+        """Returns an empty pipeline."""
+        handle = ctypes.c_void_p()
+        runtime_library().call("greta_pipeline_begin", self._handle, ctypes.byref(handle))
+        return Pipeline(self, handle)
+
+    def empty(self, shape: int | Sequence[int], dtype: str = "f32", *,
+              staging: bool = False) -> Tensor:
+        """Allocates an uninitialised tensor; `staging`: in memory that the host writes."""
+        return tensors.allocate(self, self._handle, shape, dtype, staging)
+
+    def tensor(self, data: Any, dtype: str | None = None, *, staging: bool = False) -> Tensor:
+        """Returns a copy of a buffer, such as a numpy array of float32, float16 or int32.
+        `dtype="bf16"` rounds float32, and takes the bits of uint16."""
+        found, shape, content = tensors.content_of(data, dtype)
+        return self.empty(shape, found, staging=staging).upload(content)
+
+    def wrap(self, given: Any, stream: int | None = None) -> Tensor:
+        """Returns a tensor in the memory of an object with DLPack, __cuda_array_interface__ or a
+        buffer, without a copy: memory of a GPU for `hip`, of the host for `hip-host`. Raises
+        InvalidArgumentError or UnavailableError for others. `stream` is the stream of the work that
+        will use it, for which the other library's pending work is waited for, if it can.
+        Operations do the same with such operands."""
+        return tensors.wrap(self, self._handle, given, stream, "the object")
+
+    def precompile(self, problems: Iterable[str], jobs: int = 0) -> None:
+        """Compiles the kernels of problems, given by keys, with `jobs` threads (0: all cores)."""
+        if isinstance(problems, str):
+            raise InvalidArgumentError("problems is one text, but it must be a list of keys")
+        keys = [key.encode() for key in problems]
+        runtime_library().call("greta_runtime_precompile", self._handle,
+                               (ctypes.c_char_p * len(keys))(*keys), len(keys), jobs)
+
+    def submit(self) -> None:
+        """Hands the work of the runtime's own queue to the device."""
+        self.default_queue.submit()
+
+    def synchronize(self, seconds: float = 60.0) -> None:
+        """Waits until the runtime's own queue has finished."""
+        self.default_queue.synchronize(seconds)
+
+    def settle(self) -> None:
+        """Waits for all queues that have work, as copies to and from the host do."""
+        for queue in list(self._queues):
+            queue.settle()
+
+    def close(self) -> None:
+        """Waits for the runtime's own queue and closes it and the runtime. Other objects of the
+        runtime keep the device open."""
+        if self._default is not None:
+            self._default.close()
+            self._default = None
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"<greta.Runtime on {self.device}, {self.name}>"
