@@ -1,0 +1,238 @@
+"""Protects: each operation of the package passes its operands and options to the operation of the
+same name, on hip-host and lavapipe: results are compared with numpy's in FP64."""
+
+import inspect
+import unittest
+
+import numpy as np
+from python_case import Case, greta
+
+from greta import _abi
+
+RANDOM = np.random.default_rng(7)
+
+
+def values(*shape):
+    return RANDOM.standard_normal(shape).astype("float32")
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def rms(x, weight=1, epsilon=1e-5):
+    x = x.astype("float64")
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * weight
+
+
+def layer(x, weight=1, bias=0, epsilon=1e-5):
+    x = x.astype("float64")
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + epsilon) * weight + bias
+
+
+def softmax(x):
+    e = np.exp(x.astype("float64") - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def rotated(x, positions, table):
+    """Interleaved pairs; a row of the table has the cosine and sine of each pair."""
+    pairs, turns = x.astype("float64").reshape(*x.shape[:-1], -1, 2), table[positions]
+    cos, sin = turns[:, None, 0::2], turns[:, None, 1::2]
+    return np.stack([pairs[..., 0] * cos - pairs[..., 1] * sin,
+                     pairs[..., 0] * sin + pairs[..., 1] * cos], -1).reshape(x.shape)
+
+
+def turns(count, dim):
+    angles = RANDOM.standard_normal((count, dim // 2))
+    return np.stack([np.cos(angles), np.sin(angles)], -1).reshape(count, dim).astype("float32")
+
+
+class OnEachDevice:
+    """The tests of a device."""
+    device = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.runtime = greta.Runtime(cls.device, shipped=False)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.runtime.close()
+
+    def check(self, actual, expected, tolerance=1e-4):
+        actual = actual.numpy()
+        self.assertEqual(actual.shape, expected.shape)
+        np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+    def make(self, *arrays):
+        return [self.runtime.tensor(array) for array in arrays]
+
+    def test_gemm(self):
+        x, y, bias, residual = values(24, 40), values(32, 40), values(32), values(24, 32)
+        a, b, c, d, r = self.make(x, y, np.ones((24, 32), "float32"), bias, residual)
+        self.runtime.gemm(a, b, c, layout="nt", alpha=2, beta=0.5, bias=d, residual=r,
+                          activation="silu")
+        product = x.astype("float64") @ y.T.astype("float64")
+        self.check(c, silu(2 * product + bias + residual + 0.5))
+
+    def test_gemm_with_norm_and_gates(self):
+        x, y, weight = values(4, 64), values(64, 64), values(64)
+        a, b, w = self.make(x, y, weight)
+        c = self.runtime.empty((4, 32))
+        self.runtime.gemm(a, b, c, activation="swiglu", norm_weight=w, norm_epsilon=1e-3)
+        product = rms(x, weight, 1e-3) @ y
+        self.check(c, silu(product[:, :32]) * product[:, 32:], 1e-3)
+
+    def test_elements(self):
+        x, y = values(6, 32), values(6, 32)
+        a, b = self.make(x, y)
+        out = self.runtime.empty((6, 32))
+        self.runtime.add(a, b, out)
+        self.check(out, x + y)
+        self.runtime.silu_mul(a, b, out)
+        self.check(out, silu(x) * y)
+        half = self.runtime.empty((6, 16))
+        self.runtime.silu_mul_packed(a, half)
+        self.check(half, silu(x[:, :16]) * x[:, 16:])
+        self.runtime.gelu(a, out, form="tanh")
+        self.check(out, 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+        self.runtime.copy(out, b)
+        self.check(out, y)
+
+    def test_rows(self):
+        x, y, weight, bias, gain = values(6, 48), values(6, 48), values(48), values(48), values(48)
+        a, b, w, s, g = self.make(x, y, weight, bias, gain)
+        out, total = self.runtime.empty((6, 48)), self.runtime.empty((6, 48))
+        self.runtime.rmsnorm(a, out, weight=w, epsilon=1e-2)
+        self.check(out, rms(x, weight, 1e-2))
+        self.runtime.layernorm(a, out, weight=w, bias=s)
+        self.check(out, layer(x, weight, bias))
+        self.runtime.add_rmsnorm(a, b, total, out, weight=w)
+        self.check(total, x + y)
+        self.check(out, rms(x + y, weight))
+        self.runtime.layernorm_rmsnorm(a, out, g, weight=w, bias=s)
+        self.check(out, rms(layer(x, weight, bias)) * gain)
+        self.runtime.softmax(a, out, scale=2, mask=b)
+        self.check(out, softmax(2 * x + y))
+        self.runtime.run("softmax dtype=f32 out=f32 rows=6 cols=48", [a, out])
+        self.check(out, softmax(x))
+        index = self.runtime.empty(6, "i32")
+        self.runtime.argmax(b, index)
+        self.assertEqual(index.numpy().tolist(), y.argmax(1).tolist())
+
+    def test_tokens(self):
+        table, ids = values(20, 32), np.array([3, 19, 0], "int32")
+        out = self.runtime.empty((3, 32))
+        self.runtime.embedding(*self.make(ids, table), out)
+        self.check(out, table[ids])
+        x, positions, circle = values(3, 2, 16), np.array([4, 0, 7], "int32"), turns(8, 16)
+        rotation = self.runtime.empty((3, 2, 16))
+        self.runtime.rope(*self.make(x, positions, circle), rotation)
+        self.check(rotation, rotated(x, positions, circle))
+
+    def test_caches(self):
+        k, v, position = values(2, 2, 16), values(2, 2, 16), np.array([3], "int32")
+        zeros = np.zeros((2, 8, 16), "float32")
+        caches = self.make(zeros, zeros)
+        self.runtime.kv_update(*self.make(k, v, position), *caches)
+        for cache, new in zip(caches, (k, v)):
+            expected = zeros.copy()
+            expected[:, 3:5] = new.transpose(1, 0, 2)
+            self.check(cache, expected)
+        pages = np.zeros((4, 2, 16, 16), "float32")
+        caches = self.make(pages, pages)
+        blocks, last = np.array([2, 0], "int32"), np.array([15], "int32")
+        self.runtime.kv_update(*self.make(k, v, last), *caches,
+                               block_table=self.runtime.tensor(blocks))
+        for cache, new in zip(caches, (k, v)):
+            expected = pages.copy()
+            expected[2, :, 15], expected[0, :, 0] = new[0], new[1]
+            self.check(cache, expected)
+
+    def test_rope_append(self):
+        q, k, v = values(1, 2, 4, 16), values(1, 2, 2, 16), values(1, 2, 2, 16)
+        positions, circle, slots = np.array([[5, 6]], "int32"), turns(8, 16), np.array([5], "int32")
+        caches = self.make(*[np.zeros((1, 2, 8, 16), "float32")] * 2)
+        weight = values(16)
+        norm = self.runtime.tensor(weight)
+        out = self.runtime.empty(q.shape)
+        self.runtime.rope_append(*self.make(q, k, v, positions, circle, slots), *caches, out,
+                                 q_norm=norm, k_norm=norm)
+        self.check(out[:], rotated(rms(q[0], weight), positions[0], circle)[None])
+        expected = rotated(rms(k[0], weight), positions[0], circle).transpose(1, 0, 2)
+        self.check(caches[0], np.pad(expected, ((0, 0), (5, 1), (0, 0)))[None])
+        self.check(caches[1], np.pad(v[0].transpose(1, 0, 2), ((0, 0), (5, 1), (0, 0)))[None])
+
+    def test_attention(self):
+        q, k, v = values(1, 2, 2, 32), values(1, 1, 16, 32), values(1, 1, 16, 32)
+        lengths = np.array([12], "int32")
+        out, lse = self.runtime.empty(q.shape), self.runtime.empty((1, 2, 2))
+        a, b, c, n = self.make(q, k, v, lengths)
+        self.runtime.attention(a, b, c, n, out, scale=0.25, lse=lse)
+        scores = np.einsum("qhd,kd->qhk", q[0].astype("float64"), k[0, 0, :12]) * 0.25
+        expected = np.einsum("qhk,kd->qhd", softmax(scores), v[0, 0, :12])[None]
+        self.check(out, expected, 1e-3)
+        sums = np.log(np.exp(scores).sum(-1))[None]
+        self.check(lse, sums, 1e-3)
+        # Two equal parts: the same result, of twice the weight.
+        outs, lses = self.make(np.stack([expected[0]] * 2).astype("float32"),
+                               np.stack([sums[0]] * 2).astype("float32"))
+        joined, total = self.runtime.empty(q.shape[1:]), self.runtime.empty((2, 2))
+        self.runtime.attention_merge(outs, lses, joined, total)
+        self.check(joined, expected[0], 1e-3)
+        self.check(total, sums[0] + np.log(2), 1e-3)
+
+
+class HipHostOperations(OnEachDevice, Case):
+    device = "hip-host:0"
+
+
+class VulkanOperations(OnEachDevice, Case):
+    device = "vulkan:0"
+
+
+class Signatures(Case):
+    """Methods, their arguments and their defaults are those of greta.h."""
+
+    SHARED = {"greta_kv_update_pages": "kv_update"}
+
+    def operations(self):
+        first = _abi.HANDLE
+        for name, (_, arguments) in _abi.RUNTIME.items():
+            if len(arguments) > 2 and arguments[:2] == [first, first] and "tensor" not in name \
+                    and "queue" not in name and "pipeline" not in name:
+                yield name
+        yield "greta_run"
+
+    def test_every_operation_is_a_documented_method_with_types(self):
+        names = {self.SHARED.get(name, name.removeprefix("greta_")) for name in self.operations()}
+        self.assertGreater(len(names), 18)
+        methods = {name for name in vars(greta.Operations) if not name.startswith("_")}
+        self.assertEqual(names, methods)
+        for name in methods:
+            method = getattr(greta.Operations, name)
+            self.assertTrue(method.__doc__, name)
+            for parameter in list(inspect.signature(method).parameters.values())[1:]:
+                self.assertIsNot(parameter.annotation, parameter.empty, f"{name} {parameter}")
+
+    def test_options_and_defaults_are_the_library_s(self):
+        library = greta._library.runtime_library()
+        for kind, names in {"gemm": ["gemm"], "softmax": ["softmax"], "attention": ["attention"],
+                            "rope_append": ["rope_append"], "norm": ["layernorm"]}.items():
+            defaults = getattr(library, f"greta_{kind}_defaults")()
+            for name in names:
+                options = {key: one.default for key, one in inspect.signature(
+                    getattr(greta.Operations, name)).parameters.items()
+                    if one.kind is one.KEYWORD_ONLY}
+                fields = [field for field, _ in defaults._fields_ if field != "size"]
+                self.assertEqual(sorted(options), sorted(fields), name)
+                for field in fields:
+                    if not isinstance(options[field], str):
+                        self.assertAlmostEqual(options[field] or 0, getattr(defaults, field) or 0)
+                    else:
+                        self.assertEqual(getattr(defaults, field), 0, field)
+
+
+if __name__ == "__main__":
+    unittest.main()
