@@ -56,7 +56,9 @@ struct DescribedOperand {
   std::string name;
   Role role = Role::input;
   DType dtype = DType::f32;
-  std::vector<Formula> shape;  ///< over dimensions; elements lie in row-major order
+  /// Over dimensions; elements lie in row-major order. In T1 also over parameters, each of which
+  /// stands for the list of its values.
+  std::vector<Formula> shape;
   OperandFill fill;
 };
 
@@ -118,5 +120,10 @@ struct Description {
 /// Reads GRETA's own form (docs/your-kernel.md). Opens no file. Fails with `invalid_argument` and
 /// the line, the column and the path of the first error.
 Result<Description> read_description(std::string_view text);
+
+/// Reads the form T1, as Kernel Tuner and KTT take it. The dimensions are ProblemSize, as
+/// problem_size_x, _y and _z. T1 has no reference: the result's has no launches and no files, and
+/// somebody has to give one. Fails as read_description() does.
+Result<Description> read_t1(std::string_view text);
 
 }  // namespace greta::kernels

@@ -238,6 +238,8 @@ class FormulaRun {
                        operands.size() == 1 && first.list() != nullptr ? *first.list() : operands);
       case Kind::range:
         return range(node, operands);
+      case Kind::item:
+        return item(node, first, operands[1]);
       default:
         break;
     }
@@ -297,6 +299,19 @@ class FormulaRun {
       if (best == nullptr || (node.kind == Kind::least ? less : greater)) best = &one;
     }
     return *best;
+  }
+
+  /// As in Python, -1 is the last one.
+  static FormulaValue item(const Node& node, const FormulaValue& list, const FormulaValue& index) {
+    if (list.list() == nullptr || !index.is_integer()) {
+      fail(node, fmt::format("{} of {} is not an item", index.kind(), list.kind()));
+    }
+    const auto size = static_cast<std::int64_t>(list.list()->size());
+    const std::int64_t at = index.integer() + (index.integer() < 0 ? size : 0);
+    if (at < 0 || at >= size) {
+      fail(node, fmt::format("a list of {} has no item {}", size, index.integer()));
+    }
+    return list.list()->at(static_cast<std::size_t>(at));
   }
 
   FormulaValue range(const Node& node, const List& operands) {

@@ -42,6 +42,7 @@ struct FormulaTree {
     plus,
     absolute,
     rounded_up,
+    item,
     real,
     integer,
     length,
@@ -65,7 +66,7 @@ struct FormulaTree {
 /// language is a part of Python's expressions, with the same meaning and precedence:
 ///
 ///   a if c else b, or, and, not, < <= > >= == != in `not in` (chained), + -, * / // %, unary + -,
-///   **, numbers, 'words', True, False, names, (…), [a, b], [f for x in list if c],
+///   **, numbers, 'words', True, False, names, (…), [a, b], [f for x in list if c], list[i],
 ///   abs, ceil_div, float, int, len, list, max, min, range
 ///
 /// and `||`, `&&` and `!` for or, and, not. `/` is the exact quotient, a real number; `//` rounds

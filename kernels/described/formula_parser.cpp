@@ -198,12 +198,24 @@ class FormulaParser {
     return add(kind, at, {sign()});
   }
   std::size_t power() {
-    const std::size_t base = primary();
+    const std::size_t base = subscripted();
     skip_spaces();
     const std::size_t at = at_;
     if (!accept("**")) return base;
     const Deeper deeper(*this);
     return add(Kind::power, at, {base, sign()});
+  }
+
+  std::size_t subscripted() {
+    std::size_t value = primary();
+    while (true) {
+      skip_spaces();
+      const std::size_t at = at_;
+      if (!accept("[")) return value;
+      const Deeper deeper(*this);
+      value = add(Kind::item, at, {value, choice()});
+      expect("]");
+    }
   }
 
   std::size_t primary() {

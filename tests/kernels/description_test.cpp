@@ -14,11 +14,17 @@
 namespace greta::test::description_test {
 namespace {
 
-std::string vector_add() {
-  std::ifstream file(std::string(GRETA_TEST_DATA) + "/kernels/vector_add.jsonc");
+std::string read_data(const char* name) {
+  std::ifstream file(std::string(GRETA_TEST_DATA) + "/kernels/" + name);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+std::string vector_add() {
+  return read_data("vector_add.jsonc");
+}
+std::string blur() {
+  return read_data("blur_t1.json");
 }
 
 std::string message_of(const std::string& text) {
@@ -230,9 +236,8 @@ TEST(Description, WithoutAReferenceIsRefusedWithTheShortestWayToGiveOne) {
   const std::size_t at = text.find(",\n  \"reference\"");
   ASSERT_NE(at, std::string::npos);
   text = text.substr(0, at) + "}";
-  EXPECT_EQ(
-      message_of(text).substr(0, 86),
-      "line 1, column 1: \"reference\" is missing: which results are correct; the shortest is a n");
+  EXPECT_EQ(message_of(text).substr(0, 82),
+            "line 1, column 1: \"reference\" is missing: which results are correct; the shortest ");
 }
 
 TEST(Description, GoldenFilesAreOfTheOutputs) {
@@ -245,6 +250,85 @@ TEST(Description, GoldenFilesAreOfTheOutputs) {
   text.replace(text.find("[\"c.npy\"]"), 9, "[\"c.npy\", \"d.npy\"]");
   EXPECT_EQ(message_of(text).substr(18),
             ", reference.golden: must be a file for each of 1 outputs");
+}
+
+TEST(T1Description, IsReadAsKernelTunerReadsIt) {
+  const auto read = read_t1(blur());
+  ASSERT_TRUE(read) << read.failure().message;
+  ASSERT_EQ(read->dimensions.size(), 2U);
+  EXPECT_EQ(read->dimensions[1].name, "problem_size_y");
+  EXPECT_EQ(read->dimensions[1].fallback, 100);
+  ASSERT_EQ(read->parameters.size(), 3U);
+  EXPECT_EQ(FormulaValue{read->parameters[0].values}.text(), "[16, 32, 64, 96]");
+  EXPECT_EQ(FormulaValue{read->defaults.at(0)}.text(), "[32, 1, 5]");
+  ASSERT_EQ(read->constraints.size(), 1U);
+  EXPECT_EQ(read->constraints[0].reason, "must hold: 32 <= block_size_x * tile_size_x <= 256");
+  ASSERT_EQ(read->operands.size(), 2U);
+  EXPECT_EQ(read->operands[0].role, Role::output);
+  EXPECT_EQ(read->operands[1].dtype, DType::f16);
+  EXPECT_EQ(read->operands[1].shape[0].text(), "(problem_size_x+max(width)-1) * problem_size_y");
+  ASSERT_EQ(read->launches.size(), 1U);
+  const DescribedLaunch& launch = read->launches[0];
+  EXPECT_EQ(launch.arguments, (std::vector<std::string>{"out", "in", "columns"}));
+  EXPECT_EQ(launch.workgroup[0].text(), "block_size_x");
+  EXPECT_EQ(launch.grid[0].text(), "ceil_div(problem_size_x, 1 * (block_size_x) * (tile_size_x))");
+  EXPECT_EQ(launch.grid[1].text(), "problem_size_y");
+  EXPECT_EQ(launch.grid[2].text(), "1");
+}
+
+TEST(T1Description, GlobalSizeCountsWorkgroupsOrThreads) {
+  std::string text = blur();
+  const std::size_t from = text.find("\"GridDivX"), to = text.find("\"Arguments");
+  text.erase(from, to - from);
+  const auto cuda = read_t1(text);
+  ASSERT_TRUE(cuda) << cuda.failure().message;
+  EXPECT_EQ(cuda->launches[0].grid[0].text(), "problem_size_x // block_size_x");
+  text.replace(text.find("Type\": \"CUDA\""), 13, "Type\": \"OpenCL\"");
+  const auto threads = read_t1(text);
+  ASSERT_TRUE(threads) << threads.failure().message;
+  EXPECT_EQ(threads->launches[0].grid[0].text(),
+            "ceil_div(problem_size_x // block_size_x, block_size_x)");
+}
+
+TEST(T1Description, TellsEachMistake) {
+  const std::vector<Mistake> list{
+      {"\"CUDA\", \"KernelName\"", "\"OpenCL\", \"KernelName\"",
+       "line 10, column 17, KernelSpecification.Language: OpenCL has no backend here; CUDA, HIP "
+       "and "
+       "GLSL have"},
+      {"\"blur.cu\"", "\"../blur.cu\"", "line 10, column 61, KernelSpecification.KernelFile: "},
+      {"[4096, 100]", "[0]",
+       "line 11, column 21, KernelSpecification.ProblemSize[0]: must be an integer from 1 to "
+       "2147483647, not 0"},
+      {"\"[5]\"", "\"[w]\"",
+       "line 7, column 50, ConfigurationSpace.TuningParameters[2].Values: the formula \"[w]\" "
+       "reads "
+       "w, which is unknown here"},
+      {"32 <= block_size_x", "32 <= block_size",
+       "line 8, column 35, ConfigurationSpace.Conditions[0].Expression: the formula "},
+      {"\"half\"", "\"double\"",
+       "line 18, column 30, KernelSpecification.Arguments[1].Type: must be float, half, bfloat16 "
+       "or "
+       "int32, not \"double\""},
+      {"ProblemSize[0]*ProblemSize[1]", "ProblemSize[2]",
+       "line 17, column 40, KernelSpecification.Arguments[0].Size: the formula \"ProblemSize[2]\" "
+       "reads ProblemSize, which is unknown here"},
+      {"\"WriteOnly\"", "\"ReadOnly\"",
+       "line 15, column 18, KernelSpecification.Arguments: has no argument that is written"},
+      {"\"Output\": 1", "\"MemType\": \"Constant\"",
+       "line 17, column 102, KernelSpecification.Arguments[0].MemType: constant memory is not "
+       "supported"},
+  };
+  for (const Mistake& mistake : list) {
+    std::string text = blur();
+    const std::size_t at = text.find(mistake.from);
+    ASSERT_NE(at, std::string::npos) << mistake.from;
+    text.replace(at, mistake.from.size(), mistake.to);
+    const auto read = read_t1(text);
+    ASSERT_FALSE(read) << mistake.to;
+    EXPECT_EQ(read.failure().message.substr(0, mistake.message.size()), mistake.message)
+        << mistake.to;
+  }
 }
 
 /// Descriptions whose values are exchanged, left out or replaced by something else.
@@ -265,6 +349,7 @@ TEST(Description, SurvivesMutations) {
       text.replace(from, to - from, pieces[random() % pieces.size()]);
     }
     const std::string message = message_of(text);
+    (void)read_t1(text);
     EXPECT_EQ(message.find('\n'), std::string::npos);
     read += message == "read" ? 1 : 0;
   }

@@ -69,6 +69,7 @@ TEST(Formula, IsPythons) {
       {"1 == 1.0", "True"},
       {"block*2<=n&&block%16==0", "True"},
       {"float(1)", "1.0"},
+      {"[4, 5, 6][0] + [4, 5, 6][-1] + [[7]][0][0]", "17"},
       {"[x for x in [1, 2]] == [1, 2]", "True"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(evaluated(text), expected) << text;
@@ -87,7 +88,9 @@ TEST(Formula, TellsThePlaceOfAnError) {
        "max, min, range"},
       {"n.__class__", "column 2: '.__class__' is not expected here"},
       {"lambda: 1", "column 1: 'lambda' is not expected here"},
-      {"[1][0]", "column 4: '[0]' is not expected here"},
+      {"[1][1]", "column 4: a list of 1 has no item 1"},
+      {"[1][-2]", "column 4: a list of 1 has no item -2"},
+      {"n[0]", "column 2: an integer of an integer is not an item"},
       {"1 + 1 // 0", "column 7: a division by zero"},
       {"n % 0", "column 3: a division by zero"},
       {"'a' + 1", "column 5: a word and an integer can't be calculated with"},
