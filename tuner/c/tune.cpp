@@ -49,7 +49,7 @@ Problem problem_of(const Catalog& catalog, std::string_view text) {
   ProblemRequest request;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const auto equals = words[i].find('=');
-    if (equals == 0 || equals + 1 >= words[i].size()) {
+    if (equals == 0 || equals == std::string::npos || equals + 1 == words[i].size()) {
       refuse(fmt::format("problem: '{}' must be NAME=VALUE", words[i]));
     }
     const std::string field = words[i].substr(0, equals), value = words[i].substr(equals + 1);
@@ -171,7 +171,10 @@ greta_status greta_tune_run(greta_tuner* tuner, const char** result) {
       SerialObserver observer(events.observers());
       const TaskResult done = run(*tuner, observer);
       const bool stopped = tuner->stop.exchange(false);
-      if (!done.given_up.empty()) return Failure{Status::device_lost, done.given_up, {}};
+      if (!done.given_up.empty()) throw Error(Failure{Status::device_lost, done.given_up, {}});
+      if (done.sessions.empty()) {
+        throw Error(Failure{Status::interrupted, "stopped before the search began", {}});
+      }
       tuner->result = task_json(done, tuner->options.database.string())
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
       *result = tuner->result.c_str();

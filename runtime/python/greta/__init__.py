@@ -21,10 +21,13 @@ from .errors import (CompileError, ConstraintsError, CrashError, DeadlineError, 
 from .operations import Operations
 from .runtime import Graph, Pipeline, Queue, Runtime
 from .tensor import Tensor
+from .tune import (ComparedResults, Progress, Tuner, TuneResult, default_cache, default_database,
+                   tune)
 
 __all__ = [
-    "CompileError", "ConstraintsError", "CrashError", "DeadlineError", "DeviceLostError",
+    "ComparedResults", "CompileError", "ConstraintsError", "CrashError", "DeadlineError", "DeviceLostError",
     "FileError", "Graph", "GretaError", "InternalError", "InterruptedRunError",
-    "InvalidArgumentError", "LaunchError", "Operations", "OutOfMemoryError", "Pipeline", "Queue",
-    "Runtime", "Tensor", "UnavailableError", "errors", "load", "version",
+    "InvalidArgumentError", "LaunchError", "Operations", "OutOfMemoryError", "Pipeline",
+    "Progress", "Queue", "Runtime", "Tensor", "TuneResult", "Tuner", "UnavailableError",
+    "default_cache", "default_database", "errors", "load", "tune", "version",
 ]

@@ -1,0 +1,230 @@
+"""Protects: greta.tune() tunes in worker processes as greta-tune does, returns what it found, stores
+it where runtimes find it, passes events on, and stops when it is asked to."""
+
+import ctypes
+import io
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import threading
+import types
+import unittest
+
+from python_case import SOURCE, TUNER, Case, greta
+
+from greta import _abi
+
+sys.path.insert(0, str(SOURCE / "tests/cli"))
+import cli_case  # noqa: E402
+
+SMALL = {"m": 64, "n": 48, "k": 40}
+
+
+class Tuned(Case):
+    device = "hip-host:0"
+    known = "hip-host:0"  # the database has the peaks of these devices, which take 10 s to measure
+
+    def setUp(self):
+        super().setUp()
+        if self.known:
+            (self.folder / "shipped").mkdir()
+            env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(cli_case.CACHE),
+                       GRETA_SHIPPED=str(self.folder / "shipped"))
+            shutil.copy(cli_case.database_of_ceilings(self.known, env), self.folder / "tuned.db")
+
+    def options(self, **others):
+        """Returns the options of a short run. Times don't matter, so nothing waits for the card."""
+        return {"device": self.device, "db": self.folder / "tuned.db",
+                "cache": self.folder / "cache", "flush_mib": 1, "lock": False, "shipped": False,
+                "seed": 1, "budget": 3, **others}
+
+    def tune(self, operation="gemm", **others):
+        fields = SMALL if operation == "gemm" else {}
+        return greta.tune(operation, **{**self.options(), **fields, **others})
+
+
+class Results(Tuned):
+    def test_a_result_is_complete_and_runtimes_find_it(self):
+        events, progress = [], io.StringIO()
+        show = greta.Progress(progress)
+        result = self.tune(observer=lambda event: (events.append(event), show(event)))
+        self.assertEqual(result.problem, "gemm dtype=f32 out=f32 m=64 n=48 k=40")
+        self.assertEqual((result.device, result.outcome, result.interrupted),
+                         (self.device, "done", False))
+        self.assertEqual([trial["number"] for trial in result.trials], [1, 2, 3])
+        low, high = result.time_interval_us
+        self.assertTrue(0 < low <= result.time_us <= high)
+        low, high = result.speedup_interval
+        self.assertTrue(0 < low <= result.speedup <= high)
+        kinds = [event["event"] for event in events]
+        self.assertEqual((kinds[0], kinds[-1]), ("run", "end"))
+        self.assertEqual(kinds.count("trial"), 3)
+        self.assertIn("3 trials, best", progress.getvalue())
+        self.assertTrue(progress.getvalue().endswith("\n"))
+        self.check_texts(result)
+        with greta.Runtime(self.device, db=result.database, shipped=False) as runtime:
+            pipeline = runtime.pipeline()
+            pipeline.gemm(runtime.empty((64, 40)), runtime.empty((40, 48)), runtime.empty((64, 48)))
+            self.assertIn(f"{result.config} | exact", pipeline.finish().explain())
+
+    def check_texts(self, result):
+        text = repr(result)
+        self.assertTrue(text.startswith(result.problem + "\n  device     hip-host:0 "))
+        for part in (result.config, "3 of 3 passed", result.database, "95 % interval"):
+            self.assertIn(part, text)
+        self.assertIn("<table><caption>gemm dtype=f32", result._repr_html_())
+        rows = result.rows()
+        self.assertEqual(len(rows), 3)
+        self.assertEqual({row["variant"] for row in rows}, {"tiled"})
+        self.assertTrue(all(isinstance(row["BM"], int) for row in rows))
+
+    def test_an_equal_run_keeps_what_an_earlier_one_proved(self):
+        first = self.tune(budget=2)
+        again = self.tune(budget=2, seed=2)
+        self.assertEqual(first.database, again.database)
+        self.assertTrue(pathlib.Path(first.database).is_file())
+
+    def test_devices_are_compared(self):
+        both = self.tune(device="hip-host:0,vulkan:0", budget=1)
+        self.assertEqual([one.device for one in both.results], ["hip-host:0", "vulkan:0"])
+        self.assertEqual([len(one.trials) for one in both.results], [1, 1])
+        self.assertIn(both.fastest, both.results)
+        self.assertIn("fastest: ", repr(both))
+
+    def test_kernels_run_in_this_process_if_asked(self):
+        result = self.tune("softmax", rows=4, cols=32, in_process=True, budget=1)
+        self.assertEqual(result.report["trials"]["ok"], 1)
+
+    def test_pandas(self):
+        result = self.tune("add", rows=8, cols=8, budget=1)
+        self.assertIsNone(sys.modules.get("pandas"))
+        self.addCleanup(sys.modules.pop, "pandas")
+        sys.modules["pandas"] = None  # not installed
+        self.assert_refused(greta.UnavailableError, "pandas is not installed", result.to_pandas)
+        sys.modules["pandas"] = types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))
+        self.assertEqual(result.to_pandas(), ("frame", result.rows()))
+
+
+class TunedOnVulkan(Tuned):
+    device = known = "vulkan:0"
+
+    def test_a_problem_with_attributes(self):
+        result = self.tune("gemm", layout="nt", epilogue=["bias", "silu"], dtype="f16",
+                           out_dtype="f32", budget=1)
+        self.assertEqual(result.problem, "gemm dtype=f16 out=f32 layout=nt epilogue=bias,silu m=64 "
+                                         "n=48 k=40")
+        self.assertIsNotNone(result.winner)
+
+
+class Stops(Tuned):
+    def test_an_observer_that_raises_stops_the_run(self):
+        def fail(event):
+            if event["event"] == "trial":
+                raise LookupError("enough")
+
+        with self.assertRaisesRegex(LookupError, "enough"):
+            self.tune(budget="10m", observer=fail)
+
+    def test_ctrl_c_keeps_the_trials_and_an_equal_run_goes_on(self):
+        def interrupt(event):
+            if event["event"] == "trial" and event["number"] == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with self.assertRaises(KeyboardInterrupt):
+            self.tune(budget=8, observer=interrupt)
+        events = []
+        result = self.tune(budget=8, observer=events.append)
+        self.assertIn("resume", [event["event"] for event in events])
+        self.assertGreaterEqual(result.report["resumed"], 2)
+        self.assertEqual(result.outcome, "done")
+
+    def test_stop_from_another_thread_returns_what_there_is(self):
+        begun = threading.Event()
+        with greta.Tuner("gemm", **SMALL, **self.options(budget="10m", observer=lambda event:
+                         event["event"] == "trial" and begun.set())) as tuner:
+            stopper = threading.Thread(target=lambda: (begun.wait(), tuner.stop()))
+            stopper.start()
+            result = tuner.run()
+            stopper.join()
+        self.assertTrue(result.interrupted)
+        self.assertGreaterEqual(len(result.trials), 1)
+        self.assertIn("interrupted", repr(result))
+
+    def test_a_stop_before_the_run_ends_it_at_once(self):
+        with greta.Tuner("gemm", **SMALL, **self.options(budget="10m")) as tuner:
+            tuner.stop()
+            try:
+                self.assertTrue(tuner.run().interrupted)
+            except greta.InterruptedRunError as error:
+                self.assertTrue(str(error))
+
+
+class Refusals(Tuned):
+    known = None
+
+    def test_bad_requests_are_one_line_and_write_nothing(self):
+        refused = greta.InvalidArgumentError
+        for error, message, operation, others in (
+                (refused, "no operation 'gem'; there are gemm", "gem", SMALL),
+                (refused, "no operation ''", "", {}),
+                (refused, "k is missing", "gemm", {"m": 1, "n": 1}),
+                (refused, "m 0: must be", "gemm", {**SMALL, "m": 0}),
+                (refused, "m x", "gemm", {**SMALL, "m": "x"}),
+                (refused, "one word or number", "gemm", {**SMALL, "m": "4 n=5"}),
+                (refused, "one word or number", "gemm", {**SMALL, "layout": ""}),
+                (refused, "has no such field", "gemm", {**SMALL, "depth": 4}),
+                (refused, "must be NAME=VALUE", "gemm m", SMALL),
+                (refused, "dtype f8", "gemm", {**SMALL, "dtype": "f8"}),
+                (refused, "budget", "gemm", {**SMALL, "budget": "soon"}),
+                (refused, "strategy luck", "gemm", {**SMALL, "strategy": "luck"}),
+                (refused, "objective is 'fun'", "gemm", {**SMALL, "objective": "fun"}),
+                (refused, "flush_mib is 0", "gemm", {**SMALL, "flush_mib": 0}),
+                (refused, "no usable device", "gemm", {**SMALL, "device": "no such card"})):
+            with self.subTest(message):
+                self.assert_refused(error, message, greta.tune, operation,
+                                    **{**self.options(), **others})
+        self.assertFalse((self.folder / "tuned.db").exists())
+
+    def test_a_database_that_can_t_be_made(self):
+        (self.folder / "tuned.db").write_text("this is text")
+        self.assert_refused(greta.InvalidArgumentError, "tuned.db", self.tune)
+
+    def test_a_worker_that_is_none(self):
+        with self.assertRaises(greta.GretaError) as caught:
+            self.tune(worker=["/nonexistent/greta-tune", "worker"])
+        self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_null_and_unknown_sizes_are_refused_by_the_interface(self):
+        library, handle = greta._library.tuner_library(), ctypes.c_void_p()
+        call, text = library.call, ctypes.c_char_p()
+        options = library.greta_tune_defaults()
+        for arguments in ((None, b"gemm", handle), (options, None, handle), (options, b"gemm", None)):
+            self.assert_refused(greta.InvalidArgumentError, "is null", call, "greta_tune_open",
+                                *arguments)
+        self.assert_refused(greta.InvalidArgumentError, "options->database is null", call,
+                            "greta_tune_open", options, b"gemm m=1 n=1 k=1", handle)
+        options.size = 5
+        self.assert_refused(greta.InvalidArgumentError, "size is 5", call, "greta_tune_open",
+                            options, b"gemm", handle)
+        self.assert_refused(greta.InvalidArgumentError, "tuner is null", call, "greta_tune_run",
+                            None, text)
+        self.assert_refused(greta.InvalidArgumentError, "tuner is null", call, "greta_tune_stop", None)
+        library.greta_tune_close(None)
+        self.assertIsNone(handle.value)
+        self.assertEqual(library.greta_tune_abi_version(), _abi.ABI_VERSION)
+
+    def test_the_runtime_s_library_has_no_search_code(self):
+        listing = pathlib.Path(TUNER).read_bytes()
+        own = pathlib.Path(os.environ["GRETA_LIBRARY"]).read_bytes()
+        self.assertIn(b"greta-tune lines 1", listing)
+        self.assertNotIn(b"greta-tune lines 1", own)
+
+    def test_defaults_are_those_of_the_command_line_tools(self):
+        self.assertEqual(greta.default_database().parts[-4:], (".local", "share", "greta", "tuned.db"))
+        self.assertEqual(greta.default_cache().parts[-2:], (".cache", "greta"))
+
+
+if __name__ == "__main__":
+    unittest.main()
