@@ -197,6 +197,7 @@ std::set<std::string_view> Operation::sources() const {
 }
 
 std::string Operation::key() const {
+  if (!sources_key.empty()) return sources_key;
   Hash hash;
   for (const std::string_view file : sources()) hash.add(file).add(embedded_file(file));
   return hash.hex();

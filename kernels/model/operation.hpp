@@ -234,6 +234,8 @@ struct Operation {
   /// that a configuration's compiled kernels and relative speed carry over. May return the problem
   /// itself.
   std::function<Problem(const Problem&, double fraction)> stand_in;
+  /// A hash of the kernels' sources where they are not in kernels/templates; else empty.
+  std::string sources_key{};
 
   Space space(const Problem& problem, const DeviceInfo& device) const;
   /// Returns a sensible untuned configuration that is valid in space(). Throws Error if there is

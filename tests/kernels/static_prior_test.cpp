@@ -11,6 +11,7 @@
 #include "kernels/sampling/candidates.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/layers.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::static_prior_test {
 namespace {

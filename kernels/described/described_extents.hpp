@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/described/described_operation.hpp"
+
+/// What the functions of a described operation share.
+namespace greta::kernels::described {
+
+/// A description and the text of its sources: what all functions of its operation share.
+struct Shared {
+  Description description;
+  std::string text;      // of all sources, one after the other
+  DescribedFiles files;  // contents of operands
+};
+
+/// What variants read: the extents, which formulas know by name.
+struct Extents {
+  std::shared_ptr<const Shared> shared;
+  std::map<std::string, FormulaValue> values;
+};
+
+/// The number of a parameter's value in configurations, and the value of a number.
+int number_of(const DescribedParameter& parameter, const FormulaValue& value);
+FormulaValue value_of(const DescribedParameter& parameter, int number);
+
+/// Evaluates a formula with these extents and a configuration's parameters. Without a
+/// configuration, a parameter's name stands for the list of its values, as sizes in T1 mean it.
+Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula, const Config* config);
+/// Returns an integer from `least` to `most`, or nothing where the formula is undefined or gives
+/// another value.
+std::optional<std::int64_t> integer(const Extents& extents, const Formula& formula,
+                                    const Config* config, std::int64_t least, std::int64_t most);
+
+std::vector<TensorSpec> tensors(const Extents& extents);
+/// Checks that shapes are extents, operands have at most 2^40 elements, and files contain these.
+Result<void> check(const Extents& extents);
+HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t seed);
+
+/// The only variant: the space and the launches of the description.
+Variant variant();
+
+}  // namespace greta::kernels::described

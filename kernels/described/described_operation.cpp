@@ -1,0 +1,101 @@
+#include "kernels/described/described_operation.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/described/described_extents.hpp"
+#include "runtime/device/text/hash.hpp"
+
+namespace greta::kernels {
+namespace described {
+namespace {
+
+Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& problem) {
+  Extents extents{shared, {}};
+  for (const auto& [name, extent] : problem.dims) extents.values[name] = {extent};
+  return extents;
+}
+
+Work work(const Extents& extents) {
+  const Description& d = extents.shared->description;
+  const auto number = [&](const Formula& formula) {
+    const auto value = evaluate(extents, formula, nullptr);
+    return value && value->is_number() ? value->real() : 0.0;
+  };
+  Work work{number(d.flops), number(d.bytes)};
+  if (d.tells_bytes) return work;
+  for (const TensorSpec& spec : tensors(extents)) {
+    const double bytes = bytes_of(spec.dtype, static_cast<double>(spec.elements()));
+    work.bytes += spec.role == Role::input_output ? 2 * bytes : bytes;
+  }
+  return work;
+}
+
+DType first_type(const Description& d, bool input) {
+  for (const DescribedOperand& o : d.operands) {
+    if ((o.role == Role::input) == input) return o.dtype;
+  }
+  return d.operands.front().dtype;
+}
+
+}  // namespace
+}  // namespace described
+
+Result<Operation> make_described(const Description& description, const DescribedFiles& files,
+                                 std::function<std::unique_ptr<Reference>(
+                                     const Problem&, const std::vector<HostTensor>&, std::uint64_t)>
+                                     reference) {
+  using namespace described;
+  auto shared = std::make_shared<Shared>();
+  shared->description = description;
+  Hash hash;
+  for (const std::string& name : description.sources) {
+    const auto file = files.find(name);
+    if (file == files.end()) return invalid_argument(fmt::format("the source {} is missing", name));
+    shared->text += file->second + "\n";
+    hash.add(file->second);
+  }
+  for (const DescribedOperand& operand : description.operands) {
+    if (operand.fill.kind != OperandFill::Kind::file) continue;
+    const auto file = files.find(operand.fill.file);
+    if (file == files.end()) {
+      return invalid_argument(fmt::format("the file {} is missing", operand.fill.file));
+    }
+    shared->files.insert(*file);
+    hash.add(file->second);
+  }
+  Operation operation;
+  operation.name = description.name;
+  operation.summary =
+      description.summary.empty() ? "a kernel of a description" : description.summary;
+  const Tolerance& tolerance = description.reference.tolerance;
+  operation.bound = fmt::format("{} + {} of the reference, {} units in the last place",
+                                tolerance.absolute, tolerance.relative, tolerance.ulp);
+  TypicalSize size;
+  for (const DescribedDimension& d : description.dimensions) {
+    operation.dimensions.push_back({.name = d.name,
+                                    .help = d.help,
+                                    .least = d.least,
+                                    .most = d.most,
+                                    .fallback = d.fallback ? std::to_string(*d.fallback) : "",
+                                    .examples = d.examples});
+    size.extents.push_back(d.fallback.value_or(d.examples.empty() ? d.least : d.examples.back()));
+  }
+  operation.dtypes = {{first_type(description, true), first_type(description, false)}};
+  operation.sizes = {std::move(size)};
+  operation.variants = {variant()};
+  operation.sources_key = hash.hex();
+  const auto of = [shared](const Problem& problem) { return extents_of(shared, problem); };
+  operation.shape = [of](const Problem& problem) { return ProblemShape(of(problem)); };
+  operation.check = [of](const Problem& problem) { return described::check(of(problem)); };
+  operation.work = [of](const Problem& problem) { return described::work(of(problem)); };
+  operation.tensors = [of](const Problem& problem) { return described::tensors(of(problem)); };
+  operation.input = [shared](const Problem&, const TensorSpec& spec, std::uint64_t seed) {
+    return described::input(*shared, spec, seed);
+  };
+  operation.harden = [](const Problem&, std::vector<HostTensor>&, std::uint64_t) {};
+  operation.reference = std::move(reference);
+  operation.stand_in = [](const Problem& problem, double) { return problem; };
+  return operation;
+}
+
+}  // namespace greta::kernels
