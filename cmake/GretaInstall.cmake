@@ -2,6 +2,7 @@
 # greta::tuner_model with their
 # headers below include/greta, and the CMake package.
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 
 # greta::runtime: what a production user links.
 add_library(greta_runtime INTERFACE)
@@ -12,7 +13,8 @@ target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime greta_tuner
         greta_tuner_model EXPORT greta ARCHIVE)
 # libgreta.so, libgreta-tuner.so and their headers, for C; libgreta-hip-host.so, which stands in for libamdhip64.
-install(TARGETS greta_c greta_tuner_c greta_hip_host EXPORT greta LIBRARY)
+install(TARGETS greta_c greta_tuner_c greta_hip_host EXPORT greta
+        LIBRARY COMPONENT library NAMELINK_COMPONENT development)
 install(FILES runtime/pipeline/c/greta.h tuner/c/greta_tune.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device runtime/device/compile runtime/device/hardware runtime/device/system
@@ -23,10 +25,10 @@ foreach(folder runtime/device runtime/device/compile runtime/device/hardware run
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()
 # The Python package, where Debian's interpreter finds it if the prefix is /usr.
-install(DIRECTORY runtime/python/greta DESTINATION lib/python3/dist-packages
+install(DIRECTORY runtime/python/greta DESTINATION lib/python3/dist-packages COMPONENT python
         FILES_MATCHING PATTERN *.py PATTERN py.typed PATTERN __pycache__ EXCLUDE)
 # share/greta/tuned, the databases that GRETA ships, is among what tuner/cli installs.
-install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta FILES_MATCHING PATTERN *.json)
+install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta COMPONENT tools FILES_MATCHING PATTERN *.json)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/greta)
 install(EXPORT greta NAMESPACE greta:: DESTINATION ${package_dir} FILE greta-targets.cmake)

@@ -14,7 +14,7 @@ packages=(
 llvm=22
 grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20
 test_packages=(
-  vulkan-validationlayers clang-format-14 shellcheck python3-numpy
+  vulkan-validationlayers clang-format-14 shellcheck python3-numpy dpkg-dev file
   libamdhip64-dev "clang-$llvm" "clang-tools-$llvm" "lld-$llvm" "llvm-$llvm"
 )
 
