@@ -46,4 +46,20 @@ std::optional<std::int64_t> integer(const Extents& extents, const Formula& formu
   return number >= least && number <= most ? std::optional(number) : std::nullopt;
 }
 
+Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& problem) {
+  Extents extents{shared, {}};
+  for (const auto& [name, extent] : problem.dims) extents.values[name] = {extent};
+  return extents;
+}
+
+Result<std::string> text_of(const std::vector<std::string>& names, const DescribedFiles& files) {
+  std::string text;
+  for (const std::string& name : names) {
+    const auto file = files.find(name);
+    if (file == files.end()) return invalid_argument(fmt::format("the source {} is missing", name));
+    text += file->second + "\n";
+  }
+  return text;
+}
+
 }  // namespace greta::kernels::described

@@ -40,6 +40,18 @@ std::vector<TensorSpec> tensors(const Extents& extents);
 Result<void> check(const Extents& extents);
 HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t seed);
 
+/// Returns launches of sources with this text; of a valid configuration.
+LaunchPlan plan_of(const Extents& extents, const std::vector<DescribedLaunch>& launches,
+                   const std::string& text, Language language, const Config& config);
+/// Returns the defaults of the description, else the middle, a lower and the first value of each
+/// parameter.
+std::vector<Config> defaults_of(const Extents& extents);
+/// Returns the sources of these names, one after the other.
+Result<std::string> text_of(const std::vector<std::string>& names, const DescribedFiles& files);
+Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& problem);
+/// Returns the elements that a file contains: all of it, or what follows the header of a .npy file.
+std::string_view elements_of(std::string_view file);
+
 /// The only variant: the space and the launches of the description.
 Variant variant();
 

@@ -125,7 +125,7 @@ std::uint32_t bytes_of_arguments(const std::vector<Argument>& arguments) {
 }
 
 /// The parameters as macros, then the sources.
-std::string rendered(const Extents& extents, const Config& config) {
+std::string rendered(const Extents& extents, const std::string& sources, const Config& config) {
   std::string text;
   for (const DescribedParameter& p : extents.shared->description.parameters) {
     const FormulaValue value = value_of(p, config[p.name]);
@@ -142,13 +142,21 @@ std::string rendered(const Extents& extents, const Config& config) {
         text += fmt::format("#define {}_IS_{} {}\n", p.name, *one.word(), one == value ? 1 : 0);
     }
   }
-  return text + "#line 1\n" + extents.shared->text;
+  return text + "#line 1\n" + sources;
 }
 
 LaunchPlan plan(const Extents& extents, const DeviceInfo& device, const Config& config) {
+  return plan_of(extents, extents.shared->description.launches, extents.shared->text,
+                 device.language, config);
+}
+
+}  // namespace
+
+LaunchPlan plan_of(const Extents& extents, const std::vector<DescribedLaunch>& launches,
+                   const std::string& text, Language language, const Config& config) {
   const Description& d = extents.shared->description;
   LaunchPlan plan;
-  for (const DescribedLaunch& described : d.launches) {
+  for (const DescribedLaunch& described : launches) {
     Launch launch;
     launch.source = plan.sources.size();
     for (const std::string& name : described.arguments) {
@@ -156,8 +164,8 @@ LaunchPlan plan(const Extents& extents, const DeviceInfo& device, const Config& 
     }
     KernelSource source;
     source.name = fmt::format("{}/{}", d.name, described.entry);
-    source.language = device.language;
-    source.text = rendered(extents, config);
+    source.language = language;
+    source.text = rendered(extents, text, config);
     source.entry = described.entry;
     source.options = d.options;
     source.argument_bytes = bytes_of_arguments(launch.arguments);
@@ -178,8 +186,7 @@ LaunchPlan plan(const Extents& extents, const DeviceInfo& device, const Config& 
   return plan;
 }
 
-/// The defaults of the description, else the first and the middle value of each parameter.
-std::vector<Config> defaults(const Extents& extents, const DeviceInfo&) {
+std::vector<Config> defaults_of(const Extents& extents) {
   const Description& d = extents.shared->description;
   std::vector<Config> configs;
   for (const auto& values : d.defaults) {
@@ -200,11 +207,10 @@ std::vector<Config> defaults(const Extents& extents, const DeviceInfo&) {
   return configs;
 }
 
-}  // namespace
-
 Variant variant() {
   return make_variant<Extents>(
-      "described", "the kernel as its description says", space, plan, defaults,
+      "described", "the kernel as its description says", space, plan,
+      [](const Extents& extents, const DeviceInfo&) { return defaults_of(extents); },
       [](const Extents&, const Config&) { return std::vector<Division>{}; });
 }
 

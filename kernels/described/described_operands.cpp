@@ -10,7 +10,17 @@
 namespace greta::kernels::described {
 namespace {
 
-/// The elements that a file contains: all of it, or what stands after the header of a .npy file.
+Result<void> check_file(const Extents& extents, const DescribedOperand& operand, double elements) {
+  const auto size = elements_of(extents.shared->files.at(operand.fill.file)).size();
+  const double expected = bytes_of(operand.dtype, elements);
+  if (static_cast<double>(size) == expected) return {};
+  return invalid_argument(
+      fmt::format("the file {} has {} bytes of elements, and the operand {} {:.0f}",
+                  operand.fill.file, size, operand.name, expected));
+}
+
+}  // namespace
+
 std::string_view elements_of(std::string_view file) {
   constexpr std::string_view magic = "\x93NUMPY";
   constexpr std::size_t short_header = 10;  // magic, version, and two bytes of the header's length
@@ -23,17 +33,6 @@ std::string_view elements_of(std::string_view file) {
       byte(8) + (byte(9) << 8) + (wide ? (byte(10) << 16) + (byte(11) << 24) : 0);
   return file.substr(std::min(file.size(), short_header + (wide ? 2 : 0) + length));
 }
-
-Result<void> check_file(const Extents& extents, const DescribedOperand& operand, double elements) {
-  const auto size = elements_of(extents.shared->files.at(operand.fill.file)).size();
-  const double expected = bytes_of(operand.dtype, elements);
-  if (static_cast<double>(size) == expected) return {};
-  return invalid_argument(
-      fmt::format("the file {} has {} bytes of elements, and the operand {} {:.0f}",
-                  operand.fill.file, size, operand.name, expected));
-}
-
-}  // namespace
 
 std::vector<TensorSpec> tensors(const Extents& extents) {
   std::vector<TensorSpec> specs;

@@ -9,12 +9,6 @@ namespace greta::kernels {
 namespace described {
 namespace {
 
-Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& problem) {
-  Extents extents{shared, {}};
-  for (const auto& [name, extent] : problem.dims) extents.values[name] = {extent};
-  return extents;
-}
-
 Work work(const Extents& extents) {
   const Description& d = extents.shared->description;
   const auto number = [&](const Formula& formula) {
@@ -47,13 +41,11 @@ Result<Operation> make_described(const Description& description, const Described
   using namespace described;
   auto shared = std::make_shared<Shared>();
   shared->description = description;
+  auto text = text_of(description.sources, files);
+  if (!text) return text.failure();
+  shared->text = *std::move(text);
   Hash hash;
-  for (const std::string& name : description.sources) {
-    const auto file = files.find(name);
-    if (file == files.end()) return invalid_argument(fmt::format("the source {} is missing", name));
-    shared->text += file->second + "\n";
-    hash.add(file->second);
-  }
+  hash.add(shared->text);
   for (const DescribedOperand& operand : description.operands) {
     if (operand.fill.kind != OperandFill::Kind::file) continue;
     const auto file = files.find(operand.fill.file);

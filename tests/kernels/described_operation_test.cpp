@@ -1,8 +1,6 @@
 // Protects: a description becomes an operation whose kernels run, whose space is what the
 // description says, and whose problems are refused where the description makes no sense of them.
 
-#include "kernels/described/described_operation.hpp"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <sstream>
 
 #include "kernels/catalog.hpp"
+#include "kernels/described/described_reference.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 
@@ -136,6 +135,81 @@ TEST(DescribedOperation, ItsKeyIsOfItsSources) {
   ASSERT_TRUE(other);
   EXPECT_NE(operation->key(), other->key());
   EXPECT_EQ(operation->key(), made()->key());
+}
+
+Result<Operation> verified(const std::string& kernel_from = "", const std::string& kernel_to = "",
+                           const std::string& from = "", const std::string& to = "") {
+  std::string text = read_data("vector_add.jsonc"), kernel = read_data("vector_add.cu");
+  if (!kernel_from.empty()) kernel.replace(kernel.find(kernel_from), kernel_from.size(), kernel_to);
+  if (!from.empty()) text.replace(text.find(from), from.size(), to);
+  const auto description = read_description(text);
+  if (!description) return description.failure();
+  return make_verified(*description,
+                       {{"vector_add.cu", kernel}, {"c.bin", std::string(4000, '\0')}},
+                       [](SourceLanguage) -> Result<Device*> { return &device("hip-host:0"); });
+}
+
+Verdict verdict_of(const Operation& operation, std::int64_t n, const char* config) {
+  const Problem problem = problem_of(n);
+  Device& on = device("hip-host:0");
+  const auto inputs = operation.inputs(problem, 9);
+  const auto plan =
+      operation.plan(problem, on.info(), operation.space(problem, on.info()).parse(config).value());
+  const auto run = run_plan(on, plan.value(), operation.tensors(problem), inputs);
+  return operation.reference(problem, inputs, 9)->check(run.value().outputs);
+}
+
+constexpr const char* blocked = "described BLOCK=64 ITEMS=4 MODE=1 UNROLL=1";
+
+TEST(DescribedReference, ANaiveKernelTellsRightFromWrong) {
+  const auto right = verified();
+  ASSERT_TRUE(right) << right.failure().message;
+  EXPECT_TRUE(verdict_of(*right, 1003, blocked).passed);
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"c[at] = a[at] + b[at];", "c[at] = a[at] - b[at];"},
+           {"c[at] = a[at] + b[at];", "c[at] = (a[at] + b[at]) * 1.0000002f;"},
+           {"if (at < n) c", "if (at < n - 1) c"},
+           {"i < ITEMS", "i < ITEMS - 1"}}) {
+    const auto wrong = verified(from, to);
+    ASSERT_TRUE(wrong) << wrong.failure().message;
+    const Verdict verdict = verdict_of(*wrong, 1003, blocked);
+    EXPECT_FALSE(verdict.passed) << to;
+    EXPECT_NE(verdict.detail.find("the reference "), std::string::npos) << verdict.detail;
+  }
+}
+
+TEST(DescribedReference, TolerancesAreKept) {
+  const std::string off = "c[at] = (a[at] + b[at]) * 1.001f;", from = "c[at] = a[at] + b[at];";
+  const auto strict = verified(from, off, "{\"ulp\": 0}", "{\"relative\": 0.0009}");
+  const auto lenient = verified(from, off, "{\"ulp\": 0}", "{\"relative\": 0.0011}");
+  const auto absolute = verified(from, off, "{\"ulp\": 0}", "{\"absolute\": 0.01}");
+  const auto ulps = verified(from, off, "{\"ulp\": 0}", "{\"ulp\": 20000}");
+  ASSERT_TRUE(strict && lenient && absolute && ulps);
+  EXPECT_FALSE(verdict_of(*strict, 500, blocked).passed);
+  EXPECT_TRUE(verdict_of(*lenient, 500, blocked).passed);
+  EXPECT_TRUE(verdict_of(*absolute, 500, blocked).passed);
+  EXPECT_TRUE(verdict_of(*ulps, 500, blocked).passed);
+  EXPECT_GT(verdict_of(*lenient, 500, blocked).ratio(), 0.8);
+}
+
+TEST(DescribedReference, GoldenFilesHaveTheOutputs) {
+  const std::string text = read_data("vector_add.jsonc");
+  const std::string reference = text.substr(text.find("\"reference\""));
+  const auto golden =
+      verified("c[at] = a[at] + b[at];", "c[at] = a[at] - a[at] + b[at] - b[at];", reference,
+               "\"reference\": {\"golden\": \"c.bin\", \"tolerance\": {\"ulp\": 0}}}");
+  ASSERT_TRUE(golden) << golden.failure().message;
+  EXPECT_TRUE(verdict_of(*golden, 1000, blocked).passed);
+  EXPECT_THROW(verdict_of(*golden, 1001, blocked), Error);
+}
+
+TEST(DescribedReference, ADescriptionWithoutOneIsRefused) {
+  const auto t1 = read_t1(read_data("blur_t1.json"));
+  ASSERT_TRUE(t1);
+  const auto refused = make_verified(*t1, {{"blur.cu", ""}}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().message,
+            "blur has no reference: nobody could tell whether its results are correct");
 }
 
 }  // namespace
