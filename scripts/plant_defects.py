@@ -75,7 +75,8 @@ def targets_of(suites):
     """Build targets of the programs that hold suites."""
     targets = set()
     for program in {suite.split(".")[0] for suite in suites}:
-        targets.update({"cli": TOOLS, "c": ("greta_test_c",), "meta": ()}.get(program, (f"greta_test_{program}",)))
+        targets.update({"cli": TOOLS, "c": ("greta_test_c",), "meta": (), "python": (*TOOLS, "greta_c", "greta_tuner_c")}
+                       .get(program, (f"greta_test_{program}",)))
     return sorted(targets)
 
 

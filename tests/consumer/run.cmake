@@ -37,6 +37,22 @@ run(${WORK}/build/consumer ${WORK}/consumer.db)
 run(${WORK}/build/consumer_tuner ${WORK})
 run(${WORK}/build/consumer_c vulkan:0)
 
+# The Python package finds its libraries and greta-tune in the prefix.
+find_program(PYTHON python3 REQUIRED)
+file(WRITE ${WORK}/installed.py "
+import pathlib, sys, greta
+assert str(pathlib.Path(greta.__file__)).startswith('${WORK}/prefix/lib'), greta.__file__
+print('greta', greta.version(), 'in Python')
+result = greta.tune('gemm', m=64, n=48, k=40, budget=2, device='hip-host:0', db='${WORK}/python.db',
+                    cache='${WORK}/cache', flush_mib=1, lock=False)
+assert result.winner is not None and result.trials, result
+with greta.Runtime('hip-host:0', db=result.database) as runtime:
+    one = runtime.empty((64, 48), staging=True)
+")
+if(NOT FLAGS)  # an interpreter without sanitizers can't load libraries with them
+  run(${CMAKE_COMMAND} -E env PYTHONPATH=${WORK}/prefix/lib/python3/dist-packages ${PYTHON} -B ${WORK}/installed.py)
+endif()
+
 # What the installation ships is found by its tools, by libgreta.so and by programs of other prefixes; a database of
 # this machine's device is added to it.
 set(tuned ${WORK}/prefix/share/greta/tuned)

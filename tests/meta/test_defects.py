@@ -17,8 +17,8 @@ FEWEST = 20
 
 def folder_of(program):
     """The folder of a test program, by the CMakeLists.txt that declares it."""
-    if program == "cli":
-        return ROOT / "tests/cli"
+    if program in ("cli", "python"):
+        return ROOT / "tests" / program
     folders = [file.parent for file in (ROOT / "tests").rglob("CMakeLists.txt")
                if re.search(rf"^greta_test\({program}\b", file.read_text(), re.MULTILINE)]
     return folders[0] if len(folders) == 1 else None
