@@ -1,0 +1,87 @@
+#include "kernels/described/kernel_file.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "kernels/described/placed_json.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/system/input_file.hpp"
+
+namespace greta::kernels {
+namespace {
+
+/// The names of all files that a description needs.
+std::vector<std::string> named_files(const Description& d) {
+  std::vector<std::string> names = d.sources;
+  names.insert(names.end(), d.reference.sources.begin(), d.reference.sources.end());
+  names.insert(names.end(), d.reference.golden.begin(), d.reference.golden.end());
+  for (const DescribedOperand& operand : d.operands) {
+    if (operand.fill.kind == OperandFill::Kind::file) names.push_back(operand.fill.file);
+  }
+  return names;
+}
+
+/// Reads a file within a folder. A link that leads out of it is refused.
+Result<std::string> read_within(const std::filesystem::path& folder, const std::string& name) {
+  std::error_code error;
+  const auto inside = std::filesystem::canonical(folder, error);
+  const auto file = std::filesystem::canonical(folder / name, error);
+  if (error) return Failure{Status::io, fmt::format("{}: {}", name, error.message()), {}};
+  const auto relative = file.lexically_relative(inside);
+  if (relative.empty() || *relative.begin() == "..") {
+    return Failure{Status::io, fmt::format("{} is not within the description's folder", name), {}};
+  }
+  return read_file(file, most_file_bytes);
+}
+
+/// T1 has its tunable parameters in a ConfigurationSpace.
+Result<Description> read_either(const std::string& text) {
+  const auto document = PlacedJson::parse(text);
+  if (!document) return document.failure();
+  return document->find("ConfigurationSpace") != nullptr ? read_t1(text) : read_description(text);
+}
+
+}  // namespace
+
+Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device) {
+  const auto text = read_file(path, PlacedJson::most_bytes);
+  if (!text) return text.failure();
+  const auto description = read_either(*text);
+  const auto placed = [&](Failure failure) {
+    failure.message = fmt::format("{}: {}", path.string(), failure.message);
+    return failure;
+  };
+  if (!description) return placed(description.failure());
+  DescribedFiles files;
+  for (const std::string& name : named_files(*description)) {
+    auto content = read_within(path.has_parent_path() ? path.parent_path() : ".", name);
+    if (!content) return placed(content.failure());
+    files[name] = *std::move(content);
+  }
+  auto operation = make_verified(*description, files, device);
+  if (!operation) return placed(operation.failure());
+  return operation;
+}
+
+ReferenceDevice reference_devices() {
+  struct Opened {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<Device>> devices;
+  };
+  return [opened = std::make_shared<Opened>()](SourceLanguage language) -> Result<Device*> {
+    const std::string id = language == SourceLanguage::glsl ? "vulkan:0" : "hip-host:0";
+    const std::lock_guard lock(opened->mutex);
+    std::unique_ptr<Device>& device = opened->devices[id];
+    if (!device) {
+      auto result = open_device(id, {});
+      if (!result) return result.failure();
+      device = *std::move(result);
+    }
+    return device.get();
+  };
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+
+#include "kernels/described/described_reference.hpp"
+
+namespace greta::kernels {
+
+/// Reads a description from a file, in GRETA's form or T1, with the files that it names, and makes
+/// its operation. Files are read only if they lie within the description's folder, symbolic links
+/// included, up to `most_file_bytes`. Fails with `io` for files and as make_verified() does, with
+/// the description's path in front.
+Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device);
+
+constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 32;
+
+/// Returns a device for reference kernels, opened when it is first needed: hip-host for HIP and
+/// CUDA C++, the first Vulkan device for GLSL.
+ReferenceDevice reference_devices();
+
+}  // namespace greta::kernels

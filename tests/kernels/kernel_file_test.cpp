@@ -1,0 +1,80 @@
+// Protects: a description's file brings its sources along, from its own folder only, and each
+// failure names the description.
+
+#include "kernels/described/kernel_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
+
+namespace greta::test::kernel_file_test {
+namespace {
+
+const std::filesystem::path data = std::filesystem::path(GRETA_TEST_DATA) / "kernels";
+
+class KernelFile : public ::testing::Test {
+ protected:
+  KernelFile()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("greta_kernel_file_" + std::to_string(std::random_device()()))) {
+    std::filesystem::create_directory(folder_);
+    std::filesystem::copy(data / "vector_add.jsonc", folder_);
+  }
+  ~KernelFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string message() const {
+    const auto loaded = load_described(folder_ / "vector_add.jsonc", reference_devices());
+    return loaded ? "loaded" : loaded.failure().message.substr((folder_ / "").string().size());
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(KernelFile, LoadsAndVerifies) {
+  const auto operation = load_described(data / "vector_add.jsonc", reference_devices());
+  ASSERT_TRUE(operation) << operation.failure().message;
+  Problem problem;
+  problem.op = "vector_add";
+  problem.dims = {{"n", 777}};
+  Device& on = device("hip-host:0");
+  expect_right(*operation, problem,
+               operation->plan(problem, on.info(), operation->default_config(problem, on.info())),
+               "default", 3, on);
+}
+
+TEST_F(KernelFile, SourcesAreNeeded) {
+  EXPECT_EQ(message(), "vector_add.jsonc: vector_add.cu: No such file or directory");
+  std::filesystem::copy(data / "vector_add.cu", folder_);
+  EXPECT_EQ(message(), "loaded");
+}
+
+TEST_F(KernelFile, LinksDoNotLeadOut) {
+  std::filesystem::create_symlink("/etc/hostname", folder_ / "vector_add.cu");
+  EXPECT_EQ(message(), "vector_add.jsonc: vector_add.cu is not within the description's folder");
+}
+
+TEST_F(KernelFile, MistakesHaveThePathOfTheFile) {
+  std::ofstream(folder_ / "vector_add.jsonc") << "{\"greta\": 1,}";
+  EXPECT_EQ(message().substr(0, 34), "vector_add.jsonc: line 1, column 1");
+  std::filesystem::remove(folder_ / "vector_add.jsonc");
+  const auto gone = load_described(folder_ / "vector_add.jsonc", reference_devices());
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.failure().status, Status::io);
+}
+
+TEST_F(KernelFile, T1IsRecognised) {
+  std::filesystem::copy(data / "blur_t1.json", folder_ / "vector_add.jsonc",
+                        std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(folder_ / "blur.cu") << "// no kernel";
+  EXPECT_EQ(message(),
+            "vector_add.jsonc: blur has no reference: nobody could tell whether its results are "
+            "correct");
+}
+
+}  // namespace
+}  // namespace greta::test::kernel_file_test
