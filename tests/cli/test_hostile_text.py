@@ -172,6 +172,9 @@ class HostileText(Tuned):
             told = self.said(*words)
             if not {broken, case, "info", "--" + evil} & set(words):
                 self.assertIn(ESCAPED, told, words)
+        for form in ("markdown", "json", "github"):  # which have other escapes
+            told = self.said(BENCH, "compare", "--any-device", *baselines, "--format", form)
+            self.assertIn(b"title", told, form)
 
     def test_models(self):
         evil = EVIL_TEXT
