@@ -2,12 +2,10 @@
 finds, loads and checks the libraries."""
 
 import ctypes
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 from python_case import LIBRARY, SOURCE, TUNER, Case, greta

@@ -216,6 +216,31 @@ class Signatures(Case):
             for parameter in list(inspect.signature(method).parameters.values())[1:]:
                 self.assertIsNot(parameter.annotation, parameter.empty, f"{name} {parameter}")
 
+    def public_functions(self):
+        for name in greta.__all__:
+            thing = getattr(greta, name)
+            if inspect.isfunction(thing):
+                yield name, thing
+            if not inspect.isclass(thing) or issubclass(thing, BaseException):
+                continue
+            for base in thing.__mro__[:-1]:
+                for key, member in vars(base).items():
+                    member = member.fget if isinstance(member, property) else member
+                    if inspect.isfunction(member) and (key == "__init__" or not key.startswith("_")):
+                        yield f"{name}.{key}", member
+
+    def test_all_that_is_public_is_documented_and_typed(self):
+        functions = dict(self.public_functions())
+        self.assertGreater(len(functions), 60)
+        for name, function in functions.items():
+            with self.subTest(name):
+                self.assertTrue(function.__doc__ or name.endswith("__init__"))
+                signature = inspect.signature(function)
+                parameters = [one for one in signature.parameters.values() if one.name != "self"]
+                self.assertNotIn(inspect.Parameter.empty, [one.annotation for one in parameters])
+                if not name.endswith("__init__"):
+                    self.assertIsNot(signature.return_annotation, inspect.Signature.empty)
+
     def test_options_and_defaults_are_the_library_s(self):
         library = greta._library.runtime_library()
         for kind, names in {"gemm": ["gemm"], "softmax": ["softmax"], "attention": ["attention"],
