@@ -47,11 +47,11 @@ void add_launch_limits(const Extents& extents, const DeviceInfo& device,
     }
     return true;
   };
-  list.push_back(constraint(extents, "grid",
-                            fmt::format("the grid of {} has at least one workgroup and at most as "
-                                        "many as the device allows",
-                                        launch.entry),
-                            pointers(launch.grid), grid));
+  list.push_back(constraint(
+      extents, "grid",
+      fmt::format("the grid of {} has at least one workgroup, and no more than the device allows",
+                  launch.entry),
+      pointers(launch.grid), grid));
   const auto shared = [extents, device, bytes = launch.shared_bytes](const Config& c) {
     return integer(extents, bytes, &c, 0, device.shared_memory_bytes).has_value();
   };

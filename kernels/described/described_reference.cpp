@@ -141,8 +141,7 @@ Result<Operation> make_verified(const Description& description, const DescribedF
   const bool golden = reference.kind == DescribedReference::Kind::golden;
   if (!golden && reference.launches.empty()) {
     return invalid_argument(
-        fmt::format("{} has no reference: nobody could tell whether its results are correct",
-                    description.name));
+        fmt::format("{} has no reference, so its results cannot be verified", description.name));
   }
   auto shared = std::make_shared<Shared>(Shared{description, {}, files});
   for (const std::string& name : reference.golden) {

@@ -208,8 +208,7 @@ TEST(DescribedReference, ADescriptionWithoutOneIsRefused) {
   ASSERT_TRUE(t1);
   const auto refused = make_verified(*t1, {{"blur.cu", ""}}, {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.failure().message,
-            "blur has no reference: nobody could tell whether its results are correct");
+  EXPECT_EQ(refused.failure().message, "blur has no reference, so its results cannot be verified");
 }
 
 }  // namespace

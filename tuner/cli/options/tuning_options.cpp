@@ -12,6 +12,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
@@ -121,6 +122,7 @@ Verbosity verbosity(const TuningOptions& options) {
 
 TunerOptions tuner_options(const TuningOptions& options) {
   TunerOptions tuner;
+  tuner.catalog = known_operations();
   tuner.budget = read_budget(options.budget);
   if (!options.seed.empty()) tuner.seed = read_seed(options.seed);
   tuner.flush_bytes = read_flush(options.flush);

@@ -22,6 +22,7 @@
 #include "runtime/device/version.hpp"
 #include "tuner/cli/program/help.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/manual.hpp"
 #include "tuner/evaluate/worker.hpp"
 #include "tuner/report/print.hpp"
@@ -276,9 +277,9 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   app.set_version_flag("-V,--version", fmt::format("{} {}", tool.name, version()));
   app.require_subcommand(tool.needs_command ? 1 : 0, 1);
   Action action;
-  tool.add_commands(app, action);
-  name_values(app);
   try {
+    tool.add_commands(app, action);
+    name_values(app);
     const auto words = words_of({argv + std::min(argc, 1), argv + argc}, tool.text_options);
     if (print_documentation(app, words)) return exit_done;
     check_words(app, tool.needs_command, words);
@@ -339,6 +340,9 @@ std::vector<std::string> worker_command() {
   if (!template_folder().empty()) {
     words.insert(words.end(), {"--templates", template_folder().string()});
   }
+  for (const auto& file : description_files()) {
+    words.insert(words.end(), {"--kernel", std::filesystem::absolute(file).string()});
+  }
   return words;
 }
 
@@ -346,7 +350,14 @@ void add_worker_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("worker", "Serve a tuning session (internal)");
   command->group("");  // hidden
   add_templates_option(*command);
-  command->callback([&action] { action = [] { return serve_as_worker(); }; });
+  auto kernels = std::make_shared<std::vector<std::string>>();
+  command->add_option("--kernel", *kernels, "Descriptions of kernels")->allow_extra_args(false);
+  command->callback([&action, kernels] {
+    action = [kernels] {
+      for (const std::string& file : *kernels) add_described(file);
+      return serve_as_worker(known_operations());
+    };
+  });
 }
 
 }  // namespace greta::tuner::cli

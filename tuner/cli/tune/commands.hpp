@@ -9,6 +9,9 @@ namespace greta::tuner::cli {
 void add_devices_command(CLI::App& app, Action& action);
 void add_operations_command(CLI::App& app, Action& action);
 void add_tune_commands(CLI::App& app, Action& action);
+/// Adds `kernel FILE`: the options are those of the problem that this file describes. `description`
+/// is the file of the command line, empty if there is none. Throws CommandError.
+void add_kernel_command(CLI::App& app, Action& action, const std::string& description);
 void add_preset_command(CLI::App& app, Action& action);
 void add_from_capture_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);

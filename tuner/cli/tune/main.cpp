@@ -12,10 +12,11 @@ constexpr auto examples = R"(Examples:
   greta-tune model --config llama-2-7b --budget 10m
   greta-tune show)";
 
-void add_commands(CLI::App& app, Action& action) {
+void add_commands(CLI::App& app, Action& action, const std::string& description) {
   add_devices_command(app, action);
   add_operations_command(app, action);
   add_tune_commands(app, action);
+  add_kernel_command(app, action, description);
   add_preset_command(app, action);
   add_from_capture_command(app, action);
   add_model_command(app, action);
@@ -33,9 +34,15 @@ void add_commands(CLI::App& app, Action& action) {
 }  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
+  // The options of `kernel FILE` are those that the file describes.
+  const bool described = argc > 2 && std::string_view(argv[1]) == "kernel" && argv[2][0] != '-';
+  const std::string description = described ? argv[2] : "";
+  const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
+    greta::tuner::cli::add_commands(app, action, description);
+  };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "
                                       "operation, a shape and a device, and stores it.",
-                                      greta::tuner::cli::examples, greta::tuner::cli::add_commands},
+                                      greta::tuner::cli::examples, add_commands},
                                      argc, argv);
 }

@@ -7,6 +7,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/record_command.hpp"
 #include "tuner/report/print.hpp"
@@ -49,8 +50,9 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
-void add_operation(CLI::App& app, Action& action, const Operation& operation) {
-  auto* command = app.add_subcommand(operation.name, operation.summary);
+void add_operation(CLI::App& app, Action& action, const Operation& operation,
+                   const std::string& name, const std::string& words) {
+  auto* command = app.add_subcommand(name, operation.summary);
   auto options = std::make_shared<OperationOptions>();
   add_problem_options(*command, operation, options->problem);
   command
@@ -73,7 +75,7 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation) {
       ->group(group);
   add_recording_options(*command, options->recording);
   add_tuning_options(*command, options->tuning, "60s");
-  const std::string example = "greta-tune " + example_problem(operation);
+  const std::string example = "greta-tune " + words;
   command->footer("Examples:\n  " + example + "\n  " + example +
                   " --budget 30s --json > result.json");
   if (!operation.naive) command->get_option("--naive")->group("");  // rejected with a reason
@@ -85,7 +87,26 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation) {
 }  // namespace
 
 void add_tune_commands(CLI::App& app, Action& action) {
-  for (const Operation& operation : Catalog::built_in()) add_operation(app, action, operation);
+  for (const Operation& operation : Catalog::built_in()) {
+    add_operation(app, action, operation, operation.name, example_problem(operation));
+  }
+}
+
+void add_kernel_command(CLI::App& app, Action& action, const std::string& description) {
+  auto* command = app.add_subcommand("kernel", "Tune a kernel of your own, as a file describes it");
+  command->footer("Examples:\n  greta-tune kernel vector_add.jsonc --n 1000000");
+  if (description.empty()) {
+    auto file = std::make_shared<std::string>();
+    command
+        ->add_option("file", *file, "The description, in GRETA's form or T1 (docs/your-kernel.md)")
+        ->required();
+    return;
+  }
+  const Operation& operation = add_described(description);
+  std::string words = example_problem(operation);
+  words.replace(0, operation.name.size(), "kernel " + description);
+  add_operation(*command, action, operation, description, words);
+  command->require_subcommand(1);
 }
 
 }  // namespace greta::tuner::cli

@@ -1,0 +1,88 @@
+"""Protects: greta-tune kernel FILE tunes a kernel that somebody brings, in worker processes and with
+its reference, and says in one line what is wrong with a file."""
+import json
+import shutil
+import unittest
+
+from cli_case import SOURCE, Case
+
+DATA = SOURCE / "tests" / "data"
+
+
+class DescribedKernels(Case):
+    def setUp(self):
+        super().setUp()
+        for name in ("vector_add.jsonc", "vector_add.cu", "blur_t1.json"):
+            shutil.copy(DATA / "kernels" / name, self.folder)
+        self.file = self.folder / "vector_add.jsonc"
+
+    def tuned(self, *arguments, code=0):
+        self.know_ceilings("hip-host:0")
+        result = self.run_tune("kernel", self.file, "--n", "5000", "--device", "hip-host:0",
+                               "--db", self.db, "--no-lock", "--flush", "1", "--json", *arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def replace(self, name, before, after):
+        path = self.folder / name
+        text = path.read_text()
+        self.assertIn(before, text)
+        path.write_text(text.replace(before, after))
+
+    def test_a_winner_is_found_verified_and_stored(self):
+        report = self.tuned("--budget", "6")
+        self.assertEqual(report["problem"]["key"], "vector_add dtype=f32 out=f32 n=5000")
+        self.assertEqual(report["space"], {"cartesian": 96, "valid": 84})
+        self.assertEqual(report["trials"], {"ok": 6, "total": 6})
+        names = [name for name, _ in report["winner"]["config"]["values"]]
+        self.assertEqual(names, ["BLOCK", "ITEMS", "MODE", "UNROLL"])
+        self.assertEqual(self.query("select count(*) from winners"), [(1,)])
+
+    def test_wrong_results_never_win(self):
+        self.replace("vector_add.cu", "c[at] = a[at] + b[at];\n  }", "c[at] = a[at];\n  }")
+        report = self.tuned("--budget", "3", code=1)
+        self.assertEqual(report["trials"], {"correctness": 3, "ok": 0, "total": 3})
+        ((message,), *_) = self.query("select message from trials")
+        self.assertIn("the reference", message)
+
+    def test_compilers_tell_what_is_wrong(self):
+        self.replace("vector_add.cu", "const int step", "const integer step")
+        report = self.tuned("--budget", "2", code=1)
+        self.assertEqual(report["trials"], {"compile": 2, "ok": 0, "total": 2})
+        ((log,), *_) = self.query("select log from trials")
+        self.assertRegex(log, "integer.* (does not name a type|not declared)")
+
+    def test_options_are_those_of_the_file(self):
+        text = self.run_tune("kernel", self.file, "--help").stdout
+        self.assertIn("--n N", text)
+        self.assertIn("[1000000]", text)
+
+    def complaint(self, *arguments, code=2):
+        result = self.run_tune("kernel", *arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.stderr
+
+    def test_mistakes_are_one_line(self):
+        self.assertIn("No such file", self.complaint(self.folder / "none.json", code=1))
+        self.assertIn("file", self.complaint())
+        self.assertIn("cannot be verified", self.with_source("blur_t1.json", "blur.cu"))
+        self.replace("vector_add.jsonc", '"role": "output"', '"role": "out"')
+        self.assertIn("line 23, column 27, operands[2].role: must be input, output or input_output",
+                      self.complaint(self.file))
+        self.replace("vector_add.jsonc", '"name": "vector_add"', '"name": "gemm"')
+        self.replace("vector_add.jsonc", '"role": "out"', '"role": "output"')
+        self.assertIn("there is an operation gemm", self.complaint(self.file))
+        self.assertIn("--m", self.complaint_of_options("--m", "5"))
+
+    def with_source(self, description, source):
+        (self.folder / source).write_text("")
+        return self.complaint(self.folder / description)
+
+    def complaint_of_options(self, *options):
+        self.replace("vector_add.jsonc", '"name": "gemm"', '"name": "vector_add"')
+        return self.complaint(self.file, *options)
+
+
+if __name__ == "__main__":
+    unittest.main()
