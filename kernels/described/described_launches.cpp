@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/described/described_extents.hpp"
+#include "kernels/planning/plan.hpp"
 
 namespace greta::kernels::described {
 namespace {
@@ -113,17 +114,6 @@ Argument argument(const Extents& extents, const std::string& name, const Config&
   return WorkspaceArgument{0};
 }
 
-std::uint32_t bytes_of_arguments(const std::vector<Argument>& arguments) {
-  std::uint32_t bytes = 0;
-  for (const Argument& one : arguments) {
-    const bool narrow =
-        std::holds_alternative<std::uint32_t>(one) || std::holds_alternative<float>(one);
-    const std::uint32_t size = narrow ? 4 : 8;
-    bytes = (bytes + size - 1) / size * size + size;
-  }
-  return bytes;
-}
-
 /// The parameters as macros, then the sources.
 std::string rendered(const Extents& extents, const std::string& sources, const Config& config) {
   std::string text;
@@ -168,7 +158,7 @@ LaunchPlan plan_of(const Extents& extents, const std::vector<DescribedLaunch>& l
     source.text = rendered(extents, text, config);
     source.entry = described.entry;
     source.options = d.options;
-    source.argument_bytes = bytes_of_arguments(launch.arguments);
+    source.argument_bytes = block_bytes(launch.arguments);
     for (std::size_t i = 0; i < 3; ++i) {
       source.block[i] =
           static_cast<std::uint32_t>(evaluate(extents, described.workgroup[i], &config)->integer());

@@ -127,12 +127,8 @@ class DescriptionReader {
     std::vector<FormulaValue> values;
     for (const DescribedParameter& p : d_.parameters) {
       const PlacedJson& value = need(object, p.name, "a default has a value of each parameter");
-      const auto found = std::find_if(p.values.begin(), p.values.end(), [&](const auto& one) {
-        return (value.truth() != nullptr && one == FormulaValue{*value.truth()}) ||
-               (value.integer() != nullptr && one == FormulaValue{*value.integer()}) ||
-               (value.text() != nullptr && one == FormulaValue{*value.text()});
-      });
-      if (found == p.values.end()) {
+      const FormulaValue* const found = find_value(p.values, value);
+      if (found == nullptr) {
         fail(value, fmt::format("must be one of {}, not {}", FormulaValue{p.values}.text(),
                                 value.shown()));
       }

@@ -178,6 +178,15 @@ Formula read_formula(const PlacedJson& value, const std::vector<std::string>& na
   return *std::move(formula);
 }
 
+const FormulaValue* find_value(const std::vector<FormulaValue>& values, const PlacedJson& scalar) {
+  const auto found = std::find_if(values.begin(), values.end(), [&](const FormulaValue& one) {
+    return (scalar.truth() != nullptr && one == FormulaValue{*scalar.truth()}) ||
+           (scalar.integer() != nullptr && one == FormulaValue{*scalar.integer()}) ||
+           (scalar.text() != nullptr && one == FormulaValue{*scalar.text()});
+  });
+  return found == values.end() ? nullptr : &*found;
+}
+
 std::vector<FormulaValue> read_values(const PlacedJson& value) {
   std::vector<FormulaValue> values;
   if (value.text() == nullptr) {

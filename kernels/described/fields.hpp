@@ -43,6 +43,8 @@ std::vector<std::string> read_file_names(const PlacedJson& value);
 
 /// A formula: a number, a truth value, or a string that is one. Its names must be among these.
 Formula read_formula(const PlacedJson& value, const std::vector<std::string>& names);
+/// The value that a scalar of the file means, if it is among these; else null.
+const FormulaValue* find_value(const std::vector<FormulaValue>& values, const PlacedJson& scalar);
 /// The values of a parameter: an array, or a string that is a formula of a list.
 std::vector<FormulaValue> read_values(const PlacedJson& value);
 

@@ -84,14 +84,8 @@ class T1Reader {
                                                 const PlacedJson& value) {
     const bool listed = value.items() != nullptr && value.items()->size() == 1;
     const PlacedJson& one = listed ? value.items()->front() : value;
-    for (const FormulaValue& known : parameter.values) {
-      if ((one.truth() != nullptr && known == FormulaValue{*one.truth()}) ||
-          (one.integer() != nullptr && known == FormulaValue{*one.integer()}) ||
-          (one.text() != nullptr && known == FormulaValue{*one.text()})) {
-        return known;
-      }
-    }
-    return std::nullopt;
+    const FormulaValue* const found = find_value(parameter.values, one);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
   }
 
   void read_conditions(const PlacedJson& space) {

@@ -25,7 +25,8 @@ Pack pack(DType type, int width) {
   return {fmt::format("U32x{}", words), fmt::format("uvec{}", words)};
 }
 
-/// Returns the size of the block of these arguments.
+}  // namespace
+
 std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
   ArgumentBlock block;
   for (const Argument& argument : arguments) {
@@ -33,8 +34,6 @@ std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
   }
   return static_cast<std::uint32_t>(block.take().size());
 }
-
-}  // namespace
 
 Defines type_defines(const std::vector<TypedName>& operands) {
   Defines defines;

@@ -32,6 +32,9 @@ void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name,
 KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,
                            std::int64_t threads, const std::vector<Argument>& arguments);
 
+/// Returns the size of the block of these arguments, in bytes.
+std::uint32_t block_bytes(const std::vector<Argument>& arguments);
+
 /// Returns the subgroup size of GLSL kernels that exchange values within whole subgroups, if it can
 /// be fixed and a workgroup has 1 to 32 of them, else 0: values pass through shared memory.
 int whole_subgroups(const DeviceInfo& device, int threads);

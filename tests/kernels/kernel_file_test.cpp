@@ -7,10 +7,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta::test::kernel_file_test {
 namespace {
@@ -19,20 +19,14 @@ const std::filesystem::path data = std::filesystem::path(GRETA_TEST_DATA) / "ker
 
 class KernelFile : public ::testing::Test {
  protected:
-  KernelFile()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("greta_kernel_file_" + std::to_string(std::random_device()()))) {
-    std::filesystem::create_directory(folder_);
-    std::filesystem::copy(data / "vector_add.jsonc", folder_);
-  }
-  ~KernelFile() override { std::filesystem::remove_all(folder_); }
+  KernelFile() { std::filesystem::copy(data / "vector_add.jsonc", folder_.path()); }
 
   std::string message() const {
     const auto loaded = load_described(folder_ / "vector_add.jsonc", reference_devices());
     return loaded ? "loaded" : loaded.failure().message.substr((folder_ / "").string().size());
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(KernelFile, LoadsAndVerifies) {
@@ -49,7 +43,7 @@ TEST_F(KernelFile, LoadsAndVerifies) {
 
 TEST_F(KernelFile, SourcesAreNeeded) {
   EXPECT_EQ(message(), "vector_add.jsonc: vector_add.cu: No such file or directory");
-  std::filesystem::copy(data / "vector_add.cu", folder_);
+  std::filesystem::copy(data / "vector_add.cu", folder_.path());
   EXPECT_EQ(message(), "loaded");
 }
 
