@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/described/formula.hpp"
+#include "kernels/described/placed_json.hpp"
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/dtype.hpp"
 
@@ -119,11 +120,14 @@ struct Description {
 
 /// Reads GRETA's own form (docs/your-kernel.md). Opens no file. Fails with `invalid_argument` and
 /// the line, the column and the path of the first error.
-Result<Description> read_description(std::string_view text);
+Result<Description> read_description(const PlacedJson& file);
 
 /// Reads the form T1, as Kernel Tuner and KTT take it. The dimensions are ProblemSize, as
 /// problem_size_x, _y and _z. T1 has no reference: the result's has no launches and no files, and
 /// somebody has to give one. Fails as read_description() does.
-Result<Description> read_t1(std::string_view text);
+Result<Description> read_t1(const PlacedJson& file);
+
+/// Reads a document in either form: T1 has its tunable parameters in a ConfigurationSpace.
+Result<Description> read_description(std::string_view text);
 
 }  // namespace greta::kernels

@@ -364,14 +364,14 @@ std::string_view to_string(SourceLanguage language) {
   return described::languages[static_cast<std::size_t>(language)];
 }
 
+Result<Description> read_description(const PlacedJson& file) {
+  return described::caught([&] { return described::DescriptionReader(file).read(); });
+}
+
 Result<Description> read_description(std::string_view text) {
   const auto file = PlacedJson::parse(text);
   if (!file) return file.failure();
-  try {
-    return described::DescriptionReader(*file).read();
-  } catch (const described::BadDescription& bad) {
-    return bad.failure;
-  }
+  return file->find("ConfigurationSpace") != nullptr ? read_t1(*file) : read_description(*file);
 }
 
 }  // namespace greta::kernels

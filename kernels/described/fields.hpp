@@ -18,6 +18,15 @@ struct BadDescription {
   Failure failure;
 };
 [[noreturn]] void fail(const PlacedJson& place, const std::string& message);
+/// Returns what read() returns, or the failure that it throws as BadDescription.
+template <typename Read>
+auto caught(const Read& read) -> Result<decltype(read())> {
+  try {
+    return read();
+  } catch (const BadDescription& bad) {
+    return bad.failure;
+  }
+}
 
 /// Throws for keys that are not among these, which a typing error may have made.
 void allow_keys(const PlacedJson& object, std::span<const std::string_view> keys);

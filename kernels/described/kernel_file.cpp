@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 
-#include "kernels/described/placed_json.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/system/input_file.hpp"
 
@@ -37,19 +36,12 @@ Result<std::string> read_within(const std::filesystem::path& folder, const std::
   return read_file(file, most_file_bytes);
 }
 
-/// T1 has its tunable parameters in a ConfigurationSpace.
-Result<Description> read_either(const std::string& text) {
-  const auto document = PlacedJson::parse(text);
-  if (!document) return document.failure();
-  return document->find("ConfigurationSpace") != nullptr ? read_t1(text) : read_description(text);
-}
-
 }  // namespace
 
 Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device) {
   const auto text = read_file(path, PlacedJson::most_bytes);
   if (!text) return text.failure();
-  const auto description = read_either(*text);
+  const auto description = read_description(*text);
   const auto placed = [&](Failure failure) {
     failure.message = fmt::format("{}: {}", path.string(), failure.message);
     return failure;

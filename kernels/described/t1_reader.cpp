@@ -228,14 +228,8 @@ class T1Reader {
 }  // namespace
 }  // namespace described
 
-Result<Description> read_t1(std::string_view text) {
-  const auto file = PlacedJson::parse(text);
-  if (!file) return file.failure();
-  try {
-    return described::T1Reader(*file).read();
-  } catch (const described::BadDescription& bad) {
-    return bad.failure;
-  }
+Result<Description> read_t1(const PlacedJson& file) {
+  return described::caught([&] { return described::T1Reader(file).read(); });
 }
 
 }  // namespace greta::kernels

@@ -204,7 +204,7 @@ TEST(DescribedReference, GoldenFilesHaveTheOutputs) {
 }
 
 TEST(DescribedReference, ADescriptionWithoutOneIsRefused) {
-  const auto t1 = read_t1(read_data("blur_t1.json"));
+  const auto t1 = read_description(read_data("blur_t1.json"));
   ASSERT_TRUE(t1);
   const auto refused = make_verified(*t1, {{"blur.cu", ""}}, {});
   ASSERT_FALSE(refused);
