@@ -58,7 +58,7 @@ class LaunchTimer {
  private:
   explicit LaunchTimer(Device& device) : device_(&device) {}
   Result<void> ensure_events(std::size_t count);
-  Result<void> record_all(const std::vector<const Record*>& records);
+  Result<void> record_all(const std::vector<const Record*>& records, Deadline deadline);
 
   Device* device_;
   std::uint64_t written_bytes_ = 0;
