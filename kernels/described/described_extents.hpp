@@ -35,6 +35,8 @@ Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula, co
 std::optional<std::int64_t> integer(const Extents& extents, const Formula& formula,
                                     const Config* config, std::int64_t least, std::int64_t most);
 
+/// Returns an operand's extents; 0 where a formula has no extent.
+std::vector<std::int64_t> shape_of(const Extents& extents, const DescribedOperand& operand);
 std::vector<TensorSpec> tensors(const Extents& extents);
 /// Checks that shapes are extents, operands have at most 2^40 elements, and files contain these.
 Result<void> check(const Extents& extents);

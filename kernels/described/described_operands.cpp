@@ -34,13 +34,21 @@ std::string_view elements_of(std::string_view file) {
   return file.substr(std::min(file.size(), short_header + (wide ? 2 : 0) + length));
 }
 
+std::vector<std::int64_t> shape_of(const Extents& extents, const DescribedOperand& operand) {
+  std::vector<std::int64_t> shape;
+  for (const Formula& formula : operand.shape) {
+    shape.push_back(integer(extents, formula, nullptr, 1, std::int64_t{1} << 40).value_or(0));
+  }
+  return shape;
+}
+
 std::vector<TensorSpec> tensors(const Extents& extents) {
   std::vector<TensorSpec> specs;
   for (const DescribedOperand& operand : extents.shared->description.operands) {
     TensorSpec spec{operand.name, operand.role, operand.dtype, 1, 1};
-    for (const Formula& formula : operand.shape) {
+    for (const std::int64_t extent : shape_of(extents, operand)) {
       spec.rows *= spec.cols;
-      spec.cols = integer(extents, formula, nullptr, 1, std::int64_t{1} << 40).value_or(0);
+      spec.cols = extent;
     }
     specs.push_back(std::move(spec));
   }

@@ -23,13 +23,14 @@ double last_place(DType type, double value) {
 /// Results that are known element by element.
 class KnownOutputs final : public Reference {
  public:
-  KnownOutputs(std::vector<HostTensor> outputs, const Tolerance& tolerance)
-      : outputs_(std::move(outputs)), tolerance_(tolerance) {}
+  KnownOutputs(std::vector<TensorSpec> specs, std::vector<std::vector<double>> outputs,
+               const Tolerance& tolerance)
+      : specs_(std::move(specs)), outputs_(std::move(outputs)), tolerance_(tolerance) {}
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
     Verdict verdict{.passed = true, .method = "full", .detail = {}};
     for (std::size_t t = 0; t < outputs_.size(); ++t) {
-      for (std::size_t i = 0; i < outputs_[t].spec.elements(); ++i) {
+      for (std::size_t i = 0; i < outputs_[t].size(); ++i) {
         const Expected known = expected_at(t, i);
         const double got = outputs.at(t).at(i);
         const bool both_nan = std::isnan(known.value) && std::isnan(got);
@@ -42,7 +43,7 @@ class KnownOutputs final : public Reference {
                           .detail = error <= known.bound
                                         ? ""
                                         : fmt::format("{}[{}] is {}, the reference {}",
-                                                      outputs_[t].spec.name, i, got, known.value)};
+                                                      specs_[t].name, i, got, known.value)};
         if (!one.passed) return one;
         if (one.ratio() > verdict.ratio()) verdict = one;
       }
@@ -53,7 +54,7 @@ class KnownOutputs final : public Reference {
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     std::vector<std::vector<Expected>> all(outputs_.size());
     for (std::size_t t = 0; t < outputs_.size(); ++t) {
-      for (std::size_t i = 0; i < outputs_[t].spec.elements(); ++i) {
+      for (std::size_t i = 0; i < outputs_[t].size(); ++i) {
         all[t].push_back(expected_at(t, i));
       }
     }
@@ -62,13 +63,14 @@ class KnownOutputs final : public Reference {
 
  private:
   Expected expected_at(std::size_t tensor, std::size_t index) const {
-    const double value = outputs_[tensor].at(index);
+    const double value = outputs_[tensor][index];
     const double relative = std::isfinite(value) ? tolerance_.relative * std::abs(value) : 0;
     return {value, tolerance_.absolute + relative +
-                       tolerance_.ulp * last_place(outputs_[tensor].spec.dtype, value)};
+                       tolerance_.ulp * last_place(specs_[tensor].dtype, value)};
   }
 
-  std::vector<HostTensor> outputs_;
+  std::vector<TensorSpec> specs_;
+  std::vector<std::vector<double>> outputs_;
   Tolerance tolerance_;
 };
 
@@ -131,35 +133,109 @@ Result<std::vector<HostTensor>> naive_outputs(const Extents& extents, const std:
   return run_naive(**device, plan, tensors(extents), inputs);
 }
 
+/// Returns the operands with their shapes.
+std::vector<ShapedOperand> shaped(const Extents& extents) {
+  std::vector<ShapedOperand> operands;
+  auto described = extents.shared->description.operands.begin();
+  for (TensorSpec& spec : tensors(extents)) {
+    operands.push_back({std::move(spec), shape_of(extents, *described++)});
+  }
+  return operands;
+}
+
+/// Wraps a function that returns tensors.
+OutputsOf values_of(std::function<Result<std::vector<HostTensor>>(
+                        const Problem&, const std::vector<HostTensor>& inputs)>
+                        compute) {
+  return [compute = std::move(compute)](
+             const Problem& problem, const std::vector<ShapedOperand>&,
+             const std::vector<HostTensor>& inputs) -> Result<std::vector<std::vector<double>>> {
+    const auto tensors = compute(problem, inputs);
+    if (!tensors) return tensors.failure();
+    std::vector<std::vector<double>> values(tensors->size());
+    for (std::size_t t = 0; t < values.size(); ++t) {
+      const HostTensor& tensor = (*tensors)[t];
+      values[t].resize(tensor.spec.elements());
+      for (std::size_t i = 0; i < values[t].size(); ++i) values[t][i] = tensor.at(i);
+    }
+    return values;
+  };
+}
+
+Result<std::unique_ptr<Reference>> known_outputs(const OutputsOf& outputs_of,
+                                                 const Extents& extents, const Problem& problem,
+                                                 const std::vector<HostTensor>& inputs) {
+  const std::vector<ShapedOperand> operands = shaped(extents);
+  auto outputs = outputs_of(problem, operands, inputs);
+  if (!outputs) return outputs.failure();
+  std::vector<TensorSpec> written;
+  for (const ShapedOperand& operand : operands) {
+    if (operand.spec.role != Role::input) written.push_back(operand.spec);
+  }
+  bool whole = outputs->size() == written.size();
+  for (std::size_t t = 0; whole && t < written.size(); ++t) {
+    whole = (*outputs)[t].size() == written[t].elements();
+  }
+  if (!whole) return invalid_argument("the reference does not have the elements of the outputs");
+  return std::unique_ptr<Reference>(std::make_unique<KnownOutputs>(
+      std::move(written), *std::move(outputs), extents.shared->description.reference.tolerance));
+}
+
+/// Returns what computes the outputs, unless a function is given.
+OutputsOf described_outputs(const std::shared_ptr<const Shared>& shared, std::string text,
+                            ReferenceDevice device) {
+  if (shared->description.reference.kind == DescribedReference::Kind::golden) {
+    return values_of([shared](const Problem& problem, const std::vector<HostTensor>&) {
+      return golden_outputs(extents_of(shared, problem));
+    });
+  }
+  return values_of([shared, text = std::move(text), device = std::move(device)](
+                       const Problem& problem, const std::vector<HostTensor>& inputs) {
+    return naive_outputs(extents_of(shared, problem), text, device, inputs);
+  });
+}
+
+/// Checks that a description says which results are correct.
+Result<void> check_reference(const Description& description) {
+  const DescribedReference& reference = description.reference;
+  if (reference.kind == DescribedReference::Kind::function) {
+    return invalid_argument(
+        fmt::format("{} is checked by a function, {}, which a program brings (docs/python.md)",
+                    description.name, reference.function));
+  }
+  if (reference.kind == DescribedReference::Kind::kernel && reference.launches.empty()) {
+    return invalid_argument(
+        fmt::format("{} has no reference, so its results cannot be verified", description.name));
+  }
+  return {};
+}
+
 }  // namespace
 }  // namespace described
 
 Result<Operation> make_verified(const Description& description, const DescribedFiles& files,
-                                ReferenceDevice device) {
+                                ReferenceDevice device,
+                                const std::optional<GivenReference>& given) {
   using namespace described;
-  const DescribedReference& reference = description.reference;
-  const bool golden = reference.kind == DescribedReference::Kind::golden;
-  if (!golden && reference.launches.empty()) {
-    return invalid_argument(
-        fmt::format("{} has no reference, so its results cannot be verified", description.name));
+  if (!given) {
+    if (auto good = check_reference(description); !good) return good.failure();
   }
-  auto shared = std::make_shared<Shared>(Shared{description, {}, files});
-  for (const std::string& name : reference.golden) {
+  Description checked = description;
+  if (given && given->tolerance) checked.reference.tolerance = *given->tolerance;
+  for (const std::string& name : checked.reference.golden) {
     if (files.count(name) == 0)
       return invalid_argument(fmt::format("the file {} is missing", name));
   }
-  const auto text = text_of(reference.sources, files);
+  auto text = text_of(checked.reference.sources, files);
   if (!text) return text.failure();
+  const auto shared = std::make_shared<const Shared>(Shared{checked, {}, files});
+  OutputsOf outputs =
+      given ? given->outputs : described_outputs(shared, *std::move(text), std::move(device));
   return make_described(
-      description, files,
-      [shared, text = *text, device = std::move(device), golden](
+      checked, files,
+      [shared, outputs = std::move(outputs)](
           const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t /*seed*/) {
-        const Extents extents = extents_of(shared, problem);
-        auto outputs =
-            golden ? golden_outputs(extents) : naive_outputs(extents, text, device, inputs);
-        if (!outputs) throw Error(outputs.failure());
-        return std::make_unique<KnownOutputs>(*std::move(outputs),
-                                              shared->description.reference.tolerance);
+        return known_outputs(outputs, extents_of(shared, problem), problem, inputs).value();
       });
 }
 

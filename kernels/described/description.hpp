@@ -88,14 +88,16 @@ struct Tolerance {
 /// Which results are correct.
 struct DescribedReference {
   enum class Kind {
-    kernel,  ///< a naive kernel with the same operands and scalars, and no tunable parameters
-    golden,  ///< files that contain the outputs
+    kernel,    ///< a naive kernel with the same operands and scalars, and no tunable parameters
+    golden,    ///< files that contain the outputs
+    function,  ///< a function that a program brings (GivenReference)
   };
   Kind kind = Kind::kernel;
   SourceLanguage language = SourceLanguage::hip;
   std::vector<std::string> sources;  ///< file names; empty: those of the tuned kernel
   std::vector<DescribedLaunch> launches;
   std::vector<std::string> golden;  ///< a file for each output, in the order of the operands
+  std::string function;             ///< its name
   Tolerance tolerance;
 };
 

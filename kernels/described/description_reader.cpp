@@ -302,9 +302,9 @@ class DescriptionReader {
   }
 
   void read_reference() {
-    constexpr std::array<std::string_view, 10> keys{
-        "language",  "source",   "entry",  "grid",      "workgroup",
-        "arguments", "launches", "golden", "tolerance", "shared_bytes"};
+    constexpr std::array<std::string_view, 11> keys{
+        "language", "source", "entry",     "grid",         "workgroup", "arguments",
+        "launches", "golden", "tolerance", "shared_bytes", "function"};
     const PlacedJson& object =
         need(file_, "reference",
              "which results are correct; the shortest is a naive kernel in the same source file, "
@@ -315,6 +315,12 @@ class DescriptionReader {
     allow_keys(object, keys);
     DescribedReference& reference = d_.reference;
     reference.tolerance = read_tolerance(need(object, "tolerance", "absolute, relative or ulp"));
+    if (const auto* function = object.find("function")) {
+      reference.kind = DescribedReference::Kind::function;
+      if (object.members()->size() != 2) fail(object, "a function needs nothing but a tolerance");
+      reference.function = read_name(*function);
+      return;
+    }
     if (const auto* golden = object.find("golden")) {
       reference.kind = DescribedReference::Kind::golden;
       if (object.members()->size() != 2) fail(object, "golden files need nothing but a tolerance");

@@ -36,26 +36,42 @@ Result<std::string> read_within(const std::filesystem::path& folder, const std::
   return read_file(file, most_file_bytes);
 }
 
+/// Returns a failure with the description's path in front.
+Failure at(const std::filesystem::path& path, Failure failure) {
+  failure.message = fmt::format("{}: {}", path.string(), failure.message);
+  return failure;
+}
+
 }  // namespace
 
-Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device) {
+Result<KernelFile> read_kernel_file(const std::filesystem::path& path) {
   const auto text = read_file(path, PlacedJson::most_bytes);
   if (!text) return text.failure();
-  const auto description = read_description(*text);
-  const auto placed = [&](Failure failure) {
-    failure.message = fmt::format("{}: {}", path.string(), failure.message);
-    return failure;
-  };
-  if (!description) return placed(description.failure());
-  DescribedFiles files;
-  for (const std::string& name : named_files(*description)) {
+  auto description = read_description(*text);
+  if (!description) return at(path, description.failure());
+  KernelFile file{*std::move(description), {}};
+  for (const std::string& name : named_files(file.description)) {
     auto content = read_within(path.has_parent_path() ? path.parent_path() : ".", name);
-    if (!content) return placed(content.failure());
-    files[name] = *std::move(content);
+    if (!content) return at(path, content.failure());
+    file.files[name] = *std::move(content);
   }
-  auto operation = make_verified(*description, files, device);
-  if (!operation) return placed(operation.failure());
+  return file;
+}
+
+Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device,
+                                 const std::optional<GivenReference>& given) {
+  const auto file = read_kernel_file(path);
+  if (!file) return file.failure();
+  auto operation = make_verified(file->description, file->files, device, given);
+  if (!operation) return at(path, operation.failure());
   return operation;
+}
+
+GivenReference no_reference() {
+  return {.outputs = [](const Problem& problem, const auto&,
+                        const auto&) -> Result<std::vector<std::vector<double>>> {
+    return invalid_argument(problem.op + " was loaded to run, without its reference");
+  }};
 }
 
 ReferenceDevice reference_devices() {

@@ -10,7 +10,20 @@ namespace greta::kernels {
 /// its operation. Files are read only if they lie within the description's folder, symbolic links
 /// included, up to `most_file_bytes`. Fails with `io` for files and as make_verified() does, with
 /// the description's path in front.
-Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device);
+Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device,
+                                 const std::optional<GivenReference>& given = {});
+
+/// A description with the contents of the files that it names.
+struct KernelFile {
+  Description description;
+  DescribedFiles files;
+};
+/// Reads what load_described() makes an operation of. Fails like it.
+Result<KernelFile> read_kernel_file(const std::filesystem::path& path);
+
+/// Returns a reference for programs that run a described kernel and never verify it: asking it for
+/// outputs fails.
+GivenReference no_reference();
 
 constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 32;
 

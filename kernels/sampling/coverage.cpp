@@ -7,6 +7,7 @@
 #include <random>
 
 #include "kernels/model/problem_rules.hpp"
+#include "kernels/model/random.hpp"
 #include "kernels/sampling/random_problem.hpp"
 
 namespace greta::kernels {

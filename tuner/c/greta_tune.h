@@ -18,6 +18,25 @@ typedef struct greta_tuner greta_tuner;
  * that it may call is greta_tune_stop(). */
 typedef void (*greta_tune_observer)(void* context, const char* event);
 
+typedef int32_t greta_tune_role;
+enum { GRETA_TUNE_INPUT = 0, GRETA_TUNE_OUTPUT = 1, GRETA_TUNE_INPUT_OUTPUT = 2 };
+
+/* An operand of a described kernel on the host, row-major and packed. */
+typedef struct greta_tune_operand {
+  const char* name;
+  greta_tune_role role;
+  greta_dtype dtype;    /* of `input` */
+  const int64_t* shape;
+  size_t rank;
+  const void* input;    /* elements that the kernel reads; NULL for outputs */
+  double* expected;     /* receives the elements that it writes; NULL for inputs */
+} greta_tune_operand;
+/* Computes the reference of a described kernel: all elements of its outputs from its inputs. Calls
+ * may come from several threads at once. Returns 0, or another number if it failed, which ends the
+ * run. */
+typedef int32_t (*greta_tune_reference)(void* context, const char* problem,
+                                        const greta_tune_operand* operands, size_t count);
+
 typedef struct greta_tune_options {
   size_t size;                  /* sizeof(greta_tune_options) */
   const char* device;           /* "auto", "vulkan:0", a part of a name; a list as "hip:0,vulkan:0" */
@@ -45,6 +64,16 @@ typedef struct greta_tune_options {
   int32_t allow_unsafe;         /* 1: also use what failed its health check */
   int32_t no_shipped;           /* 1: don't try the winners of the databases that GRETA ships */
   int32_t reserved;             /* 0 */
+  /* A kernel's description (docs/your-kernel.md), whose operation is known beside GRETA's own; NULL:
+   * none. */
+  const char* kernel;
+  /* What its results are checked with, in place of the description's reference; NULL: that. Kernels
+   * then run in this process, so that worker_count must be 0. */
+  greta_tune_reference reference;
+  void* reference_context;
+  /* How far an element may be from this reference's: absolute + relative |reference|, and units in
+   * the last place. All 0: as the description says. */
+  double absolute, relative, ulp;
 } greta_tune_options;
 
 GRETA_API greta_tune_options greta_tune_defaults(void);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "kernels/described/kernel_file.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "runtime/pipeline/c/abi.hpp"
 #include "tuner/c/handle.hpp"
@@ -64,6 +65,75 @@ Problem problem_of(const Catalog& catalog, std::string_view text) {
   return value_of(make_problem(*operation, std::move(request)));
 }
 
+greta_tune_operand operand_of(const ShapedOperand& operand) {
+  static_assert(DType{GRETA_F32} == DType::f32 && DType{GRETA_I32} == DType::i32);
+  greta_tune_operand made{};
+  made.name = operand.spec.name.c_str();
+  made.role = static_cast<greta_tune_role>(operand.spec.role);
+  made.dtype = static_cast<greta_dtype>(operand.spec.dtype);
+  made.shape = operand.shape.data();
+  made.rank = operand.shape.size();
+  return made;
+}
+
+/// Makes a reference of the caller's function.
+GivenReference reference_of(const greta_tune_options& options) {
+  static_assert(Role{GRETA_TUNE_INPUT} == Role::input && Role{GRETA_TUNE_OUTPUT} == Role::output &&
+                Role{GRETA_TUNE_INPUT_OUTPUT} == Role::input_output);
+  GivenReference given;
+  if (options.absolute != 0 || options.relative != 0 || options.ulp != 0) {
+    given.tolerance = Tolerance{options.absolute, options.relative, options.ulp};
+  }
+  given.outputs =
+      [compute = options.reference, context = options.reference_context](
+          const Problem& problem, const std::vector<ShapedOperand>& described,
+          const std::vector<HostTensor>& inputs) -> Result<std::vector<std::vector<double>>> {
+    std::vector<greta_tune_operand> operands;
+    std::vector<std::vector<double>> outputs;
+    outputs.reserve(described.size());
+    auto input = inputs.begin();
+    for (const ShapedOperand& one : described) {
+      operands.push_back(operand_of(one));
+      if (one.spec.role != Role::output) operands.back().input = (input++)->data.data();
+      if (one.spec.role == Role::input) continue;
+      operands.back().expected = outputs.emplace_back(one.spec.elements()).data();
+    }
+    if (compute(context, problem.key().c_str(), operands.data(), operands.size()) == 0) {
+      return outputs;
+    }
+    return Failure{Status::correctness, "the reference of " + problem.op + " failed", {}};
+  };
+  return given;
+}
+
+/// Adds the described kernel of the options to the operations.
+void add_kernel(const greta_tune_options& given, TunerOptions& options) {
+  if (given.kernel == nullptr) {
+    if (given.reference != nullptr) refuse("options->reference is that of a kernel, which is null");
+    return;
+  }
+  std::optional<GivenReference> reference;
+  if (given.reference != nullptr) {
+    if (given.worker_count > 0) {
+      refuse(
+          "options->reference is a function of this process, where kernels then run, but "
+          "options->worker_count is not 0");
+    }
+    reference = reference_of(given);
+  }
+  const std::filesystem::path path = given.kernel;
+  std::vector<Operation> all(options.catalog.begin(), options.catalog.end());
+  all.push_back(value_of(load_described(path, reference_devices(), reference)));
+  if (options.catalog.find(all.back().name) != nullptr) {
+    refuse(fmt::format("{}: there is an operation {}", given.kernel, all.back().name));
+  }
+  options.catalog = Catalog(std::move(all));
+  if (!options.worker.empty()) {
+    options.worker.insert(options.worker.end(),
+                          {"--kernel", std::filesystem::absolute(path).string()});
+  }
+}
+
 TunerOptions options_of(const greta_tune_options& given) {
   TunerOptions options;
   options.devices = words_of(&need(given.device, "options->device"), ",");
@@ -90,6 +160,7 @@ TunerOptions options_of(const greta_tune_options& given) {
   options.allow_unsafe = given.allow_unsafe != 0;
   if (given.no_shipped != 0) options.shipped.clear();
   if (given.reserved != 0) refuse("options->reserved is not 0");
+  add_kernel(given, options);
   return options;
 }
 

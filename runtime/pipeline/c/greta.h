@@ -87,6 +87,14 @@ GRETA_API void greta_runtime_close(greta_runtime* runtime); /* NULL is ignored *
  * handle. */
 GRETA_API greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
                                             const char** name);
+/* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime. Then
+ * greta_run() takes its problems, with the operands of the description in order, and look-ups use
+ * what the databases have of it. Returns the kernel's names as one JSON object: "name", "summary",
+ * "language", "dtype" and "out" (of problem keys), "dimensions" with "name", "help", "default" (null:
+ * required), "least" and "most", "parameters" with "name" and "values", and "operands" with "name",
+ * "role", "dtype" and "shape" (formulas). Valid as long as the handle; `json` may be NULL. */
+GRETA_API greta_status greta_operation_load(greta_runtime* runtime, const char* description,
+                                            const char** json);
 /* Compiles the kernels of problems, given by keys, with `jobs` threads (0: one per core). Tries all
  * problems, and fails with the first error. */
 GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const* problems,

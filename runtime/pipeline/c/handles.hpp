@@ -1,5 +1,6 @@
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 struct greta_runtime {
   std::shared_ptr<greta::runtime::Runtime> runtime;
   std::string id, name;
+  std::list<std::string> loaded{};  ///< results of greta_operation_load()
 };
 
 struct greta_tensor {

@@ -48,10 +48,12 @@ Result<void> check_transfer(const char* what, const Tensor& tensor, std::size_t 
 }  // namespace
 
 Runtime::Runtime(std::shared_ptr<Device> device, std::shared_ptr<KernelStore> kernels,
-                 std::unique_ptr<Stream> probe, Lookup lookup)
+                 std::unique_ptr<Stream> probe, LookupFiles databases, LookupOptions options)
     : device_(std::move(device)),
       probe_(std::move(probe)),
-      lookup_(std::move(lookup)),
+      databases_(std::move(databases)),
+      lookup_options_(std::move(options)),
+      lookup_(Lookup::open(device_->info(), databases_, lookup_options_)),
       kernels_(std::move(kernels)) {}
 
 Runtime::~Runtime() = default;
@@ -84,11 +86,10 @@ Result<std::unique_ptr<Runtime>> Runtime::make(std::shared_ptr<Device> device,
                                                const LookupFiles& databases,
                                                const LookupOptions& lookup) {
   try {
-    Lookup opened = Lookup::open(device->info(), databases, lookup);
     auto probe = device->create_stream();
     if (!probe) return probe.failure();
     return std::unique_ptr<Runtime>(
-        new Runtime(std::move(device), std::move(kernels), *std::move(probe), std::move(opened)));
+        new Runtime(std::move(device), std::move(kernels), *std::move(probe), databases, lookup));
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
@@ -126,6 +127,24 @@ Result<Tensor> Runtime::wrap(DType dtype, const Shape& shape, std::span<const st
   storage->buffer = *std::move(buffer);
   if (strides.empty()) return Tensor(std::move(storage), dtype, shape);
   return Tensor(std::move(storage), dtype, shape, strides, 0);
+}
+
+Result<void> Runtime::add(Operation operation) {
+  if (catalog().find(operation.name) != nullptr) {
+    return refused(operation.name, "there is an operation of this name");
+  }
+  std::vector<Operation> all(catalog().begin(), catalog().end());
+  all.push_back(std::move(operation));
+  LookupOptions options = lookup_options_;
+  options.catalog = Catalog(std::move(all));
+  try {
+    lookup_ = Lookup::open(device_->info(), databases_, options);
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+  lookup_options_ = std::move(options);
+  unreadable_ = 0;
+  return {};
 }
 
 TensorMaker Runtime::maker() {

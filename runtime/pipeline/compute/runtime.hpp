@@ -55,6 +55,10 @@ class Runtime {
   const Lookup& lookup() const { return lookup_; }
   /// Returns the operations that can be run: LookupOptions::catalog.
   const Catalog& catalog() const { return lookup_.catalog(); }
+  /// Adds an operation, such as a described kernel (docs/your-kernel.md), to the catalog, and reads
+  /// what the databases know of it. Fails with `invalid_argument` if there is one of its name, and
+  /// like Lookup::open().
+  Result<void> add(Operation operation);
   /// Counts operations when switched on.
   Telemetry& telemetry() { return telemetry_; }
   Deadline patience() const { return patience_; }
@@ -97,7 +101,7 @@ class Runtime {
 
  private:
   Runtime(std::shared_ptr<Device> device, std::shared_ptr<KernelStore> kernels,
-          std::unique_ptr<Stream> probe, Lookup lookup);
+          std::unique_ptr<Stream> probe, LookupFiles databases, LookupOptions options);
   static Result<std::unique_ptr<Runtime>> make(std::shared_ptr<Device> device,
                                                std::shared_ptr<KernelStore> kernels,
                                                const LookupFiles& databases,
@@ -111,6 +115,8 @@ class Runtime {
   std::shared_ptr<Device> device_;
   /// Records launches to check whether the device accepts them. Runs nothing.
   std::unique_ptr<Stream> probe_;
+  LookupFiles databases_;
+  LookupOptions lookup_options_;
   Lookup lookup_;
   std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;

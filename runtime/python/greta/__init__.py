@@ -18,16 +18,17 @@ from ._library import load, version
 from .errors import (CompileError, ConstraintsError, CrashError, DeadlineError, DeviceLostError,
                      FileError, GretaError, InternalError, InterruptedRunError,
                      InvalidArgumentError, LaunchError, OutOfMemoryError, UnavailableError)
+from .described import Kernel, Reference, kernel, reference
 from .operations import Operations
+from .results import ComparedResults, TuneResult
 from .runtime import Graph, Pipeline, Queue, Runtime
 from .tensor import Tensor
-from .tune import (ComparedResults, Progress, Tuner, TuneResult, default_cache, default_database,
-                   tune)
+from .tune import Progress, Tuner, default_cache, default_database, tune
 
 __all__ = [
     "ComparedResults", "CompileError", "ConstraintsError", "CrashError", "DeadlineError", "DeviceLostError",
     "FileError", "Graph", "GretaError", "InternalError", "InterruptedRunError",
-    "InvalidArgumentError", "LaunchError", "Operations", "OutOfMemoryError", "Pipeline",
-    "Progress", "Queue", "Runtime", "Tensor", "TuneResult", "Tuner", "UnavailableError",
-    "default_cache", "default_database", "errors", "load", "tune", "version",
+    "InvalidArgumentError", "Kernel", "LaunchError", "Operations", "OutOfMemoryError", "Pipeline",
+    "Progress", "Queue", "Reference", "Runtime", "Tensor", "TuneResult", "Tuner", "UnavailableError",
+    "default_cache", "default_database", "errors", "kernel", "load", "reference", "tune", "version",
 ]

@@ -18,7 +18,8 @@ ACTIVATION = {"GRETA_NO_ACTIVATION": 0, "GRETA_SILU": 1, "GRETA_GELU": 2, "GRETA
               "GRETA_GEGLU": 4}
 GELU_FORM = {"GRETA_GELU_TANH": 0, "GRETA_GELU_ERF": 1}
 ROPE_PAIRS = {"GRETA_INTERLEAVED": 0, "GRETA_HALF": 1}
-ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, ROPE_PAIRS)
+ROLE = {"GRETA_TUNE_INPUT": 0, "GRETA_TUNE_OUTPUT": 1, "GRETA_TUNE_INPUT_OUTPUT": 2}
+ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, ROPE_PAIRS, ROLE)
 
 HANDLE = c_void_p  # any pointer to an opaque object
 RELEASE = CFUNCTYPE(None, c_void_p)
@@ -68,6 +69,16 @@ class NormOptions(Structure):
         ("size", c_size_t), ("weight", HANDLE), ("bias", HANDLE), ("epsilon", c_float)]
 
 
+class TuneOperand(Structure):
+    """greta_tune_operand"""
+    _fields_ = [
+        ("name", c_char_p), ("role", c_int32), ("dtype", c_int32), ("shape", POINTER(c_int64)),
+        ("rank", c_size_t), ("input", c_void_p), ("expected", POINTER(c_double))]
+
+
+REFERENCE = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(TuneOperand), c_size_t)
+
+
 class TuneOptions(Structure):
     """greta_tune_options"""
     _fields_ = [
@@ -78,14 +89,16 @@ class TuneOptions(Structure):
         ("has_seed", c_int32), ("warm", c_int32), ("naive", c_int32), ("reject_spills", c_int32),
         ("no_resume", c_int32), ("retry_failed", c_int32), ("for_energy", c_int32),
         ("pin", c_int32), ("no_lock", c_int32), ("allow_unsafe", c_int32),
-        ("no_shipped", c_int32), ("reserved", c_int32)]
+        ("no_shipped", c_int32), ("reserved", c_int32), ("kernel", c_char_p),
+        ("reference", REFERENCE), ("reference_context", c_void_p), ("absolute", c_double),
+        ("relative", c_double), ("ulp", c_double)]
 
 
 STRUCTS = {
     "greta_runtime_options": RuntimeOptions, "greta_gemm_options": GemmOptions,
     "greta_rope_append_options": RopeAppendOptions, "greta_softmax_options": SoftmaxOptions,
     "greta_attention_options": AttentionOptions, "greta_norm_options": NormOptions,
-    "greta_tune_options": TuneOptions,
+    "greta_tune_operand": TuneOperand, "greta_tune_options": TuneOptions,
 }
 
 _I32, _SIZE, _TEXT = c_int32, c_size_t, c_char_p
@@ -107,6 +120,7 @@ RUNTIME = {
     "greta_runtime_open": (_I32, [POINTER(RuntimeOptions), _OUT]),
     "greta_runtime_close": (None, [HANDLE]),
     "greta_runtime_device": (_I32, [HANDLE, _TEXTS, _TEXTS]),
+    "greta_operation_load": (_I32, [HANDLE, _TEXT, _TEXTS]),
     "greta_runtime_precompile": (_I32, [HANDLE, _TEXTS, _SIZE, c_uint32]),
     "greta_tensor_allocate": (_I32, [HANDLE, _I32, _EXTENTS, _SIZE, _I32, _OUT]),
     "greta_tensor_slice": (_I32, [HANDLE, _SIZE, c_int64, c_int64, _OUT]),

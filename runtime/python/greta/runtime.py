@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pathlib
 import weakref
 from typing import Any, Iterable, Sequence
 
@@ -176,6 +177,7 @@ class Runtime(_Handle, Operations):
         self._own(handle, "greta_runtime_close")
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._default: Queue | None = None
+        self._kernels: dict[pathlib.Path, dict] = {}  # the described kernels that were loaded
         found, name = ctypes.c_char_p(), ctypes.c_char_p()
         library.call("greta_runtime_device", handle, ctypes.byref(found), ctypes.byref(name))
         self.device = (found.value or b"").decode()  #: the id, e.g. "vulkan:0"

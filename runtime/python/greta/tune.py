@@ -1,9 +1,8 @@
-"""The tuner: greta.tune() and the result that it returns."""
+"""The tuner: greta.tune()."""
 
 from __future__ import annotations
 
 import ctypes
-import html
 import json
 import os
 import pathlib
@@ -11,11 +10,13 @@ import pwd
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Iterable, Mapping, TextIO, Union
+from typing import Any, Callable, Iterable, Mapping, TextIO
 
 from . import _abi
 from ._library import beside, tuner_library
 from .errors import GretaError, InvalidArgumentError, UnavailableError
+from .described import Kernel, compute_reference
+from .results import ComparedResults, Result, TuneResult, time_text
 from .tensor import path_of
 
 Observer = Callable[[dict], None]
@@ -33,149 +34,6 @@ def default_database() -> pathlib.Path:
 def default_cache() -> pathlib.Path:
     """Returns ~/.cache/greta, the cache of the command line tools."""
     return _home() / ".cache/greta"
-
-
-class TuneResult:
-    """The result of tuning a problem on a device. Its repr is a report; `report` is the JSON object
-    of `greta-tune --json` (docs/json.md)."""
-
-    def __init__(self, report: dict, trials: Iterable[dict]):
-        self.report = report
-        self.trials = [one for one in trials if one["device"] == report["device"]["id"]]
-        self.problem: str = report["problem"]["key"]
-        self.device: str = report["device"]["id"]
-        self.database: str = report["database"]
-        self.outcome: str = report["outcome"]
-        self.notes: list[str] = report["notes"]
-        self.winner: dict | None = report["winner"]
-
-    def _of_winner(self, field: str) -> Any:
-        value = None if self.winner is None else self.winner.get(field)
-        return None if isinstance(value, str) and field != "config_text" else value
-
-    @property
-    def config(self) -> str | None:
-        """The winner, as reports write it; None if there is none."""
-        return self._of_winner("config_text")
-
-    @property
-    def time_us(self) -> float | None:
-        """The winner's median time in microseconds."""
-        return self._of_winner("median_us")
-
-    @property
-    def time_interval_us(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the time."""
-        return None if self.winner is None else (self.winner["low_us"], self.winner["high_us"])
-
-    @property
-    def speedup(self) -> float | None:
-        """The default's time divided by the winner's; None if the default failed."""
-        return self._of_winner("speedup")
-
-    @property
-    def speedup_interval(self) -> tuple[float, float] | None:
-        """The confidence interval of the speedup."""
-        if self.speedup is None:
-            return None
-        return self._of_winner("speedup_low"), self._of_winner("speedup_high")
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was stopped before its end."""
-        return self.outcome == "interrupted"
-
-    def rows(self) -> list[dict]:
-        """Returns the trials of this run with their configurations in columns: `variant`, then a
-        column for each parameter."""
-        rows = []
-        for trial in self.trials:
-            variant, *values = trial["config"].split()
-            row = {key: trial[key] for key in (
-                "number", "status", "median_us", "low_us", "high_us", "compile_s", "verify_s",
-                "measure_s", "message")}
-            row["variant"] = variant
-            for name, value in (text.split("=", 1) for text in values):
-                row[name] = int(value) if value.lstrip("-").isdigit() else value
-            rows.append(row)
-        return rows
-
-    def to_pandas(self) -> Any:
-        """Returns rows() as a pandas.DataFrame. Raises UnavailableError without pandas."""
-        try:
-            import pandas
-        except ImportError:
-            raise UnavailableError(
-                "pandas is not installed; rows() returns the same as dictionaries") from None
-        return pandas.DataFrame(self.rows())
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Returns the report as pairs of a name and a text."""
-        device = self.report["device"]
-        lines = [("device", f"{device['id']} {device['name']}")]
-        if self.winner is None:
-            lines.append(("winner", f"none: {self.outcome}"))
-        else:
-            low, high = self.time_interval_us or (0, 0)
-            lines.append(("winner", self.config or ""))
-            lines.append(("time", f"{_time(self.time_us)} (95 % interval {_time(low)} to {_time(high)})"))
-            lines.append(("vs default", self._speedup_text()))
-        trials = self.report["trials"]
-        lines.append(("trials", f"{trials['ok']} of {trials['total']} passed"))
-        lines += [("note", note) for note in self.notes]
-        lines.append(("stored in", self.database))
-        return lines
-
-    def _speedup_text(self) -> str:
-        if self.speedup is None or self.speedup_interval is None:
-            return "the default failed"
-        if self.winner is not None and self.winner["is_default"]:
-            return "nothing is significantly faster than the default"
-        low, high = self.speedup_interval
-        return f"{self.speedup:.3f} times faster (95 % interval {low:.3f} to {high:.3f})"
-
-    def __repr__(self) -> str:
-        return "\n".join([self.problem, *(f"  {name:<11}{text}" for name, text in self.lines())])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-                       f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-                       for name, text in self.lines())
-        return f"<table><caption>{html.escape(self.problem)}</caption>{rows}</table>"
-
-
-class ComparedResults:
-    """The results of several devices, and how they compare (docs/json.md)."""
-
-    def __init__(self, results: list[TuneResult], comparison: dict | None):
-        self.results = results
-        self.comparison = comparison
-
-    @property
-    def fastest(self) -> TuneResult | None:
-        """The result of the fastest device; None unless two devices have a winner."""
-        if self.comparison is None:
-            return None
-        return next(one for one in self.results if one.device == self.comparison["fastest"])
-
-    def __repr__(self) -> str:
-        texts = [repr(one) for one in self.results]
-        if self.comparison is not None:
-            proof = "significantly" if self.comparison["sure"] else "not significantly"
-            texts.append(f"fastest: {self.comparison['fastest']}, {proof}")
-        return "\n".join(texts)
-
-
-Result = Union[TuneResult, ComparedResults]
-
-
-def _time(us: float | None) -> str:
-    if us is None:
-        return "unknown"
-    for factor, unit in ((1e6, "s"), (1e3, "ms"), (1, "us")):
-        if us >= factor:
-            return f"{us / factor:.3g} {unit}"
-    return f"{us * 1e3:.3g} ns"
 
 
 def _problem(operation: str, fields: Mapping[str, Any]) -> str:
@@ -201,7 +59,7 @@ class Progress:
         kind = event["event"]
         if kind == "trial":
             self._show(f"{event['problem']}: {event['number']} trials, best "
-                       f"{_time(event['best_us'])}, {event['budget_used']:.0%} of the budget")
+                       f"{time_text(event['best_us'])}, {event['budget_used']:.0%} of the budget")
         elif kind == "phase":
             self._show(f"{event['device']}: {event['phase']}")
         elif kind == "warning":
@@ -225,7 +83,7 @@ class Progress:
 class Tuner:
     """Tunes one problem; tune() describes the arguments. stop() may be called from any thread."""
 
-    def __init__(self, operation: str, *, budget: str | int = "60s", device: str = "auto",
+    def __init__(self, operation: str | Kernel, *, budget: str | int = "60s", device: str = "auto",
                  db: str | os.PathLike | None = None, cache: str | os.PathLike | None = None,
                  progress: bool = False, observer: Observer | None = None, strategy: str = "auto",
                  seed: int | None = None, warm: bool = False, flush_mib: float | None = None,
@@ -245,7 +103,8 @@ class Tuner:
         options.strategy = strategy.encode()
         options.database = path_of(db if db is not None else default_database())
         options.cache_directory = path_of(cache if cache is not None else default_cache())
-        words = [] if in_process else [os.fsencode(word) for word in worker or _worker()]
+        self._describe(options, operation)
+        words = [] if in_process or options.reference else [os.fsencode(word) for word in worker or _worker()]
         options.worker, options.worker_count = (ctypes.c_char_p * len(words))(*words), len(words)
         if flush_mib is not None and not flush_mib > 0:
             raise InvalidArgumentError(f"flush_mib is {flush_mib}, but it must be above 0")
@@ -261,12 +120,33 @@ class Tuner:
         options.observer = self._callback
         handle = ctypes.c_void_p()
         library.call("greta_tune_open", ctypes.byref(options),
-                     _problem(operation, fields).encode(), ctypes.byref(handle))
+                     _problem(operation if isinstance(operation, str) else operation.name,
+                              fields).encode(), ctypes.byref(handle))
         self._handle: Any = handle
         self._finalizer = weakref.finalize(self, library.greta_tune_close, handle)
         key = ctypes.c_char_p()
         library.call("greta_tune_problem", handle, ctypes.byref(key))
         self.problem = (key.value or b"").decode()  #: the key, with all fields
+
+    def _describe(self, options: Any, operation: str | Kernel) -> None:
+        """Sets the options of a described kernel."""
+        if isinstance(operation, str):
+            return
+        options.kernel = path_of(operation.path)
+        given = operation.reference
+        if given is None:
+            return
+        own = weakref.ref(self)
+        self._reference = _abi.REFERENCE(
+            lambda _, problem, operands, count: _compute(own, given.function, problem, operands, count))
+        options.reference = self._reference
+        options.absolute, options.relative, options.ulp = given.absolute, given.relative, given.ulp
+
+    def _fail(self, failure: BaseException) -> None:
+        """Ends the run, which raises the first failure."""
+        if self._failure is None:
+            self._failure = failure
+        self.stop()
 
     def _receive(self, event: dict) -> None:
         if event["event"] == "trial":
@@ -276,8 +156,7 @@ class Tuner:
                 for observer in self._observers:
                     observer(event)
         except BaseException as failure:  # run() raises it
-            self._failure = failure
-            self.stop()
+            self._fail(failure)
 
     def run(self) -> Result:
         """Tunes the problem. Ctrl-C stops it: the trials are kept, and an equal run goes on."""
@@ -349,6 +228,19 @@ def _pass_on(tuner: weakref.ref[Tuner], event: bytes) -> None:
         found._receive(json.loads(event))
 
 
+def _compute(tuner: weakref.ref[Tuner], function: Callable[..., Any], problem: bytes, operands: Any,
+             count: int) -> int:
+    """Returns 0, or 1 if the reference failed; its exception ends the run."""
+    try:
+        compute_reference(function, problem.decode(), operands, count)
+        return 0
+    except BaseException as failure:
+        found = tuner()
+        if found is not None:
+            found._fail(failure)
+        return 1
+
+
 def _worker() -> list[str]:
     """Returns the command that starts a worker process."""
     program = beside(tuner_library(), "bin", "greta-tune")
@@ -359,7 +251,7 @@ def _worker() -> list[str]:
     return [program, "worker"]
 
 
-def tune(operation: str, **options: Any) -> Result:
+def tune(operation: str | Kernel, **options: Any) -> Result:
     """Tunes a problem, stores the winner in a database, and returns the result.
 
         result = greta.tune("gemm", m=4096, n=4096, k=4096, dtype="f16", budget="60s")
@@ -376,7 +268,8 @@ def tune(operation: str, **options: Any) -> Result:
     options of greta-tune. objective: "time" or "energy". resume=False: start afresh. lock=False:
     don't wait for others that measure on the card. shipped=False: don't try GRETA's own winners.
     worker: the command of the processes in which kernels run, by default greta-tune of the
-    library's installation; in_process=True: kernels run in this process, and a crash ends it.
+    library's installation; in_process=True: kernels run in this process, and a crash ends it. Those
+    of a kernel with a Python function as the reference() do so always.
     """
     with Tuner(operation, **options) as tuner:
         return tuner.run()
