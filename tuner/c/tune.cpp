@@ -1,13 +1,13 @@
 // The functions of greta_tune.h.
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "kernels/described/kernel_file.hpp"
-#include "kernels/model/problem_rules.hpp"
 #include "runtime/pipeline/c/abi.hpp"
+#include "runtime/pipeline/c/problem_text.hpp"
 #include "tuner/c/handle.hpp"
 #include "tuner/report/json_lines.hpp"
 #include "tuner/report/task_json.hpp"
@@ -17,52 +17,11 @@ using namespace greta::tuner;       // NOLINT
 
 namespace {
 
-constexpr const char* spaces = " \t\n";
-
 /// Throws the failure of a result as an Error of one line, or returns its value.
 template <typename T>
 T value_of(Result<T> result) {
   if (!result) throw Error(result.failure());
   return *std::move(result);
-}
-
-std::vector<std::string> words_of(std::string_view text, std::string_view separators) {
-  std::vector<std::string> words;
-  while (true) {
-    const auto begin = text.find_first_not_of(separators);
-    if (begin == std::string_view::npos) return words;
-    text.remove_prefix(begin);
-    words.emplace_back(text.substr(0, text.find_first_of(separators)));
-    text.remove_prefix(words.back().size());
-  }
-}
-
-/// Reads "gemm m=64 n=48 k=40".
-Problem problem_of(const Catalog& catalog, std::string_view text) {
-  const std::vector<std::string> words = words_of(text, spaces);
-  const std::string name = words.empty() ? "" : words[0];
-  const Operation* const operation = catalog.find(name);
-  if (operation == nullptr) {
-    std::vector<std::string> names;
-    for (const Operation& known : catalog) names.push_back(known.name);
-    refuse(fmt::format("problem: no operation '{}'; there are {}", name, fmt::join(names, ", ")));
-  }
-  ProblemRequest request;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const auto equals = words[i].find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == words[i].size()) {
-      refuse(fmt::format("problem: '{}' must be NAME=VALUE", words[i]));
-    }
-    const std::string field = words[i].substr(0, equals), value = words[i].substr(equals + 1);
-    if (field == "dtype") {
-      request.dtype = value;
-    } else if (field == "out") {
-      request.out_dtype = value;
-    } else {
-      request.values.emplace_back(field, value);
-    }
-  }
-  return value_of(make_problem(*operation, std::move(request)));
 }
 
 greta_tune_operand operand_of(const ShapedOperand& operand) {
@@ -216,7 +175,7 @@ greta_status greta_tune_open(const greta_tune_options* options, const char* prob
     const auto given = read_options(options, greta_tune_defaults(), "options");
     auto made = std::make_unique<greta_tuner>();
     made->options = options_of(given);
-    made->problem = problem_of(made->options.catalog, problem);
+    made->problem = read_problem(made->options.catalog, problem);
     made->key = made->problem.key();
     made->observer = given.observer;
     made->context = given.context;

@@ -87,6 +87,20 @@ GRETA_API void greta_runtime_close(greta_runtime* runtime); /* NULL is ignored *
  * handle. */
 GRETA_API greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
                                             const char** name);
+/* Returns the device and the library as one JSON object: "id", "name", "fingerprint" (of captures,
+ * docs/runtime.md) and "greta", the version. Valid until this function's next call with the handle. */
+GRETA_API greta_status greta_runtime_describe(greta_runtime* runtime, const char** json);
+/* Returns the key of a problem, given by the operation and its fields, as "gemm m=64 n=48 k=40
+ * dtype=f16", where fields that have a default may be missing. Valid until this function's next call
+ * with the handle. */
+GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char* problem,
+                                             const char** key);
+/* Returns what runs for a problem, given likewise, as one JSON object: "problem", the key;
+ * "config"; "origin" ("exact", "nearest shape", "same architecture", "static prior", "default");
+ * "expected_regret" and "speedup", each null if unknown. Compiles the kernels. Valid until this
+ * function's next call with the handle. */
+GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
+                                            const char** json);
 /* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime. Then
  * greta_run() takes its problems, with the operands of the description in order, and look-ups use
  * what the databases have of it. Returns the kernel's names as one JSON object: "name", "summary",

@@ -18,6 +18,9 @@ struct greta_runtime {
   std::shared_ptr<greta::runtime::Runtime> runtime;
   std::string id, name;
   std::list<std::string> loaded{};  ///< results of greta_operation_load()
+  std::string described{};          ///< result of greta_runtime_describe()
+  std::string key{};                ///< result of greta_runtime_problem()
+  std::string answer{};             ///< result of greta_runtime_lookup()
 };
 
 struct greta_tensor {

@@ -1,6 +1,4 @@
 // Versions, failures, runtimes and tensors of greta.h.
-#include "kernels/described/description_json.hpp"
-#include "kernels/described/kernel_file.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/c/handles.hpp"
@@ -90,23 +88,6 @@ greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
     need(runtime, "runtime");
     if (id != nullptr) *id = runtime->id.c_str();
     if (name != nullptr) *name = runtime->name.c_str();
-    return {};
-  });
-}
-
-greta_status greta_operation_load(greta_runtime* runtime, const char* description,
-                                  const char** json) {
-  return guarded([&]() -> Result<void> {
-    need(runtime, "runtime");
-    const std::filesystem::path path = &need(description, "description");
-    const auto file = read_kernel_file(path);
-    if (!file) return file.failure();
-    auto operation = load_described(path, reference_devices(), no_reference());
-    if (!operation) return operation.failure();
-    std::string text = description_json(file->description, *operation);
-    if (auto added = runtime->runtime->add(*std::move(operation)); !added) return added;
-    runtime->loaded.push_back(std::move(text));
-    if (json != nullptr) *json = runtime->loaded.back().c_str();
     return {};
   });
 }

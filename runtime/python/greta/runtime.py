@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import pathlib
 import weakref
@@ -242,6 +243,27 @@ class Runtime(_Handle, Operations):
         will use it, for which the other library's pending work is waited for, if it can.
         Operations do the same with such operands."""
         return tensors.wrap(self, self._handle, given, stream, "the object")
+
+    def describe(self) -> dict:
+        """Returns the device and the library: `id`, `name`, `fingerprint` and `greta`, the version."""
+        return self._json("greta_runtime_describe")
+
+    def problem(self, text: str) -> str:
+        """Returns the key of a problem, as "gemm m=64 n=48 k=40 dtype=f16", where fields that have
+        a default may be missing."""
+        key = ctypes.c_char_p()
+        runtime_library().call("greta_runtime_problem", self._handle, text.encode(),
+                               ctypes.byref(key))
+        return (key.value or b"").decode()
+
+    def lookup(self, problem: str) -> dict:
+        """Returns what runs for a problem, given as that of problem(): `problem`, the key, `config`, `origin`, `expected_regret` and `speedup`, None if unknown. Compiles the kernels."""
+        return self._json("greta_runtime_lookup", problem.encode())
+
+    def _json(self, name: str, *arguments: Any) -> dict:
+        text = ctypes.c_char_p()
+        runtime_library().call(name, self._handle, *arguments, ctypes.byref(text))
+        return json.loads(text.value or b"null")
 
     def precompile(self, problems: Iterable[str], jobs: int = 0) -> None:
         """Compiles the kernels of problems, given by keys, with `jobs` threads (0: all cores)."""

@@ -1,0 +1,85 @@
+// What a runtime knows, as JSON, and described kernels, of greta.h.
+#include <nlohmann/json.hpp>
+
+#include "kernels/described/description_json.hpp"
+#include "kernels/described/kernel_file.hpp"
+#include "runtime/device/version.hpp"
+#include "runtime/pipeline/c/handles.hpp"
+#include "runtime/pipeline/c/problem_text.hpp"
+
+using namespace greta::runtime;     // NOLINT
+using namespace greta::runtime::c;  // NOLINT
+
+namespace {
+
+std::string text_of(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+greta_status greta_runtime_describe(greta_runtime* runtime, const char** json) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(json, "json");
+    const DeviceInfo& info = runtime->runtime->device().info();
+    runtime->described = text_of({{"id", info.id()},
+                                  {"name", info.name},
+                                  {"fingerprint", info.fingerprint()},
+                                  {"greta", version()}});
+    *json = runtime->described.c_str();
+    return {};
+  });
+}
+
+greta_status greta_runtime_problem(greta_runtime* runtime, const char* problem, const char** key) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(problem, "problem");
+    need(key, "key");
+    runtime->key = read_problem(runtime->runtime->catalog(), problem).key();
+    *key = runtime->key.c_str();
+    return {};
+  });
+}
+
+greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, const char** json) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(problem, "problem");
+    need(json, "json");
+    const Problem wanted = read_problem(runtime->runtime->catalog(), problem);
+    const auto prepared = runtime->runtime->prepare(wanted);
+    if (!prepared) return prepared.failure();
+    const Answer& answer = (*prepared)->answer;
+    const auto known = [](const auto& value) {
+      return value ? nlohmann::json(*value) : nlohmann::json();
+    };
+    std::optional<double> speedup;
+    if (answer.speedup) speedup = answer.speedup->ratio;
+    runtime->answer = text_of({{"problem", (*prepared)->key},
+                               {"config", answer.config.text()},
+                               {"origin", to_string(answer.origin)},
+                               {"expected_regret", known(answer.expected_regret)},
+                               {"speedup", known(speedup)}});
+    *json = runtime->answer.c_str();
+    return {};
+  });
+}
+
+greta_status greta_operation_load(greta_runtime* runtime, const char* description,
+                                  const char** json) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    const std::filesystem::path path = &need(description, "description");
+    const auto file = read_kernel_file(path);
+    if (!file) return file.failure();
+    auto operation = load_described(path, reference_devices(), no_reference());
+    if (!operation) return operation.failure();
+    std::string text = description_json(file->description, *operation);
+    if (auto added = runtime->runtime->add(*std::move(operation)); !added) return added;
+    runtime->loaded.push_back(std::move(text));
+    if (json != nullptr) *json = runtime->loaded.back().c_str();
+    return {};
+  });
+}

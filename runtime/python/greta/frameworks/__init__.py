@@ -1,0 +1,11 @@
+"""What bindings to frameworks such as greta.torch share, and what needs no framework: the problems
+of their operations, stored decisions, and captures."""
+
+from .captures import Capture
+from .decisions import Decision, Decisions, default_decisions
+from .problems import attention, gemm, layernorm, rmsnorm, softmax
+
+__all__ = [
+    "Capture", "Decision", "Decisions", "attention", "default_decisions", "gemm", "layernorm",
+    "rmsnorm", "softmax",
+]

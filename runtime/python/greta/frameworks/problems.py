@@ -1,0 +1,48 @@
+"""The problems of frameworks' operations, from the extents of their tensors, as Runtime.lookup()
+takes them."""
+
+from __future__ import annotations
+
+
+def _text(operation: str, dtype: str, out: str, **fields: object) -> str:
+    words = [f"{name}={value}" for name, value in fields.items() if value is not None]
+    return " ".join([operation, f"dtype={dtype}", f"out={out}", *words])
+
+
+def gemm(m: int, n: int, k: int, *, dtype: str, out: str | None = None, layout: str = "nn",
+         bias: bool = False, residual: bool = False, activation: str = "none") -> str:
+    """Returns the problem of C [m, n] = act(A B + bias + residual). A frameworks' linear layer has
+    the layout "nt": its weight is B's transpose [n, k]."""
+    parts = [name for name, used in (("bias", bias), ("residual", residual),
+                                     (activation, activation != "none")) if used]
+    return _text("gemm", dtype, out or dtype, layout=layout, epilogue=",".join(parts) or None,
+                 m=m, n=n, k=k)
+
+
+def rmsnorm(rows: int, cols: int, *, dtype: str, weight: bool, epsilon: float) -> str:
+    """Returns the problem of an RMS norm of rows."""
+    return _text("rmsnorm", dtype, dtype, affine=None if weight else "none", epsilon=epsilon,
+                 rows=rows, cols=cols)
+
+
+def layernorm(rows: int, cols: int, *, dtype: str, weight: bool, bias: bool,
+              epsilon: float) -> str:
+    """Returns the problem of a layer norm of rows."""
+    affine = None if bias else "weight" if weight else "none"
+    return _text("layernorm", dtype, dtype, affine=affine, epsilon=epsilon, rows=rows, cols=cols)
+
+
+def softmax(rows: int, cols: int, *, dtype: str, scale: float = 1.0, causal: bool = False) -> str:
+    """Returns the problem of a softmax of rows."""
+    return _text("softmax", dtype, dtype, scale=scale, mask="causal" if causal else None,
+                 rows=rows, cols=cols)
+
+
+def attention(batch: int, heads: int, kv_heads: int, q: int, kv: int, dim: int, *, dtype: str,
+              v_dim: int | None = None, scale: float | None = None, causal: bool = False,
+              window: int = 0) -> str:
+    """Returns the problem of attention over `kv` keys, or over a cache that holds so many. scale
+    None: 1 / sqrt(dim). window: keys that a causal query attends to, 0: all."""
+    return _text("attention", dtype, dtype, mask="causal" if causal else None, scale=scale,
+                 v_dim=None if v_dim in (None, dim) else v_dim, window=window or None, batch=batch,
+                 heads=heads, kv_heads=kv_heads, q=q, kv=kv, dim=dim)

@@ -1,0 +1,310 @@
+"""Protects: greta.torch computes what torch does, on torch's own memory, decides and remembers which
+of them runs a problem, records shapes, and replaces a model's modules. On CPU tensors and hip-host,
+with any version of PyTorch from 1.13 on."""
+
+import contextlib
+import io
+import os
+import re
+import types
+import unittest
+
+import torch
+from python_case import SOURCE, Case, greta
+
+import greta.torch
+from greta.torch import capturing, modules, operations
+
+F = torch.nn.functional
+
+
+class Torch(Case):
+    mode = "greta"
+
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(5)
+        self.configure(self.mode)
+
+    def configure(self, mode, **others):
+        greta.torch.configure(mode=mode, cache=self.folder / "cache", db=self.folder / "tuned.db"
+                              if (self.folder / "tuned.db").is_file() else None,
+                              decisions=self.folder / "frameworks.json", shipped=False, **others)
+
+    def ran(self):
+        """Returns the problems that GRETA ran."""
+        return [choice.problem for choice in greta.torch.choices() if choice.greta]
+
+    def near(self, result, expected, bound=1e-5):
+        self.assertEqual(result.shape, expected.shape)
+        self.assertEqual(result.dtype, expected.dtype)
+        self.assertLessEqual(float((result.double() - expected.double()).abs().max()), bound)
+
+
+class TorchOperations(Torch):
+    def test_linear_with_epilogues(self):
+        x, w, b, r = (torch.randn(*shape) for shape in ((5, 7, 64), (48, 64), (48,), (5, 7, 48)))
+        self.near(greta.torch.linear(x, w), F.linear(x, w), 2e-5)
+        self.near(greta.torch.linear(x, w, b), F.linear(x, w, b), 2e-5)
+        self.near(greta.torch.linear(x, w, b, residual=r, activation="silu"), F.silu(F.linear(x, w, b) + r), 2e-5)
+        gelu = greta.torch.linear(x, w, residual=r, activation="gelu")
+        self.near(gelu, operations.linear_of_torch(x, w, None, r, "gelu"), 2e-5)
+        self.assertIn("gemm dtype=f32 out=f32 layout=nt epilogue=bias,residual,silu m=35 n=48 k=64", self.ran())
+        self.assertEqual(len(self.ran()), 4)
+        self.assert_refused(greta.InvalidArgumentError, "activation is 'tanh'; there are none, silu, gelu",
+                            greta.torch.linear, x, w, activation="tanh")
+
+    def test_half_precision(self):
+        for dtype in (torch.float16, torch.bfloat16):
+            x, w = torch.randn(3, 32, dtype=torch.float32).to(dtype), torch.randn(16, 32).to(dtype)
+            exact = F.linear(x.float(), w.float())
+            self.near(greta.torch.linear(x, w).float(), exact, 0.2)
+
+    def test_strided_and_unaligned_tensors_are_read_as_they_are(self):
+        w, base = torch.randn(16, 32), torch.randn(33 * 4 + 1)
+        rows = base[1:].reshape(4, 33)[:, :32]
+        self.near(greta.torch.linear(rows, w), F.linear(rows, w), 2e-5)
+        self.near(greta.torch.softmax(base[1:129].reshape(4, 32)), torch.softmax(base[1:129].reshape(4, 32), -1))
+        columns = torch.randn(32, 16)
+        self.near(greta.torch.linear(w, columns.t()), F.linear(w, columns.t()), 2e-5)
+
+    def test_norms_and_softmax(self):
+        x, w, b = torch.randn(2, 5, 64), torch.randn(64), torch.randn(64)
+        self.near(greta.torch.rms_norm(x, w, 1e-6), operations.rms_norm_of_torch(x, w, 1e-6))
+        self.near(greta.torch.rms_norm(x), operations.rms_norm_of_torch(x, None, 1e-5))
+        self.near(greta.torch.layer_norm(x, w, b), F.layer_norm(x, (64,), w, b))
+        self.near(greta.torch.layer_norm(x), F.layer_norm(x, (64,)))
+        self.near(greta.torch.softmax(x, 0.25), F.softmax(x * 0.25, -1))
+        self.assertEqual(len(self.ran()), 5)
+
+    def attention(self, q, k, v, causal, lengths=None, scale=None):
+        scores = q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).transpose(2, 3)
+        scores = scores * (scale or q.shape[-1] ** -0.5)
+        for b in range(q.shape[0]):
+            end = k.shape[2] if lengths is None else int(lengths[b])
+            scores[b, :, :, end:] = -float("inf")
+            for i in range(q.shape[2] if causal else 0):
+                scores[b, :, i, end - q.shape[2] + i + 1:] = -float("inf")
+        return scores.softmax(-1) @ v.repeat_interleave(q.shape[1] // k.shape[1], 1)
+
+    def test_attention_with_and_without_a_cache(self):
+        q, k, v = torch.randn(2, 8, 6, 32), torch.randn(2, 4, 10, 32), torch.randn(2, 4, 10, 32)
+        attention = greta.torch.scaled_dot_product_attention
+        lengths = torch.tensor([7, 10], dtype=torch.int32)
+        for mode in ("greta", "torch"):
+            self.configure(mode)
+            for causal in (False, True):
+                self.near(attention(q, k, v, is_causal=causal), self.attention(q, k, v, causal), 1e-5)
+                self.near(attention(q, k, v, lengths=lengths, is_causal=causal),
+                          self.attention(q, k, v, causal, lengths), 1e-5)
+            self.near(attention(q, k[:, :, :6], v[:, :, :6], is_causal=True, scale=0.5),
+                      self.attention(q, k[:, :, :6], v[:, :, :6], True, scale=0.5), 1e-5)
+            self.assertEqual(len(set(self.ran())), 3 if mode == "greta" else 0)
+
+    def test_what_has_no_problem_is_torch_s(self):
+        x, w = torch.randn(3, 32, dtype=torch.float64), torch.randn(16, 32, dtype=torch.float64)
+        self.near(greta.torch.linear(x, w), F.linear(x, w), 0)
+        self.assertEqual(greta.torch.linear(torch.empty(0, 32), w.float()).shape, (0, 16))
+        q = torch.randn(1, 1, 2, 12)  # GRETA's heads have a multiple of 8 elements
+        self.near(greta.torch.scaled_dot_product_attention(q, q, q), self.attention(q, q, q, False))
+        refused, = greta.torch.choices()
+        self.assertFalse(refused.greta)
+        self.assertIn("multiple of 8", refused.why)
+
+    def test_gradients_are_torch_s(self):
+        x, w = torch.randn(3, 32, requires_grad=True), torch.randn(16, 32, requires_grad=True)
+        greta.torch.linear(x, w, activation="silu").sum().backward()
+        greta.torch.rms_norm(x).sum().backward()
+        self.assertIsNotNone(w.grad)
+        self.assertEqual(self.ran(), [])
+        with torch.no_grad():
+            greta.torch.linear(x, w)
+        self.assertEqual(len(self.ran()), 1)
+
+    def test_fake_kernels_have_the_shapes_of_the_real_ones(self):
+        x, w, q = torch.randn(2, 3, 32), torch.randn(16, 32), torch.randn(2, 3, 4, 8)
+        k, v = torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 16)
+        cases = {"linear": (x, w, None, None, "none"), "rms_norm": (x, None, 1e-5),
+                 "layer_norm": (x, None, None, 1e-5), "softmax": (x.transpose(0, 1), 1.0),
+                 "attention": (q, k, v, None, None, False)}
+        self.assertEqual(set(cases), set(operations.SCHEMAS))
+        for name, arguments in cases.items():
+            real = getattr(torch.ops.greta, name)(*arguments)
+            meta = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in arguments]
+            fake = operations.SCHEMAS[name][2](*meta)
+            self.assertEqual((fake.shape, fake.dtype, fake.stride()), (real.shape, real.dtype, real.stride()), name)
+
+
+class TorchDecisions(Torch):
+    mode = "measured"
+
+    def test_problems_are_measured_once_and_remembered(self):
+        x, w = torch.randn(8, 32), torch.randn(16, 32)
+        greta.torch.linear(x, w)
+        choice, = greta.torch.choices()
+        self.assertEqual(choice.why, "measured")
+        self.assertGreater(choice.decision.greta_us, 0)
+        self.assertGreater(choice.decision.framework_us, 0)
+        self.assertEqual(choice.greta, choice.decision.regret() <= 0)
+        for most, runs in ((1e9, True), (-1.0, False)):
+            self.configure("measured", most_regret=most)
+            self.near(greta.torch.linear(x, w), F.linear(x, w), 2e-5)
+            again, = greta.torch.choices()
+            self.assertEqual((again.why, again.decision, again.greta), ("stored", choice.decision, runs))
+
+    def test_another_configuration_is_measured_again(self):
+        x = torch.randn(16, 64)
+        greta.torch.softmax(x)
+        first, = greta.torch.choices()
+        greta.tune("softmax", rows=16, cols=64, device="hip-host:0", budget=3, db=self.folder / "tuned.db",
+                   cache=self.folder / "cache", lock=False, flush_mib=1, in_process=True, shipped=False, seed=2)
+        self.configure("measured")
+        greta.torch.softmax(x)
+        second, = greta.torch.choices()
+        self.assertEqual(second.answer["origin"], "exact")
+        changed = second.answer["config"] != first.answer["config"]
+        self.assertEqual(second.why, "measured" if changed else "stored")
+
+    def test_modes(self):
+        x = torch.randn(4, 16)
+        for mode, runs in (("greta", 1), ("torch", 0)):
+            self.configure(mode)
+            self.near(greta.torch.softmax(x), torch.softmax(x, -1))
+            self.assertEqual(len(self.ran()), runs)
+        self.assertFalse((self.folder / "frameworks.json").exists())
+        self.assert_refused(greta.InvalidArgumentError, "mode is 'fast'; there are measured, greta, torch",
+                            self.configure, "fast")
+
+
+class TorchCaptures(Torch):
+    def test_functions_of_torch_and_of_greta(self):
+        x, w, b = torch.randn(4, 6, 32), torch.randn(16, 32), torch.randn(16)
+        file = self.folder / "shapes.jsonl"
+        with greta.torch.capture(file, device="cpu") as captured:
+            F.linear(x, w, b)
+            x @ w.t()
+            torch.matmul(x, torch.randn(32, 8))
+            torch.softmax(x, -1)
+            x.softmax(dim=1)  # not of rows
+            F.layer_norm(x, (32,), eps=1e-6)
+            F.linear(x.double(), w.double())  # no element type of GRETA's
+            greta.torch.linear(x, w)
+            greta.torch.rms_norm(x)
+            greta.torch.rms_norm(x)
+        F.linear(x, w)
+        self.assertEqual(captured.counts, {
+            "gemm dtype=f32 out=f32 layout=nt epilogue=bias m=24 n=16 k=32": 1,
+            "gemm dtype=f32 out=f32 layout=nt m=24 n=16 k=32": 2,
+            "gemm dtype=f32 out=f32 m=24 n=8 k=32": 1,
+            "softmax dtype=f32 out=f32 rows=24 cols=32": 1,
+            "layernorm dtype=f32 out=f32 affine=none epsilon=1e-06 rows=24 cols=32": 1,
+            "rmsnorm dtype=f32 out=f32 affine=none rows=24 cols=32": 2})
+        self.assertEqual(len(file.read_text().splitlines()), 7)
+
+    def test_fallbacks_count_once(self):
+        self.configure("torch")
+        with greta.torch.capture(device="cpu") as captured:
+            greta.torch.linear(torch.randn(4, 32), torch.randn(16, 32))
+        self.assertEqual(list(captured.counts.values()), [1])
+
+    def test_attention_is_that_of_torch_s_function(self):
+        q, k = torch.empty(2, 8, 6, 32), torch.empty(2, 4, 10, 32)
+        self.assertIn("q=6 kv=10", capturing._attention(q, k, k))
+        self.assertIsNone(capturing._attention(q, k, k, is_causal=True))
+        self.assertIsNone(capturing._attention(q, k, k, torch.empty(6, 10)))
+        self.assertIn("mask=causal", capturing._attention(q, k[:, :, :6], k[:, :, :6], is_causal=True))
+
+
+class TorchTutorial(Torch):
+    def test_all_code(self):
+        text = (SOURCE / "docs/pytorch.md").read_text()
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        self.assertGreaterEqual(len(blocks), 5)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        names, output = {}, io.StringIO()
+        for block in blocks:
+            with self.subTest(block), contextlib.redirect_stdout(output):
+                exec(compile(block, "docs/pytorch.md", "exec"), names)
+        self.assertIn("gemm dtype=f32 out=f32 layout=nt epilogue=bias,silu m=24 n=48 k=64 GRETA mode", output.getvalue())
+        self.assertIn("\n2 1\n", output.getvalue())
+        self.assertIn("'gemm dtype=f32 out=f32 layout=nt epilogue=bias m=24 n=32 k=64': 1", output.getvalue())
+
+
+class TinyRMSNorm(torch.nn.Module):
+    """As LlamaRMSNorm."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.weight, self.variance_epsilon = torch.nn.Parameter(torch.rand(size)), 1e-6
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
+
+
+class TinyMLP(torch.nn.Module):
+    """As LlamaMLP."""
+
+    def __init__(self, size, wide):
+        super().__init__()
+        self.gate_proj, self.up_proj = (torch.nn.Linear(size, wide, bias=False) for _ in range(2))
+        self.down_proj, self.act_fn = torch.nn.Linear(wide, size, bias=False), torch.nn.SiLU()
+
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class TorchModules(Torch):
+    def model(self):
+        return torch.nn.Sequential(torch.nn.Linear(16, 32), TinyRMSNorm(32), TinyMLP(32, 48), TinyRMSNorm(32),
+                                   torch.nn.Linear(32, 8)).eval()
+
+    def test_patched_models_compute_the_same_and_can_be_restored(self):
+        model, x = self.model(), torch.randn(3, 16)
+        names = set(model.state_dict())
+        with torch.no_grad():
+            expected = model(x)
+            patched = greta.torch.patch(model)
+            self.assertEqual((patched.linear, patched.rms_norm, patched.mlp, patched.attention), (5, 2, 1, False))
+            self.near(model(x), expected, 1e-5)
+            self.assertEqual(set(model.state_dict()), names)
+            self.assertTrue(any("epilogue=silu" in one for one in self.ran()))
+            self.assertEqual(len(self.ran()), 6)  # two equal norms, two products with other epilogues
+            patched.undo()
+            self.assertEqual(patched.linear, 0)
+            self.assertTrue(torch.equal(model(x), expected))
+        self.assertFalse(any(type(one).__module__.startswith("greta") for one in model.modules()))
+
+    def test_parts_can_be_chosen(self):
+        patched = greta.torch.patch(self.model(), linear=False, mlp=False)
+        self.assertEqual((patched.linear, patched.rms_norm, patched.mlp), (0, 2, 0))
+        self.assert_refused(greta.InvalidArgumentError, "ReLU has no modules that GRETA replaces",
+                            greta.torch.patch, torch.nn.ReLU())
+
+    def test_attention_of_transformers_interface(self):
+        q, k = torch.randn(2, 4, 1, 16), torch.randn(2, 2, 9, 16)
+        module = types.SimpleNamespace(is_causal=True)
+        y, weights = modules.attention_forward(module, q, k, k, None, scaling=0.25)
+        self.assertIsNone(weights)
+        self.near(y, operations.attention_of_torch(q.transpose(1, 2), k, k, None, 0.25, False), 1e-5)
+        lengths = torch.tensor([5, 5], dtype=torch.int32)
+        y, _ = modules.attention_forward(module, q, k, k, lengths.reshape(2, 1, 1, 1), scaling=0.25)
+        self.near(y, operations.attention_of_torch(q.transpose(1, 2), k, k, lengths, 0.25, False), 1e-5)
+
+    def test_lengths_are_masks_of_caches_alone(self):
+        causal, given = object(), {"batch_size": 2, "q_length": 3, "q_offset": 4, "kv_length": 16, "device": "cpu"}
+        lengths = modules.lengths_of(causal, given)
+        self.assertEqual((lengths.flatten().tolist(), lengths.dtype, tuple(lengths.shape)),
+                         ([7, 7], torch.int32, (2, 1, 1, 1)))
+        self.assertEqual(modules.lengths_of(causal, {**given, "q_offset": torch.tensor(9)}).flatten().tolist(),
+                         [12, 12])
+        ones = torch.ones(2, 7, dtype=torch.bool)
+        self.assertIsNotNone(modules.lengths_of(causal, {**given, "attention_mask": ones}))
+        padded = torch.tensor([[False] + [True] * 6, [True] * 7])
+        for others in ({"kv_length": 7}, {"attention_mask": padded}, {"local_size": 4}, {"kv_offset": 1},
+                       {"mask_function": object()}):
+            self.assertIsNone(modules.lengths_of(causal, {**given, **others}), others)
+
+
+if __name__ == "__main__":
+    unittest.main()
