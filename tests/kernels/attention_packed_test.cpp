@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
@@ -33,7 +36,7 @@ struct Case {
 class AttentionPacked : public ::testing::TestWithParam<std::string> {
  protected:
   /// Returns the configurations of these tiles: with all products that fill them.
-  std::vector<Config> configs_of(const Tiles& t) const {
+  std::vector<Config> configs_of(const Tiles& t, const AttentionShape& shape) const {
     const bool async = info_.architecture.find("sm_") != std::string::npos;
     const Config config{"matrix",
                         {{"BK", t.bk},
@@ -54,14 +57,31 @@ class AttentionPacked : public ::testing::TestWithParam<std::string> {
       if (t.wq % span != 0) continue;
       configs.push_back(config);
       configs.back().values.emplace_back("INSTR", span);
+      if (has_turning_reads(info_.architecture)) add_turning(configs, shape);
     }
     return configs;
+  }
+
+  /// Replaces the last configuration by some that transpose values in each way, with tiles that
+  /// wait in registers or are copied to shared memory: three of them where there is room.
+  static void add_turning(std::vector<Config>& configs, const AttentionShape& shape) {
+    const Config config = configs.back();
+    configs.pop_back();
+    const bool short_lines = config["BK"] * std::max(shape.dim, shape.v_dim) <= 64 * 80;
+    for (const auto& [turn, async] : {std::pair{0, 0}, {1, 0}, {1, 1}}) {
+      Config& c = configs.emplace_back(config);
+      c.values.emplace_back("TURN", turn);
+      for (auto& [name, value] : c.values) {
+        if (name == "ASYNC") value = async;
+        if (name == "BUFFERS") value = async != 0 && short_lines ? 3 : 2;
+      }
+    }
   }
 
   void expect_right(const std::vector<Case>& cases) {
     for (const Case& c : cases) {
       const Problem problem = attention_problem(c.shape, c.in, c.out);
-      for (const Config& config : configs_of(c.tiles)) {
+      for (const Config& config : configs_of(c.tiles, c.shape)) {
         expect_right_attention(device_, problem, config, c.lengths);
       }
     }
@@ -123,6 +143,21 @@ TEST_P(AttentionPacked, ProductsOfSeveralSizes) {
       {{2, 8, 2, 17, 290, 64, true, 96}, bf16, f32, {128, 64, 1, 2, 0, 1, 2}, {290, 30}},
       {{1, 4, 1, 33, 200, 40, true}, f16, f32, {64, 64, 1, 1, 1, 1, 3}, {150}},
   });
+}
+
+/// Lines that begin with each bank, one in two or one in four of them, and whole or partial last
+/// tiles; copies of a tile are a multiple of the threads, or not. Where the device transposes no
+/// values as it reads them, these are tiles as any others.
+TEST_P(AttentionPacked, LinesOfEveryLength) {
+  std::vector<Case> cases;
+  for (const std::int64_t dim : {16, 32, 48, 64, 96, 112, 160}) {
+    cases.push_back({{2, 3, 1, 19, 140, dim, true, 8 + dim / 2 / 8 * 8},
+                     dim % 32 == 0 ? bf16 : f16,
+                     f32,
+                     {64, 32, 1, 1, 0, 1, 2},
+                     {140, 64}});
+  }
+  expect_right(cases);
 }
 
 /// Numbers of tiles that dies share evenly, or not, or of which some dies have none.

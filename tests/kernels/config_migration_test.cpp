@@ -105,10 +105,11 @@ TEST(ConfigMigration, AnotherOrderOfParametersIsTheSameConfiguration) {
   EXPECT_EQ(carried({a, b}, {}, {"new", {{"B", 2}, {"A", 1}}}), "new A=1 B=2");
 }
 
-/// Returns devices that together have every variant, one for each language at least.
+/// Returns devices that together have every variant and parameter, one for each language at least.
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> all{architecture_info("sm_90").value(),
-                              architecture_info("gfx942").value()};
+                              architecture_info("gfx942").value(),
+                              architecture_info("gfx950").value()};
   DeviceInfo vulkan = architecture_info("sm_90").value();
   vulkan.backend = Api::vulkan;
   vulkan.language = Language::glsl;

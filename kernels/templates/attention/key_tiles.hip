@@ -3,6 +3,9 @@
 #pragma once
 
 #include "attention/layout.hip"
+#if ASYNC && !GRETA_LANE_COPY
+#include "common/window_copy.hip"
+#endif
 
 // A line of `dim` elements in shared memory.
 template <u32 dim>
@@ -19,11 +22,15 @@ template <u32 lines, u32 dim>
 struct LinesTile : SharedTile<lines, PaddedLine<dim>::chunks, PaddedLine<dim>::pad, false> {};
 
 // Lines of `dim` elements as they are.
-template <u32 dim>
+template <u32 dim, typename LoadedTile = LinesTile<BK, dim>>
 struct LineLoader {
-  typedef LinesTile<BK, dim> Tile;
+  typedef LoadedTile Tile;
   static constexpr u32 line_chunks = dim / 8;
+#if ASYNC && !GRETA_LANE_COPY
+  static constexpr u32 chunks = Tile::bytes / 16;  // every place of the tile is written
+#else
   static constexpr u32 chunks = BK * line_chunks;
+#endif
   static constexpr u32 units = (chunks + THREADS - 1) / THREADS;
 
   static GRETA_DEVICE u32 number(u32 i) { return thread_index() + i * THREADS; }
@@ -37,7 +44,24 @@ struct LineLoader {
     return Tile::offset(number(i) / line_chunks, number(i) % line_chunks);
   }
 
-#if ASYNC
+#if ASYNC && !GRETA_LANE_COPY
+  // Threads behind the tile's last place write zeros behind it.
+  static constexpr u32 buffer_bytes = units * THREADS * 16;
+
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const Lines<dim>& lines, u32 count) {
+    constexpr u32 places = Tile::bytes / 16 / BK;  // of a line
+    const u32 pitch = lines.distance() * u32(sizeof(In));
+    const ReadWindow window{reinterpret_cast<const u8*>(lines.start), smaller(count, BK) * pitch};
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      const u32 line = number(i) / places, chunk = Tile::chunk_at(line, number(i) % places);
+      const u32 from = chunk < line_chunks ? line * pitch + chunk * 16 : ReadWindow::outside;
+      copy_window_async(shared, start + (wave_index() * wave_size + i * THREADS) * 16, window, from);
+    }
+  }
+#elif ASYNC
+  static constexpr u32 buffer_bytes = Tile::bytes;
+
   static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const Lines<dim>& lines, u32 count) {
     const int left = int(smaller(count, BK) * line_chunks) - int(number(0));
     const In* const from = lines.element(PAGE && left <= 0 ? 0 : number(0) * 8);
@@ -83,7 +107,11 @@ struct LineLoader {
 
 typedef LineLoader<DIM> KeyLoader;
 #if defined(GRETA_MATRIX_MMA)
-typedef LineLoader<V_DIM> ValueLoader;  // the matrix cores turn them
+typedef LineLoader<V_DIM> ValueLoader;  // reads for the matrix cores turn them
+typedef Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> ValueReader;
+#elif TURN
+typedef LineLoader<V_DIM, TurnedTile<BK, padded_values / 8>> ValueLoader;
+typedef TurningReader<ValueLoader::Tile> ValueReader;
 #else
 
 // Halves of two words side by side. AMD's GPUs pick bytes in one instruction.
@@ -161,4 +189,6 @@ struct ValueLoader {
     }
   }
 };
+
+typedef Reader<Operand::b, true, ValueLoader::Tile> ValueReader;
 #endif

@@ -16,6 +16,9 @@ constexpr u32 span = INSTR;
 #else
 constexpr u32 span = 16;
 #endif
+#if !defined(TURN)  // where reads of shared memory can't turn tiles, or do so anyway
+#define TURN 0
+#endif
 typedef MatrixCore<In, span> Core;
 constexpr u32 depth = Core::depth;  // of a product
 // Dimensions and keys are padded to multiples of both.
@@ -67,12 +70,16 @@ GRETA_DEVICE u32 narrow_pair(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   }
   return pair;
+#elif defined(__gfx950__)
+  typedef __bf16 Bf16Pair __attribute__((ext_vector_type(2)));
+  typedef _Float16 F16Pair __attribute__((ext_vector_type(2)));
+  if constexpr (same_type<In, bf16>) {
+    return __builtin_bit_cast(u32, __builtin_convertvector(FloatPair{low, high}, Bf16Pair));
+  }
+  return __builtin_bit_cast(u32, __builtin_convertvector(FloatPair{low, high}, F16Pair));
 #else
   if constexpr (same_type<In, bf16>) {
-#if defined(__gfx950__)
-    typedef __bf16 Bf16Pair __attribute__((ext_vector_type(2)));
-    return __builtin_bit_cast(u32, __builtin_convertvector(FloatPair{low, high}, Bf16Pair));
-#elif defined(GRETA_AMD)
+#if defined(GRETA_AMD)
     return __builtin_amdgcn_perm(round_to_bf16(high), round_to_bf16(low), 0x07060302U);
 #else
     return round_to_bf16(low) >> 16 | (round_to_bf16(high) & 0xffff0000U);
@@ -208,6 +215,72 @@ GRETA_DEVICE Core::Fragment weights_of(Core::Sums* scores, u32 step) {
   }
   return f;
 }
+
+#if TURN
+// A tile whose lines are keys, from which TurningReader reads. Lanes of a half of the wave, which are
+// served together, read `span` / 8 neighbouring chunks of as many lines as have all 64 banks then:
+// groups of so many chunks trade places in lines that begin with the same bank.
+template <u32 lines, u32 line_chunks>
+struct TurnedTile {
+  static constexpr u32 bytes = lines * line_chunks * 16;
+  static constexpr u32 group = span / 8, period = 16 / group;
+  static_assert(line_chunks % group == 0, "lines are whole groups");
+
+  static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
+    return place_offset(line, chunk ^ turn(line));
+  }
+  static GRETA_DEVICE constexpr u32 place_offset(u32 line, u32 place) {
+    return (line * line_chunks + place) * 16;
+  }
+  static GRETA_DEVICE constexpr u32 chunk_at(u32 line, u32 place) { return place ^ turn(line); }
+
+ private:
+  // Chunks from whose multiples lines begin, of the 16 that have all banks.
+  static constexpr u32 begins = line_chunks % 16 == 0 ? 16 : line_chunks % 8 == 0 ? 8 : 4;
+
+  static GRETA_DEVICE constexpr u32 turn(u32 line) {
+    return line * begins / 16 % (begins / group) * group;
+  }
+};
+
+// Reads fragments of values from the tile at `start`, counted from a dimension and a key. A read
+// gives each lane four keys of a dimension.
+template <typename Tile>
+struct TurningReader {
+  SharedMemory shared;
+  u32 start, first_dimension, first_key;
+
+  GRETA_DEVICE TurningReader(SharedMemory memory, u32 tile, u32 dimension = 0, u32 key = 0)
+      : shared(memory), start(tile), first_dimension(dimension), first_key(key) {}
+
+  GRETA_DEVICE Core::Fragment read(u32 dimension, u32 key) const {
+    const u32 lane = lane_index();
+    const u32 chunk = (first_dimension + dimension) / 8 + lane % span / 16 * 2 + lane % 4 / 2;
+    const u32 line = first_key + key + lane / span * 4 + lane % 16 / 4;
+    Core::Fragment f;
+    GRETA_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      const u32 at = Tile::offset(line + half * (depth / 2), chunk) + lane % 2 * 8;
+      read_turned(shared.bytes + start + at, f.chunk[0].word + half * 2);
+    }
+    return f;
+  }
+
+ private:
+  static GRETA_DEVICE void read_turned(const u8* at, u32* words) {
+#if defined(__gfx950__)
+    typedef short Elements __attribute__((ext_vector_type(4)));
+    typedef __attribute__((address_space(3))) Elements Shared;
+    const auto four = __builtin_amdgcn_ds_read_tr16_b64_v4i16((Shared*)at);
+    __builtin_memcpy(words, &four, 8);
+#elif defined(GRETA_HOST)
+    greta_host::read_transposed(reinterpret_cast<u32(&)[2]>(*words), at);
+#else
+#error "TURN needs reads of shared memory that turn tiles"
+#endif
+  }
+};
+#endif
 
 #elif defined(GRETA_MATRIX_WMMA11)
 

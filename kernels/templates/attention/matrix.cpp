@@ -4,6 +4,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/attention/cooperative.hpp"
+#include "kernels/templates/attention/matrix_kernel.hpp"
 #include "kernels/templates/attention/packing.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
@@ -13,119 +14,24 @@
 namespace greta::kernels::attention {
 namespace {
 
-/// Predicts how matrix.hip treats a problem on a device.
-class Kernel {
- public:
-  Kernel(const Shape& shape, const DeviceInfo& device)
-      : shape_(shape),
-        cores_(matrix_cores(device.architecture)),
-        thread_registers_(thread_registers(device)),
-        workgroup_registers_(workgroup_registers(device)),
-        wave_(static_cast<int>(device.subgroup_size)) {
-    const auto has = [&](std::uint32_t span) {
-      return std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
-                         [&](const MatrixOperation& operation) {
-                           return operation.input == shape.in && operation.m == span;
-                         });
-    };
-    offered_ = bits_of(shape.in) == 16 && has(16);
-    if (cores_ == MatrixCores::mfma && has(32)) spans_.push_back(32);
-  }
-
-  bool offered() const { return offered_; }
-  /// Returns the spans of products, of which INSTR is one where there are several.
-  const std::vector<int>& spans() const { return spans_; }
-  int wave() const { return wave_; }
-  /// Whether asynchronous copies write to per-lane addresses.
-  bool copies() const { return cores_ == MatrixCores::mma; }
-  std::int64_t threads(const Config& c) const {
-    return std::int64_t{c["WAVES"]} * c["KWAVES"] * wave_;
-  }
-  /// Returns the number of rows of a workgroup's tile: queries, or with PACK queries times heads.
-  static std::int64_t rows(const Config& c) { return std::int64_t{c["WAVES"]} * c["WQ"]; }
-
-  std::int64_t shared_bytes(const Config& c) const {
-    const std::int64_t keys = c["BK"] * line_bytes(padded());
-    const std::int64_t values =
-        c["BK"] * (copies() ? line_bytes(padded_values()) : padded_values() * 2);
-    const std::int64_t tiles =
-        c["ASYNC"] != 0 ? c["BUFFERS"] * std::max(keys, values) : keys + values;
-    const std::int64_t own = rows(c) * line_bytes(padded());
-    const std::int64_t walk = c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
-    const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
-    const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 4) : 0;
-    const std::int64_t sums = rows(c) * (shape_.v_dim + 2) * 4;
-    const std::int64_t joins =
-        c["FOLD"] == fold_in_cluster ? waves + sums + slices : std::max(waves, slices);
-    return std::max(walk, joins);
-  }
-  /// Returns the size of what the waves that share rows join through shared memory.
-  std::int64_t wave_sums_bytes(const Config& c) const {
-    return c["KWAVES"] * rows(c) * (shape_.v_dim + 8) * 4;
-  }
-
-  /// Returns the number of 32-bit registers that a thread uses at once: outputs, scores, the
-  /// operands of one matrix instruction, all queries with QREG, and keys and values that wait to be
-  /// written to shared memory.
-  std::int64_t least_registers(const Config& c) const {
-    const std::int64_t sums = c["WQ"] * (padded_values() + c["BK"] / c["KWAVES"]) / wave_;
-    const std::int64_t queries = c["QREG"] != 0 ? c["WQ"] / 16 * (padded() / granule()) : 1;
-    const std::int64_t waiting = c["ASYNC"] != 0
-                                     ? 0
-                                     : 4 * (ceil_div(c["BK"] * shape_.dim / 8, threads(c)) +
-                                            ceil_div(c["BK"] * shape_.v_dim / 8, threads(c)));
-    return sums + fragment() * (queries + 1) + waiting;
-  }
-  /// Returns an estimate of what a thread needs: also the operands of further instructions, and the
-  /// maximum and the sum of each row.
-  std::int64_t registers(const Config& c) const {
-    const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
-    const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
-    // Each load finds its page or its token, by a division if a line's length is no power of two.
-    const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
-    const bool apart = shape_.page > 0 || shape_.packed;
-    const std::int64_t pages = !apart ? 0 : even ? 6 : 40;
-    return least_registers(c) + fragment() * more + 2 * rows + (copies() ? 32 : 48) + pages;
-  }
-  std::int64_t register_limit(const Config& c) const {
-    return std::min(thread_registers_, workgroup_registers_ / threads(c));
-  }
-
-  /// Returns the number of matrix instructions of a wave per tile, with products of 16 x 16.
-  std::int64_t instructions(const Config& c) const {
-    const std::int64_t keys = c["BK"] / c["KWAVES"];
-    const std::int64_t products = c["WQ"] / 16 * (keys / 16) * ((padded() + padded_values()) / 16);
-    return products * (cores_ == MatrixCores::mma ? 2 : 1);
-  }
-  /// Returns of what dimensions and keys are padded to a multiple; see layout.hip.
-  std::int64_t granule() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
-
- private:
-  static int span(const Config& c) { return c.has("INSTR") ? c["INSTR"] : 16; }
-  static std::int64_t blocks(const Config& c) { return c["WQ"] / span(c); }
-  /// Returns the number of registers of an operand of a matrix instruction.
-  std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
-  std::int64_t padded() const { return ceil_div(shape_.dim, granule()) * granule(); }
-  std::int64_t padded_values() const { return ceil_div(shape_.v_dim, granule()) * granule(); }
-  /// Returns the size of so many elements, padded, in shared memory; see key_tiles.hip.
-  static std::int64_t line_bytes(std::int64_t elements) {
-    const std::int64_t chunks = elements / 8;
-    return (chunks + ((chunks & (chunks - 1)) == 0 ? 0 : 1)) * 16;
-  }
-
-  Shape shape_;
-  MatrixCores cores_;
-  std::int64_t thread_registers_, workgroup_registers_;
-  int wave_;
-  bool offered_ = false;
-  std::vector<int> spans_{16};
-};
+Constraint copies_constraint(const MatrixKernel& kernel) {
+  const Expression copies =
+      kernel.turns() ? Expression(p["TURN"] == 1) : Expression(kernel.lane_copies());
+  return {"copies",
+          kernel.copies() ? kernel.turns() ? "ASYNC needs TURN, and BUFFERS are 2 without"
+                                           : "BUFFERS are 2 without ASYNC"
+          : kernel.lane_copies()
+              ? "values of v_dim elements leave no zeros after keys of dim with ASYNC, and BUFFERS "
+                "are 2 without"
+          : kernel.turns()
+              ? "ASYNC needs the keys of a step within 2 GiB, and BUFFERS are 2 without"
+              : "the device has no copies for ASYNC, and BUFFERS are 2 without",
+          select(p["ASYNC"] != 0, kernel.copies() && copies, p["BUFFERS"] == 2)};
+}
 
 std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device,
-                                    const Kernel& kernel) {
+                                    const MatrixKernel& kernel) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
-  // What lies behind keys in a buffer must be zero.
-  const bool mixes = shape.v_dim != shape.dim && shape.dim % kernel.granule() != 0;
   return {
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {} that this kernel knows",
@@ -138,13 +44,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"key_waves",
        fmt::format("KWAVES parts of BK keys must be multiples of {}", kernel.granule()),
        p["BK"] % (p["KWAVES"] * kernel.granule()) == 0},
-      {"copies",
-       !kernel.copies() ? "the device has no copies for ASYNC, and BUFFERS are 2 without"
-       : mixes
-           ? "values of v_dim elements leave no zeros after keys of dim with ASYNC, and BUFFERS "
-             "are 2 without"
-           : "BUFFERS are 2 without ASYNC",
-       select(p["ASYNC"] != 0, kernel.copies() && !mixes, p["BUFFERS"] == 2)},
+      copies_constraint(kernel),
       {"shared_memory",
        fmt::format(
            "BUFFERS of BK keys, and the queries, must fit {} KiB; so must the sums of KWAVES "
@@ -175,7 +75,7 @@ std::vector<int> folds(const DeviceInfo& device) {
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::glsl) return cooperative_space(shape, device);
-  const Kernel kernel(shape, device);
+  const MatrixKernel kernel(shape, device);
   Alternative a{"matrix", {}, {}};
   // BK        keys per step in shared memory: fewer barriers versus more registers
   // WQ        rows per wave: reuse of shared memory reads
@@ -191,6 +91,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // TOGETHER  heads that are scheduled together, for L2 reuse
   // XCDS      dies that workgroups are dealt to in turn, each of which has neighbouring heads
   // INSTR     span of a product on CDNA: fewer instructions versus smaller pieces of work
+  // TURN      on gfx950, reads from shared memory transpose values, else their loader does
   a.parameters = {
       {"BK", {32, 64, 128}},
       {"WQ", {16, 32, 64}},
@@ -216,22 +117,25 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
     a.constraints.push_back(
         {"products", "products of INSTR must divide WQ", p["WQ"] % p["INSTR"] == 0});
   }
+  if (kernel.turns()) a.parameters.push_back({"TURN", {0, 1}});
   return a;
 }
 
-/// Names the largest products that fit the configurations, where there are several.
-void name_products(std::vector<Config>& configs, const Kernel& kernel) {
+/// Names the largest products that fit the configurations, where there are several, and lets reads
+/// transpose values where they can.
+void name_products(std::vector<Config>& configs, const MatrixKernel& kernel) {
   if (kernel.spans().size() == 1) return;
   for (Config& c : configs) {
     c.values.emplace_back("INSTR", c["WQ"] % kernel.spans().back() == 0 ? kernel.spans().back()
                                                                         : kernel.spans().front());
+    if (kernel.turns()) c.values.emplace_back("TURN", 1);
   }
 }
 
 /// Few queries: tiles of packed heads, whose keys are divided over waves and workgroups.
 std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device,
-                                    const Kernel& kernel) {
-  const bool async = kernel.copies();
+                                    const MatrixKernel& kernel) {
+  const bool async = kernel.lane_copies(), ahead = async || kernel.wave_copies();
   std::vector<Config> configs;
   if (!kernel.offered() || !are_few_packed_rows(shape, async)) return configs;
   // With copies ahead, one workgroup keeps a processor's memory busy, and more waves its many rows.
@@ -243,7 +147,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
     for (const int bk : {128, 64, 32}) {
       if (bk * shape.longest() > (async ? 128 : 64) * 128) continue;
       for (const int keeps : {1, 0}) {
-        if (keeps != 0 && !async) continue;
+        if (keeps != 0 && !ahead) continue;
         configs.push_back(
             {"matrix",
              {{"BK", bk},
@@ -251,7 +155,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
               {"WAVES", waves},
               {"KWAVES", static_cast<int>(std::min(key_waves, bk / kernel.granule()))},
               {"BUFFERS", async ? 3 : 2},
-              {"ASYNC", async},
+              {"ASYNC", ahead},
               {"QREG", keeps},
               {"PACK", shape.group() > 1},
               {"SPLIT", split},
@@ -267,10 +171,10 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::glsl) return cooperative_defaults(shape, device);
-  const Kernel kernel(shape, device);
+  const MatrixKernel kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
-  const bool async = kernel.copies();
+  const bool async = kernel.lane_copies(), ahead = async || kernel.wave_copies();
   // With 32 lanes per wave, loads in flight leave registers for fewer keys.
   const bool few_keys = !async && kernel.wave() == 32;
   // Large tiles if they fill the device, else the tile that fills it most. With more waves, each
@@ -292,16 +196,19 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
   }
   order.insert(order.end(), few.rbegin(), few.rend());
+  // The more keys a tile has, the fewer instructions are left for each. Copies to shared memory
+  // leave registers for more of them.
+  const std::vector<int> some{few_keys ? 32 : 64, few_keys ? 64 : 32}, many{128, 64, 32};
   for (const Tile& tile : order) {
-    for (const int bk : {few_keys ? 32 : 64, few_keys ? 64 : 32}) {
+    for (const int bk : kernel.wave_copies() && tile.wq == 32 ? many : some) {
       configs.push_back({"matrix",
                          {{"BK", bk},
                           {"WQ", tile.wq},
                           {"WAVES", tile.waves},
                           {"KWAVES", 1},
                           {"BUFFERS", async ? 3 : 2},
-                          {"ASYNC", async},
-                          {"QREG", tile.keeps},
+                          {"ASYNC", ahead},
+                          {"QREG", tile.keeps || kernel.wave_copies()},
                           {"PACK", 0},
                           {"SPLIT", 1},
                           {"FOLD", 1},
@@ -316,9 +223,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     const std::int64_t room = shape.v_dim != shape.dim ? 200 : shape.in == DType::bf16 ? 176 : 192;
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
-  // Compilers need up to 40 registers more than estimated, of the 256 that a thread has then.
+  // Compilers need up to 40 registers more than estimated, of the 256 that a thread has then; with
+  // copies, up to 48 more, but no more than 256 for few keys.
   std::erase_if(configs, [&](const Config& c) {
-    return !async && c["QREG"] != 0 && kernel.registers(c) > 216;
+    const int room = c["ASYNC"] == 0 ? 216 : c["BK"] > 32 ? 208 : 250;
+    return !async && c["QREG"] != 0 && kernel.registers(c) > room;
   });
   const std::vector<Config> packed = packed_defaults(shape, device, kernel);
   configs.insert(configs.begin(), packed.begin(), packed.end());
@@ -331,22 +240,22 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   if (device.language == Language::glsl) return cooperative_plan(shape, device, config);
-  const Kernel kernel(shape, device);
+  const MatrixKernel kernel(shape, device);
   Defines defines = problem_defines(shape);
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   LaunchPlan plan = packing_plan(shape, device, "attention/matrix", config, std::move(defines),
-                                 Kernel::rows(config), kernel.threads(config));
+                                 MatrixKernel::rows(config), kernel.threads(config));
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
   return plan;
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   if (device.language == Language::glsl) return cooperative_work(shape, device, config);
-  const Kernel kernel(shape, device);
-  const double rows = static_cast<double>(Kernel::rows(config)), waves = config["WAVES"];
+  const MatrixKernel kernel(shape, device);
+  const double rows = static_cast<double>(MatrixKernel::rows(config)), waves = config["WAVES"];
   const double bk = config["BK"], in = bytes_of(shape.in, 1), key_waves = config["KWAVES"];
   const auto dim = static_cast<double>(shape.dim), both = static_cast<double>(shape.both_dims());
-  LaunchWork work = packing_work(shape, config, Kernel::rows(config));
+  LaunchWork work = packing_work(shape, config, MatrixKernel::rows(config));
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
@@ -368,9 +277,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device) {
-  const std::vector<Config> configs = device.language == Language::glsl
-                                          ? cooperative_packed_defaults(shape, device)
-                                          : packed_defaults(shape, device, Kernel(shape, device));
+  const std::vector<Config> configs =
+      device.language == Language::glsl
+          ? cooperative_packed_defaults(shape, device)
+          : packed_defaults(shape, device, MatrixKernel(shape, device));
   if (configs.empty()) return false;
   const std::vector<Alternative> matrix{space(shape, device)};
   return std::any_of(configs.begin(), configs.end(),
@@ -384,12 +294,12 @@ Variant matrix() {
       "share a KV head, over all keys or a slice, with scores and outputs in registers",
       space, plan, defaults,
       [](const Shape& shape, const Config& c) {
-        return packing_divisions(shape, c, Kernel::rows(c));
+        return packing_divisions(shape, c, MatrixKernel::rows(c));
       },
       work);
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("KWAVES", 1), added("PACK", 0), added("SPLIT", 1),
-                        added("FOLD", 1),   added("XCDS", 1), added("INSTR", 16)};
+  variant.migrations = {added("KWAVES", 1), added("PACK", 0),   added("SPLIT", 1), added("FOLD", 1),
+                        added("XCDS", 1),   added("INSTR", 16), added("TURN", 0)};
   return variant;
 }
 

@@ -25,7 +25,6 @@
 #include "attention/partial_sums.hip"
 
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
-static_assert(!ASYNC || GRETA_LANE_COPY, "ASYNC needs copies that go where a lane says");
 
 constexpr u32 wave_keys = BK / KWAVES;  // of a tile
 static_assert(BK % KWAVES == 0 && wave_keys % granule == 0, "a wave's keys fill products");
@@ -183,8 +182,7 @@ struct Rows {
   }
 
   GRETA_DEVICE void add(SharedMemory shared, u32 start) {
-    const Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> reader(shared, start, 0,
-                                                                           wave_key());
+    const ValueReader reader(shared, start, 0, wave_key());
     GRETA_UNROLL
     for (u32 step = 0; step < wave_keys / depth; ++step) {
       Core::Fragment weights[row_blocks];
@@ -322,7 +320,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
   Rows rows;
   rows.begin();
   if (!QREG || queries_last) {
-    if (padded != DIM) clear_shared(shared);
+    if (clears_tiles) clear_shared(shared);
     walk.begin();
   }
   bring_queries(args, tile, shared + queries_start);
@@ -332,7 +330,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
   }
   if (QREG && !queries_last) {
     block_barrier();
-    if (padded != DIM) clear_shared(shared);
+    if (clears_tiles) clear_shared(shared);
     walk.begin();
   }
 
@@ -370,6 +368,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
     const u32 value_tile = walk.arrive_values();
     if (key < wave_end) rows.add(walk.shared, value_tile);
   }
+  walk.finish();
 
   const u32 own = smaller(tile_rows(args) - tile.first, BQ);
   const Outputs outputs{args, tile};

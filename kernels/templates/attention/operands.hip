@@ -283,6 +283,7 @@ struct Lines {
   GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32, u32 kv_head)
       : start(tensor + u64(kv_head) * dim), pitch(args.kv_heads * dim) {}
 
+  GRETA_DEVICE u32 distance() const { return pitch; }
   GRETA_DEVICE void skip(u32 lines) { start += u64(lines) * pitch; }
   GRETA_DEVICE const In* line(u32 number) const { return start + u64(number) * pitch; }
   GRETA_DEVICE const In* element(u32 at) const { return line(at / dim) + at % dim; }
@@ -293,6 +294,8 @@ struct Lines {
   GRETA_DEVICE Lines(const Arguments& args, const In* tensor, u32 sequence, u32 kv_head)
       : start(tensor + (u64(sequence) * args.kv_heads + kv_head) * args.capacity * dim) {}
 
+  // Elements from one line to the next.
+  static GRETA_DEVICE constexpr u32 distance() { return dim; }
   GRETA_DEVICE void skip(u32 lines) { start += u64(lines) * dim; }
   GRETA_DEVICE const In* line(u32 number) const { return start + u64(number) * dim; }
   GRETA_DEVICE const In* element(u32 at) const { return start + at; }

@@ -82,6 +82,10 @@ bool has_lane_copies(std::string_view architecture) {
   return matrix_cores(architecture) == MatrixCores::mma;
 }
 
+bool has_turning_reads(std::string_view architecture) {
+  return architecture == "gfx950" || architecture == "host-gfx942";
+}
+
 bool has_warpgroup_products(std::string_view architecture) {
   return architecture == "sm_90";
 }

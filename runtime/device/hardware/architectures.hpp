@@ -30,6 +30,10 @@ bool has_clusters(std::string_view architecture);
 /// memory while it goes on (PTX: cp.async). NVIDIA GPUs can from sm_80 on, as hip-host imitates.
 bool has_lane_copies(std::string_view architecture);
 
+/// Whether reads of shared memory can transpose elements of 16 bits (ds_read_b64_tr_b16), and loads
+/// write 16 bytes of each lane to it: on AMD's gfx950. hip-host's gfx942 imitates both.
+bool has_turning_reads(std::string_view architecture);
+
 /// Whether warpgroups can multiply matrices of 16-bit elements directly from shared memory (PTX:
 /// wgmma). Only NVIDIA's sm_90 can, in code that is compiled for sm_90a.
 bool has_warpgroup_products(std::string_view architecture);

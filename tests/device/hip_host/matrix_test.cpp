@@ -332,6 +332,32 @@ extern "C" __global__ void test(const uint16_t* in, uint32_t* out) {
   }
 }
 
+/// Each group of 16 lanes transposes four rows of 16 elements, wherever their pieces are.
+TEST(HipHostMatrices, TransposedReadsGiveColumns) {
+  HostDevice host(gfx942);
+  const auto out = host.upload(std::vector<std::uint32_t>(128));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(uint32_t* out) {
+  __shared__ __attribute__((aligned(16))) uint16_t rows[16][24];
+  const int i = threadIdx.x, row = i / 4;
+  for (int e = 0; e < 4; ++e) rows[row][4 * (i % 4) + e] = row * 100 + 4 * (i % 4) + e;
+  __syncthreads();
+  uint32_t d[2];
+  greta_host::read_transposed(d, &rows[15 - row][4 * (i % 4)]);
+  for (int w = 0; w < 2; ++w) out[2 * i + w] = d[w];
+})",
+                              {64, 1, 1}),
+           {1, 1, 1}, out)
+      .value();
+  const auto result = host.download<std::uint32_t>(out);
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    for (unsigned r = 0; r < 4; ++r) {
+      const unsigned row = 15 - (lane / 16 * 4 + r);
+      ASSERT_EQ(result[2 * lane + r / 2] >> 16 * (r % 2) & 0xffff, row * 100 + lane % 16) << lane;
+    }
+  }
+}
+
 struct Misuse {
   Imitated device;
   unsigned threads;
@@ -347,6 +373,11 @@ TEST(HipHostMatrices, MisuseIsTold) {
       {sm_80, 32, "__shared__ uint16_t s[512]; uint32_t d[4]; greta_host::ldmatrix(d, s + 4);",
        "ldmatrix at test.hip:1: a row is not aligned to 16"},
       {sm_80, 32, "uint32_t d[4]; greta_host::ldmatrix(d, out);", "a row is not in shared memory"},
+      {gfx942, 64, "uint32_t d[2]; greta_host::read_transposed(d, out);",
+       "a piece of a row is not in shared memory"},
+      {gfx942, 64,
+       "__shared__ uint16_t s[8]; uint32_t d[2]; greta_host::read_transposed(d, s + 1);",
+       "a piece of a row is not aligned to 8"},
       {gfx1100, 32,
        "uint32_t a[8] = {threadIdx.x}, b[8] = {}; float c[8] = {}; "
        "greta_host::wmma_f32_16x16x16_f16(c, a, b, c);",

@@ -64,18 +64,18 @@ inline void copy_wait_all() {
 
 #elif GRETA_HOST == 942
 
-/// AMD global_load_lds (dword): the lane's 4 bytes land at `shared` + 4 * lane. All live lanes of
-/// the wave take part, with the same `shared`; a lane that loads nothing, which the hardware's
-/// execution mask would leave out, gives a null `global`.
+/// AMD's loads to LDS (dword, on gfx950 also dwordx4): the lane's `bytes`, 4 or 16, land at
+/// `shared` + `bytes` * lane. All live lanes of the wave take part, with the same `shared`; a lane
+/// that loads nothing, which the hardware's execution mask would leave out, gives a null `global`.
 inline void load_to_shared(const void* global, void* shared, unsigned bytes,
                            Site site = here("load_to_shared")) {
-  if (bytes != 4) fail(site, "gfx942 loads 4 bytes for each lane");
+  if (bytes != 4 && bytes != 16) fail(site, "loads 4 or 16 bytes for each lane");
   const auto all = exchange(shared, site);
   for (unsigned lane = 0; lane < unsigned(warpSize); ++lane) {
     if (all.has(lane) && all[lane] != shared) fail(site, "lanes of a wave have different targets");
   }
-  auto* const mine = static_cast<unsigned char*>(shared) + 4 * current->lane;
-  if (global != nullptr) stage(mine, global, 4, 4, site);
+  auto* const mine = static_cast<unsigned char*>(shared) + bytes * current->lane;
+  if (global != nullptr) stage(mine, global, bytes, bytes, site);
   current->calls->commit_copies(*current);
 }
 /// AMD s_waitcnt vmcnt(pending): all of the thread's loads to shared memory are done but the

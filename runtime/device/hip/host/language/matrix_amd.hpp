@@ -86,6 +86,28 @@ inline void mfma_f32_32x32x8_bf16(float (&d)[16], const uint32_t (&a)[2], const 
   mfma_32x32x8<Bf16>(d, a, b, c, site);
 }
 
+/// ds_read_b64_tr_b16 of gfx950: lane i of each group of 16 names 8 bytes of shared memory,
+/// aligned, which are elements 4 (i % 4) to 4 (i % 4) + 3 of row i / 4. It gets element i of the
+/// four rows, two in a word, the first in the lower half.
+inline void read_transposed(uint32_t (&d)[2], const void* piece,
+                            Site site = here("read_transposed")) {
+  const auto pieces = exchange_all(piece, site);
+  const unsigned lane = current->lane, element = lane % 16;
+  for (unsigned word = 0; word < 2; ++word) {
+    d[word] = 0;
+    for (unsigned half = 0; half < 2; ++half) {
+      const unsigned row = 2 * word + half;
+      const auto* const from =
+          static_cast<const uint16_t*>(pieces[lane - element + 4 * row + element / 4]);
+      if (!is_shared(from)) fail(site, "a piece of a row is not in shared memory");
+      if (reinterpret_cast<uintptr_t>(from) % 8 != 0) {
+        fail(site, "a piece of a row is not aligned to 8");
+      }
+      d[word] |= uint32_t(from[element % 4]) << 16 * half;
+    }
+  }
+}
+
 #elif GRETA_HOST == 1100
 
 template <typename Format>

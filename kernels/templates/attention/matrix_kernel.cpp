@@ -1,0 +1,94 @@
+#include "kernels/templates/attention/matrix_kernel.hpp"
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/attention/packing.hpp"
+#include "kernels/templates/attention/slices.hpp"
+
+namespace greta::kernels::attention {
+namespace {
+
+/// Returns the size of so many elements, padded, in shared memory; see key_tiles.hip.
+std::int64_t line_bytes(std::int64_t elements) {
+  const std::int64_t chunks = elements / 8;
+  return (chunks + ((chunks & (chunks - 1)) == 0 ? 0 : 1)) * 16;
+}
+
+/// Whether copies can read the keys of any step from a window: one that begins with the first of
+/// them and has less than 2 GiB.
+bool fits_window(const Shape& shape) {
+  constexpr std::int64_t most_keys = 128;
+  const std::int64_t line = 2 * shape.longest() * (shape.packed ? shape.kv_heads : 1);
+  return shape.page == 0 && most_keys * line < std::int64_t{1} << 31;
+}
+
+}  // namespace
+
+MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
+    : shape_(shape),
+      cores_(matrix_cores(device.architecture)),
+      thread_registers_(thread_registers(device)),
+      workgroup_registers_(workgroup_registers(device)),
+      wave_(static_cast<int>(device.subgroup_size)) {
+  const auto has = [&](std::uint32_t span) {
+    return std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
+                       [&](const MatrixOperation& operation) {
+                         return operation.input == shape.in && operation.m == span;
+                       });
+  };
+  offered_ = bits_of(shape.in) == 16 && has(16);
+  if (cores_ == MatrixCores::mfma && has(32)) spans_.push_back(32);
+  turns_ = spans_.size() > 1 && has_turning_reads(device.architecture);
+  // What lies behind keys in a buffer must be zero, where copies don't write it.
+  const bool mixes = shape.v_dim != shape.dim && shape.dim % granule() != 0;
+  copies_ = lane_copies() ? !mixes : turns_ && fits_window(shape);
+}
+
+std::int64_t MatrixKernel::tiles_bytes(const Config& c) const {
+  const std::int64_t value_line = lane_copies() ? line_bytes(padded_values()) : padded_values() * 2;
+  const std::int64_t keys = c["BK"] * line_bytes(padded()), values = c["BK"] * value_line;
+  if (c["ASYNC"] == 0) return keys + values;
+  // Where lanes write one behind the other, all threads do.
+  const std::int64_t once = lane_copies() ? 1 : threads(c) * 16;
+  return c["BUFFERS"] * ceil_div(std::max(keys, values), once) * once;
+}
+
+std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
+  const std::int64_t tiles = tiles_bytes(c), own = rows(c) * line_bytes(padded());
+  const std::int64_t walk = c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
+  const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
+  const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 4) : 0;
+  const std::int64_t sums = rows(c) * (shape_.v_dim + 2) * 4;
+  const std::int64_t joins =
+      c["FOLD"] == fold_in_cluster ? waves + sums + slices : std::max(waves, slices);
+  return std::max(walk, joins);
+}
+
+std::int64_t MatrixKernel::least_registers(const Config& c) const {
+  const std::int64_t sums = c["WQ"] * (padded_values() + c["BK"] / c["KWAVES"]) / wave_;
+  const std::int64_t queries = c["QREG"] != 0 ? c["WQ"] / 16 * (padded() / granule()) : 1;
+  const std::int64_t waiting = c["ASYNC"] != 0
+                                   ? 0
+                                   : 4 * (ceil_div(c["BK"] * shape_.dim / 8, threads(c)) +
+                                          ceil_div(c["BK"] * shape_.v_dim / 8, threads(c)));
+  return sums + fragment() * (queries + 1) + waiting;
+}
+
+std::int64_t MatrixKernel::registers(const Config& c) const {
+  const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
+  const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
+  // Each load finds its page or its token, by a division if a line's length is no power of two.
+  const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
+  const bool ahead = c["ASYNC"] != 0;
+  const bool apart = shape_.page > 0 || (shape_.packed && (lane_copies() || !ahead));
+  const std::int64_t pages = !apart ? 0 : even ? 6 : 40;
+  return least_registers(c) + fragment() * more + 2 * rows + (lane_copies() || ahead ? 32 : 48) +
+         pages;
+}
+
+std::int64_t MatrixKernel::instructions(const Config& c) const {
+  const std::int64_t keys = c["BK"] / c["KWAVES"];
+  const std::int64_t products = c["WQ"] / 16 * (keys / 16) * ((padded() + padded_values()) / 16);
+  return products * (cores_ == MatrixCores::mma ? 2 : 1);
+}
+
+}  // namespace greta::kernels::attention
