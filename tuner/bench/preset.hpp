@@ -36,6 +36,10 @@ struct Preset {
 /// and the error.
 Result<Preset> read_preset(const std::filesystem::path& file, const Catalog& catalog);
 
+/// Returns a preset of these problems, each listed once, as the text of its file.
+std::string preset_text(const std::string& name, const std::string& summary,
+                        const std::vector<Problem>& problems);
+
 /// Returns the JSON schema of presets, generated from the catalog: the text of presets/schema.json.
 std::string preset_schema(const Catalog& catalog);
 
