@@ -21,7 +21,7 @@ Parts:
     compile     torch.compile keeps each operation in its graph, fake kernels agree with real ones, and captured
                 graphs compute the same (compile.csv)
     small       a Llama of random weights: logits of the patched model, eager, compiled and as a CUDA graph, against
-                those in FP32 (small.csv)
+                those in FP64 (small.csv)
     large       the sizes of Llama 2 7B with random weights: logits, and tokens per second of torch, of torch.compile,
                 and of the patched model, eager and compiled (large.csv; captured.jsonl for greta-tune from-capture)
 
@@ -270,7 +270,7 @@ def small_part(m):
                       num_key_value_heads=4, vocab_size=2048, max_position_embeddings=1024)
         ids = torch.randint(0, 2048, (2, 77), device=m.device)
         with torch.no_grad():
-            exact = copy.deepcopy(model).float()(ids).logits.double()
+            exact = copy.deepcopy(model).double()(ids).logits
             theirs = m.error(model(ids).logits, exact)
             for mode in ("greta", "measured"):
                 m.configure(mode)
@@ -344,8 +344,9 @@ def tune(m, model, ids):
         generate(m, model, ids, 4, False)
     m.report.line(f"large: {len(captured.counts)} problems captured, {len(captured.refused)} refused")
     for problem in captured.counts if m.options.tune else ():
-        result = m.greta.tune(problem.split()[0], **fields_of(problem), budget=m.options.tune, device="hip:0",
-                              db=m.options.out / "tuned.db", cache=m.options.out / "cache", lock=False)
+        result = m.greta.tune(problem.split()[0], **fields_of(problem), budget=m.options.tune,
+                              device="hip:0" if m.cuda else "hip-host:0", lock=False,
+                              db=m.options.out / "tuned.db", cache=m.options.out / "cache")
         m.report.line(f"large: tuned {problem}: {result.time_us} us, {result.speedup} times the default")
 
 

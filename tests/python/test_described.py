@@ -1,6 +1,7 @@
 """Protects: described kernels run from Python on arrays and in graphs, with what the databases have
 of them, and are tuned with a Python function as the reference."""
 
+import json
 import shutil
 import unittest
 
@@ -163,6 +164,31 @@ class References(Described):
             return factor * x.astype("float64").sum(axis=1, keepdims=True)
 
         self.assertEqual(self.tune(row_sums, factor=3, budget=2).report["trials"]["ok"], 2)
+
+    def test_the_form_t1(self):
+        (self.folder / "add_t1.json").write_text(json.dumps({
+            "General": {"BenchmarkName": "add_t1"},
+            "ConfigurationSpace": {"TuningParameters": [
+                {"Name": "block_size_x", "Type": "int", "Values": "[32, 64, 128]", "Default": 32}], "Conditions": []},
+            "KernelSpecification": {
+                "Language": "CUDA", "KernelName": "add_one", "KernelFile": "add.cu", "ProblemSize": [3000],
+                "LocalSize": {"X": "block_size_x"}, "GlobalSize": {"X": "ProblemSize[0]"},
+                "GlobalSizeType": "CUDA", "GridDivX": ["block_size_x"],
+                "Arguments": [
+                    {"Name": "c", "Type": "float", "MemoryType": "Vector", "AccessType": "WriteOnly",
+                     "FillType": "Constant", "FillValue": 0.0, "Size": "ProblemSize[0]", "Output": 1},
+                    {"Name": "a", "Type": "float", "MemoryType": "Vector", "AccessType": "ReadOnly",
+                     "FillType": "Random", "Size": "ProblemSize[0]"},
+                    {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "FillValue": "ProblemSize[0]"}]}}))
+        (self.folder / "add.cu").write_text(
+            'extern "C" __global__ void add_one(float* c, const float* a, int n) {\n'
+            "  const int i = blockIdx.x * block_size_x + threadIdx.x;\n  if (i < n) c[i] = a[i] + 1;\n}\n")
+        add_one = self.kernel("add_t1.json")
+        c, a = numpy.zeros(3000, "float32"), floats(3000)
+        add_one(c, a)
+        numpy.testing.assert_array_equal(c, a + 1)
+        greta.reference(add_one, ulp=1)(lambda a: a + numpy.float32(1))
+        self.assertEqual(self.tune(add_one, budget=3).report["trials"], {"ok": 3, "total": 3})
 
     def test_exceptions_end_the_run_and_are_raised(self):
         add = self.kernel()

@@ -152,6 +152,13 @@ class TorchDecisions(Torch):
             again, = greta.torch.choices()
             self.assertEqual((again.why, again.decision, again.greta), ("stored", choice.decision, runs))
 
+    def test_lengths_of_a_cache_share_a_decision(self):
+        for keys in (301, 302, 303):
+            q, k = torch.randn(1, 4, 1, 16), torch.randn(1, 2, keys, 16)
+            greta.torch.scaled_dot_product_attention(q, k, k)
+        self.assertEqual([choice.why for choice in greta.torch.choices()], ["measured", "stored", "stored"])
+        self.assertEqual(len({choice.problem for choice in greta.torch.choices()}), 3)
+
     def test_another_configuration_is_measured_again(self):
         x = torch.randn(16, 64)
         greta.torch.softmax(x)

@@ -3,6 +3,7 @@
 
 #include "kernels/described/description_json.hpp"
 #include "kernels/described/kernel_file.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/c/handles.hpp"
 #include "runtime/pipeline/c/problem_text.hpp"
@@ -57,7 +58,9 @@ greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, c
     };
     std::optional<double> speedup;
     if (answer.speedup) speedup = answer.speedup->ratio;
+    const Operation& operation = runtime->runtime->catalog().at(wanted.op);
     runtime->answer = text_of({{"problem", (*prepared)->key},
+                               {"bucket", bucket(operation, wanted).key()},
                                {"config", answer.config.text()},
                                {"origin", to_string(answer.origin)},
                                {"expected_regret", known(answer.expected_regret)},

@@ -257,7 +257,8 @@ class Runtime(_Handle, Operations):
         return (key.value or b"").decode()
 
     def lookup(self, problem: str) -> dict:
-        """Returns what runs for a problem, given as that of problem(): `problem`, the key, `config`, `origin`, `expected_regret` and `speedup`, None if unknown. Compiles the kernels."""
+        """Returns what runs for a problem, given as that of problem(): `problem`, the key, `bucket`,
+        that of the problem that stands for others of about its extents, `config`, `origin`, `expected_regret` and `speedup`, None if unknown. Compiles the kernels."""
         return self._json("greta_runtime_lookup", problem.encode())
 
     def _json(self, name: str, *arguments: Any) -> dict:

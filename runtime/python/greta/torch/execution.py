@@ -134,11 +134,12 @@ class Device:
         if self.settings.mode != "measured":
             wanted = self.settings.mode == "greta"
             return Choice(key, answer, None, f"mode {self.settings.mode}", wanted, wanted)
-        decision = self.decisions.find(self.about["name"], key + form, config, FRAMEWORK)
+        bucket = answer["bucket"] + form  # whose problems have about the same regret
+        decision = self.decisions.find(self.about["name"], bucket, config, FRAMEWORK)
         why = "stored"
         if decision is None:
             decision = measure(self.torch_device, config, greta, framework)
-            self.decisions.store(self.about["name"], key + form, decision)
+            self.decisions.store(self.about["name"], bucket, decision)
             why = "measured"
         most = self.settings.most_regret
         return Choice(key, answer, decision, why, decision.regret() <= most,
