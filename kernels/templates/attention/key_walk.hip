@@ -6,7 +6,7 @@
 
 #include "attention/key_tiles.hip"
 
-// Queries that stay in registers leave their place to keys: if they fit, that of the tile whose copy
+// Queries that stay in registers, but don't come straight from memory, leave their place to keys: if they fit, that of the tile whose copy
 // starts last, so that they come while the copies before it are under way.
 typedef LinesTile<BQ, DIM> QueryTile;
 constexpr u32 keys_start = QREG ? 0 : QueryTile::bytes;
@@ -25,10 +25,10 @@ constexpr u32 tiles_bytes = keys_bytes + values_bytes;
 #endif
 // What lies behind DIM in tiles of keys, where copies don't write it.
 constexpr bool clears_tiles = padded != DIM && !(ASYNC && !GRETA_LANE_COPY);
-constexpr bool queries_last = ASYNC && QREG && QueryTile::bytes <= buffer_bytes;
+constexpr bool queries_last = ASYNC && QREG == 1 && QueryTile::bytes <= buffer_bytes;
 constexpr u32 queries_start = queries_last ? tiles_bytes - buffer_bytes : 0;
-constexpr u32 walk_bytes = QREG && QueryTile::bytes > tiles_bytes ? QueryTile::bytes
-                                                                 : keys_start + tiles_bytes;
+constexpr u32 walk_bytes = QREG == 1 && QueryTile::bytes > tiles_bytes ? QueryTile::bytes
+                                                                      : keys_start + tiles_bytes;
 
 // The workgroup's walk through keys and values, BK at a time.
 struct Walk {

@@ -83,7 +83,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // KWAVES    waves that share these rows and divide the keys of a step
   // BUFFERS   tiles of keys or values in shared memory
   // ASYNC     asynchronous loads from global to shared memory, without registers
-  // QREG      queries stay in registers
+  // QREG      queries stay in registers: 1 by way of shared memory, 2 (AMD) straight from memory
   // PACK      rows are the queries of all heads that share a KV head, else those of one head
   // SPLIT     workgroups that share the keys of a sequence
   // FOLD      who joins slices: 1 the last workgroup, from the workspace; 2 all of them, as a
@@ -99,7 +99,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"KWAVES", {1, 2, 4, 8}},
       {"BUFFERS", {2, 3, 4}},
       {"ASYNC", {0, 1}},
-      {"QREG", {0, 1}},
+      {"QREG", kernel.lane_copies() ? std::vector{0, 1} : std::vector{0, 1, 2}},
       {"PACK", {0, 1}},
       {"SPLIT", key_slices()},
       {"FOLD", folds(device)},
@@ -169,6 +169,43 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
   return configs;
 }
 
+/// Queries of a workgroup: rows of each wave, which may keep them in registers.
+struct QueryTile {
+  int wq, waves;
+  bool keeps = false;
+};
+
+/// Returns large tiles if they fill the device, then the tile that fills it most. With more waves,
+/// each thread has fewer loads in flight, which helps bf16, whose conversions need registers if
+/// there are few. With 64 lanes, eight waves that keep their queries are two for each SIMD, in the
+/// shared memory that four need otherwise; queries of large heads come straight from memory.
+std::vector<QueryTile> query_tiles(const Shape& shape, const DeviceInfo& device,
+                                   const MatrixKernel& kernel, bool few_keys) {
+  std::vector<QueryTile> order, few;
+  for (const QueryTile& tile :
+       {QueryTile{32, 8, true}, QueryTile{32, 4}, QueryTile{16, 8, true}, QueryTile{16, 8},
+        QueryTile{16, 4}, QueryTile{16, 2}, QueryTile{16, 1}}) {
+    if (tile.keeps && (kernel.lane_copies() || few_keys)) continue;
+    if (tile.waves == 8 && !tile.keeps && !(few_keys && shape.in == DType::bf16)) continue;
+    const std::int64_t count =
+        ceil_div(shape.queries, tile.wq * tile.waves) * shape.batch * shape.heads;
+    (count >= busy_workgroups(device) ? order : few).push_back(tile);
+  }
+  order.insert(order.end(), few.rbegin(), few.rend());
+  return order;
+}
+
+/// Whether compilers may need more registers than a thread has, if queries stay there. They need up
+/// to 40 more than estimated, of the 256 that a thread has then; with copies, up to 48 more. With
+/// few keys it is up to 20, or 6 with copies.
+bool may_spill(const Config& c, const MatrixKernel& kernel) {
+  const bool waits = c["ASYNC"] == 0;
+  if (kernel.lane_copies() || c["QREG"] == 0) return false;
+  if (waits && c["WQ"] == 16 && c["BK"] > 32) return true;  // up to 86 were seen
+  const int room = c["BK"] > 32 ? (waits ? 216 : 208) : waits ? 236 : 250;
+  return kernel.registers(c) > room;
+}
+
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::glsl) return cooperative_defaults(shape, device);
   const MatrixKernel kernel(shape, device);
@@ -177,43 +214,27 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const bool async = kernel.lane_copies(), ahead = async || kernel.wave_copies();
   // With 32 lanes per wave, loads in flight leave registers for fewer keys.
   const bool few_keys = !async && kernel.wave() == 32;
-  // Large tiles if they fill the device, else the tile that fills it most. With more waves, each
-  // thread has fewer loads in flight, which helps bf16, whose conversions need registers if there
-  // are few.
-  // With 64 lanes, eight waves that keep their queries are two for each SIMD, in the shared memory
-  // that four need otherwise.
-  struct Tile {
-    int wq, waves;
-    bool keeps = false;
-  };
-  std::vector<Tile> order, few;
-  for (const Tile& tile :
-       {Tile{32, 8, true}, Tile{32, 4}, Tile{16, 8}, Tile{16, 4}, Tile{16, 2}, Tile{16, 1}}) {
-    if (tile.keeps && (async || few_keys)) continue;
-    if (tile.waves == 8 && !tile.keeps && !(few_keys && shape.in == DType::bf16)) continue;
-    const std::int64_t count =
-        ceil_div(shape.queries, tile.wq * tile.waves) * shape.batch * shape.heads;
-    (count >= busy_workgroups(device) ? order : few).push_back(tile);
-  }
-  order.insert(order.end(), few.rbegin(), few.rend());
   // The more keys a tile has, the fewer instructions are left for each. Copies to shared memory
   // leave registers for more of them.
   const std::vector<int> some{few_keys ? 32 : 64, few_keys ? 64 : 32}, many{128, 64, 32};
-  for (const Tile& tile : order) {
+  for (const QueryTile& tile : query_tiles(shape, device, kernel, few_keys)) {
+    const bool keeps = tile.keeps || kernel.wave_copies();
     for (const int bk : kernel.wave_copies() && tile.wq == 32 ? many : some) {
-      configs.push_back({"matrix",
-                         {{"BK", bk},
-                          {"WQ", tile.wq},
-                          {"WAVES", tile.waves},
-                          {"KWAVES", 1},
-                          {"BUFFERS", async ? 3 : 2},
-                          {"ASYNC", ahead},
-                          {"QREG", tile.keeps || kernel.wave_copies()},
-                          {"PACK", 0},
-                          {"SPLIT", 1},
-                          {"FOLD", 1},
-                          {"TOGETHER", default_heads_together(shape)},
-                          {"XCDS", dies(device).back()}}});
+      for (const int where : keeps ? std::vector{1, 2} : std::vector{0}) {
+        configs.push_back({"matrix",
+                           {{"BK", bk},
+                            {"WQ", tile.wq},
+                            {"WAVES", tile.waves},
+                            {"KWAVES", 1},
+                            {"BUFFERS", async ? 3 : 2},
+                            {"ASYNC", ahead},
+                            {"QREG", where},
+                            {"PACK", 0},
+                            {"SPLIT", 1},
+                            {"FOLD", 1},
+                            {"TOGETHER", default_heads_together(shape)},
+                            {"XCDS", dies(device).back()}}});
+      }
     }
   }
   name_products(configs, kernel);
@@ -223,11 +244,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     const std::int64_t room = shape.v_dim != shape.dim ? 200 : shape.in == DType::bf16 ? 176 : 192;
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
-  // Compilers need up to 40 registers more than estimated, of the 256 that a thread has then; with
-  // copies, up to 48 more, but no more than 256 for few keys.
-  std::erase_if(configs, [&](const Config& c) {
-    const int room = c["ASYNC"] == 0 ? 216 : c["BK"] > 32 ? 208 : 250;
-    return !async && c["QREG"] != 0 && kernel.registers(c) > room;
+  std::erase_if(configs, [&](const Config& c) { return may_spill(c, kernel); });
+  // The same for queries in shared memory: two waves on a SIMD, if that can be.
+  std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
+    return async || c["QREG"] != 0 || kernel.registers(c) <= 216;
   });
   const std::vector<Config> packed = packed_defaults(shape, device, kernel);
   configs.insert(configs.begin(), packed.begin(), packed.end());

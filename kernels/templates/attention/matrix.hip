@@ -4,7 +4,8 @@
 // of its part, in registers; there they become weights, which are an operand of the next product
 // without a way through shared memory (layout.hip). Greatest scores and sums of exponentials run
 // along (Dao, "FlashAttention-2", 2023). With QREG queries stay in registers, else they are read
-// from shared memory for each tile.
+// from shared memory for each tile. QREG=2 loads them there straight from memory, where lanes hold
+// whole chunks of a product's operand: on AMD.
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(KWAVES) || !defined(BUFFERS) || \
     !defined(ASYNC) || !defined(QREG) || !defined(PACK) || !defined(GROUP) || !defined(SPLIT) || \
@@ -72,6 +73,29 @@ struct Rows {
       }
     }
   }
+
+#if QREG == 2
+  GRETA_DEVICE void load_queries(const Arguments& args, const Tile& tile) {
+    const u32 first = Core::groups == 1 ? 0 : lane_index() / span;
+    GRETA_UNROLL
+    for (u32 i = 0; i < row_blocks; ++i) {
+      const u32 query = tile.first + wave_row() + i * span + line(0);
+      const bool inside = query < tile_rows(args);
+      const In* const row = query_row(args, tile, inside ? query : tile.first);
+      GRETA_UNROLL
+      for (u32 d = 0; d < depths; ++d) {
+        GRETA_UNROLL
+        for (u32 c = 0; c < Core::lane_chunks; ++c) {
+          const u32 chunk = d * depth / 8 + first + c;
+          q[i][d].chunk[c] = {};
+          if (inside && (padded == DIM || chunk < line_chunks)) {
+            q[i][d].chunk[c] = load_words<16>(row + chunk * 8);
+          }
+        }
+      }
+    }
+  }
+#endif
 
   GRETA_DEVICE void score(SharedMemory shared, u32 start) {
     GRETA_UNROLL
@@ -319,16 +343,20 @@ attention_matrix(ATTENTION_PARAMETERS) {
             ValueLines(args, args.v, tile.sequence, kv_head).from(slice.begin), slice.end - slice.begin};
   Rows rows;
   rows.begin();
-  if (!QREG || queries_last) {
+  if (QREG != 1 || queries_last) {
     if (clears_tiles) clear_shared(shared);
     walk.begin();
   }
+#if QREG == 2
+  rows.load_queries(args, tile);
+#else
   bring_queries(args, tile, shared + queries_start);
-  if (QREG) {
+#endif
+  if (QREG == 1) {
     block_barrier();
     rows.keep_queries(walk.shared);
   }
-  if (QREG && !queries_last) {
+  if (QREG == 1 && !queries_last) {
     block_barrier();
     if (clears_tiles) clear_shared(shared);
     walk.begin();

@@ -54,7 +54,9 @@ std::int64_t MatrixKernel::tiles_bytes(const Config& c) const {
 
 std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   const std::int64_t tiles = tiles_bytes(c), own = rows(c) * line_bytes(padded());
-  const std::int64_t walk = c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
+  const std::int64_t walk = c["QREG"] == 0   ? own + tiles
+                            : c["QREG"] == 1 ? std::max(own, tiles)
+                                             : tiles;
   const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
   const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 4) : 0;
   const std::int64_t sums = rows(c) * (shape_.v_dim + 2) * 4;
