@@ -165,6 +165,19 @@ class References(Described):
 
         self.assertEqual(self.tune(row_sums, factor=3, budget=2).report["trials"]["ok"], 2)
 
+    def test_a_crash_is_the_worker_s(self):
+        self.replace("vector_add.cu", "if (at < n) c[at] = a[at] + b[at];\n  }", "*(int*)0 = ITEMS;\n  }")
+        add = self.kernel()
+        greta.reference(add)(self.total)
+        report = self.tune(add, n=5000, budget=1).report
+        self.assertEqual(report["trials"]["ok"], 0)
+        self.assertIsNone(report["winner"])
+
+    def test_in_this_process(self):
+        add = self.kernel()
+        greta.reference(add)(self.total)
+        self.assertEqual(self.tune(add, n=5000, budget=2, in_process=True).report["trials"]["ok"], 2)
+
     def test_the_form_t1(self):
         (self.folder / "add_t1.json").write_text(json.dumps({
             "General": {"BenchmarkName": "add_t1"},

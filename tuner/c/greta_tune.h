@@ -32,7 +32,7 @@ typedef struct greta_tune_operand {
   double* expected;     /* receives the elements that it writes; NULL for inputs */
 } greta_tune_operand;
 /* Computes the reference of a described kernel: all elements of its outputs from its inputs. Calls
- * may come from several threads at once. Returns 0, or another number if it failed, which ends the
+ * come from other threads; without workers, also from several at once. Returns 0, or another number if it failed, which ends the
  * run. */
 typedef int32_t (*greta_tune_reference)(void* context, const char* problem,
                                         const greta_tune_operand* operands, size_t count);
@@ -67,8 +67,8 @@ typedef struct greta_tune_options {
   /* A kernel's description (docs/your-kernel.md), whose operation is known beside GRETA's own; NULL:
    * none. */
   const char* kernel;
-  /* What its results are checked with, in place of the description's reference; NULL: that. Kernels
-   * then run in this process, so that worker_count must be 0. */
+  /* What its results are checked with, in place of the description's reference; NULL: that. Workers
+   * ask this process for it. */
   greta_tune_reference reference;
   void* reference_context;
   /* How far an element may be from this reference's: absolute + relative |reference|, and units in

@@ -65,21 +65,16 @@ GivenReference reference_of(const greta_tune_options& options) {
   return given;
 }
 
-/// Adds the described kernel of the options to the operations.
-void add_kernel(const greta_tune_options& given, TunerOptions& options) {
+/// Adds the described kernel of the options to the operations. Returns what computes its reference
+/// for workers; null if none has to.
+std::unique_ptr<ReferenceServer> add_kernel(const greta_tune_options& given,
+                                            TunerOptions& options) {
   if (given.kernel == nullptr) {
     if (given.reference != nullptr) refuse("options->reference is that of a kernel, which is null");
-    return;
+    return nullptr;
   }
   std::optional<GivenReference> reference;
-  if (given.reference != nullptr) {
-    if (given.worker_count > 0) {
-      refuse(
-          "options->reference is a function of this process, where kernels then run, but "
-          "options->worker_count is not 0");
-    }
-    reference = reference_of(given);
-  }
+  if (given.reference != nullptr) reference = reference_of(given);
   const std::filesystem::path path = given.kernel;
   std::vector<Operation> all(options.catalog.begin(), options.catalog.end());
   all.push_back(value_of(load_described(path, reference_devices(), reference)));
@@ -87,10 +82,13 @@ void add_kernel(const greta_tune_options& given, TunerOptions& options) {
     refuse(fmt::format("{}: there is an operation {}", given.kernel, all.back().name));
   }
   options.catalog = Catalog(std::move(all));
-  if (!options.worker.empty()) {
-    options.worker.insert(options.worker.end(),
-                          {"--kernel", std::filesystem::absolute(path).string()});
-  }
+  if (options.worker.empty()) return nullptr;
+  auto& words = options.worker;
+  words.insert(words.end(), {"--kernel", std::filesystem::absolute(path).string()});
+  if (!reference) return nullptr;
+  auto server = value_of(ReferenceServer::open(*std::move(reference)));
+  words.insert(words.end(), {"--reference", server->socket().string()});
+  return server;
 }
 
 TunerOptions options_of(const greta_tune_options& given) {
@@ -119,7 +117,6 @@ TunerOptions options_of(const greta_tune_options& given) {
   options.allow_unsafe = given.allow_unsafe != 0;
   if (given.no_shipped != 0) options.shipped.clear();
   if (given.reserved != 0) refuse("options->reserved is not 0");
-  add_kernel(given, options);
   return options;
 }
 
@@ -175,6 +172,7 @@ greta_status greta_tune_open(const greta_tune_options* options, const char* prob
     const auto given = read_options(options, greta_tune_defaults(), "options");
     auto made = std::make_unique<greta_tuner>();
     made->options = options_of(given);
+    made->references = add_kernel(given, made->options);
     made->problem = read_problem(made->options.catalog, problem);
     made->key = made->problem.key();
     made->observer = given.observer;

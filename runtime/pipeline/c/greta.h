@@ -96,9 +96,10 @@ GRETA_API greta_status greta_runtime_describe(greta_runtime* runtime, const char
 GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char* problem,
                                              const char** key);
 /* Returns what runs for a problem, given likewise, as one JSON object: "problem", the key; "bucket",
- * the key of the problem that stands for others of about its extents; "config"; "origin" ("exact", "nearest shape", "same architecture", "static prior", "default");
- * "expected_regret" and "speedup", each null if unknown. Compiles the kernels. Valid until this
- * function's next call with the handle. */
+ * the key of the problem that stands for others of about its extents; "config"; "origin" ("exact",
+ * "nearest shape", "same architecture", "static prior", "default"); "expected_regret" and "speedup",
+ * each null if unknown. Compiles the kernels. Valid until this function's next call with the
+ * handle. */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
 /* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime. Then

@@ -104,7 +104,7 @@ class Tuner:
         options.database = path_of(db if db is not None else default_database())
         options.cache_directory = path_of(cache if cache is not None else default_cache())
         self._describe(options, operation)
-        words = [] if in_process or options.reference else [os.fsencode(word) for word in worker or _worker()]
+        words = [] if in_process else [os.fsencode(word) for word in worker or _worker()]
         options.worker, options.worker_count = (ctypes.c_char_p * len(words))(*words), len(words)
         if flush_mib is not None and not flush_mib > 0:
             raise InvalidArgumentError(f"flush_mib is {flush_mib}, but it must be above 0")
@@ -268,8 +268,7 @@ def tune(operation: str | Kernel, **options: Any) -> Result:
     options of greta-tune. objective: "time" or "energy". resume=False: start afresh. lock=False:
     don't wait for others that measure on the card. shipped=False: don't try GRETA's own winners.
     worker: the command of the processes in which kernels run, by default greta-tune of the
-    library's installation; in_process=True: kernels run in this process, and a crash ends it. Those
-    of a kernel with a Python function as the reference() do so always.
+    library's installation; in_process=True: kernels run in this process, and a crash ends it.
     """
     with Tuner(operation, **options) as tuner:
         return tuner.run()

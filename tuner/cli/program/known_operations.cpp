@@ -4,6 +4,7 @@
 
 #include "kernels/described/kernel_file.hpp"
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/evaluate/reference_server.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -20,8 +21,15 @@ Known& known() {
 
 }  // namespace
 
-const Operation& add_described(const std::filesystem::path& description) {
-  auto operation = load_described(description, reference_devices());
+const Operation& add_described(const std::filesystem::path& description,
+                               const std::filesystem::path& reference) {
+  std::optional<GivenReference> given;
+  if (!reference.empty()) {
+    auto asked = ask_reference(reference);
+    if (!asked) throw CommandError(exit_failed, asked.failure().message);
+    given = *std::move(asked);
+  }
+  auto operation = load_described(description, reference_devices(), given);
   if (!operation) {
     const bool file = operation.failure().status == Status::io;
     throw CommandError(file ? exit_failed : exit_usage, operation.failure().message);

@@ -352,9 +352,11 @@ void add_worker_command(CLI::App& app, Action& action) {
   add_templates_option(*command);
   auto kernels = std::make_shared<std::vector<std::string>>();
   command->add_option("--kernel", *kernels, "Descriptions of kernels")->allow_extra_args(false);
-  command->callback([&action, kernels] {
-    action = [kernels] {
-      for (const std::string& file : *kernels) add_described(file);
+  auto reference = std::make_shared<std::string>();
+  command->add_option("--reference", *reference, "Socket of what computes their reference");
+  command->callback([&action, kernels, reference] {
+    action = [kernels, reference] {
+      for (const std::string& file : *kernels) add_described(file, *reference);
       return serve_as_worker(known_operations());
     };
   });
