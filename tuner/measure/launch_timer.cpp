@@ -49,8 +49,7 @@ Result<void> LaunchTimer::ensure_events(std::size_t count) {
   return {};
 }
 
-Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records,
-                                     Deadline deadline) {
+Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records, Deadline deadline) {
   // Timestamps around a launch that waits in a queue with others are up to 0.8 µs further apart, by
   // chance. The flush of a cold sample is work enough to hide the way of a submission.
   const bool one_by_one = flush_ && !device_->info().is_cpu();
