@@ -156,6 +156,16 @@ class WithoutTorch(Case):
                              cwd=SOURCE / "runtime/python", timeout=60)
         self.assertRegex(run.stdout, r"^greta\.torch needs PyTorch: .*\n$", run.stderr)
 
+    def test_the_measuring_script_checks_its_options_first(self):
+        script = SOURCE / "scripts/measure_torch.py"
+        for words, message in ((["--parts", "small,none"], "--parts: there are operations, compile, small, large, "
+                                                           "not none"), ([], "out")):
+            run = subprocess.run([sys.executable, "-B", script, *([self.folder / "out"] if words else []), *words],
+                                 capture_output=True, text=True, timeout=60)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertIn(message, run.stderr.splitlines()[-1])
+        self.assertEqual(list(self.folder.iterdir()), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -124,15 +124,18 @@ class TorchOperations(Torch):
     def test_fake_kernels_have_the_shapes_of_the_real_ones(self):
         x, w, q = torch.randn(2, 3, 32), torch.randn(16, 32), torch.randn(2, 3, 4, 8)
         k, v = torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 16)
-        cases = {"linear": (x, w, None, None, "none"), "rms_norm": (x, None, 1e-5),
-                 "layer_norm": (x, None, None, 1e-5), "softmax": (x.transpose(0, 1), 1.0),
+        cases = {"linear": (x, w, None, None, "none"), "rms_norm": (x.transpose(0, 1), None, 1e-5),
+                 "layer_norm": (x.transpose(0, 1), None, None, 1e-5), "softmax": (x.transpose(0, 1), 1.0),
                  "attention": (q, k, v, None, None, False)}
         self.assertEqual(set(cases), set(operations.SCHEMAS))
-        for name, arguments in cases.items():
-            real = getattr(torch.ops.greta, name)(*arguments)
-            meta = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in arguments]
-            fake = operations.SCHEMAS[name][2](*meta)
-            self.assertEqual((fake.shape, fake.dtype, fake.stride()), (real.shape, real.dtype, real.stride()), name)
+        for mode in ("greta", "torch"):
+            self.configure(mode)
+            for name, arguments in cases.items():
+                real = getattr(torch.ops.greta, name)(*arguments)
+                meta = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in arguments]
+                fake = operations.SCHEMAS[name][2](*meta)
+                self.assertEqual((fake.shape, fake.dtype, fake.stride()), (real.shape, real.dtype, real.stride()),
+                                 f"{mode}: {name}")
 
 
 class TorchDecisions(Torch):

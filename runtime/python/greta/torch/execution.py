@@ -167,13 +167,15 @@ def is_inside() -> bool:
 
 _settings = Settings()
 _devices: dict[torch.device, Device] = {}
+_earlier: list[Device] = []  # captured graphs use their kernels and workspace
 _devices_lock = threading.Lock()
 
 
 def configure(*, mode: str = "measured", most_regret: float = 0.0,
               db: str | os.PathLike | None = None, cache: str | os.PathLike | None = None,
               decisions: str | os.PathLike | None = None, shipped: bool = True) -> None:
-    """Sets how operations run, and forgets what was looked up before.
+    """Sets how operations run, and looks everything up anew. Graphs that were captured before stay
+    valid.
 
     mode: "measured": each problem is measured once as GRETA and as torch run it, and GRETA runs it
     if its time is at most 1 + most_regret times torch's; "greta" and "torch": always one of them.
@@ -186,6 +188,7 @@ def configure(*, mode: str = "measured", most_regret: float = 0.0,
         raise InvalidArgumentError(f"mode is {mode!r}; there are {', '.join(MODES)}")
     with _devices_lock:
         _settings = Settings(mode, most_regret, db, cache, decisions, shipped)
+        _earlier.extend(_devices.values())
         _devices.clear()
 
 

@@ -25,13 +25,15 @@ _GREATER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 def _run(name: str, key: tuple, first: torch.Tensor, problem: Callable[[], str],
          greta: Callable[[], torch.Tensor], framework: Callable[[], torch.Tensor],
          form: str = "") -> torch.Tensor:
-    """Runs a problem as was decided. What GRETA has no types or extents for is torch's."""
+    """Runs a problem as was decided. What GRETA has no types or extents for is torch's. Results are
+    packed, as those of the fake kernels."""
     if first.dtype not in DTYPES or first.numel() == 0:
-        return framework()
+        return framework().contiguous()
     device = device_of(first)
     with inside():
-        chosen = device.choose((name, *key), problem, greta, framework, form)
-        return (greta if chosen else framework)()
+        if device.choose((name, *key), problem, greta, framework, form):
+            return greta()
+        return framework().contiguous()
 
 
 def _rows(x: torch.Tensor) -> tuple[int, int]:
@@ -52,7 +54,7 @@ def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
             residual: torch.Tensor | None = None, activation: str = "none") -> torch.Tensor:
     if input.numel() == 0 or any(one.dtype != input.dtype for one in (weight, bias, residual)
                                  if one is not None):
-        return linear_of_torch(input, weight, bias, residual, activation)
+        return linear_of_torch(input, weight, bias, residual, activation).contiguous()
     (m, k), n, dtype = _rows(input), weight.shape[0], DTYPES.get(input.dtype)
 
     def greta() -> torch.Tensor:
@@ -112,7 +114,7 @@ def _norm(name: str, input: torch.Tensor, weight: torch.Tensor | None, bias: tor
         return out
 
     if any(one is not None and one.dtype != input.dtype for one in (weight, bias)):
-        return framework()
+        return framework().contiguous()
     key = (rows, cols, input.dtype, weight is not None, bias is not None, eps)
     return _run(name, key, input, problem, greta, framework)
 
@@ -136,7 +138,7 @@ def _layer_norm(input: torch.Tensor, weight: torch.Tensor | None = None,
         return functional.layer_norm(input, (input.shape[-1],), weight, bias, eps)
 
     if bias is not None and weight is None:
-        return framework()
+        return framework().contiguous()
     return _norm("layernorm", input, weight, bias, eps,
                  lambda: problems.layernorm(*_rows(input), dtype=DTYPES[input.dtype],
                                             weight=weight is not None, bias=bias is not None,
