@@ -223,15 +223,19 @@ def compile_part(m):
         with torch.no_grad():
             eager = operation(*arguments)
             compiled = torch.compile(lambda *given: operation(*given) * 2, backend=backend, fullgraph=True)
-            same = torch.equal(compiled(*arguments), eager * 2)
             inductor = torch.compile(lambda *given: operation(*given) * 2, fullgraph=True)
-            same = same and m.error(inductor(*arguments), eager.double() * 2) <= 0.05 * float(eager.abs().max())
+            same = close(m, compiled(*arguments), eager * 2) and close(m, inductor(*arguments), eager * 2)
             torch.library.opcheck(operation, arguments, test_utils=("test_schema", "test_faketensor"))
             captured = captured_equals(m, operation, arguments, eager) if m.cuda else None
         in_graph = any(f"greta.{name}" in target for target in kept)
         m.report.row("compile", operation=name, in_graph=in_graph, same=same, captured=captured,
                      passed=in_graph and same and captured is not False)
     m.report.line(f"compile: {len(seen)} operations")
+
+
+def close(m, result, expected):
+    """Whether results of one kernel agree: sums of parts may come in another order."""
+    return m.error(result, expected.double()) <= 0.01 * float(expected.abs().max())
 
 
 def captured_equals(m, operation, arguments, eager):
@@ -242,12 +246,12 @@ def captured_equals(m, operation, arguments, eager):
         out = operation(*arguments)
     graph.replay()
     torch.cuda.synchronize()
-    first = torch.equal(out, eager)
+    first = close(m, out, eager)
     arguments[0].mul_(0.5)
     expected = operation(*arguments)
     graph.replay()
     torch.cuda.synchronize()
-    return first and torch.equal(out, expected)
+    return first and close(m, out, expected)
 
 
 def llama(m, dtype, **sizes):
