@@ -52,14 +52,4 @@ Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& p
   return extents;
 }
 
-Result<std::string> text_of(const std::vector<std::string>& names, const DescribedFiles& files) {
-  std::string text;
-  for (const std::string& name : names) {
-    const auto file = files.find(name);
-    if (file == files.end()) return invalid_argument(fmt::format("the source {} is missing", name));
-    text += file->second + "\n";
-  }
-  return text;
-}
-
 }  // namespace greta::kernels::described

@@ -10,12 +10,19 @@
 /// What the functions of a described operation share.
 namespace greta::kernels::described {
 
-/// A description and the text of its sources: what all functions of its operation share.
+/// What all functions of a described operation share.
 struct Shared {
   Description description;
-  std::string text;      // of all sources, one after the other
-  DescribedFiles files;  // contents of operands
+  std::string text, reference_text;  // of all sources, one after the other
+  DescribedFiles files;              // contents of operands and golden outputs
 };
+
+/// Returns a description with the texts of its sources and the contents of its operands. Fails with
+/// `invalid_argument` if a file is missing.
+Result<std::shared_ptr<const Shared>> shared_of(Description description,
+                                                const DescribedFiles& files);
+/// Makes the operation without what checks results.
+Operation operation_of(const std::shared_ptr<const Shared>& shared);
 
 /// What variants read: the extents, which formulas know by name.
 struct Extents {
@@ -42,14 +49,13 @@ std::vector<TensorSpec> tensors(const Extents& extents);
 Result<void> check(const Extents& extents);
 HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t seed);
 
-/// Returns launches of sources with this text; of a valid configuration.
-LaunchPlan plan_of(const Extents& extents, const std::vector<DescribedLaunch>& launches,
-                   const std::string& text, Language language, const Config& config);
+/// Returns the tuned kernel's launches, or those of the reference's, of a valid configuration.
+enum class Which { tuned, reference };
+LaunchPlan plan_of(const Extents& extents, Which which, const DeviceInfo& device,
+                   const Config& config);
 /// Returns the defaults of the description, else the middle, a lower and the first value of each
 /// parameter.
 std::vector<Config> defaults_of(const Extents& extents);
-/// Returns the sources of these names, one after the other.
-Result<std::string> text_of(const std::vector<std::string>& names, const DescribedFiles& files);
 Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& problem);
 /// Returns the elements that a file contains: all of it, or what follows the header of a .npy file.
 std::string_view elements_of(std::string_view file);

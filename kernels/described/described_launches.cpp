@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <bit>
 
+#include "kernels/described/compiler_options.hpp"
 #include "kernels/described/described_extents.hpp"
+#include "kernels/described/names.hpp"
 #include "kernels/planning/plan.hpp"
 
 namespace greta::kernels::described {
 namespace {
+
+constexpr std::int64_t most_workspace_bytes = std::int64_t{1} << 40;
 
 /// A condition on the parameters that a formula reads.
 Constraint constraint(const Extents& extents, std::string name, std::string reason,
@@ -62,6 +66,28 @@ void add_launch_limits(const Extents& extents, const DeviceInfo& device,
       {&launch.shared_bytes}, shared));
 }
 
+/// Scalars and the workspace must have values.
+void add_value_limits(const Extents& extents, std::vector<Constraint>& list) {
+  const Description& d = extents.shared->description;
+  for (const DescribedScalar& scalar : d.scalars) {
+    const auto is_number = [extents, formula = scalar.value](const Config& c) {
+      const auto value = evaluate(extents, formula, &c);
+      return value && value->is_number();
+    };
+    list.push_back(
+        constraint(extents, "scalar",
+                   fmt::format("the scalar {} = {} is a number", scalar.name, scalar.value.text()),
+                   {&scalar.value}, is_number));
+  }
+  const auto bytes = [extents, formula = d.workspace_bytes](const Config& c) {
+    return integer(extents, formula, &c, 0, most_workspace_bytes).has_value();
+  };
+  list.push_back(constraint(
+      extents, "workspace",
+      fmt::format("the workspace of {} bytes is an integer up to 2^40", d.workspace_bytes.text()),
+      {&d.workspace_bytes}, bytes));
+}
+
 Alternative space(const Extents& extents, const DeviceInfo& device) {
   const Description& d = extents.shared->description;
   Alternative a{"described", {}, {}};
@@ -85,6 +111,7 @@ Alternative space(const Extents& extents, const DeviceInfo& device) {
   for (const DescribedLaunch& launch : d.launches) {
     add_launch_limits(extents, device, launch, a.constraints);
   }
+  add_value_limits(extents, a.constraints);
   return a;
 }
 
@@ -96,6 +123,7 @@ Argument scalar_argument(const Extents& extents, const DescribedScalar& scalar,
   }
   using Type = DescribedScalar::Type;
   if (scalar.type == Type::f32) return static_cast<float>(value->real());
+  if (scalar.type == Type::f64) return std::bit_cast<std::uint64_t>(value->real());
   const auto whole =
       value->is_integer() ? value->integer() : static_cast<std::int64_t>(value->real());
   if (scalar.type == Type::i64 || scalar.type == Type::u64)
@@ -114,39 +142,96 @@ Argument argument(const Extents& extents, const std::string& name, const Config&
   return WorkspaceArgument{0};
 }
 
-/// The parameters as macros, then the sources.
-std::string rendered(const Extents& extents, const std::string& sources, const Config& config) {
+/// A parameter's value as sources see it.
+std::string macro_text(const FormulaValue& value) {
+  return value.word() != nullptr ? *value.word() : std::to_string(value.integer());
+}
+
+/// Removes "#pragma unroll NAME" where NAME is a parameter that is 0: no factor is asked for.
+void remove_unroll(std::string& text, const std::string& name) {
+  const std::string pragma = "#pragma unroll " + name;
+  for (std::size_t at = 0; (at = text.find(pragma, at)) != std::string::npos; ++at) {
+    const std::size_t end = at + pragma.size();
+    if (end == text.size() || !is_in_name(text[end])) text.erase(at, pragma.size());
+  }
+}
+
+/// The parameters as macros, then the sources. GLSL's first line is the version.
+std::string rendered(const Extents& extents, std::string sources, const Config& config) {
   std::string text;
   for (const DescribedParameter& p : extents.shared->description.parameters) {
     const FormulaValue value = value_of(p, config[p.name]);
-    const std::string* const word = value.word();
-    text += fmt::format("#define {} {}\n", p.name,
-                        word != nullptr ? *word : std::to_string(value.integer()));
-    if (word == nullptr) continue;
+    text += fmt::format("#define {} {}\n", p.name, macro_text(value));
+    if (value.is_integer() && value.integer() == 0) remove_unroll(sources, p.name);
+    if (value.word() == nullptr) continue;
     for (const FormulaValue& one : p.values) {
-      const bool name = std::all_of(one.word()->begin(), one.word()->end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_';
-      });
-      if (name)
-        text += fmt::format("#define {}_IS_{} {}\n", p.name, *one.word(), one == value ? 1 : 0);
+      if (!std::all_of(one.word()->begin(), one.word()->end(), is_in_name)) continue;
+      text += fmt::format("#define {}_IS_{} {}\n", p.name, *one.word(), one == value ? 1 : 0);
     }
   }
-  return text + "#line 1\n" + sources;
+  const std::size_t version = sources.find("#version");
+  const bool glsl = extents.shared->description.language == SourceLanguage::glsl;
+  if (!glsl || version == std::string::npos) return text + sources;
+  const std::size_t end = std::min(sources.find('\n', version), sources.size() - 1) + 1;
+  return sources.substr(version, end - version) + text + "#line 2\n" + sources.substr(end);
+}
+
+/// Names of parameters in the arguments of a template stand for their values.
+std::string instantiated(const Extents& extents, const std::string& entry, const Config& config) {
+  std::string text = entry.substr(0, entry.find('<'));
+  for (std::size_t at = text.size(); at < entry.size();) {
+    std::size_t end = at + 1;
+    while (is_in_name(entry[at]) && end < entry.size() && is_in_name(entry[end])) ++end;
+    const std::string word = entry.substr(at, end - at);
+    const auto& parameters = extents.shared->description.parameters;
+    const auto parameter = std::find_if(parameters.begin(), parameters.end(),
+                                        [&](const auto& p) { return p.name == word; });
+    text += parameter == parameters.end() ? word : macro_text(value_of(*parameter, config[word]));
+    at = end;
+  }
+  return text;
+}
+
+/// Whether the text declares this variable in constant memory.
+bool declares_constant(const std::string& text, const std::string& name) {
+  for (std::size_t at = 0; (at = text.find("__constant__", at)) != std::string::npos; ++at) {
+    const std::string declaration = text.substr(at, text.find_first_of(";=", at) - at);
+    const std::size_t found = declaration.find(name);
+    if (found != std::string::npos && !is_in_name(declaration[found - 1])) return true;
+  }
+  return false;
+}
+
+/// Binds operands to variables in constant memory. A reference of its own may lack these.
+void add_constants(const Extents& extents, Which which, const std::string& text,
+                   KernelSource& source, Launch& launch) {
+  const auto& operands = extents.shared->description.operands;
+  const auto specs = tensors(extents);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::string& name = operands[i].constant;
+    if (name.empty() || (which == Which::reference && !declares_constant(text, name))) continue;
+    source.constants.push_back(name);
+    launch.constants.push_back({i, specs[i].bytes()});
+  }
 }
 
 LaunchPlan plan(const Extents& extents, const DeviceInfo& device, const Config& config) {
-  return plan_of(extents, extents.shared->description.launches, extents.shared->text,
-                 device.language, config);
+  return plan_of(extents, Which::tuned, device, config);
 }
 
 }  // namespace
 
-LaunchPlan plan_of(const Extents& extents, const std::vector<DescribedLaunch>& launches,
-                   const std::string& text, Language language, const Config& config) {
+LaunchPlan plan_of(const Extents& extents, Which which, const DeviceInfo& device,
+                   const Config& config) {
   const Description& d = extents.shared->description;
+  const bool tuned = which == Which::tuned;
+  const std::string text =
+      rendered(extents, tuned ? extents.shared->text : extents.shared->reference_text, config);
+  const auto number = [&](const Formula& formula) {
+    return static_cast<std::uint32_t>(evaluate(extents, formula, &config).value().integer());
+  };
   LaunchPlan plan;
-  for (const DescribedLaunch& described : launches) {
+  for (const DescribedLaunch& described : tuned ? d.launches : d.reference.launches) {
     Launch launch;
     launch.source = plan.sources.size();
     for (const std::string& name : described.arguments) {
@@ -154,25 +239,22 @@ LaunchPlan plan_of(const Extents& extents, const std::vector<DescribedLaunch>& l
     }
     KernelSource source;
     source.name = fmt::format("{}/{}", d.name, described.entry);
-    source.language = language;
-    source.text = rendered(extents, text, config);
-    source.entry = described.entry;
-    source.options = d.options;
+    source.language = device.language;
+    source.text = text;
+    source.entry = instantiated(extents, described.entry, config);
+    source.options = options_for(device, d.options);
     source.argument_bytes = block_bytes(launch.arguments);
     for (std::size_t i = 0; i < 3; ++i) {
-      source.block[i] =
-          static_cast<std::uint32_t>(evaluate(extents, described.workgroup[i], &config)->integer());
-      launch.grid[i] =
-          static_cast<std::uint32_t>(evaluate(extents, described.grid[i], &config)->integer());
+      source.block[i] = number(described.workgroup[i]);
+      launch.grid[i] = number(described.grid[i]);
     }
-    source.dynamic_shared_bytes =
-        static_cast<std::uint32_t>(evaluate(extents, described.shared_bytes, &config)->integer());
+    source.dynamic_shared_bytes = number(described.shared_bytes);
+    add_constants(extents, which, text, source, launch);
     plan.sources.push_back(std::move(source));
     plan.launches.push_back(std::move(launch));
   }
   plan.workspace_bytes = static_cast<std::uint64_t>(
-      integer(extents, d.workspace_bytes, &config, 0, std::numeric_limits<std::int64_t>::max())
-          .value_or(0));
+      integer(extents, d.workspace_bytes, &config, 0, most_workspace_bytes).value());
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/described/described_extents.hpp"
+#include "kernels/described/source_text.hpp"
 #include "runtime/device/text/hash.hpp"
 
 namespace greta::kernels {
@@ -31,30 +32,49 @@ DType first_type(const Description& d, bool input) {
   return d.operands.front().dtype;
 }
 
-}  // namespace
-}  // namespace described
+/// Copies a file that the description names.
+Result<void> keep_file(Shared& shared, const DescribedFiles& files, const std::string& name) {
+  const auto file = files.find(name);
+  if (file == files.end()) return invalid_argument(fmt::format("the file {} is missing", name));
+  shared.files.insert(*file);
+  return {};
+}
 
-Result<Operation> make_described(const Description& description, const DescribedFiles& files,
-                                 std::function<std::unique_ptr<Reference>(
-                                     const Problem&, const std::vector<HostTensor>&, std::uint64_t)>
-                                     reference) {
-  using namespace described;
+}  // namespace
+
+Result<std::shared_ptr<const Shared>> shared_of(Description of, const DescribedFiles& files) {
   auto shared = std::make_shared<Shared>();
-  shared->description = description;
-  auto text = text_of(description.sources, files);
+  shared->description = std::move(of);
+  const Description& description = shared->description;
+  const FindSource find = [&](const std::string& name) {
+    const auto file = files.find(name);
+    return file == files.end() ? nullptr : &file->second;
+  };
+  const auto text_of = [&](const std::vector<std::string>& sources, SourceLanguage language) {
+    return whole_text(sources, description.include_folders, find, language != SourceLanguage::glsl);
+  };
+  const DescribedReference& reference = description.reference;
+  auto text = text_of(description.sources, description.language);
   if (!text) return text.failure();
+  auto reference_text = text_of(reference.sources, reference.language);
+  if (!reference_text) return reference_text.failure();
   shared->text = *std::move(text);
-  Hash hash;
-  hash.add(shared->text);
+  shared->reference_text = *std::move(reference_text);
   for (const DescribedOperand& operand : description.operands) {
     if (operand.fill.kind != OperandFill::Kind::file) continue;
-    const auto file = files.find(operand.fill.file);
-    if (file == files.end()) {
-      return invalid_argument(fmt::format("the file {} is missing", operand.fill.file));
-    }
-    shared->files.insert(*file);
-    hash.add(file->second);
+    if (auto kept = keep_file(*shared, files, operand.fill.file); !kept) return kept.failure();
   }
+  for (const std::string& name : reference.golden) {
+    if (auto kept = keep_file(*shared, files, name); !kept) return kept.failure();
+  }
+  return std::shared_ptr<const Shared>(std::move(shared));
+}
+
+Operation operation_of(const std::shared_ptr<const Shared>& shared) {
+  const Description& description = shared->description;
+  Hash hash;
+  hash.add(shared->text);
+  for (const auto& [name, content] : shared->files) hash.add(name).add(content);
   Operation operation;
   operation.name = description.name;
   operation.summary =
@@ -85,8 +105,20 @@ Result<Operation> make_described(const Description& description, const Described
     return described::input(*shared, spec, seed);
   };
   operation.harden = [](const Problem&, std::vector<HostTensor>&, std::uint64_t) {};
-  operation.reference = std::move(reference);
   operation.stand_in = [](const Problem& problem, double) { return problem; };
+  return operation;
+}
+
+}  // namespace described
+
+Result<Operation> make_described(const Description& description, const DescribedFiles& files,
+                                 std::function<std::unique_ptr<Reference>(
+                                     const Problem&, const std::vector<HostTensor>&, std::uint64_t)>
+                                     reference) {
+  const auto shared = described::shared_of(description, files);
+  if (!shared) return shared.failure();
+  Operation operation = described::operation_of(*shared);
+  operation.reference = std::move(reference);
   return operation;
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/described/described_extents.hpp"
 #include "kernels/launch/prepared_plan.hpp"
+#include "kernels/reference/elements.hpp"
 
 namespace greta::kernels {
 namespace described {
@@ -20,59 +21,23 @@ double last_place(DType type, double value) {
   return std::ldexp(2 * unit_roundoff(type), std::ilogb(magnitude));
 }
 
-/// Results that are known element by element.
-class KnownOutputs final : public Reference {
- public:
-  KnownOutputs(std::vector<TensorSpec> specs, std::vector<std::vector<double>> outputs,
-               const Tolerance& tolerance)
-      : specs_(std::move(specs)), outputs_(std::move(outputs)), tolerance_(tolerance) {}
-
-  Verdict check(const std::vector<HostTensor>& outputs) const override {
-    Verdict verdict{.passed = true, .method = "full", .detail = {}};
-    for (std::size_t t = 0; t < outputs_.size(); ++t) {
-      for (std::size_t i = 0; i < outputs_[t].size(); ++i) {
-        const Expected known = expected_at(t, i);
-        const double got = outputs.at(t).at(i);
-        const bool both_nan = std::isnan(known.value) && std::isnan(got);
-        const bool same = got == known.value || both_nan;
-        const double error = same ? 0 : std::abs(got - known.value);
-        const Verdict one{.passed = error <= known.bound,  // false for NaN
-                          .error = std::isnan(error) ? INFINITY : error,
-                          .bound = known.bound,
-                          .method = "full",
-                          .detail = error <= known.bound
-                                        ? ""
-                                        : fmt::format("{}[{}] is {}, the reference {}",
-                                                      specs_[t].name, i, got, known.value)};
-        if (!one.passed) return one;
-        if (one.ratio() > verdict.ratio()) verdict = one;
-      }
-    }
-    return verdict;
+/// A reference for outputs that are known element by element.
+std::unique_ptr<Reference> reference_of(const std::vector<TensorSpec>& specs,
+                                        std::vector<std::vector<double>> outputs,
+                                        const Tolerance& tolerance) {
+  std::vector<ExpectedOutput> expected;
+  for (std::size_t t = 0; t < specs.size(); ++t) {
+    const auto known = std::make_shared<const std::vector<double>>(std::move(outputs[t]));
+    expected.push_back(
+        {specs[t], [known, spec = specs[t], tolerance](std::int64_t row, std::int64_t col) {
+           const double value = (*known)[static_cast<std::size_t>(row * spec.cols + col)];
+           const double relative = std::isfinite(value) ? tolerance.relative * std::abs(value) : 0;
+           return Expected{value, tolerance.absolute + relative +
+                                      tolerance.ulp * last_place(spec.dtype, value)};
+         }});
   }
-
-  std::optional<std::vector<std::vector<Expected>>> expected() const override {
-    std::vector<std::vector<Expected>> all(outputs_.size());
-    for (std::size_t t = 0; t < outputs_.size(); ++t) {
-      for (std::size_t i = 0; i < outputs_[t].size(); ++i) {
-        all[t].push_back(expected_at(t, i));
-      }
-    }
-    return all;
-  }
-
- private:
-  Expected expected_at(std::size_t tensor, std::size_t index) const {
-    const double value = outputs_[tensor][index];
-    const double relative = std::isfinite(value) ? tolerance_.relative * std::abs(value) : 0;
-    return {value, tolerance_.absolute + relative +
-                       tolerance_.ulp * last_place(specs_[tensor].dtype, value)};
-  }
-
-  std::vector<TensorSpec> specs_;
-  std::vector<std::vector<double>> outputs_;
-  Tolerance tolerance_;
-};
+  return elements_reference(std::move(expected));
+}
 
 /// Runs the naive kernel on these inputs.
 Result<std::vector<HostTensor>> run_naive(Device& device, const LaunchPlan& plan,
@@ -122,15 +87,11 @@ Result<std::vector<HostTensor>> golden_outputs(const Extents& extents) {
 }
 
 /// A reference's kernel sees the macros of a default, as its file may contain the tuned kernel.
-Result<std::vector<HostTensor>> naive_outputs(const Extents& extents, const std::string& text,
-                                              const ReferenceDevice& open,
+Result<std::vector<HostTensor>> naive_outputs(const Extents& extents, Device& device,
                                               const std::vector<HostTensor>& inputs) {
-  const DescribedReference& reference = extents.shared->description.reference;
-  const auto device = open(reference.language);
-  if (!device) return device.failure();
-  const LaunchPlan plan = plan_of(extents, reference.launches, text, (*device)->info().language,
-                                  defaults_of(extents).front());
-  return run_naive(**device, plan, tensors(extents), inputs);
+  const LaunchPlan plan =
+      plan_of(extents, Which::reference, device.info(), defaults_of(extents).front());
+  return run_naive(device, plan, tensors(extents), inputs);
 }
 
 /// Returns the operands with their shapes.
@@ -143,56 +104,49 @@ std::vector<ShapedOperand> shaped(const Extents& extents) {
   return operands;
 }
 
-/// Wraps a function that returns tensors.
-OutputsOf values_of(std::function<Result<std::vector<HostTensor>>(
-                        const Problem&, const std::vector<HostTensor>& inputs)>
-                        compute) {
-  return [compute = std::move(compute)](
-             const Problem& problem, const std::vector<ShapedOperand>&,
-             const std::vector<HostTensor>& inputs) -> Result<std::vector<std::vector<double>>> {
-    const auto tensors = compute(problem, inputs);
-    if (!tensors) return tensors.failure();
-    std::vector<std::vector<double>> values(tensors->size());
-    for (std::size_t t = 0; t < values.size(); ++t) {
-      const HostTensor& tensor = (*tensors)[t];
-      values[t].resize(tensor.spec.elements());
-      for (std::size_t i = 0; i < values[t].size(); ++i) values[t][i] = tensor.at(i);
-    }
-    return values;
-  };
+Result<std::vector<std::vector<double>>> values_of(const Result<std::vector<HostTensor>>& tensors) {
+  if (!tensors) return tensors.failure();
+  std::vector<std::vector<double>> values(tensors->size());
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    const HostTensor& tensor = (*tensors)[t];
+    values[t].resize(tensor.spec.elements());
+    for (std::size_t i = 0; i < values[t].size(); ++i) values[t][i] = tensor.at(i);
+  }
+  return values;
 }
 
-Result<std::unique_ptr<Reference>> known_outputs(const OutputsOf& outputs_of,
-                                                 const Extents& extents, const Problem& problem,
-                                                 const std::vector<HostTensor>& inputs) {
-  const std::vector<ShapedOperand> operands = shaped(extents);
-  auto outputs = outputs_of(problem, operands, inputs);
-  if (!outputs) return outputs.failure();
-  std::vector<TensorSpec> written;
-  for (const ShapedOperand& operand : operands) {
-    if (operand.spec.role != Role::input) written.push_back(operand.spec);
+/// Returns a reference with these values of all outputs.
+Result<std::unique_ptr<Reference>> known_outputs(const Extents& extents,
+                                                 Result<std::vector<std::vector<double>>> values) {
+  if (!values) {
+    Failure failure = values.failure();
+    failure.message = "the reference: " + failure.message;
+    return failure;
   }
-  bool whole = outputs->size() == written.size();
+  std::vector<TensorSpec> written = tensors(extents);
+  std::erase_if(written, [](const TensorSpec& spec) { return spec.role == Role::input; });
+  bool whole = values->size() == written.size();
   for (std::size_t t = 0; whole && t < written.size(); ++t) {
-    whole = (*outputs)[t].size() == written[t].elements();
+    whole = (*values)[t].size() == written[t].elements();
   }
   if (!whole) return invalid_argument("the reference does not have the elements of the outputs");
-  return std::unique_ptr<Reference>(std::make_unique<KnownOutputs>(
-      std::move(written), *std::move(outputs), extents.shared->description.reference.tolerance));
+  return reference_of(written, *std::move(values), extents.shared->description.reference.tolerance);
 }
 
 /// Returns what computes the outputs, unless a function is given.
-OutputsOf described_outputs(const std::shared_ptr<const Shared>& shared, std::string text,
-                            ReferenceDevice device) {
-  if (shared->description.reference.kind == DescribedReference::Kind::golden) {
-    return values_of([shared](const Problem& problem, const std::vector<HostTensor>&) {
-      return golden_outputs(extents_of(shared, problem));
-    });
-  }
-  return values_of([shared, text = std::move(text), device = std::move(device)](
-                       const Problem& problem, const std::vector<HostTensor>& inputs) {
-    return naive_outputs(extents_of(shared, problem), text, device, inputs);
-  });
+OutputsOf described_outputs(const std::shared_ptr<const Shared>& shared, ReferenceDevice device) {
+  return [shared, device = std::move(device)](
+             const Problem& problem, const std::vector<ShapedOperand>&,
+             const std::vector<HostTensor>& inputs) -> Result<std::vector<std::vector<double>>> {
+    const Extents extents = extents_of(shared, problem);
+    const DescribedReference& reference = shared->description.reference;
+    if (reference.kind == DescribedReference::Kind::golden) {
+      return values_of(golden_outputs(extents));
+    }
+    const auto opened = device(reference.language);
+    if (!opened) return opened.failure();
+    return values_of(naive_outputs(extents, **opened, inputs));
+  };
 }
 
 /// Checks that a description says which results are correct.
@@ -222,21 +176,23 @@ Result<Operation> make_verified(const Description& description, const DescribedF
   }
   Description checked = description;
   if (given && given->tolerance) checked.reference.tolerance = *given->tolerance;
-  for (const std::string& name : checked.reference.golden) {
-    if (files.count(name) == 0)
-      return invalid_argument(fmt::format("the file {} is missing", name));
-  }
-  auto text = text_of(checked.reference.sources, files);
-  if (!text) return text.failure();
-  const auto shared = std::make_shared<const Shared>(Shared{checked, {}, files});
-  OutputsOf outputs =
-      given ? given->outputs : described_outputs(shared, *std::move(text), std::move(device));
-  return make_described(
-      checked, files,
-      [shared, outputs = std::move(outputs)](
+  auto made = shared_of(std::move(checked), files);
+  if (!made) return made.failure();
+  const auto shared = *std::move(made);
+  Operation operation = operation_of(shared);
+  operation.reference =
+      [shared, outputs = given ? given->outputs : described_outputs(shared, std::move(device))](
           const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t /*seed*/) {
-        return known_outputs(outputs, extents_of(shared, problem), problem, inputs).value();
-      });
+        const Extents extents = extents_of(shared, problem);
+        return known_outputs(extents, outputs(problem, shaped(extents), inputs)).value();
+      };
+  if (given || !shared->description.reference.on_device) return operation;
+  operation.reference_on = [shared](Device& on, const Problem& problem,
+                                    const std::vector<HostTensor>& inputs) {
+    const Extents extents = extents_of(shared, problem);
+    return known_outputs(extents, values_of(naive_outputs(extents, on, inputs)));
+  };
+  return operation;
 }
 
 }  // namespace greta::kernels

@@ -61,10 +61,12 @@ struct DescribedOperand {
   /// stands for the list of its values.
   std::vector<Formula> shape;
   OperandFill fill;
+  /// The variable in constant memory to which the operand is copied before a launch; empty: none.
+  std::string constant;
 };
 
 struct DescribedScalar {
-  enum class Type { i32, u32, i64, u64, f32 };
+  enum class Type { i32, u32, i64, u64, f32, f64 };
   std::string name;
   Type type = Type::i32;
   Formula value;  ///< over dimensions and parameters
@@ -94,7 +96,8 @@ struct DescribedReference {
   };
   Kind kind = Kind::kernel;
   SourceLanguage language = SourceLanguage::hip;
-  std::vector<std::string> sources;  ///< file names; empty: those of the tuned kernel
+  bool on_device = false;            ///< the kernel runs on the device that is tuned
+  std::vector<std::string> sources;  ///< file names
   std::vector<DescribedLaunch> launches;
   std::vector<std::string> golden;  ///< a file for each output, in the order of the operands
   std::string function;             ///< its name

@@ -32,7 +32,7 @@ class DescriptionReader {
     d_.language = language(need(file_, "language", "hip, cuda or glsl"));
     d_.sources = read_file_names(need(file_, "source", "the kernel's source file"));
     if (const auto* folders = file_.find("include")) d_.include_folders = read_file_names(*folders);
-    if (const auto* options = file_.find("options")) d_.options = read_texts(*options);
+    if (const auto* options = file_.find("options")) d_.options = read_options(*options);
     read_dimensions(need(file_, "dimensions", "the extents of a problem, such as {\"n\": 1000}"));
     read_parameters(
         need(file_, "parameters", "what is tuned, such as {\"BLOCK\": [64, 128, 256]}"));
@@ -138,7 +138,8 @@ class DescriptionReader {
   }
 
   void read_operands(const PlacedJson& array) {
-    constexpr std::array<std::string_view, 5> keys{"name", "role", "type", "shape", "fill"};
+    constexpr std::array<std::string_view, 6> keys{"name",  "role", "type",
+                                                   "shape", "fill", "constant"};
     constexpr std::array<std::string_view, 3> roles{"input", "output", "input_output"};
     bool written = false;
     for (const PlacedJson& item : read_array(array, 64)) {
@@ -162,6 +163,10 @@ class DescriptionReader {
         operand.fill = read_fill(*fill);
       } else if (!is_floating(operand.dtype)) {
         operand.fill = {.from = 0, .to = 9, .file = {}};
+      }
+      if (const auto* constant = item.find("constant")) {
+        if (operand.role != Role::input) fail(*constant, "only an input lies in constant memory");
+        operand.constant = read_name(*constant);
       }
       written = written || operand.role != Role::input;
       d_.operands.push_back(std::move(operand));
@@ -202,7 +207,7 @@ class DescriptionReader {
 
   void read_scalars(const PlacedJson& object) {
     constexpr std::array<std::string_view, 2> keys{"type", "value"};
-    constexpr std::array<std::string_view, 5> types{"i32", "u32", "i64", "u64", "f32"};
+    constexpr std::array<std::string_view, 6> types{"i32", "u32", "i64", "u64", "f32", "f64"};
     for (const auto& [name, value] : read_object(object)) {
       allow_keys(value, keys);
       DescribedScalar scalar;
@@ -210,7 +215,7 @@ class DescriptionReader {
       // A scalar that is a dimension's value may have its name.
       if (std::find(dims_.begin(), dims_.end(), name) == dims_.end()) claim(value, name);
       scalar.type = static_cast<DescribedScalar::Type>(
-          read_word(need(value, "type", "i32, u32, i64, u64 or f32"), types));
+          read_word(need(value, "type", "i32, u32, i64, u64, f32 or f64"), types));
       if (const auto* formula = value.find("value")) {
         scalar.value = read_formula(*formula, both_);
       } else if (std::find(dims_.begin(), dims_.end(), name) != dims_.end()) {
@@ -302,9 +307,9 @@ class DescriptionReader {
   }
 
   void read_reference() {
-    constexpr std::array<std::string_view, 11> keys{
+    constexpr std::array<std::string_view, 12> keys{
         "language", "source", "entry",     "grid",         "workgroup", "arguments",
-        "launches", "golden", "tolerance", "shared_bytes", "function"};
+        "launches", "golden", "tolerance", "shared_bytes", "on",        "function"};
     const PlacedJson& object =
         need(file_, "reference",
              "which results are correct; the shortest is a naive kernel in the same source file, "
@@ -339,7 +344,15 @@ class DescriptionReader {
     if (reference.language != d_.language && object.find("source") == nullptr) {
       fail(object, "\"source\" is missing: another language needs another file");
     }
-    read_launches(object, reference.launches, dims_);
+    if (const auto* on = object.find("on")) {
+      constexpr std::array<std::string_view, 2> places{"host", "device"};
+      reference.on_device = read_word(*on, places) == 1;
+      if (reference.on_device &&
+          (reference.language == SourceLanguage::glsl) != (d_.language == SourceLanguage::glsl)) {
+        fail(*on, "the device that runs the kernel does not run the reference's language");
+      }
+    }
+    read_launches(object, reference.launches, both_);
   }
 
   static Tolerance read_tolerance(const PlacedJson& object) {

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/described/compiler_options.hpp"
+#include "kernels/described/names.hpp"
+
 namespace greta::kernels::described {
 namespace {
 
@@ -89,13 +92,8 @@ std::string read_text(const PlacedJson& value, std::size_t most) {
 }
 
 void check_name(const PlacedJson& place, const std::string& name) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const bool valid = !name.empty() && name.size() <= 64 && letter(name[0]) &&
-                     std::all_of(name.begin(), name.end(),
-                                 [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-  if (!valid) fail(place, "must be named by up to 64 letters, digits and _, no digit first");
+  if (name.size() > 64 || !is_name(name))
+    fail(place, "must be named by up to 64 letters, digits and _, no digit first");
 }
 
 std::string read_name(const PlacedJson& value) {
@@ -136,6 +134,17 @@ std::vector<std::string> read_texts(const PlacedJson& value) {
   std::vector<std::string> texts;
   for (const PlacedJson& item : read_array(value, 256)) texts.push_back(read_text(item));
   return texts;
+}
+
+std::vector<std::string> read_options(const PlacedJson& value) {
+  std::vector<std::string> options = read_texts(value);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const PlacedJson& place = value.items() != nullptr ? value.items()->at(i) : value;
+    if (is_allowed_option(options[i])) continue;
+    fail(place, fmt::format("{} is not an option that a description may have; there are {}",
+                            place.shown(), allowed_options()));
+  }
+  return options;
 }
 
 std::string read_file_name(const PlacedJson& value) {

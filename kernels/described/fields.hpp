@@ -46,6 +46,8 @@ double read_number(const PlacedJson& value);
 std::size_t read_word(const PlacedJson& value, std::span<const std::string_view> words);
 /// A string, or an array of them.
 std::vector<std::string> read_texts(const PlacedJson& value);
+/// Options of a compiler.
+std::vector<std::string> read_options(const PlacedJson& value);
 /// A file within the description's folder: no absolute path, no "..".
 std::string read_file_name(const PlacedJson& value);
 std::vector<std::string> read_file_names(const PlacedJson& value);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/described/formula.hpp"
+#include "kernels/described/names.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -16,12 +17,9 @@ struct BadFormula {
   std::string message;
 };
 
-bool begins_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+using described::begins_name;
+using described::is_digit;
+using described::is_in_name;
 
 /// Reads a formula by recursive descent, an operator's precedence a function.
 class FormulaParser {
@@ -81,10 +79,7 @@ class FormulaParser {
     for (std::size_t i = 0; i < count; ++i) {
       const std::string_view one = operators[i];
       if (text().compare(at_, one.size(), one) != 0) continue;
-      if (begins_name(one.back()) &&
-          (begins_name(peek(one.size())) || is_digit(peek(one.size())))) {
-        continue;
-      }
+      if (begins_name(one.back()) && is_in_name(peek(one.size()))) continue;
       at_ += one.size();
       return i;
     }
@@ -239,7 +234,7 @@ class FormulaParser {
     const bool is_real = both.ptr > whole.ptr;
     if ((is_real ? both.ec : whole.ec) != std::errc{}) fail("the number is out of range");
     at_ += static_cast<std::size_t>((is_real ? both.ptr : whole.ptr) - first);
-    if (begins_name(peek()) || is_digit(peek())) fail("a number ends before this");
+    if (is_in_name(peek())) fail("a number ends before this");
     return is_real ? add({real}, at) : add({integer}, at);
   }
 
@@ -313,7 +308,7 @@ class FormulaParser {
       if (c == '[' || c == '(') ++depth;
       if ((c == ']' || c == ')') && depth-- == 0) return std::nullopt;
       if (depth > 0 || text().compare(i, 4, "for ") != 0) continue;
-      if (i > 0 && (begins_name(text()[i - 1]) || is_digit(text()[i - 1]))) continue;
+      if (i > 0 && is_in_name(text()[i - 1])) continue;
       return i;
     }
     return std::nullopt;
@@ -322,7 +317,7 @@ class FormulaParser {
   std::string read_name() {
     const std::size_t at = at_;
     if (!begins_name(peek())) fail("a name is expected here");
-    while (begins_name(peek()) || is_digit(peek())) ++at_;
+    while (is_in_name(peek())) ++at_;
     std::string name = text().substr(at, at_ - at);
     constexpr std::array<std::string_view, 9> words{"and", "else", "for", "if",    "in",
                                                     "not", "or",   "is",  "lambda"};

@@ -2,20 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "kernels/described/source_text.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/system/input_file.hpp"
 
 namespace greta::kernels {
 namespace {
 
-/// The names of all files that a description needs.
-std::vector<std::string> named_files(const Description& d) {
-  std::vector<std::string> names = d.sources;
-  names.insert(names.end(), d.reference.sources.begin(), d.reference.sources.end());
+/// The names of a description's files that are no sources.
+std::vector<std::string> data_files(const Description& d) {
+  std::vector<std::string> names;
   names.insert(names.end(), d.reference.golden.begin(), d.reference.golden.end());
   for (const DescribedOperand& operand : d.operands) {
     if (operand.fill.kind == OperandFill::Kind::file) names.push_back(operand.fill.file);
@@ -36,6 +38,40 @@ Result<std::string> read_within(const std::filesystem::path& folder, const std::
   return read_file(file, most_file_bytes);
 }
 
+bool is_named(const Description& d, const std::string& name) {
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return has(d.sources) || has(d.reference.sources);
+}
+
+/// Reads all files of a description, those that its sources include too.
+Result<DescribedFiles> read_files(const Description& d, const std::filesystem::path& folder) {
+  DescribedFiles files;
+  for (const std::string& name : data_files(d)) {
+    auto content = read_within(folder, name);
+    if (!content) return content.failure();
+    files[name] = *std::move(content);
+  }
+  std::optional<Failure> failed;
+  const described::FindSource find = [&](const std::string& name) -> const std::string* {
+    const auto known = files.find(name);
+    if (known != files.end()) return &known->second;
+    std::error_code error;
+    if (!std::filesystem::exists(folder / name, error) && !is_named(d, name)) return nullptr;
+    auto content = read_within(folder, name);
+    if (content) return &(files[name] = *std::move(content));
+    if (!failed) failed = content.failure();
+    return nullptr;
+  };
+  for (const auto* const sources : {&d.sources, &d.reference.sources}) {
+    const auto text = described::whole_text(*sources, d.include_folders, find, true);
+    if (failed) return *failed;
+    if (!text) return text.failure();
+  }
+  return files;
+}
+
 /// Returns a failure with the description's path in front.
 Failure at(const std::filesystem::path& path, Failure failure) {
   failure.message = fmt::format("{}: {}", path.string(), failure.message);
@@ -49,13 +85,9 @@ Result<KernelFile> read_kernel_file(const std::filesystem::path& path) {
   if (!text) return text.failure();
   auto description = read_description(*text);
   if (!description) return at(path, description.failure());
-  KernelFile file{*std::move(description), {}};
-  for (const std::string& name : named_files(file.description)) {
-    auto content = read_within(path.has_parent_path() ? path.parent_path() : ".", name);
-    if (!content) return at(path, content.failure());
-    file.files[name] = *std::move(content);
-  }
-  return file;
+  auto files = read_files(*description, path.has_parent_path() ? path.parent_path() : ".");
+  if (!files) return at(path, files.failure());
+  return KernelFile{*std::move(description), *std::move(files)};
 }
 
 Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device,

@@ -24,7 +24,7 @@ class T1Reader {
     d_.name = read_name(need(kernel, "KernelName", "the name of the kernel's function"));
     d_.language = language(need(kernel, "Language", "CUDA, HIP or GLSL"));
     d_.sources = read_file_names(need(kernel, "KernelFile", "the kernel's source file"));
-    if (const auto* options = kernel.find("CompilerOptions")) d_.options = read_texts(*options);
+    if (const auto* options = kernel.find("CompilerOptions")) d_.options = read_options(*options);
     read_problem_size(need(kernel, "ProblemSize", "up to three extents"));
     read_parameters(space);
     read_conditions(space);

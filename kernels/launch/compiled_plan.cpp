@@ -19,6 +19,7 @@ CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel
   PackedLaunch packed;
   packed.kernel = &kernel;
   packed.grid = launch.grid;
+  packed.constants = launch.constants;
   ArgumentBlock block;
   for (const Argument& argument : launch.arguments) {
     std::visit(
@@ -71,6 +72,11 @@ Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t>
           patch.operand == workspace_operand ? workspace : operands[patch.operand];
       const std::uint64_t address = base + patch.offset;
       std::memcpy(block.data() + patch.at, &address, sizeof address);
+    }
+    for (std::size_t i = 0; i < launch.constants.size(); ++i) {
+      const auto& [tensor, bytes] = launch.constants[i];
+      auto written = stream.write_constant(*launch.kernel, i, operands[tensor], bytes);
+      if (!written) return written;
     }
     auto launched =
         stream.launch(*launch.kernel, launch.grid, {block.data(), launch.arguments.size()});

@@ -49,6 +49,7 @@ class CompiledPlan {
     Grid grid{1, 1, 1};
     std::vector<std::byte> arguments;  ///< addresses are placeholders
     std::vector<Patch> patches;
+    std::vector<ConstantOperand> constants;
   };
   static constexpr std::size_t workspace_operand = SIZE_MAX;
 

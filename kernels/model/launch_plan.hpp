@@ -23,11 +23,18 @@ struct WorkspaceArgument {
 using Argument =
     std::variant<OperandArgument, WorkspaceArgument, std::uint32_t, float, std::uint64_t>;
 
+/// An operand that is copied to a variable in constant memory before a launch.
+struct ConstantOperand {
+  std::size_t tensor = 0;  ///< index into the operation's tensors
+  std::size_t bytes = 0;
+};
+
 /// One kernel launch. Arguments are packed in order at their natural alignment (8 for addresses).
 struct Launch {
   std::size_t source = 0;  ///< index into LaunchPlan::sources
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::vector<Argument> arguments;
+  std::vector<ConstantOperand> constants{};  ///< of the source's constants, in the same order
 };
 
 /// The kernels that a configuration compiles and the launches that it runs, in order.

@@ -20,7 +20,7 @@
 #include "kernels/model/reference.hpp"
 #include "kernels/model/space.hpp"
 #include "kernels/model/tensor.hpp"
-#include "runtime/device/device_info.hpp"
+#include "runtime/device/device.hpp"
 
 namespace greta::kernels {
 
@@ -224,6 +224,11 @@ struct Operation {
   std::function<std::unique_ptr<Reference>(const Problem&, const std::vector<HostTensor>& inputs,
                                            std::uint64_t seed)>
       reference;
+  /// Computes the reference on the device that is tuned, for problems that take too long elsewhere.
+  /// Empty: `reference` is used.
+  std::function<Result<std::unique_ptr<Reference>>(Device& device, const Problem&,
+                                                   const std::vector<HostTensor>& inputs)>
+      reference_on{};
   /// Returns whether the reference computes every element rather than samples. Empty: always.
   std::function<bool(const Problem&)> fully_checked;
   /// Returns the problem without what is fused into it and changes little of its time, or itself.

@@ -95,6 +95,10 @@ class Stream {
                               std::span<const std::byte> arguments) = 0;
   virtual Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from,
                             std::size_t from_offset, std::size_t bytes) = 0;
+  /// Copies `bytes` from a device address to variable `index` of the kernel's constant memory, from
+  /// which its later launches read. Fails with `unavailable` where kernels have none (GLSL).
+  virtual Result<void> write_constant(const Kernel& kernel, std::size_t index, std::uint64_t from,
+                                      std::size_t bytes);
   /// Fills a range with a 32-bit pattern. The offset and the size are multiples of 4.
   virtual Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes,
                             std::uint32_t pattern) = 0;

@@ -52,8 +52,9 @@ template <DType type>
 void store(std::byte* data, std::size_t index, double value) {
   constexpr DTypeTraits t = traits(type);
   if constexpr (t.kind == DTypeKind::integer) {
-    static_assert(t.bits == 32);
-    write(data, index, static_cast<std::int32_t>(std::nearbyint(value)));
+    write(data, index, static_cast<StoredInteger<type>>(std::nearbyint(value)));
+  } else if constexpr (t.bits == 64) {
+    write(data, index, value);
   } else if constexpr (t.bits == 32) {
     write(data, index, static_cast<float>(value));
   } else if constexpr (t.bits == 16) {
@@ -107,7 +108,7 @@ double smallest_positive(DType type) {
 
 double largest_finite(DType type) {
   const DTypeTraits& t = traits(type);
-  if (!is_floating(type)) return std::ldexp(1, t.bits - 1) - 1;
+  if (!is_floating(type)) return std::ldexp(1, t.has_sign ? t.bits - 1 : t.bits) - 1;
   return std::ldexp(2 - std::ldexp(1, -t.mantissa_bits), bias_of(t));
 }
 

@@ -16,9 +16,9 @@
 namespace greta::device {
 
 /// Element types of tensors and of matrix instructions, in the order of dtype_table. Arithmetic is
-/// f32 inside every kernel. i32 is for positions, numbers of rows and the like; no operation
-/// computes in it.
-enum class DType : std::uint8_t { f32, f16, bf16, i32 };
+/// f32 inside every kernel of GRETA's own. i32 is for positions, numbers of rows and the like; no
+/// operation computes in it. The types after it occur in kernels that files describe.
+enum class DType : std::uint8_t { f32, f16, bf16, i32, f64, i64, u32, i8, u8 };
 
 enum class DTypeKind { floating, integer };
 
@@ -28,7 +28,8 @@ struct DTypeTraits {
   DType type;
   std::string_view name;  ///< in keys of problems, in JSON, in CSV files and on command lines
   DTypeKind kind = DTypeKind::floating;
-  int bits = 0;           ///< of one element in memory, which may be less than 8
+  int bits = 0;  ///< of one element in memory, which may be less than 8
+  bool has_sign = true;
   int exponent_bits = 0;  ///< of floating point types; the layout is that of IEEE 754
   int mantissa_bits = 0;  ///< without the implicit bit
   /// Whether every device computes with subnormal numbers of this type. Others may flush them to 0.
@@ -80,6 +81,21 @@ inline constexpr std::array dtype_table{
                 .kind = DTypeKind::integer,
                 .bits = 32,
                 .safetensors = "I32"},
+    DTypeTraits{.type = DType::f64,
+                .name = "f64",
+                .bits = 64,
+                .exponent_bits = 11,
+                .mantissa_bits = 52,
+                .keeps_subnormals = true},
+    DTypeTraits{.type = DType::i64, .name = "i64", .kind = DTypeKind::integer, .bits = 64},
+    DTypeTraits{.type = DType::u32,
+                .name = "u32",
+                .kind = DTypeKind::integer,
+                .bits = 32,
+                .has_sign = false},
+    DTypeTraits{.type = DType::i8, .name = "i8", .kind = DTypeKind::integer, .bits = 8},
+    DTypeTraits{
+        .type = DType::u8, .name = "u8", .kind = DTypeKind::integer, .bits = 8, .has_sign = false},
 };
 
 constexpr bool dtype_table_is_ordered() {
@@ -179,8 +195,16 @@ float decode(std::uint32_t stored) {
   }
 }
 
+/// The C++ type that stores an integer type's elements.
+template <DType type>
+using StoredInteger = std::conditional_t<
+    traits(type).bits == 64, std::int64_t,
+    std::conditional_t<traits(type).bits == 32,
+                       std::conditional_t<traits(type).has_sign, std::int32_t, std::uint32_t>,
+                       std::conditional_t<traits(type).has_sign, std::int8_t, std::uint8_t>>>;
+
 /// Reads element `index` of packed elements of a type: as float where that has all its numbers,
-/// else as double.
+/// else as double, which has the integers up to 2^53.
 template <DType type>
 auto load(const std::byte* data, std::size_t index) {
   constexpr DTypeTraits t = traits(type);
@@ -189,8 +213,9 @@ auto load(const std::byte* data, std::size_t index) {
     return stored;
   };
   if constexpr (t.kind == DTypeKind::integer) {
-    static_assert(t.bits == 32);
-    return static_cast<double>(read(std::int32_t{}));
+    return static_cast<double>(read(StoredInteger<type>{}));
+  } else if constexpr (t.bits == 64) {
+    return read(double{});
   } else if constexpr (t.bits == 32) {
     return read(float{});
   } else if constexpr (t.bits == 16) {

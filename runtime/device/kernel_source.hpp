@@ -16,6 +16,7 @@ struct KernelSource {
   std::string name;  ///< for messages: "gemm/tiled"
   Language language = Language::glsl;
   std::string text;  ///< complete: includes are expanded, parameters are #defines
+  /// The function. In HIP also the instantiation of a template: "scale<float, 4>".
   std::string entry = "main";
   std::vector<std::string> options;             ///< compiler options
   std::uint32_t required_subgroup_size = 0;     ///< 0: the driver's choice
@@ -24,6 +25,9 @@ struct KernelSource {
   /// The size of `extern __shared__` memory (HIP), in addition to what the text declares. It is
   /// passed at launch, so it does not affect the binary.
   std::uint32_t dynamic_shared_bytes = 0;
+  /// Variables in constant memory (HIP's __constant__) that are written before launches
+  /// (Stream::write_constant).
+  std::vector<std::string> constants{};
 
   /// Returns a hash of language, text, entry, subgroup size, argument bytes, options, and the given
   /// compiler and architecture.

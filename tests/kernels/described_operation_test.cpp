@@ -174,7 +174,7 @@ TEST(DescribedReference, ANaiveKernelTellsRightFromWrong) {
     ASSERT_TRUE(wrong) << wrong.failure().message;
     const Verdict verdict = verdict_of(*wrong, 1003, blocked);
     EXPECT_FALSE(verdict.passed) << to;
-    EXPECT_NE(verdict.detail.find("the reference "), std::string::npos) << verdict.detail;
+    EXPECT_NE(verdict.detail.find(", expected "), std::string::npos) << verdict.detail;
   }
 }
 

@@ -155,7 +155,9 @@ const std::vector<Mistake>& mistakes() {
       {"\"role\": \"output\"", "\"role\": \"out\"",
        "line 23, column 27, operands[2].role: must be input, output or input_output, not \"out\""},
       {"\"type\": \"f32\"", "\"type\": \"float\"",
-       "line 21, column 44, operands[0].type: must be f32, f16, bf16 or i32, not \"float\""},
+       "line 21, column 44, operands[0].type: must be f32, f16, bf16, i32, f64, i64, u32, i8 or "
+       "u8, "
+       "not \"float\""},
       {"\"name\": \"b\"", "\"name\": \"a\"",
        "line 22, column 14, operands[1].name: the name a is taken"},
       {"\"shape\": \"n\"", "\"shape\": \"n * BLOCK\"",
@@ -181,7 +183,8 @@ const std::vector<Mistake>& mistakes() {
        "line 23, column 74, operands[2].fill: an output is filled with NaN before a launch"},
       // Scalars and launches
       {"\"n\": {\"type\": \"i32\"}", "\"n\": {\"type\": \"int\"}",
-       "line 25, column 29, scalars.n.type: must be i32, u32, i64, u64 or f32, not \"int\""},
+       "line 25, column 29, scalars.n.type: must be i32, u32, i64, u64, f32 or f64, not "
+       "\"int\""},
       {"\"n\": {\"type\": \"i32\"}", "\"m\": {\"type\": \"i32\"}",
        "line 25, column 20, scalars.m: \"value\" is missing: a formula, except for a dimension"},
       {"\"grid\": \"ceil_div(n, BLOCK * ITEMS)\",", "",
@@ -202,10 +205,16 @@ const std::vector<Mistake>& mistakes() {
       // The reference
       {"\"reference\": {", "\"reference_\": {",
        "line 32, column 17, reference_: the key is unknown; there are "},
-      {"\"workgroup\": 256", "\"workgroup\": \"BLOCK\"",
-       "line 35, column 18, reference.workgroup: the formula \"BLOCK\" reads BLOCK, which is "
-       "unknown "
-       "here; known are n"},
+      {"\"workgroup\": 256", "\"workgroup\": \"BLOCKS\"",
+       "line 35, column 18, reference.workgroup: the formula \"BLOCKS\" reads BLOCKS, which is "
+       "unknown here; known are n, BLOCK, ITEMS, MODE, UNROLL"},
+      {"\"tolerance\": {\"ulp\": 0}", "\"on\": \"gpu\", \"tolerance\": {\"ulp\": 0}",
+       "line 37, column 11, reference.on: must be host or device, not \"gpu\""},
+      {"\"language\": \"cuda\",", "\"language\": \"cuda\", \"options\": \"-fplugin=a.so\",",
+       "line 5, column 34, options: \"-fplugin=a.so\" is not an option that a description may "
+       "have"},
+      {"\"role\": \"output\"", "\"role\": \"output\", \"constant\": \"c\"",
+       "line 23, column 49, operands[2].constant: only an input lies in constant memory"},
       {",\n    \"tolerance\": {\"ulp\": 0}", "",
        "line 32, column 16, reference: \"tolerance\" is missing: absolute, relative or ulp"},
       {"{\"ulp\": 0}", "{}",

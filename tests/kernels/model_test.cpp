@@ -99,7 +99,7 @@ TEST(DType, NamesAndSizes) {
   for (const DTypeTraits& known : dtype_table) {
     EXPECT_EQ(dtype_from_string(known.name), known.type);
   }
-  EXPECT_EQ(dtype_from_string("f64"), std::nullopt);
+  EXPECT_EQ(dtype_from_string("f8"), std::nullopt);
   EXPECT_EQ(dtype_from_string(""), std::nullopt);
   EXPECT_EQ(bytes_of(DType::f32, 3), 12);
   EXPECT_EQ(bytes_of(DType::bf16, std::size_t{3}), 6U);

@@ -16,6 +16,7 @@
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/cubin.hpp"
 #include "runtime/device/hip/disassembler.hpp"
+#include "runtime/device/hip/entry_symbol.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
@@ -35,7 +36,8 @@ class HipTarget final : public TargetCompiler {
     auto compiled = compiler_->compile(source, info_.architecture);
     if (!compiled) return compiled.failure();
     CompiledKernel kernel{std::move(compiled->binary), {}, {}};
-    const auto statistics = read_statistics(kernel.code_object, source.entry);
+    const auto statistics =
+        read_statistics(kernel.code_object, hip::entry_symbol(kernel.code_object, source.entry));
     if (!statistics) return statistics.failure();
     kernel.statistics = *statistics;
     kernel.statistics.shared_memory_bytes += source.dynamic_shared_bytes;
@@ -156,9 +158,12 @@ Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const Operation& o
   auto plan = operation.plan(choice.problem, compiler.target(), choice.config);
   if (!plan) return plan.failure();
   CompiledChoice compiled{choice, compiler.target().architecture, *std::move(plan), {}};
-  for (const KernelSource& source : compiled.plan.sources) {
+  for (KernelSource& source : compiled.plan.sources) {
     auto kernel = compiler.compile(source);
     if (!kernel) return kernel.failure();
+    if (source.language == Language::hip) {
+      source.entry = hip::entry_symbol(kernel->code_object, source.entry);
+    }
     compiled.kernels.push_back(*std::move(kernel));
   }
   return compiled;

@@ -79,6 +79,17 @@ Result<void> Workload::run(Device& device, Stream& stream, const PreparedPlan& c
   return stream.synchronize(deadline_of(run_s));
 }
 
+void Workload::compute_reference(Device& device) {
+  if (operation_->reference_on) {
+    auto computed = operation_->reference_on(device, problem_, inputs_);
+    if (!computed) throw Error(computed.failure());
+    reference_ = *std::move(computed);
+  } else {
+    reference_ = operation_->reference(problem_, inputs_, seed_);
+  }
+  inputs_.clear();
+}
+
 Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan& candidate,
                              double run_s, Verdict& verdict) {
   if (auto r = run(device, stream, candidate, run_s); !r) return r;
@@ -88,10 +99,7 @@ Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan&
   const auto zero = candidate.zeroed_part_is_zero(device);
   if (!zero) return zero.failure();
   if (auto r = operands_.download_outputs(device, outputs_); !r) return r;
-  if (!reference_) {
-    reference_ = operation_->reference(problem_, inputs_, seed_);
-    inputs_.clear();
-  }
+  if (!reference_) compute_reference(device);
   verdict = reference_->check(outputs_);
   if (*guard) {
     verdict.passed = false;

@@ -45,6 +45,8 @@ class Workload {
 
  private:
   Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
+  /// Throws Error.
+  void compute_reference(Device& device);
   Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s);
 
   const Operation* operation_ = nullptr;

@@ -96,6 +96,7 @@ void load_functions(const DynamicLibrary& library, Functions& hip) {
   load(hip.hipModuleLoadData, "hipModuleLoadData");
   load(hip.hipModuleUnload, "hipModuleUnload");
   load(hip.hipModuleGetFunction, "hipModuleGetFunction");
+  load(hip.hipModuleGetGlobal, "hipModuleGetGlobal");
   load(hip.hipFuncGetAttribute, "hipFuncGetAttribute");
   load(hip.hipModuleLaunchKernel, "hipModuleLaunchKernel");
 }

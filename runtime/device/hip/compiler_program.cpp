@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "runtime/device/hip/code_object.hpp"
+#include "runtime/device/hip/entry_symbol.hpp"
+#include "runtime/device/hip/helper/library.hpp"
 #include "runtime/device/system/process.hpp"
 #include "runtime/device/text/strings.hpp"
 
@@ -96,9 +98,23 @@ Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSour
       source.options.begin(), source.options.end(),
       [&](const auto& option) { return option.starts_with(program.architecture_option); });
   if (!named) command.push_back(program.architecture_option + architecture);
+  const auto is_standard = [](const std::string& option) {
+    return option.find("-std=") != std::string::npos;
+  };
+  if (std::any_of(source.options.begin(), source.options.end(), is_standard)) {
+    std::erase_if(command, is_standard);
+  }
   command.insert(command.end(), source.options.begin(), source.options.end());
   // Errors should name the kernel instead of a temporary file.
-  const std::string text = fmt::format("#line 1 \"{}\"\n{}", source.name, source.text);
+  std::string text = fmt::format("#line 1 \"{}\"\n{}", source.name, source.text);
+  if (is_instantiation(source.entry) && !program.instantiate_option.empty()) {
+    command.push_back(program.instantiate_option + source.entry);
+  } else if (is_instantiation(source.entry)) {
+    text += fmt::format(
+        "\n#line 1 \"entry\"\n__attribute__((device, used)) const void* const greta_entry = "
+        "(const void*)&{};\n",
+        source.entry);
+  }
   auto outcome = run_process(command, text, deadline);
   if (!outcome) return outcome.failure();
   if (!outcome->ok()) return judge(program, std::move(*outcome), deadline);
@@ -173,6 +189,7 @@ Result<CompilerProgram> library_program(const std::string& library, const OpenOp
   program.version = first_line(*version);
   program.command = {*helper, library};
   program.refusal = helper_refusal;
+  program.instantiate_option = instantiate_option;
   if (library == "nvrtc") {
     program.command.emplace_back("--std=c++17");
     program.architecture_option = "--gpu-architecture=";

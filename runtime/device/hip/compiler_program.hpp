@@ -16,6 +16,7 @@ struct CompilerProgram {
   std::vector<std::string> command;  ///< the architecture and the kernel's options are appended
   std::string architecture_option;   ///< "--offload-arch="
   int refusal = 1;                   ///< exit code for a rejected source
+  std::string instantiate_option{};  ///< for an instantiation; empty: a variable refers to it
 };
 
 /// Must be changed whenever the options that are passed to a program, other than the kernel's own,

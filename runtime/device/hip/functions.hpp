@@ -100,6 +100,8 @@ struct Functions {
   hipError_t (*hipModuleUnload)(hipModule_t loaded) = nullptr;  // cuModuleUnload
   hipError_t (*hipModuleGetFunction)(hipFunction_t* function, hipModule_t loaded,
                                      const char* name) = nullptr;  // cuModuleGetFunction
+  hipError_t (*hipModuleGetGlobal)(void** address, std::size_t* bytes, hipModule_t loaded,
+                                   const char* name) = nullptr;  // cuModuleGetGlobal_v2
   hipError_t (*hipFuncGetAttribute)(int* value, int attribute,
                                     hipFunction_t function) = nullptr;  // cuFuncGetAttribute
   hipError_t (*hipModuleLaunchKernel)(hipFunction_t function, unsigned grid_x, unsigned grid_y,

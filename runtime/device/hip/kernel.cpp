@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/hip/entry_symbol.hpp"
 #include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/text/hash.hpp"
@@ -30,6 +31,20 @@ bool is_about_the_image(hipError_t error) {
          error == hipErrorInvalidKernelFile || error == 222;  // PTX from a newer compiler
 }
 
+Constant find_constant(const Context& context, const KernelSource& source, hipModule_t loaded,
+                       const std::string& name) {
+  Constant constant;
+  void* address = nullptr;
+  const hipError_t error =
+      context.functions().hipModuleGetGlobal(&address, &constant.bytes, loaded, name.c_str());
+  if (error == hipErrorNotFound) {
+    refuse(source, fmt::format("there is no variable \"{}\" in constant memory", name));
+  }
+  context.check(error, "hipModuleGetGlobal");
+  constant.address = static_cast<std::byte*>(address);
+  return constant;
+}
+
 /// Loads a code object and finds the kernel in it.
 std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
                                         const KernelSource& source,
@@ -50,6 +65,9 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
     refuse(source, fmt::format("there is no kernel \"{}\" in it", source.entry));
   }
   context->check(error, "hipModuleGetFunction");
+  for (const std::string& name : source.constants) {
+    function->constants.push_back(find_constant(*context, source, loaded, name));
+  }
   function->block = source.block;
   function->argument_bytes = source.argument_bytes;
   function->dynamic_shared_bytes = source.dynamic_shared_bytes;
@@ -107,8 +125,10 @@ void check_resources(const Context& context, const KernelSource& source, const F
 }
 
 std::unique_ptr<HipKernel> make_kernel(const std::shared_ptr<Context>& context,
-                                       const KernelSource& source, std::string key, bool from_cache,
-                                       std::span<const std::byte> code_object) {
+                                       const KernelSource& written, std::string key,
+                                       bool from_cache, std::span<const std::byte> code_object) {
+  KernelSource source = written;
+  if (!context->info().is_cpu()) source.entry = entry_symbol(code_object, written.entry);
   auto statistics = read_statistics(*context, source, code_object);
   auto function = find_function(context, source, code_object);
   complete_statistics(statistics, *context, *function);

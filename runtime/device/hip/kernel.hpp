@@ -10,6 +10,12 @@
 
 namespace greta::device::hip {
 
+/// A variable in constant memory.
+struct Constant {
+  std::byte* address = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// A function of a loaded code object, and its launch parameters. Everything that runs it keeps it
 /// alive.
 struct Function {
@@ -19,6 +25,7 @@ struct Function {
   std::array<std::uint32_t, 3> block{};
   std::uint32_t argument_bytes = 0;
   std::uint32_t dynamic_shared_bytes = 0;
+  std::vector<Constant> constants;  ///< of KernelSource::constants, in the same order
 };
 
 class HipKernel final : public Kernel {

@@ -132,6 +132,7 @@ void load_functions(const DynamicLibrary& library, Functions& hip) {
   load(hip.hipModuleLoadData, "cuModuleLoadData");
   load(hip.hipModuleUnload, "cuModuleUnload");
   load(hip.hipModuleGetFunction, "cuModuleGetFunction");
+  load(hip.hipModuleGetGlobal, "cuModuleGetGlobal_v2");
   load(hip.hipFuncGetAttribute, "cuFuncGetAttribute");
   load(hip.hipModuleLaunchKernel, "cuLaunchKernel");
 }

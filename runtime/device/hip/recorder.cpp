@@ -78,14 +78,32 @@ void Commands::forget_events(std::size_t first) {
   }
 }
 
+const HipKernel& Recorder::checked_kernel(const Kernel& kernel) const {
+  const auto* const known = dynamic_cast<const HipKernel*>(&kernel);
+  if (known == nullptr || known->context() != context_.get()) {
+    throw Refusal(Status::invalid_argument, "the kernel belongs to another device");
+  }
+  return *known;
+}
+
+Result<void> Recorder::write_constant(const Kernel& kernel, std::size_t index, std::uint64_t from,
+                                      std::size_t bytes) {
+  return guarded(*context_, [&]() -> Result<void> {
+    const Constant& to = checked_kernel(kernel).function()->constants.at(index);
+    if (bytes > to.bytes) {
+      throw Refusal(Status::launch, fmt::format("{} bytes for a variable in constant memory of {}",
+                                                bytes, to.bytes));
+    }
+    commands_.list.emplace_back(
+        Commands::Copy{to.address, reinterpret_cast<const std::byte*>(from), bytes});
+    return {};
+  });
+}
+
 Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
                               std::span<const std::byte> arguments) {
   return guarded(*context_, [&]() -> Result<void> {
-    const auto* const known = dynamic_cast<const HipKernel*>(&kernel);
-    if (known == nullptr || known->context() != context_.get()) {
-      throw Refusal(Status::invalid_argument, "the kernel belongs to another device");
-    }
-    const auto& function = known->function();
+    const auto& function = checked_kernel(kernel).function();
     check_launch(context_->info(), grid, arguments.size(), function->argument_bytes);
     check_threads(*context_, *function, grid);
     auto& bytes = commands_.argument_bytes;

@@ -54,11 +54,16 @@ class Recorder : public Stream {
   Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;
   Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from, std::size_t from_offset,
                     std::size_t bytes) final;
+  Result<void> write_constant(const Kernel& kernel, std::size_t index, std::uint64_t from,
+                              std::size_t bytes) final;
   Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes, std::uint32_t pattern) final;
   void discard() final;
 
  protected:
   explicit Recorder(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  /// Throws Refusal for kernels of other devices.
+  const HipKernel& checked_kernel(const Kernel& kernel) const;
 
   const std::shared_ptr<Context> context_;
   Commands commands_;

@@ -86,6 +86,12 @@ TEST_P(HipFault, EveryFunctionThatIsLoadedIsCalled) {
     const auto device = open();
     expect_works(*device);
     const auto kernel = load(*device);
+    KernelSource with_table = work_source();
+    with_table.constants = {"table"};
+    const auto refused = device->load(with_table, code_object_of(GetParam()));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.failure().message,
+              "test/work: there is no variable \"table\" in constant memory");
     const auto buffer = device->allocate(64).value();
     const auto first = device->create_event().value(), second = device->create_event().value();
     const auto graph =

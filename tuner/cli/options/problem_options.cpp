@@ -33,9 +33,9 @@ std::string option_of(std::string_view field) {
   return option;
 }
 
-std::string example_problem(const Operation& operation) {
+std::string example_problem(const Operation& operation, const std::string& name) {
   const Problem problem = typical_problem(operation, operation.dtypes.front());
-  std::string text = operation.name;
+  std::string text = name;
   for (const auto& dimension : operation.dimensions) {
     if (dimension.fallback.empty())
       text += fmt::format(" {} {}", option_of(dimension.name), problem.dim(dimension.name));

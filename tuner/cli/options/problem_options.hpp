@@ -12,7 +12,7 @@ namespace greta::tuner::cli {
 void add_problem_options(CLI::App& command, const Operation& operation, ProblemRequest& request);
 
 /// Returns a typical problem as words of a command line: "softmax --rows 64 --cols 1000".
-std::string example_problem(const Operation& operation);
+std::string example_problem(const Operation& operation, const std::string& name);
 
 /// Returns the option of a dimension, an attribute or a type: "--kv-heads" for kv_heads.
 std::string option_of(std::string_view field);

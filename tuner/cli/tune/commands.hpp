@@ -15,8 +15,10 @@ void add_kernel_command(CLI::App& app, Action& action, const std::string& descri
 void add_preset_command(CLI::App& app, Action& action);
 void add_from_capture_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
-void add_verify_command(CLI::App& app, Action& action);
-void add_compile_command(CLI::App& app, Action& action);
+/// The commands `verify` and `compile` have the operations of the catalog, or the one that the file
+/// `description` describes, if it is not empty. Throw CommandError.
+void add_verify_command(CLI::App& app, Action& action, const std::string& description);
+void add_compile_command(CLI::App& app, Action& action, const std::string& description);
 void add_replay_command(CLI::App& app, Action& action);
 void add_prior_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);

@@ -10,6 +10,7 @@
 #include "tuner/cli/options/choice_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/compile_report.hpp"
@@ -220,15 +221,16 @@ int compile(const Operation& operation, const CompileOptions& options) {
   return all ? exit_done : exit_failed;
 }
 
-void add_compiled_operation(CLI::App& app, Action& action, const Operation& operation) {
-  auto* command = app.add_subcommand(operation.name, operation.summary);
+void add_compiled_operation(CLI::App& app, Action& action, const Operation& operation,
+                            const std::string& name) {
+  auto* command = app.add_subcommand(name, operation.summary);
   auto options = std::make_shared<CompileOptions>();
   add_choice_options(*command, operation, options->choice);
   add_templates_option(*command);
   const std::string what = "What to compile";
-  const auto add = [command](const char* name, auto& value, const char* help,
+  const auto add = [command](const char* option, auto& value, const char* help,
                              const std::string& group) {
-    return command->add_option(name, value, help)->group(group);
+    return command->add_option(option, value, help)->group(group);
   };
   add("--arch", options->architecture,
       "An architecture, e.g. gfx942 or sm_90, or radv: and a GPU for GLSL, e.g. "
@@ -250,8 +252,8 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
   add("--code-object", options->code_object, "Write the code object to this file", output);
   add("--listing", options->listing, "Write the instructions to this file", output);
   command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)")->group(output);
-  command->footer(
-      fmt::format("Example: greta-tune compile {} --arch gfx942", example_problem(operation)));
+  command->footer(fmt::format("Example: greta-tune compile {} --arch gfx942",
+                              example_problem(operation, name)));
   command->callback([&action, &operation, options] {
     action = [&operation, options] { return compile(operation, *options); };
   });
@@ -259,12 +261,16 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
 
 }  // namespace
 
-void add_compile_command(CLI::App& app, Action& action) {
+void add_compile_command(CLI::App& app, Action& action, const std::string& description) {
   auto* command = app.add_subcommand(
       "compile", "Compile an operation's kernels for a GPU that need not be present");
   command->require_subcommand(1);
+  if (!description.empty()) {
+    add_compiled_operation(*command, action, add_described(description), description);
+    return;
+  }
   for (const Operation& operation : Catalog::built_in())
-    add_compiled_operation(*command, action, operation);
+    add_compiled_operation(*command, action, operation, operation.name);
 }
 
 }  // namespace greta::tuner::cli

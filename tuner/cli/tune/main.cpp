@@ -12,17 +12,35 @@ constexpr auto examples = R"(Examples:
   greta-tune model --config llama-2-7b --budget 10m
   greta-tune show)";
 
-void add_commands(CLI::App& app, Action& action, const std::string& description) {
+/// The file of `kernel FILE`, `verify FILE` and `compile FILE`, whose options are those that the
+/// file describes. The names of operations have neither dots nor slashes.
+struct DescribedCommand {
+  std::string command, file;
+
+  DescribedCommand(int argc, char** argv) {
+    if (argc < 3 || argv[2][0] == '-') return;
+    const std::string_view word = argv[1], name = argv[2];
+    const bool is_file = name.find_first_of("./") != std::string_view::npos;
+    const bool takes_file =
+        word == "kernel" || (is_file && (word == "verify" || word == "compile"));
+    if (!takes_file) return;
+    command = word;
+    file = name;
+  }
+  std::string of(std::string_view word) const { return command == word ? file : ""; }
+};
+
+void add_commands(CLI::App& app, Action& action, const DescribedCommand& described) {
   add_devices_command(app, action);
   add_operations_command(app, action);
   add_tune_commands(app, action);
-  add_kernel_command(app, action, description);
+  add_kernel_command(app, action, described.of("kernel"));
   add_preset_command(app, action);
   add_from_capture_command(app, action);
   add_model_command(app, action);
   add_show_command(app, action);
-  add_verify_command(app, action);
-  add_compile_command(app, action);
+  add_verify_command(app, action, described.of("verify"));
+  add_compile_command(app, action, described.of("compile"));
   add_replay_command(app, action);
   add_prior_command(app, action);
   add_run_case_command(app, action);
@@ -34,11 +52,9 @@ void add_commands(CLI::App& app, Action& action, const std::string& description)
 }  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  // The options of `kernel FILE` are those that the file describes.
-  const bool described = argc > 2 && std::string_view(argv[1]) == "kernel" && argv[2][0] != '-';
-  const std::string description = described ? argv[2] : "";
+  const greta::tuner::cli::DescribedCommand described(argc, argv);
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
-    greta::tuner::cli::add_commands(app, action, description);
+    greta::tuner::cli::add_commands(app, action, described);
   };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "

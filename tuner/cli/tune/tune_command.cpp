@@ -88,7 +88,8 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation,
 
 void add_tune_commands(CLI::App& app, Action& action) {
   for (const Operation& operation : Catalog::built_in()) {
-    add_operation(app, action, operation, operation.name, example_problem(operation));
+    add_operation(app, action, operation, operation.name,
+                  example_problem(operation, operation.name));
   }
 }
 
@@ -103,9 +104,8 @@ void add_kernel_command(CLI::App& app, Action& action, const std::string& descri
     return;
   }
   const Operation& operation = add_described(description);
-  std::string words = example_problem(operation);
-  words.replace(0, operation.name.size(), "kernel " + description);
-  add_operation(*command, action, operation, description, words);
+  add_operation(*command, action, operation, description,
+                example_problem(operation, "kernel " + description));
   command->require_subcommand(1);
 }
 

@@ -16,6 +16,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
@@ -236,6 +237,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   }
   if (options.sanitize) check_sanitizes(devices.front());
   EvaluatorOptions evaluator;
+  evaluator.catalog = known_operations();
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.sanitize = options.sanitize;
@@ -259,9 +261,42 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
 
+void add_verified_operation(CLI::App& app, Action& action, const Operation& operation,
+                            const std::string& name) {
+  auto* sub = app.add_subcommand(name, operation.summary);
+  auto options = std::make_shared<VerifyOptions>();
+  add_choice_options(*sub, operation, options->choice);
+  sub->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
+      ->capture_default_str();
+  sub->add_option("--problems", options->problems,
+                  "Number of random problems, if none is given [200]");
+  sub->add_option("--seed", options->seed,
+                  "Seed of problems, configurations and inputs; random by default");
+  sub->add_flag("--sanitize", options->sanitize,
+                "Under AddressSanitizer and UBSan, on a hip-host device");
+  sub->add_flag("--first", options->first, "Stop at the first failure");
+  add_whole_number(*sub, "--deadline", options->deadline_s, "Timeout of a launch in seconds", 1,
+                   86400)
+      ->capture_default_str();
+  add_templates_option(*sub);
+  sub->add_option("--only", options->only,
+                  "Only the problems with these numbers, as 3,17; the first one is 1")
+      ->group("Development");
+  sub->add_option("--sources", options->sources,
+                  "Write the kernels' sources to this folder, and check nothing")
+      ->group("Development");
+  sub->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
+  sub->footer(fmt::format(
+      "Examples:\n  greta-tune verify {} --problems 50\n  greta-tune verify {} --sample 20", name,
+      example_problem(operation, name)));
+  sub->callback([&action, &operation, options] {
+    action = [&operation, options] { return verify_operation(operation, *options); };
+  });
+}
+
 }  // namespace
 
-void add_verify_command(CLI::App& app, Action& action) {
+void add_verify_command(CLI::App& app, Action& action, const std::string& description) {
   auto* command = app.add_subcommand(
       "verify", "Check configurations of an operation, of random problems or a given one");
   command->require_subcommand(1);
@@ -269,36 +304,12 @@ void add_verify_command(CLI::App& app, Action& action) {
       "A problem needs all of its dimensions; without any, problems are random. Examples:\n"
       "  greta-tune verify gemm --problems 50 --device vulkan:0\n"
       "  greta-tune verify softmax --rows 64 --cols 1000 --dtype f16 --sample 20");
+  if (!description.empty()) {
+    add_verified_operation(*command, action, add_described(description), description);
+    return;
+  }
   for (const Operation& operation : Catalog::built_in()) {
-    auto* sub = command->add_subcommand(operation.name, operation.summary);
-    auto options = std::make_shared<VerifyOptions>();
-    add_choice_options(*sub, operation, options->choice);
-    sub->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
-        ->capture_default_str();
-    sub->add_option("--problems", options->problems,
-                    "Number of random problems, if none is given [200]");
-    sub->add_option("--seed", options->seed,
-                    "Seed of problems, configurations and inputs; random by default");
-    sub->add_flag("--sanitize", options->sanitize,
-                  "Under AddressSanitizer and UBSan, on a hip-host device");
-    sub->add_flag("--first", options->first, "Stop at the first failure");
-    add_whole_number(*sub, "--deadline", options->deadline_s, "Timeout of a launch in seconds", 1,
-                     86400)
-        ->capture_default_str();
-    add_templates_option(*sub);
-    sub->add_option("--only", options->only,
-                    "Only the problems with these numbers, as 3,17; the first one is 1")
-        ->group("Development");
-    sub->add_option("--sources", options->sources,
-                    "Write the kernels' sources to this folder, and check nothing")
-        ->group("Development");
-    sub->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
-    sub->footer(fmt::format(
-        "Examples:\n  greta-tune verify {} --problems 50\n  greta-tune verify {} --sample 20",
-        operation.name, example_problem(operation)));
-    sub->callback([&action, &operation, options] {
-      action = [&operation, options] { return verify_operation(operation, *options); };
-    });
+    add_verified_operation(*command, action, operation, operation.name);
   }
 }
 

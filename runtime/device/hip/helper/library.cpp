@@ -61,6 +61,7 @@ Result<void> CompilerLibrary::load_functions(const LibraryInterface& interface) 
   load(functions_.error_string, "GetErrorString");
   load(functions_.version, "Version");
   load(functions_.create, "CreateProgram");
+  load(functions_.add_name, "AddNameExpression");
   load(functions_.compile, "CompileProgram");
   load(functions_.log_size, "GetProgramLogSize");
   load(functions_.log, "GetProgramLog");
@@ -98,12 +99,16 @@ Result<CompilerLibrary> CompilerLibrary::open(const LibraryInterface& interface)
 
 Result<std::string> CompilerLibrary::compile(const std::string& source,
                                              const std::vector<std::string>& options,
+                                             const std::vector<std::string>& kernels,
                                              std::string& log) const {
   std::vector<const char*> words;
   for (const auto& option : options) words.push_back(option.c_str());
   Program program = nullptr;
   int error = functions_.create(&program, source.c_str(), "kernel", 0, nullptr, nullptr);
   if (error != 0) return failed("creating the program", error);
+  for (const auto& kernel : kernels) {
+    if ((error = functions_.add_name(program, kernel.c_str())) != 0) return failed(kernel, error);
+  }
   const int compiled = functions_.compile(program, static_cast<int>(words.size()), words.data());
   const auto fetch = [&](auto size_of, auto read, std::string& text) {
     std::size_t size = 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct LibraryInterface {
 const LibraryInterface& hiprtc_interface();
 const LibraryInterface& nvrtc_interface();
 
+/// The helper's option for an instantiation of a template.
+constexpr std::string_view instantiate_option = "--instantiate=";
+
 /// An open library of that kind.
 class CompilerLibrary {
  public:
@@ -33,9 +37,10 @@ class CompilerLibrary {
   /// Returns text such as "hiprtc 5.2.21153" or "NVRTC 12.9".
   const std::string& version() const { return version_; }
 
-  /// Compiles a source and returns its code object. `log` receives the compiler's output.
+  /// Compiles a source and returns its code object, which contains the instantiations of templates
+  /// that `kernels` names. `log` receives the compiler's output.
   Result<std::string> compile(const std::string& source, const std::vector<std::string>& options,
-                              std::string& log) const;
+                              const std::vector<std::string>& kernels, std::string& log) const;
 
  private:
   using Program = void*;
@@ -44,6 +49,7 @@ class CompilerLibrary {
     int (*version)(int*, int*) = nullptr;
     int (*create)(Program*, const char* source, const char* name, int headers,
                   const char* const* texts, const char* const* names) = nullptr;
+    int (*add_name)(Program, const char* expression) = nullptr;
     int (*compile)(Program, int count, const char* const* options) = nullptr;
     int (*log_size)(Program, std::size_t*) = nullptr;
     int (*log)(Program, char*) = nullptr;

@@ -3,9 +3,10 @@
 //   greta-compile-helper hiprtc|nvrtc --version
 //   greta-compile-helper hiprtc|nvrtc OPTION…
 //
-// It reads the source from standard input and passes the options to the library. It writes the code
-// object to standard output and the log to standard error. Exit codes: 0 compiled, 1 the output
-// can't be written, 2 wrong usage, 3 the library is missing or unsuitable, 10 the source was
+// It reads the source from standard input and passes the options to the library, except
+// --instantiate=NAME, which names an instantiation of a template that the code needs. It writes the
+// code object to standard output and the log to standard error. Exit codes: 0 compiled, 1 the
+// output can't be written, 2 wrong usage, 3 the library is missing or unsuitable, 10 the source was
 // rejected.
 
 #include <fmt/format.h>
@@ -57,12 +58,17 @@ int run(std::span<char* const> arguments, int output) {
     fmt::print(stderr, "{}\n", library.failure().message);
     return 3;
   }
-  const std::vector<std::string> options(arguments.begin() + 2, arguments.end());
+  std::vector<std::string> options, kernels;
+  for (const std::string argument : arguments.subspan(2)) {
+    const bool kernel = argument.starts_with(greta::device::hip::instantiate_option);
+    (kernel ? kernels : options)
+        .push_back(argument.substr(kernel ? greta::device::hip::instantiate_option.size() : 0));
+  }
   if (options == std::vector<std::string>{"--version"}) {
     return write_all(output, library->version() + "\n") ? 0 : 1;
   }
   std::string log;
-  const auto code = library->compile(read_all(STDIN_FILENO), options, log);
+  const auto code = library->compile(read_all(STDIN_FILENO), options, kernels, log);
   write_all(STDERR_FILENO, log);
   if (!code) {
     fmt::print(stderr, "{}\n", code.failure().message);

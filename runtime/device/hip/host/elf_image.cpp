@@ -20,6 +20,8 @@ constexpr Elf64_Half this_machine = EM_PPC64;
 #error "hip-host does not know this processor"
 #endif
 
+constexpr std::string_view constant_section = "greta_constant";  // of __constant__ in thread.hpp
+
 template <typename T>
 T read(const void* image, std::size_t offset) {
   T value;
@@ -87,8 +89,12 @@ ElfSummary summarise(std::span<const std::byte> library) {
       const auto type = ELF64_ST_TYPE(symbol.st_info);
       if (type == STT_FUNC) summary.code_bytes += bytes;
       const auto where = section(image, symbol.st_shndx);
-      if (type == STT_OBJECT) {
-        add_object(summary, name, text(image, section_names, where.sh_name), bytes);
+      if (type != STT_OBJECT) continue;
+      const std::string_view where_name = text(image, section_names, where.sh_name);
+      if (where_name == constant_section && !is_of_header(name)) {
+        summary.constants.push_back({std::string(name), symbol.st_value, symbol.st_size});
+      } else {
+        add_object(summary, name, where_name, bytes);
       }
     }
   }

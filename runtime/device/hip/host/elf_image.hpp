@@ -10,11 +10,19 @@
 
 namespace greta::device::hip::host {
 
+/// A variable in constant memory.
+struct ElfConstant {
+  std::string name;
+  std::uint64_t at = 0;  ///< address in the library
+  std::uint64_t bytes = 0;
+};
+
 /// A summary of the symbols of a kernel's library.
 struct ElfSummary {
   std::uint32_t shared_bytes = 0;      ///< total size of its __shared__ variables
   std::uint32_t code_bytes = 0;        ///< total size of its functions
   std::vector<std::string> variables;  ///< other writable variables, by linker name
+  std::vector<ElfConstant> constants;  ///< its __constant__ variables
   bool sanitized = false;              ///< whether it needs AddressSanitizer's runtime
 };
 

@@ -197,6 +197,7 @@ Functions functions() {
   hip.hipModuleLoadData = &load_module;
   hip.hipModuleUnload = &destroy<hipModule, &Device::modules>;
   hip.hipModuleGetFunction = &get_function;
+  hip.hipModuleGetGlobal = &get_global;
   hip.hipFuncGetAttribute = &get_attribute;
   hip.hipModuleLaunchKernel = &launch;
   hip.set_device = &set_device;

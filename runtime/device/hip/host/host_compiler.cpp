@@ -285,8 +285,9 @@ Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
 }
 
 std::string compilation_text(const KernelSource& source) {
-  return fmt::format("{}#line 1 \"{}\"\n{}\n#line 1 \"hip-host/entry\"\nGRETA_HOST_ENTRY({})\n",
-                     language(), source.name, name_dynamic_memory(source.text), source.entry);
+  return fmt::format(
+      "{}#line 1 \"{}\"\n{}\n#line 1 \"hip-host/entry\"\nGRETA_HOST_ENTRY(\"{}\", {})\n",
+      language(), source.name, name_dynamic_memory(source.text), source.entry, source.entry);
 }
 
 Result<KernelStatistics> read_statistics(std::span<const std::byte> library, const std::string&) {

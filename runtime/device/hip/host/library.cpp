@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -74,7 +75,19 @@ Result<const greta_host::Entry*> Library::copy(unsigned worker) {
     if (!loaded) return loaded.failure();
     copy = *loaded;
   }
+  if (worker > 0) {
+    for (const ElfConstant& constant : summary_.constants) {
+      std::memcpy(copy.base + constant.at, copies_.front().base + constant.at, constant.bytes);
+    }
+  }
   return copy.entry;
+}
+
+std::span<std::byte> Library::constant(std::string_view name) const {
+  for (const ElfConstant& constant : summary_.constants) {
+    if (constant.name == name) return {copies_.front().base + constant.at, constant.bytes};
+  }
+  return {};
 }
 
 Result<Library::Copy> Library::load_copy() const {
@@ -91,7 +104,11 @@ Result<Library::Copy> Library::load_copy() const {
   if (copy.handle != nullptr) {
     copy.entry = static_cast<const greta_host::Entry*>(dlsym(copy.handle, "greta_host_entry"));
   }
-  if (copy.entry != nullptr) return copy;
+  link_map* map = nullptr;
+  if (copy.entry != nullptr && dlinfo(copy.handle, RTLD_DI_LINKMAP, &map) == 0) {
+    copy.base = reinterpret_cast<std::byte*>(map->l_addr);
+    return copy;
+  }
   if (copy.handle != nullptr) dlclose(copy.handle);
   if (copy.file >= 0) close(copy.file);
   return unavailable("a kernel's library can't be loaded: " + why);

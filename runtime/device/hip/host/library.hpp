@@ -4,7 +4,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/device/hip/host/elf_image.hpp"
@@ -26,14 +28,18 @@ class Library {
   const ElfSummary& summary() const { return summary_; }
   /// Returns the kernel's name and arguments.
   const greta_host::Entry& entry() const { return *entry_; }
-  /// Returns the copy for OS thread number `worker`, and loads it on first use. Thread-safe.
+  /// Returns the copy for OS thread number `worker`, which it loads on first use, with today's
+  /// contents of constant memory. Thread-safe.
   Result<const greta_host::Entry*> copy(unsigned worker);
+  /// Returns where a __constant__ variable is written for all copies; empty if there is none.
+  std::span<std::byte> constant(std::string_view name) const;
 
  private:
   struct Copy {
     int file = -1;  ///< kept open for sanitizers' reports
     void* handle = nullptr;
     const greta_host::Entry* entry = nullptr;
+    std::byte* base = nullptr;  ///< what the loader adds to addresses in the library
   };
 
   Library() = default;

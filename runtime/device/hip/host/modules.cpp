@@ -53,6 +53,17 @@ hipError_t get_function(hipFunction_t* function, hipModule_t loaded, const char*
   });
 }
 
+hipError_t get_global(void** address, std::size_t* bytes, hipModule_t loaded, const char* name) {
+  return on_device([&](Device& device) {
+    if (!device.modules.has(loaded)) return hipErrorInvalidHandle;
+    const auto memory = loaded->function.library->constant(name);
+    if (memory.empty()) return hipErrorNotFound;
+    *address = memory.data();
+    *bytes = memory.size();
+    return hipSuccess;
+  });
+}
+
 hipError_t get_attribute(int* value, int attribute, hipFunction_t function) {
   return on_device([&](Device&) {
     const auto shared = static_cast<int>(function->library->summary().shared_bytes);

@@ -10,6 +10,7 @@ namespace greta::device::hip::host {
 
 hipError_t load_module(hipModule_t* loaded, const void* image);
 hipError_t get_function(hipFunction_t* function, hipModule_t loaded, const char* name);
+hipError_t get_global(void** address, std::size_t* bytes, hipModule_t loaded, const char* name);
 hipError_t get_attribute(int* value, int attribute, hipFunction_t function);
 hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,

@@ -16,7 +16,7 @@
 namespace {
 
 struct Program {
-  std::string source, log, code;
+  std::string source, log, code, kernels;
 };
 
 bool asked_to(const Program& program, const char* what) {
@@ -44,7 +44,12 @@ int FUNCTION(Version)(int* major, int* minor) {
 
 int FUNCTION(CreateProgram)(Program** program, const char* source, const char*, int,
                             const char* const*, const char* const*) {
-  *program = new Program{source, {}, {}};
+  *program = new Program{source, {}, {}, {}};
+  return 0;
+}
+
+int FUNCTION(AddNameExpression)(Program* program, const char* expression) {
+  program->kernels += std::string(" instantiates ") + expression;
   return 0;
 }
 
@@ -71,7 +76,7 @@ int FUNCTION(CompileProgram)(Program* program, int count, const char* const* opt
     program->code =
         "\x7f"
         "ELF" +
-        words;
+        words + program->kernels;
   return 0;
 }
 

@@ -229,6 +229,13 @@ int NAME(hipModuleGetFunction, cuModuleGetFunction)(Function** function, Module*
   functions.insert(*function);
   return success;
 }
+/// No code object of the tests has variables in constant memory.
+int NAME(hipModuleGetGlobal, cuModuleGetGlobal_v2)(void**, std::size_t*, Module* loaded,
+                                                   const char*) {
+  const Call call("hipModuleGetGlobal");
+  if (call.error() != success) return call.error();
+  return is_object(call, loaded, "hipModuleUnload") ? not_found : invalid_handle;
+}
 int NAME(hipFuncGetAttribute, cuFuncGetAttribute)(int* value, int attribute, Function* function) {
   const Call call("hipFuncGetAttribute");
   if (call.error() != success) return call.error();

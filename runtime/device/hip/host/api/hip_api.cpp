@@ -147,6 +147,11 @@ hipError_t hipModuleGetFunction(hipFunction_t* function, hipModule_t loaded, con
   return hip().hipModuleGetFunction(function, loaded, name);
 }
 
+hipError_t hipModuleGetGlobal(void** address, std::size_t* bytes, hipModule_t loaded,
+                              const char* name) {
+  return hip().hipModuleGetGlobal(address, bytes, loaded, name);
+}
+
 hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y,
                                  unsigned grid_z, unsigned block_x, unsigned block_y,
                                  unsigned block_z, unsigned dynamic_shared_bytes,

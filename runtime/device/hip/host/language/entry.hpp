@@ -70,7 +70,7 @@ struct Kernel<kernel> {
 
 }  // namespace greta_host
 
-/// Stands after the kernel's text.
-#define GRETA_HOST_ENTRY(kernel)                                                               \
+/// Stands after the kernel's text. The kernel may be the instantiation of a template.
+#define GRETA_HOST_ENTRY(name, ...)                                                            \
   extern "C" __attribute__((visibility("default"))) const greta_host::Entry greta_host_entry = \
-      greta_host::Kernel<&kernel>::entry(#kernel);
+      greta_host::Kernel<&__VA_ARGS__>::entry(name);

@@ -4,7 +4,8 @@
 //
 // A library is loaded once for each OS thread that runs blocks, and such a thread runs one block at
 // a time: what is static in a library belongs to one block. So __shared__ is `static`, sanitizers
-// know the bounds of each array, and the running thread is a plain variable.
+// know the bounds of each array, and the running thread is a plain variable. __constant__ variables
+// lie in a section of their own; the copies of a library get the contents of the first.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static const
+#define __constant__ __attribute__((section("greta_constant"), used))
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
