@@ -24,6 +24,7 @@ struct Walk {
   bool whole = false;  ///< whether the row has exactly as many elements as its threads hold
   int stay = 0, split = 1, subgroup = 0;
   int ahead = 0, cluster = 1, keep = 0;
+  int sure = 0;  ///< vectors that each thread of each workgroup has, if not whole
 };
 
 Walk walk_of(const Config& config) {
@@ -87,6 +88,7 @@ KernelSource source(const Shape& s, const DeviceInfo& device, const Walk& walk) 
     add("AHEAD", walk.ahead);
     add("CLUSTER", walk.cluster);
     add("KEEP", walk.keep);
+    if (!walk.whole) add("SURE", walk.sure);
     add("RESIDENT", walk.stay);
   }
   add_pack(defines, device, "X", s.in, walk.vec);
@@ -129,6 +131,9 @@ LaunchPlan plan_staged(const Shape& s, const DeviceInfo& device, const Config& c
   walk.kind = Kind::staged;
   walk.items = static_cast<int>(vectors_of_thread(s.cols, config));
   walk.whole = s.cols % (std::int64_t{walk.threads} * walk.cluster * walk.vec) == 0;
+  const std::int64_t vectors = s.cols / walk.vec;
+  const std::int64_t of_last = vectors - (walk.cluster - 1) * ceil_div(vectors, walk.cluster);
+  walk.sure = static_cast<int>(std::max<std::int64_t>(of_last, 0) / walk.threads);
   const std::int64_t groups = staged_groups(s, device, config);
   LaunchPlan plan;
   plan.sources.push_back(source(s, device, walk));

@@ -170,7 +170,8 @@ std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
 
 std::int64_t staged_bytes(const Shape& s, const Config& c) {
   const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
-  return c["AHEAD"] * inputs_of(s) * c["THREADS"] * held * bits_of(s.in) / 8;
+  const std::int64_t common = c["KEEP"] == in_shared_memory ? weights_of(s) : 0;
+  return (c["AHEAD"] * inputs_of(s) + common) * c["THREADS"] * held * bits_of(s.in) / 8;
 }
 
 /// Clusters find no place where fewer processors than they need are left of a group of these, and
@@ -219,7 +220,8 @@ Alternative staged_space(const Shape& s, const DeviceInfo& device) {
   // STAY     workgroups per compute unit that stay, for as many of which there are registers
   // AHEAD    next rows of a workgroup that arrive in shared memory while it works on one
   // CLUSTER  workgroups that share a row, each of which has the same columns of all its rows
-  // KEEP     1: weights of columns stay in registers, 0: they are loaded for each row
+  // KEEP     1: weights of columns stay in registers, 2: in shared memory, 0: they are loaded for
+  //          each row
   const bool copies = has_lane_copies(device.architecture) && device.language == Language::hip;
   Alternative a{"staged",
                 {{"THREADS", thread_counts},
@@ -228,7 +230,7 @@ Alternative staged_space(const Shape& s, const DeviceInfo& device) {
                  {"AHEAD", {1, 2, 3, 4}},
                  {"CLUSTER", has_clusters(device.architecture) ? std::vector<int>{1, 2, 4, 8}
                                                                : std::vector<int>{1}},
-                 {"KEEP", {0, 1}}},
+                 {"KEEP", {0, in_registers, in_shared_memory}}},
                 {{"lane_copies", "threads of the device cannot copy to shared memory", copies}}};
   append(a.constraints, limits(s, device));
   append(a.constraints, alignment(s));
@@ -238,8 +240,10 @@ Alternative staged_space(const Shape& s, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes;
   const Expression vectors = vectors_of(cols, p["THREADS"] * p["CLUSTER"]);
   const Expression held = vectors * p["VEC"];
-  const Expression bytes = p["AHEAD"] * inputs_of(s) * p["THREADS"] * held * bits / 8;
-  const Expression kept = select(p["KEEP"] > 0, ceil_div(held * bits * weights, 32), 0);
+  const Expression rows_kept =
+      p["AHEAD"] * inputs_of(s) + select(p["KEEP"] == in_shared_memory, weights, 0);
+  const Expression bytes = rows_kept * p["THREADS"] * held * bits / 8;
+  const Expression kept = select(p["KEEP"] == in_registers, ceil_div(held * bits * weights, 32), 0);
   append(
       a.constraints,
       {{"copies", "VEC elements must be at least 4 bytes", p["VEC"] * bits >= 32},
@@ -262,7 +266,8 @@ Alternative staged_space(const Shape& s, const DeviceInfo& device) {
        {"resident", fmt::format("STAY x THREADS must not exceed {}", resident),
         p["STAY"] * p["THREADS"] <= resident},
        {"shared_memory",
-        fmt::format("AHEAD rows of STAY workgroups must fit {} KiB", shared / 1024),
+        fmt::format("AHEAD rows, and with KEEP=2 weights, of STAY workgroups must fit {} KiB",
+                    shared / 1024),
         p["STAY"] * (bytes + 1024) <= shared},
        register_constraint(device, "rows and weights that threads hold", held + kept,
                            p["THREADS"] * p["STAY"])});

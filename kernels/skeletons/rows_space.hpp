@@ -11,8 +11,11 @@ namespace greta::kernels::rows {
 /// Returns the number of vectors of a row that each of its THREADS / ROWS threads processes.
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& config);
 
-/// Returns the bytes of shared memory in which the next rows of a workgroup of the staged variant
-/// arrive.
+/// Values of the staged variant's KEEP, as in common/rows.hip: where the weights of columns stay.
+constexpr int in_registers = 1, in_shared_memory = 2;
+
+/// Returns the bytes of shared memory of a workgroup of the staged variant: its next rows, and with
+/// KEEP=2 the weights of its columns.
 std::int64_t staged_bytes(const Shape&, const Config&);
 /// Returns the number of workgroups, or of clusters, that stay in the staged variant.
 std::int64_t staged_groups(const Shape&, const DeviceInfo&, const Config&);

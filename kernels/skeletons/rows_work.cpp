@@ -95,7 +95,7 @@ KernelWork staged_work(const Shape& s, const DeviceInfo& device, const Config& c
   const double rounds = std::ceil(static_cast<double>(s.rows) / groups);
   const double held = static_cast<double>(vectors_of_thread(s.cols, config)) * config["VEC"];
   LaunchWork work = walk(s, config, groups * cluster, rounds / cluster);
-  work.registers = held + (config["KEEP"] > 0 ? weight_words(s, held) : 0) + 32;
+  work.registers = held + (config["KEEP"] == in_registers ? weight_words(s, held) : 0) + 32;
   work.shared_bytes = static_cast<double>(staged_bytes(s, config));
   work.shared_traffic = 2 * work.read_bytes;
   work.ahead_bytes = work.read_bytes / rounds * ahead;

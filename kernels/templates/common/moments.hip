@@ -33,7 +33,7 @@ GRETA_DEVICE Moments moments_of(const Values& x, u32 have) {
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     GRETA_UNROLL
-    for (u32 j = 0; j < VEC; ++j) apart[i][j] = WHOLE || i < have ? x[i][j] - mean : 0.0f;
+    for (u32 j = 0; j < VEC; ++j) apart[i][j] = lies_before(i, have) ? x[i][j] - mean : 0.0f;
   }
   return {count, mean, sum_of_squares(apart)};
 }
@@ -52,7 +52,7 @@ struct LayerNorm {
   };
   typedef Moments Statistic;
   struct Factors {
-    float mean, factor;
+    float factor, shift;  // of an element, times `factor`
   };
 
   const In* in;
@@ -92,18 +92,19 @@ struct LayerNorm {
   }
 
   GRETA_DEVICE Factors factors(const Statistic&, const Statistic& total) const {
-    return {total.mean, fast_inverse_sqrt(total.squares / count + epsilon)};
+    const float factor = fast_inverse_sqrt(total.squares / count + epsilon);
+    return {factor, -total.mean * factor};
   }
 
   GRETA_DEVICE void refine(const Factors& factors, const Fixed& fixed, float (&x)[VEC]) const {
     GRETA_UNROLL
     for (u32 j = 0; j < VEC; ++j) {
-      x[j] = apply(fixed.affine, j, (x[j] - factors.mean) * factors.factor);
+      x[j] = apply(fixed.affine, j, multiply_add(x[j], factors.factor, factors.shift));
     }
   }
 
   GRETA_DEVICE Factors finish(float squares) const {
-    return {0.0f, fast_inverse_sqrt(squares / count + epsilon)};
+    return {fast_inverse_sqrt(squares / count + epsilon), 0.0f};
   }
 
   GRETA_DEVICE void put(const Factors& factors, const Fixed& fixed, float (&x)[VEC],

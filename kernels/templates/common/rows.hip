@@ -37,6 +37,10 @@
 #define FINISH 3
 #define STAGED 4
 
+// Where a staged row's KEEP leaves what rows have in common.
+#define IN_REGISTERS 1
+#define IN_SHARED_MEMORY 2
+
 #if !defined(KIND) || !defined(ROWS) || !defined(WHOLE) || !defined(STAY) || !defined(SPLIT)
 #error "KIND, ROWS, WHOLE, STAY and SPLIT must be defined"
 #endif
@@ -69,11 +73,21 @@
 // Where a thread holds few elements, or stays, what rows have in common is loaded along with them;
 // otherwise when it is needed, vector by vector, and there are registers for longer rows.
 #if KIND == STAGED
-constexpr bool fixed_first = KEEP;
+constexpr bool fixed_first = KEEP == IN_REGISTERS;
 #else
 constexpr bool fixed_first = STAY || ITEMS * VEC <= 16;
 #endif
 constexpr u32 chunk = LANES * ITEMS * VEC;  // elements that a row's threads have at a time
+// Each thread's first vectors of a chunk that lie inside, wherever the row ends.
+#if WHOLE
+#define SURE ITEMS
+#elif KIND == HELD
+#define SURE (ITEMS - 1)
+#elif KIND != STAGED
+#define SURE 0
+#elif !defined(SURE)
+#error "SURE must be defined"
+#endif
 
 struct Arguments {
   const In *in, *other;              // rows x cols; in may be out; null where there is none
@@ -122,13 +136,14 @@ GRETA_DEVICE void each(Values& x, F f) {
 }
 
 GRETA_DEVICE float sum_of_squares(const Values& x) {
-  float squares[ITEMS][VEC];
+  float part[1][VEC];
   GRETA_UNROLL
-  for (u32 i = 0; i < ITEMS; ++i) {
+  for (u32 j = 0; j < VEC; ++j) {
+    part[0][j] = x[0][j] * x[0][j];
     GRETA_UNROLL
-    for (u32 j = 0; j < VEC; ++j) squares[i][j] = x[i][j] * x[i][j];
+    for (u32 i = 1; i < ITEMS; ++i) part[0][j] = multiply_add(x[i][j], x[i][j], part[0][j]);
   }
-  return reduce_values(squares, Add{});
+  return reduce_values(part, Add{});
 }
 
 template <typename Op>
@@ -151,13 +166,16 @@ GRETA_DEVICE u32 vectors_before(u32 first, u32 end) {
   return mine < end ? smaller(ITEMS, (end - mine - 1) / (LANES * VEC) + 1) : 0;
 }
 
+// Whether the i-th of these does.
+GRETA_DEVICE bool lies_before(u32 i, u32 have) { return i < SURE || i < have; }
+
 template <typename Op>
 GRETA_DEVICE void load_vectors(const Op& op, u32 first, u32 have,
                                typename Op::Raw (&raw)[ITEMS]) {
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     raw[i] = {};
-    if (WHOLE || i < have) raw[i] = op.load(column(first, i));
+    if (lies_before(i, have)) raw[i] = op.load(column(first, i));
   }
 }
 
@@ -168,7 +186,7 @@ GRETA_DEVICE void take_values(const Op& op, const typename Op::Raw (&raw)[ITEMS]
   for (u32 i = 0; i < ITEMS; ++i) {
     op.values(raw[i], column(first, i), x[i]);
     GRETA_UNROLL
-    for (u32 j = 0; j < VEC; ++j) x[i][j] = WHOLE || i < have ? x[i][j] : Op::padding();
+    for (u32 j = 0; j < VEC; ++j) x[i][j] = lies_before(i, have) ? x[i][j] : Op::padding();
   }
 }
 
@@ -178,7 +196,7 @@ GRETA_DEVICE void put_vectors(const Op& op, const typename Op::Factors& factors,
                               u32 have) {
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
-    if (WHOLE || i < have) op.put(factors, fixed[i], x[i], column(first, i));
+    if (lies_before(i, have)) op.put(factors, fixed[i], x[i], column(first, i));
   }
 }
 
@@ -188,7 +206,7 @@ GRETA_DEVICE void refine_vectors(const Op& op, const typename Op::Factors& facto
                                  const typename Op::Fixed (&fixed)[ITEMS], Values& x, u32 have) {
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
-    if (WHOLE || i < have) op.refine(factors, fixed[i], x[i]);
+    if (lies_before(i, have)) op.refine(factors, fixed[i], x[i]);
   }
 }
 
@@ -200,20 +218,29 @@ GRETA_DEVICE float reduce_squares(float squares, Statistic* shared, u32 turn) {
 }
 #endif
 
+// What rows have in common there, of this thread's i-th vector: loaded when it is needed.
+template <typename Op>
+struct LoadedFixed {
+  const Arguments& args;
+  u32 first;
+
+  GRETA_DEVICE typename Op::Fixed operator()(u32 i) const {
+    return Op::fixed(args, column(first, i));
+  }
+};
+
 // use(i, fixed) for each vector of a row that is held, with what rows have in common there: from
-// `fixed`, or loaded here, one vector ahead.
-template <typename Op, typename Use>
-GRETA_DEVICE void with_fixed(const Arguments& args, const typename Op::Fixed (&fixed)[ITEMS],
-                             u32 first, u32 have, Use use) {
+// `fixed`, or later(i), one vector ahead.
+template <typename Op, typename Later, typename Use>
+GRETA_DEVICE void with_fixed(const typename Op::Fixed (&fixed)[ITEMS], const Later& later, u32 have,
+                             Use use) {
   typename Op::Fixed next = {};
-  if (!fixed_first && (WHOLE || have > 0)) next = Op::fixed(args, column(first, 0));
+  if (!fixed_first && lies_before(0, have)) next = later(0);
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     const typename Op::Fixed now = fixed_first ? fixed[i] : next;
-    if (!fixed_first && i + 1 < ITEMS && (WHOLE || i + 1 < have)) {
-      next = Op::fixed(args, column(first, i + 1));
-    }
-    if (WHOLE || i < have) use(i, now);
+    if (!fixed_first && i + 1 < ITEMS && lies_before(i + 1, have)) next = later(i + 1);
+    if (lies_before(i, have)) use(i, now);
 #if defined(GRETA_NVIDIA)
     if (!fixed_first) asm volatile("" ::: "memory");  // or all loads would come first
 #else
@@ -228,7 +255,7 @@ GRETA_DEVICE void load_fixed(const Arguments& args, u32 first, u32 have,
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     fixed[i] = {};
-    if (WHOLE || i < have) fixed[i] = Op::fixed(args, column(first, i));
+    if (lies_before(i, have)) fixed[i] = Op::fixed(args, column(first, i));
   }
 }
 
@@ -246,21 +273,21 @@ struct Itself {
 
 // The rest of a row whose values this thread has from column `first` on: their statistic, and what
 // is stored where the row is `inside`. all(own) is the whole row's statistic, or sum, of a block's.
-template <typename Op, typename All>
-GRETA_DEVICE void put_held(const Arguments& args, const Op& op,
-                           const typename Op::Fixed (&fixed)[ITEMS], Values& x, u32 first, u32 have,
-                           bool inside, typename Op::Statistic* shared, u32 turn, All all) {
+template <typename Op, typename Later, typename All>
+GRETA_DEVICE void put_held(const Op& op, const typename Op::Fixed (&fixed)[ITEMS],
+                           const Later& later, Values& x, u32 first, u32 have, bool inside,
+                           typename Op::Statistic* shared, u32 turn, All all) {
   const auto own = Op::gather(x, have);
   const auto block =
       reduce_threads<LANES>(own, Merge<Op>{}, shared + turn * (THREADS / wave_size));
   typename Op::Factors factors = op.factors(own, all(block));
 #if SECOND
-  with_fixed<Op>(args, fixed, first, have,
+  with_fixed<Op>(fixed, later, have,
                  [&](u32 i, const typename Op::Fixed& one) { op.refine(factors, one, x[i]); });
   factors = op.finish(all(reduce_squares(sum_of_squares(x), shared, turn)));
 #endif
   if (inside) {
-    with_fixed<Op>(args, fixed, first, have, [&](u32 i, const typename Op::Fixed& one) {
+    with_fixed<Op>(fixed, later, have, [&](u32 i, const typename Op::Fixed& one) {
       op.put(factors, one, x[i], column(first, i));
     });
   }
@@ -288,7 +315,7 @@ GRETA_DEVICE void hold_rows(const Arguments& args, typename Op::Statistic* share
       next = Op(args, row_of(args, group));
       load_vectors(next, 0, have, raw);
     }
-    put_held<Op>(args, op, fixed, x, 0, have, inside, shared, turn, Itself{});
+    put_held<Op>(op, fixed, LoadedFixed<Op>{args, 0}, x, 0, have, inside, shared, turn, Itself{});
     if (!more) return;
   }
 }

@@ -1,11 +1,14 @@
 // Rows by blocks that stay. The next AHEAD rows of a block arrive in shared memory while it works
 // on one: a thread copies what it will read itself, so that nobody waits for others. With CLUSTER
 // blocks for a row, each has its part of the columns of all their rows, and gets the others'
-// statistics. KEEP: what rows have in common stays in registers, else it is loaded for each row.
+// statistics. KEEP says where what rows have in common stays; with 0, it is loaded for each row.
 #pragma once
 
 #if !defined(AHEAD) || !defined(CLUSTER) || !defined(KEEP) || !defined(RESIDENT)
-#error "AHEAD, CLUSTER, KEEP and RESIDENT must be defined"
+#error "AHEAD, CLUSTER, KEEP and RESIDENT must be defined, and SURE where a row is not WHOLE"
+#endif
+#if KEEP < 0 || KEEP > IN_SHARED_MEMORY
+#error "KEEP is 0, 1 (registers) or 2 (shared memory)"
 #endif
 #if AHEAD < 1 || RESIDENT < 1
 #error "AHEAD and RESIDENT are at least 1"
@@ -70,7 +73,7 @@ template <typename Op>
 GRETA_DEVICE void copy_row(SharedMemory ring, u32 slot, const Op& op, u32 first, u32 have) {
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
-    if (!WHOLE && i >= have) continue;
+    if (!lies_before(i, have)) continue;
     const u32 col = column(first, i);
     GRETA_UNROLL
     for (u32 k = 0; k < Op::inputs; ++k) {
@@ -87,7 +90,7 @@ GRETA_DEVICE void read_copies(SharedMemory ring, u32 slot, u32 have,
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     raw[i] = {};
-    if (!WHOLE && i >= have) continue;
+    if (!lies_before(i, have)) continue;
     GRETA_UNROLL
     for (u32 k = 0; k < Op::inputs; ++k) {
       const u8* const place = ring.bytes + staged_place<Op>(slot, k, i);
@@ -98,6 +101,39 @@ GRETA_DEVICE void read_copies(SharedMemory ring, u32 slot, u32 have,
   asm volatile("" ::: "memory");  // copies that follow take their places
 #endif
 }
+
+#if KEEP == IN_SHARED_MEMORY
+// What rows have in common, of this thread's vectors: shared memory behind the ring.
+template <typename Op>
+struct SharedFixed {
+  typedef typename Op::Fixed Fixed;
+  static constexpr u32 vectors = sizeof(Fixed) / vector_bytes;
+  static_assert(vectors * vector_bytes == sizeof(Fixed), "nothing but vectors");
+
+  u8* bytes;
+
+  GRETA_DEVICE u8* place(u32 item, u32 k) const {
+    const u32 before = AHEAD * Op::inputs * ITEMS;
+    return bytes + ((before + k * ITEMS + item) * THREADS + thread_index()) * vector_bytes;
+  }
+
+  GRETA_DEVICE void set(u32 i, const Fixed& fixed) const {
+    GRETA_UNROLL
+    for (u32 k = 0; k < vectors; ++k) {
+      store_words(place(i, k), reinterpret_cast<const Vector*>(&fixed)[k].raw);
+    }
+  }
+
+  GRETA_DEVICE Fixed operator()(u32 i) const {
+    Fixed fixed = {};
+    GRETA_UNROLL
+    for (u32 k = 0; k < vectors; ++k) {
+      reinterpret_cast<Vector*>(&fixed)[k] = {load_words<vector_bytes>(place(i, k))};
+    }
+    return fixed;
+  }
+};
+#endif
 
 #if CLUSTER > 1
 // Of statistics of rows, and of sums.
@@ -147,6 +183,16 @@ GRETA_DEVICE void stage_rows(const Arguments& args, typename Op::Statistic* shar
 #endif
   typename Op::Fixed fixed[ITEMS];
   if (fixed_first) load_fixed<Op>(args, first, have, fixed);
+  const LoadedFixed<Op> loaded{args, first};
+#if KEEP == IN_SHARED_MEMORY
+  const SharedFixed<Op> common{ring.bytes};
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    if (lies_before(i, have)) common.set(i, loaded(i));
+  }
+#else
+  const LoadedFixed<Op>& common = loaded;
+#endif
   Op next(args, row);
 #if CLUSTER > 1
   cluster.await_others();
@@ -170,7 +216,7 @@ GRETA_DEVICE void stage_rows(const Arguments& args, typename Op::Statistic* shar
 #else
     const Itself all;
 #endif
-    put_held<Op>(args, op, fixed, x, first, have, true, shared, turn, all);
+    put_held<Op>(op, fixed, common, x, first, have, true, shared, turn, all);
     if (!more) return;
     slot = slot + 1 == AHEAD ? 0 : slot + 1;
   }
