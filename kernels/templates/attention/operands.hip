@@ -179,10 +179,18 @@ GRETA_DEVICE u32 hidden_keys(const Arguments& args, u32 count, u32 query) {
 #endif
 }
 
+// A division takes ten instructions on AMD, and a reciprocal one. With older compilers, whose powers
+// of 2 have several, not enough scalar registers are left for so many at once.
+#if defined(GRETA_AMD)
+#if __has_builtin(__builtin_amdgcn_exp2f)
+#define GRETA_CAP_BY_RECIPROCAL
+#endif
+#endif
+
 // A scaled score, below the limit: c tanh(x / c), by a power of 2 whose errors are absolute ones of
-// the result. A division takes ten instructions on AMD, and a reciprocal one.
+// the result.
 GRETA_DEVICE float capped(const Arguments& args, float score) {
-#if SOFTCAP && defined(GRETA_AMD)
+#if SOFTCAP && defined(GRETA_CAP_BY_RECIPROCAL)
   const float power = fast_exp2(score * (2.8853900817779268f / args.softcap));  // 2 log2(e)
   return multiply_add(-2.0f * args.softcap, __builtin_amdgcn_rcpf(power + 1.0f), args.softcap);
 #elif SOFTCAP
