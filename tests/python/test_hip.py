@@ -97,8 +97,8 @@ class HipMemory(Case):
                             self.runtime.wrap, other)
         self.assert_refused(greta.InvalidArgumentError, "in host memory, which hip:0",
                             self.runtime.wrap, np.zeros(4, "float32"))
-        self.assert_refused(greta.InvalidArgumentError, "elements of type <f8", self.runtime.wrap,
-                            Array((4,), "<f8"))
+        self.assert_refused(greta.InvalidArgumentError, "elements of type <c8", self.runtime.wrap,
+                            Array((4,), "<c8"))
         self.assert_refused(greta.InvalidArgumentError, "not whole elements", self.runtime.wrap,
                             Array((4, 2), "<f4", (9, 4)))
 

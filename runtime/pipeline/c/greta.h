@@ -120,7 +120,18 @@ GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const ch
 typedef struct greta_tensor greta_tensor;
 
 typedef int32_t greta_dtype;
-enum { GRETA_F32 = 0, GRETA_F16 = 1, GRETA_BF16 = 2, GRETA_I32 = 3 };
+enum {
+  GRETA_F32 = 0,
+  GRETA_F16 = 1,
+  GRETA_BF16 = 2,
+  GRETA_I32 = 3,
+  /* operands of described kernels (greta_operation_load) */
+  GRETA_F64 = 4,
+  GRETA_I64 = 5,
+  GRETA_U32 = 6,
+  GRETA_I8 = 7,
+  GRETA_U8 = 8
+};
 typedef int32_t greta_memory;
 enum {
   GRETA_DEVICE = 0, /* fastest for kernels */

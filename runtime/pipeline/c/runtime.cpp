@@ -6,7 +6,10 @@
 namespace greta::runtime::c {
 DType dtype_of(greta_dtype dtype) {
   static_assert(DType{GRETA_F32} == DType::f32 && DType{GRETA_F16} == DType::f16 &&
-                DType{GRETA_BF16} == DType::bf16 && DType{GRETA_I32} == DType::i32);
+                DType{GRETA_BF16} == DType::bf16 && DType{GRETA_I32} == DType::i32 &&
+                DType{GRETA_F64} == DType::f64 && DType{GRETA_I64} == DType::i64 &&
+                DType{GRETA_U32} == DType::u32 && DType{GRETA_I8} == DType::i8 &&
+                DType{GRETA_U8} == DType::u8 && GRETA_U8 + 1 == dtype_table.size());
   if (dtype < 0 || static_cast<std::size_t>(dtype) >= dtype_table.size()) {
     refuse(fmt::format("dtype is {}, which it can't be", dtype));
   }

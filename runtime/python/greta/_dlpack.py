@@ -35,10 +35,14 @@ _api.PyCapsule_SetName.restype = ctypes.c_int
 _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _USED = b"used_dltensor"  # the capsule's name must outlive it
 
-_CODES = {(2, 32): "f32", (2, 16): "f16", (4, 16): "bf16", (0, 32): "i32"}  # float, bfloat, int
-_TYPES = {"<f4": "f32", "<f2": "f16", "<i4": "i32"}
-_FORMATS = {"f": "f32", "e": "f16", "i": "i32"}
-SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4}
+# Kinds: 0 int, 1 unsigned, 2 float, 4 bfloat.
+_CODES = {(2, 32): "f32", (2, 16): "f16", (4, 16): "bf16", (0, 32): "i32", (2, 64): "f64",
+          (0, 64): "i64", (1, 32): "u32", (0, 8): "i8", (1, 8): "u8"}
+_TYPES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<f8": "f64", "<i8": "i64", "<u4": "u32",
+          "|i1": "i8", "|u1": "u8"}
+FORMATS = {"f": "f32", "e": "f16", "i": "i32", "d": "f64", "l": "i64", "q": "i64", "I": "u32",
+           "b": "i8", "B": "u8"}
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "f64": 8, "i64": 8, "u32": 4, "i8": 1, "u8": 1}
 
 
 @dataclass
@@ -106,7 +110,7 @@ def _from_array_interface(given: Any, what: str) -> Foreign:
 
 def _from_buffer(given: Any, what: str) -> Foreign:
     view = memoryview(given)
-    dtype = _one_of(_FORMATS, view.format, what)
+    dtype = _one_of(FORMATS, view.format, what)
     if view.readonly:
         view.release()
         raise InvalidArgumentError(f"{what} is read-only memory, which kernels could write")

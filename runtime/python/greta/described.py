@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Callable, Sequence
 from . import _abi
 from ._library import runtime_library
 from .errors import InvalidArgumentError
-from .tensor import DTYPES, Tensor, numpy_module, path_of
+from .tensor import DTYPES, NUMPY, Tensor, numpy_module, path_of
 
 if TYPE_CHECKING:
     from .operations import Operand
     from .runtime import Pipeline, Queue, Runtime
 
 _READ = (_abi.ROLE["GRETA_TUNE_INPUT"], _abi.ROLE["GRETA_TUNE_INPUT_OUTPUT"])
-_ELEMENTS = {"f32": "float32", "f16": "float16", "bf16": "uint16", "i32": "int32"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +179,7 @@ def compute_reference(function: Callable[..., Any], problem: str, operands: Any,
         for extent in shape:
             elements *= extent
         if operand.role in _READ:
-            kind = numpy.dtype(_ELEMENTS[DTYPES[operand.dtype]])
+            kind = numpy.dtype(NUMPY[DTYPES[operand.dtype]])
             content = ctypes.string_at(operand.input, elements * kind.itemsize)
             array = numpy.frombuffer(content, kind).reshape(shape)
             if DTYPES[operand.dtype] == "bf16":

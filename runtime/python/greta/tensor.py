@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _abi
-from ._dlpack import SIZES, Foreign, describe
+from ._dlpack import FORMATS, SIZES, Foreign, describe
 from ._library import runtime_library
 from .errors import InvalidArgumentError, UnavailableError
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 DTYPES = tuple(SIZES)  # in the order of greta_dtype
-_NUMPY = {"f32": "float32", "f16": "float16", "bf16": "uint16", "i32": "int32"}
-_TYPESTR = {"f32": "<f4", "f16": "<f2", "bf16": "<V2", "i32": "<i4"}
-_FORMAT = {"f32": "f", "f16": "e", "i32": "i"}
+NUMPY = {"f32": "float32", "f16": "float16", "bf16": "uint16", "i32": "int32", "f64": "float64",
+          "i64": "int64", "u32": "uint32", "i8": "int8", "u8": "uint8"}
+_TYPESTR = {"f32": "<f4", "f16": "<f2", "bf16": "<V2", "i32": "<i4", "f64": "<f8", "i64": "<i8",
+            "u32": "<u4", "i8": "|i1", "u8": "|u1"}
+_FORMAT = {"f32": "f", "f16": "e", "i32": "i", "f64": "d", "i64": "q", "u32": "I", "i8": "b", "u8": "B"}
 
 # The foreign memory that GRETA uses, by the number that is passed with its release function.
 _in_use: dict[int, Foreign] = {}
@@ -147,7 +149,7 @@ class Tensor:
     def numpy(self) -> Any:
         """Returns a copy as a numpy array; of bf16, as float32, which has all its values."""
         numpy = numpy_module()
-        array = numpy.frombuffer(self.download(), dtype=_NUMPY[self.dtype]).reshape(self.shape)
+        array = numpy.frombuffer(self.download(), dtype=NUMPY[self.dtype]).reshape(self.shape)
         if self.dtype == "bf16":
             return (array.astype("uint32") << 16).view("float32")
         return array
@@ -207,12 +209,11 @@ def content_of(data: Any, dtype: str | None) -> tuple[str, tuple[int, ...], byte
         raise InvalidArgumentError(
             f"data is a {type(data).__name__} without a buffer ({error}); wrap() uses memory of a "
             "GPU in place") from None
-    types = {form: name for name, form in _FORMAT.items()}
-    types |= {"H": "bf16"} if dtype == "bf16" else {}
+    types = FORMATS | ({"H": "bf16"} if dtype == "bf16" else {})
     found = types.get(view.format)
     if found is None or dtype not in (None, found, "bf16"):
         raise InvalidArgumentError(
-            f"data has elements of format {view.format!r}, which are no {dtype or 'f32, f16, i32'}")
+            f"data has elements of format {view.format!r}, which are no {dtype or ', '.join(DTYPES)}")
     if dtype == "bf16" and found != "bf16":
         return "bf16", tuple(view.shape), _rounded(view, found)
     return found, tuple(view.shape), view.tobytes()

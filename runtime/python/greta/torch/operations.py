@@ -197,8 +197,9 @@ def _sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor 
         return functional.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, is_causal=causal, scale=scale,
             **({"enable_gqa": True} if groups > 1 else {}))
-    k, v = (one.repeat_interleave(groups, 1).float() for one in (k, v))
-    scores = q.float() @ k.transpose(2, 3) * (scale or 1 / math.sqrt(q.shape[-1]))
+    wide = _GREATER.get(q.dtype, q.dtype)
+    k, v = (one.repeat_interleave(groups, 1).to(wide) for one in (k, v))
+    scores = q.to(wide) @ k.transpose(2, 3) * (scale or 1 / math.sqrt(q.shape[-1]))
     if causal:
         mask = torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device).tril()
     if mask is not None:
