@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/described/described_extents.hpp"
+#include "kernels/described/launch_reader.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "kernels/reference/elements.hpp"
 
@@ -158,8 +159,11 @@ Result<void> check_reference(const Description& description) {
                     description.name, reference.function));
   }
   if (reference.kind == DescribedReference::Kind::kernel && reference.launches.empty()) {
-    return invalid_argument(
-        fmt::format("{} has no reference, so its results cannot be verified", description.name));
+    return invalid_argument(fmt::format(
+        "{} has no reference, so its results cannot be verified; the shortest is a naive "
+        "kernel in its source file: the key \"reference\", or a file "
+        "NAME.reference.json beside a description in the form T1, with {}",
+        description.name, shortest_reference()));
   }
   return {};
 }

@@ -128,11 +128,13 @@ struct Description {
 Result<Description> read_description(const PlacedJson& file);
 
 /// Reads the form T1, as Kernel Tuner and KTT take it. The dimensions are ProblemSize, as
-/// problem_size_x, _y and _z. T1 has no reference: the result's has no launches and no files, and
-/// somebody has to give one. Fails as read_description() does.
-Result<Description> read_t1(const PlacedJson& file);
+/// problem_size_x, _y and _z. T1 has no reference: GRETA reads a key `reference` as in its own
+/// form, or the object `reference` where that is not null. Without one, the result's reference has
+/// no launches and no files, and somebody has to give one. Fails as read_description() does.
+Result<Description> read_t1(const PlacedJson& file, const PlacedJson* reference = nullptr);
 
 /// Reads a document in either form: T1 has its tunable parameters in a ConfigurationSpace.
-Result<Description> read_description(std::string_view text);
+/// `reference` is the text of a second document for T1, with the reference alone; empty: none.
+Result<Description> read_description(std::string_view text, std::string_view reference = {});
 
 }  // namespace greta::kernels

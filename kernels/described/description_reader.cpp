@@ -3,12 +3,12 @@
 
 #include "kernels/described/description.hpp"
 #include "kernels/described/fields.hpp"
+#include "kernels/described/launch_reader.hpp"
 
 namespace greta::kernels {
 namespace described {
 namespace {
 
-constexpr std::array<std::string_view, 3> languages{"hip", "cuda", "glsl"};
 constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
 
 /// Reads the parts of a description in an order in which names are known before they are read.
@@ -29,7 +29,7 @@ class DescriptionReader {
     read_integer(need(file_, "greta", "the version of this form, 1"), 1, 1);
     d_.name = read_name(need(file_, "name", "the operation's name"));
     if (const auto* summary = file_.find("summary")) d_.summary = read_text(*summary, 200);
-    d_.language = language(need(file_, "language", "hip, cuda or glsl"));
+    d_.language = read_language(need(file_, "language", "hip, cuda or glsl"));
     d_.sources = read_file_names(need(file_, "source", "the kernel's source file"));
     if (const auto* folders = file_.find("include")) d_.include_folders = read_file_names(*folders);
     if (const auto* options = file_.find("options")) d_.options = read_options(*options);
@@ -41,17 +41,19 @@ class DescriptionReader {
     read_operands(need(file_, "operands", "inputs and outputs, in an array"));
     if (const auto* scalars = file_.find("scalars")) read_scalars(*scalars);
     read_workspace();
-    read_launches(file_, d_.launches, both_);
+    const LaunchReader launches(d_, both_, has_workspace_);
+    d_.launches = launches.read_launches(file_);
     read_work();
-    read_reference();
+    launches.read_reference(
+        need(file_, "reference",
+             "which results are correct; the shortest is a naive kernel in the same source file, "
+             "such as " +
+                 shortest_reference()),
+        d_.reference);
     return std::move(d_);
   }
 
  private:
-  static SourceLanguage language(const PlacedJson& value) {
-    return static_cast<SourceLanguage>(read_word(value, languages));
-  }
-
   /// Each name means one thing, as a macro does in sources.
   void claim(const PlacedJson& place, const std::string& name) {
     check_name(place, name);
@@ -235,139 +237,12 @@ class DescriptionReader {
     has_workspace_ = true;
   }
 
-  /// The launches of a description or of a reference: one, or "launches". Formulas may read these
-  /// names.
-  void read_launches(const PlacedJson& object, std::vector<DescribedLaunch>& launches,
-                     const std::vector<std::string>& names) {
-    constexpr std::array<std::string_view, 5> keys{"entry", "grid", "workgroup", "shared_bytes",
-                                                   "arguments"};
-    const PlacedJson* const several = object.find("launches");
-    if (several == nullptr) {
-      launches.push_back(read_launch(object, names));
-      return;
-    }
-    for (const std::string_view key : keys) {
-      if (const auto* one = object.find(key))
-        fail(*one, "is of each launch where there are \"launches\"");
-    }
-    for (const PlacedJson& item : read_array(*several, 64)) {
-      allow_keys(item, keys);
-      launches.push_back(read_launch(item, names));
-    }
-    if (launches.empty()) fail(*several, "has no launch");
-  }
-
-  DescribedLaunch read_launch(const PlacedJson& object, const std::vector<std::string>& names) {
-    DescribedLaunch launch;
-    launch.entry = read_text(need(object, "entry", "the name of the kernel's function"), 512);
-    launch.grid =
-        read_three(need(object, "grid", "the number of workgroups, up to three formulas"), names);
-    launch.workgroup =
-        read_three(need(object, "workgroup", "the number of threads, up to three formulas"), names);
-    launch.shared_bytes = Formula::constant({std::int64_t{0}});
-    if (const auto* bytes = object.find("shared_bytes")) {
-      launch.shared_bytes = read_formula(*bytes, names);
-    }
-    const PlacedJson& arguments =
-        need(object, "arguments", "names of operands and scalars, in the order of the function");
-    for (const PlacedJson& item : read_array(arguments, 256)) {
-      launch.arguments.push_back(read_text(item));
-      if (!is_argument(launch.arguments.back())) {
-        fail(item, fmt::format("{} is neither an operand nor a scalar", item.shown()));
-      }
-    }
-    return launch;
-  }
-  static std::array<Formula, 3> read_three(const PlacedJson& value,
-                                           const std::vector<std::string>& names) {
-    const Formula one = Formula::constant({std::int64_t{1}});
-    std::array<Formula, 3> three{one, one, one};
-    if (value.items() == nullptr) {
-      three[0] = read_formula(value, names);
-      return three;
-    }
-    const auto& items = read_array(value, 3);
-    if (items.empty()) fail(value, "has no formula");
-    for (std::size_t i = 0; i < items.size(); ++i) three[i] = read_formula(items[i], names);
-    return three;
-  }
-  bool is_argument(const std::string& name) const {
-    const auto named = [&](const auto& one) { return one.name == name; };
-    return (has_workspace_ && name == "workspace") ||
-           std::any_of(d_.operands.begin(), d_.operands.end(), named) ||
-           std::any_of(d_.scalars.begin(), d_.scalars.end(), named);
-  }
-
   void read_work() {
     d_.flops = d_.bytes = Formula::constant({std::int64_t{0}});
     if (const auto* flops = file_.find("flops")) d_.flops = read_formula(*flops, dims_);
     const PlacedJson* const bytes = file_.find("bytes");
     d_.tells_bytes = bytes != nullptr;
     if (bytes != nullptr) d_.bytes = read_formula(*bytes, dims_);
-  }
-
-  void read_reference() {
-    constexpr std::array<std::string_view, 12> keys{
-        "language", "source", "entry",     "grid",         "workgroup", "arguments",
-        "launches", "golden", "tolerance", "shared_bytes", "on",        "function"};
-    const PlacedJson& object =
-        need(file_, "reference",
-             "which results are correct; the shortest is a naive kernel in the same source file, "
-             "such as "
-             "{\"entry\": "
-             "\"naive\", \"grid\": \"n\", \"workgroup\": 1, \"arguments\": [...], \"tolerance\": "
-             "{\"relative\": 1e-6}}");
-    allow_keys(object, keys);
-    DescribedReference& reference = d_.reference;
-    reference.tolerance = read_tolerance(need(object, "tolerance", "absolute, relative or ulp"));
-    if (const auto* function = object.find("function")) {
-      reference.kind = DescribedReference::Kind::function;
-      if (object.members()->size() != 2) fail(object, "a function needs nothing but a tolerance");
-      reference.function = read_name(*function);
-      return;
-    }
-    if (const auto* golden = object.find("golden")) {
-      reference.kind = DescribedReference::Kind::golden;
-      if (object.members()->size() != 2) fail(object, "golden files need nothing but a tolerance");
-      reference.golden = read_file_names(*golden);
-      const auto outputs = std::count_if(d_.operands.begin(), d_.operands.end(),
-                                         [](const auto& o) { return o.role != Role::input; });
-      if (reference.golden.size() != static_cast<std::size_t>(outputs)) {
-        fail(*golden, fmt::format("must be a file for each of {} outputs", outputs));
-      }
-      return;
-    }
-    reference.language = d_.language;
-    if (const auto* other = object.find("language")) reference.language = language(*other);
-    reference.sources = d_.sources;
-    if (const auto* source = object.find("source")) reference.sources = read_file_names(*source);
-    if (reference.language != d_.language && object.find("source") == nullptr) {
-      fail(object, "\"source\" is missing: another language needs another file");
-    }
-    if (const auto* on = object.find("on")) {
-      constexpr std::array<std::string_view, 2> places{"host", "device"};
-      reference.on_device = read_word(*on, places) == 1;
-      if (reference.on_device &&
-          (reference.language == SourceLanguage::glsl) != (d_.language == SourceLanguage::glsl)) {
-        fail(*on, "the device that runs the kernel does not run the reference's language");
-      }
-    }
-    read_launches(object, reference.launches, both_);
-  }
-
-  static Tolerance read_tolerance(const PlacedJson& object) {
-    constexpr std::array<std::string_view, 3> keys{"absolute", "relative", "ulp"};
-    allow_keys(object, keys);
-    if (object.members()->empty()) fail(object, "must have absolute, relative or ulp");
-    Tolerance tolerance;
-    for (const auto& [key, value] : *object.members()) {
-      const double number = read_number(value);
-      if (number < 0) fail(value, "must not be negative");
-      (key == "absolute"   ? tolerance.absolute
-       : key == "relative" ? tolerance.relative
-                           : tolerance.ulp) = number;
-    }
-    return tolerance;
   }
 
   const PlacedJson& file_;
@@ -379,18 +254,18 @@ class DescriptionReader {
 }  // namespace
 }  // namespace described
 
-std::string_view to_string(SourceLanguage language) {
-  return described::languages[static_cast<std::size_t>(language)];
-}
-
 Result<Description> read_description(const PlacedJson& file) {
   return described::caught([&] { return described::DescriptionReader(file).read(); });
 }
 
-Result<Description> read_description(std::string_view text) {
+Result<Description> read_description(std::string_view text, std::string_view reference) {
   const auto file = PlacedJson::parse(text);
   if (!file) return file.failure();
-  return file->find("ConfigurationSpace") != nullptr ? read_t1(*file) : read_description(*file);
+  if (file->find("ConfigurationSpace") == nullptr) return read_description(*file);
+  if (reference.empty()) return read_t1(*file);
+  const auto object = PlacedJson::parse(reference);
+  if (!object) return object.failure();
+  return read_t1(*file, &*object);
 }
 
 }  // namespace greta::kernels

@@ -83,9 +83,15 @@ Failure at(const std::filesystem::path& path, Failure failure) {
 Result<KernelFile> read_kernel_file(const std::filesystem::path& path) {
   const auto text = read_file(path, PlacedJson::most_bytes);
   if (!text) return text.failure();
-  auto description = read_description(*text);
-  if (!description) return at(path, description.failure());
-  auto files = read_files(*description, path.has_parent_path() ? path.parent_path() : ".");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string beside = path.stem().string() + ".reference.json";
+  Result<std::string> reference = std::string();
+  std::error_code error;
+  if (std::filesystem::exists(folder / beside, error)) reference = read_within(folder, beside);
+  if (!reference) return at(path, reference.failure());
+  auto description = read_description(*text, *reference);
+  if (!description) return at(reference->empty() ? path : folder / beside, description.failure());
+  auto files = read_files(*description, folder);
   if (!files) return at(path, files.failure());
   return KernelFile{*std::move(description), *std::move(files)};
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/described/description.hpp"
 #include "kernels/described/fields.hpp"
+#include "kernels/described/launch_reader.hpp"
 
 namespace greta::kernels {
 namespace described {
@@ -16,7 +17,8 @@ constexpr std::array<std::string_view, 3> extents{"problem_size_x", "problem_siz
 /// read over.
 class T1Reader {
  public:
-  explicit T1Reader(const PlacedJson& file) : file_(file) {}
+  T1Reader(const PlacedJson& file, const PlacedJson* reference)
+      : file_(file), reference_(reference) {}
 
   Description read() {
     const PlacedJson& space = need(file_, "ConfigurationSpace", "the tunable parameters");
@@ -30,6 +32,14 @@ class T1Reader {
     read_conditions(space);
     read_arguments(need(kernel, "Arguments", "the kernel's arguments in an array"));
     read_launch(kernel);
+    d_.options.emplace_back("-Dkernel_tuner=1");
+    read_tolerance(kernel);
+    const PlacedJson* const reference =
+        reference_ != nullptr ? reference_ : file_.find("reference");
+    if (reference != nullptr) {
+      d_.reference.kind = DescribedReference::Kind::kernel;
+      LaunchReader(d_, formula_names(), false).read_reference(*reference, d_.reference);
+    }
     return std::move(d_);
   }
 
@@ -113,7 +123,7 @@ class T1Reader {
   }
 
   void read_arguments(const PlacedJson& array) {
-    constexpr std::array<std::string_view, 2> memories{"Vector", "Scalar"};
+    constexpr std::array<std::string_view, 3> memories{"Vector", "Constant", "Scalar"};
     DescribedLaunch launch;
     for (const PlacedJson& item : read_array(array, 256)) {
       const PlacedJson& place = need(item, "Name", "the argument's name");
@@ -121,13 +131,20 @@ class T1Reader {
       if (std::find(names_.begin(), names_.end(), name) != names_.end()) {
         fail(place, fmt::format("the name {} is taken", name));
       }
-      if (const auto* memory = item.find("MemType")) {
-        fail(*memory, "constant memory is not supported: a kernel's operands are its arguments");
-      }
       names_.push_back(name);
-      const auto memory = read_word(need(item, "MemoryType", "Vector or Scalar"), memories);
-      memory == 0 ? read_vector(item, name) : read_scalar(item, name);
-      launch.arguments.push_back(name);
+      const auto memory =
+          read_word(need(item, "MemoryType", "Vector, Constant or Scalar"), memories);
+      memory == 2 ? read_scalar(item, name) : read_vector(item, name);
+      // Kernel Tuner passes what lies in constant memory, the variable of its name, as an argument,
+      // too, where MemType says so.
+      const auto* const copied = item.find("MemType");
+      if (memory == 1 || (copied != nullptr && read_word(*copied, memories) == 1)) {
+        if (memory == 2 || d_.operands.back().role != Role::input) {
+          fail(place, "only a vector that is read lies in constant memory");
+        }
+        d_.operands.back().constant = name;
+      }
+      if (memory != 1) launch.arguments.push_back(name);
     }
     const bool written = std::any_of(d_.operands.begin(), d_.operands.end(),
                                      [](const auto& o) { return o.role != Role::input; });
@@ -136,7 +153,8 @@ class T1Reader {
   }
 
   void read_vector(const PlacedJson& item, const std::string& name) {
-    constexpr std::array<std::string_view, 4> types{"float", "half", "bfloat16", "int32"};
+    constexpr std::array<std::string_view, dtype_table.size()> types{
+        "float", "half", "bfloat16", "int32", "double", "int64", "uint32", "int8", "uint8"};
     constexpr std::array<std::string_view, 3> access{"ReadOnly", "WriteOnly", "ReadWrite"};
     constexpr std::array<std::string_view, 2> fills{"Random", "Constant"};
     DescribedOperand operand;
@@ -156,13 +174,35 @@ class T1Reader {
   }
 
   void read_scalar(const PlacedJson& item, const std::string& name) {
-    constexpr std::array<std::string_view, 5> types{"int32", "uint32", "int64", "uint64", "float"};
+    constexpr std::array<std::string_view, 6> types{"int32",  "uint32", "int64",
+                                                    "uint64", "float",  "double"};
     DescribedScalar scalar;
     scalar.name = name;
     scalar.type = static_cast<DescribedScalar::Type>(
         read_word(need(item, "Type", "the scalar's type"), types));
     scalar.value = formula(need(item, "FillValue", "the scalar's value"));
     d_.scalars.push_back(std::move(scalar));
+  }
+
+  /// The names that formulas may read: without arguments.
+  const std::vector<std::string>& formula_names() {
+    names_.resize(d_.dimensions.size() + d_.parameters.size());
+    return names_;
+  }
+
+  /// ReferenceArguments have a tolerance in the words of KTT. One holds for all outputs.
+  void read_tolerance(const PlacedJson& kernel) {
+    const PlacedJson* const array = kernel.find("ReferenceArguments");
+    if (array == nullptr) return;
+    constexpr std::array<std::string_view, 3> methods{"AbsoluteDifference", "SideBySideComparison",
+                                                      "SideBySideRelativeComparison"};
+    for (const PlacedJson& item : read_array(*array, 64)) {
+      const auto* const method = item.find("ValidationMethod");
+      const bool relative = method != nullptr && read_word(*method, methods) == 2;
+      const double threshold = number(item, "ValidationThreshold", 0);
+      double& limit = relative ? d_.reference.tolerance.relative : d_.reference.tolerance.absolute;
+      limit = limit == 0 ? threshold : std::min(limit, threshold);
+    }
   }
 
   static double number(const PlacedJson& object, std::string_view key, double fallback) {
@@ -221,6 +261,7 @@ class T1Reader {
   }
 
   const PlacedJson& file_;
+  const PlacedJson* reference_;  // null: the file's own, if it has one
   Description d_;
   std::vector<std::string> names_;
 };
@@ -228,8 +269,8 @@ class T1Reader {
 }  // namespace
 }  // namespace described
 
-Result<Description> read_t1(const PlacedJson& file) {
-  return described::caught([&] { return described::T1Reader(file).read(); });
+Result<Description> read_t1(const PlacedJson& file, const PlacedJson* reference) {
+  return described::caught([&] { return described::T1Reader(file, reference).read(); });
 }
 
 }  // namespace greta::kernels

@@ -1,6 +1,8 @@
 """Protects: greta-tune kernel FILE tunes a kernel that somebody brings, in worker processes and with
 its reference, and says in one line what is wrong with a file."""
 import json
+import re
+import shlex
 import shutil
 import unittest
 
@@ -74,6 +76,50 @@ class DescribedKernels(Case):
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertRegex(result.stderr, "(global-buffer-overflow|out of bounds)")
         self.assertRegex(result.stderr, r"vector_add\.cu:7")
+
+    def test_t1_with_a_reference_beside_it(self):
+        self.know_ceilings("hip-host:0")
+        result = self.run_tune("kernel", self.folder / "vector_add_t1.json", "--db", self.db,
+                               "--device", "hip-host:0", "--no-lock", "--flush", "1", "--json",
+                               "--budget", "3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["problem"]["key"], "vector_add dtype=f32 out=f32 problem_size_x=5000")
+        self.assertEqual(report["trials"], {"ok": 3, "total": 3})
+
+    def test_a_new_kernel_can_be_verified_at_once(self):
+        result = self.run_tune("kernel", "--new", "mine", cwd=self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        verified = self.run_tune("verify", "mine.jsonc", "--n", "5000", "--sample", "2",
+                                 "--device", "hip-host:0", cwd=self.folder)
+        self.assertEqual(verified.returncode, 0, verified.stderr)
+        again = self.run_tune("kernel", "--new", "mine", cwd=self.folder)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("mine.jsonc exists", again.stderr)
+        self.assertIn("no digit first", self.complaint("--new", "2d"))
+
+    def test_descriptions_in_the_users_folder_have_names(self):
+        kernels = self.folder / "config" / "greta" / "kernels"
+        kernels.mkdir(parents=True)
+        for name in ("vector_add.jsonc", "vector_add.cu"):
+            shutil.copy(self.folder / name, kernels)
+        env = dict(self.env, XDG_CONFIG_HOME=str(self.folder / "config"))
+        self.assertIn("--n N", self.run_tune("kernel", "vector_add", "--help", env=env).stdout)
+        self.assertIn("No such file", self.complaint("vector_add", code=1))
+
+    def test_the_commands_of_the_page_run(self):
+        page = (SOURCE / "docs" / "your-kernel.md").read_text()
+        commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S)
+                    for line in block.splitlines()]
+        self.assertGreater(len(commands), 6)
+        shutil.copytree(DATA / "kernels", self.folder / "tests" / "data" / "kernels")
+        self.know_ceilings("hip-host:0")
+        for command in commands:
+            words = shlex.split(command)
+            self.assertEqual(words[0], "greta-tune", command)
+            tunes = ["--db", self.db, "--no-lock"] if "--budget" in words else []
+            result = self.run_tune(*words[1:], *tunes, cwd=self.folder)
+            self.assertEqual(result.returncode, 0, f"{command}\n{result.stderr}")
 
     def complaint(self, *arguments, code=2):
         result = self.run_tune("kernel", *arguments)

@@ -208,7 +208,8 @@ TEST(DescribedReference, ADescriptionWithoutOneIsRefused) {
   ASSERT_TRUE(t1);
   const auto refused = make_verified(*t1, {{"blur.cu", ""}}, {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.failure().message, "blur has no reference, so its results cannot be verified");
+  EXPECT_EQ(refused.failure().message.substr(0, 58),
+            "blur has no reference, so its results cannot be verified; ");
 }
 
 }  // namespace

@@ -315,18 +315,17 @@ TEST(T1Description, TellsEachMistake) {
        "w, which is unknown here"},
       {"32 <= block_size_x", "32 <= block_size",
        "line 8, column 35, ConfigurationSpace.Conditions[0].Expression: the formula "},
-      {"\"half\"", "\"double\"",
-       "line 18, column 30, KernelSpecification.Arguments[1].Type: must be float, half, bfloat16 "
-       "or "
-       "int32, not \"double\""},
+      {"\"half\"", "\"float16\"",
+       "line 18, column 30, KernelSpecification.Arguments[1].Type: must be float, half, bfloat16, "
+       "int32, double, int64, uint32, int8 or uint8, not \"float16\""},
       {"ProblemSize[0]*ProblemSize[1]", "ProblemSize[2]",
        "line 17, column 40, KernelSpecification.Arguments[0].Size: the formula \"ProblemSize[2]\" "
        "reads ProblemSize, which is unknown here"},
       {"\"WriteOnly\"", "\"ReadOnly\"",
        "line 15, column 18, KernelSpecification.Arguments: has no argument that is written"},
       {"\"Output\": 1", "\"MemType\": \"Constant\"",
-       "line 17, column 102, KernelSpecification.Arguments[0].MemType: constant memory is not "
-       "supported"},
+       "line 16, column 16, KernelSpecification.Arguments[0].Name: only a vector that is read lies "
+       "in constant memory"},
   };
   for (const Mistake& mistake : list) {
     std::string text = blur();
@@ -340,6 +339,38 @@ TEST(T1Description, TellsEachMistake) {
   }
 }
 
+TEST(T1Description, HasAReferenceInAFileBesideIt) {
+  const auto t1 = read_data("vector_add_t1.json");
+  const auto read = read_description(t1, read_data("vector_add_t1.reference.json"));
+  ASSERT_TRUE(read) << read.failure().message;
+  EXPECT_EQ(read->reference.launches.at(0).entry, "vector_add_naive");
+  EXPECT_EQ(read->reference.tolerance.relative, 1e-6);
+  EXPECT_EQ(read->reference.tolerance.absolute, 0);
+  EXPECT_EQ(read_description(t1, "{\"entry\": 5}").failure().message,
+            "line 1, column 11, entry: must be a string, not 5");
+  std::string without = t1;
+  without.replace(without.find("ReferenceArguments"), 18, "OtherArguments");
+  EXPECT_EQ(read_description(without, read_data("vector_add_t1.reference.json"))
+                .failure()
+                .message.substr(0, 47),
+            "line 1, column 1: \"tolerance\" is missing: absol");
+}
+
+TEST(T1Description, ConstantMemoryIsAVariableAndMayBeAnArgument) {
+  std::string text = blur();
+  const std::size_t at = text.find("\"FillType\": \"Random\"");
+  text.insert(at, "\"MemType\": \"Constant\", ");
+  auto read = read_description(text);
+  ASSERT_TRUE(read) << read.failure().message;
+  EXPECT_EQ(read->operands[1].constant, "in");
+  EXPECT_EQ(read->launches[0].arguments, (std::vector<std::string>{"out", "in", "columns"}));
+  text.replace(text.rfind("\"Vector\""), 8, "\"Constant\"");
+  read = read_description(text);
+  ASSERT_TRUE(read) << read.failure().message;
+  EXPECT_EQ(read->operands[1].constant, "in");
+  EXPECT_EQ(read->launches[0].arguments, (std::vector<std::string>{"out", "columns"}));
+}
+
 /// Descriptions whose values are exchanged, left out or replaced by something else.
 TEST(Description, SurvivesMutations) {
   const std::string base = vector_add();
@@ -349,17 +380,20 @@ TEST(Description, SurvivesMutations) {
       "\"(\"", ",",       "\"a\": ", "\"2**10**10\"", "\"range(10**9)\""};
   std::mt19937_64 random(3);
   int read = 0;
-  for (int i = 0; i < 4'000; ++i) {
-    std::string text = base;
+  const char* const count = std::getenv("GRETA_MUTATIONS");
+  const int mutations = count != nullptr ? std::atoi(count) : 4'000;
+  for (int i = 0; i < mutations; ++i) {
+    std::string text = i % 2 == 0 ? base : blur();
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
       const std::size_t from = text.find_first_of("\"[{0123456789", random() % text.size());
       if (from == std::string::npos) continue;
       const std::size_t to = std::min(text.find_first_of(",]}\n", from), text.size());
       text.replace(from, to - from, pieces[random() % pieces.size()]);
     }
+    if (i % 4 > 1) text[random() % text.size()] = static_cast<char>(random() % 256);
     const std::string message = message_of(text);
     if (const auto file = PlacedJson::parse(text)) (void)read_t1(*file);
-    EXPECT_EQ(message.find('\n'), std::string::npos);
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     read += message == "read" ? 1 : 0;
   }
   EXPECT_GT(read, 10);

@@ -104,8 +104,8 @@ TEST_F(KernelFile, T1IsRecognised) {
   std::filesystem::copy(data / "blur_t1.json", folder_ / "vector_add.jsonc",
                         std::filesystem::copy_options::overwrite_existing);
   std::ofstream(folder_ / "blur.cu") << "// no kernel";
-  EXPECT_EQ(message(),
-            "vector_add.jsonc: blur has no reference, so its results cannot be verified");
+  EXPECT_EQ(message().substr(0, 76),
+            "vector_add.jsonc: blur has no reference, so its results cannot be verified; ");
 }
 
 }  // namespace

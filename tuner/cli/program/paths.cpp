@@ -38,6 +38,10 @@ std::filesystem::path default_database() {
   return xdg("XDG_DATA_HOME", ".local/share") / "tuned.db";
 }
 
+std::filesystem::path folder_of_kernels() {
+  return xdg("XDG_CONFIG_HOME", ".config") / "kernels";
+}
+
 std::filesystem::path folder_of_shipped() {
   const char* set = std::getenv("GRETA_SHIPPED");
   return set != nullptr && set[0] != '\0' ? set : shipped_folder();

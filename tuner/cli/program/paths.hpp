@@ -14,6 +14,9 @@ namespace greta::tuner::cli {
 std::filesystem::path default_cache_directory();
 /// Returns $XDG_DATA_HOME/greta/tuned.db, else ~/.local/share/greta/tuned.db.
 std::filesystem::path default_database();
+/// Returns $XDG_CONFIG_HOME/greta/kernels, else ~/.config/greta/kernels: descriptions of kernels
+/// that commands know by name.
+std::filesystem::path folder_of_kernels();
 /// Returns $GRETA_SHIPPED, else shipped_folder() of this installation: the folder of the databases
 /// that GRETA ships.
 std::filesystem::path folder_of_shipped();

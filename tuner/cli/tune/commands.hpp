@@ -4,6 +4,12 @@
 
 namespace greta::tuner::cli {
 
+/// A description on the command line: the word that names it, and its file. Both are empty where
+/// there is none.
+struct DescribedFile {
+  std::string word, file;
+};
+
 // Each function adds one subcommand (or one per operation of the catalog) and sets `action` when it
 // is chosen.
 void add_devices_command(CLI::App& app, Action& action);
@@ -11,14 +17,14 @@ void add_operations_command(CLI::App& app, Action& action);
 void add_tune_commands(CLI::App& app, Action& action);
 /// Adds `kernel FILE`: the options are those of the problem that this file describes. `description`
 /// is the file of the command line, empty if there is none. Throws CommandError.
-void add_kernel_command(CLI::App& app, Action& action, const std::string& description);
+void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_preset_command(CLI::App& app, Action& action);
 void add_from_capture_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
-/// The commands `verify` and `compile` have the operations of the catalog, or the one that the file
-/// `description` describes, if it is not empty. Throw CommandError.
-void add_verify_command(CLI::App& app, Action& action, const std::string& description);
-void add_compile_command(CLI::App& app, Action& action, const std::string& description);
+/// The commands `verify` and `compile` have the operations of the catalog, or the one that
+/// `description` describes, if there is one. Throw CommandError.
+void add_verify_command(CLI::App& app, Action& action, const DescribedFile& description);
+void add_compile_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_replay_command(CLI::App& app, Action& action);
 void add_prior_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);

@@ -261,12 +261,12 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
 
 }  // namespace
 
-void add_compile_command(CLI::App& app, Action& action, const std::string& description) {
+void add_compile_command(CLI::App& app, Action& action, const DescribedFile& description) {
   auto* command = app.add_subcommand(
       "compile", "Compile an operation's kernels for a GPU that need not be present");
   command->require_subcommand(1);
-  if (!description.empty()) {
-    add_compiled_operation(*command, action, add_described(description), description);
+  if (!description.file.empty()) {
+    add_compiled_operation(*command, action, add_described(description.file), description.word);
     return;
   }
   for (const Operation& operation : Catalog::built_in())

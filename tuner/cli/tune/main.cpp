@@ -1,3 +1,4 @@
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/tune/commands.hpp"
 
 namespace greta::tuner::cli {
@@ -15,7 +16,8 @@ constexpr auto examples = R"(Examples:
 /// The file of `kernel FILE`, `verify FILE` and `compile FILE`, whose options are those that the
 /// file describes. The names of operations have neither dots nor slashes.
 struct DescribedCommand {
-  std::string command, file;
+  std::string command;
+  DescribedFile description;
 
   DescribedCommand(int argc, char** argv) {
     if (argc < 3 || argv[2][0] == '-') return;
@@ -25,9 +27,21 @@ struct DescribedCommand {
         word == "kernel" || (is_file && (word == "verify" || word == "compile"));
     if (!takes_file) return;
     command = word;
-    file = name;
+    description.word = name;
+    description.file = is_file ? description.word : known_by(description.word);
   }
-  std::string of(std::string_view word) const { return command == word ? file : ""; }
+  /// The description of this name in the user's folder, or the name itself.
+  static std::string known_by(const std::string& name) {
+    std::error_code error;
+    for (const char* const ending : {".jsonc", ".json"}) {
+      const auto path = folder_of_kernels() / (name + ending);
+      if (std::filesystem::exists(path, error)) return path.string();
+    }
+    return name;
+  }
+  DescribedFile of(std::string_view word) const {
+    return command == word ? description : DescribedFile();
+  }
 };
 
 void add_commands(CLI::App& app, Action& action, const DescribedCommand& described) {

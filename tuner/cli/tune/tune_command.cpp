@@ -9,6 +9,7 @@
 #include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/tune/commands.hpp"
+#include "tuner/cli/tune/new_kernel.hpp"
 #include "tuner/cli/tune/record_command.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -93,19 +94,34 @@ void add_tune_commands(CLI::App& app, Action& action) {
   }
 }
 
-void add_kernel_command(CLI::App& app, Action& action, const std::string& description) {
+void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description) {
   auto* command = app.add_subcommand("kernel", "Tune a kernel of your own, as a file describes it");
   command->footer("Examples:\n  greta-tune kernel vector_add.jsonc --n 1000000");
-  if (description.empty()) {
-    auto file = std::make_shared<std::string>();
+  if (description.file.empty()) {
+    auto file = std::make_shared<std::string>(), name = std::make_shared<std::string>();
+    auto* const positional = command->add_option(
+        "file", *file,
+        "The description, in GRETA's form or T1 (docs/your-kernel.md), or the name of one in the "
+        "folder kernels of the configuration, ~/.config/greta");
     command
-        ->add_option("file", *file, "The description, in GRETA's form or T1 (docs/your-kernel.md)")
-        ->required();
+        ->add_option("--new", *name,
+                     "Write NAME.jsonc and NAME.cu to this folder, a description and a kernel to "
+                     "start from")
+        ->type_name("NAME")
+        ->excludes(positional);
+    command->callback([&action, name] {
+      action = [name] {
+        if (name->empty()) throw CommandError(exit_usage, "kernel: needs a file, or --new NAME");
+        write_new_kernel(*name, ".");
+        print("wrote {0}.jsonc and {0}.cu; next: greta-tune kernel {0}.jsonc\n", *name);
+        return exit_done;
+      };
+    });
     return;
   }
-  const Operation& operation = add_described(description);
-  add_operation(*command, action, operation, description,
-                example_problem(operation, "kernel " + description));
+  const Operation& operation = add_described(description.file);
+  add_operation(*command, action, operation, description.word,
+                example_problem(operation, "kernel " + description.word));
   command->require_subcommand(1);
 }
 

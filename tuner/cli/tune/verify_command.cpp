@@ -296,7 +296,7 @@ void add_verified_operation(CLI::App& app, Action& action, const Operation& oper
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, Action& action, const std::string& description) {
+void add_verify_command(CLI::App& app, Action& action, const DescribedFile& description) {
   auto* command = app.add_subcommand(
       "verify", "Check configurations of an operation, of random problems or a given one");
   command->require_subcommand(1);
@@ -304,8 +304,8 @@ void add_verify_command(CLI::App& app, Action& action, const std::string& descri
       "A problem needs all of its dimensions; without any, problems are random. Examples:\n"
       "  greta-tune verify gemm --problems 50 --device vulkan:0\n"
       "  greta-tune verify softmax --rows 64 --cols 1000 --dtype f16 --sample 20");
-  if (!description.empty()) {
-    add_verified_operation(*command, action, add_described(description), description);
+  if (!description.file.empty()) {
+    add_verified_operation(*command, action, add_described(description.file), description.word);
     return;
   }
   for (const Operation& operation : Catalog::built_in()) {
