@@ -15,8 +15,8 @@ struct DescribedFile {
 void add_devices_command(CLI::App& app, Action& action);
 void add_operations_command(CLI::App& app, Action& action);
 void add_tune_commands(CLI::App& app, Action& action);
-/// Adds `kernel FILE`: the options are those of the problem that this file describes. `description`
-/// is the file of the command line, empty if there is none. Throws CommandError.
+/// Adds `kernel FILE`: the options are those of the problem that this file describes. Throws
+/// CommandError.
 void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_preset_command(CLI::App& app, Action& action);
 void add_from_capture_command(CLI::App& app, Action& action);
