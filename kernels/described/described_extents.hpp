@@ -48,6 +48,9 @@ std::vector<TensorSpec> tensors(const Extents& extents);
 /// Checks that shapes are extents, operands have at most 2^40 elements, and files contain these.
 Result<void> check(const Extents& extents);
 HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t seed);
+/// Sets about a third of the elements that are filled with random numbers to the ends of their
+/// range and to 0, where the range has it.
+void harden(const Shared& shared, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
 /// Returns the tuned kernel's launches, or those of the reference's, of a valid configuration.
 enum class Which { tuned, reference };

@@ -79,6 +79,29 @@ Result<void> check(const Extents& extents) {
   return {};
 }
 
+void harden(const Shared& shared, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  for (HostTensor& tensor : inputs) {
+    const auto& operands = shared.description.operands;
+    const auto operand = std::find_if(operands.begin(), operands.end(),
+                                      [&](const auto& o) { return o.name == tensor.spec.name; });
+    const OperandFill& fill = operand->fill;
+    if (fill.kind != OperandFill::Kind::random) continue;
+    // The upper end itself is a value of integers only.
+    const double last = is_floating(tensor.spec.dtype) ? fill.from + (fill.to - fill.from) * 0.9375
+                                                       : std::floor(fill.to);
+    const double first = is_floating(tensor.spec.dtype) ? fill.from : std::ceil(fill.from);
+    const double zero = fill.from <= 0 && fill.to > 0 ? 0 : first;
+    for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
+      const std::uint64_t draw = mix64(seed * 0x9e3779b97f4a7c15ULL + ~i) % 9;
+      if (draw > 2) continue;
+      store_element(tensor.spec.dtype, tensor.data.data(), i,
+                    draw == 0   ? first
+                    : draw == 1 ? last
+                                : zero);
+    }
+  }
+}
+
 HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t seed) {
   const auto& operands = shared.description.operands;
   const auto operand = std::find_if(operands.begin(), operands.end(),

@@ -104,7 +104,9 @@ Operation operation_of(const std::shared_ptr<const Shared>& shared) {
   operation.input = [shared](const Problem&, const TensorSpec& spec, std::uint64_t seed) {
     return described::input(*shared, spec, seed);
   };
-  operation.harden = [](const Problem&, std::vector<HostTensor>&, std::uint64_t) {};
+  operation.harden = [shared](const Problem&, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+    described::harden(*shared, inputs, seed);
+  };
   operation.stand_in = [](const Problem& problem, double) { return problem; };
   return operation;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <random>
 #include <set>
 #include <sstream>
@@ -102,6 +103,20 @@ TEST(DescribedOperation, InputsAreFilledAsDescribed) {
   EXPECT_LE(most, 2);
   EXPECT_GT(values.size(), 4900U);
   EXPECT_NE(operation->inputs(problem_of(5000), 2)[1].at(7), inputs[1].at(7));
+}
+
+/// Small problems are checked with values that uniform ones have rarely, within the range.
+TEST(DescribedOperation, AdversarialInputsHaveTheEndsOfTheRange) {
+  const auto operation = made();
+  ASSERT_TRUE(operation) << operation.failure().message;
+  const auto inputs = operation->inputs(problem_of(5000), 1, InputStyle::adversarial);
+  std::map<double, int> counts;
+  for (std::size_t i = 0; i < 5000; ++i) {
+    const double value = inputs[1].at(i);
+    EXPECT_TRUE(value >= -2 && value < 2) << value;
+    ++counts[value];
+  }
+  for (const double value : {-2.0, 0.0, 1.75}) EXPECT_GT(counts[value], 400) << value;
 }
 
 TEST(DescribedOperation, FilesHaveTheSizeOfTheirOperands) {
