@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/described/described_extents.hpp"
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 
 namespace greta::kernels::described {
@@ -114,18 +115,21 @@ HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t see
     return tensor;
   }
   const double wide = fill.to - fill.from;
-  for (std::size_t i = 0; i < spec.elements(); ++i) {
-    double value = fill.from;
-    if (fill.kind == OperandFill::Kind::random) {
-      const double part =
-          static_cast<double>(mix64(seed * 0x9e3779b97f4a7c15ULL + i) >> 11) * 0x1p-53;
-      value = is_floating(spec.dtype) ? fill.from + wide * part
-                                      : std::floor(fill.from + (wide + 1) * part);
-    } else if (fill.kind == OperandFill::Kind::ramp) {
-      value = static_cast<double>(fill.to > 0 ? i % static_cast<std::size_t>(fill.to) : i);
+  const auto value_at = [&](std::size_t i) {
+    if (fill.kind == OperandFill::Kind::constant) return fill.from;
+    if (fill.kind == OperandFill::Kind::ramp) {
+      return static_cast<double>(fill.to > 0 ? i % static_cast<std::size_t>(fill.to) : i);
     }
-    store_element(spec.dtype, tensor.data.data(), i, value);
-  }
+    const double part =
+        static_cast<double>(mix64(seed * 0x9e3779b97f4a7c15ULL + i) >> 11) * 0x1p-53;
+    return is_floating(spec.dtype) ? fill.from + wide * part
+                                   : std::floor(fill.from + (wide + 1) * part);
+  };
+  parallel_parts(spec.rows * spec.cols, [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      store_element(spec.dtype, tensor.data.data(), i, value_at(i));
+    }
+  });
   return tensor;
 }
 
