@@ -1,12 +1,12 @@
 #include "db/lookup/lookup_files.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <system_error>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/system/module_paths.hpp"
 
 /// Defined by programs that link the installed static libraries (cmake/installed_folder.cpp): a
 /// file in PREFIX/share/greta.
@@ -16,19 +16,6 @@ namespace greta::db {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Returns the file of the program or shared library that contains this function.
-fs::path own_module() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&own_module), &info) == 0) return {};
-  std::error_code error;
-  return fs::weakly_canonical(info.dli_fname, error);
-}
-
-fs::path program() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error);
-}
 
 /// Returns the first of the folders above `file` that has share/greta/tuned, up to `levels` above
 /// the file's folder.
@@ -44,7 +31,7 @@ fs::path folder_above(const fs::path& file, int levels) {
 }
 
 fs::path find_shipped_folder() {
-  const fs::path running = program(), module = own_module();
+  const fs::path running = program_file(), module = own_module_file();
   if (!module.empty() && module != running) {
     if (auto found = folder_above(module, 2); !found.empty()) return found;  // lib/x86_64-linux-gnu
   }

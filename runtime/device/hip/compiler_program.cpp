@@ -11,6 +11,7 @@
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/entry_symbol.hpp"
 #include "runtime/device/hip/helper/library.hpp"
+#include "runtime/device/system/module_paths.hpp"
 #include "runtime/device/system/process.hpp"
 #include "runtime/device/text/strings.hpp"
 
@@ -49,26 +50,33 @@ Failure judge(const CompilerProgram& program, ProcessOutcome outcome, Deadline d
   return {Status::compile, std::move(message), std::move(outcome.errors)};
 }
 
-/// Returns the folder of the running program.
-fs::path program_folder() {
+/// Finds greta-compile-helper beside the file, or in libexec/greta of a parent folder, which is
+/// where installations and build trees have it.
+fs::path helper_near(const fs::path& file, std::string_view name) {
   std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path start = file.parent_path();
+  if (fs::path beside = start / name; fs::exists(beside, error)) return beside;
+  for (fs::path folder = start; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (fs::path found = folder / "libexec" / "greta" / name; fs::exists(found, error)) {
+      return found;
+    }
+  }
+  return {};
 }
 
-/// Finds greta-compile-helper beside the running program, or in libexec/greta of a parent folder,
-/// which is where installations and build trees have it.
+/// Finds it near the library that contains GRETA, or near the running program.
 Result<std::string> find_helper(const fs::path& given) {
   constexpr std::string_view name = "greta-compile-helper";
   if (!given.empty()) return given.string();
-  std::error_code error;
-  const fs::path start = program_folder();
-  if (const fs::path beside = start / name; fs::exists(beside, error)) return beside.string();
-  for (fs::path folder = start; folder.has_relative_path(); folder = folder.parent_path()) {
-    const fs::path found = folder / "libexec" / "greta" / name;
-    if (fs::exists(found, error)) return found.string();
+  const fs::path module = own_module_file(), program = program_file();
+  for (const fs::path& file : {module, program}) {
+    if (const fs::path found = helper_near(file, name); !found.empty()) return found.string();
   }
+  const std::string beside =
+      module == program ? "" : fmt::format(", {}", module.parent_path().string());
   return Failure{Status::unavailable,
-                 fmt::format("no {} in {} or in libexec/greta above it", name, start.string()),
+                 fmt::format("no {} in {}{} or in libexec/greta above", name,
+                             program.parent_path().string(), beside),
                  {}};
 }
 
