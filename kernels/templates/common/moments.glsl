@@ -49,7 +49,7 @@ Statistic gather(float x[ITEMS][VEC], uint have) {
   const float count = float(have * VEC), mean = sum_of(x) / max(count, 1.0);
   [[unroll]] for (uint i = 0; i < ITEMS; ++i)
     [[unroll]] for (uint j = 0; j < VEC; ++j)
-      x[i][j] = LIES_BEFORE(i, have) ? x[i][j] - mean : 0.0;
+      x[i][j] = WHOLE != 0 || i < have ? x[i][j] - mean : 0.0;
   return Statistic(count, mean, sum_of_squares(x));
 }
 

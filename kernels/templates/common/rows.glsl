@@ -66,16 +66,6 @@
 
 #define LANES (THREADS / ROWS)
 #define CHUNK (LANES * ITEMS * VEC)  // elements that a row's threads have at a time
-// Each thread's first vectors of a chunk that lie inside, wherever the row ends.
-#if WHOLE
-#define SURE ITEMS
-#elif KIND == HELD
-#define SURE (ITEMS - 1)
-#else
-#define SURE 0
-#endif
-// Whether the i-th of a thread's vectors does, of which it has `have`.
-#define LIES_BEFORE(i, have) ((i) < SURE || (i) < (have))
 #define REDUCED Statistic
 
 layout(push_constant, std430) uniform Arguments {

@@ -78,11 +78,10 @@ constexpr bool fixed_first = KEEP == IN_REGISTERS;
 constexpr bool fixed_first = STAY || ITEMS * VEC <= 16;
 #endif
 constexpr u32 chunk = LANES * ITEMS * VEC;  // elements that a row's threads have at a time
-// Each thread's first vectors of a chunk that lie inside, wherever the row ends.
+// Each thread's first vectors of a chunk that need no test whether they lie inside. Without their
+// tests, compilers load the vectors of long rows that are HELD so early that registers spill.
 #if WHOLE
 #define SURE ITEMS
-#elif KIND == HELD
-#define SURE (ITEMS - 1)
 #elif KIND != STAGED
 #define SURE 0
 #elif !defined(SURE)

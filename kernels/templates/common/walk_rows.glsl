@@ -20,13 +20,13 @@ uint vectors_before(uint first, uint end) {
 void load_vectors(Row row, uint first, uint have, out Raw raw[ITEMS]) {
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     // What lies past the end is never read; its place is, where there is one.
-    if (LIES_BEFORE(i, have)) raw[i] = load(row, column(first, i));
+    if (WHOLE != 0 || i < have) raw[i] = load(row, column(first, i));
   }
 }
 
 void take_values(Row row, Raw raw[ITEMS], uint first, uint have, out float x[ITEMS][VEC]) {
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    if (LIES_BEFORE(i, have)) {
+    if (WHOLE != 0 || i < have) {
       take(row, raw[i], column(first, i), x[i]);
     } else {
       [[unroll]] for (uint j = 0; j < VEC; ++j) x[i][j] = PADDING;
@@ -36,19 +36,19 @@ void take_values(Row row, Raw raw[ITEMS], uint first, uint have, out float x[ITE
 
 void load_all_fixed(uint first, uint have, out Fixed fixed_[ITEMS]) {
   [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    if (LIES_BEFORE(i, have)) fixed_[i] = load_fixed(column(first, i));
+    if (WHOLE != 0 || i < have) fixed_[i] = load_fixed(column(first, i));
 }
 
 void put_vectors(Row row, Factors f, Fixed fixed_[ITEMS], float x[ITEMS][VEC], uint first,
                  uint have) {
   [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    if (LIES_BEFORE(i, have)) put(row, f, fixed_[i], x[i], column(first, i));
+    if (WHOLE != 0 || i < have) put(row, f, fixed_[i], x[i], column(first, i));
 }
 
 #if SECOND
 void refine_vectors(Factors f, Fixed fixed_[ITEMS], inout float x[ITEMS][VEC], uint have) {
   [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    if (LIES_BEFORE(i, have)) refine(f, fixed_[i], x[i]);
+    if (WHOLE != 0 || i < have) refine(f, fixed_[i], x[i]);
 }
 
 // Of a row's threads: through the same memory as the first statistic, whose other half `turn` names.
