@@ -18,8 +18,8 @@ install(TARGETS greta_c greta_tuner_c greta_hip_host EXPORT greta
 install(FILES runtime/pipeline/c/greta.h tuner/c/greta_tune.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device runtime/device/compile runtime/device/hardware runtime/device/system
-        runtime/device/text kernels kernels/model kernels/launch kernels/sampling db db/lookup
-        runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama
+        runtime/device/text kernels kernels/described kernels/model kernels/launch kernels/sampling db
+        db/lookup runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama
         tuner/evaluate tuner/measure tuner/model tuner/search tuner/session tuner/tuning)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})

@@ -31,7 +31,7 @@ fs::path folder_above(const fs::path& file, int levels) {
 }
 
 fs::path find_shipped_folder() {
-  const fs::path running = program_file(), module = own_module_file();
+  const fs::path running = device::program_file(), module = device::own_module_file();
   if (!module.empty() && module != running) {
     if (auto found = folder_above(module, 2); !found.empty()) return found;  // lib/x86_64-linux-gnu
   }

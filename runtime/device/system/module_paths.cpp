@@ -4,7 +4,7 @@
 
 #include <system_error>
 
-namespace greta {
+namespace greta::device {
 
 std::filesystem::path program_file() {
   std::error_code error;
@@ -18,4 +18,4 @@ std::filesystem::path own_module_file() {
   return std::filesystem::weakly_canonical(info.dli_fname, error);
 }
 
-}  // namespace greta
+}  // namespace greta::device

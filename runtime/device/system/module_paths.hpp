@@ -4,7 +4,7 @@
 
 #include "runtime/device/layers.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// Returns the file of the running program.
 std::filesystem::path program_file();
@@ -13,4 +13,4 @@ std::filesystem::path program_file();
 /// another program, such as a Python interpreter, has loaded it.
 std::filesystem::path own_module_file();
 
-}  // namespace greta
+}  // namespace greta::device
