@@ -99,10 +99,11 @@ struct FoundSymbol {
   std::uint32_t index;
 };
 
-/// Finds a symbol of a type (STT_FUNC, STT_OBJECT) by its name. Returns nothing if no symbol table
-/// contains it.
-inline std::optional<FoundSymbol> find_symbol(Bytes file, const std::vector<Elf64_Shdr>& sections,
-                                              std::string_view name, unsigned type) {
+/// Calls take(symbol, name) with the symbols of a type (STT_FUNC, STT_OBJECT) in all symbol tables,
+/// until it returns true.
+template <typename Take>
+void find_in_symbols(Bytes file, const std::vector<Elf64_Shdr>& sections, unsigned type,
+                     const Take& take) {
   for (const auto& section : sections) {
     if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) continue;
     if (section.sh_link >= sections.size()) continue;
@@ -111,13 +112,22 @@ inline std::optional<FoundSymbol> find_symbol(Bytes file, const std::vector<Elf6
     const Bytes symbols = slice(file, section.sh_offset, section.sh_size);
     std::uint32_t index = 0;
     while (const auto symbol = read<Elf64_Sym>(symbols, index * sizeof(Elf64_Sym))) {
-      if (ELF64_ST_TYPE(symbol->st_info) == type && string_at(table, symbol->st_name) == name) {
-        return FoundSymbol{*symbol, index};
-      }
+      const bool wanted = ELF64_ST_TYPE(symbol->st_info) == type;
+      if (wanted && take(FoundSymbol{*symbol, index}, string_at(table, symbol->st_name))) return;
       ++index;
     }
   }
-  return std::nullopt;
+}
+
+/// Finds a symbol of a type by its name. Returns nothing if no symbol table contains it.
+inline std::optional<FoundSymbol> find_symbol(Bytes file, const std::vector<Elf64_Shdr>& sections,
+                                              std::string_view name, unsigned type) {
+  std::optional<FoundSymbol> result;
+  find_in_symbols(file, sections, type, [&](const FoundSymbol& found, std::string_view its_name) {
+    if (its_name == name) result = found;
+    return result.has_value();
+  });
+  return result;
 }
 
 /// Finds a function by its name. Returns nothing if no symbol table contains it.

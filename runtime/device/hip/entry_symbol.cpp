@@ -42,24 +42,16 @@ std::set<std::pair<std::string, std::string>> functions_of(Bytes file) {
   std::set<std::pair<std::string, std::string>> found;
   const auto elf = read<Elf64_Ehdr>(file, 0);
   if (!elf || !is_whole_elf(file)) return found;
-  const auto sections = section_headers(file, *elf);
-  for (const auto& section : sections) {
-    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) continue;
-    if (section.sh_link >= sections.size()) continue;
-    const auto& names = sections[section.sh_link];
-    const Bytes table = slice(file, names.sh_offset, names.sh_size);
-    const Bytes symbols = slice(file, section.sh_offset, section.sh_size);
-    std::uint64_t at = 0;
-    while (const auto symbol = read<Elf64_Sym>(symbols, at)) {
-      at += sizeof(Elf64_Sym);
-      if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF) continue;
-      const std::string name(string_at(table, symbol->st_name));
-      int status = 0;
-      const std::unique_ptr<char, decltype(&std::free)> text(
-          abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-      found.emplace(name, text ? name_of(text.get()) : name);
-    }
-  }
+  const auto add = [&](const FoundSymbol& function, std::string_view symbol) {
+    if (function.symbol.st_shndx == SHN_UNDEF) return false;
+    const std::string name(symbol);
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(
+        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+    found.emplace(name, text ? name_of(text.get()) : name);
+    return false;
+  };
+  find_in_symbols(file, section_headers(file, *elf), STT_FUNC, add);
   return found;
 }
 
