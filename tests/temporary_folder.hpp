@@ -1,41 +1,36 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "runtime/device/system/temporary_folder.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test {
 
-/// A new folder that is removed with its contents at the end.
+/// A new folder that is removed with its contents at the end, also if a test made it read-only.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    auto name = (std::filesystem::temp_directory_path() / "greta-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-    std::filesystem::permissions(path_,
+    std::filesystem::permissions(path(),
                                  std::filesystem::perms(0755));  // for children without root
   }
   ~TemporaryFolder() {
     std::error_code ignored;
-    std::filesystem::permissions(path_, std::filesystem::perms(0755), ignored);
-    std::filesystem::remove_all(path_, ignored);
+    std::filesystem::permissions(path(), std::filesystem::perms(0755), ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return folder_.path(); }
+  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 
   /// Returns the names of its entries, sorted, separated by spaces.
   std::string listing() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path())) {
       names.push_back(entry.path().filename());
     }
     std::sort(names.begin(), names.end());
@@ -45,7 +40,7 @@ class TemporaryFolder {
   }
 
  private:
-  std::filesystem::path path_;
+  device::TemporaryFolder folder_ = device::TemporaryFolder::make("greta-test").value();
 };
 
 }  // namespace greta::test

@@ -93,16 +93,21 @@ Result<KernelFile> read_kernel_file(const std::filesystem::path& path) {
   if (!description) return at(reference->empty() ? path : folder / beside, description.failure());
   auto files = read_files(*description, folder);
   if (!files) return at(path, files.failure());
-  return KernelFile{*std::move(description), *std::move(files)};
+  return KernelFile{path, *std::move(description), *std::move(files)};
+}
+
+Result<Operation> load_described(const KernelFile& file, const ReferenceDevice& device,
+                                 const std::optional<GivenReference>& given) {
+  auto operation = make_verified(file.description, file.files, device, given);
+  if (!operation) return at(file.path, operation.failure());
+  return operation;
 }
 
 Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device,
                                  const std::optional<GivenReference>& given) {
   const auto file = read_kernel_file(path);
   if (!file) return file.failure();
-  auto operation = make_verified(file->description, file->files, device, given);
-  if (!operation) return at(path, operation.failure());
-  return operation;
+  return load_described(*file, device, given);
 }
 
 GivenReference no_reference() {

@@ -6,20 +6,25 @@
 
 namespace greta::kernels {
 
-/// Reads a description from a file, in GRETA's form or T1, with the files that it names, and makes
-/// its operation. Files are read only if they lie within the description's folder, symbolic links
-/// included, up to `most_file_bytes`. Fails with `io` for files and as make_verified() does, with
-/// the description's path in front.
-Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device,
-                                 const std::optional<GivenReference>& given = {});
-
 /// A description with the contents of the files that it names.
 struct KernelFile {
+  std::filesystem::path path;  ///< of the description
   Description description;
   DescribedFiles files;
 };
-/// Reads what load_described() makes an operation of. Fails like it.
+/// Reads a description from a file, in GRETA's form or T1, with the files that it names. Files are
+/// read only if they lie within the description's folder, symbolic links included, up to
+/// `most_file_bytes`. Fails with `io` for files, and with `invalid_argument`, with the
+/// description's path in front.
 Result<KernelFile> read_kernel_file(const std::filesystem::path& path);
+
+/// Makes the operation of a description that was read. Fails as make_verified() does, with the
+/// description's path in front.
+Result<Operation> load_described(const KernelFile& file, const ReferenceDevice& device,
+                                 const std::optional<GivenReference>& given = {});
+/// Reads a description and makes its operation.
+Result<Operation> load_described(const std::filesystem::path& path, const ReferenceDevice& device,
+                                 const std::optional<GivenReference>& given = {});
 
 /// Returns a reference for programs that run a described kernel and never verify it: asking it for
 /// outputs fails.

@@ -319,6 +319,16 @@ Result<void> check_problem(const Operation& operation, const Problem& problem) {
   return operation.check ? operation.check(problem) : Result<void>{};
 }
 
+void ProblemRequest::set(std::string field, std::string text) {
+  if (field == "dtype") {
+    dtype = std::move(text);
+  } else if (field == "out") {
+    out_dtype = std::move(text);
+  } else {
+    values.emplace_back(std::move(field), std::move(text));
+  }
+}
+
 Result<Problem> make_problem(const Operation& operation, ProblemRequest request) {
   for (auto& [name, value] : request.values) {
     if (const Renamed* now = today(operation, name, value)) {

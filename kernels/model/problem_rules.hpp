@@ -43,6 +43,9 @@ struct ProblemRequest {
   std::vector<std::pair<std::string, std::string>> values;  ///< name → text, e.g. {"m", "4096"}
   std::string dtype;                                        ///< empty: the default
   std::string out_dtype;                                    ///< empty: the default for dtype
+
+  /// Sets a field by its name in keys: a dimension, an attribute, "dtype" or "out".
+  void set(std::string field, std::string text);
 };
 /// Parses a request in the current or an earlier spelling and checks the problem. A failure names
 /// the invalid field.

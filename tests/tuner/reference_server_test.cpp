@@ -7,10 +7,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "tests/layers.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta::test::reference_server_test {
 namespace {
@@ -118,6 +120,23 @@ std::string message(const std::string& text) {
   const std::uint64_t size = text.size(), none = 0;
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
   return bytes + text + std::string(reinterpret_cast<const char*>(&none), sizeof none);
+}
+
+TEST(ReferenceServer, TheSocketFitsWhateverTheFolderForTemporaryFiles) {
+  const TemporaryFolder folder;
+  const auto deep = folder / std::string(120, 'd');
+  std::filesystem::create_directory(deep);
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "/tmp";
+  for (const auto& temporary : {folder.path(), deep}) {
+    setenv("TMPDIR", temporary.c_str(), 1);
+    const auto server = ReferenceServer::open(reference());
+    setenv("TMPDIR", kept.c_str(), 1);
+    ASSERT_TRUE(server) << server.failure().message;
+    EXPECT_EQ((*server)->socket().parent_path().parent_path(),
+              temporary == deep ? "/tmp" : temporary.string());
+    EXPECT_TRUE(ask_reference((*server)->socket()));
+  }
 }
 
 TEST(ReferenceServer, WhatIsNoRequestIsIgnored) {

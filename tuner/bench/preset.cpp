@@ -72,16 +72,8 @@ Problem read_problem(const Operation& operation,
                      const std::vector<std::pair<std::string, std::string>>& values,
                      const std::string& place) {
   ProblemRequest request;
-  for (const auto& [name, text] : values) {
-    if (name == "dtype") {
-      request.dtype = text;
-    } else if (name == "out_dtype") {
-      request.out_dtype = text;
-    } else {
-      request.values.emplace_back(name, text);
-    }
-  }
-  auto problem = make_problem(operation, request);
+  for (const auto& [name, text] : values) request.set(name == "out_dtype" ? "out" : name, text);
+  auto problem = make_problem(operation, std::move(request));
   if (!problem) refuse_problem(place, problem.failure());
   return *std::move(problem);
 }

@@ -89,6 +89,11 @@ Failure io_failure(const std::string& what) {
   return {Status::io, fmt::format("{}: {}", what, std::strerror(errno)), {}};
 }
 
+/// Returns whether an address has room for the path and the 0 at its end.
+bool fits(const std::filesystem::path& socket) {
+  return socket.string().size() < sizeof sockaddr_un::sun_path;
+}
+
 sockaddr_un address_of(const std::filesystem::path& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -201,10 +206,13 @@ Result<std::unique_ptr<ReferenceServer>> ReferenceServer::open(GivenReference re
 }
 
 Result<void> ReferenceServer::listen() {
-  std::string folder = "/tmp/greta-reference-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) return io_failure(folder);
-  folder_ = folder;
-  socket_ = folder_ / "socket";
+  auto folder = TemporaryFolder::make("greta-reference");
+  if (folder && !fits(folder->path() / "socket")) {
+    folder = TemporaryFolder::make("greta-reference", "/tmp");
+  }
+  if (!folder) return folder.failure();
+  folder_ = *std::move(folder);
+  socket_ = folder_->path() / "socket";
   listening_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un address = address_of(socket_);
   constexpr int waiting = 16;
@@ -220,8 +228,6 @@ ReferenceServer::~ReferenceServer() {
   ended_ = true;
   if (thread_.joinable()) thread_.join();
   if (listening_ >= 0) close(listening_);
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 void ReferenceServer::serve() {

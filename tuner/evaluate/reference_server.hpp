@@ -3,9 +3,11 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "kernels/described/described_reference.hpp"
+#include "runtime/device/system/temporary_folder.hpp"
 
 namespace greta::tuner {
 
@@ -14,7 +16,8 @@ namespace greta::tuner {
 /// a time, on a thread of the server.
 class ReferenceServer {
  public:
-  /// Opens the socket in a new folder of /tmp. Fails with `io`.
+  /// Opens the socket in a new folder for temporary files, in /tmp where that one's path is too
+  /// long for sockets. Fails with `io`.
   static Result<std::unique_ptr<ReferenceServer>> open(GivenReference reference);
   /// Ends the thread after the current request, and removes the socket.
   ~ReferenceServer();
@@ -31,7 +34,8 @@ class ReferenceServer {
   void answer(int connection) const;
 
   GivenReference reference_;
-  std::filesystem::path folder_, socket_;
+  std::optional<TemporaryFolder> folder_;
+  std::filesystem::path socket_;
   int listening_ = -1;
   std::atomic<bool> ended_{false};
   std::thread thread_;

@@ -74,10 +74,9 @@ greta_status greta_operation_load(greta_runtime* runtime, const char* descriptio
                                   const char** json) {
   return guarded([&]() -> Result<void> {
     need(runtime, "runtime");
-    const std::filesystem::path path = &need(description, "description");
-    const auto file = read_kernel_file(path);
+    const auto file = read_kernel_file(&need(description, "description"));
     if (!file) return file.failure();
-    auto operation = load_described(path, reference_devices(), no_reference());
+    auto operation = load_described(*file, reference_devices(), no_reference());
     if (!operation) return operation.failure();
     std::string text = description_json(file->description, *operation);
     if (auto added = runtime->runtime->add(*std::move(operation)); !added) return added;

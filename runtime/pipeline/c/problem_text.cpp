@@ -34,14 +34,7 @@ Problem read_problem(const Catalog& catalog, std::string_view text) {
     if (equals == 0 || equals == std::string::npos || equals + 1 == words[i].size()) {
       refuse(fmt::format("problem: '{}' must be NAME=VALUE", words[i]));
     }
-    const std::string field = words[i].substr(0, equals), value = words[i].substr(equals + 1);
-    if (field == "dtype") {
-      request.dtype = value;
-    } else if (field == "out") {
-      request.out_dtype = value;
-    } else {
-      request.values.emplace_back(field, value);
-    }
+    request.set(words[i].substr(0, equals), words[i].substr(equals + 1));
   }
   auto problem = make_problem(*operation, std::move(request));
   if (!problem) throw Error(problem.failure());

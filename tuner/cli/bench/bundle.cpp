@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/system/process.hpp"
+#include "runtime/device/system/temporary_folder.hpp"
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/strings.hpp"
 #include "runtime/device/version.hpp"
@@ -117,26 +117,6 @@ std::string path_of(const DeviceInfo& device) {
   return fmt::format("{}-{}", to_string(device.backend), device.index);
 }
 
-/// A new folder for temporary files that is removed with this object.
-class WorkFolder {
- public:
-  WorkFolder() : path_((fs::temp_directory_path() / "greta-bundle-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw CommandError(exit_failed, fmt::format("{}: can't be made", path_));
-    }
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  fs::path path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 Bundle::Bundle(fs::path file, bool yes, std::chrono::seconds deadline)
@@ -201,12 +181,13 @@ void Bundle::add_failed(const DeviceInfo& device, const Health& health) {
                      {"status", choice.status}, {"message", choice.message}};
     files_.add_json(path + "/trial.json", trial);
     if (!choice.log.empty()) files_.add_text(path + "/log.txt", last_bytes(choice.log));
-    const WorkFolder work;
-    const auto ended = run_process({"/proc/self/exe", "failed-choice", work.path().string()},
+    const auto work = TemporaryFolder::make("greta-bundle");
+    if (!work) throw CommandError(exit_failed, work.failure().message);
+    const auto ended = run_process({"/proc/self/exe", "failed-choice", work->path().string()},
                                    Json{{"device", device.id()}, {"trial", trial}}.dump(),
                                    deadline_, &stop_requested());
     if (!ended) throw Error(ended.failure());
-    files_.add_folder(path, work.path());
+    files_.add_folder(path, work->path());
     if (ended->ok()) continue;
     files_.remark(path + "/case", ended->exit_code == exit_failed && !ended->errors.empty()
                                       ? first_line(ended->errors)

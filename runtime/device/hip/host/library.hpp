@@ -28,8 +28,8 @@ class Library {
   const ElfSummary& summary() const { return summary_; }
   /// Returns the kernel's name and arguments.
   const greta_host::Entry& entry() const { return *entry_; }
-  /// Returns the copy for OS thread number `worker`, which it loads on first use, with today's
-  /// contents of constant memory. Thread-safe.
+  /// Returns the copy for OS thread number `worker`, which it loads on first use, with the
+  /// present contents of constant memory. Thread-safe.
   Result<const greta_host::Entry*> copy(unsigned worker);
   /// Returns where a __constant__ variable is written for all copies; empty if there is none.
   std::span<std::byte> constant(std::string_view name) const;
