@@ -8,6 +8,7 @@
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/history_rows.hpp"
+#include "db/sqlite/kernel_rows.hpp"
 #include "db/sqlite/migrations.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/run_rows.hpp"
@@ -34,6 +35,7 @@ void write_contents(SQLite::Database& database, const Contents& contents, bool p
     put_unsafe(database, device_row(database, fingerprint), part);
   }
   for (const auto& peer : contents.peers) put_peer(database, peer);
+  for (const auto& kernel : contents.kernels) put_kernel(database, kernel);
 }
 
 Contents read_contents(SQLite::Database& database) {
@@ -55,6 +57,7 @@ Contents read_contents(SQLite::Database& database) {
   SQLite::Statement peers(database, select_peers);
   while (peers.executeStep()) contents.peers.push_back(read_peer(peers));
   contents.pins = read_pins(database);
+  contents.kernels = read_kernels(database);
   return contents;
 }
 

@@ -188,6 +188,12 @@ Merge merge(const Contents& mine, const Contents& theirs) {
         return std::tuple(peer.imported_utc, peer.solution, ordered(peer.us));
       },
       result.write.peers);
+  join_latest(
+      mine.kernels, theirs.kernels, [](const CarriedKernel& kernel) { return kernel.name; },
+      [](const CarriedKernel& kernel) {
+        return std::tuple(kernel.carried_utc, kernel.description, kernel.files);
+      },
+      result.write.kernels);
   using DeviceUnsafe = Contents::DeviceUnsafe;
   join_latest(
       mine.unsafe, theirs.unsafe,

@@ -44,7 +44,8 @@ bool is_better(const StoredWinner& a, const StoredWinner& b);
 /// Merges two databases. Of results with the same problem, cold/warm, device, driver, compiler and
 /// template key, the better one is kept. Others are kept side by side. Devices are as last
 /// seen, with the cards of both. Of each card's ceilings and failed health checks the latest are
-/// kept, and the latest peers. A check that passes leaves no record,
+/// kept, and the latest peers and
+/// kernels. A check that passes leaves no record,
 /// so a failure in either database remains until the check runs again. The answers that `mine` has
 /// pinned stay. Without pins, the merge is idempotent, commutative and associative
 /// (docs/decisions/0012-a-winner-for-each-environment.md).

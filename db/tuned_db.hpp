@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/carried_kernel.hpp"
 #include "db/comparison.hpp"
 #include "db/damage.hpp"
 #include "db/energy.hpp"
@@ -175,7 +176,8 @@ struct Contents {
   std::vector<DeviceCeiling> ceilings;
   std::vector<Peer> peers;
   std::vector<DeviceUnsafe> unsafe{};  ///< for all drivers
-  std::vector<Pin> pins{};             ///< a user's own decisions: neither merged nor shipped
+  std::vector<CarriedKernel> kernels{};
+  std::vector<Pin> pins{};  ///< a user's own decisions: neither merged nor shipped
 };
 
 /// The rows to remove from a database.

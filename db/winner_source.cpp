@@ -6,6 +6,7 @@
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/connection.hpp"
+#include "db/sqlite/kernel_rows.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
 
@@ -126,6 +127,12 @@ std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
   connection_->read(
       [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
   return parts;
+}
+
+std::optional<CarriedKernel> WinnerSource::kernel(const std::string& name) const {
+  std::optional<CarriedKernel> found;
+  connection_->read([&](SQLite::Database& database) { found = read_kernel(database, name); });
+  return found;
 }
 
 }  // namespace greta::db

@@ -54,6 +54,8 @@ class WinnerSource {
   /// a device.
   std::vector<RecordedCost> recorded_costs(const std::string& device_fingerprint,
                                            const std::string& op, bool cold) const;
+  /// Returns the kernel of this name that the database carries, or nothing.
+  std::optional<CarriedKernel> kernel(const std::string& name) const;
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 

@@ -217,4 +217,12 @@ std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) {
   return all;
 }
 
+std::optional<CarriedKernel> KnownWinners::kernel(const std::string& name) {
+  std::optional<CarriedKernel> found;
+  read_each([&](const WinnerSource& source) {
+    if (!found) found = source.kernel(name);
+  });
+  return found;
+}
+
 }  // namespace greta::db

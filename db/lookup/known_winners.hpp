@@ -45,6 +45,8 @@ class KnownWinners {
 
   /// Does the same as WinnerSource::recorded_costs() for this device and all databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op);
+  /// Returns the kernel of this name of the first database that carries it, or nothing.
+  std::optional<CarriedKernel> kernel(const std::string& name);
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device);
   /// Returns a line for each item that was ignored because it could not be read.

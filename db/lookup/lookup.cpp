@@ -139,6 +139,11 @@ const Catalog& Lookup::catalog() const {
   return impl_->catalog;
 }
 
+std::optional<CarriedKernel> Lookup::kernel(const std::string& name) const {
+  const std::unique_lock lock(impl_->mutex);
+  return impl_->known.kernel(name);
+}
+
 const DeviceInfo& Lookup::device() const {
   return impl_->device;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "db/carried_kernel.hpp"
 #include "db/lookup/answer.hpp"
 #include "db/lookup/lookup_files.hpp"
 #include "kernels/catalog.hpp"
@@ -48,6 +49,8 @@ class Lookup {
   /// problem that its operation rejects, or for which no configuration is valid on this device.
   const Answer& find(const Problem& problem) const;
 
+  /// Returns the user's kernel of this name that the first database with it carries, or nothing.
+  std::optional<CarriedKernel> kernel(const std::string& name) const;
   /// Returns LookupOptions::catalog.
   const Catalog& catalog() const;
   /// Returns the device without the features that failed their health checks. Answers are valid for

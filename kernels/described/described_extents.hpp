@@ -13,8 +13,9 @@ namespace greta::kernels::described {
 /// What all functions of a described operation share.
 struct Shared {
   Description description;
-  std::string text, reference_text;  // of all sources, one after the other
-  DescribedFiles files;              // contents of operands and golden outputs
+  std::string text, reference_text;         // of all sources, one after the other
+  DescribedFiles files;                     // contents of operands and golden outputs
+  std::shared_ptr<const ValueWords> words;  // of all parameters that have words; null: none
 };
 
 /// Returns a description with the texts of its sources and the contents of its operands. Fails with

@@ -91,6 +91,7 @@ void add_value_limits(const Extents& extents, std::vector<Constraint>& list) {
 Alternative space(const Extents& extents, const DeviceInfo& device) {
   const Description& d = extents.shared->description;
   Alternative a{"described", {}, {}};
+  a.words = extents.shared->words;
   for (const DescribedParameter& p : d.parameters) {
     Parameter parameter{p.name, {}};
     for (const FormulaValue& value : p.values) parameter.values.push_back(number_of(p, value));
@@ -262,7 +263,7 @@ std::vector<Config> defaults_of(const Extents& extents) {
   const Description& d = extents.shared->description;
   std::vector<Config> configs;
   for (const auto& values : d.defaults) {
-    Config config{"described", {}};
+    Config config{"described", {}, extents.shared->words};
     for (std::size_t i = 0; i < values.size(); ++i) {
       config.values.emplace_back(d.parameters[i].name, number_of(d.parameters[i], values[i]));
     }
@@ -270,7 +271,7 @@ std::vector<Config> defaults_of(const Extents& extents) {
   }
   if (!configs.empty()) return configs;
   for (const std::size_t part : {2U, 4U, 64U}) {
-    Config config{"described", {}};
+    Config config{"described", {}, extents.shared->words};
     for (const DescribedParameter& p : d.parameters) {
       config.values.emplace_back(p.name, number_of(p, p.values[p.values.size() / part]));
     }

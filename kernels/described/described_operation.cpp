@@ -32,6 +32,38 @@ DType first_type(const Description& d, bool input) {
   return d.operands.front().dtype;
 }
 
+std::shared_ptr<const ValueWords> words_of(const std::vector<DescribedParameter>& parameters) {
+  ValueWords words;
+  for (const DescribedParameter& p : parameters) {
+    if (p.values.front().word() == nullptr) continue;
+    for (const FormulaValue& value : p.values) words[p.name].push_back(*value.word());
+  }
+  return words.empty() ? nullptr : std::make_shared<const ValueWords>(std::move(words));
+}
+
+/// Adds what the launches of a configuration depend on beside the sources.
+void add_launches(Hash& hash, const Description& d) {
+  const auto add_all = [&](const auto& formulas) {
+    for (const Formula& formula : formulas) hash.add(formula.text());
+  };
+  for (const DescribedLaunch& launch : d.launches) {
+    hash.add(launch.entry);
+    add_all(launch.grid);
+    add_all(launch.workgroup);
+    hash.add(launch.shared_bytes.text());
+    for (const std::string& argument : launch.arguments) hash.add(argument);
+  }
+  for (const DescribedScalar& scalar : d.scalars) {
+    hash.add(scalar.name).add(static_cast<std::uint64_t>(scalar.type)).add(scalar.value.text());
+  }
+  for (const DescribedOperand& operand : d.operands) {
+    hash.add(operand.name).add(to_string(operand.dtype)).add(operand.constant);
+    add_all(operand.shape);
+  }
+  for (const std::string& option : d.options) hash.add(option);
+  hash.add(d.workspace_bytes.text());
+}
+
 /// Copies a file that the description names.
 Result<void> keep_file(Shared& shared, const DescribedFiles& files, const std::string& name) {
   const auto file = files.find(name);
@@ -67,6 +99,7 @@ Result<std::shared_ptr<const Shared>> shared_of(Description of, const DescribedF
   for (const std::string& name : reference.golden) {
     if (auto kept = keep_file(*shared, files, name); !kept) return kept.failure();
   }
+  shared->words = words_of(description.parameters);
   return std::shared_ptr<const Shared>(std::move(shared));
 }
 
@@ -75,6 +108,13 @@ Operation operation_of(const std::shared_ptr<const Shared>& shared) {
   Hash hash;
   hash.add(shared->text);
   for (const auto& [name, content] : shared->files) hash.add(name).add(content);
+  add_launches(hash, description);
+  if (shared->words != nullptr) {  // stored configurations have their numbers
+    for (const auto& [name, words] : *shared->words) {
+      hash.add(name);
+      for (const std::string& word : words) hash.add(word);
+    }
+  }
   Operation operation;
   operation.name = description.name;
   operation.summary =

@@ -10,6 +10,7 @@
 #include "kernels/described/formula.hpp"
 #include "kernels/described/placed_json.hpp"
 #include "kernels/model/tensor.hpp"
+#include "runtime/device/compile/embedded_file.hpp"
 #include "runtime/device/dtype.hpp"
 
 /// Somebody's kernel, described by a file: what becomes an operation of a catalog.
@@ -136,5 +137,8 @@ Result<Description> read_t1(const PlacedJson& file, const PlacedJson* reference 
 /// Reads a document in either form: T1 has its tunable parameters in a ConfigurationSpace.
 /// `reference` is the text of a second document for T1, with the reference alone; empty: none.
 Result<Description> read_description(std::string_view text, std::string_view reference = {});
+
+/// Returns the JSON schema of GRETA's own form, for editors. It is one file.
+const std::vector<EmbeddedFile>& description_schemas();
 
 }  // namespace greta::kernels

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,17 +28,30 @@ std::vector<std::string> data_files(const Description& d) {
   return names;
 }
 
-/// Reads a file within a folder. A link that leads out of it is refused.
-Result<std::string> read_within(const std::filesystem::path& folder, const std::string& name) {
-  std::error_code error;
-  const auto inside = std::filesystem::canonical(folder, error);
-  const auto file = std::filesystem::canonical(folder / name, error);
-  if (error) return Failure{Status::io, fmt::format("{}: {}", name, error.message()), {}};
-  const auto relative = file.lexically_relative(inside);
-  if (relative.empty() || *relative.begin() == "..") {
-    return Failure{Status::io, fmt::format("{} is not within the description's folder", name), {}};
-  }
-  return read_file(file, most_file_bytes);
+/// Returns the contents of a file by its name, or nothing if there is none.
+using FindFile = std::function<Result<std::optional<std::string>>(const std::string& name)>;
+
+/// Finds files within a folder. A link that leads out of it is refused.
+FindFile files_within(const std::filesystem::path& folder) {
+  return [folder](const std::string& name) -> Result<std::optional<std::string>> {
+    std::error_code error;
+    if (!std::filesystem::exists(folder / name, error)) return std::optional<std::string>();
+    const auto inside = std::filesystem::canonical(folder, error);
+    const auto file = std::filesystem::canonical(folder / name, error);
+    if (error) return Failure{Status::io, fmt::format("{}: {}", name, error.message()), {}};
+    const auto relative = file.lexically_relative(inside);
+    if (relative.empty() || *relative.begin() == "..") {
+      return Failure{
+          Status::io, fmt::format("{} is not within the description's folder", name), {}};
+    }
+    auto content = read_file(file, most_file_bytes);
+    if (!content) return content.failure();
+    return std::optional(*std::move(content));
+  };
+}
+
+Failure missing(const std::string& name) {
+  return {Status::io, fmt::format("{}: {}", name, std::strerror(ENOENT)), {}};
 }
 
 bool is_named(const Description& d, const std::string& name) {
@@ -46,22 +62,22 @@ bool is_named(const Description& d, const std::string& name) {
 }
 
 /// Reads all files of a description, those that its sources include too.
-Result<DescribedFiles> read_files(const Description& d, const std::filesystem::path& folder) {
+Result<DescribedFiles> read_files(const Description& d, const FindFile& find_file) {
   DescribedFiles files;
   for (const std::string& name : data_files(d)) {
-    auto content = read_within(folder, name);
+    auto content = find_file(name);
     if (!content) return content.failure();
-    files[name] = *std::move(content);
+    if (!*content) return missing(name);
+    files[name] = **std::move(content);
   }
   std::optional<Failure> failed;
   const described::FindSource find = [&](const std::string& name) -> const std::string* {
     const auto known = files.find(name);
     if (known != files.end()) return &known->second;
-    std::error_code error;
-    if (!std::filesystem::exists(folder / name, error) && !is_named(d, name)) return nullptr;
-    auto content = read_within(folder, name);
-    if (content) return &(files[name] = *std::move(content));
-    if (!failed) failed = content.failure();
+    auto content = find_file(name);
+    if (content && *content) return &(files[name] = **std::move(content));
+    if (!failed && !content) failed = content.failure();
+    if (!failed && is_named(d, name)) failed = missing(name);
     return nullptr;
   };
   for (const auto* const sources : {&d.sources, &d.reference.sources}) {
@@ -78,22 +94,41 @@ Failure at(const std::filesystem::path& path, Failure failure) {
   return failure;
 }
 
+/// Reads what describes a kernel, where its text is known, and its files.
+Result<KernelFile> read_described(const std::filesystem::path& path, std::string text,
+                                  const FindFile& find) {
+  const std::string beside = path.stem().string() + ".reference.json";
+  auto reference = find(beside);
+  if (!reference) return at(path, reference.failure());
+  auto description = read_description(text, reference->value_or(""));
+  if (!description) {
+    return at(*reference ? path.parent_path() / beside : path, description.failure());
+  }
+  auto files = read_files(*description, find);
+  if (!files) return at(path, files.failure());
+  KernelFile kernel{path, *std::move(description), *std::move(files), {}};
+  kernel.own[path.filename().string()] = std::move(text);
+  if (*reference) kernel.own[beside] = **std::move(reference);
+  return kernel;
+}
+
 }  // namespace
 
 Result<KernelFile> read_kernel_file(const std::filesystem::path& path) {
-  const auto text = read_file(path, PlacedJson::most_bytes);
+  auto text = read_file(path, PlacedJson::most_bytes);
   if (!text) return text.failure();
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const std::string beside = path.stem().string() + ".reference.json";
-  Result<std::string> reference = std::string();
-  std::error_code error;
-  if (std::filesystem::exists(folder / beside, error)) reference = read_within(folder, beside);
-  if (!reference) return at(path, reference.failure());
-  auto description = read_description(*text, *reference);
-  if (!description) return at(reference->empty() ? path : folder / beside, description.failure());
-  auto files = read_files(*description, folder);
-  if (!files) return at(path, files.failure());
-  return KernelFile{path, *std::move(description), *std::move(files)};
+  return read_described(path, *std::move(text),
+                        files_within(path.has_parent_path() ? path.parent_path() : "."));
+}
+
+Result<KernelFile> read_kernel_file(const std::string& name, const DescribedFiles& files) {
+  const FindFile find = [&](const std::string& wanted) -> Result<std::optional<std::string>> {
+    const auto found = files.find(wanted);
+    return found != files.end() ? std::optional(found->second) : std::nullopt;
+  };
+  const auto text = files.find(name);
+  if (text == files.end()) return missing(name);
+  return read_described(name, text->second, find);
 }
 
 Result<Operation> load_described(const KernelFile& file, const ReferenceDevice& device,

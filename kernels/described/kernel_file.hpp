@@ -11,12 +11,17 @@ struct KernelFile {
   std::filesystem::path path;  ///< of the description
   Description description;
   DescribedFiles files;
+  DescribedFiles own;  ///< the file itself, and the one with the reference of T1, if there is one
 };
 /// Reads a description from a file, in GRETA's form or T1, with the files that it names. Files are
 /// read only if they lie within the description's folder, symbolic links included, up to
 /// `most_file_bytes`. Fails with `io` for files, and with `invalid_argument`, with the
 /// description's path in front.
 Result<KernelFile> read_kernel_file(const std::filesystem::path& path);
+
+/// Does the same for files that were read before: `files` has the description, `name`, and all
+/// files that it names, with their names relative to it.
+Result<KernelFile> read_kernel_file(const std::string& name, const DescribedFiles& files);
 
 /// Makes the operation of a description that was read. Fails as make_verified() does, with the
 /// description's path in front.

@@ -35,6 +35,19 @@ std::string Config::text() const {
   return out;
 }
 
+std::string Config::shown() const {
+  if (words == nullptr) return text();
+  std::string out = variant;
+  for (const auto& [name, value] : values) {
+    const auto known = words->find(name);
+    const auto place = static_cast<std::size_t>(value);
+    const bool is_word = known != words->end() && value >= 0 && place < known->second.size();
+    out += is_word ? fmt::format(" {}={}", name, known->second[place])
+                   : fmt::format(" {}={}", name, value);
+  }
+  return out;
+}
+
 std::uint64_t Config::hash() const {
   Hash hash;
   hash.add(variant);

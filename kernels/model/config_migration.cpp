@@ -55,7 +55,7 @@ class Carrier {
 
   Result<MigratedConfig> finish() {
     if (!refusal_.empty()) return fail(refusal_);
-    MigratedConfig done{{today_.variant, {}}, std::move(changes_)};
+    MigratedConfig done{{today_.variant, {}, today_.words}, std::move(changes_)};
     for (const Parameter& parameter : today_.parameters) {
       const auto value = find_value(config_, parameter.name);
       if (value == config_.values.end()) {
@@ -158,7 +158,9 @@ Result<MigratedConfig> migrated(const Alternative& today,
                                 const std::vector<ConfigMigration>& migrations,
                                 const ProblemShape& shape, const DeviceInfo& device,
                                 const Config& stored) {
-  if (has_its_form(today, stored)) return MigratedConfig{stored, {}};
+  if (has_its_form(today, stored)) {
+    return MigratedConfig{{stored.variant, stored.values, today.words}, {}};
+  }
   Carrier carrier(today, stored);
   try {
     for (const ConfigMigration& step : migrations) carrier.apply(step, shape, device);

@@ -245,7 +245,7 @@ std::optional<std::uint64_t> Space::index(const Config& config) const {
 
 Config Space::config(const Choice& choice) const {
   const Alternative& alternative = alternatives().at(choice.variant);
-  Config config{alternative.variant, {}};
+  Config config{alternative.variant, {}, alternative.words};
   config.values.reserve(choice.values.size());
   for (std::size_t i = 0; i < choice.values.size(); ++i) {
     const Parameter& parameter = alternative.parameters[i];
@@ -349,6 +349,21 @@ std::optional<std::string> Space::rejects(const Config& config) const {
   return kernels::rejects(alternatives(), config);
 }
 
+std::optional<int> number_of(const Alternative& alternative, const std::string& parameter,
+                             std::string_view text) {
+  if (alternative.words != nullptr) {
+    if (const auto known = alternative.words->find(parameter); known != alternative.words->end()) {
+      const auto word = std::find(known->second.begin(), known->second.end(), text);
+      if (word != known->second.end()) return static_cast<int>(word - known->second.begin());
+    }
+  }
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
 Result<Config> Space::parse(std::string_view text) const {
   const auto fail = [&](std::string_view why) {
     return Failure{Status::constraints, fmt::format("configuration \"{}\": {}", text, why), {}};
@@ -358,6 +373,7 @@ Result<Config> Space::parse(std::string_view text) const {
   words >> config.variant;
   const std::size_t position = tables_->find(config.variant);
   if (position == alternatives().size()) return fail(no_variant(alternatives(), config.variant));
+  config.words = alternatives()[position].words;
   const auto& parameters = alternatives()[position].parameters;
   std::vector<std::optional<int>> values(parameters.size());
   for (std::string word; words >> word;) {
@@ -368,12 +384,10 @@ Result<Config> Space::parse(std::string_view text) const {
     if (found == parameters.end()) return fail(fmt::format("\"{}\" names no parameter", word));
     auto& value = values[static_cast<std::size_t>(found - parameters.begin())];
     if (value) return fail(found->name + " is given twice");
-    int number = 0;
-    const char* end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, number);
-    if (equals + 1 >= word.size() || error != std::errc() || stop != end) {
-      return fail(fmt::format("\"{}\" has no integer value", word));
-    }
+    const std::string_view given = std::string_view(word).substr(std::min(equals + 1, word.size()));
+    const auto read = number_of(alternatives()[position], found->name, given);
+    if (!read) return fail(fmt::format("\"{}\" has no integer value", word));
+    const int number = *read;
     if (const auto why = domain_error(*found, number)) return fail("domain: " + *why);
     value = number;
   }

@@ -57,7 +57,12 @@ struct Alternative {
   std::string variant;
   std::vector<Parameter> parameters;
   std::vector<Constraint> constraints;
+  std::shared_ptr<const ValueWords> words{};  ///< for Config::words; null: there are none
 };
+
+/// Returns the value of a parameter that a text names: a number, or the number of one of its words.
+std::optional<int> number_of(const Alternative& alternative, const std::string& parameter,
+                             std::string_view text);
 
 /// A configuration of a space as indices. Search strategies use this form.
 struct Choice {

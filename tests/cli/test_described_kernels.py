@@ -6,7 +6,7 @@ import shlex
 import shutil
 import unittest
 
-from cli_case import SOURCE, Case
+from cli_case import BENCH, SOURCE, Case
 
 DATA = SOURCE / "tests" / "data"
 
@@ -107,6 +107,76 @@ class DescribedKernels(Case):
         self.assertIn("--n N", self.run_tune("kernel", "vector_add", "--help", env=env).stdout)
         self.assertIn("No such file", self.complaint("vector_add", code=1))
 
+    def test_reports_and_options_have_the_words_of_parameters(self):
+        self.know_ceilings("hip-host:0")
+        tune = ("kernel", self.file, "--n", "5000", "--device", "hip-host:0", "--db", self.db,
+                "--no-lock", "--flush", "1", "--quiet")
+        limits = ("--fix", "MODE=blocked", "--range", "BLOCK=64,128", "--budget", "4",
+                  "--try", "described BLOCK=64 ITEMS=2 MODE=blocked UNROLL=0")
+        result = self.run_tune(*tune, *limits)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"winner +described BLOCK=\d+ ITEMS=\d MODE=(blocked|strided)")
+        self.assertEqual(self.query("select count(*) from trials where config like '%\"MODE\",0%'"
+                                    " and phase = 'search'"), [(0,)])
+        wrong = self.run_tune(*tune, "--fix", "MODE=blacked")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("--fix MODE=blacked: must be", wrong.stderr)
+
+    def test_kernels_of_a_folder_are_known_to_all_tools(self):
+        kernels = self.folder / "kernels"
+        kernels.mkdir()
+        for name in ("vector_add.jsonc", "vector_add.cu"):
+            shutil.copy(self.folder / name, kernels)
+        (kernels / "broken.json").write_text("{")
+        preset = self.folder / "mine.json"
+        preset.write_text(json.dumps({"problems": [{"op": "vector_add", "n": 3000}],
+                                      "iterations": 1, "batch": 2}))
+        self.know_ceilings("hip-host:0")
+        own = ("--kernels", kernels, "--db", self.db)
+        tuned = self.run_tune("preset", preset, *own, "--device", "hip-host:0", "--budget", "3",
+                              "--no-lock", "--flush", "1", "--json")
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        self.assertIn("broken.json: line 1", tuned.stderr)
+        self.assertEqual(tuned.stderr.count("this kernel is omitted"), 1)
+        (result,) = json.loads(tuned.stdout)["results"]
+        self.assertEqual(result["trials"], {"ok": 3, "total": 3})
+        timed = self.run_words(BENCH, "--preset", str(preset), *map(str, own), "--device", "hip-host:0",
+                               "--both", "--settle", "0", "--no-lock", "--flush", "1",
+                               "--processes", "all")
+        self.assertEqual(timed.returncode, 0, timed.stderr)
+        self.assertIn("kernel/vector_add/f32/n=3000/default", timed.stdout)
+        (listed,) = json.loads(self.run_db("list", "--kernels", kernels, "--op", "vector_add", "--json").stdout)
+        self.assertEqual(listed["stale"], [])
+        unknown = json.loads(self.run_db("list", "--json").stdout)
+        self.assertIn("no operation vector_add", unknown[0]["stale"][0])
+        self.assertIn("MODE=", self.run_tune("show", *own).stdout)
+        named = self.run_tune("verify", "vector_add", "--kernels", kernels, "--n", "3000",
+                              "--sample", "1", "--device", "hip-host:0")
+        self.assertEqual(named.returncode, 0, named.stderr)
+        missing = self.run_db("list", "--kernels", self.folder / "none")
+        self.refused(missing, 2, "--kernels", "is not a folder")
+
+    def test_a_shipped_database_carries_kernels(self):
+        self.tuned("--budget", "3")
+        app = self.folder / "app.db"
+        export = ("export", "--ship", "--with-kernels", "--out", app)
+        self.refused(self.run_db(*export), 2, "--with-kernels: vector_add is not described")
+        done = self.run_db(*export, "--kernels", self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 kernel of your own", done.stdout)
+        self.assertEqual(self.run_db("verify", db=app).returncode, 0)
+        merged = self.folder / "merged.db"
+        self.assertEqual(self.run_db("merge", app, db=merged).returncode, 0)
+        self.db = merged
+        self.assertEqual(self.query("select name, description from kernels"),
+                         [("vector_add", "vector_add.jsonc")])
+
+    def test_the_schema_has_the_keys_that_are_read(self):
+        schema = json.loads(self.run_tune("kernel", "--schema").stdout)
+        self.replace("vector_add.jsonc", '"greta": 1', '"grata": 1')
+        known = re.search("there are (.*) or (.*)$", self.complaint(self.file).strip())
+        self.assertEqual(set(known[1].split(", ") + [known[2]]), set(schema["properties"]))
+
     def test_the_commands_of_the_page_run(self):
         page = (SOURCE / "docs" / "your-kernel.md").read_text()
         commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S)
@@ -146,6 +216,29 @@ class DescribedKernels(Case):
     def complaint_of_options(self, *options):
         self.replace("vector_add.jsonc", '"name": "gemm"', '"name": "vector_add"')
         return self.complaint(self.file, *options)
+
+
+
+class DescriptionSchema(Case):
+    """Needs the Python package jsonschema."""
+
+    def test_descriptions_follow_it_and_mistakes_do_not(self):
+        import jsonschema
+        schema = json.loads(self.run_tune("kernel", "--schema").stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        check = jsonschema.Draft202012Validator(schema)
+        self.run_tune("kernel", "--new", "mine", cwd=self.folder)
+        files = [*(DATA / "kernels").glob("*.jsonc"), self.folder / "mine.jsonc"]
+        for file in files:
+            with self.subTest(file=file.name):
+                good = json.loads(re.sub(r"^\s*//.*$|  // .*$", "", file.read_text(), flags=re.M))
+                check.validate(good)
+        for key, value in {"greta": 2, "name": "2d", "language": "c", "dimensions": {"n": 0},
+                           "parameters": {"B": [1, True]}, "constraints": [{"if": "B > 1"}],
+                           "operands": [], "workgroup": [1, 1, 1, 1], "launches": [], "unknown": 1,
+                           "reference": {"entry": "naive"}}.items():
+            with self.subTest(key=key):
+                self.assertFalse(check.is_valid({**good, key: value}))
 
 
 if __name__ == "__main__":

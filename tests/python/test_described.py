@@ -2,7 +2,9 @@
 of them, and are tuned with a Python function as the reference."""
 
 import json
+import os
 import shutil
+import subprocess
 import unittest
 
 import numpy
@@ -61,6 +63,22 @@ class DescribedKernels(Described):
         numpy.testing.assert_allclose(sums, expected, atol=1e-3)
         self.assert_refused(greta.InvalidArgumentError, "factor is not an operand's extent, so it must be",
                             row_sums, x, sums)
+
+    def test_a_database_carries_the_kernel(self):
+        self.tune(self.kernel(), n=4099, budget=3)
+        app = self.folder / "app.db"
+        subprocess.run([os.environ["GRETA_DB"], "export", "--ship", "--with-kernels", "--db", self.db,
+                        "--out", app, "--kernels", self.folder], check=True, capture_output=True)
+        for name in ("vector_add.jsonc", "vector_add.cu"):
+            (self.folder / name).unlink()
+        add = greta.kernel("vector_add", device=DEVICE, cache=self.cache, db=app, shipped=False)
+        a, b, c = floats(4099), floats(4099, seed=2), numpy.zeros(4099, "float32")
+        add(a, b, c)
+        numpy.testing.assert_array_equal(c, a + b)
+        self.assertEqual(add.runtime.lookup("vector_add", n=4099)["origin"], "exact")
+        self.assert_refused(greta.InvalidArgumentError, "no database carries a kernel none",
+                            greta.kernel, "none", device=DEVICE, db=app, cache=self.cache)
+        self.assert_refused(greta.InvalidArgumentError, "is carried by a database", self.tune, add)
 
     def test_other_types_constant_memory_and_headers(self):
         shutil.copytree(SOURCE / "tests/data/kernels/include", self.folder / "include")

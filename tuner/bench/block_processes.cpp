@@ -132,7 +132,8 @@ Json kernels_json(const KernelBenchmarks::Options& options, const Avoided& avoid
 // The process that measures other kernels holds memory as well.
 constexpr double held_share = 0.125;
 
-void take_kernels(Device& device, const Json& how, const Json& list, TakenBlocks& taken) {
+void take_kernels(Device& device, const Catalog& catalog, const Json& how, const Json& list,
+                  TakenBlocks& taken) {
   KernelBenchmarks::Options options;
   options.cold = how.at("cold").get<bool>();
   options.timeout_s = how.at("timeout_s").get<double>();
@@ -142,7 +143,6 @@ void take_kernels(Device& device, const Json& how, const Json& list, TakenBlocks
   Avoided avoid;
   avoid.f16 = how.at("avoid_f16").get<bool>();
   avoid.matrix = how.at("avoid_matrix").get<bool>();
-  const Catalog catalog = Catalog::built_in();
   const DeviceInfo info = without(device.info(), avoid);
   KernelBenchmarks kernels(device, catalog, info, options);
   for (const auto& entry : list) {
@@ -153,7 +153,7 @@ void take_kernels(Device& device, const Json& how, const Json& list, TakenBlocks
   }
 }
 
-Json blocks_of(const Json& request) {
+Json blocks_of(const Catalog& catalog, const Json& request) {
   if (request.contains("core")) stay_on_core(request["core"].get<int>());
   OpenOptions options;
   options.cache_directory = request.at("cache").get<std::string>();
@@ -165,7 +165,7 @@ Json blocks_of(const Json& request) {
     device->trim();  // kernels get memory as in a process without calls
   }
   if (request.contains("kernels")) {
-    take_kernels(*device, request.at("how"), request["kernels"], taken);
+    take_kernels(*device, catalog, request.at("how"), request["kernels"], taken);
   }
   return taken.blocks;
 }
@@ -279,11 +279,11 @@ bool depends_on_process(const Benchmark& kernel, const DeviceInfo& device) {
   return !device.is_cpu() && kernel.work.bytes <= most_moved && kernel.device_bytes <= most_created;
 }
 
-int serve_blocks() {
+int serve_blocks(const Catalog& catalog) {
   const std::string text(std::istreambuf_iterator<char>(std::cin), {});
   const auto request = Json::parse(text, nullptr, false);
   if (!request.is_object()) throw Error("no request on standard input");
-  const Json result{{"blocks", blocks_of(request)}};
+  const Json result{{"blocks", blocks_of(catalog, request)}};
   print_json(result, -1);
   return 0;
 }

@@ -77,6 +77,6 @@ bool depends_on_process(const Benchmark& kernel, const DeviceInfo& device);
 /// Runs such a process: takes a block of each benchmark that the request on standard input names,
 /// and writes the blocks to standard output. After a benchmark that may have damaged the device it
 /// takes no more. Returns an exit code.
-int serve_blocks();
+int serve_blocks(const Catalog& catalog);
 
 }  // namespace greta::tuner

@@ -287,7 +287,11 @@ Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Co
   trial.message = request.at("call").get<std::string>() == "verify" ? "verifying" : "evaluating";
   const auto reply = call_again(
       request, [&] { return deadline(problem, seed, limits); }, trial);
-  if (reply) return trial_from_json(*reply);
+  if (reply) {
+    Trial done = trial_from_json(*reply);
+    done.config = config;  // with the words of its values
+    return done;
+  }
   trial.failure = reply.failure().status;
   trial.message = reply.failure().message;
   trial.log = reply.failure().log;

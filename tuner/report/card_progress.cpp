@@ -15,7 +15,7 @@ constexpr std::size_t narrowest_for_cards = 40;
 std::string outcome_text(const SessionResult& result) {
   if (!result.winner) return "no winner";
   return fmt::format("{}, {}", format_time(result.winner->measurement),
-                     result.winner->config.text());
+                     result.winner->config.shown());
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ void CardProgress::on_trial(const SessionResult& result, const Budget& budget) {
   show(verbosity_ != Verbosity::verbose
            ? ""
            : fmt::format("{}: trial {}, {}: {}", result.device.id(), result.trials.size(),
-                         trial.config.text(),
+                         trial.config.shown(),
                          trial.ok()
                              ? format_time(trial.measurement)
                              : fmt::format("{}: {}", to_string(*trial.failure), trial.message)));

@@ -19,8 +19,8 @@ std::string side_text(const std::optional<StoredWinner>& side) {
   if (!side) return "none";
   const Winner& winner = side->winner;
   if (winner.is_default) return "the default";
-  if (!has_ratio(winner)) return winner.config.text() + ", ratio to the default not known";
-  return fmt::format("{}, {:.2f}× the default ({:.2f} to {:.2f})", winner.config.text(),
+  if (!has_ratio(winner)) return winner.config.shown() + ", ratio to the default not known";
+  return fmt::format("{}, {:.2f}× the default ({:.2f} to {:.2f})", winner.config.shown(),
                      winner.speedup, winner.speedup_low, winner.speedup_high);
 }
 

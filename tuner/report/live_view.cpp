@@ -71,7 +71,7 @@ void update(LiveView& view, const SessionResult& result, const Budget& budget) {
   view.trials = counts_text(result.trials);
   const Trial* const best = best_trial(result.trials, result.trials.back().problem_key);
   view.best = best != nullptr ? best_so_far(result, *best) : "no candidate has passed yet";
-  view.config = best != nullptr ? best->config.text() : "";
+  view.config = best != nullptr ? best->config.shown() : "";
 }
 
 std::vector<std::string> live_lines(const LiveView& view, std::size_t columns) {

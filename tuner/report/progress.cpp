@@ -60,7 +60,7 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   const Trial& trial = result.trials.back();
   update(view_, result, budget);
   if (verbosity_ == Verbosity::verbose) {
-    show_line(fmt::format("trial {}, {}: {}", result.trials.size(), trial.config.text(),
+    show_line(fmt::format("trial {}, {}: {}", result.trials.size(), trial.config.shown(),
                           trial_text(trial)));
   } else if (!show_live()) {
     show_improvement(result, budget);

@@ -31,7 +31,7 @@ std::string roofline_text(const SessionResult& result) {
 std::string winner_rows(const SessionResult& result) {
   const Winner& winner = *result.winner;
   std::string text =
-      row("winner", winner.config.text() + (winner.is_default ? "  (the default)" : ""));
+      row("winner", winner.config.shown() + (winner.is_default ? "  (the default)" : ""));
   text += row(
       "time",
       fmt::format("{}  (95 % interval {} to {}, {}, {})", format_time(winner.measurement.median_us),
@@ -53,7 +53,7 @@ std::string winner_rows(const SessionResult& result) {
   if (!winner.ties.empty()) {
     text += row("ties", fmt::format("{} not significantly slower:",
                                     format_count(winner.ties.size(), "other")));
-    for (const auto& tie : winner.ties) text += row("", tie.config.text());
+    for (const auto& tie : winner.ties) text += row("", tie.config.shown());
   }
   if (const auto kernels = kernels_text(winner.kernels); !kernels.empty()) {
     text += row("kernels", kernels);
@@ -128,7 +128,7 @@ std::string energy_text(const Energy& energy) {
 
 std::string energy_rows(const EnergyWinner& winner) {
   std::string text =
-      row("energy", winner.config.text() + (winner.is_default ? "  (the default)" : ""));
+      row("energy", winner.config.shown() + (winner.is_default ? "  (the default)" : ""));
   text +=
       row("", fmt::format("{} for a launch, warm and back to back, {:.0f} W; by the {}",
                           energy_text(winner.energy), winner.energy.watts, winner.energy.source));
@@ -237,7 +237,7 @@ std::string report_text(const SessionResult& result, const std::string& database
   } else if (const Trial* best =
                  best_trial(result.trials,
                             (result.stand_in ? result.stand_in->problem : result.problem).key())) {
-    text += row("best so far", fmt::format("{}  {} (not certified)", best->config.text(),
+    text += row("best so far", fmt::format("{}  {} (not certified)", best->config.shown(),
                                            format_time(best->measurement)) +
                                    (result.stand_in ? " on the proxy problem" : ""));
   }

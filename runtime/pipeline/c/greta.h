@@ -102,8 +102,9 @@ GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char*
  * handle. */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
-/* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime. Then
- * greta_run() takes its problems, with the operands of the description in order, and look-ups use
+/* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime:
+ * `description` is a path, with a '.' or a '/', or the name of a kernel that one of the databases
+ * carries (greta-db export --ship --with-kernels). Then greta_run() takes its problems, with the operands of the description in order, and look-ups use
  * what the databases have of it. Returns the kernel's names as one JSON object: "name", "summary",
  * "language", "dtype" and "out" (of problem keys), "dimensions" with "name", "help", "default" (null:
  * required), "least" and "most", "parameters" with "name" and "values", and "operands" with "name",

@@ -1,4 +1,6 @@
 // What a runtime knows, as JSON, and described kernels, of greta.h.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "kernels/described/description_json.hpp"
@@ -15,6 +17,17 @@ namespace {
 
 std::string text_of(const nlohmann::json& object) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Reads a description: a file, or a kernel that a database carries.
+Result<KernelFile> find_kernel(const Runtime& runtime, const std::string& wanted) {
+  if (wanted.find_first_of("./") != std::string::npos) return read_kernel_file(wanted);
+  const auto carried = runtime.lookup().kernel(wanted);
+  if (carried) return read_kernel_file(carried->description, carried->files);
+  return invalid_argument(fmt::format(
+      "no database carries a kernel {0} (greta-db export --ship --with-kernels); a file is named "
+      "as ./{0}",
+      wanted));
 }
 
 }  // namespace
@@ -74,7 +87,8 @@ greta_status greta_operation_load(greta_runtime* runtime, const char* descriptio
                                   const char** json) {
   return guarded([&]() -> Result<void> {
     need(runtime, "runtime");
-    const auto file = read_kernel_file(&need(description, "description"));
+    need(description, "description");
+    const auto file = find_kernel(*runtime->runtime, description);
     if (!file) return file.failure();
     auto operation = load_described(*file, reference_devices(), no_reference());
     if (!operation) return operation.failure();

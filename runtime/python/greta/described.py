@@ -48,10 +48,12 @@ class Kernel:
     """
 
     def __init__(self, path: str | os.PathLike, runtime: Runtime):
-        self.path = pathlib.Path(path).resolve()  #: of the description
+        carried = isinstance(path, str) and not {".", "/"} & set(path)
+        #: of the description; None: the kernel is one that a database carries
+        self.path: pathlib.Path | None = None if carried else pathlib.Path(path).resolve()
         self.runtime = runtime  #: the kernel's own
         self.reference: Reference | None = None  #: of reference(); None: that of the description
-        self.about: dict = _load(runtime, self.path)  #: names: the JSON object of greta_operation_load()
+        self.about: dict = _load(runtime, self.path or str(path))  #: names: the JSON object of greta_operation_load()
         self.name: str = self.about["name"]  #: of the operation
         self.operands: list[dict] = self.about["operands"]  #: with name, role, dtype and shape
         self.dimensions: list[dict] = self.about["dimensions"]  #: with name, default, least and most
@@ -123,7 +125,7 @@ def _copy(runtime: Runtime, operand: Any, described: dict) -> Tensor:
     return runtime.tensor(operand, "bf16" if described["dtype"] == "bf16" else None)
 
 
-def _load(runtime: Runtime, path: pathlib.Path) -> dict:
+def _load(runtime: Runtime, path: pathlib.Path | str) -> dict:
     """Makes a description's operation known to a runtime, once."""
     if path not in runtime._kernels:
         text = ctypes.c_char_p()
@@ -134,7 +136,8 @@ def _load(runtime: Runtime, path: pathlib.Path) -> dict:
 
 
 def kernel(path: str | os.PathLike, device: str = "auto", **options: Any) -> Kernel:
-    """Returns the kernel that a file describes, for calls on arrays and for tune().
+    """Returns the kernel that a file describes, for calls on arrays and for tune(). A name without
+    '.' and '/' is that of a kernel that one of the runtime's databases carries.
 
     device, and further options such as db, cache: those of the kernel's own Runtime. Without `db`
     and `cache`, that runtime uses default_database(), where tune() stores winners, if it exists,

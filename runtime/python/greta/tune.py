@@ -132,6 +132,9 @@ class Tuner:
         """Sets the options of a described kernel."""
         if isinstance(operation, str):
             return
+        if operation.path is None:
+            raise InvalidArgumentError(f"{operation.name} is carried by a database; a kernel is tuned "
+                                       "from its description, greta.kernel(\"FILE\")")
         options.kernel = path_of(operation.path)
         given = operation.reference
         if given is None:

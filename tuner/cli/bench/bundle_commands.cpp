@@ -8,6 +8,7 @@
 #include "tuner/bundle/machine.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -42,7 +43,7 @@ int write_choice(const std::string& folder) {
   choice.problem = trial.at("problem");
   choice.config = trial.at("config");
   choice.seed = trial.at("seed");
-  const auto written = write_failed_choice(Catalog::built_in(), device.info, choice, {}, folder);
+  const auto written = write_failed_choice(known_operations(), device.info, choice, {}, folder);
   if (!written) throw CommandError(exit_failed, written.failure().message);
   return exit_done;
 }

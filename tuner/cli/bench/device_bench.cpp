@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "kernels/catalog.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/program/tool.hpp"
@@ -20,6 +20,7 @@ namespace greta::tuner::cli {
 DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options& options)
     : options_(options), db_(db) {
   EvaluatorOptions evaluator;
+  evaluator.catalog = known_operations();
   evaluator.device = device.info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = options.kernels.seed;
@@ -33,12 +34,14 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   options_.kernels.checker = checker_.get();
   const BlockProcesses::Options apart{evaluator.cache_directory, options_.kernels, evaluator.avoid,
                                       &stop_requested()};
-  const std::vector<std::string> command{"/proc/self/exe", "blocks"};
+  std::vector<std::string> command{"/proc/self/exe", "blocks"};
+  for (const std::string& word : words_of_kernels()) command.push_back(word);
   calls_.emplace(command, device.info, apart);
   if (device.info.is_cpu()) kernels_apart_.emplace(command, device.info, apart);
   kernels_.emplace(*device_, checker_->catalog(), checker_->device(), options_.kernels);
   if (!options.winners) return;
   LookupOptions lookup;
+  lookup.catalog = checker_->catalog();
   lookup.cold = options.kernels.cold;
   lookup.allow_unsafe = true;  // the features to avoid are already known
   lookup_.emplace(Lookup::open(info(), options.databases, lookup));

@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tuner/bench/block_processes.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/cli/bench/commands.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -63,7 +67,14 @@ void add_schema_command(CLI::App& app, Action& action) {
 void add_blocks_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("blocks", "Take blocks of samples in this process (internal)");
   command->group("");  // hidden
-  command->callback([&action] { action = [] { return serve_blocks(); }; });
+  auto kernels = std::make_shared<std::vector<std::string>>();
+  command->add_option("--kernel", *kernels, "Descriptions of kernels")->allow_extra_args(false);
+  command->callback([&action, kernels] {
+    action = [kernels] {
+      for (const std::string& file : *kernels) add_described(file);
+      return serve_blocks(operations_in_use());
+    };
+  });
 }
 
 }  // namespace greta::tuner::cli

@@ -1,6 +1,7 @@
 #include "tuner/cli/bench/options.hpp"
 
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 
 namespace greta::tuner::cli {
 
@@ -23,6 +24,7 @@ void add_options(CLI::App& app, BenchOptions& options) {
   app.add_option(
       "--flush", options.flush,
       "Memory in MiB that flushes the caches before each sample; default: by their size");
+  add_kernels_option(app);
   app.add_option("--seed", options.seed, "Seed of the inputs; random by default");
   app.add_option("--trace", options.trace, "Write a trace of host and device for Perfetto (JSON)");
   add_choice(app, "--processes", options.processes,

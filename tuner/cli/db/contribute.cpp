@@ -6,6 +6,7 @@
 #include "runtime/device/system/input_file.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/machine_names.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
@@ -42,7 +43,7 @@ void write_without_names(const Contents& contents, const std::filesystem::path& 
 }  // namespace
 
 void contribute(const TunedDb& db, const ResultFilter& filter, const std::filesystem::path& file) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   Contents all = db.contents();
   check_device_is_known(db, filter);
   std::erase_if(all.results,

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/db/contribute.hpp"
@@ -16,6 +17,7 @@
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
@@ -32,6 +34,7 @@ namespace {
 struct ExportOptions {
   ResultOptions results;
   bool ship = false;
+  bool with_kernels = false;  ///< of --ship
   std::string format;
   std::filesystem::path out;
   bool force = false;
@@ -79,8 +82,28 @@ void check_since(const std::string& since, const std::vector<StoredWinner>& ship
           changes.size() == 1 ? "1 answer is" : fmt::format("{} answers are", changes.size())));
 }
 
+/// Returns the kernels of the users that results are about. Throws if one is not known.
+std::vector<CarriedKernel> kernels_of(const std::vector<StoredWinner>& results) {
+  std::set<std::string> wanted;
+  for (const StoredWinner& result : results) {
+    if (Catalog::built_in().find(result.problem.op) == nullptr) wanted.insert(result.problem.op);
+  }
+  std::vector<CarriedKernel> kernels;
+  for (const KernelFile& file : described_kernels()) {
+    if (wanted.erase(file.description.name) == 0) continue;
+    CarriedKernel kernel{file.description.name, file.path.filename().string(), file.files,
+                         utc_now()};
+    kernel.files.insert(file.own.begin(), file.own.end());
+    kernels.push_back(std::move(kernel));
+  }
+  if (wanted.empty()) return kernels;
+  throw CommandError(exit_usage, fmt::format("--with-kernels: {} is not described in the folders "
+                                             "of --kernels",
+                                             *wanted.begin()));
+}
+
 void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   if (options.since) check_since(*options.since, select_results(db, filter, judge));
   Contents contents = db.contents();
   check_device_is_known(db, filter);
@@ -96,12 +119,17 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
   std::erase_if(contents.ceilings, [&](const Contents::DeviceCeiling& ceiling) {
     return devices.count(ceiling.device) == 0;
   });
+  contents.kernels.clear();
+  if (options.with_kernels) contents.kernels = kernels_of(contents.results);
   contents.peers.clear();
   contents.unsafe.clear();  // faults of one card; applications run on others
   TunedDb::ship(contents, options.out);
-  print("{}: {} of {}, {}\n", options.out.string(),
+  const auto carried = contents.kernels.empty()
+                           ? ""
+                           : ", " + format_count(contents.kernels.size(), "kernel of your own");
+  print("{}: {} of {}{}, {}\n", options.out.string(),
         format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
-        format_count(static_cast<std::int64_t>(contents.devices.size()), "device"),
+        format_count(static_cast<std::int64_t>(contents.devices.size()), "device"), carried,
         format_bytes(static_cast<double>(std::filesystem::file_size(options.out))));
 }
 
@@ -117,15 +145,15 @@ void tell_written(const std::filesystem::path& file, const std::string& what) {
 }
 
 void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   std::vector<MeasuredResult> rows;
   const auto add = [&](std::vector<MeasuredResult> some) {
     std::move(some.begin(), some.end(), std::back_inserter(rows));
   };
   for (const auto& [session, device] : select_sessions(db, filter))
-    add(measured_results(Catalog::built_in(), session, device, db.trials(session.id)));
+    add(measured_results(known_operations(), session, device, db.trials(session.id)));
   for (const auto& result : select_results(db, filter, judge))
-    add(measured_results(Catalog::built_in(), result));
+    add(measured_results(known_operations(), result));
   if (options.format == "csv-wide") return write_file(options.out, csv_wide(rows));
   std::string text = csv_header();
   for (const auto& row : rows) text += csv_line(row);
@@ -185,7 +213,7 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
 /// Writes the solutions that PyTorch chose before, or (`untuned`) the GEMMs to be tuned.
 void export_tunableop(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter,
                       bool untuned) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   const auto results = select_results(db, filter, judge);
   std::map<std::string, Peer> peers;
   for (const auto& peer : db.contents().peers) {
@@ -281,6 +309,9 @@ void check(const ExportOptions& options) {
     throw CommandError(exit_usage, fmt::format("--format {}: {}", options.format,
                                                must_be_one_of(options.format, formats)));
   }
+  if (options.with_kernels && !options.ship) {
+    throw CommandError(exit_usage, "--with-kernels: only with --ship");
+  }
   if (options.since && !options.ship) {
     throw CommandError(exit_usage, "--since: only with --ship");
   }
@@ -329,6 +360,9 @@ void add_export_command(CLI::App& app, Action& action) {
   add_result_options(*command, options->results);
   command->add_flag("--ship", options->ship,
                     "A compact database that is only read: winners, ties, defaults, regrets");
+  command->add_flag("--with-kernels", options->with_kernels,
+                    "With --ship: also the descriptions and sources of kernels of your own, so "
+                    "that applications need no other files");
   command->add_option("--format", options->format,
                       "csv and csv-wide (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop "
                       "(solutions that were imported) or tunableop-untuned (GEMMs for PyTorch to "

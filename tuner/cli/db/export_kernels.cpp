@@ -9,6 +9,7 @@
 
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/project/kernel_project.hpp"
@@ -25,7 +26,7 @@ bool has_words(const StoredWinner& result, const std::vector<std::string>& words
   std::erase(key, '"');  // a shell removes them from words that are copied
   return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
     if (key.find(" " + word + " ") != std::string::npos) return true;
-    const Operation* operation = Catalog::built_in().find(result.problem.op);
+    const Operation* operation = known_operations().find(result.problem.op);
     if (operation == nullptr) return false;
     return std::any_of(operation->attributes.begin(), operation->attributes.end(),
                        [&](const Attribute& attribute) {
@@ -38,7 +39,7 @@ bool has_words(const StoredWinner& result, const std::vector<std::string>& words
 /// Returns the results whose kernels are written, at least one.
 std::vector<StoredWinner> chosen_kernels(const TunedDb& db, const KernelExport& options,
                                          const ResultFilter& filter) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   auto results = select_results(db, filter, judge);
   const std::string none = results.empty() ? nothing_selected(db, options.results) : std::string();
   std::erase_if(results, [&](const auto& result) { return !has_words(result, options.problem); });
@@ -57,9 +58,9 @@ std::vector<StoredWinner> chosen_kernels(const TunedDb& db, const KernelExport& 
 
 void check_kernel_export(const KernelExport& options) {
   if (options.folder.empty()) throw CommandError(exit_usage, "--kernel: needs a folder");
-  if (!options.problem.empty() && Catalog::built_in().find(options.problem.front()) == nullptr) {
+  if (!options.problem.empty() && known_operations().find(options.problem.front()) == nullptr) {
     std::vector<std::string> names;
-    for (const Operation& entry : Catalog::built_in()) names.push_back(entry.name);
+    for (const Operation& entry : known_operations()) names.push_back(entry.name);
     throw CommandError(
         exit_usage,
         fmt::format("{}: the first word of a problem is its operation, which {}",
@@ -91,7 +92,7 @@ int export_kernels(const TunedDb& db, const KernelExport& options, const ResultF
   }
   int code = exit_done;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto written = write_kernel_project(Catalog::built_in(), results[i], {}, folders[i]);
+    const auto written = write_kernel_project(known_operations(), results[i], {}, folders[i]);
     if (!written) {
       tell(fmt::format("{}: {}", results[i].problem.key(), written.failure().message));
       print_text(stderr, written.failure().log);

@@ -9,6 +9,7 @@
 #include "tuner/cli/db/shipped_summary.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/report/format.hpp"
@@ -50,13 +51,13 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
     if (found == all.end()) throw Error("there is no device " + fingerprint);
     return *found;
   };
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   for (const auto& result : db.results()) {
     DeviceSummary& summary = find(result.device.fingerprint());
     ++summary.results;
     summary.stale += judge.reasons(result).empty() ? 0 : 1;
     const auto usable =
-        Catalog::built_in().usable(result.problem, result.device, result.winner.config);
+        known_operations().usable(result.problem, result.device, result.winner.config);
     summary.migrated += usable && !usable->changes.empty() ? 1 : 0;
     if (usable) continue;
     summary.not_used.push_back(fmt::format("{} of {}: {}", result.problem.key(),
@@ -217,6 +218,7 @@ void add_info_command(CLI::App& app, Action& action) {
       app.add_subcommand("info", "Show the contents of a database by device, and what GRETA ships");
   auto options = std::make_shared<InfoOptions>();
   command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
+  add_kernels_option(*command);
   command->add_flag("--no-shipped", options->no_shipped, "Omit the databases that GRETA ships");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer("Example: greta-db info --db results/tuned.db");

@@ -13,6 +13,7 @@
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
 #include "tuner/report/format.hpp"
@@ -72,7 +73,7 @@ void sort_results(std::vector<StoredWinner>& results, const std::string& by) {
 
 /// Returns a result's configuration in today's form, or why it is not used.
 Result<MigratedConfig> usable_today(const StoredWinner& result) {
-  return Catalog::built_in().usable(result.problem, result.device, result.winner.config);
+  return known_operations().usable(result.problem, result.device, result.winner.config);
 }
 
 StalenessJudge make_judge(bool probe) {
@@ -80,7 +81,7 @@ StalenessJudge make_judge(bool probe) {
   if (probe) {
     for (const auto& device : present_devices()) present.push_back(device.info);
   }
-  return StalenessJudge(Catalog::built_in(), present);
+  return StalenessJudge(known_operations(), present);
 }
 
 std::string speedup_cell(const Winner& winner) {
@@ -113,7 +114,7 @@ void add_row(Table& table, const StoredWinner& result, const std::string& state)
   table.add({result.problem.key() + (winner.cold ? "" : " (warm)"),
              result.device_id + " " + result.device.architecture, winner.config.variant,
              format_time(winner.measurement),
-             format_rate(work_of(Catalog::built_in(), result.problem), us),
+             format_rate(work_of(known_operations(), result.problem), us),
              winner.roofline > 0 ? format_share(winner.roofline) : "", speedup_cell(winner),
              std::to_string(winner.ties.size()), regret_text(result.regret),
              result.provenance.started_utc.substr(0, 10), state});
@@ -150,7 +151,7 @@ int list_energy(const TunedDb& db, bool as_json) {
                        {"launch_us", json_number(energy.us)},
                        {"default_joules", json_number(usual.joules)},
                        {"source", energy.source}});
-    table.add({question.problem_key, device, winner.config.text(),
+    table.add({question.problem_key, device, winner.config.shown(),
                fmt::format("{} ({} to {})", mj(energy.joules), mj(energy.low), mj(energy.high)),
                mj(usual.joules), fmt::format("{:.0f}", energy.watts), energy.source,
                date.substr(0, 10)});
@@ -209,7 +210,7 @@ int list(const ListOptions& options) {
       objects.back()["not_used"] =
           usable ? nlohmann::json() : nlohmann::json(usable.failure().message);
     } else if (options.csv || options.csv_wide) {
-      for (auto& measured : measured_results(Catalog::built_in(), result))
+      for (auto& measured : measured_results(known_operations(), result))
         rows.push_back(std::move(measured));
     } else {
       add_row(table, result, state_text(result, pinned, stale));

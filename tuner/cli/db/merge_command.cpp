@@ -33,7 +33,7 @@ struct Source {
 
 std::string side_text(const StoredWinner& result) {
   return fmt::format("{} ({}, {})", format_time(result.winner.measurement.median_us),
-                     result.winner.config.text(), result.provenance.started_utc.substr(0, 10));
+                     result.winner.config.shown(), result.provenance.started_utc.substr(0, 10));
 }
 
 std::string conflict_text(const MergeConflict& conflict) {

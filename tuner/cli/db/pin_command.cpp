@@ -6,6 +6,7 @@
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
@@ -32,7 +33,7 @@ int set_pins(const PinOptions& options, bool pin) {
                                    pin ? "pin" : "unpin"));
   }
   TunedDb db = open_existing(options.results.db);
-  StalenessJudge judge(options.results.catalog);
+  StalenessJudge judge(known_operations());
   std::set<Question> done;
   for (const auto& result : select_results(db, filter, judge)) {
     const Question question = question_of(result);

@@ -7,6 +7,7 @@
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
@@ -64,7 +65,7 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
                           const ResultFilter& filter) {
   PruneRequest request;
   request.damaged = options.damaged;
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   if (options.winners || options.superseded) {
     auto results = db.results();
     if (!options.winners) keep_superseded(results);

@@ -12,6 +12,7 @@
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/measure/statistics.hpp"
@@ -43,7 +44,7 @@ struct Finding {
 /// reason.
 Result<Regret> cost_of(const TunedDb& db, const StoredWinner& result, const StoredWinner& neighbour,
                        Workbench* bench, std::uint64_t seed) {
-  if (const auto regret = recorded_regret(Catalog::built_in(), db, result, neighbour))
+  if (const auto regret = recorded_regret(known_operations(), db, result, neighbour))
     return *regret;
   const auto unknown = [](std::string why) {
     return Failure{Status::unavailable, std::move(why), {}};
@@ -62,7 +63,7 @@ Finding find_regret(const TunedDb& db, const StoredWinner& result,
                     std::uint64_t seed) {
   Finding finding{result, {}};
   finding.result.regret.reset();
-  const auto* neighbour = nearest_neighbour(Catalog::built_in(), result, winners);
+  const auto* neighbour = nearest_neighbour(known_operations(), result, winners);
   if (neighbour == nullptr) {
     finding.unknown = "no other shape's winner is near and valid here";
     return finding;
@@ -100,7 +101,7 @@ void print_findings(const std::vector<Finding>& findings, bool json) {
 
 /// Returns the results that the options select, grouped by device.
 std::vector<StoredWinner> choose(std::vector<StoredWinner> winners, const ResultFilter& filter) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   std::erase_if(winners, [&](const StoredWinner& one) { return !filter.matches(one, judge); });
   std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) {
     return a.device.fingerprint() < b.device.fingerprint();
@@ -115,7 +116,10 @@ int regret(const RegretOptions& options) {
   check_device_is_known(db, filter);
   std::optional<Workbench> bench;
   Terminal terminal;
-  WorkbenchOptions how{.evaluator = {}, .worker = worker_command(), .name = "greta-db"};
+  EvaluatorOptions evaluates;
+  evaluates.catalog = known_operations();
+  WorkbenchOptions how{
+      .evaluator = std::move(evaluates), .worker = worker_command(), .name = "greta-db"};
   how.evaluator.seed = seed;
   how.evaluator.cache_directory = default_cache_directory();
   how.lock = !options.no_lock;

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/system/utc.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/format.hpp"
@@ -61,10 +61,10 @@ std::string outcome_text(const Outcome& outcome) {
                   outcome.reasons.empty() ? "it was fresh"
                                           : fmt::format("{}", fmt::join(outcome.reasons, "; ")));
   if (done.winner && !done.stands) {
-    text += fmt::format("  {} {}, was {} {}\n", format_time(done.winner->measurement.median_us),
-                        done.winner->config.text(),
-                        format_time(outcome.result.winner.measurement.median_us),
-                        outcome.result.winner.config.text());
+    text += fmt::format(
+        "  {} {}, was {} {}\n", format_time(done.winner->measurement.median_us),
+        done.winner->config.shown(), format_time(outcome.result.winner.measurement.median_us),
+        shown(outcome.result.problem, outcome.result.device, outcome.result.winner.config));
   }
   return text;
 }
@@ -92,12 +92,15 @@ class Requalifier {
     if (!filter_.stale) filter_.stale = true;
     db_ = open_existing(options.results.db);
     check_device_is_known(*db_, filter_);
-    WorkbenchOptions bench{.evaluator = {}, .worker = worker_command(), .name = "greta-db"};
+    EvaluatorOptions evaluates;
+    evaluates.catalog = known_operations();
+    WorkbenchOptions bench{
+        .evaluator = std::move(evaluates), .worker = worker_command(), .name = "greta-db"};
     bench.evaluator.seed = seed_;
     bench.evaluator.cache_directory = default_cache_directory();
     bench.lock = !options.no_lock;
     bench_.emplace(std::move(bench), terminal_, stop_requested());
-    judge_ = StalenessJudge(options.results.catalog, bench_->devices());
+    judge_ = StalenessJudge(known_operations(), bench_->devices());
   }
 
   /// Returns the latest result of each problem that the options select, grouped by device.
@@ -114,7 +117,7 @@ class Requalifier {
 
   Outcome run(const StoredWinner& result) {
     Outcome outcome{result, judge_.reasons(result), {}, {}};
-    if (options_.results.catalog.find(result.problem.op) == nullptr) {
+    if (known_operations().find(result.problem.op) == nullptr) {
       outcome.skipped = "this build has no such operation";
       return outcome;
     }
@@ -141,7 +144,7 @@ class Requalifier {
   std::optional<TunedDb> db_;
   Terminal terminal_;
   std::optional<Workbench> bench_;
-  StalenessJudge judge_{Catalog::built_in()};
+  StalenessJudge judge_{known_operations()};
 };
 
 int requalify_results(const RequalifyOptions& options) {

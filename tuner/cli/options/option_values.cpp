@@ -15,6 +15,7 @@
 #include "db/enum_text.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/text/spelling.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/search/strategy.hpp"
@@ -202,7 +203,7 @@ SearchLimits read_limits(const std::string& variants, const std::vector<std::str
 }
 
 Preset load_preset(const std::string& wanted) {
-  auto preset = read_preset(find_preset(wanted), Catalog::built_in());
+  auto preset = read_preset(find_preset(wanted), known_operations());
   if (!preset) throw CommandError(exit_usage, preset.failure().message);
   return *std::move(preset);
 }

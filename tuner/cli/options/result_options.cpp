@@ -13,6 +13,7 @@
 #include "runtime/device/text/strings.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
@@ -63,6 +64,7 @@ void check_variant_exists(const Catalog& catalog, const std::string& variant) {
 
 void add_result_options(CLI::App& command, ResultOptions& options) {
   command.add_option("--db", options.db, "Database of trials and winners")->capture_default_str();
+  add_kernels_option(command);
   const auto add = [&](const std::string& name, std::string& value, const std::string& help) {
     command.add_option(name, value, help)->group("Which results");
   };
@@ -84,12 +86,12 @@ void add_result_options(CLI::App& command, ResultOptions& options) {
 }
 
 ResultFilter read_filter(const ResultOptions& options) {
-  if (!options.op.empty() && options.catalog.find(options.op) == nullptr) {
+  if (!options.op.empty() && known_operations().find(options.op) == nullptr) {
     std::vector<std::string> names;
-    for (const Operation& entry : options.catalog) names.push_back(entry.name);
+    for (const Operation& entry : known_operations()) names.push_back(entry.name);
     refuse_value("--op", options.op, must_be_one_of(options.op, names));
   }
-  check_variant_exists(options.catalog, options.variant);
+  check_variant_exists(known_operations(), options.variant);
   ResultFilter filter;
   filter.op = options.op;
   filter.dtype = read_dtype("--dtype", options.dtype);

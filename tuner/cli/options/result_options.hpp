@@ -13,7 +13,6 @@ namespace greta::tuner::cli {
 
 /// Options that select results of a database.
 struct ResultOptions {
-  Catalog catalog = Catalog::built_in();
   std::filesystem::path db = default_database();
   std::string op, dtype, out_dtype, dims, variant, device, driver;
   bool cold = false, warm = false, stale = false, fresh = false;

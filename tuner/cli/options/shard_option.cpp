@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "kernels/catalog.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/tuning/expected_cost.hpp"
 
@@ -100,7 +101,7 @@ Shard read_shard(const std::string& text) {
 
 std::vector<TuningTask> tasks_of(const Shard& shard, const std::vector<TuningTask>& tasks,
                                  const Budget& budget) {
-  const Catalog catalog = Catalog::built_in();
+  const Catalog catalog = known_operations();
   std::vector<double> costs;
   for (const TuningTask& task : tasks) {
     costs.push_back(expected_cost_s(catalog.at(task.problem.op), task.problem, budget));

@@ -91,6 +91,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_flag("--allow-unsafe", options.allow_unsafe,
                 "Also use devices and features that failed a health check (greta-bench doctor)")
       ->group(group);
+  add_kernels_option(command);
   add_templates_option(command);
   command.add_option("--db", options.db, "Database of trials and winners")
       ->group("Output")
@@ -122,7 +123,7 @@ Verbosity verbosity(const TuningOptions& options) {
 
 TunerOptions tuner_options(const TuningOptions& options) {
   TunerOptions tuner;
-  tuner.catalog = known_operations();
+  tuner.catalog = operations_in_use();
   tuner.budget = read_budget(options.budget);
   if (!options.seed.empty()) tuner.seed = read_seed(options.seed);
   tuner.flush_bytes = read_flush(options.flush);

@@ -2,16 +2,27 @@
 
 #include <fmt/format.h>
 
-#include "kernels/described/kernel_file.hpp"
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/device/system/log.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/evaluate/reference_server.hpp"
 
 namespace greta::tuner::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Known {
   Catalog catalog = Catalog::built_in();
-  std::vector<std::filesystem::path> files;
+  std::vector<Catalog> former;  // keep operations that were returned
+  std::vector<KernelFile> files;
+  std::vector<fs::path> folders;  // without the user's
+  bool read_folders = false;
 };
 
 Known& known() {
@@ -19,21 +30,72 @@ Known& known() {
   return all;
 }
 
+/// Returns the folders with descriptions, the user's last.
+std::vector<fs::path> folders() {
+  std::vector<fs::path> all = known().folders;
+  std::error_code error;
+  if (fs::is_directory(folder_of_kernels(), error)) all.push_back(folder_of_kernels());
+  return all;
+}
+
+/// Returns the descriptions in a folder, sorted by path.
+std::vector<fs::path> descriptions_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool description = name.ends_with(".jsonc") || name.ends_with(".json");
+    const bool other = name.ends_with(".reference.json") || name.ends_with(".schema.json");
+    if (description && !other) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Returns the description of an operation, or null for GRETA's own.
+const Description* description_of(const std::string& operation) {
+  for (const KernelFile& file : known().files) {
+    if (file.description.name == operation) return &file.description;
+  }
+  return nullptr;
+}
+
+/// Returns the number of a parameter's word, or the text.
+std::string number_of(const Description& description, const std::string& parameter,
+                      const std::string& text) {
+  for (const DescribedParameter& one : description.parameters) {
+    if (one.name != parameter) continue;
+    for (std::size_t i = 0; i < one.values.size(); ++i) {
+      const std::string* const word = one.values[i].word();
+      if (word != nullptr && *word == text) return std::to_string(i);
+    }
+  }
+  return text;
+}
+
+bool is_added(const fs::path& description) {
+  std::error_code error;
+  return std::any_of(known().files.begin(), known().files.end(), [&](const KernelFile& file) {
+    return fs::equivalent(file.path, description, error);
+  });
+}
+
 }  // namespace
 
-const Operation& add_described(const std::filesystem::path& description,
-                               const std::filesystem::path& reference) {
+const Operation& add_described(const fs::path& description, const fs::path& reference) {
   std::optional<GivenReference> given;
   if (!reference.empty()) {
     auto asked = ask_reference(reference);
     if (!asked) throw CommandError(exit_failed, asked.failure().message);
     given = *std::move(asked);
   }
-  auto operation = load_described(description, reference_devices(), given);
-  if (!operation) {
-    const bool file = operation.failure().status == Status::io;
-    throw CommandError(file ? exit_failed : exit_usage, operation.failure().message);
-  }
+  const auto refuse = [](const Failure& failure) {
+    throw CommandError(failure.status == Status::io ? exit_failed : exit_usage, failure.message);
+  };
+  auto file = read_kernel_file(description);
+  if (!file) refuse(file.failure());
+  auto operation = load_described(*file, reference_devices(), given);
+  if (!operation) refuse(operation.failure());
   const std::string name = operation->name;
   if (known().catalog.find(name) != nullptr) {
     throw CommandError(exit_usage,
@@ -41,17 +103,113 @@ const Operation& add_described(const std::filesystem::path& description,
   }
   std::vector<Operation> all(known().catalog.begin(), known().catalog.end());
   all.push_back(*std::move(operation));
-  known().catalog = Catalog(std::move(all));
-  known().files.push_back(description);
+  known().former.push_back(std::exchange(known().catalog, Catalog(std::move(all))));
+  known().files.push_back(*std::move(file));
   return known().catalog.at(name);
 }
 
-Catalog known_operations() {
+void add_kernel_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw CommandError(exit_usage, fmt::format("--kernels {}: is not a folder", folder.string()));
+  }
+  auto& all = known().folders;
+  if (std::find(all.begin(), all.end(), folder) == all.end()) all.push_back(folder);
+}
+
+void add_kernels_option(CLI::App& command) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--kernels",
+          [](const std::vector<std::string>& given) {
+            for (const std::string& folder : given) add_kernel_folder(folder);
+          },
+          "A folder with descriptions of kernels of your own (docs/your-kernel.md), beside "
+          "~/.config/greta/kernels; may be repeated")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
+fs::path described_as(const std::string& name) {
+  std::error_code error;
+  for (const fs::path& folder : folders()) {
+    for (const char* const ending : {".jsonc", ".json"}) {
+      fs::path path = folder / (name + ending);
+      if (fs::exists(path, error)) return path;
+    }
+  }
+  return {};
+}
+
+Catalog operations_in_use() {
   return known().catalog;
 }
 
-const std::vector<std::filesystem::path>& description_files() {
+Catalog known_operations() {
+  if (std::exchange(known().read_folders, true)) return known().catalog;
+  for (const fs::path& folder : folders()) {
+    for (const fs::path& description : descriptions_in(folder)) {
+      if (is_added(description)) continue;
+      try {
+        add_described(description);
+      } catch (const CommandError& error) {
+        log(LogLevel::warning, "{}; this kernel is omitted", error.what());
+      }
+    }
+  }
+  return known().catalog;
+}
+
+std::string in_numbers(const std::string& operation, const std::string& text) {
+  const Description* const description = description_of(operation);
+  if (description == nullptr) return text;
+  std::string numbers;
+  for (const std::string& part : CLI::detail::split(text, ' ')) {
+    const auto equals = std::min(part.find('='), part.size());
+    const std::string name = part.substr(0, equals);
+    std::string values;
+    for (const std::string& value : CLI::detail::split(part.substr(equals), ',')) {
+      const bool first = values.empty();
+      const std::string word = first && !value.empty() ? value.substr(1) : value;
+      values += (first ? value.substr(0, 1) : ",") + number_of(*description, name, word);
+    }
+    numbers += (numbers.empty() ? "" : " ") + name + values;
+  }
+  return numbers;
+}
+
+std::string devices_for(const std::string& operation, const std::string& wanted) {
+  const Description* const description = description_of(operation);
+  if (description == nullptr || wanted != "auto") return wanted;
+  const bool glsl = description->language == SourceLanguage::glsl;
+  std::vector<Backend*> among;
+  for (Backend* const backend : backends()) {
+    if ((backend->api() == Api::vulkan) == glsl) among.push_back(backend);
+  }
+  const auto device = select_device(wanted, among);
+  if (!device) {
+    throw CommandError(exit_no_device, fmt::format("no device runs {}, the language of {}: {}",
+                                                   to_string(description->language), operation,
+                                                   device.failure().message));
+  }
+  return device->info.id();
+}
+
+std::string shown(const Problem& problem, const DeviceInfo& device, const Config& stored) {
+  const auto usable = known_operations().usable(problem, device, stored);
+  return usable && usable->changes.empty() ? usable->config.shown() : stored.text();
+}
+
+const std::vector<KernelFile>& described_kernels() {
   return known().files;
+}
+
+std::vector<std::string> words_of_kernels() {
+  std::vector<std::string> words;
+  for (const KernelFile& file : known().files) {
+    words.insert(words.end(), {"--kernel", fs::absolute(file.path).string()});
+  }
+  return words;
 }
 
 }  // namespace greta::tuner::cli

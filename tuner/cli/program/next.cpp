@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/report/format.hpp"
 
@@ -35,12 +35,22 @@ std::string command_line(const std::string& command) {
   return "               $ " + one_line(command) + "\n";
 }
 
+/// Returns the file that describes an operation of operations_in_use().
+std::string path_of_kernel(const std::string& name) {
+  for (const KernelFile& file : described_kernels()) {
+    if (file.description.name == name) return shell_word(file.path.string());
+  }
+  return name;
+}
+
 }  // namespace
 
 std::string tune_command(const Problem& problem, const std::string& device, bool cold,
                          const std::filesystem::path& database) {
-  const Operation& operation = Catalog::built_in().at(problem.op);
-  std::string text = "greta-tune " + problem.op;
+  const Operation& operation = operations_in_use().at(problem.op);
+  const bool described = Catalog::built_in().find(problem.op) == nullptr;
+  std::string text =
+      "greta-tune " + (described ? "kernel " + path_of_kernel(problem.op) : problem.op);
   for (const auto& [name, value] : problem.dims)
     text += fmt::format(" {} {}", option_of(name), value);
   for (const auto& [name, value] : problem.attributes) {
@@ -49,8 +59,8 @@ std::string tune_command(const Problem& problem, const std::string& device, bool
     if (attribute == operation.attributes.end() || attribute->fallback != value)
       text += fmt::format(" {} {}", option_of(name), shell_word(value));
   }
-  text += fmt::format(" --dtype {}", to_string(problem.dtype));
-  if (problem.out_dtype != problem.dtype)
+  if (!described) text += fmt::format(" --dtype {}", to_string(problem.dtype));
+  if (!described && problem.out_dtype != problem.dtype)
     text += fmt::format(" --out-dtype {}", to_string(problem.out_dtype));
   return text +
          fmt::format(" --device {}{} --budget 5m", shell_word(device), cold ? "" : " --warm") +
@@ -58,11 +68,11 @@ std::string tune_command(const Problem& problem, const std::string& device, bool
 }
 
 std::string next_text(const TunedDb& db, const std::vector<Problem>& done) {
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(operations_in_use());
   std::string text;
   auto results = db.results();
   std::erase_if(results, [&](const StoredWinner& result) {
-    return Catalog::built_in().find(result.problem.op) == nullptr ||
+    return operations_in_use().find(result.problem.op) == nullptr ||
            std::find(done.begin(), done.end(), result.problem) != done.end();
   });
   const auto steps = next_steps(results, judge, most_steps);

@@ -7,6 +7,7 @@
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
@@ -59,7 +60,7 @@ nlohmann::json winner_json(const Hardware& hardware, const HardwareWinners& prob
 std::string winner_rows(const StoredWinner& stored) {
   constexpr std::size_t indent = 4;
   const Winner& winner = stored.winner;
-  const Work work = work_of(Catalog::built_in(), stored.problem);
+  const Work work = work_of(known_operations(), stored.problem);
   const double us = winner.measurement.median_us;
   const auto ties = format_count(winner.ties.size(), "tie");
   std::string text =
@@ -68,7 +69,7 @@ std::string winner_rows(const StoredWinner& stored) {
                              format_rate(work, us), format_share(winner.roofline),
                              speedup_text(winner), winner.ties.empty() ? "" : ", " + ties),
                  indent);
-  text += format_row("", winner.config.text(), indent);
+  text += format_row("", shown(stored.problem, stored.device, winner.config), indent);
   if (const auto kernels = kernels_text(winner.kernels); !kernels.empty()) {
     text += format_row("", kernels, indent);
   }
@@ -108,7 +109,7 @@ int show(const ShowOptions& options) {
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   check_device_is_known(db, filter);
   auto all = db.winners_by_hardware();
-  StalenessJudge judge(Catalog::built_in());
+  StalenessJudge judge(known_operations());
   std::erase_if(all, [&](const HardwareWinners& problem) {
     return std::none_of(problem.winners.begin(), problem.winners.end(),
                         [&](const StoredWinner& winner) { return filter.matches(winner, judge); });

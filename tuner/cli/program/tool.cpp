@@ -340,9 +340,8 @@ std::vector<std::string> worker_command() {
   if (!template_folder().empty()) {
     words.insert(words.end(), {"--templates", template_folder().string()});
   }
-  for (const auto& file : description_files()) {
-    words.insert(words.end(), {"--kernel", std::filesystem::absolute(file).string()});
-  }
+  const auto kernels = words_of_kernels();
+  words.insert(words.end(), kernels.begin(), kernels.end());
   return words;
 }
 
@@ -357,7 +356,7 @@ void add_worker_command(CLI::App& app, Action& action) {
   command->callback([&action, kernels, reference] {
     action = [kernels, reference] {
       for (const std::string& file : *kernels) add_described(file, *reference);
-      return serve_as_worker(known_operations());
+      return serve_as_worker(operations_in_use());
     };
   });
 }

@@ -191,7 +191,7 @@ void print_logs(const std::vector<CompileOutcome>& outcomes) {
   for (const auto& outcome : outcomes) {
     if (outcome.compiled || outcome.compiled.failure().log == last) continue;
     last = outcome.compiled.failure().log;
-    print(stderr, "{}: {}\n", outcome.choice.config.text(), outcome.compiled.failure().message);
+    print(stderr, "{}: {}\n", outcome.choice.config.shown(), outcome.compiled.failure().message);
     print_text(stderr, last);
   }
 }
@@ -226,6 +226,7 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
   auto* command = app.add_subcommand(name, operation.summary);
   auto options = std::make_shared<CompileOptions>();
   add_choice_options(*command, operation, options->choice);
+  add_kernels_option(*command);
   add_templates_option(*command);
   const std::string what = "What to compile";
   const auto add = [command](const char* option, auto& value, const char* help,

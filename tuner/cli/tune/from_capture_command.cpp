@@ -7,6 +7,7 @@
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
 #include "tuner/report/print.hpp"
@@ -25,7 +26,7 @@ void tell_other_devices(const Capture& capture, const TuningOptions& options) {
 }
 
 int tune_capture(const std::string& file, const TuningOptions& options) {
-  const auto capture = read_capture(file, Catalog::built_in());
+  const auto capture = read_capture(file, known_operations());
   if (!capture) throw CommandError(exit_usage, capture.failure().message);
   std::vector<WeightedProblem> problems;
   for (const CapturedProblem& each : capture->problems) {

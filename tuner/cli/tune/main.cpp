@@ -1,4 +1,8 @@
-#include "tuner/cli/program/paths.hpp"
+#include <span>
+#include <string_view>
+
+#include "kernels/catalog.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/tune/commands.hpp"
 
 namespace greta::tuner::cli {
@@ -19,25 +23,34 @@ struct DescribedCommand {
   std::string command;
   DescribedFile description;
 
-  DescribedCommand(int argc, char** argv) {
-    if (argc < 3 || argv[2][0] == '-') return;
-    const std::string_view word = argv[1], name = argv[2];
-    const bool is_file = name.find_first_of("./") != std::string_view::npos;
-    const bool takes_file =
-        word == "kernel" || (is_file && (word == "verify" || word == "compile"));
-    if (!takes_file) return;
-    command = word;
-    description.word = name;
-    description.file = is_file ? description.word : known_by(description.word);
-  }
-  /// The description of this name in the user's folder, or the name itself.
-  static std::string known_by(const std::string& name) {
-    std::error_code error;
-    for (const char* const ending : {".jsonc", ".json"}) {
-      const auto path = folder_of_kernels() / (name + ending);
-      if (std::filesystem::exists(path, error)) return path.string();
+  /// Adds the folders of --kernels, as a name is looked for there before options are parsed.
+  explicit DescribedCommand(std::span<char*> words) {
+    if (words.size() < 2) return;
+    const std::string_view word = words[1];
+    if (word != "kernel" && word != "verify" && word != "compile") return;
+    std::string name;
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      const std::string_view option = words[i];
+      constexpr std::string_view kernels = "--kernels";
+      if (option == kernels && i + 1 < words.size()) {
+        add_kernel_folder(words[++i]);
+      } else if (option.starts_with("--kernels=")) {
+        add_kernel_folder(option.substr(kernels.size() + 1));
+      } else if (name.empty()) {
+        if (option.starts_with('-')) return;
+        name = option;
+      }
     }
-    return name;
+    set(word, name);
+  }
+  void set(std::string_view word, const std::string& name) {
+    const bool is_file = name.find_first_of("./") != std::string::npos;
+    const bool is_own = Catalog::built_in().find(name) != nullptr;
+    std::string file = is_file ? name : is_own ? "" : described_as(name).string();
+    if (file.empty() && word == "kernel") file = name;
+    if (file.empty()) return;
+    command = word;
+    description = {name, file};
   }
   DescribedFile of(std::string_view word) const {
     return command == word ? description : DescribedFile();
@@ -66,9 +79,9 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
 }  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  const greta::tuner::cli::DescribedCommand described(argc, argv);
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
-    greta::tuner::cli::add_commands(app, action, described);
+    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+    greta::tuner::cli::add_commands(app, action, greta::tuner::cli::DescribedCommand(words));
   };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "kernels/described/description.hpp"
 #include "kernels/described/names.hpp"
 #include "runtime/device/text/strings.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::string_view description = R"text({
   // A kernel for `greta-tune kernel`. All keys: docs/your-kernel.md.
+  "$schema": "description.schema.json",
   "greta": 1,
   "name": "NAME",
   "summary": "y = factor x",
@@ -62,13 +64,17 @@ __global__ void NAME_naive(const float* x, float* y, float factor, int n) {
 }
 )text";
 
+void write(const std::filesystem::path& file, const std::string& text) {
+  if (!(std::ofstream(file, std::ios::binary) << text).flush()) {
+    throw CommandError(exit_failed, fmt::format("{}: can't be written", file.string()));
+  }
+}
+
 void write_named(const std::filesystem::path& file, std::string text, const std::string& name) {
   for (std::size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name.size()) {
     text.replace(at, 4, name);
   }
-  if (!(std::ofstream(file, std::ios::binary) << text).flush()) {
-    throw CommandError(exit_failed, fmt::format("{}: can't be written", file.string()));
-  }
+  write(file, text);
 }
 
 }  // namespace
@@ -87,6 +93,8 @@ void write_new_kernel(const std::string& name, const std::filesystem::path& fold
   }
   write_named(json, std::string(description), name);
   write_named(kernel, std::string(source), name);
+  const auto& [schema, text] = kernels::description_schemas().front();
+  if (!std::filesystem::exists(folder / schema)) write(folder / schema, std::string(text));
 }
 
 }  // namespace greta::tuner::cli

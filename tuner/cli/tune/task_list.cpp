@@ -22,7 +22,7 @@ std::string summary_line(const SessionResult& result) {
       "{}, {}{}, {}", format_time(winner.measurement), format_rate(result.work, us),
       winner.roofline > 0 ? ", " + format_share(winner.roofline) + " of the roofline" : "",
       speedup_text(winner));
-  return text + format_row(result.device.id(), figures) + format_row("", winner.config.text());
+  return text + format_row(result.device.id(), figures) + format_row("", winner.config.shown());
 }
 
 }  // namespace

@@ -28,14 +28,20 @@ struct OperationOptions {
   RecordingOptions recording;
 };
 
-int tune_one(const Operation& operation, const OperationOptions& options) {
+int tune_one(const Operation& operation, OperationOptions options) {
+  options.tuning.device = devices_for(operation.name, options.tuning.device);
   if (options.tuning.naive && !operation.naive) {
     throw CommandError(exit_usage, "--naive: " + operation.name + " has no kernel of that kind");
   }
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
   check_recording_options(options.recording, options.tuning);
-  const SearchLimits limits = read_limits(options.variants, options.fixed, options.ranges);
+  const auto in_numbers_all = [&](std::vector<std::string> texts) {
+    for (std::string& text : texts) text = in_numbers(operation.name, text);
+    return texts;
+  };
+  const SearchLimits limits =
+      read_limits(options.variants, in_numbers_all(options.fixed), in_numbers_all(options.ranges));
   if (!options.recording.file.empty()) {
     return record(operation, *problem, limits, options.recording, options.tuning);
   }
@@ -46,8 +52,9 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
     for (const auto& session : result.sessions) print_text(report_text(session, database));
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   };
-  const std::vector<TuningTask> tasks{
-      {.problem = *problem, .try_first = read_configs(options.try_first), .limits = limits}};
+  const std::vector<TuningTask> tasks{{.problem = *problem,
+                                       .try_first = read_configs(in_numbers_all(options.try_first)),
+                                       .limits = limits}};
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
@@ -97,6 +104,7 @@ void add_tune_commands(CLI::App& app, Action& action) {
 void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description) {
   auto* command = app.add_subcommand("kernel", "Tune a kernel of your own, as a file describes it");
   command->footer("Examples:\n  greta-tune kernel vector_add.jsonc --n 1000000");
+  add_kernels_option(*command);
   if (description.file.empty()) {
     auto file = std::make_shared<std::string>(), name = std::make_shared<std::string>();
     auto* const positional = command->add_option(
@@ -109,8 +117,15 @@ void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& desc
                      "start from")
         ->type_name("NAME")
         ->excludes(positional);
-    command->callback([&action, name] {
-      action = [name] {
+    auto schema = std::make_shared<bool>(false);
+    command->add_flag("--schema", *schema, "Print the JSON schema of descriptions, for editors")
+        ->excludes(positional);
+    command->callback([&action, name, schema] {
+      action = [name, schema] {
+        if (*schema) {
+          print_text(std::string(description_schemas().front().text));
+          return exit_done;
+        }
         if (name->empty()) throw CommandError(exit_usage, "kernel: needs a file, or --new NAME");
         write_new_kernel(*name, ".");
         print("wrote {0}.jsonc and {0}.cu; next: greta-tune kernel {0}.jsonc\n", *name);

@@ -95,7 +95,7 @@ void verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choice
     if (trial.ok()) {
       result.worst = std::max(result.worst, trial.verdict.ratio());
     } else {
-      print(stderr, "{} | {}: {}: {}\n", problem.key(), config.text(), to_string(*trial.failure),
+      print(stderr, "{} | {}: {}: {}\n", problem.key(), config.shown(), to_string(*trial.failure),
             trial.message);
       print_text(stderr, trial.log);
       result.failures.emplace(number, std::move(trial));
@@ -231,13 +231,13 @@ void write_sources(const Operation& operation, const DeviceInfo& device,
 
 int verify_operation(const Operation& operation, const VerifyOptions& options) {
   catch_interrupts();
-  const auto devices = select_devices(options.device);
+  const auto devices = select_devices(devices_for(operation.name, options.device));
   if (devices.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one device", options.device));
   }
   if (options.sanitize) check_sanitizes(devices.front());
   EvaluatorOptions evaluator;
-  evaluator.catalog = known_operations();
+  evaluator.catalog = operations_in_use();
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.sanitize = options.sanitize;
@@ -278,6 +278,7 @@ void add_verified_operation(CLI::App& app, Action& action, const Operation& oper
   add_whole_number(*sub, "--deadline", options->deadline_s, "Timeout of a launch in seconds", 1,
                    86400)
       ->capture_default_str();
+  add_kernels_option(*sub);
   add_templates_option(*sub);
   sub->add_option("--only", options->only,
                   "Only the problems with these numbers, as 3,17; the first one is 1")
