@@ -75,7 +75,7 @@ class DescribedKernels(Described):
         a, b, c = floats(4099), floats(4099, seed=2), numpy.zeros(4099, "float32")
         add(a, b, c)
         numpy.testing.assert_array_equal(c, a + b)
-        self.assertEqual(add.runtime.lookup("vector_add", n=4099)["origin"], "exact")
+        self.assertEqual(add.runtime.lookup(add.problem(n=4099))["origin"], "exact")
         self.assert_refused(greta.InvalidArgumentError, "no database carries a kernel none",
                             greta.kernel, "none", device=DEVICE, db=app, cache=self.cache)
         self.assert_refused(greta.InvalidArgumentError, "is carried by a database", self.tune, add)
