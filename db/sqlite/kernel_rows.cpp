@@ -26,9 +26,11 @@ Bytes packed(const std::map<std::string, std::string>& files) {
 std::map<std::string, std::string> unpacked(const SQLite::Column& column) {
   const auto* const first = static_cast<const std::uint8_t*>(column.getBlob());
   const Json object = Json::from_cbor(first, first + column.getBytes(), true, false);
+  const auto refuse = [] { throw Error("the files of a kernel can't be read"); };
+  if (!object.is_object()) refuse();
   std::map<std::string, std::string> files;
   for (const auto& [name, content] : object.items()) {
-    if (!content.is_binary()) throw Error("the files of a kernel can't be read");
+    if (!content.is_binary()) refuse();
     files[name] = std::string(content.get_binary().begin(), content.get_binary().end());
   }
   return files;

@@ -158,6 +158,7 @@ TEST(Damage, AChangedValueIsFoundInEveryColumn) {
     database->exec("BEGIN");
     const int changed = database->exec(fmt::format(
         "UPDATE {0} SET {1} = CASE typeof({1}) WHEN 'text' THEN {1} || 'x' WHEN 'null' THEN 7"
+        " WHEN 'blob' THEN CAST({1} || 'x' AS BLOB)"
         " ELSE {1} + 1000003 END WHERE ({2}) = (SELECT {2} FROM {0} LIMIT 1)",
         table, '"' + column + '"', key));
     const bool is_empty = table == "config_forms";  // only shipped databases have rows in it

@@ -90,6 +90,12 @@ Contents random_contents(std::mt19937_64& random) {
     contents.peers.push_back(
         {sample_problem(), "library", "versions", std::to_string(random() % 2), 5.0, date(random)});
   }
+  for (const char* kernel : {"mine", "yours"}) {
+    if (random() % 2) continue;
+    const std::string bytes{"\0\xff<", 3};
+    contents.kernels.push_back(
+        {kernel, "k.jsonc", {{"k.jsonc", bytes + std::to_string(random() % 3)}}, date(random)});
+  }
   for (const char* check : {"f16", "matrix"}) {
     if (random() % 2) continue;
     const std::string driver = random() % 2 ? "old" : "new";
@@ -131,6 +137,11 @@ std::vector<std::string> canonical(const Contents& contents) {
   for (const auto& peer : contents.peers) {
     lines.push_back("peer " + peer.problem.key() + peer.library + peer.circumstances +
                     peer.solution + std::to_string(peer.us) + peer.imported_utc);
+  }
+  for (const auto& kernel : contents.kernels) {
+    std::string line = "kernel " + kernel.name + kernel.description + kernel.carried_utc;
+    for (const auto& [name, content] : kernel.files) line += name + content;
+    lines.push_back(std::move(line));
   }
   for (const auto& [device, part] : contents.unsafe) {
     lines.push_back("unsafe " + device + part.check + part.status + part.message + part.driver +

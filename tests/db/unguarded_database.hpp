@@ -53,6 +53,7 @@ inline void fill(const std::filesystem::path& file) {
   db.pin({problem_of(4).key(), sample_device().fingerprint(), sample_winner().cold});
   Contents peers;
   peers.peers.push_back({problem_of(1), "library", "versions", "kernel", 5, "then"});
+  peers.kernels.push_back({"mine", "mine.jsonc", {{"mine.jsonc", "{}"}}, "then"});
   db.write(peers);
 }
 
