@@ -2,6 +2,7 @@
 is an exception with one line, and memory is released after its last use."""
 
 import array
+import ctypes
 import gc
 import unittest
 import weakref
@@ -9,9 +10,10 @@ import weakref
 import numpy as np
 from python_case import Case, greta
 
-from greta import tensor as tensors
+from greta import _library, tensor as tensors
 
 HOST, VULKAN = "hip-host:0", "vulkan:0"
+LIB = _library.runtime_library()
 
 
 class Producer:
@@ -175,6 +177,54 @@ class Pipelines(Opened):
             self.assertEqual(set(kept.numpy().ravel().tolist()), {2.0 * factor})
         self.assertIn("the only layer | add dtype=f32", graph.explain())
         self.assertGreaterEqual(graph.memory[0], 2 * 128)
+
+
+class PreparedProblems(Opened):
+    """greta_runtime_prepare() and greta_queue_run(), which greta.torch uses."""
+
+    def prepare(self, problem, runtime=None):
+        made = ctypes.c_void_p()
+        LIB.call("greta_runtime_prepare", (runtime or self.runtime)._handle, problem.encode(), ctypes.byref(made))
+        return made
+
+    def run_on(self, prepared, *addresses):
+        LIB.call("greta_queue_run", self.runtime.default_queue._handle, prepared,
+                 (ctypes.c_uint64 * len(addresses))(*addresses), len(addresses))
+
+    def test_a_problem_runs_on_addresses(self):
+        x = np.random.default_rng(3).standard_normal((8, 16)).astype("float32")
+        a, b = self.runtime.tensor(x), self.runtime.empty((8, 16))
+        prepared = self.prepare("softmax rows=8 cols=16 dtype=f32")
+        self.assertEqual(self.prepare("softmax dtype=f32 out=f32 rows=8 cols=16").value, prepared.value)
+        self.run_on(prepared, a.address, b.address)
+        self.runtime.synchronize()
+        expected = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+        np.testing.assert_allclose(b.numpy(), expected, rtol=1e-5)
+
+    def test_columns_of_one_matrix(self):
+        x = np.random.default_rng(4).standard_normal((8, 32)).astype("float32")
+        a = self.runtime.tensor(x)
+        prepared = self.prepare("softmax rows=8 cols=16 dtype=f32 x_stride=32 y_stride=32")
+        self.run_on(prepared, a.address, a.address + 64)
+        self.runtime.synchronize()
+        expected = np.exp(x[:, :16]) / np.exp(x[:, :16]).sum(1, keepdims=True)
+        np.testing.assert_allclose(a.numpy()[:, 16:], expected, rtol=1e-5)
+        self.assert_refused(greta.InvalidArgumentError, "Y is written and overlaps X", self.run_on, prepared,
+                            a.address, a.address + 32)
+
+    def test_what_can_not_run_is_one_line(self):
+        a = self.runtime.empty((16, 16))
+        prepared = self.prepare("softmax rows=8 cols=16 dtype=f32")
+        for message, addresses in (
+                ("1 operands, it has 2", (a.address,)), ("Y has no address", (a.address, 0)),
+                ("X is at address .*, but it must be at a multiple of 16", (a.address + 4, a.address + 512)),
+                ("Y is written and overlaps X", (a.address, a.address + 256))):
+            self.assert_refused(greta.InvalidArgumentError, message, self.run_on, prepared, *addresses)
+        self.assert_refused(greta.InvalidArgumentError, "prepared is null", self.run_on, None, a.address)
+        self.assert_refused(greta.InvalidArgumentError, "no operation 'fft'", self.prepare, "fft n=2")
+        with greta.Runtime("hip-host:0", shipped=False) as other:
+            self.assert_refused(greta.InvalidArgumentError, "prepared belongs to another runtime", self.run_on,
+                                self.prepare("softmax rows=8 cols=16 dtype=f32", other), a.address, a.address + 512)
 
 
 class ForeignMemory(Opened):

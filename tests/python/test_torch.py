@@ -6,14 +6,16 @@ import contextlib
 import io
 import os
 import re
+import threading
 import types
 import unittest
 
 import torch
+import torch.utils._python_dispatch
 from python_case import SOURCE, Case, greta
 
 import greta.torch
-from greta.torch import capturing, modules, operations
+from greta.torch import capturing, fallbacks, modules, operations
 
 F = torch.nn.functional
 
@@ -48,11 +50,101 @@ class TorchOperations(Torch):
         self.near(greta.torch.linear(x, w, b), F.linear(x, w, b), 2e-5)
         self.near(greta.torch.linear(x, w, b, residual=r, activation="silu"), F.silu(F.linear(x, w, b) + r), 2e-5)
         gelu = greta.torch.linear(x, w, residual=r, activation="gelu")
-        self.near(gelu, operations.linear_of_torch(x, w, None, r, "gelu"), 2e-5)
+        self.near(gelu, fallbacks.linear_of_torch(x, w, None, r, "gelu"), 2e-5)
         self.assertIn("gemm dtype=f32 out=f32 layout=nt epilogue=bias,residual,silu m=35 n=48 k=64", self.ran())
         self.assertEqual(len(self.ran()), 4)
-        self.assert_refused(greta.InvalidArgumentError, "activation is 'tanh'; there are none, silu, gelu",
+        self.assert_refused(greta.InvalidArgumentError, "activation is 'tanh'; there are none, silu, gelu, swiglu",
                             greta.torch.linear, x, w, activation="tanh")
+
+    def test_linear_with_norm_and_gates(self):
+        for rows in (3, 9):  # the second is computed in parts
+            x, w, g = torch.randn(rows, 64), torch.randn(48, 64) / 8, torch.rand(64) + 0.5
+            expected = F.linear(fallbacks.rms_norm_of_torch(x, g, 1e-6), w)
+            self.near(greta.torch.linear(x, w, norm_weight=g, norm_eps=1e-6), expected, 2e-5)
+            self.near(greta.torch.linear(x, w, norm_weight=g, norm_eps=1e-6, activation="swiglu"),
+                      F.silu(expected[:, :24]) * expected[:, 24:], 2e-5)
+        for problem in ("gemm dtype=f32 out=f32 layout=nt epilogue=swiglu prologue=rmsnorm epsilon=1e-06 m=3 n=24 k=64",
+                        "rmsnorm dtype=f32 out=f32 epsilon=1e-06 rows=9 cols=64",
+                        "gemm dtype=f32 out=f32 layout=nt m=9 n=48 k=64",
+                        "silu_mul dtype=f32 out=f32 layout=packed rows=9 cols=24"):
+            self.assertIn(problem, self.ran())
+        self.assert_refused(greta.InvalidArgumentError, "activation 'swiglu' takes no residual", greta.torch.linear, x, w,
+                            residual=x, activation="swiglu")
+
+    def test_sums_and_gates(self):
+        x, y, w = torch.randn(2, 5, 64), torch.randn(2, 5, 64), torch.rand(64)
+        total, normed = greta.torch.add_rms_norm(x, y, w, 1e-6)
+        self.near(total, x + y)
+        self.near(normed, fallbacks.rms_norm_of_torch(x + y, w, 1e-6))
+        self.near(greta.torch.silu_mul(x), F.silu(x[..., :32]) * x[..., 32:])
+        self.assertEqual(len(self.ran()), 2)
+
+    def test_further_calls_pass_addresses_alone(self):
+        x, w = torch.randn(3, 64), torch.randn(16, 64)
+        first = greta.torch.linear(x, w)
+        outputs = [greta.torch.linear(x, w) for _ in range(300)]  # of as many addresses
+        self.assertEqual(len({one.data_ptr() for one in outputs}), 300)
+        self.assertTrue(all(torch.equal(one, first) for one in outputs))
+        x.mul_(2)
+        self.near(greta.torch.linear(x, w), F.linear(x, w), 5e-5)
+        self.assertEqual(len(self.ran()), 1)
+
+    def test_shapes_that_do_not_fit_are_torch_s_errors(self):
+        x, w = torch.randn(3, 64), torch.randn(16, 64)
+        greta.torch.linear(x, w)
+        with self.assertRaises(RuntimeError):
+            greta.torch.linear(x, w[:, :32].contiguous())
+        with self.assertRaises(RuntimeError):
+            greta.torch.linear(x, w, torch.randn(8))
+        q, k = torch.randn(2, 4, 3, 16), torch.randn(2, 4, 5, 16)
+        with self.assertRaises(RuntimeError):
+            greta.torch.scaled_dot_product_attention(q, k, k[:, :, :4], lengths=torch.tensor([3, 2]))
+        self.assertEqual(len(self.ran()), 1)
+
+    def test_modes_of_torch_see_operations(self):
+        seen = []
+
+        class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        x = torch.randn(4, 16)
+        expected = greta.torch.softmax(x)
+        with Mode():
+            self.assertTrue(torch.equal(greta.torch.softmax(x), expected))
+        self.assertTrue(any("greta.softmax" in one for one in seen), seen)
+
+    def test_subclasses_of_tensors_see_operations(self):
+        seen = []
+
+        class Watched(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return super().__torch_function__(function, types, args, kwargs or {})
+
+        x = torch.randn(4, 16)
+        expected = greta.torch.softmax(x)
+        self.assertTrue(torch.equal(greta.torch.softmax(x.as_subclass(Watched)), expected))
+        self.assertTrue(any("greta.softmax" in one for one in seen), seen)
+
+    def test_threads(self):
+        x, w = torch.randn(5, 64), torch.randn(16, 64)
+        expected, wrong = F.linear(x, w), []
+
+        def work():
+            for _ in range(40):
+                y = greta.torch.rms_norm(greta.torch.linear(x, w))
+                if float((y - fallbacks.rms_norm_of_torch(expected, None, 1e-5)).abs().max()) > 1e-4:
+                    wrong.append(y)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        self.assertEqual(wrong, [])
 
     def test_half_precision(self):
         for dtype in (torch.float16, torch.bfloat16):
@@ -70,8 +162,8 @@ class TorchOperations(Torch):
 
     def test_norms_and_softmax(self):
         x, w, b = torch.randn(2, 5, 64), torch.randn(64), torch.randn(64)
-        self.near(greta.torch.rms_norm(x, w, 1e-6), operations.rms_norm_of_torch(x, w, 1e-6))
-        self.near(greta.torch.rms_norm(x), operations.rms_norm_of_torch(x, None, 1e-5))
+        self.near(greta.torch.rms_norm(x, w, 1e-6), fallbacks.rms_norm_of_torch(x, w, 1e-6))
+        self.near(greta.torch.rms_norm(x), fallbacks.rms_norm_of_torch(x, None, 1e-5))
         self.near(greta.torch.layer_norm(x, w, b), F.layer_norm(x, (64,), w, b))
         self.near(greta.torch.layer_norm(x), F.layer_norm(x, (64,)))
         self.near(greta.torch.softmax(x, 0.25), F.softmax(x * 0.25, -1))
@@ -124,7 +216,8 @@ class TorchOperations(Torch):
     def test_fake_kernels_have_the_shapes_of_the_real_ones(self):
         x, w, q = torch.randn(2, 3, 32), torch.randn(16, 32), torch.randn(2, 3, 4, 8)
         k, v = torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 16)
-        cases = {"linear": (x, w, None, None, "none"), "rms_norm": (x.transpose(0, 1), None, 1e-5),
+        cases = {"linear": (x, w, None, None, None, "none"), "silu_mul": (x,),
+                 "add_rms_norm": (x, x.transpose(0, 1).contiguous().transpose(0, 1), None, 1e-5), "rms_norm": (x.transpose(0, 1), None, 1e-5),
                  "layer_norm": (x.transpose(0, 1), None, None, 1e-5), "softmax": (x.transpose(0, 1), 1.0),
                  "attention": (q, k, v, None, None, False)}
         self.assertEqual(set(cases), set(operations.SCHEMAS))
@@ -134,8 +227,9 @@ class TorchOperations(Torch):
                 real = getattr(torch.ops.greta, name)(*arguments)
                 meta = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in arguments]
                 fake = operations.SCHEMAS[name][2](*meta)
-                self.assertEqual((fake.shape, fake.dtype, fake.stride()), (real.shape, real.dtype, real.stride()),
-                                 f"{mode}: {name}")
+                for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (fake, real))):
+                    self.assertEqual((one.shape, one.dtype, one.stride()),
+                                     (other.shape, other.dtype, other.stride()), f"{mode}: {name}")
 
 
 class TorchDecisions(Torch):
@@ -296,10 +390,10 @@ class TorchModules(Torch):
         module = types.SimpleNamespace(is_causal=True)
         y, weights = modules.attention_forward(module, q, k, k, None, scaling=0.25)
         self.assertIsNone(weights)
-        self.near(y, operations.attention_of_torch(q.transpose(1, 2), k, k, None, 0.25, False), 1e-5)
+        self.near(y, fallbacks.attention_of_torch(q.transpose(1, 2), k, k, None, 0.25, False), 1e-5)
         lengths = torch.tensor([5, 5], dtype=torch.int32)
         y, _ = modules.attention_forward(module, q, k, k, lengths.reshape(2, 1, 1, 1), scaling=0.25)
-        self.near(y, operations.attention_of_torch(q.transpose(1, 2), k, k, lengths, 0.25, False), 1e-5)
+        self.near(y, fallbacks.attention_of_torch(q.transpose(1, 2), k, k, lengths, 0.25, False), 1e-5)
 
     def test_lengths_are_masks_of_caches_alone(self):
         causal, given = object(), {"batch_size": 2, "q_length": 3, "q_offset": 4, "kv_length": 16, "device": "cpu"}

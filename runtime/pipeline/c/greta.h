@@ -116,6 +116,13 @@ GRETA_API greta_status greta_operation_load(greta_runtime* runtime, const char* 
 GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const* problems,
                                                 size_t count, uint32_t jobs);
 
+/* A problem that is ready to run on addresses (greta_queue_run). */
+typedef struct greta_prepared greta_prepared;
+/* Looks up a problem, given as greta_runtime_problem() takes it, and compiles its kernels. The result
+ * is valid as long as the runtime's handle, and the same for equal problems. */
+GRETA_API greta_status greta_runtime_prepare(greta_runtime* runtime, const char* problem,
+                                             const greta_prepared** prepared);
+
 /* ---- Tensors ---- */
 
 typedef struct greta_tensor greta_tensor;
@@ -197,6 +204,12 @@ GRETA_API void greta_queue_close(greta_queue* queue); /* waits for its work; NUL
  * their owner and must not be released. */
 GRETA_API greta_operations* greta_queue_operations(greta_queue* queue);
 GRETA_API greta_status greta_queue_submit(greta_queue* queue);
+/* Runs a prepared problem of the queue's runtime on the operands at these device addresses, in the
+ * order of greta_run(), and submits it. The least cost of a call: there are no tensors, and the
+ * memory must exist until the work is done. Operands are packed, or have the strides of the problem;
+ * one that is written must not overlap another. */
+GRETA_API greta_status greta_queue_run(greta_queue* queue, const greta_prepared* prepared,
+                                       const uint64_t* addresses, size_t count);
 /* Waits until all work has finished, or `seconds` have passed: above 0, at most a day. */
 GRETA_API greta_status greta_queue_synchronize(greta_queue* queue, double seconds);
 /* Runs a graph. Several replays may be in flight only on the same queue, which orders them. */

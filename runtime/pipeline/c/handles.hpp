@@ -3,6 +3,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,11 @@
 
 // The handles of greta.h. Each one keeps its runtime alive; members are destroyed before it.
 
+struct greta_prepared {
+  const greta::runtime::Runtime* runtime = nullptr;
+  const greta::runtime::PreparedOperation* operation = nullptr;
+};
+
 struct greta_runtime {
   std::shared_ptr<greta::runtime::Runtime> runtime;
   std::string id, name;
@@ -21,6 +27,8 @@ struct greta_runtime {
   std::string described{};          ///< result of greta_runtime_describe()
   std::string key{};                ///< result of greta_runtime_problem()
   std::string answer{};             ///< result of greta_runtime_lookup()
+  /// Results of greta_runtime_prepare(), by operation.
+  std::unordered_map<const greta::runtime::PreparedOperation*, greta_prepared> prepared{};
 };
 
 struct greta_tensor {

@@ -83,6 +83,21 @@ greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, c
   });
 }
 
+greta_status greta_runtime_prepare(greta_runtime* runtime, const char* problem,
+                                   const greta_prepared** prepared) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(problem, "problem");
+    need(prepared, "prepared");
+    const Problem wanted = read_problem(runtime->runtime->catalog(), problem);
+    const auto made = runtime->runtime->prepare(wanted);
+    if (!made) return made.failure();
+    const greta_prepared one{runtime->runtime.get(), *made};
+    *prepared = &runtime->prepared.try_emplace(*made, one).first->second;
+    return {};
+  });
+}
+
 greta_status greta_operation_load(greta_runtime* runtime, const char* description,
                                   const char** json) {
   return guarded([&]() -> Result<void> {

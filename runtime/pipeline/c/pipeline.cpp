@@ -74,6 +74,19 @@ greta_status greta_queue_submit(greta_queue* queue) {
   return guarded([&] { return need(queue, "queue").queue->submit(); });
 }
 
+greta_status greta_queue_run(greta_queue* queue, const greta_prepared* prepared,
+                             const std::uint64_t* addresses, std::size_t count) {
+  return guarded([&]() -> Result<void> {
+    need(queue, "queue");
+    if (need(prepared, "prepared").runtime != queue->runtime.get()) {
+      refuse("prepared belongs to another runtime");
+    }
+    if (count > 0) need(addresses, "addresses");
+    auto done = queue->queue->run(*prepared->operation, {addresses, count});
+    return done ? queue->queue->submit() : done;
+  });
+}
+
 greta_status greta_queue_synchronize(greta_queue* queue, double seconds) {
   return guarded([&]() -> Result<void> {
     need(queue, "queue");

@@ -20,6 +20,17 @@ std::string identity(const KernelSource& source) {
                      source.dynamic_shared_bytes);
 }
 
+/// The rows of an operand at an address; of a pool, its first one.
+Region region(const TensorSpec& operand, std::uint64_t address) {
+  const auto bytes = [&](std::int64_t elements) {
+    return bytes_of(operand.dtype, static_cast<std::size_t>(elements));
+  };
+  if (operand.pool) return {address, bytes(operand.cols), 0, bytes(operand.cols)};
+  const bool packed = operand.rows == 1 || operand.row_stride() == operand.cols;
+  if (packed) return {address, operand.bytes(), 0, operand.bytes()};
+  return {address, operand.bytes(), bytes(operand.row_stride()), bytes(operand.cols)};
+}
+
 }  // namespace
 
 Failure refused(std::string_view what, std::string_view why) {
@@ -53,6 +64,34 @@ Result<void> check_operands(const Problem& problem, std::span<const TensorSpec> 
       if (i == j || !tensors[i].overlaps(tensors[j])) continue;
       return refused(problem.key(), fmt::format("{} is written and overlaps {}", operands[i].name,
                                                 operands[j].name));
+    }
+  }
+  return {};
+}
+
+Result<void> check_addresses(const Problem& problem, std::span<const TensorSpec> operands,
+                             std::span<const std::uint64_t> addresses) {
+  const auto refuse = [&](const std::string& why) { return refused(problem.key(), why); };
+  if (addresses.size() != operands.size()) {
+    return refuse(fmt::format("{} operands, it has {}", addresses.size(), operands.size()));
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::size_t alignment = alignment_of(operands[i].dtype);
+    if (addresses[i] == 0) return refuse(operands[i].name + " has no address");
+    if (addresses[i] % alignment != 0) {
+      return refuse(fmt::format("{} is at address {:#x}, but it must be at a multiple of {}",
+                                operands[i].name, addresses[i], alignment));
+    }
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].role == Role::input) continue;
+    for (std::size_t j = 0; j < operands.size(); ++j) {
+      if (i == j ||
+          !overlap(region(operands[i], addresses[i]), region(operands[j], addresses[j]))) {
+        continue;
+      }
+      return refuse(
+          fmt::format("{} is written and overlaps {}", operands[i].name, operands[j].name));
     }
   }
   return {};

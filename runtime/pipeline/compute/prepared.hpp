@@ -41,6 +41,11 @@ Result<const Operation*> operation_of(const Catalog& catalog, const Problem& pro
 Result<void> check_operands(const Problem& problem, std::span<const TensorSpec> operands,
                             std::span<const Tensor> tensors);
 
+/// Checks whether there is an operand at each address: none is null, each has its alignment, and
+/// none that is written overlaps another. Extents of pools (TensorSpec::pool) are unknown.
+Result<void> check_addresses(const Problem& problem, std::span<const TensorSpec> operands,
+                             std::span<const std::uint64_t> addresses);
+
 /// A problem that is ready to run on operands of its shapes: its configuration, the origin of that,
 /// and its compiled kernels. Runtime::prepare creates it once per problem.
 struct PreparedOperation {
@@ -55,6 +60,10 @@ struct PreparedOperation {
   /// See check_operands().
   Result<void> check(std::span<const Tensor> tensors) const {
     return check_operands(problem, operands, tensors);
+  }
+  /// See check_addresses().
+  Result<void> check(std::span<const std::uint64_t> addresses) const {
+    return check_addresses(problem, operands, addresses);
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <atomic>
 #include <utility>
 
@@ -45,7 +44,7 @@ Result<void> Queue::run(const Problem& problem, std::span<const Tensor> operands
   if (!found) return found.failure();
   const PreparedOperation& operation = **found;
   if (auto good = operation.check(operands); !good) return good;
-  std::array<std::uint64_t, 8> addresses{};
+  std::vector<std::uint64_t> addresses(operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].storage()->buffer) {
       return Failure{Status::invalid_argument,
@@ -56,13 +55,23 @@ Result<void> Queue::run(const Problem& problem, std::span<const Tensor> operands
     addresses[i] = operands[i].address();
     keep(operands[i].storage());
   }
+  return launch(operation, addresses);
+}
+
+Result<void> Queue::run(const PreparedOperation& operation,
+                        std::span<const std::uint64_t> addresses) {
+  if (auto good = operation.check(addresses); !good) return good;
+  return launch(operation, addresses);
+}
+
+Result<void> Queue::launch(const PreparedOperation& operation,
+                           std::span<const std::uint64_t> addresses) {
   std::shared_ptr<Buffer> replaced;
   auto room = workspace_.reserve(runtime_.device(), *stream_, operation.plan, replaced);
   if (replaced) kept_.push_back(std::move(replaced));
   if (!room) return room;
   auto done = timed(&operation, [&] {
-    return operation.plan.record(*stream_, std::span(addresses).first(operands.size()),
-                                 workspace_.address(operation.plan));
+    return operation.plan.record(*stream_, addresses, workspace_.address(operation.plan));
   });
   return done ? launched() : done;
 }

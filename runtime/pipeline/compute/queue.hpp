@@ -27,6 +27,9 @@ class Queue final : public Operations {
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
+  /// Runs a problem that this queue's runtime has prepared on the operands at these addresses,
+  /// whose memory the caller keeps until the work is done.
+  Result<void> run(const PreparedOperation& operation, std::span<const std::uint64_t> addresses);
   const Catalog& catalog() const override;
   /// Runs a pipeline's graph. With Telemetry::Options::device_time, launches its operations one by
   /// one, which is required to time them.
@@ -56,6 +59,7 @@ class Queue final : public Operations {
     if (auto done = record(); !done) return done;
     return timer_.stop(runtime_.device(), *stream_, operation);
   }
+  Result<void> launch(const PreparedOperation& operation, std::span<const std::uint64_t> addresses);
   Result<void> launched();
 
   Runtime& runtime_;

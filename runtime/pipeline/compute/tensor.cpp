@@ -180,32 +180,34 @@ bool Tensor::same_view(const Tensor& other) const {
 bool Tensor::overlaps(const Tensor& other) const {
   const auto at = places(other);
   if (!storage_ || !at) return false;
-  const auto [begin, other_begin] = *at;
-  if (begin >= other_begin + other.extent_bytes() || other_begin >= begin + extent_bytes()) {
-    return false;
-  }
-  // Columns of one matrix occupy disjoint ranges of each row. In bytes. A contiguous view is a
-  // single row, with stride 0. Width 0: the row stride is not constant.
-  struct Rows {
-    std::size_t stride = 0, width = 0;
-  };
-  const auto rows = [](const Tensor& tensor) -> Rows {
-    if (tensor.contiguous()) return {0, tensor.bytes()};
+  const auto region = [](const Tensor& tensor, std::uint64_t begin) -> Region {
+    if (tensor.contiguous()) return {begin, tensor.bytes(), 0, tensor.bytes()};
     auto width = bytes_of(tensor.dtype_, static_cast<std::size_t>(tensor.shape_.last()));
     for (std::size_t dims = tensor.shape_.rank(); dims-- > 1;) {
       const auto stride = static_cast<std::size_t>(tensor.row_stride(dims));
-      if (stride > 0) return {bytes_of(tensor.dtype_, stride), width};
+      if (stride > 0) {
+        return {begin, tensor.extent_bytes(), bytes_of(tensor.dtype_, stride), width};
+      }
       width *= static_cast<std::size_t>(tensor.shape_[dims - 1]);
     }
-    return {};
+    return {begin, tensor.extent_bytes(), 0, 0};
   };
-  const Rows own = rows(*this), others = rows(other);
-  if (own.width == 0 || others.width == 0) return true;
-  const std::size_t stride = std::max(own.stride, others.stride);
-  const bool alike = own.stride == others.stride || own.stride == 0 || others.stride == 0;
+  return overlap(region(*this, at->first), region(other, at->second));
+}
+
+bool overlap(const Region& one, const Region& other) {
+  if (one.begin >= other.begin + other.bytes || other.begin >= one.begin + one.bytes) return false;
+  // Columns of one matrix occupy disjoint ranges of each row.
+  if (one.width == 0 || other.width == 0) return true;
+  const std::size_t stride = std::max(one.stride, other.stride);
+  const bool alike = one.stride == other.stride || one.stride == 0 || other.stride == 0;
   if (stride == 0 || !alike) return true;
-  const std::size_t apart = (other_begin % stride + stride - begin % stride) % stride;
-  return apart < own.width || apart + others.width > stride;
+  const std::size_t apart = (other.begin % stride + stride - one.begin % stride) % stride;
+  return apart < one.width || apart + other.width > stride;
+}
+
+std::size_t alignment_of(DType dtype) {
+  return is_floating(dtype) ? element_alignment : 4;
 }
 
 std::string Tensor::text() const {
@@ -242,7 +244,7 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
     return takes(fmt::format(", its rows {} apart", wanted));
   }
   if (stride != (rows > 1 ? wanted : cols)) return takes(", contiguous");
-  const std::size_t alignment = is_floating(operand.dtype) ? element_alignment : 4;
+  const std::size_t alignment = alignment_of(operand.dtype);
   const std::size_t base = tensor.storage()->buffer ? tensor.storage()->offset : 0;
   if ((base + tensor.offset()) % alignment != 0) {
     return fmt::format("{} begins at byte {} of its memory, but it must be at a multiple of {}",

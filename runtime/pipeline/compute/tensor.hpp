@@ -125,6 +125,20 @@ class Tensor {
   std::size_t offset_ = 0;
 };
 
+/// The bytes of a tensor: rows of `width` bytes, `stride` apart. A packed tensor is a single row,
+/// with stride 0. Width 0: the distance of rows is not constant.
+struct Region {
+  std::uint64_t begin = 0;
+  std::size_t bytes = 0;  ///< from the first byte to the end of the last one
+  std::size_t stride = 0, width = 0;
+};
+
+/// Returns whether both may share a byte. Exact for packed regions and for columns of one matrix.
+bool overlap(const Region& one, const Region& other);
+
+/// Returns the alignment that kernels require of operands of this type.
+std::size_t alignment_of(DType dtype);
+
 /// Creates a packed tensor.
 using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
 

@@ -7,7 +7,7 @@ import ctypes.util
 import os
 import pathlib
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from . import _abi
 from .errors import CLASSES, InternalError, UnavailableError
@@ -66,8 +66,19 @@ class Library:
         """Calls a function that returns a status. Raises the status's exception."""
         status = getattr(self._library, name)(*arguments)
         if status != 0:
-            message = (self._last_error() or b"").decode(errors="replace")
-            raise _NAMES.get(status, InternalError)(message)
+            self.fail(status)
+
+    def fail(self, status: int) -> NoReturn:
+        """Raises the exception of a status."""
+        message = (self._last_error() or b"").decode(errors="replace")
+        raise _NAMES.get(status, InternalError)(message)
+
+    def quick(self, name: str, arguments: list[Any]) -> Callable[..., int]:
+        """Returns a function with other types of arguments, which take less time to convert. It
+        returns its status, which the caller checks."""
+        function = self._library[name]
+        function.restype, function.argtypes = ctypes.c_int32, arguments
+        return function
 
 
 _lock = threading.Lock()

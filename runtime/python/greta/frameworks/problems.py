@@ -10,19 +10,33 @@ def _text(operation: str, dtype: str, out: str, **fields: object) -> str:
 
 
 def gemm(m: int, n: int, k: int, *, dtype: str, out: str | None = None, layout: str = "nn",
-         bias: bool = False, residual: bool = False, activation: str = "none") -> str:
+         bias: bool = False, residual: bool = False, activation: str = "none",
+         norm_epsilon: float | None = None) -> str:
     """Returns the problem of C [m, n] = act(A B + bias + residual). A frameworks' linear layer has
-    the layout "nt": its weight is B's transpose [n, k]."""
+    the layout "nt": its weight is B's transpose [n, k]. norm_epsilon: A is replaced by its RMS norm.
+    swiglu and geglu: B has 2 n columns."""
     parts = [name for name, used in (("bias", bias), ("residual", residual),
                                      (activation, activation != "none")) if used]
     return _text("gemm", dtype, out or dtype, layout=layout, epilogue=",".join(parts) or None,
-                 m=m, n=n, k=k)
+                 prologue=None if norm_epsilon is None else "rmsnorm", epsilon=norm_epsilon, m=m, n=n,
+                 k=k)
 
 
 def rmsnorm(rows: int, cols: int, *, dtype: str, weight: bool, epsilon: float) -> str:
     """Returns the problem of an RMS norm of rows."""
     return _text("rmsnorm", dtype, dtype, affine=None if weight else "none", epsilon=epsilon,
                  rows=rows, cols=cols)
+
+
+def add_rmsnorm(rows: int, cols: int, *, dtype: str, weight: bool, epsilon: float) -> str:
+    """Returns the problem of a sum of two tensors and the RMS norm of its rows."""
+    return _text("add_rmsnorm", dtype, dtype, affine=None if weight else "none", epsilon=epsilon,
+                 rows=rows, cols=cols)
+
+
+def silu_mul(rows: int, cols: int, *, dtype: str) -> str:
+    """Returns the problem of silu(gate) * up, where each row holds `cols` gates, then as many others."""
+    return _text("silu_mul", dtype, dtype, layout="packed", rows=rows, cols=cols)
 
 
 def layernorm(rows: int, cols: int, *, dtype: str, weight: bool, bias: bool,

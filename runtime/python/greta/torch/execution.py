@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
 import dataclasses
 import os
 import threading
 import time
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator
 
 import torch
 
-from .. import _abi
 from .._library import runtime_library
 from ..errors import InvalidArgumentError
 from ..frameworks import Capture, Decision, Decisions
@@ -21,12 +19,8 @@ from ..runtime import Queue, Runtime
 from ..tune import default_cache, default_database
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int32: "i32"}
-_NUMBERS = {one: list(_abi.DTYPE).index("GRETA_" + name.upper()) for one, name in DTYPES.items()}
 FRAMEWORK = f"torch {torch.__version__}"
 MODES = ("measured", "greta", "torch")
-_ALIGNMENT = 16  # bytes, which kernels of any configuration may need
-_NO_RELEASE = _abi.RELEASE()
-_MOST_VIEWS = 8192
 
 
 @dataclasses.dataclass
@@ -60,6 +54,7 @@ class Device:
         if db is None and default_database().is_file():
             db = default_database()
         self.torch_device = device
+        self.is_gpu = device.type == "cuda"
         self.settings = settings
         self.decisions = decisions
         self.runtime = Runtime(name, db=db, cache=settings.cache or default_cache(),
@@ -68,61 +63,54 @@ class Device:
         self.lock = threading.RLock()
         self.choices: dict[Any, Choice] = {}  # by the operation's key
         self._queues: dict[tuple[int, bool], Queue] = {}
-        self._views: collections.OrderedDict[tuple, ctypes.c_void_p] = collections.OrderedDict()
+        # The addresses are passed as bytes, which take less time than an array.
+        self._run = runtime_library().quick("greta_queue_run", [
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t])
 
-    def view(self, tensor: torch.Tensor, shape: Sequence[int]) -> ctypes.c_void_p:
-        """Returns GRETA's tensor of these extents in a contiguous tensor's memory. It is a view of
-        an address: torch owns the memory, and its allocator orders reuse by the stream."""
-        key = (tensor.data_ptr(), tensor.dtype, *shape)
-        found = self._views.get(key)
-        if found is None:
-            found = ctypes.c_void_p()
-            runtime_library().call(
-                "greta_tensor_wrap", self.runtime._handle, _NUMBERS[tensor.dtype],
-                (ctypes.c_int64 * len(shape))(*shape), None, len(shape), key[0], _NO_RELEASE, None,
-                ctypes.byref(found))
-            self._views[key] = found
-            if len(self._views) > _MOST_VIEWS:
-                runtime_library().greta_tensor_release(self._views.popitem(last=False)[1])
-        return found
-
-    def queue(self) -> Queue:
+    def queue(self, capturing: bool) -> Queue:
         """Returns the queue on torch's current stream. Captures have one of their own, since graphs
         keep the addresses of its workspace."""
-        if self.torch_device.type != "cuda":
+        if not self.is_gpu:
             return self.runtime.default_queue
-        stream = torch.cuda.current_stream(self.torch_device).cuda_stream
-        key = (stream, torch.cuda.is_current_stream_capturing())
-        if key not in self._queues:
-            self._queues[key] = self.runtime.queue(stream=stream)
-        return self._queues[key]
+        key = (_stream_of(self.torch_device.index), capturing)
+        found = self._queues.get(key)
+        if found is None:
+            found = self._queues[key] = self.runtime.queue(stream=key[0])
+        return found
 
-    def call(self, name: str, operands: Sequence[ctypes.c_void_p | None], options: Any) -> None:
-        """Runs an operation of greta.h on views."""
-        with self.lock, unrestricted_capture(self.torch_device):
-            queue = self.queue()
-            arguments = [] if options is None else [ctypes.byref(options)]
-            runtime_library().call("greta_" + name, queue._receiver, *operands, *arguments)
-            if self.torch_device.type == "cuda":
-                queue.submit()
-            else:
-                queue.synchronize()
+    def prepare(self, problem: str) -> ctypes.c_void_p:
+        """Returns the problem for launch()."""
+        prepared = ctypes.c_void_p()
+        with self.lock:
+            runtime_library().call("greta_runtime_prepare", self.runtime._handle, problem.encode(),
+                                   ctypes.byref(prepared))
+        return prepared
 
-    def choose(self, key: Any, problem: Callable[[], str], greta: Callable[[], Any],
-               framework: Callable[[], Any], form: str = "") -> bool:
-        """Returns whether GRETA runs a problem. The first call of a problem looks it up and, unless
-        that is stored, measures both ways; in a capture, what is not known is torch's. form: what
-        torch's time depends on beside the problem."""
-        capturing = is_capturing(self.torch_device)
-        choice = self.choices.get(key)
-        if choice is None:
+    def launch(self, prepared: ctypes.c_void_p, addresses: bytes, count: int,
+               capturing: bool) -> None:
+        """Runs a prepared problem on `count` operands at these addresses (uint64), on torch's
+        current stream. torch owns the memory, and its allocator orders reuse by the stream."""
+        with self.lock:
             if capturing:
-                return self.settings.mode == "greta"
-            with self.lock:
-                choice = self.choices[key] = self._decide(problem(), greta, framework, form)
-        for capture in captures:
-            capture.add(choice.problem)
-        return choice.greta_in_graphs if capturing else choice.greta
+                with unrestricted_capture(True):
+                    status = self._run(self.queue(True)._handle, prepared, addresses, count)
+            else:
+                queue = self.queue(False)
+                status = self._run(queue._handle, prepared, addresses, count)
+                if not self.is_gpu:
+                    queue.synchronize()
+        if status != 0:
+            runtime_library().fail(status)
+
+    def choose(self, key: Any, problem: str, greta: Callable[[], Any],
+               framework: Callable[[], Any], form: str = "") -> Choice:
+        """Returns who runs a problem. The first call of a key looks it up and, unless that is
+        stored, measures both ways. form: what torch's time depends on beside the problem."""
+        with self.lock:
+            choice = self.choices.get(key)
+            if choice is None:
+                choice = self.choices[key] = self._decide(problem, greta, framework, form)
+        return choice
 
     def _decide(self, problem: str, greta: Callable[[], Any], framework: Callable[[], Any],
                 form: str) -> Choice:
@@ -165,6 +153,7 @@ def is_inside() -> bool:
     return getattr(_state, "inside", False)
 
 
+calls: dict[Any, Any] = {}  # those of the module calls, which hold for these settings
 _settings = Settings()
 _devices: dict[torch.device, Device] = {}
 _earlier: list[Device] = []  # captured graphs use their kernels and workspace
@@ -190,6 +179,7 @@ def configure(*, mode: str = "measured", most_regret: float = 0.0,
         _settings = Settings(mode, most_regret, db, cache, decisions, shipped)
         _earlier.extend(_devices.values())
         _devices.clear()
+        calls.clear()
 
 
 def device_of(tensor: torch.Tensor) -> Device:
@@ -209,22 +199,24 @@ def choices() -> list[Choice]:
     return [choice for device in _devices.values() for choice in device.choices.values()]
 
 
-def packed(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns the tensor if kernels can use it in place, else a packed copy."""
-    tensor = tensor.contiguous()
-    return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
-
-
 def is_capturing(device: torch.device) -> bool:
     """Returns whether torch's current stream records a graph."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
+def _current_stream(index: int) -> int:
+    return torch.cuda.current_stream(index).cuda_stream
+
+
+# The number of a GPU's current stream. torch's own compiled code asks for it with the first one.
+_stream_of: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _current_stream)
+
+
 @contextlib.contextmanager
-def unrestricted_capture(device: torch.device) -> Iterator[None]:
-    """While the stream records a graph, lets this thread allocate workspace and load kernels, which
+def unrestricted_capture(capturing: bool) -> Iterator[None]:
+    """While a stream records a graph, lets this thread allocate workspace and load kernels, which
     the driver refuses otherwise. Neither becomes a part of the graph."""
-    if not is_capturing(device):
+    if not capturing:
         yield
         return
     if torch.version.hip:
