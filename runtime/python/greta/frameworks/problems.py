@@ -39,6 +39,14 @@ def silu_mul(rows: int, cols: int, *, dtype: str) -> str:
     return _text("silu_mul", dtype, dtype, layout="packed", rows=rows, cols=cols)
 
 
+def rope(tokens: int, heads: int, dim: int, positions: int, *, dtype: str, half: bool,
+         stride: int | None = None) -> str:
+    """Returns the problem of a rotary embedding by the rows of a table of so many positions. half:
+    elements i and i + dim / 2 are a pair, else 2 i and 2 i + 1. stride: of tokens, None: packed."""
+    return _text("rope", dtype, dtype, style="half" if half else None, x_stride=stride,
+                 tokens=tokens, heads=heads, dim=dim, positions=positions)
+
+
 def layernorm(rows: int, cols: int, *, dtype: str, weight: bool, bias: bool,
               epsilon: float) -> str:
     """Returns the problem of a layer norm of rows."""

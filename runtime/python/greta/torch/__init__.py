@@ -21,12 +21,12 @@ except ImportError as _error:
 from ..frameworks import Capture, Decision
 from .capturing import capture
 from .execution import Choice, choices, configure
-from .functions import (add_rms_norm, layer_norm, linear, rms_norm, scaled_dot_product_attention,
-                        silu_mul, softmax)
+from .functions import (add_rms_norm, layer_norm, linear, rms_norm, rope,
+                        scaled_dot_product_attention, silu_mul, softmax)
 from .modules import Patched, patch, register_attention
 
 __all__ = [
     "Capture", "Choice", "Decision", "Patched", "add_rms_norm", "capture", "choices", "configure",
-    "layer_norm", "linear", "patch", "register_attention", "rms_norm",
+    "layer_norm", "linear", "patch", "register_attention", "rms_norm", "rope",
     "scaled_dot_product_attention", "silu_mul", "softmax",
 ]

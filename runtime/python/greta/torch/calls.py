@@ -26,6 +26,7 @@ class Plan:
     results: tuple[Sequence[int], ...]  #: their shapes; they have the first tensor's type
     lengths: tuple[int, int] | None = None  #: operand -1: the number of its elements, and their value
     form: str = ""  #: what torch's time depends on beside the problem
+    strided: bool = False  #: whether the first tensor is used with its strides, as the problem says
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Operation:
     name: str  #: in torch.ops.greta, whose arguments are the tensors, then the options
     plan: Callable[[Tensors, tuple[Any, ...]], Plan | None]
     framework: Callable[[Tensors, tuple[Any, ...]], Any]
+    arguments: int | None = None  #: the number of options that are arguments; None: all
 
 
 class Call:
@@ -60,7 +62,7 @@ class Call:
         for index in self.plan.operands:
             one: Any = self.lengths if index < 0 else tensors[index]
             address = one.data_ptr()
-            if address % _ALIGNMENT or not one.is_contiguous():
+            if address % _ALIGNMENT or not (one.is_contiguous() or (index == 0 and self.plan.strided)):
                 one = one.clone(memory_format=torch.contiguous_format)
                 address = one.data_ptr()
                 copies.append(one)  # until the launch; the stream orders what reuses the memory
@@ -86,7 +88,7 @@ def call(operation: Operation, tensors: Tensors, options: tuple[Any, ...]) -> An
                                  for one in tensors])
     found = calls.get(key)
     if found is None and key not in calls and not is_plain(tensors):
-        return getattr(torch.ops.greta, operation.name)(*tensors, *options)
+        return getattr(torch.ops.greta, operation.name)(*tensors, *options[:operation.arguments])
     return _run(operation, tensors, options, key, found)
 
 

@@ -49,6 +49,18 @@ def silu_mul_of_torch(input: torch.Tensor) -> torch.Tensor:
     return functional.silu(gate) * up
 
 
+def rope_of_torch(input: torch.Tensor, positions: torch.Tensor, table: torch.Tensor,
+                  pairs: str) -> torch.Tensor:
+    """Computes rope() with torch's operations."""
+    turns = table[positions.long()].reshape(*input.shape[:-2], 1, table.shape[1])
+    cos, sin = turns[..., 0::2], turns[..., 1::2]
+    x = input.to(_GREATER.get(input.dtype, input.dtype))
+    first, second = x.chunk(2, -1) if pairs == "half" else (x[..., 0::2], x[..., 1::2])
+    rotated = (first * cos - second * sin, second * cos + first * sin)
+    y = torch.cat(rotated, -1) if pairs == "half" else torch.stack(rotated, -1).flatten(-2)
+    return y.to(input.dtype)
+
+
 def layer_norm_of_torch(input: torch.Tensor, weight: torch.Tensor | None,
                         bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     """Computes layer_norm() with torch's operations."""

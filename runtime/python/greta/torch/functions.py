@@ -88,6 +88,20 @@ def add_rms_norm(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tens
     return call(operations.ADD_RMS_NORM, (input, residual, weight), (eps,))
 
 
+def rope(input: torch.Tensor, positions: torch.Tensor, table: torch.Tensor, *,
+         pairs: str = "half") -> torch.Tensor:
+    """Returns the rotary embedding of input [.., tokens, heads, dim], which may be a part of each
+    token, by the rows `positions` (i32, one for each token) of table f32 [positions, dim], which hold
+    the cosine and sine of each pair. pairs: "half", elements i and i + dim / 2, or "interleaved"."""
+    if pairs not in ("half", "interleaved"):
+        raise InvalidArgumentError(f"pairs is {pairs!r}; there are half, interleaved")
+    if _differentiates(input):
+        return fallbacks.rope_of_torch(input, positions, table, pairs)
+    if _is_watched() or input.dim() < 3:
+        return torch.ops.greta.rope(input, positions, table, pairs)
+    return call(operations.ROPE, (input, positions, table), (pairs, operations.token_stride(input)))
+
+
 def layer_norm(input: torch.Tensor, weight: torch.Tensor | None = None,
                bias: torch.Tensor | None = None, eps: float = 1e-5) -> torch.Tensor:
     """Returns the layer norm of the last dimension, with scale and offset: input and result [.., n],

@@ -12,7 +12,8 @@ from ..frameworks import problems
 from .calls import Operation, Plan, Tensors, run
 from .execution import DTYPES
 from .fallbacks import (GATED, add_rms_norm_of_torch, attention_of_torch, layer_norm_of_torch,
-                        linear_of_torch, rms_norm_of_torch, silu_mul_of_torch, softmax_of_torch)
+                        linear_of_torch, rms_norm_of_torch, rope_of_torch, silu_mul_of_torch,
+                        softmax_of_torch)
 
 _MOST_FUSED_ROWS = 8  # of products with gates or a norm
 
@@ -247,6 +248,52 @@ def _attention_fake(query: Any, key: Any, value: Any, lengths: Any = None,
     return query.new_empty((*query.shape[:3], value.shape[3]))
 
 
+# ---- rotary embedding ----
+
+def token_stride(x: torch.Tensor) -> int | None:
+    """Returns the distance of the tokens of x [.., tokens, heads, dim] in elements, or None if it is
+    not constant, or heads are not packed."""
+    if x.stride(-1) != 1 or (x.shape[-2] > 1 and x.stride(-2) != x.shape[-1]):
+        return None
+    stride = x.stride(-3) if x.shape[-3] > 1 or x.dim() == 3 else x.stride(0)
+    rows = 1
+    for dim in range(x.dim() - 3, -1, -1):
+        if x.shape[dim] > 1 and x.stride(dim) != rows * stride:
+            return None
+        rows *= x.shape[dim]
+    return x.shape[-2] * x.shape[-1] if rows == 1 else stride
+
+
+def _rope_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
+    input, positions, table = tensors
+    pairs, stride = options
+    assert input is not None and positions is not None and table is not None
+    heads, dim = input.shape[-2:]
+    tokens, packed = input.numel() // (heads * dim), heads * dim
+    if stride is None:  # copied first
+        stride = packed
+    if positions.numel() != tokens or table.dim() != 2 or table.shape[1] != dim \
+            or (positions.dtype, table.dtype) != (torch.int32, torch.float32):
+        return None
+    return Plan(problems.rope(tokens, heads, dim, table.shape[0], dtype=DTYPES[input.dtype],
+                              half=pairs == "half", stride=None if stride == packed else stride),
+                (tokens, heads, dim, table.shape[0], input.dtype, pairs, stride), (0, 1, 2),
+                (input.shape,), strided=options[1] is not None)
+
+
+ROPE = Operation("rope", _rope_plan,
+                 lambda tensors, options: rope_of_torch(*tensors, options[0]).contiguous(),
+                 arguments=1)
+
+
+def _rope(input: Any, positions: Any, table: Any, pairs: str = "half") -> Any:
+    return run(ROPE, (input, positions, table), (pairs, token_stride(input)))
+
+
+def _rope_fake(input: Any, positions: Any, table: Any, pairs: str = "half") -> Any:
+    return input.new_empty(input.shape)
+
+
 # ---- registration ----
 
 SCHEMAS = {
@@ -258,6 +305,8 @@ SCHEMAS = {
                  _rms_norm, _rms_norm_fake),
     "add_rms_norm": ("(Tensor input, Tensor residual, Tensor? weight=None, float eps=1e-05) "
                      "-> (Tensor, Tensor)", _add_rms_norm, _add_rms_norm_fake),
+    "rope": ("(Tensor input, Tensor positions, Tensor table, str pairs=\"half\") -> Tensor",
+             _rope, _rope_fake),
     "layer_norm": ("(Tensor input, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
                    "-> Tensor", _layer_norm, _layer_norm_fake),
     "softmax": ("(Tensor input, float scale=1.0) -> Tensor", _softmax, _softmax_fake),
