@@ -3,35 +3,43 @@
 
     python3 scripts/measure_torch.py OUTDIR [options]
 
-    OUTDIR          receives CSV files, a summary, and the decisions of greta.torch
-    --greta PREFIX  GRETA's installation; by default that which `import greta` finds
-    --parts LIST    of operations, compile, small, large; by default all
-    --shapes N      random shapes of each operation and element type; by default 12
-    --seed N        of shapes and contents; by default 1
-    --layers N      of the large model, whose sizes are those of Llama 2 7B; by default 32
-    --prompt N      tokens of its prompt; by default 512
-    --tokens N      that it generates; by default 64
-    --tune BUDGET   tunes the captured problems of the large model first, each with this budget, such as 20s
-    --device NAME   "cuda" or "cpu"; by default cuda
+    OUTDIR           receives CSV files, a summary, and the decisions of greta.torch
+    --greta PREFIX   GRETA's installation; by default that which `import greta` finds
+    --parts LIST     of calls, operations, compile, small, large; by default all
+    --seconds N      in which to finish: parts of the large model that would take longer are left out; by default 450
+    --shapes N       random shapes of each operation and element type; by default 12
+    --seed N         of shapes and contents; by default 1
+    --layers LIST    of the large model, whose sizes are those of Llama 2 7B; by default 8,32
+    --prompt N       tokens of its prompt; by default 512
+    --tokens N       that it generates; by default 32
+    --tune N         seconds in which the captured problems of the large model are tuned; by default 120, 0: not
+    --no-compile     without torch.compile
+    --autotune       torch.compile also with max-autotune, last
+    --tiny           the large model has small sizes
+    --device NAME    "cuda" or "cpu"; by default cuda
 
 Parts:
 
+    calls       what a call of an operation costs on the host, launched many times without waiting, as greta.torch,
+                torch.ops.greta and torch run it, and of the call into GRETA's library alone (calls.csv)
     operations  each operation on random shapes: the largest error of GRETA's and of torch's results against
                 FP64, and both times, launched from Python and in CUDA graphs (operations.csv)
     compile     torch.compile keeps each operation in its graph, fake kernels agree with real ones, and captured
                 graphs compute the same (compile.csv)
     small       a Llama of random weights: logits of the patched model, eager, compiled and as a CUDA graph, against
                 those in FP64 (small.csv)
-    large       the sizes of Llama 2 7B with random weights: logits, and tokens per second of torch, of torch.compile,
-                and of the patched model, eager and compiled (large.csv; captured.jsonl for greta-tune from-capture)
+    large       the sizes of Llama 2 7B with random weights, each number of layers: logits, and tokens per second of
+                torch and of the patched model, eager and compiled, before and after tuning (large.csv; tuned.csv;
+                kernels.csv with those of a token; captured.jsonl for greta-tune from-capture)
 
-The parts small and large need transformers. A result passes if its error is at most twice that of torch plus the
-roundoff of its type. The exit code is 1 if any part failed. Nothing is downloaded.
+Each row is also printed as a line of JSON. The parts small and large need transformers. A result passes if its error is
+at most twice that of torch plus the roundoff of its type. The exit code is 1 if anything failed. Nothing is downloaded.
 """
 
 import argparse
 import copy
 import csv
+import json
 import pathlib
 import random
 import statistics
@@ -39,7 +47,10 @@ import sys
 import time
 import traceback
 
-PARTS = ("operations", "compile", "small", "large")
+from measure_torch_calls import calls_part
+from measure_torch_model import large_part, llama
+
+PARTS = ("calls", "operations", "compile", "small", "large")
 
 
 def options_of(words):
@@ -49,10 +60,14 @@ def options_of(words):
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--shapes", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=450)
+    parser.add_argument("--layers", type=lambda text: [int(one) for one in text.split(",")], default=[8, 32])
     parser.add_argument("--prompt", type=int, default=512)
-    parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--tune")
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--tune", type=float, default=120)
+    parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--autotune", action="store_true")
+    parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--device", default="cuda")
     given = parser.parse_args(words)
     unknown = set(given.parts.split(",")) - set(PARTS)
@@ -77,6 +92,7 @@ class Report:
         file, writer = self.files[part]
         writer.writerow(values)
         file.flush()
+        print(json.dumps({"part": part, **values}, default=str), flush=True)
         if values.get("passed") is False:
             self.failures += 1
             self.line(f"FAILED {part}: {values}")
@@ -96,7 +112,7 @@ class Measured:
         import greta.torch
         self.torch, self.greta, self.options, self.report = torch, greta, options, report
         self.device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
-        self.random = random.Random(options.seed)
+        self.random, self.end = random.Random(options.seed), time.perf_counter() + options.seconds
         torch.manual_seed(options.seed)
         self.configure("measured")
         name = torch.cuda.get_device_name(0) if self.cuda else "CPU"
@@ -113,6 +129,21 @@ class Measured:
         self.greta.torch.configure(mode=mode, decisions=out / "decisions.json", cache=out / "cache",
                                    db=database if database.is_file() else None, **others)
 
+    def left(self):
+        """Returns the seconds that are left."""
+        return self.end - time.perf_counter()
+
+    def guarded(self, what, run, seconds=0.0):
+        """Runs a part, unless the time left does not allow it. A failure is reported, and the rest goes on."""
+        if seconds > self.left():
+            self.report.line(f"left out: {what}: needs about {seconds:.0f} s, {self.left():.0f} s are left")
+            return
+        try:
+            run()
+        except Exception:
+            self.report.failures += 1
+            self.report.line(f"FAILED {what}:\n{traceback.format_exc()}")
+
     def synchronize(self):
         if self.cuda:
             self.torch.cuda.synchronize()
@@ -127,14 +158,21 @@ class Measured:
 def operation_cases(m):
     """Yields each operation's name, its arguments and the names of tensors among them, on random shapes."""
     torch, choice, upto = m.torch, m.random.choice, m.random.randint
-    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+    halves = (torch.bfloat16, torch.float16) if m.cuda else (torch.bfloat16,)  # torch's CPU code may lack f16
+    for dtype in (*halves, torch.float32):
         for _ in range(m.options.shapes):
             rows, cols = choice([1, 2, 8, upto(1, 300), 512, 2048]), 8 * upto(2, 700)
             k, n = 8 * upto(4, 512), 8 * upto(4, 512)
             x, w = m.normal(rows, k, dtype=dtype), m.normal(n, k, dtype=dtype) / k ** 0.5
             bias = m.normal(n, dtype=dtype) if upto(0, 1) else None
             residual = m.normal(rows, n, dtype=dtype) if upto(0, 1) else None
-            yield "linear", (x, w, bias, residual, choice(["none", "silu", "gelu"]))
+            yield "linear", (x, w, bias, residual, None, choice(["none", "silu", "gelu"]))
+            few, norm = m.normal(upto(1, 8), k, dtype=dtype), m.normal(k, dtype=dtype)
+            yield "linear", (few, w[:n // 16 * 16], None, None, norm, choice(["none", "swiglu"]), 1e-5)
+            yield "silu_mul", (m.normal(rows, 2 * cols, dtype=dtype),)
+            yield "rope", (m.normal(2, rows, kv := choice([1, 8]), 128, dtype=dtype),
+                           torch.arange(2 * rows, dtype=torch.int32, device=m.device),
+                           m.normal(2 * rows + kv, 128, dtype=torch.float32), "half")
             x, weight = m.normal(rows, cols, dtype=dtype), m.normal(cols, dtype=dtype)
             yield "rms_norm", (x, weight if upto(0, 1) else None, choice([1e-5, 1e-6]))
             yield "layer_norm", (x, weight, m.normal(cols, dtype=dtype) if upto(0, 1) else None, 1e-5)
@@ -157,14 +195,11 @@ def in_fp64(m, name, arguments):
 
 
 def of_torch(m, name, arguments):
-    from greta.torch import operations
-    functional = m.torch.nn.functional
-    if name == "layer_norm":
-        x, weight, bias, eps = arguments
-        return functional.layer_norm(x, (x.shape[-1],), weight, bias, eps)
-    if name == "softmax":
-        return functional.softmax(arguments[0] * arguments[1], -1)
-    return getattr(operations, name + "_of_torch")(*arguments)
+    from greta.torch import fallbacks
+    if name == "linear":  # whose order is that of torch.ops.greta
+        x, weight, bias, residual, norm, activation, *eps = arguments
+        return fallbacks.linear_of_torch(x, weight, bias, residual, activation, norm, *eps)
+    return getattr(fallbacks, name + "_of_torch")(*arguments)
 
 
 def passes(m, ours, theirs, exact, dtype):
@@ -254,19 +289,6 @@ def captured_equals(m, operation, arguments, eager):
     return first and close(m, out, expected)
 
 
-def llama(m, dtype, **sizes):
-    from transformers import LlamaConfig, LlamaForCausalLM
-    torch = m.torch
-    config = LlamaConfig(attn_implementation="sdpa", **sizes)
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        with m.device:
-            return LlamaForCausalLM(config).eval()
-    finally:
-        torch.set_default_dtype(before)
-
-
 def small_part(m):
     torch = m.torch
     for dtype in (torch.bfloat16, torch.float16, torch.float32):
@@ -290,7 +312,7 @@ def small_part(m):
             again = model(ids).logits
             m.report.row("small", form="undone", mode="torch", dtype=str(dtype), error=m.error(again, exact),
                          torch_error=theirs, passed=m.error(again, exact) <= theirs * 1.01 + 1e-9, linear=0,
-                         rms_norm=0, mlp=0, greta_problems=0, problems=0)
+                         rms_norm=0, mlp=0, layers=0, greta_problems=0, problems=0)
     m.report.line("small: done")
 
 
@@ -308,100 +330,18 @@ def check_logits(m, form, mode, dtype, logits, theirs, exact, patched, part="sma
     all_choices = m.greta.torch.choices()
     m.report.row(part, form=form, mode=mode, dtype=str(dtype), error=ours, torch_error=theirs,
                  passed=passes(m, ours, theirs, exact, dtype), linear=patched.linear, rms_norm=patched.rms_norm,
-                 mlp=patched.mlp, greta_problems=sum(one.greta for one in all_choices), problems=len(all_choices))
-
-
-def generate(m, model, ids, tokens, compiled):
-    """Returns the seconds of generating tokens after a prompt."""
-    torch = m.torch
-    options = {"cache_implementation": "static"} if compiled else {"disable_compile": True}
-    m.synchronize()
-    begin = time.perf_counter()
-    out = model.generate(ids, attention_mask=torch.ones_like(ids), min_new_tokens=tokens, max_new_tokens=tokens,
-                         do_sample=False, pad_token_id=0, eos_token_id=None, **options)
-    m.synchronize()
-    if out.shape[1] != ids.shape[1] + tokens:
-        raise RuntimeError(f"{out.shape[1] - ids.shape[1]} tokens instead of {tokens}")
-    return time.perf_counter() - begin
-
-
-def speed(m, form, model, ids, patched):
-    """Generation of one token is the prompt's time; the rest is that of the others."""
-    tokens, compiled = m.options.tokens, "compile" in form
-    with m.torch.no_grad():
-        for _ in range(3):  # compiles, measures, captures
-            generate(m, model, ids, tokens, compiled)
-        first = min(generate(m, model, ids, 1, compiled) for _ in range(3))
-        whole = [generate(m, model, ids, tokens, compiled) for _ in range(3)]
-    rest = min(whole) - first
-    all_choices = m.greta.torch.choices()
-    m.report.row("large", form=form, layers=m.options.layers, prompt=ids.shape[1], tokens=tokens,
-                 prompt_ms=first * 1e3, token_ms=rest * 1e3 / (tokens - 1), tokens_per_s=(tokens - 1) / rest,
-                 greta_problems=sum(one.greta or one.greta_in_graphs for one in all_choices) if patched else 0,
-                 problems=len(all_choices) if patched else 0, error=None, torch_error=None, passed=True)
-    m.report.line(f"large: {form}: prompt {first * 1e3:.1f} ms, {(tokens - 1) / rest:.1f} tokens/s")
-
-
-def tune(m, model, ids):
-    """Tunes what the model runs into the folder's database."""
-    with m.greta.torch.capture(m.options.out / "captured.jsonl") as captured, m.torch.no_grad():
-        generate(m, model, ids, 4, False)
-    m.report.line(f"large: {len(captured.counts)} problems captured, {len(captured.refused)} refused")
-    for problem in captured.counts if m.options.tune else ():
-        result = m.greta.tune(problem.split()[0], **fields_of(problem), budget=m.options.tune,
-                              device="hip:0" if m.cuda else "hip-host:0", lock=False,
-                              db=m.options.out / "tuned.db", cache=m.options.out / "cache")
-        m.report.line(f"large: tuned {problem}: {result.time_us} us, {result.speedup} times the default")
-
-
-def fields_of(problem):
-    fields = dict(word.split("=", 1) for word in problem.split()[1:])
-    if "out" in fields:
-        fields["out_dtype"] = fields.pop("out")
-    return fields
-
-
-def large_part(m):
-    torch = m.torch
-    model = llama(m, torch.float16, hidden_size=4096, intermediate_size=11008, num_hidden_layers=m.options.layers,
-                  num_attention_heads=32, num_key_value_heads=32, vocab_size=32000, max_position_embeddings=4096)
-    ids = torch.randint(0, 32000, (1, m.options.prompt), device=m.device)
-    with torch.no_grad():
-        logits = model(ids).logits[:, -8:].double()
-    speed(m, "torch eager", model, ids, False)
-    m.configure("torch")
-    patched = m.greta.torch.patch(model)
-    tune(m, model, ids)
-    m.configure("measured")
-    with torch.no_grad():
-        ours = model(ids).logits[:, -8:]
-    worst, size = m.error(ours, logits), float(logits.abs().max())
-    good = worst <= 0.02 * size
-    m.report.row("large", form="logits of the last 8 tokens", layers=m.options.layers, prompt=ids.shape[1], tokens=0,
-                 prompt_ms=None, token_ms=None, tokens_per_s=None, greta_problems=patched.linear,
-                 problems=patched.linear, error=worst, torch_error=size, passed=good)
-    speed(m, "greta eager", model, ids, True)
-    with torch.no_grad():  # decides about the static cache's problems before they are captured
-        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=m.options.tokens, do_sample=False,
-                       cache_implementation="static", disable_compile=True, pad_token_id=0, eos_token_id=None)
-    speed(m, "greta compile", model, ids, True)
-    patched.undo()
-    torch._dynamo.reset()
-    speed(m, "torch compile", model, ids, False)
+                 mlp=patched.mlp, layers=patched.layers, greta_problems=sum(one.greta for one in all_choices), problems=len(all_choices))
 
 
 def main():
     options = options_of(sys.argv[1:])
     report = Report(options.out)
     m = Measured(options, report)
-    parts = {"operations": operations_part, "compile": compile_part, "small": small_part, "large": large_part}
+    parts = {"calls": calls_part, "operations": operations_part, "compile": compile_part, "small": small_part,
+             "large": large_part}
     for name in options.parts.split(","):
         begin = time.perf_counter()
-        try:
-            parts[name](m)
-        except Exception:
-            report.failures += 1
-            report.line(f"FAILED {name}:\n{traceback.format_exc()}")
+        m.guarded(name, lambda name=name: parts[name](m))
         report.line(f"{name}: {time.perf_counter() - begin:.0f} s")
     report.line(f"{report.failures} failed")
     return 1 if report.failures else 0
