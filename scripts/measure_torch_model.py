@@ -22,7 +22,7 @@ def llama(m, dtype, **sizes):
 
 
 def fields_of(problem):
-    fields = dict(word.split("=", 1) for word in problem.split()[1:])
+    fields = dict(word.replace('"', "").split("=", 1) for word in problem.split()[1:])
     if "out" in fields:
         fields["out_dtype"] = fields.pop("out")
     return fields

@@ -158,8 +158,8 @@ class WithoutTorch(Case):
 
     def test_the_measuring_script_checks_its_options_first(self):
         script = SOURCE / "scripts/measure_torch.py"
-        for words, message in ((["--parts", "small,none"], "--parts: there are operations, compile, small, large, "
-                                                           "not none"), ([], "out")):
+        for words, message in ((["--parts", "small,none"], "--parts: there are calls, operations, compile, small, "
+                                                           "large, not none"), ([], "out")):
             run = subprocess.run([sys.executable, "-B", script, *([self.folder / "out"] if words else []), *words],
                                  capture_output=True, text=True, timeout=60)
             self.assertEqual(run.returncode, 2, run.stderr)

@@ -205,6 +205,9 @@ class PreparedProblems(Opened):
         x = np.random.default_rng(4).standard_normal((8, 32)).astype("float32")
         a = self.runtime.tensor(x)
         prepared = self.prepare("softmax rows=8 cols=16 dtype=f32 x_stride=32 y_stride=32")
+        key = self.runtime.problem("softmax rows=8 cols=16 dtype=f32 x_stride=32 y_stride=32")
+        self.assertIn('x_stride="32"', key)  # and keys are problems
+        self.assertEqual(self.prepare(key).value, prepared.value)
         self.run_on(prepared, a.address, a.address + 64)
         self.runtime.synchronize()
         expected = np.exp(x[:, :16]) / np.exp(x[:, :16]).sum(1, keepdims=True)

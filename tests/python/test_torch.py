@@ -83,6 +83,23 @@ class TorchOperations(Torch):
         self.near(greta.torch.silu_mul(x), F.silu(x[..., :32]) * x[..., 32:])
         self.assertEqual(len(self.ran()), 2)
 
+    def test_rotary_embedding(self):
+        angles = torch.randn(9, 8)
+        table = torch.stack((angles.cos(), angles.sin()), -1).reshape(9, 16)
+        positions = torch.tensor([3, 0, 8, 5, 1, 2], dtype=torch.int32)
+        for whole in (torch.randn(2, 3, 6, 16), torch.randn(6, 6, 16)):
+            turns = angles[positions.long()].reshape(*whole.shape[:-2], 1, 8)
+            for x in (whole, whole[..., 2:5, :], whole[..., 5:, :], whole[..., ::2, :]):
+                a, b = x.chunk(2, -1)
+                half = torch.cat((a * turns.cos() - b * turns.sin(), b * turns.cos() + a * turns.sin()), -1)
+                self.near(greta.torch.rope(x, positions, table), half)
+                a, b = x[..., 0::2], x[..., 1::2]
+                pairs = torch.stack((a * turns.cos() - b * turns.sin(), b * turns.cos() + a * turns.sin()), -1)
+                self.near(greta.torch.rope(x, positions, table, pairs="interleaved"), pairs.flatten(-2))
+        self.assertTrue(any('x_stride="96"' in one for one in self.ran()), self.ran())
+        self.assert_refused(greta.InvalidArgumentError, "pairs is 'odd'; there are half, interleaved", greta.torch.rope,
+                            x, positions, table, pairs="odd")
+
     def test_further_calls_pass_addresses_alone(self):
         x, w = torch.randn(3, 64), torch.randn(16, 64)
         first = greta.torch.linear(x, w)
@@ -221,6 +238,7 @@ class TorchOperations(Torch):
         x, w, q = torch.randn(2, 3, 32), torch.randn(16, 32), torch.randn(2, 3, 4, 8)
         k, v = torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 16)
         cases = {"linear": (x, w, None, None, None, "none"), "silu_mul": (x,),
+                 "rope": (torch.randn(2, 3, 4, 8)[:, :, :2], torch.arange(6, dtype=torch.int32), torch.randn(6, 8), "half"),
                  "add_rms_norm": (x, x.transpose(0, 1).contiguous().transpose(0, 1), None, 1e-5), "rms_norm": (x.transpose(0, 1), None, 1e-5),
                  "layer_norm": (x.transpose(0, 1), None, None, 1e-5), "softmax": (x.transpose(0, 1), 1.0),
                  "attention": (q, k, v, None, None, False)}
@@ -455,8 +473,11 @@ class TorchLayers(Torch):
         model = tiny_llama.LlamaForCausalLM().eval()
         greta.torch.patch(model)
         with torch.no_grad(), greta.torch.capture(device="cpu") as captured:
-            model(torch.tensor([[3]]))
+            model(torch.tensor([[3, 4]]))
         self.assertEqual(captured.refused, {})
+        self.assertTrue(any('x_stride="128"' in one for one in captured.counts))  # parts of the tokens of one product
+        with torch.no_grad(), greta.torch.capture(device="cpu") as captured:
+            model(torch.tensor([[3]]))
         kinds = collections.Counter(problem.split(" m=")[0].split(" batch=")[0] for problem in captured.counts.elements())
         self.assertEqual(sum(kinds.values()), 2 * 7 + 2)  # and the last norm and product
         self.assertEqual(kinds["gemm dtype=f32 out=f32 layout=nt prologue=rmsnorm epsilon=1e-06"], 2)

@@ -34,7 +34,12 @@ Problem read_problem(const Catalog& catalog, std::string_view text) {
     if (equals == 0 || equals == std::string::npos || equals + 1 == words[i].size()) {
       refuse(fmt::format("problem: '{}' must be NAME=VALUE", words[i]));
     }
-    request.set(words[i].substr(0, equals), words[i].substr(equals + 1));
+    std::string value = words[i].substr(equals + 1);
+    // Keys quote attributes that are integers.
+    if (value.size() > 2 && value.front() == '"' && value.back() == '"') {
+      value = value.substr(1, value.size() - 2);
+    }
+    request.set(words[i].substr(0, equals), value);
   }
   auto problem = make_problem(*operation, std::move(request));
   if (!problem) throw Error(problem.failure());

@@ -2,6 +2,7 @@
 
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_int64,
                     c_size_t, c_uint32, c_uint64, c_void_p)
+from typing import Any
 
 ABI_VERSION = 1
 
@@ -107,7 +108,7 @@ _OUT = POINTER(HANDLE)  # receives a handle or a pointer
 _TEXTS, _SIZES, _EXTENTS = POINTER(c_char_p), POINTER(c_size_t), POINTER(c_int64)
 
 
-def _tensors(count, *rest):
+def _tensors(count: int, *rest: Any) -> tuple[Any, list[Any]]:
     """Returns the signature of an operation: its receiver, `count` tensors, and other arguments."""
     return _I32, [HANDLE] * (count + 1) + list(rest)
 

@@ -57,7 +57,7 @@ class Foreign:
     release: Callable[[], None]  # ends the use of the memory
 
 
-def _one_of(types: dict, found: Any, what: str) -> str:
+def _one_of(types: dict[Any, str], found: Any, what: str) -> str:
     if found not in types:
         raise InvalidArgumentError(
             f"{what} has elements of type {found}; there are {', '.join(SIZES)}")
@@ -109,7 +109,7 @@ def _from_array_interface(given: Any, what: str) -> Foreign:
 
 
 def _from_buffer(given: Any, what: str) -> Foreign:
-    view = memoryview(given)
+    view: Any = memoryview(given)
     dtype = _one_of(FORMATS, view.format, what)
     if view.readonly:
         view.release()

@@ -43,7 +43,7 @@ def find(name: str) -> str:
 class Library:
     """A loaded library: its functions by name, and its checks of statuses."""
 
-    def __init__(self, path: str, functions: dict, version: str, last_error: str):
+    def __init__(self, path: str, functions: dict[str, Any], version: str, last_error: str):
         self.path = path
         try:
             self._library = ctypes.CDLL(path)
@@ -89,7 +89,7 @@ _KINDS = {
 }
 
 
-def _load(name: str, path: str | os.PathLike | None) -> Library:
+def _load(name: str, path: str | os.PathLike[str] | None) -> Library:
     with _lock:
         loaded = _loaded.get(name)
         if loaded is None:
@@ -99,8 +99,8 @@ def _load(name: str, path: str | os.PathLike | None) -> Library:
         return loaded
 
 
-def load(library: str | os.PathLike | None = None,
-         tuner: str | os.PathLike | None = None) -> None:
+def load(library: str | os.PathLike[str] | None = None,
+         tuner: str | os.PathLike[str] | None = None) -> None:
     """Loads the libraries from these paths. Without this call, the first use loads them from where
     they are found: beside the package, in its install prefix, or by the system's loader."""
     if library is not None:

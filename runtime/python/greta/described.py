@@ -47,16 +47,16 @@ class Kernel:
     memory that the device can't use are copied to it, and outputs back.
     """
 
-    def __init__(self, path: str | os.PathLike, runtime: Runtime):
+    def __init__(self, path: str | os.PathLike[str], runtime: Runtime):
         carried = isinstance(path, str) and not {".", "/"} & set(path)
         #: of the description; None: the kernel is one that a database carries
         self.path: pathlib.Path | None = None if carried else pathlib.Path(path).resolve()
         self.runtime = runtime  #: the kernel's own
         self.reference: Reference | None = None  #: of reference(); None: that of the description
-        self.about: dict = _load(runtime, self.path or str(path))  #: names: the JSON object of greta_operation_load()
+        self.about: dict[str, Any] = _load(runtime, self.path or str(path))  #: names: the JSON object of greta_operation_load()
         self.name: str = self.about["name"]  #: of the operation
-        self.operands: list[dict] = self.about["operands"]  #: with name, role, dtype and shape
-        self.dimensions: list[dict] = self.about["dimensions"]  #: with name, default, least and most
+        self.operands: list[dict[str, Any]] = self.about["operands"]  #: with name, role, dtype and shape
+        self.dimensions: list[dict[str, Any]] = self.about["dimensions"]  #: with name, default, least and most
 
     def problem(self, **dimensions: int) -> str:
         """Returns the key of the problem with these dimensions, as databases have it."""
@@ -109,7 +109,7 @@ class Kernel:
         runtime.run(problem, held)
         runtime.synchronize()
         for array, tensor in results:
-            memoryview(array).cast("B")[:] = tensor.download()
+            memoryview(array).cast("B")[:] = tensor.download()  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         names = ", ".join(one["name"] for one in self.operands)
@@ -117,15 +117,15 @@ class Kernel:
 
 
 def _shape_of(operand: Any) -> tuple[int, ...]:
-    shape = getattr(operand, "shape", None)
-    return tuple(memoryview(operand).shape) if shape is None else tuple(shape)
+    shape: Any = getattr(operand, "shape", None)
+    return tuple(memoryview(operand).shape or ()) if shape is None else tuple(shape)
 
 
-def _copy(runtime: Runtime, operand: Any, described: dict) -> Tensor:
+def _copy(runtime: Runtime, operand: Any, described: dict[str, Any]) -> Tensor:
     return runtime.tensor(operand, "bf16" if described["dtype"] == "bf16" else None)
 
 
-def _load(runtime: Runtime, path: pathlib.Path | str) -> dict:
+def _load(runtime: Runtime, path: pathlib.Path | str) -> dict[str, Any]:
     """Makes a description's operation known to a runtime, once."""
     if path not in runtime._kernels:
         text = ctypes.c_char_p()
@@ -135,7 +135,7 @@ def _load(runtime: Runtime, path: pathlib.Path | str) -> dict:
     return runtime._kernels[path]
 
 
-def kernel(path: str | os.PathLike, device: str = "auto", **options: Any) -> Kernel:
+def kernel(path: str | os.PathLike[str], device: str = "auto", **options: Any) -> Kernel:
     """Returns the kernel that a file describes, for calls on arrays and for tune(). A name without
     '.' and '/' is that of a kernel that one of the runtime's databases carries.
 

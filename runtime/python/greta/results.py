@@ -12,7 +12,7 @@ class TuneResult:
     """The result of tuning a problem on a device. Its repr is a report; `report` is the JSON object
     of `greta-tune --json` (docs/json.md)."""
 
-    def __init__(self, report: dict, trials: Iterable[dict]):
+    def __init__(self, report: dict[str, Any], trials: Iterable[dict[str, Any]]):
         self.report = report
         self.trials = [one for one in trials if one["device"] == report["device"]["id"]]
         self.problem: str = report["problem"]["key"]
@@ -20,7 +20,7 @@ class TuneResult:
         self.database: str = report["database"]
         self.outcome: str = report["outcome"]
         self.notes: list[str] = report["notes"]
-        self.winner: dict | None = report["winner"]
+        self.winner: dict[str, Any] | None = report["winner"]
 
     def _of_winner(self, field: str) -> Any:
         value = None if self.winner is None else self.winner.get(field)
@@ -58,7 +58,7 @@ class TuneResult:
         """Whether the run was stopped before its end."""
         return self.outcome == "interrupted"
 
-    def rows(self) -> list[dict]:
+    def rows(self) -> list[dict[str, Any]]:
         """Returns the trials of this run with their configurations in columns: `variant`, then a
         column for each parameter."""
         rows = []
@@ -120,7 +120,7 @@ class TuneResult:
 class ComparedResults:
     """The results of several devices, and how they compare (docs/json.md)."""
 
-    def __init__(self, results: list[TuneResult], comparison: dict | None):
+    def __init__(self, results: list[TuneResult], comparison: dict[str, Any] | None):
         self.results = results
         self.comparison = comparison
 

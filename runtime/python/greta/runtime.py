@@ -20,7 +20,7 @@ class _Handle:
     """Owns a handle, which `close` releases, at the latest when the object is no longer used."""
 
     def _own(self, handle: ctypes.c_void_p, close: str) -> None:
-        self._handle = handle
+        self._handle: ctypes.c_void_p | None = handle
         self._finalizer = weakref.finalize(self, getattr(runtime_library(), close), handle)
 
     def close(self) -> None:
@@ -159,10 +159,10 @@ class Runtime(_Handle, Operations):
     compile_helper: greta-compile-helper; None: that of libgreta.so's installation.
     """
 
-    def __init__(self, device: str = "auto", db: str | os.PathLike | None = None, *,
-                 application: Iterable[str | os.PathLike] = (), shipped: bool = True,
-                 cache: str | os.PathLike | None = None,
-                 compile_helper: str | os.PathLike | None = None):
+    def __init__(self, device: str = "auto", db: str | os.PathLike[str] | None = None, *,
+                 application: Iterable[str | os.PathLike[str]] = (), shipped: bool = True,
+                 cache: str | os.PathLike[str] | None = None,
+                 compile_helper: str | os.PathLike[str] | None = None):
         library = runtime_library()
         options = library.greta_runtime_defaults()
         files = [path_of(file) for file in application]
@@ -178,7 +178,7 @@ class Runtime(_Handle, Operations):
         self._own(handle, "greta_runtime_close")
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._default: Queue | None = None
-        self._kernels: dict[pathlib.Path, dict] = {}  # the described kernels that were loaded
+        self._kernels: dict[pathlib.Path, dict[str, Any]] = {}  # the described kernels that were loaded
         found, name = ctypes.c_char_p(), ctypes.c_char_p()
         library.call("greta_runtime_device", handle, ctypes.byref(found), ctypes.byref(name))
         self.device = (found.value or b"").decode()  #: the id, e.g. "vulkan:0"
@@ -196,11 +196,11 @@ class Runtime(_Handle, Operations):
         return self.default_queue._receiver
 
     @property
-    def _runtime(self) -> Runtime:
+    def _runtime(self) -> Runtime:  # type: ignore[override]
         return self
 
     @property
-    def _stream(self) -> int | None:
+    def _stream(self) -> int | None:  # type: ignore[override]
         return self.default_queue._stream
 
     def _recorded(self) -> None:
@@ -244,7 +244,7 @@ class Runtime(_Handle, Operations):
         Operations do the same with such operands."""
         return tensors.wrap(self, self._handle, given, stream, "the object")
 
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Returns the device and the library: `id`, `name`, `fingerprint` and `greta`, the version."""
         return self._json("greta_runtime_describe")
 
@@ -256,12 +256,12 @@ class Runtime(_Handle, Operations):
                                ctypes.byref(key))
         return (key.value or b"").decode()
 
-    def lookup(self, problem: str) -> dict:
+    def lookup(self, problem: str) -> dict[str, Any]:
         """Returns what runs for a problem, given as that of problem(): `problem`, the key, `bucket`,
         that of the problem that stands for others of about its extents, `config`, `origin`, `expected_regret` and `speedup`, None if unknown. Compiles the kernels."""
         return self._json("greta_runtime_lookup", problem.encode())
 
-    def _json(self, name: str, *arguments: Any) -> dict:
+    def _json(self, name: str, *arguments: Any) -> dict[str, Any]:
         text = ctypes.c_char_p()
         runtime_library().call(name, self._handle, *arguments, ctypes.byref(text))
         return json.loads(text.value or b"null")

@@ -28,7 +28,7 @@ _in_use: dict[int, Foreign] = {}
 _numbers = itertools.count(1)
 
 
-@_abi.RELEASE
+@_abi.RELEASE  # type: ignore[misc]
 def _release(number: int) -> None:
     _in_use.pop(number).release()
 
@@ -122,7 +122,7 @@ class Tensor:
         shape = self.shape[:dim] + (count,) + self.shape[dim + 1:]
         return Tensor(self.runtime, handle, self.dtype, shape, self.strides)
 
-    def reshape(self, *shape: int) -> Tensor:
+    def reshape(self, *shape: Any) -> Tensor:
         """Returns a view with other extents and the same elements in order."""
         wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
         handle = ctypes.c_void_p()
@@ -164,12 +164,12 @@ class Tensor:
             raise InvalidArgumentError(f"{self!r} has strides {list(self.strides)}; only packed "
                                        "tensors have a host view")
         array = (ctypes.c_char * self.nbytes).from_address(pointer.value or 0)
-        array._tensor = self  # the memory exists as long as the view
+        setattr(array, "_tensor", self)  # the memory exists as long as the view
         view = memoryview(array).cast("B")
         return view.cast(_FORMAT[self.dtype], self.shape) if self.dtype in _FORMAT else view
 
     @property
-    def __cuda_array_interface__(self) -> dict:
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         """Describes the memory to libraries of HIP and CUDA, as torch.as_tensor() reads it."""
         if not self.runtime.device.startswith("hip:"):
             raise AttributeError(f"{self.runtime.device} has no memory of HIP or CUDA")
@@ -191,7 +191,7 @@ def numpy_module() -> Any:
     return numpy
 
 
-def allocate(runtime: Runtime, handle: Any, shape: Sequence[int], dtype: str,
+def allocate(runtime: Runtime, handle: Any, shape: int | Sequence[int], dtype: str,
              staging: bool) -> Tensor:
     """Allocates an uninitialised tensor."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -204,7 +204,7 @@ def allocate(runtime: Runtime, handle: Any, shape: Sequence[int], dtype: str,
 def content_of(data: Any, dtype: str | None) -> tuple[str, tuple[int, ...], bytes]:
     """Returns the type, shape and packed elements of a buffer, which f32 to bf16 converts."""
     try:
-        view = memoryview(data)
+        view: Any = memoryview(data)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
             f"data is a {type(data).__name__} without a buffer ({error}); wrap() uses memory of a "
@@ -266,6 +266,6 @@ def _check_place(runtime: Runtime, foreign: Foreign, what: str) -> None:
         raise InvalidArgumentError(f"{what} is on GPU {foreign.index}, not on {runtime.device}")
 
 
-def path_of(path: str | os.PathLike | None) -> bytes | None:
+def path_of(path: str | os.PathLike[str] | None) -> bytes | None:
     """Returns a path as the C interface takes it."""
     return None if path is None else os.fsencode(path)

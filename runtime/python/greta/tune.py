@@ -19,7 +19,7 @@ from .described import Kernel, compute_reference
 from .results import ComparedResults, Result, TuneResult, time_text
 from .tensor import path_of
 
-Observer = Callable[[dict], None]
+Observer = Callable[[dict[str, Any]], None]
 
 
 def _home() -> pathlib.Path:
@@ -55,7 +55,7 @@ class Progress:
         self._stream = stream if stream is not None else sys.stderr
         self._width = 0
 
-    def __call__(self, event: dict) -> None:
+    def __call__(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "trial":
             self._show(f"{event['problem']}: {event['number']} trials, best "
@@ -84,20 +84,21 @@ class Tuner:
     """Tunes one problem; tune() describes the arguments. stop() may be called from any thread."""
 
     def __init__(self, operation: str | Kernel, *, budget: str | int = "60s", device: str = "auto",
-                 db: str | os.PathLike | None = None, cache: str | os.PathLike | None = None,
+                 db: str | os.PathLike[str] | None = None, cache: str | os.PathLike[str] | None = None,
                  progress: bool = False, observer: Observer | None = None, strategy: str = "auto",
                  seed: int | None = None, warm: bool = False, flush_mib: float | None = None,
                  naive: bool = False, reject_spills: bool = False, retry_failed: bool = False,
                  objective: str = "time", resume: bool = True, pin: bool = False,
                  lock: bool = True, allow_unsafe: bool = False, shipped: bool = True,
-                 in_process: bool = False, worker: Iterable[str | os.PathLike] | None = None,
+                 in_process: bool = False, worker: Iterable[str | os.PathLike[str]] | None = None,
                  **fields: Any):
         library = tuner_library()
         if objective not in ("time", "energy"):
             raise InvalidArgumentError(f"objective is {objective!r}; there are time, energy")
-        self._observers = [*([Progress()] if progress else []), *([observer] if observer else [])]
+        self._observers: list[Callable[[dict[str, Any]], Any]] = [
+            *([Progress()] if progress else []), *([observer] if observer else [])]
         self._failure: BaseException | None = None
-        self._trials: list[dict] = []
+        self._trials: list[dict[str, Any]] = []
         options = library.greta_tune_defaults()
         options.device, options.budget = device.encode(), str(budget).encode()
         options.strategy = strategy.encode()
@@ -139,9 +140,9 @@ class Tuner:
         given = operation.reference
         if given is None:
             return
-        own = weakref.ref(self)
+        own, function = weakref.ref(self), given.function
         self._reference = _abi.REFERENCE(
-            lambda _, problem, operands, count: _compute(own, given.function, problem, operands, count))
+            lambda _, problem, operands, count: _compute(own, function, problem, operands, count))
         options.reference = self._reference
         options.absolute, options.relative, options.ulp = given.absolute, given.relative, given.ulp
 
@@ -151,7 +152,7 @@ class Tuner:
             self._failure = failure
         self.stop()
 
-    def _receive(self, event: dict) -> None:
+    def _receive(self, event: dict[str, Any]) -> None:
         if event["event"] == "trial":
             self._trials.append(event)
         try:
@@ -192,7 +193,7 @@ class Tuner:
             raise outcome[0]
         return self._result(outcome[0])
 
-    def _result(self, report: dict) -> Result:
+    def _result(self, report: dict[str, Any]) -> Result:
         if "results" not in report:
             return TuneResult(report, self._trials)
         return ComparedResults([TuneResult(one, self._trials) for one in report["results"]],

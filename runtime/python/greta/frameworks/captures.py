@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import pathlib
+from typing import Any
 
 VERSION = 1
 
@@ -22,7 +23,7 @@ class Capture:
         """Counts a run of a problem."""
         self.counts[problem] += 1
 
-    def lines(self, device: dict) -> list[str]:
+    def lines(self, device: dict[str, Any]) -> list[str]:
         """Returns the lines of the file; `device` is Runtime.describe()."""
         head = {"greta_capture": VERSION, "device": device["name"],
                 "fingerprint": device["fingerprint"], "greta": device["greta"]}
@@ -31,7 +32,7 @@ class Capture:
             json.dumps({"problem": problem, "count": count, "device_us": 0.0})
             for problem, count in rows]
 
-    def write(self, path: str | os.PathLike, device: dict) -> None:
+    def write(self, path: str | os.PathLike[str], device: dict[str, Any]) -> None:
         """Writes the file and replaces one of this name as a whole."""
         target = pathlib.Path(path)
         fresh = target.with_name(f"{target.name}.{os.getpid()}.part")

@@ -41,7 +41,7 @@ class Decisions:
     """Decisions in a JSON file, by device and problem. Several processes may share the file: each
     write adds to what it has, and replaces it as a whole. An unreadable file is an error."""
 
-    def __init__(self, path: str | os.PathLike | None = None):
+    def __init__(self, path: str | os.PathLike[str] | None = None):
         self.path = pathlib.Path(path) if path is not None else default_decisions()
         self._known = self._read()
 

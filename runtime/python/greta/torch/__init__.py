@@ -19,11 +19,12 @@ except ImportError as _error:
     raise UnavailableError(f"greta.torch needs PyTorch: {_error}") from None
 
 from ..frameworks import Capture, Decision
+from .attention import register_attention
 from .capturing import capture
 from .execution import Choice, choices, configure
 from .functions import (add_rms_norm, layer_norm, linear, rms_norm, rope,
                         scaled_dot_product_attention, silu_mul, softmax)
-from .modules import Patched, patch, register_attention
+from .modules import Patched, patch
 
 __all__ = [
     "Capture", "Choice", "Decision", "Patched", "add_rms_norm", "capture", "choices", "configure",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import Any, Callable, Sequence, Tuple
 
 import torch
 
@@ -14,7 +14,7 @@ from .execution import (DTYPES, Device, calls, captures, device_of, inside, is_c
 
 _ALIGNMENT = 16  # bytes, which kernels of any configuration may need
 _PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
-Tensors = Tuple[Optional[torch.Tensor], ...]
+Tensors = Tuple[Any, ...]  # tensors, or None for those that are omitted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Call:
                 address = one.data_ptr()
                 copies.append(one)  # until the launch; the stream orders what reuses the memory
             addresses.append(address)
-        first: Any = tensors[0]
+        first = tensors[0]
         results = [first.new_empty(shape) for shape in self.plan.results]
         for one in results:
             addresses.append(one.data_ptr())
@@ -102,7 +102,7 @@ def run(operation: Operation, tensors: Tensors, options: tuple[Any, ...]) -> Any
 def _run(operation: Operation, tensors: Tensors, options: tuple[Any, ...], key: tuple[Any, ...],
          found: Call | None) -> Any:
     if found is None and key not in calls:
-        first: Any = tensors[0]
+        first = tensors[0]
         found = _first(operation, tensors, options)
         if is_plain(tensors) and not is_capturing(first.device):
             calls[key] = found
@@ -123,7 +123,7 @@ def _run(operation: Operation, tensors: Tensors, options: tuple[Any, ...], key: 
 def _first(operation: Operation, tensors: Tensors, options: tuple[Any, ...]) -> Call | None:
     """Makes the call of tensors, or returns None where torch runs them: those that GRETA has no
     problem for, and in a capture, those that nothing is known about."""
-    first: Any = tensors[0]
+    first = tensors[0]
     if first.dtype not in DTYPES or any(
             one is not None and (one.numel() == 0 or one.device != first.device) for one in tensors):
         return None

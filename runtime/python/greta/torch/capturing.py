@@ -72,7 +72,9 @@ _PROBLEMS: dict[Callable[..., Any], Callable[..., str | None]] = {
     functional.softmax: _softmax, torch.softmax: _softmax, torch.Tensor.softmax: _softmax,
     functional.layer_norm: _layer_norm,
 }
-for _name, _problem in (("rms_norm", _rms_norm), ("scaled_dot_product_attention", _attention)):
+_NEWER: tuple[tuple[str, Callable[..., str | None]], ...] = (
+    ("rms_norm", _rms_norm), ("scaled_dot_product_attention", _attention))
+for _name, _problem in _NEWER:
     if hasattr(functional, _name):
         _PROBLEMS[getattr(functional, _name)] = _problem
 
@@ -96,7 +98,7 @@ class _Functions(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def capture(path: str | os.PathLike | None = None,
+def capture(path: str | os.PathLike[str] | None = None,
             device: torch.device | str | None = None) -> Iterator[Capture]:
     """Records the problems that run within: those of GRETA's operations, also in models that are
     patched or compiled, and in others those of torch's linear, matmul, softmax, layer_norm,

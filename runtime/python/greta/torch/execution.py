@@ -28,9 +28,9 @@ class Settings:
     """What configure() sets."""
     mode: str = "measured"
     most_regret: float = 0.0
-    db: str | os.PathLike | None = None
-    cache: str | os.PathLike | None = None
-    decisions: str | os.PathLike | None = None
+    db: str | os.PathLike[str] | None = None
+    cache: str | os.PathLike[str] | None = None
+    decisions: str | os.PathLike[str] | None = None
     shipped: bool = True
 
 
@@ -38,7 +38,7 @@ class Settings:
 class Choice:
     """Who runs a problem: the answer of GRETA's look-up, the decision, and why."""
     problem: str  #: key
-    answer: dict | None  #: of Runtime.lookup(); None: GRETA does not run the problem
+    answer: dict[str, Any] | None  #: of Runtime.lookup(); None: GRETA does not run the problem
     decision: Decision | None
     why: str
     greta: bool  #: when launched one by one
@@ -161,8 +161,8 @@ _devices_lock = threading.Lock()
 
 
 def configure(*, mode: str = "measured", most_regret: float = 0.0,
-              db: str | os.PathLike | None = None, cache: str | os.PathLike | None = None,
-              decisions: str | os.PathLike | None = None, shipped: bool = True) -> None:
+              db: str | os.PathLike[str] | None = None, cache: str | os.PathLike[str] | None = None,
+              decisions: str | os.PathLike[str] | None = None, shipped: bool = True) -> None:
     """Sets how operations run, and looks everything up anew. Graphs that were captured before stay
     valid.
 
@@ -284,10 +284,10 @@ def _time(device: torch.device, run: Callable[[], Any], count: int) -> float:
             run()
         return (time.perf_counter() - begin) * 1e6 / count
     torch.cuda.synchronize(device)
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record()
+    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    first.record()
     for _ in range(count):
         run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1e3 / count
+    last.record()
+    last.synchronize()
+    return first.elapsed_time(last) * 1e3 / count

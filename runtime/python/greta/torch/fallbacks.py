@@ -4,11 +4,12 @@ gradients."""
 from __future__ import annotations
 
 import math
+from typing import Callable
 
 import torch
 import torch.nn.functional as functional
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "none": lambda x: x,
     "silu": functional.silu,
     "gelu": lambda x: functional.gelu(x, approximate="tanh"),

@@ -179,7 +179,7 @@ _ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj", "head_dim", "scaling", "la
 
 def is_layer(module: Any, norm: type, linears: tuple[type, ...]) -> bool:
     """Returns whether a module is a decoder layer of a Llama, whose norms and MLP were replaced."""
-    attention = getattr(module, "self_attn", None)
+    attention: Any = getattr(module, "self_attn", None)
     if type(module).__name__ != "LlamaDecoderLayer" or type(attention).__name__ != "LlamaAttention":
         return False
     parts = [getattr(attention, name, None) for name in _ATTENTION[:4]]

@@ -31,7 +31,7 @@ class RMSNorm(torch.nn.Module):
 
     def __init__(self, other: Any):
         super().__init__()
-        self.weight, self.eps = other.weight, epsilon_of(other)
+        self.weight, self.eps = other.weight, epsilon_of(other) or 0.0
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Returns the norm of the last dimension."""

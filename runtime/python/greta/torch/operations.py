@@ -37,7 +37,6 @@ def _given(*indices: int, tensors: Tensors) -> tuple[int, ...]:
 def _linear_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     input, weight, bias, residual, norm = tensors
     activation, eps = options
-    assert input is not None and weight is not None
     (m, k), gated = _rows(input), activation in GATED
     n = weight.shape[0] // 2 if gated else weight.shape[0]
     shape = (*input.shape[:-1], n)
@@ -85,7 +84,6 @@ def _linear_fake(input: Any, weight: Any, bias: Any = None, residual: Any = None
 
 def _silu_mul_plan(tensors: Tensors, _: tuple[Any, ...]) -> Plan | None:
     input, = tensors
-    assert input is not None
     rows, cols = _rows(input)
     if cols % 2:
         return None
@@ -108,7 +106,6 @@ def _silu_mul_fake(input: Any) -> Any:
 
 def _rms_norm_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     input, weight = tensors
-    assert input is not None
     rows, cols = _rows(input)
     if not _alike(tensors) or (weight is not None and weight.shape != (cols,)):
         return None
@@ -132,7 +129,6 @@ def _rms_norm_fake(input: Any, weight: Any = None, eps: float = 1e-5) -> Any:
 
 def _add_rms_norm_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     input, residual, weight = tensors
-    assert input is not None and residual is not None
     rows, cols = _rows(input)
     if not _alike(tensors) or residual.shape != input.shape \
             or (weight is not None and weight.shape != (cols,)):
@@ -146,7 +142,6 @@ def _add_rms_norm_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | Non
 def _add_rms_norm_framework(tensors: Tensors, options: tuple[Any, ...]) -> Any:
     """torch's sum, and the norm as was decided."""
     input, residual, weight = tensors
-    assert input is not None and residual is not None
     total = (input + residual).contiguous()
     return total, run(RMS_NORM, (total, weight), options)
 
@@ -164,7 +159,6 @@ def _add_rms_norm_fake(input: Any, residual: Any, weight: Any = None, eps: float
 
 def _layer_norm_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     input, weight, bias = tensors
-    assert input is not None
     rows, cols = _rows(input)
     if not _alike(tensors) or (bias is not None and weight is None) \
             or any(one is not None and one.shape != (cols,) for one in (weight, bias)):
@@ -189,7 +183,6 @@ def _layer_norm_fake(input: Any, weight: Any = None, bias: Any = None, eps: floa
 
 def _softmax_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     input, = tensors
-    assert input is not None
     rows, cols = _rows(input)
     return Plan(problems.softmax(rows, cols, dtype=DTYPES[input.dtype], scale=options[0]),
                 (rows, cols, input.dtype, *options), (0,), (input.shape,))
@@ -212,7 +205,6 @@ def _softmax_fake(input: Any, scale: float = 1.0) -> Any:
 def _attention_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     query, key, value, lengths = tensors
     scale, causal = options
-    assert query is not None and key is not None and value is not None
     if not query.dim() == key.dim() == value.dim() == 4:
         return None
     batch, queries, heads, dim = query.shape
@@ -267,7 +259,6 @@ def token_stride(x: torch.Tensor) -> int | None:
 def _rope_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
     input, positions, table = tensors
     pairs, stride = options
-    assert input is not None and positions is not None and table is not None
     heads, dim = input.shape[-2:]
     tokens, packed = input.numel() // (heads * dim), heads * dim
     if stride is None:  # copied first
@@ -282,7 +273,8 @@ def _rope_plan(tensors: Tensors, options: tuple[Any, ...]) -> Plan | None:
 
 
 ROPE = Operation("rope", _rope_plan,
-                 lambda tensors, options: rope_of_torch(*tensors, options[0]).contiguous(),
+                 lambda tensors, options: rope_of_torch(
+                     tensors[0], tensors[1], tensors[2], options[0]).contiguous(),
                  arguments=1)
 
 
