@@ -49,8 +49,6 @@ class Call:
         self.count = len(plan.operands) + len(plan.results)
         self.pack = struct.Struct(f"={self.count}Q").pack
         self.prepared: Any = None
-        self.lengths = None if plan.lengths is None else torch.full(
-            plan.lengths[:1], plan.lengths[1], dtype=torch.int32, device=device.torch_device)
 
     def run(self, tensors: Tensors, capturing: bool) -> Any:
         """Runs GRETA's kernels, with results from torch's allocator."""
@@ -60,7 +58,8 @@ class Call:
         addresses: list[int] = []
         copies = []
         for index in self.plan.operands:
-            one: Any = self.lengths if index < 0 else tensors[index]
+            one: Any = tensors[index] if index >= 0 \
+                else self.device.lengths(*(self.plan.lengths or (0, 0)), capturing)
             address = one.data_ptr()
             if address % _ALIGNMENT or not (one.is_contiguous() or (index == 0 and self.plan.strided)):
                 one = one.clone(memory_format=torch.contiguous_format)

@@ -63,6 +63,7 @@ class Device:
         self.lock = threading.RLock()
         self.choices: dict[Any, Choice] = {}  # by the operation's key
         self._queues: dict[tuple[int, bool], Queue] = {}
+        self._lengths: dict[tuple[int, int], dict[int, torch.Tensor]] = {}  # then by the stream
         # The addresses are passed as bytes, which take less time than an array.
         self._run = runtime_library().quick("greta_queue_run", [
             ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t])
@@ -76,6 +77,20 @@ class Device:
         found = self._queues.get(key)
         if found is None:
             found = self._queues[key] = self.runtime.queue(stream=key[0])
+        return found
+
+    def lengths(self, count: int, value: int, capturing: bool) -> torch.Tensor:
+        """Returns i32 [count] of one value. It exists as long as this object, which captured graphs
+        need. A capture takes that of any stream, whose work has finished before."""
+        made = self._lengths.setdefault((count, value), {})
+        stream = _stream_of(self.torch_device.index) if self.is_gpu else 0
+        found = made.get(stream)
+        if found is None and capturing:
+            found = next(iter(made.values()), None)
+        if found is None:
+            found = torch.full((count,), value, dtype=torch.int32, device=self.torch_device)
+            if not capturing:
+                made[stream] = found
         return found
 
     def prepare(self, problem: str) -> ctypes.c_void_p:
