@@ -6,7 +6,7 @@
     OUTDIR           receives CSV files, a summary, and the decisions of greta.torch
     --greta PREFIX   GRETA's installation; by default that which `import greta` finds
     --parts LIST     of calls, operations, compile, small, large; by default all
-    --seconds N      in which to finish: parts of the large model that would take longer are left out; by default 450
+    --seconds N      in which to finish: parts of the large model that would take longer are skipped; by default 450
     --shapes N       random shapes of each operation and element type; by default 12
     --seed N         of shapes and contents; by default 1
     --layers LIST    of the large model, whose sizes are those of Llama 2 7B; by default 8,32
@@ -32,7 +32,7 @@ Parts:
                 torch and of the patched model, eager and compiled, before and after tuning (large.csv; tuned.csv;
                 kernels.csv with those of a token; captured.jsonl for greta-tune from-capture)
 
-Each row is also printed as a line of JSON. The parts small and large need transformers. A result passes if its error is
+Each row is also printed as a line of JSON. A further run with the same OUTDIR adds rows, and uses what was tuned. The parts small and large need transformers. A result passes if its error is
 at most twice that of torch plus the roundoff of its type. The exit code is 1 if anything failed. Nothing is downloaded.
 """
 
@@ -86,9 +86,10 @@ class Report:
 
     def row(self, part, **values):
         if part not in self.files:
-            file = open(self.folder / f"{part}.csv", "w", newline="")
+            file = open(self.folder / f"{part}.csv", "a", newline="")  # after the rows of an earlier run
             self.files[part] = (file, csv.DictWriter(file, list(values)))
-            self.files[part][1].writeheader()
+            if file.tell() == 0:
+                self.files[part][1].writeheader()
         file, writer = self.files[part]
         writer.writerow(values)
         file.flush()
@@ -136,7 +137,7 @@ class Measured:
     def guarded(self, what, run, seconds=0.0):
         """Runs a part, unless the time left does not allow it. A failure is reported, and the rest goes on."""
         if seconds > self.left():
-            self.report.line(f"left out: {what}: needs about {seconds:.0f} s, {self.left():.0f} s are left")
+            self.report.line(f"skipped: {what}: needs about {seconds:.0f} s, {self.left():.0f} s are left")
             return
         try:
             run()

@@ -45,6 +45,7 @@ class Joined:
         module: Any = self
         for name, parts in self._joined.items():
             for kind in ("weight", "bias"):
+                module._non_persistent_buffers_set.discard(f"{name}_{kind}")
                 if module._buffers.pop(f"{name}_{kind}", None) is not None:
                     for part in parts:
                         getattr(part, kind).data = getattr(part, kind).data.clone()
