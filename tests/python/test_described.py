@@ -76,6 +76,10 @@ class DescribedKernels(Described):
         add(a, b, c)
         numpy.testing.assert_array_equal(c, a + b)
         self.assertEqual(add.runtime.lookup(add.problem(n=4099))["origin"], "exact")
+        with greta.Runtime(DEVICE, cache=self.cache, db=app, shipped=False) as other:
+            add(a, b, c[::-1].copy(), on=other)
+            other.synchronize()
+            self.assertEqual(other.lookup(add.problem(n=4099))["origin"], "exact")
         self.assert_refused(greta.InvalidArgumentError, "no database carries a kernel none",
                             greta.kernel, "none", device=DEVICE, db=app, cache=self.cache)
         self.assert_refused(greta.InvalidArgumentError, "is carried by a database", self.tune, add)

@@ -4,6 +4,7 @@ import torch
 from python_case import Case, greta
 
 import greta.torch
+from greta.torch import execution
 
 
 class Torch(Case):
@@ -12,6 +13,8 @@ class Torch(Case):
     def setUp(self):
         super().setUp()
         torch.manual_seed(5)
+        self.addCleanup(setattr, execution, "default_database", execution.default_database)
+        execution.default_database = lambda: self.folder / "none.db"  # not the user's
         self.configure(self.mode)
 
     def configure(self, mode, **others):

@@ -53,7 +53,8 @@ class Kernel:
         self.path: pathlib.Path | None = None if carried else pathlib.Path(path).resolve()
         self.runtime = runtime  #: the kernel's own
         self.reference: Reference | None = None  #: of reference(); None: that of the description
-        self.about: dict[str, Any] = _load(runtime, self.path or str(path))  #: names: the JSON object of greta_operation_load()
+        self._source = self.path or str(path)
+        self.about: dict[str, Any] = _load(runtime, self._source)  #: names: the JSON object of greta_operation_load()
         self.name: str = self.about["name"]  #: of the operation
         self.operands: list[dict[str, Any]] = self.about["operands"]  #: with name, role, dtype and shape
         self.dimensions: list[dict[str, Any]] = self.about["dimensions"]  #: with name, default, least and most
@@ -96,7 +97,7 @@ class Kernel:
         """Runs the kernel on its operands in order."""
         problem = self.problem(**self._dimensions(operands, dimensions))
         if on is not None:
-            _load(on._runtime, self.path)
+            _load(on._runtime, self._source)
             return on.run(problem, operands)
         runtime = self.runtime
         in_place = runtime.device.startswith(("hip:", "hip-host:"))

@@ -178,7 +178,7 @@ class Runtime(_Handle, Operations):
         self._own(handle, "greta_runtime_close")
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._default: Queue | None = None
-        self._kernels: dict[pathlib.Path, dict[str, Any]] = {}  # the described kernels that were loaded
+        self._kernels: dict[pathlib.Path | str, dict[str, Any]] = {}  # the described kernels that were loaded
         found, name = ctypes.c_char_p(), ctypes.c_char_p()
         library.call("greta_runtime_device", handle, ctypes.byref(found), ctypes.byref(name))
         self.device = (found.value or b"").decode()  #: the id, e.g. "vulkan:0"
