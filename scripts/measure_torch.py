@@ -124,11 +124,11 @@ class Measured:
         return self.device.type == "cuda"
 
     def configure(self, mode, **others):
-        """Decisions are those of this run, so that a run measures each problem itself."""
+        """Decisions and the database are those of this folder, so that a run measures each problem itself."""
+        from greta.torch import execution
         out = self.options.out
-        database = out / "tuned.db"
-        self.greta.torch.configure(mode=mode, decisions=out / "decisions.json", cache=out / "cache",
-                                   db=database if database.is_file() else None, **others)
+        execution.default_database = lambda: out / "tuned.db"  # used if it exists
+        self.greta.torch.configure(mode=mode, decisions=out / "decisions.json", cache=out / "cache", **others)
 
     def left(self):
         """Returns the seconds that are left."""
