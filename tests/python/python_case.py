@@ -5,6 +5,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
 sys.path.insert(0, str(SOURCE / "runtime/python"))
@@ -21,6 +22,11 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="greta_python_")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        # No test depends on the user's database and descriptions.
+        own = mock.patch.dict(os.environ, XDG_DATA_HOME=str(self.folder / "share"),
+                              XDG_CONFIG_HOME=str(self.folder / "config"))
+        own.start()
+        self.addCleanup(own.stop)
 
     def assert_refused(self, error, message, call, *arguments, **options):
         """Checks that a call raises exactly this class, with one line that matches."""
