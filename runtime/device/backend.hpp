@@ -29,6 +29,14 @@ struct Probe {
   std::vector<std::string> missing;  ///< absent platforms, and why: "amd: no libra…"
 };
 
+/// What kernels on hip-host are built to find, beyond what it always detects. A kernel can't be
+/// built for both.
+enum class Sanitize {
+  none,
+  address,  ///< AddressSanitizer and UndefinedBehaviorSanitizer
+  races,    ///< races in shared memory
+};
+
 /// Options for opening a device. Only the command line reads the environment; the layers below it
 /// get everything through these options.
 struct OpenOptions {
@@ -38,7 +46,7 @@ struct OpenOptions {
   Deadline transfer_deadline = std::chrono::seconds(60);        ///< for upload() and download()
   Deadline compile_deadline = std::chrono::seconds(120);  ///< for compilers that are processes
   bool compile_only = false;  ///< also opens devices that compile but cannot execute
-  bool sanitize = false;      ///< hip-host: kernels run under AddressSanitizer and UBSan
+  Sanitize sanitize = Sanitize::none;  ///< hip-host only
   /// A clang that compiles HIP or, for hip-host, C++. If it is empty, one is searched for.
   std::filesystem::path compiler;
   /// The path of greta-compile-helper, which runs hiprtc and NVRTC. If it is empty, the helper is

@@ -112,7 +112,7 @@ Result<ProbedDevice> select_device(std::string_view wanted) {
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options) {
   const auto device = select_device(wanted);
   if (!device) return device.failure();
-  if (options.sanitize && !device->sanitizes) {
+  if (options.sanitize != Sanitize::none && !device->sanitizes) {
     return Failure{Status::unavailable,
                    device->info.id() + " can't run kernels under sanitizers; hip-host can",
                    {}};

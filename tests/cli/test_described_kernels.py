@@ -77,6 +77,32 @@ class DescribedKernels(Case):
         self.assertRegex(result.stderr, "(global-buffer-overflow|out of bounds)")
         self.assertRegex(result.stderr, r"vector_add\.cu:7")
 
+    def test_sanitizers_find_races_that_change_no_result(self):
+        """On hip-host threads run in order, so the element of the thread before is always there."""
+        self.replace("vector_add.cu", "const int step", "__shared__ int seen[BLOCK];\n"
+                     "  seen[threadIdx.x] = n;\n"
+                     "  if (threadIdx.x > 0 && seen[threadIdx.x - 1] != n) return;\n"
+                     "  const int step")
+        arguments = ["verify", self.file, "--n", "3000", "--device", "hip-host:0"]
+        unnoticed = self.run_tune(*arguments)
+        self.assertEqual(unnoticed.returncode, 0, unnoticed.stderr)
+        result = self.run_tune(*arguments, "--sanitize")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stderr, r"crash: hip-host: data-race at vector_add\.cu:8 in ")
+        self.assertRegex(result.stderr, r"READ by thread \(1,0,0\)\n *#0 .* vector_add\.cu:8\n"
+                         r"previous WRITE by thread \(0,0,0\)\n *#0 .* vector_add\.cu:7\n"
+                         r"no __syncthreads\(\)")
+        self.assertIn("of 'seen' (", result.stderr)
+
+    def test_a_wrong_result_does_not_hide_a_race(self):
+        self.replace("vector_add.cu", "const int step", "__shared__ int seen[BLOCK];\n"
+                     "  seen[threadIdx.x] = n;\n"
+                     "  if (seen[(threadIdx.x + 1) % BLOCK] != n) return;\n  const int step")
+        result = self.run_tune("verify", self.file, "--n", "3000", "--device", "hip-host:0",
+                               "--sanitize")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("crash: hip-host: data-race at vector_add.cu:", result.stderr)
+
     def test_t1_with_a_reference_beside_it(self):
         self.know_ceilings("hip-host:0")
         result = self.run_tune("kernel", self.folder / "vector_add_t1.json", "--db", self.db,

@@ -139,7 +139,7 @@ TEST(WorkerEvaluator, SanitizesInAProcessThatHasTheRuntime) {
   EvaluatorOptions options;
   options.device = "hip-host:3";
   const WorkerEvaluator plain(worker_command(), options);
-  options.sanitize = true;
+  options.sanitize = Sanitize::address;
   WorkerEvaluator worker(worker_command(), options);
   EXPECT_TRUE(worker.device().compiler.ends_with("with sanitizers")) << worker.device().compiler;
 #if !defined(__SANITIZE_ADDRESS__)  // otherwise the plain worker has the runtime as well
@@ -152,7 +152,7 @@ TEST(WorkerEvaluator, SanitizesInAProcessThatHasTheRuntime) {
 TEST(WorkerEvaluator, WhatSanitizersReportIsTheFailure) {
   const std::string report = "= ERROR\\nSUMMARY: AddressSanitizer: overrun a.hip:3 in k\\nmore";
   EvaluatorOptions options;
-  options.sanitize = true;
+  options.sanitize = Sanitize::address;
   try {
     WorkerEvaluator worker({"/bin/sh", "-c", "printf '" + report + "' >&2; kill -ABRT $$"},
                            options);
@@ -165,7 +165,7 @@ TEST(WorkerEvaluator, WhatSanitizersReportIsTheFailure) {
 TEST(WorkerEvaluator, SanitizesOnlyDevicesThatCan) {
   EvaluatorOptions options;
   options.device = "vulkan:0";
-  options.sanitize = true;
+  options.sanitize = Sanitize::address;
   EXPECT_THROW(WorkerEvaluator(worker_command(), options), Error);
 }
 

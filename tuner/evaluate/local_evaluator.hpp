@@ -31,8 +31,8 @@ struct EvaluatorOptions {
   std::string compile_slots;      ///< CompileSlots::path() that limits compiling; empty: no limit
   int compile_slot_count = 0;     ///< number of these slots
   Avoided avoid;                  ///< device features that must not be used
-  bool sanitize = false;          ///< OpenOptions::sanitize; requires a process started for it
-  bool reopen = true;             ///< reopen the device after it was lost; a worker exits instead
+  Sanitize sanitize = Sanitize::none;  ///< OpenOptions::sanitize; requires a process started for it
+  bool reopen = true;  ///< reopen the device after it was lost; a worker exits instead
   /// Once set, calls of a WorkerEvaluator throw Error (`interrupted`) within half a second, even
   /// while a kernel runs. Must outlive the evaluator. A LocalEvaluator ignores it.
   const std::atomic<bool>* stop = nullptr;

@@ -49,7 +49,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 WorkerEvaluator::WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options,
                                  double stall_s)
     : command_(std::move(command)), options_(options), stall_s_(stall_s) {
-  if (options.sanitize) variables_ = sanitizer_environment({}).value();
+  if (options.sanitize != Sanitize::none) variables_ = sanitizer_environment({}).value();
   start();
 }
 
@@ -65,7 +65,7 @@ void WorkerEvaluator::spawn() {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], worker_descriptor);
-  errors_ = options_.sanitize ? std::make_unique<WorkerErrors>() : nullptr;
+  errors_ = options_.sanitize != Sanitize::none ? std::make_unique<WorkerErrors>() : nullptr;
   if (errors_) {
     posix_spawn_file_actions_adddup2(&actions, errors_->descriptor(), STDERR_FILENO);
   }

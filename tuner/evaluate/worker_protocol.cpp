@@ -93,7 +93,7 @@ json to_json(const EvaluatorOptions& options) {
           {"compile_threads", options.compile_threads},
           {"compile_slots", options.compile_slots},
           {"compile_slot_count", options.compile_slot_count},
-          {"sanitize", options.sanitize},
+          {"sanitize", static_cast<int>(options.sanitize)},
           {"avoid_f16", options.avoid.f16},
           {"avoid_matrix", options.avoid.matrix}};
 }
@@ -107,7 +107,7 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
   options.compile_threads = in.at("compile_threads").get<int>();
   options.compile_slots = in.at("compile_slots").get<std::string>();
   options.compile_slot_count = in.at("compile_slot_count").get<int>();
-  options.sanitize = in.at("sanitize").get<bool>();
+  options.sanitize = static_cast<Sanitize>(in.at("sanitize").get<int>());
   options.avoid.f16 = in.at("avoid_f16").get<bool>();
   options.avoid.matrix = in.at("avoid_matrix").get<bool>();
   return options;

@@ -1,36 +1,12 @@
 // Protects: faults of kernels under AddressSanitizer and UndefinedBehaviorSanitizer are reported
 // with the line of the kernel and the thread, and the correct kernel passes.
 
-#include <fmt/format.h>
-
 #include <csignal>
 
-#include "runtime/device/system/process.hpp"
-#include "runtime/device/system/sanitizing.hpp"
-#include "tests/device/hip_host/host_device.hpp"
-#include "tests/layers.hpp"
+#include "tests/device/hip_host/sanitized_run.hpp"
 
 namespace greta::test::sanitize_test {
 namespace {
-
-/// Runs a kernel in a process with the sanitizers' runtime.
-ProcessOutcome run_sanitized(const std::string& text, Imitated device = sm_80,
-                             unsigned threads = 64, unsigned dynamic_bytes = 0) {
-  const TemporaryFolder folder;  // for files that the process leaves when it is aborted
-  std::vector<std::string> command{"env", "TMPDIR=" + folder.path().string()};
-  const auto variables = sanitizer_environment({}).value();
-  command.insert(command.end(), variables.begin(), variables.end());
-  command.insert(command.end(), {HIP_HOST_RUNNER, std::to_string(device), std::to_string(threads),
-                                 std::to_string(dynamic_bytes)});
-  return run_process(command, text, std::chrono::seconds(120)).value();
-}
-
-/// Returns a kernel whose body starts at line 2. `edge` is 0 if it is correct and 1 if it is not.
-std::string kernel_with(const std::string& body, int edge) {
-  return fmt::format(
-      "extern \"C\" __global__ void test(int* out, int n) {{ const int edge = {};\n{}\n}}", edge,
-      body);
-}
 
 struct Fault {
   std::string name, body;

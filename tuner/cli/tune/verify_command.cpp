@@ -63,23 +63,33 @@ std::string types_of(const Problem& problem) {
   return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
 }
 
-/// Verifies a candidate on inputs of each style, up to the first failure.
-Trial verify_styles(Evaluator& evaluator, const Candidate& choice, std::uint64_t seed,
+/// One evaluator, or with --sanitize one for each kind of sanitizer.
+using Evaluators = std::vector<std::unique_ptr<WorkerEvaluator>>;
+
+/// Verifies a candidate in each evaluator on inputs of each style, up to the first failure. A wrong
+/// result does not hide the report of a race, which may be its cause.
+Trial verify_styles(const Evaluators& evaluators, const Candidate& choice, std::uint64_t seed,
                     const std::vector<InputStyle>& styles, TrialLimits limits) {
-  Trial trial;
-  for (const InputStyle style : styles) {
-    limits.inputs = style;
-    Trial next = evaluator.verify(choice.problem, choice.config, seed, limits);
-    const bool worse = trial.verdict.ratio() < next.verdict.ratio();
-    if (!next.ok()) return next;
-    if (style == styles.front() || worse) trial = std::move(next);
+  std::optional<Trial> worst, failed;
+  for (const auto& evaluator : evaluators) {
+    for (const InputStyle style : styles) {
+      limits.inputs = style;
+      Trial next = evaluator->verify(choice.problem, choice.config, seed, limits);
+      if (next.failure == Status::crash) return next;
+      if (!next.ok()) {
+        if (!failed) failed = std::move(next);
+        break;
+      }
+      if (!worst || worst->verdict.ratio() < next.verdict.ratio()) worst = std::move(next);
+    }
+    if (failed && failed->failure != Status::correctness) break;
   }
-  return trial;
+  return failed ? *std::move(failed) : *std::move(worst);
 }
 
 /// Adds the checks of `choices` to `result`: random problems have inputs of one style in turn, a
 /// given one of both. Throws Error, `interrupted` after an interrupt.
-void verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choices,
+void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>& choices,
             const VerifyOptions& options, Verification& result) {
   TrialLimits limits;
   limits.run_s = options.deadline_s;
@@ -87,7 +97,7 @@ void verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choice
     const auto& [problem, config] = choice;
     std::vector<InputStyle> styles{InputStyle::adversarial, InputStyle::plain};
     if (result.coverage) styles = {styles[(number - 1) % 2]};
-    Trial trial = verify_styles(evaluator, choice, result.seed + number - 1, styles, limits);
+    Trial trial = verify_styles(evaluators, choice, result.seed + number - 1, styles, limits);
     --result.left;
     if (result.coverage) result.coverage->add(choice);
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
@@ -104,15 +114,21 @@ void verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choice
   }
 }
 
-/// Verifies in a worker process. After an interrupt, the result contains what was checked before.
-Verification verify_in_worker(const EvaluatorOptions& evaluator, const DeviceInfo& device,
-                              const std::map<std::size_t, Candidate>& choices, std::uint64_t seed,
-                              const VerifyOptions& options, std::optional<Coverage> coverage) {
+/// Verifies in worker processes. After an interrupt, the result contains what was checked before.
+Verification verify_in_workers(EvaluatorOptions evaluator, const DeviceInfo& device,
+                               const std::map<std::size_t, Candidate>& choices, std::uint64_t seed,
+                               const VerifyOptions& options, std::optional<Coverage> coverage) {
   Verification result{device, seed, {}, 0, {}, choices.size(), std::move(coverage)};
   try {
-    WorkerEvaluator worker(worker_command(), evaluator);
-    result.device = worker.device();  // its compiler may have sanitizers
-    verify(worker, choices, options, result);
+    std::vector<Sanitize> kinds{Sanitize::none};
+    if (options.sanitize) kinds = {Sanitize::address, Sanitize::races};
+    Evaluators workers;
+    for (const Sanitize kind : kinds) {
+      evaluator.sanitize = kind;
+      workers.push_back(std::make_unique<WorkerEvaluator>(worker_command(), evaluator));
+    }
+    result.device = workers.front()->device();  // its compiler may have sanitizers
+    verify(workers, choices, options, result);
   } catch (const Error& error) {
     if (error.status() != Status::interrupted) throw;
   }
@@ -240,7 +256,6 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   evaluator.catalog = operations_in_use();
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
-  evaluator.sanitize = options.sanitize;
   evaluator.stop = &stop_requested();
   const std::uint64_t seed = read_seed(options.seed);
   std::optional<EndsAtOnce> prepares(std::in_place);
@@ -254,8 +269,8 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   if (draws_problems(options))
     coverage.emplace(operation, devices.front().info, options.choice.variant);
   prepares.reset();
-  const auto result =
-      verify_in_worker(evaluator, devices.front().info, wanted, seed, options, std::move(coverage));
+  const auto result = verify_in_workers(evaluator, devices.front().info, wanted, seed, options,
+                                        std::move(coverage));
   answer_interrupt();
   options.json ? show_json(result) : show_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
@@ -273,7 +288,7 @@ void add_verified_operation(CLI::App& app, Action& action, const Operation& oper
   sub->add_option("--seed", options->seed,
                   "Seed of problems, configurations and inputs; random by default");
   sub->add_flag("--sanitize", options->sanitize,
-                "Under AddressSanitizer and UBSan, on a hip-host device");
+                "Find accesses out of bounds and races in shared memory, on a hip-host device");
   sub->add_flag("--first", options->first, "Stop at the first failure");
   add_whole_number(*sub, "--deadline", options->deadline_s, "Timeout of a launch in seconds", 1,
                    86400)

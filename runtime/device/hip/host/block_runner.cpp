@@ -1,34 +1,15 @@
-#include "runtime/device/hip/host/block_runner.hpp"
-
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/hip/host/block_state.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 
 namespace greta::device::hip::host {
 
 namespace {
-
-// Stack sizes, which limit a thread's private memory. Sanitizers need more, as they surround each
-// variable.
-constexpr std::size_t stack_bytes = std::size_t{128} << 10;
-constexpr std::size_t sanitized_stack_bytes = std::size_t{256} << 10;
-
-std::string text(const greta_host::Index& index) {
-  return fmt::format("({},{},{})", index.x, index.y, index.z);
-}
-
-std::string text(const greta_host::Site& site) {
-  return fmt::format("{} at {}:{}", site.what, site.file, site.line);
-}
 
 /// Returns the first lane in `mask` after `lane`, wrapping around to lane 0.
 unsigned following(std::uint64_t mask, unsigned lane) {
@@ -49,58 +30,9 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 
 }  // namespace
 
-/// An asynchronous copy whose data has not been written to shared memory yet.
-struct BlockRunner::Copy {
-  void* to;
-  unsigned bytes;
-  unsigned group;
-  std::array<unsigned char, 16> data;
-};
-
-struct BlockRunner::Thread : greta_host::Thread {
-  BlockRunner* runner;
-  Fiber* fiber;
-  State state;
-  greta_host::Site site;  ///< where it waits
-  unsigned groups;        ///< number of committed groups of copies
-  std::vector<Copy> copies;
-};
-
-struct BlockRunner::Wave : greta_host::Wave {
-  std::uint64_t live = 0;     ///< lanes that have not ended
-  std::uint64_t ready = 0;    ///< live lanes that can run
-  std::uint64_t waiting = 0;  ///< lanes in a wave operation
-  unsigned first = 0;         ///< index of the thread of lane 0
-  greta_host::Site site{};    ///< the wave operation
-  std::vector<greta_host::Slot> memory;
-};
-
-/// A barrier for some of the block's threads, for which `expected` must arrive.
-struct BlockRunner::PartialBarrier {
-  unsigned expected = 0, arrived = 0;
-  std::vector<Thread*> waiting{};
-};
-
-/// Marks the scope in which a kernel's call is served. A signal must not interrupt it.
-class BlockRunner::Outside {
- public:
-  explicit Outside(BlockRunner& runner) : runner_(runner) {
-    runner_.in_kernel_ = 0;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~Outside() {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    runner_.in_kernel_ = 1;
-  }
-  Outside(const Outside&) = delete;
-  Outside& operator=(const Outside&) = delete;
-
- private:
-  BlockRunner& runner_;
-};
-
 const greta_host::Calls BlockRunner::calls_{&meet_wave,     &meet_block,    &meet_some, &stage_copy,
-                                            &commit_copies, &finish_copies, &fail};
+                                            &commit_copies, &finish_copies, &fail,      &access,
+                                            &fence,         &call};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
 BlockRunner::~BlockRunner() = default;
@@ -121,6 +53,12 @@ void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launc
     waves_[i].memory.resize(std::size_t{2} * launch.wave_size);
     waves_[i].slots[0] = waves_[i].memory.data();
     waves_[i].slots[1] = waves_[i].memory.data() + launch.wave_size;
+  }
+  if (entry.finds_races) {
+    if (!races_) races_ = std::make_unique<RaceDetector>();
+    races_->set_launch(entry, count_, launch.wave_size);
+  } else {
+    races_.reset();
   }
   if (!address_sanitizer().loaded()) return;
   address_sanitizer().unpoison(entry.dynamic, launch.dynamic_bytes);
@@ -161,6 +99,7 @@ void BlockRunner::reset(greta_host::Index block) {
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
   arrived_ = ended_ = 0;
   partial_barriers_.assign(greta_host::partial_barriers, {});
+  if (races_) races_->start_block();
 }
 
 std::optional<Fault> BlockRunner::run(greta_host::Index block) {
@@ -246,10 +185,12 @@ void BlockRunner::release_wave(Wave& wave) {
   wave.waiting = 0;
   wave.ready = wave.live;
   ready_waves_ |= std::uint64_t{1} << (&wave - waves_.data());
+  if (races_) races_->met_wave(static_cast<unsigned>(&wave - waves_.data()));
 }
 
 void BlockRunner::release_block() {
   arrived_ = 0;
+  if (races_) races_->met_block();
   for (Wave& wave : waves_) wave.ready = wave.live;
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
 }
@@ -325,9 +266,17 @@ void BlockRunner::meet_some(greta_host::Thread& thread, unsigned id, unsigned co
   PartialBarrier& barrier = runner.partial_barriers_[id];
   if (barrier.arrived == 0) barrier.expected = count;
   if (barrier.expected != count) fail(thread, site, "threads name different numbers of threads");
+  RaceDetector* const races = runner.races_.get();
+  if (races != nullptr) races->arrive(id, runner.number(self(thread)));
   if (++barrier.arrived == count) {
     barrier.arrived = 0;
-    for (Thread* other : std::exchange(barrier.waiting, {})) runner.release(*other);
+    for (Thread* other : std::exchange(barrier.waiting, {})) {
+      if (races != nullptr) races->leave(id, runner.number(*other));
+      runner.release(*other);
+    }
+    if (races == nullptr) return;
+    if (waits) races->leave(id, runner.number(self(thread)));
+    races->reset(id);
   } else if (waits) {
     barrier.waiting.push_back(&self(thread));
     runner.wait(self(thread), State::at_barrier, site);
@@ -342,7 +291,12 @@ void BlockRunner::release(const Thread& thread) {
 
 unsigned char* BlockRunner::stage_copy(greta_host::Thread& thread, void* to, unsigned bytes) {
   Thread& known = self(thread);
-  const Outside outside(*known.runner);
+  BlockRunner& runner = *known.runner;
+  const Outside outside(runner);
+  if (runner.races_) {
+    const void* const code = __builtin_return_address(0);
+    runner.check(runner.races_->stage(runner.number(known), to, bytes, code));
+  }
   return known.copies.emplace_back(Copy{to, bytes, known.groups, {}}).data.data();
 }
 
@@ -358,6 +312,9 @@ void BlockRunner::finish_copies(greta_host::Thread& thread, unsigned pending) {
                                 [done](const Copy& copy) { return copy.group >= done; });
   for (auto copy = known.copies.begin(); copy != end; ++copy) {
     std::memcpy(copy->to, copy->data.data(), copy->bytes);
+    if (known.runner->races_) {
+      known.runner->races_->finish(known.runner->number(known), copy->to, copy->bytes);
+    }
   }
   known.copies.erase(known.copies.begin(), end);
 }
@@ -387,60 +344,12 @@ void BlockRunner::check_same(const Thread& thread, const char* group,
   stop(std::move(fault));
 }
 
-std::string BlockRunner::describe(State state) const {
-  const Thread* first = nullptr;
-  unsigned number = 0;
-  for (unsigned i = 0; i < count_; ++i) {
-    if (threads_[i].state != state) continue;
-    if (first == nullptr) first = &threads_[i];
-    ++number;
-  }
-  if (first == nullptr) return {};
-  const std::string threads =
-      number == 1 ? fmt::format("; thread {} ", text(first->index))
-                  : fmt::format("; {} threads, the first of them {}, ", number, text(first->index));
-  if (state == State::ended) return threads + (number == 1 ? "has ended" : "have ended");
-  return threads + (number == 1 ? "waits in " : "wait in ") + text(first->site);
-}
-
-Fault BlockRunner::stuck() const {
-  return {false, fmt::format("no thread of block {} can go on{}{}{}", text(threads_[0].block),
-                             describe(State::at_barrier), describe(State::in_wave),
-                             describe(State::ended))};
-}
-
 bool BlockRunner::interrupt(int signal, const void* address) {
   if (in_kernel_ == 0) return false;
   in_kernel_ = 0;
   signal_ = signal;
   signal_address_ = address;
   Fiber::escape(main_);
-}
-
-void BlockRunner::report() const {
-  if (in_kernel_ == 0) return;
-  const auto& [x, y, z] = current_->index;
-  const auto& [bx, by, bz] = current_->block;
-  std::array<char, 200> line{};
-  const int bytes =
-      std::snprintf(line.data(), line.size(),
-                    "hip-host: it was thread (%u,%u,%u) of block (%u,%u,%u) of the kernel %s\n", x,
-                    y, z, bx, by, bz, entry_->name);
-  const auto size = std::min(line.size() - 1, static_cast<std::size_t>(std::max(bytes, 0)));
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
-}
-
-Fault BlockRunner::interruption() const {
-  const std::string who =
-      fmt::format("thread {} of block {}", text(current_->index), text(current_->block));
-  if (signal_ == SIGURG) return {false, "stopped while running " + who};
-  if (current_->fiber->overflowed(signal_address_)) {
-    return {true,
-            fmt::format("{} needs more than {} KiB of private memory", who, stack_bytes >> 10)};
-  }
-  if (signal_ == SIGFPE) return {true, "an integer division by zero by " + who};
-  if (signal_ == SIGILL) return {true, "an illegal instruction or unreachable code in " + who};
-  return {true, fmt::format("an access to the illegal address {} by {}", signal_address_, who)};
 }
 
 }  // namespace greta::device::hip::host

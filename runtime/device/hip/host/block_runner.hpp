@@ -3,12 +3,14 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/device/hip/host/fiber.hpp"
 #include "runtime/device/hip/host/language/abi.hpp"
+#include "runtime/device/hip/host/race_detector.hpp"
 
 namespace greta::device::hip::host {
 
@@ -34,6 +36,7 @@ class BlockRunner {
     unsigned wave_size = 32;
     unsigned dynamic_bytes = 0;
     const unsigned char* arguments = nullptr;
+    const ElfSummary* summary = nullptr;  ///< of the library
   };
 
   /// Sets the launch for the following calls of run(). The launch and the library must outlive
@@ -66,6 +69,10 @@ class BlockRunner {
   static void commit_copies(greta_host::Thread& thread);
   static void finish_copies(greta_host::Thread& thread, unsigned pending);
   static void fail(greta_host::Thread& thread, greta_host::Site site, const char* why);
+  static void access(greta_host::Thread& thread, const void* at, unsigned bytes,
+                     greta_host::Access access, const void* code);
+  static void fence(greta_host::Thread& thread);
+  static void call(greta_host::Thread& thread, const void* code);
   static const greta_host::Calls calls_;
 
   static void fiber_body(void* runner);
@@ -75,6 +82,9 @@ class BlockRunner {
   /// Marks a thread as waiting, and runs others until it can continue.
   void wait(Thread& thread, State state, greta_host::Site site);
   void end_thread(Thread& thread);
+  unsigned number(const Thread& thread) const;
+  /// Reports a race, if there is one, and ends the process as AddressSanitizer does.
+  void check(const std::optional<Race>& race);
   void release_wave(Wave& wave);
   void release_block();
   void release(const Thread& thread);
@@ -98,6 +108,7 @@ class BlockRunner {
   unsigned arrived_ = 0, ended_ = 0;
   greta_host::Site barrier_{};
   std::vector<PartialBarrier> partial_barriers_;
+  std::unique_ptr<RaceDetector> races_;  ///< null unless the kernel is built to find races
 
   Fiber main_;
   std::deque<Fiber> fibers_;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace greta::device::hip::host {
 namespace {
@@ -47,13 +48,17 @@ bool is_of_header(std::string_view name) {
 }
 
 /// Adds an object. `where` is the section's name. Variables within functions are named _ZZ…
-void add_object(ElfSummary& summary, std::string_view name, std::string_view where,
-                std::uint32_t bytes) {
-  if (is_of_header(name) || (where != ".bss" && where != ".data")) return;
-  if (where == ".bss" && name.starts_with("_ZZ")) {
-    summary.shared_bytes += bytes;
-  } else {
-    summary.variables.emplace_back(name);
+void add_object(ElfSummary& summary, std::string_view where, ElfVariable variable) {
+  const std::string_view name = variable.name;
+  if (where == ".bss" && name == "greta_host_dynamic") summary.shared.push_back(variable);
+  if (is_of_header(name)) return;
+  if (where == constant_section) {
+    summary.constants.push_back(std::move(variable));
+  } else if (where == ".bss" && name.starts_with("_ZZ")) {
+    summary.shared_bytes += static_cast<std::uint32_t>(variable.bytes);
+    summary.shared.push_back(std::move(variable));
+  } else if (where == ".bss" || where == ".data") {
+    summary.variables.push_back(std::move(variable.name));
   }
 }
 
@@ -74,6 +79,7 @@ std::size_t library_bytes(const void* image) {
 ElfSummary summarise(std::span<const std::byte> library) {
   const void* const image = library.data();
   ElfSummary summary;
+  std::uint64_t shared_start = 0;
   const auto header = read<Elf64_Ehdr>(image, 0);
   const Elf64_Shdr section_names = section(image, header.e_shstrndx);
   for (std::size_t i = 0; i < header.e_shnum; ++i) {
@@ -84,20 +90,18 @@ ElfSummary summarise(std::span<const std::byte> library) {
       const auto symbol = read<Elf64_Sym>(image, table.sh_offset + at);
       const std::string_view name = text(image, names, symbol.st_name);
       if (name == "__asan_init") summary.sanitized = true;
+      if (name == "__asan_init" || name == "__tsan_init") summary.symbolized = true;
+      if (name == "__bss_start") shared_start = symbol.st_value;
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= SHN_LORESERVE) continue;
-      const auto bytes = static_cast<std::uint32_t>(symbol.st_size);
       const auto type = ELF64_ST_TYPE(symbol.st_info);
-      if (type == STT_FUNC) summary.code_bytes += bytes;
-      const auto where = section(image, symbol.st_shndx);
+      if (type == STT_FUNC) summary.code_bytes += static_cast<std::uint32_t>(symbol.st_size);
       if (type != STT_OBJECT) continue;
-      const std::string_view where_name = text(image, section_names, where.sh_name);
-      if (where_name == constant_section && !is_of_header(name)) {
-        summary.constants.push_back({std::string(name), symbol.st_value, symbol.st_size});
-      } else {
-        add_object(summary, name, where_name, bytes);
-      }
+      const auto where = section(image, symbol.st_shndx);
+      add_object(summary, text(image, section_names, where.sh_name),
+                 {std::string(name), symbol.st_value, symbol.st_size});
     }
   }
+  for (ElfVariable& variable : summary.shared) variable.at -= shared_start;
   return summary;
 }
 

@@ -10,10 +10,10 @@
 
 namespace greta::device::hip::host {
 
-/// A variable in constant memory.
-struct ElfConstant {
-  std::string name;
-  std::uint64_t at = 0;  ///< address in the library
+/// A variable of a kernel.
+struct ElfVariable {
+  std::string name;      ///< linker name
+  std::uint64_t at = 0;  ///< address in the library; of shared memory, offset in it
   std::uint64_t bytes = 0;
 };
 
@@ -22,8 +22,10 @@ struct ElfSummary {
   std::uint32_t shared_bytes = 0;      ///< total size of its __shared__ variables
   std::uint32_t code_bytes = 0;        ///< total size of its functions
   std::vector<std::string> variables;  ///< other writable variables, by linker name
-  std::vector<ElfConstant> constants;  ///< its __constant__ variables
+  std::vector<ElfVariable> constants;  ///< its __constant__ variables
+  std::vector<ElfVariable> shared;     ///< its __shared__ variables and its dynamic shared memory
   bool sanitized = false;              ///< whether it needs AddressSanitizer's runtime
+  bool symbolized = false;             ///< whether reports name its lines
 };
 
 /// Whether this is the start of a shared library for this machine.

@@ -150,7 +150,13 @@ std::vector<std::string> processor_options() {
   return {};
 }
 
-std::vector<std::string> sanitizer_options(bool clang) {
+std::vector<std::string> sanitizer_options(bool clang, Sanitize sanitize) {
+  if (sanitize == Sanitize::races) {
+    std::vector<std::string> options{"-DGRETA_HOST_RACES", "-g1", "-fsanitize=thread",
+                                     "-fno-omit-frame-pointer"};
+    if (clang) options.emplace_back("-fno-sanitize-link-runtime");
+    return options;
+  }
   if (!address_sanitizer().loaded()) {
     return {"-DGRETA_HOST_CHECKS_ALIGNMENT", "-fsanitize=alignment",
             "-fno-sanitize-recover=alignment"};
@@ -169,8 +175,8 @@ std::vector<std::string> sanitizer_options(bool clang) {
 
 class HostCompiler final : public Compiler {
  public:
-  HostCompiler(std::string program, const std::string& said, Deadline deadline)
-      : deadline_(deadline) {
+  HostCompiler(std::string program, const std::string& said, const OpenOptions& options)
+      : deadline_(options.compile_deadline) {
     const bool clang = said.find("clang") != std::string::npos;
     // Kernels access memory under different types, hence -fno-strict-aliasing.
     command_ = {std::move(program),
@@ -192,14 +198,18 @@ class HostCompiler final : public Compiler {
                 "-fno-math-errno",
                 "-fno-strict-aliasing",
                 "-ffp-contract=fast"};
-    for (const auto& more : {processor_options(), sanitizer_options(clang)}) {
+    for (const auto& more : {processor_options(), sanitizer_options(clang, options.sanitize)}) {
       command_.insert(command_.end(), more.begin(), more.end());
     }
     Hash hash;
     for (const auto& word : command_) hash.add(word);
     version_ =
         fmt::format("{}, hip-host {}", first_line(said), hash.add(language()).hex().substr(0, 8));
-    if (address_sanitizer().loaded()) version_ += " with sanitizers";
+    if (options.sanitize == Sanitize::races) {
+      version_ += " with race detection";
+    } else if (address_sanitizer().loaded()) {
+      version_ += " with sanitizers";
+    }
   }
 
   const std::string& version() const override { return version_; }
@@ -272,7 +282,7 @@ Result<FoundCompiler> find_compiler(const std::filesystem::path& given, Deadline
 }
 
 Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
-  if (options.sanitize && !address_sanitizer().loaded()) {
+  if (options.sanitize != Sanitize::none && !address_sanitizer().loaded()) {
     return Failure{Status::unavailable,
                    "sanitizers need AddressSanitizer's runtime in the process, as in the worker "
                    "that greta-tune verify --sanitize starts",
@@ -280,8 +290,8 @@ Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
   }
   auto found = find_compiler(options.compiler, options.compile_deadline);
   if (!found) return found.failure();
-  return std::unique_ptr<Compiler>(std::make_unique<HostCompiler>(
-      std::move(found->program), found->said, options.compile_deadline));
+  return std::unique_ptr<Compiler>(
+      std::make_unique<HostCompiler>(std::move(found->program), found->said, options));
 }
 
 std::string compilation_text(const KernelSource& source) {

@@ -76,7 +76,7 @@ Result<const greta_host::Entry*> Library::copy(unsigned worker) {
     copy = *loaded;
   }
   if (worker > 0) {
-    for (const ElfConstant& constant : summary_.constants) {
+    for (const ElfVariable& constant : summary_.constants) {
       std::memcpy(copy.base + constant.at, copies_.front().base + constant.at, constant.bytes);
     }
   }
@@ -84,7 +84,7 @@ Result<const greta_host::Entry*> Library::copy(unsigned worker) {
 }
 
 std::span<std::byte> Library::constant(std::string_view name) const {
-  for (const ElfConstant& constant : summary_.constants) {
+  for (const ElfVariable& constant : summary_.constants) {
     if (constant.name == name) return {copies_.front().base + constant.at, constant.bytes};
   }
   return {};
@@ -100,7 +100,7 @@ Result<Library::Copy> Library::load_copy() const {
   }
   copy.handle = dlopen(unique_path(copy.file).c_str(), RTLD_NOW | RTLD_LOCAL);
   const std::string why = copy.handle == nullptr ? dlerror() : "it has no greta_host_entry";
-  if (!summary_.sanitized) close(std::exchange(copy.file, -1));
+  if (!summary_.symbolized) close(std::exchange(copy.file, -1));
   if (copy.handle != nullptr) {
     copy.entry = static_cast<const greta_host::Entry*>(dlsym(copy.handle, "greta_host_entry"));
   }

@@ -103,6 +103,7 @@ hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsi
   launch.block = {block_x, block_y, block_z};
   launch.dynamic_bytes = dynamic_bytes;
   launch.arguments = job->arguments.data();
+  launch.summary = &job->library->summary();
   launch.wave_size = architecture_info(imitated(current_device()->number))->subgroup_size;
   const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
   const greta_host::Entry& entry = job->library->entry();

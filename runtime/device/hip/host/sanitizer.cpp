@@ -16,6 +16,7 @@ AddressSanitizer find_all() {
   find(found.finish_switch, "__sanitizer_finish_switch_fiber");
   find(found.poison, "__asan_poison_memory_region");
   find(found.unpoison, "__asan_unpoison_memory_region");
+  find(found.symbolize, "__sanitizer_symbolize_pc");
   return found;
 }
 

@@ -13,6 +13,9 @@ struct AddressSanitizer {
   void (*poison)(const volatile void* address, std::size_t bytes) = nullptr;
   void (*unpoison)(const volatile void* address, std::size_t bytes) = nullptr;
 
+  /// Writes the frames of a return address, one string after the other.
+  void (*symbolize)(void* code, const char* form, char* text, std::size_t bytes) = nullptr;
+
   bool loaded() const { return start_switch != nullptr; }
 };
 

@@ -38,6 +38,9 @@ struct Wave {
 struct Entry;
 struct Thread;
 
+/// What a kernel that is built to find races does to memory.
+enum class Access : unsigned char { read, write, atomic_read, atomic_write };
+
 /// What kernels call.
 struct Calls {
   /// All live lanes of the wave arrive before any goes on.
@@ -54,6 +57,11 @@ struct Calls {
   void (*finish_copies)(Thread& thread, unsigned pending);
   /// Ends the block, and the launch with a failure. Does not return.
   void (*fail)(Thread& thread, Site site, const char* why);
+  // Of kernels that are built to find races; `code` is the address that the call returns to.
+  void (*access)(Thread& thread, const void* at, unsigned bytes, Access access, const void* code);
+  void (*fence)(Thread& thread);
+  /// A function is called from `code`; null: the thread returns from it.
+  void (*call)(Thread& thread, const void* code);
 };
 
 /// Barriers that a block has for some of its threads.
@@ -88,6 +96,7 @@ struct Entry {
   unsigned dynamic_bytes;  ///< there is room for
   unsigned char* shared;   ///< all shared memory of the library, the dynamic one included
   unsigned char* shared_end;
+  bool finds_races;  ///< built with GRETA_HOST_RACES
 };
 
 }  // namespace greta_host

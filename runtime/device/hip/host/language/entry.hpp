@@ -2,7 +2,7 @@
 
 // Calls a kernel with parameters taken from a packed argument block.
 
-#include "runtime/device/hip/host/language/thread.hpp"
+#include "runtime/device/hip/host/language/races.hpp"
 
 namespace greta_host {
 
@@ -64,7 +64,8 @@ struct Kernel<kernel> {
             greta_host_dynamic,
             GRETA_HOST_DYNAMIC_BYTES,
             &greta_host_shared,
-            &greta_host_shared_end};
+            &greta_host_shared_end,
+            finds_races};
   }
 };
 

@@ -16,5 +16,6 @@
 #include "runtime/device/hip/host/language/matrix_amd.hpp"
 #include "runtime/device/hip/host/language/matrix_ptx.hpp"
 #include "runtime/device/hip/host/language/misuse_checks.hpp"
+#include "runtime/device/hip/host/language/races.hpp"
 #include "runtime/device/hip/host/language/vectors.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
