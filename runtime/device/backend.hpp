@@ -45,7 +45,7 @@ struct OpenOptions {
   std::function<void(std::string_view)> on_validation_message;  ///< called for each message
   Deadline transfer_deadline = std::chrono::seconds(60);        ///< for upload() and download()
   Deadline compile_deadline = std::chrono::seconds(120);  ///< for compilers that are processes
-  bool compile_only = false;  ///< also opens devices that compile but cannot execute
+  bool compile_only = false;           ///< also opens devices that compile but cannot execute
   Sanitize sanitize = Sanitize::none;  ///< hip-host only
   /// A clang that compiles HIP or, for hip-host, C++. If it is empty, one is searched for.
   std::filesystem::path compiler;

@@ -1,3 +1,4 @@
+#include "runtime/device/hip/host/block_runner.hpp"
 
 #include <algorithm>
 #include <bit>
