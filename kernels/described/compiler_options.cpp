@@ -92,6 +92,10 @@ std::vector<std::string> options_for(const DeviceInfo& device,
     const auto known = known_option(option);
     if (!known) continue;
     const std::string value(known->value);
+    if (device.language == Language::glsl) {
+      add(option.starts_with("-D"), option);
+      continue;
+    }
     switch (known->meaning) {
       case Meaning::macro:
         add(true, option);

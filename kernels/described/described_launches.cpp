@@ -5,6 +5,7 @@
 
 #include "kernels/described/compiler_options.hpp"
 #include "kernels/described/described_extents.hpp"
+#include "kernels/described/glsl_text.hpp"
 #include "kernels/described/names.hpp"
 #include "kernels/planning/plan.hpp"
 
@@ -157,8 +158,8 @@ void remove_unroll(std::string& text, const std::string& name) {
   }
 }
 
-/// The parameters as macros, then the sources. GLSL's first line is the version.
-std::string rendered(const Extents& extents, std::string sources, const Config& config) {
+/// The parameters as macros. Pragmas of `sources` that ask for nothing are removed.
+std::string macros(const Extents& extents, std::string& sources, const Config& config) {
   std::string text;
   for (const DescribedParameter& p : extents.shared->description.parameters) {
     const FormulaValue value = value_of(p, config[p.name]);
@@ -170,11 +171,7 @@ std::string rendered(const Extents& extents, std::string sources, const Config& 
       text += fmt::format("#define {}_IS_{} {}\n", p.name, *one.word(), one == value ? 1 : 0);
     }
   }
-  const std::size_t version = sources.find("#version");
-  const bool glsl = extents.shared->description.language == SourceLanguage::glsl;
-  if (!glsl || version == std::string::npos) return text + sources;
-  const std::size_t end = std::min(sources.find('\n', version), sources.size() - 1) + 1;
-  return sources.substr(version, end - version) + text + "#line 2\n" + sources.substr(end);
+  return text;
 }
 
 /// Names of parameters in the arguments of a template stand for their values.
@@ -204,13 +201,13 @@ bool declares_constant(const std::string& text, const std::string& name) {
 }
 
 /// Binds operands to variables in constant memory. A reference of its own may lack these.
-void add_constants(const Extents& extents, Which which, const std::string& text,
-                   KernelSource& source, Launch& launch) {
+void add_constants(const Extents& extents, Which which, KernelSource& source, Launch& launch) {
   const auto& operands = extents.shared->description.operands;
   const auto specs = tensors(extents);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::string& name = operands[i].constant;
-    if (name.empty() || (which == Which::reference && !declares_constant(text, name))) continue;
+    if (name.empty() || (which == Which::reference && !declares_constant(source.text, name)))
+      continue;
     source.constants.push_back(name);
     launch.constants.push_back({i, specs[i].bytes()});
   }
@@ -226,8 +223,9 @@ LaunchPlan plan_of(const Extents& extents, Which which, const DeviceInfo& device
                    const Config& config) {
   const Description& d = extents.shared->description;
   const bool tuned = which == Which::tuned;
-  const std::string text =
-      rendered(extents, tuned ? extents.shared->text : extents.shared->reference_text, config);
+  const bool glsl = (tuned ? d.language : d.reference.language) == SourceLanguage::glsl;
+  std::string sources = tuned ? extents.shared->text : extents.shared->reference_text;
+  const std::string defines = macros(extents, sources, config);
   const auto number = [&](const Formula& formula) {
     return static_cast<std::uint32_t>(evaluate(extents, formula, &config).value().integer());
   };
@@ -241,16 +239,20 @@ LaunchPlan plan_of(const Extents& extents, Which which, const DeviceInfo& device
     KernelSource source;
     source.name = fmt::format("{}/{}", d.name, described.entry);
     source.language = device.language;
-    source.text = text;
-    source.entry = instantiated(extents, described.entry, config);
     source.options = options_for(device, d.options);
     source.argument_bytes = block_bytes(launch.arguments);
     for (std::size_t i = 0; i < 3; ++i) {
       source.block[i] = number(described.workgroup[i]);
       launch.grid[i] = number(described.grid[i]);
     }
+    if (glsl) {
+      source.text = glsl_text(d, defines, sources, described.entry, source.block);
+    } else {
+      source.text = defines + sources;
+      source.entry = instantiated(extents, described.entry, config);
+    }
     source.dynamic_shared_bytes = number(described.shared_bytes);
-    add_constants(extents, which, text, source, launch);
+    add_constants(extents, which, source, launch);
     plan.sources.push_back(std::move(source));
     plan.launches.push_back(std::move(launch));
   }

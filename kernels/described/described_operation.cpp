@@ -83,7 +83,7 @@ Result<std::shared_ptr<const Shared>> shared_of(Description of, const DescribedF
     return file == files.end() ? nullptr : &file->second;
   };
   const auto text_of = [&](const std::vector<std::string>& sources, SourceLanguage language) {
-    return whole_text(sources, description.include_folders, find, language != SourceLanguage::glsl);
+    return whole_text(sources, description.include_folders, find, language);
   };
   const DescribedReference& reference = description.reference;
   auto text = text_of(description.sources, description.language);

@@ -42,7 +42,7 @@ class DescriptionReader {
     if (const auto* scalars = file_.find("scalars")) read_scalars(*scalars);
     read_workspace();
     const LaunchReader launches(d_, both_, has_workspace_);
-    d_.launches = launches.read_launches(file_);
+    d_.launches = launches.read_launches(file_, d_.language);
     read_work();
     launches.read_reference(
         need(file_, "reference",
@@ -168,6 +168,9 @@ class DescriptionReader {
       }
       if (const auto* constant = item.find("constant")) {
         if (operand.role != Role::input) fail(*constant, "only an input lies in constant memory");
+        if (d_.language == SourceLanguage::glsl) {
+          fail(*constant, "GLSL has no variables in constant memory");
+        }
         operand.constant = read_name(*constant);
       }
       written = written || operand.role != Role::input;

@@ -80,8 +80,9 @@ Result<DescribedFiles> read_files(const Description& d, const FindFile& find_fil
     if (!failed && is_named(d, name)) failed = missing(name);
     return nullptr;
   };
-  for (const auto* const sources : {&d.sources, &d.reference.sources}) {
-    const auto text = described::whole_text(*sources, d.include_folders, find, true);
+  for (const auto& [sources, language] :
+       {std::pair{&d.sources, d.language}, std::pair{&d.reference.sources, d.reference.language}}) {
+    const auto text = described::whole_text(*sources, d.include_folders, find, language);
     if (failed) return *failed;
     if (!text) return text.failure();
   }

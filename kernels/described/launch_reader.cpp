@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/described/fields.hpp"
+#include "kernels/described/names.hpp"
 
 namespace greta::kernels {
 namespace described {
@@ -40,13 +41,14 @@ std::string shortest_reference() {
          "\"tolerance\": {\"relative\": 1e-6}}";
 }
 
-std::vector<DescribedLaunch> LaunchReader::read_launches(const PlacedJson& object) const {
+std::vector<DescribedLaunch> LaunchReader::read_launches(const PlacedJson& object,
+                                                         SourceLanguage language) const {
   std::vector<DescribedLaunch> launches;
   constexpr std::array<std::string_view, 5> keys{"entry", "grid", "workgroup", "shared_bytes",
                                                  "arguments"};
   const PlacedJson* const several = object.find("launches");
   if (several == nullptr) {
-    launches.push_back(read_launch(object));
+    launches.push_back(read_launch(object, language));
     return launches;
   }
   for (const std::string_view key : keys) {
@@ -55,20 +57,24 @@ std::vector<DescribedLaunch> LaunchReader::read_launches(const PlacedJson& objec
   }
   for (const PlacedJson& item : read_array(*several, 64)) {
     allow_keys(item, keys);
-    launches.push_back(read_launch(item));
+    launches.push_back(read_launch(item, language));
   }
   if (launches.empty()) fail(*several, "has no launch");
   return launches;
 }
 
-DescribedLaunch LaunchReader::read_launch(const PlacedJson& object) const {
+DescribedLaunch LaunchReader::read_launch(const PlacedJson& object, SourceLanguage language) const {
   DescribedLaunch launch;
-  launch.entry = read_text(need(object, "entry", "the name of the kernel's function"), 512);
+  const PlacedJson& entry = need(object, "entry", "the name of the kernel's function");
+  launch.entry = read_text(entry, 512);
+  const bool glsl = language == SourceLanguage::glsl;
+  if (glsl && !is_name(launch.entry)) fail(entry, "must be the name of a function in GLSL");
   launch.grid = read_three(need(object, "grid", "the number of workgroups, up to three formulas"));
   launch.workgroup =
       read_three(need(object, "workgroup", "the number of threads, up to three formulas"));
   launch.shared_bytes = Formula::constant({std::int64_t{0}});
   if (const auto* bytes = object.find("shared_bytes")) {
+    if (glsl) fail(*bytes, "GLSL declares all shared memory in the source");
     launch.shared_bytes = read_formula(*bytes, names_);
   }
   const PlacedJson& arguments =
@@ -141,7 +147,7 @@ void LaunchReader::read_reference(const PlacedJson& object, DescribedReference& 
       fail(*on, "the device that runs the kernel does not run the reference's language");
     }
   }
-  reference.launches = read_launches(object);
+  reference.launches = read_launches(object, reference.language);
 }
 
 }  // namespace described

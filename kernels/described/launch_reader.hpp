@@ -23,12 +23,13 @@ class LaunchReader {
       : description_(description), names_(names), has_workspace_(has_workspace) {}
 
   /// The launches of an object: one, or "launches".
-  std::vector<DescribedLaunch> read_launches(const PlacedJson& object) const;
+  std::vector<DescribedLaunch> read_launches(const PlacedJson& object,
+                                             SourceLanguage language) const;
   /// Reads a `reference`. A tolerance that `reference` has needs not be given.
   void read_reference(const PlacedJson& object, DescribedReference& reference) const;
 
  private:
-  DescribedLaunch read_launch(const PlacedJson& object) const;
+  DescribedLaunch read_launch(const PlacedJson& object, SourceLanguage language) const;
   std::array<Formula, 3> read_three(const PlacedJson& value) const;
   bool is_argument(const std::string& name) const;
 

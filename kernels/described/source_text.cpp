@@ -23,18 +23,6 @@ void skip_blanks(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
 }
 
-/// Returns what follows `#`, a word and blanks, or nothing for other lines.
-std::optional<std::string_view> directive(std::string_view line, std::string_view word) {
-  skip_blanks(line);
-  if (!line.starts_with('#')) return std::nullopt;
-  line.remove_prefix(1);
-  skip_blanks(line);
-  if (!line.starts_with(word)) return std::nullopt;
-  line.remove_prefix(word.size());
-  skip_blanks(line);
-  return line;
-}
-
 /// The name in an `#include` line.
 std::optional<std::string> included(std::string_view line) {
   const auto rest = directive(line, "include");
@@ -46,8 +34,9 @@ std::optional<std::string> included(std::string_view line) {
 
 class TextBuilder {
  public:
-  TextBuilder(const std::vector<std::string>& folders, const FindSource& find, bool with_names)
-      : folders_(folders), find_(find), with_names_(with_names) {}
+  TextBuilder(const std::vector<std::string>& folders, const FindSource& find,
+              SourceLanguage language)
+      : folders_(folders), find_(find), language_(language) {}
 
   Result<void> add(const std::string& name) {
     const std::string* const content = find_(name);
@@ -105,19 +94,23 @@ class TextBuilder {
       add_line_number(includer, number + 1);
       return {};
     }
+    if (language_ == SourceLanguage::glsl) {
+      return invalid_argument(
+          fmt::format("{}:{}: there is no file {} in its folder or those of \"include\"", includer,
+                      number, header));
+    }
     text_.append(line).append("\n");
     return {};
   }
 
   void add_line_number(std::string name, int number) {
     std::replace(name.begin(), name.end(), '"', '_');
-    text_ += with_names_ ? fmt::format("#line {} \"{}\"\n", number, name)
-                         : fmt::format("#line {}\n", number);
+    text_ += fmt::format("#line {} \"{}\"\n", number, name);
   }
 
   const std::vector<std::string>& folders_;
   const FindSource& find_;
-  bool with_names_;
+  SourceLanguage language_;
   std::string text_;
   std::vector<std::string> around_;  // files that are being included
   std::set<std::string> once_;
@@ -125,10 +118,21 @@ class TextBuilder {
 
 }  // namespace
 
+std::optional<std::string_view> directive(std::string_view line, std::string_view word) {
+  skip_blanks(line);
+  if (!line.starts_with('#')) return std::nullopt;
+  line.remove_prefix(1);
+  skip_blanks(line);
+  if (!line.starts_with(word)) return std::nullopt;
+  line.remove_prefix(word.size());
+  skip_blanks(line);
+  return line;
+}
+
 Result<std::string> whole_text(const std::vector<std::string>& names,
                                const std::vector<std::string>& folders, const FindSource& find,
-                               bool with_names) {
-  TextBuilder builder(folders, find, with_names);
+                               SourceLanguage language) {
+  TextBuilder builder(folders, find, language);
   for (const std::string& name : names) {
     if (auto done = builder.add(name); !done) return done.failure();
   }

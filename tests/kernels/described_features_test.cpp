@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "kernels/described/compiler_options.hpp"
+#include "kernels/described/glsl_text.hpp"
 #include "kernels/described/kernel_file.hpp"
 #include "kernels/described/source_text.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -152,27 +153,28 @@ std::string expanded(const std::map<std::string, std::string>& files,
     const auto file = files.find(name);
     return file == files.end() ? nullptr : &file->second;
   };
-  const auto text = described::whole_text({"a.cu"}, folders, find, false);
+  const auto text = described::whole_text({"a.cu"}, folders, find, SourceLanguage::hip);
   return text ? *text : text.failure().message;
 }
 
 TEST(SourceText, IncludesOwnFilesOnly) {
   EXPECT_EQ(expanded({{"a.cu", "1\n #  include \"b.h\" // b\n2\n"}, {"b.h", "3"}}),
-            "#line 1\n1\n#line 1\n3\n#line 3\n2\n");
+            "#line 1 \"a.cu\"\n1\n#line 1 \"b.h\"\n3\n#line 3 \"a.cu\"\n2\n");
   EXPECT_EQ(expanded({{"a.cu", "#include <math.h>\n#include \"../b.h\"\n"}, {"../b.h", "3"}}),
-            "#line 1\n#include <math.h>\n#include \"../b.h\"\n");
+            "#line 1 \"a.cu\"\n#include <math.h>\n#include \"../b.h\"\n");
   EXPECT_EQ(
       expanded(
           {{"a.cu", "#include <x/b.h>\n"}, {"lib/x/b.h", "#include \"c.h\""}, {"lib/x/c.h", "4"}},
           {"lib"}),
-      "#line 1\n#line 1\n#line 1\n4\n#line 2\n#line 2\n");
-  EXPECT_EQ(expanded({{"a.cu", "#include <cuda_runtime.h>\n5\n"}}), "#line 1\n\n5\n");
+      "#line 1 \"a.cu\"\n#line 1 \"lib/x/b.h\"\n#line 1 \"lib/x/c.h\"\n4\n"
+      "#line 2 \"lib/x/b.h\"\n#line 2 \"a.cu\"\n");
+  EXPECT_EQ(expanded({{"a.cu", "#include <cuda_runtime.h>\n5\n"}}), "#line 1 \"a.cu\"\n\n5\n");
   EXPECT_EQ(expanded({}), "the source a.cu is missing");
 }
 
 TEST(SourceText, EndsForFilesThatIncludeThemselves) {
   EXPECT_EQ(expanded({{"a.cu", "#include \"b.h\"\n"}, {"b.h", "#include \"a.cu\"\n6\n"}}),
-            "#line 1\n#line 1\n#line 2\n6\n#line 2\n");
+            "#line 1 \"a.cu\"\n#line 1 \"b.h\"\n#line 2 \"b.h\"\n6\n#line 2 \"a.cu\"\n");
   std::map<std::string, std::string> files{{"a.cu", "#include \"0.h\"\n#include \"0.h\"\n"}};
   for (int i = 0; i < 40; ++i) {
     const std::string next = "#include \"" + std::to_string(i + 1) + ".h\"\n";
@@ -181,12 +183,37 @@ TEST(SourceText, EndsForFilesThatIncludeThemselves) {
   EXPECT_EQ(expanded(files), "the sources have more than 16 MiB");
 }
 
+/// GLSL demands that the version comes first, and that each size of a workgroup is declared once.
+TEST(GlslText, HasMacrosAfterTheVersionAndMainAtTheEnd) {
+  Description d;
+  d.language = d.reference.language = SourceLanguage::glsl;
+  d.launches.resize(2);
+  d.launches[0].entry = "first";
+  d.launches[1].entry = "second";
+  d.reference.launches.resize(1);
+  d.reference.launches[0].entry = "main";
+  const std::string source = "#line 1 \"a.comp\"\n// A\n# version 450\nvoid second() {}\n";
+  const std::string text = described::glsl_text(d, "#define B 1\n", source, "second", {8, 4, 1});
+  EXPECT_EQ(text,
+            "# version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
+            "#define ENTRY_IS_first 0\n#define ENTRY_IS_main 0\n#define ENTRY_IS_second 1\n"
+            "#define B 1\n#line 1 \"a.comp\"\n// A\n\nvoid second() {}\n"
+            "#line 1 \"workgroup of the description\"\n"
+            "layout(local_size_x = 8, local_size_y = 4, local_size_z = 1) in;\n"
+            "#line 1 \"entry of the description\"\nvoid main() { second(); }\n");
+  const std::string plain = described::glsl_text(d, "", "void main() {}\n", "main", {1, 1, 1});
+  EXPECT_TRUE(plain.starts_with("#version 460\n")) << plain;
+  EXPECT_TRUE(plain.ends_with("local_size_z = 1) in;\n")) << plain;
+}
+
 TEST(CompilerOptions, AreThoseOfTheDevicesCompiler) {
   const std::vector<std::string> options{
       "-DA=1",           "-UB", "-O3", "-std=c++11", "--std=c++20", "-use_fast_math", "-lineinfo",
       "-maxrregcount=64"};
   for (const auto& option : options) EXPECT_TRUE(described::is_allowed_option(option)) << option;
-  DeviceInfo nvidia, amd;
+  DeviceInfo nvidia, amd, vulkan;
+  nvidia.language = amd.language = Language::hip;
+  EXPECT_EQ(described::options_for(vulkan, options), std::vector<std::string>{"-DA=1"});
   nvidia.vendor = "NVIDIA";
   nvidia.kind = amd.kind = DeviceKind::discrete_gpu;
   EXPECT_EQ(described::options_for(nvidia, options),

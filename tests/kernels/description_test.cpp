@@ -224,6 +224,13 @@ const std::vector<Mistake>& mistakes() {
        "line 37, column 26, reference.tolerance.ulp: must not be negative"},
       {"\"entry\": \"vector_add_naive\"", "\"language\": \"glsl\", \"entry\": \"vector_add_naive\"",
        "line 32, column 16, reference: \"source\" is missing: another language needs another file"},
+      // What GLSL has not
+      {"\"entry\": \"vector_add_naive\"",
+       "\"language\": \"glsl\", \"source\": \"a.comp\", \"entry\": \"naive<2>\"",
+       "line 33, column 54, reference.entry: must be the name of a function in GLSL"},
+      {"\"entry\": \"vector_add_naive\"",
+       "\"language\": \"glsl\", \"source\": \"a.comp\", \"shared_bytes\": 4, \"entry\": \"naive\"",
+       "line 33, column 61, reference.shared_bytes: GLSL declares all shared memory in the source"},
       {"\"entry\": \"vector_add_naive\"", "\"golden\": \"c.npy\", \"entry\": \"vector_add_naive\"",
        "line 32, column 16, reference: golden files need nothing but a tolerance"},
   };

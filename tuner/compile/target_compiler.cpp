@@ -74,7 +74,9 @@ class GlslTarget final : public TargetCompiler {
     const auto spirv = vulkan::translate(info_.index, source);
     if (!spirv) return spirv.failure();
     const auto bytes = std::as_bytes(std::span(*spirv));
-    return CompiledKernel{{bytes.begin(), bytes.end()}, {}, {}};
+    KernelStatistics statistics;
+    statistics.code_bytes = static_cast<std::uint32_t>(bytes.size());
+    return CompiledKernel{{bytes.begin(), bytes.end()}, statistics, {}};
   }
 
  private:

@@ -85,6 +85,18 @@ std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
   refuse("--arch radv:" + reason);
 }
 
+/// Compiles GLSL to SPIR-V, as a Vulkan device of this machine takes it.
+std::unique_ptr<TargetCompiler> open_vulkan(const CompileOptions& options) {
+  if (!options.compiler.empty())
+    refuse("--compiler: only for HIP kernels; glslang compiles for Vulkan");
+  if (!options.emit_case.empty()) refuse("--emit-case: only for HIP kernels");
+  if (!options.listing.empty()) refuse("--listing: SPIR-V has no instructions of a GPU");
+  const auto device =
+      select_device(options.architecture == "spirv" ? "vulkan" : options.architecture);
+  if (!device) refuse("--arch " + device.failure().message);
+  return create_probed_target(device->info, {}).value();
+}
+
 /// NVRTC compiles for NVIDIA devices, and no tool here lists their instructions.
 void check_nvidia(const CompileOptions& options) {
   if (!options.compiler.empty())
@@ -94,6 +106,8 @@ void check_nvidia(const CompileOptions& options) {
 
 std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
   if (options.architecture.starts_with(radv_prefix)) return open_radv(options);
+  if (options.architecture == "spirv" || options.architecture.starts_with("vulkan:"))
+    return open_vulkan(options);
   if (options.architecture.starts_with("sm_")) check_nvidia(options);
   OpenOptions open;
   open.compiler = options.compiler;
@@ -234,8 +248,8 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
     return command->add_option(option, value, help)->group(group);
   };
   add("--arch", options->architecture,
-      "An architecture, e.g. gfx942 or sm_90, or radv: and a GPU for GLSL, e.g. "
-      "radv:gfx1103_r1 (required)",
+      "An architecture, e.g. gfx942 or sm_90; for GLSL, radv: and a GPU, e.g. radv:gfx1103_r1, or "
+      "spirv for the first Vulkan device, or vulkan:1 for another (required)",
       what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
       what);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "kernels/described/description.hpp"
@@ -17,8 +19,8 @@ constexpr std::string_view description = R"text({
   "greta": 1,
   "name": "NAME",
   "summary": "y = factor x",
-  "language": "cuda",  // CUDA C++ or "hip"
-  "source": "NAME.cu",
+  "language": "LANGUAGE",  // "hip", "cuda" or "glsl"
+  "source": "NAME.EXTENSION",
   // The extents of a problem, which become options: --n 1000000.
   "dimensions": {"n": {"default": 1000000, "help": "elements", "examples": [1, 4099]}},
   // What is tuned. The source sees macros of these names.
@@ -36,7 +38,7 @@ constexpr std::string_view description = R"text({
   "workgroup": "BLOCK",
   "arguments": ["x", "y", "factor", "n"],
   "flops": "n",
-  // Which results are correct: a simple kernel, which runs on the CPU.
+  // Which results are correct: a simple kernel, which PLACE.
   "reference": {
     "entry": "NAME_naive",
     "grid": "ceil_div(n, 256)",
@@ -47,7 +49,7 @@ constexpr std::string_view description = R"text({
 }
 )text";
 
-constexpr std::string_view source = R"text(// y = factor x. BLOCK and ITEMS are parameters.
+constexpr std::string_view cpp_source = R"text(// y = factor x. BLOCK and ITEMS are parameters.
 
 __global__ void NAME(const float* x, float* y, float factor, int n) {
   const int first = blockIdx.x * BLOCK * ITEMS + threadIdx.x;
@@ -70,31 +72,88 @@ void write(const std::filesystem::path& file, const std::string& text) {
   }
 }
 
-void write_named(const std::filesystem::path& file, std::string text, const std::string& name) {
-  for (std::size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name.size()) {
-    text.replace(at, 4, name);
+constexpr std::string_view glsl_source = R"text(#version 460
+#extension GL_EXT_buffer_reference : require
+// y = factor x. BLOCK and ITEMS are parameters.
+
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float v[]; };
+
+// The arguments, in the order of the description: operands are addresses.
+layout(push_constant) uniform Arguments {
+  Floats x, y;
+  float factor;
+  int n;
+};
+
+void NAME() {
+  const int first = int(gl_WorkGroupID.x) * BLOCK * ITEMS + int(gl_LocalInvocationID.x);
+  for (int i = 0; i < ITEMS; ++i) {
+    const int at = first + i * BLOCK;
+    if (at < n) y.v[at] = factor * x.v[at];
   }
+}
+
+void NAME_naive() {
+  const int at = int(gl_GlobalInvocationID.x);
+  if (at < n) y.v[at] = factor * x.v[at];
+}
+)text";
+
+struct NewLanguage {
+  std::string_view name, extension, source, place;
+};
+constexpr std::array new_languages{
+    NewLanguage{"cuda", "cu", cpp_source, "runs on the CPU"},
+    NewLanguage{"hip", "hip", cpp_source, "runs on the CPU"},
+    NewLanguage{"glsl", "comp", glsl_source, "runs on the first Vulkan device"},
+};
+
+void replace_all(std::string& text, std::string_view word, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) {
+    text.replace(at, word.size(), by);
+  }
+}
+
+void write_form(const std::filesystem::path& file, std::string_view form, const std::string& name,
+                const NewLanguage& language) {
+  std::string text(form);
+  replace_all(text, "LANGUAGE", language.name);
+  replace_all(text, "EXTENSION", language.extension);
+  replace_all(text, "PLACE", language.place);
+  replace_all(text, "NAME", name);
   write(file, text);
 }
 
 }  // namespace
 
-void write_new_kernel(const std::string& name, const std::filesystem::path& folder) {
+std::vector<std::string> new_kernel_languages() {
+  std::vector<std::string> names;
+  for (const NewLanguage& language : new_languages) names.emplace_back(language.name);
+  return names;
+}
+
+std::string write_new_kernel(const std::string& name, const std::string& language_name,
+                             const std::filesystem::path& folder) {
   if (!kernels::described::is_name(name) || name.size() > 50) {
     throw CommandError(exit_usage, fmt::format("--new {}: must be up to 50 letters, digits and _, "
                                                "no digit first",
                                                name));
   }
-  const auto json = folder / (name + ".jsonc"), kernel = folder / (name + ".cu");
+  const NewLanguage& language =
+      *std::find_if(new_languages.begin(), new_languages.end(),
+                    [&](const NewLanguage& one) { return one.name == language_name; });
+  const auto json = folder / (name + ".jsonc");
+  const auto kernel = folder / fmt::format("{}.{}", name, language.extension);
   for (const auto& file : {json, kernel}) {
     if (std::filesystem::exists(file)) {
       throw CommandError(exit_usage, fmt::format("--new {}: {} exists", name, file.string()));
     }
   }
-  write_named(json, std::string(description), name);
-  write_named(kernel, std::string(source), name);
+  write_form(json, description, name, language);
+  write_form(kernel, language.source, name, language);
   const auto& [schema, text] = kernels::description_schemas().front();
   if (!std::filesystem::exists(folder / schema)) write(folder / schema, std::string(text));
+  return kernel.filename().string();
 }
 
 }  // namespace greta::tuner::cli

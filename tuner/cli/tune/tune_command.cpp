@@ -106,29 +106,35 @@ void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& desc
   command->footer("Examples:\n  greta-tune kernel vector_add.jsonc --n 1000000");
   add_kernels_option(*command);
   if (description.file.empty()) {
-    auto file = std::make_shared<std::string>(), name = std::make_shared<std::string>();
+    auto file = std::make_shared<std::string>(), name = std::make_shared<std::string>(),
+         language = std::make_shared<std::string>(new_kernel_languages().front());
     auto* const positional = command->add_option(
         "file", *file,
         "The description, in GRETA's form or T1 (docs/your-kernel.md), or the name of one in the "
         "folder kernels of the configuration, ~/.config/greta");
-    command
-        ->add_option("--new", *name,
-                     "Write NAME.jsonc and NAME.cu to this folder, a description and a kernel to "
-                     "start from")
-        ->type_name("NAME")
-        ->excludes(positional);
+    auto* const created =
+        command
+            ->add_option("--new", *name,
+                         "Write NAME.jsonc and NAME.cu to this folder, a description and a kernel "
+                         "to start from")
+            ->type_name("NAME")
+            ->excludes(positional);
+    command->add_option("--language", *language, "Of --new: cuda, hip or glsl")
+        ->check(CLI::IsMember(new_kernel_languages()))
+        ->needs(created)
+        ->capture_default_str();
     auto schema = std::make_shared<bool>(false);
     command->add_flag("--schema", *schema, "Print the JSON schema of descriptions, for editors")
         ->excludes(positional);
-    command->callback([&action, name, schema] {
-      action = [name, schema] {
+    command->callback([&action, name, language, schema] {
+      action = [name, language, schema] {
         if (*schema) {
           print_text(std::string(description_schemas().front().text));
           return exit_done;
         }
         if (name->empty()) throw CommandError(exit_usage, "kernel: needs a file, or --new NAME");
-        write_new_kernel(*name, ".");
-        print("wrote {0}.jsonc and {0}.cu; next: greta-tune kernel {0}.jsonc\n", *name);
+        const auto kernel = write_new_kernel(*name, *language, ".");
+        print("wrote {0}.jsonc and {1}; next: greta-tune kernel {0}.jsonc\n", *name, kernel);
         return exit_done;
       };
     });

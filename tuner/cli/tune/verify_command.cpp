@@ -108,6 +108,7 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
       print(stderr, "{} | {}: {}: {}\n", problem.key(), config.shown(), to_string(*trial.failure),
             trial.message);
       print_text(stderr, trial.log);
+      if (!trial.log.empty() && !trial.log.ends_with('\n')) print(stderr, "\n");
       result.failures.emplace(number, std::move(trial));
       if (options.first) break;
     }
