@@ -6,6 +6,7 @@
 #include "kernels/described/compiler_options.hpp"
 #include "kernels/described/described_extents.hpp"
 #include "kernels/described/glsl_text.hpp"
+#include "kernels/described/language_files.hpp"
 #include "kernels/described/names.hpp"
 #include "kernels/planning/plan.hpp"
 
@@ -174,6 +175,13 @@ std::string macros(const Extents& extents, std::string& sources, const Config& c
   return text;
 }
 
+/// HIP's words for compilers of AMD GPUs that have none built in.
+std::string words_for(const DeviceInfo& device) {
+  if (device.is_cpu() || device.vendor != "AMD") return {};
+  return fmt::format("#line 1 \"GRETA's words of HIP\"\n{}",
+                     described_language_files().front().text);
+}
+
 /// Names of parameters in the arguments of a template stand for their values.
 std::string instantiated(const Extents& extents, const std::string& entry, const Config& config) {
   std::string text = entry.substr(0, entry.find('<'));
@@ -248,7 +256,7 @@ LaunchPlan plan_of(const Extents& extents, Which which, const DeviceInfo& device
     if (glsl) {
       source.text = glsl_text(d, defines, sources, described.entry, source.block);
     } else {
-      source.text = defines + sources;
+      source.text = words_for(device) + defines + sources;
       source.entry = instantiated(extents, described.entry, config);
     }
     source.dynamic_shared_bytes = number(described.shared_bytes);

@@ -313,6 +313,36 @@ class DescribedKernels(Case):
         self.replace("naive.comp", "a.v[i] + b.v[i]", "a.v[i] - b.v[i]")
         self.assertEqual(self.run_tune(*arguments).returncode, 1)
 
+    def test_kernels_compile_for_amd_without_rocm(self):
+        """clang has no words of HIP without headers."""
+        self.replace("vector_add.cu", "const int step", """__shared__ float tile[BLOCK];
+  extern __shared__ float rest[];
+  const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = rest[threadIdx.x] = at < n ? a[at] : gridDim.y;
+  __syncthreads();
+  float v = tile[threadIdx.x ^ 1];
+  v = expf(v) + logf(v) + sinf(v) + cosf(v) + tanhf(v) + sqrtf(v) + rsqrtf(v) + fmaf(v, v, v);
+  v += __shfl_xor(v, 1) + __shfl_down_sync(~0u, v, 2) + __popcll(__ballot(at & 1)) + __ldg(a);
+  __syncwarp();
+  atomicAdd(c, v);
+  atomicMax(reinterpret_cast<int*>(c), __float_as_int(v));
+  const float4 four = make_float4(v, min(1, 2), max(v, 2.0f), fminf(v, 3.0f));
+  c[at] = four.x + four.w;
+  const int step""")
+        self.replace("vector_add.cu", 'extern "C" __global__ void vector_add(',
+                     "#include <hip/hip_runtime.h>\n__device__ __forceinline__ int one() { return 1; }\n"
+                     'extern "C" __global__ void __launch_bounds__(1024, 1) vector_add(')
+        for arch in ("gfx942", "gfx1100", "gfx1201"):
+            for file in ("vector_add.jsonc", "scale.jsonc"):
+                with self.subTest(arch=arch, file=file):
+                    compiled = self.run_tune("compile", self.folder / file, "--arch", arch)
+                    self.assertEqual(compiled.returncode, 0, compiled.stderr)
+                    self.assertIn("clang", compiled.stdout)
+        self.replace("vector_add.cu", "__syncwarp();", "__syncwarps();")
+        wrong = self.run_tune("compile", self.file, "--arch", "gfx942")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertRegex(wrong.stderr, r"vector_add\.cu:16:3: error: use of undeclared .*__syncwarps")
+
     def test_glsl_is_compiled_to_spirv(self):
         spirv = self.folder / "stencil.spv"
         compiled = self.run_tune("compile", self.folder / "stencil.jsonc", "--arch", "spirv",
