@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/described/described_extents.hpp"
 #include "kernels/described/source_text.hpp"
 #include "runtime/device/text/hash.hpp"
@@ -132,6 +134,10 @@ Operation operation_of(const std::shared_ptr<const Shared>& shared) {
                                     .examples = d.examples});
     size.extents.push_back(d.fallback.value_or(d.examples.empty() ? d.least : d.examples.back()));
   }
+  const DescribedReference& reference = description.reference;
+  operation.checks = {.small = reference.small,
+                      .odd = std::min<std::size_t>(reference.small, 2),
+                      .inputs = reference.inputs};
   operation.dtypes = {{first_type(description, true), first_type(description, false)}};
   operation.sizes = {std::move(size)};
   operation.variants = {variant()};

@@ -103,6 +103,8 @@ struct DescribedReference {
   std::vector<std::string> golden;  ///< a file for each output, in the order of the operands
   std::string function;             ///< its name
   Tolerance tolerance;
+  /// What a candidate is checked on: small problems, and different inputs in all.
+  std::size_t small = 3, inputs = 3;
 };
 
 /// A kernel as its file describes it. All formulas read known names only; whether their values make

@@ -30,6 +30,15 @@ Tolerance read_tolerance(const PlacedJson& object) {
   return tolerance;
 }
 
+/// Whether a reference has keys of a kernel.
+bool has_launch(const PlacedJson& object) {
+  const auto& members = *object.members();
+  return std::any_of(members.begin(), members.end(), [](const auto& member) {
+    constexpr std::array<std::string_view, 4> others{"function", "tolerance", "small", "inputs"};
+    return std::find(others.begin(), others.end(), member.first) == others.end();
+  });
+}
+
 }  // namespace
 
 SourceLanguage read_language(const PlacedJson& value) {
@@ -107,23 +116,31 @@ bool LaunchReader::is_argument(const std::string& name) const {
 }
 
 void LaunchReader::read_reference(const PlacedJson& object, DescribedReference& reference) const {
-  constexpr std::array<std::string_view, 12> keys{
-      "language", "source", "entry",     "grid",         "workgroup", "arguments",
-      "launches", "golden", "tolerance", "shared_bytes", "on",        "function"};
+  constexpr std::array<std::string_view, 14> keys{
+      "language", "source",    "entry",        "grid", "workgroup", "arguments", "launches",
+      "golden",   "tolerance", "shared_bytes", "on",   "function",  "small",     "inputs"};
   allow_keys(object, keys);
+  if (const auto* small = object.find("small")) {
+    reference.small = static_cast<std::size_t>(read_integer(*small, 0, 64));
+  }
+  if (const auto* inputs = object.find("inputs")) {
+    reference.inputs = static_cast<std::size_t>(read_integer(*inputs, 1, 64));
+  }
   const PlacedJson* const tolerance = object.find("tolerance");
   if (tolerance != nullptr || !has_tolerance(reference.tolerance)) {
     reference.tolerance = read_tolerance(need(object, "tolerance", "absolute, relative or ulp"));
   }
   if (const auto* function = object.find("function")) {
     reference.kind = DescribedReference::Kind::function;
-    if (object.members()->size() != 2) fail(object, "a function needs nothing but a tolerance");
+    if (has_launch(object)) fail(object, "a function needs nothing but a tolerance");
     reference.function = read_name(*function);
     return;
   }
   if (const auto* golden = object.find("golden")) {
     reference.kind = DescribedReference::Kind::golden;
     if (object.members()->size() != 2) fail(object, "golden files need nothing but a tolerance");
+    reference.small = 0;  // they are of one problem and its inputs
+    reference.inputs = 1;
     reference.golden = read_file_names(*golden);
     const auto outputs = std::count_if(description_.operands.begin(), description_.operands.end(),
                                        [](const auto& o) { return o.role != Role::input; });

@@ -229,6 +229,13 @@ struct Operation {
   std::function<Result<std::unique_ptr<Reference>>(Device& device, const Problem&,
                                                    const std::vector<HostTensor>& inputs)>
       reference_on{};
+  /// What a candidate is checked on before it is timed, besides the given problem.
+  struct Checks {
+    std::size_t small = 3;   ///< small problems that run the same kernels
+    std::size_t odd = 0;     ///< of these, with odd extents in every dimension that can vary
+    std::size_t inputs = 1;  ///< different inputs in all, those of small problems included
+  };
+  Checks checks{};
   /// Returns whether the reference computes every element rather than samples. Empty: always.
   std::function<bool(const Problem&)> fully_checked;
   /// Returns the problem without what is fused into it and changes little of its time, or itself.

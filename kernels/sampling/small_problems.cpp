@@ -121,9 +121,8 @@ bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
 // compiled into the kernels mostly stay, since changing one changes all kernels.
 void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
   const auto values = free_values(config, plan);
-  std::vector<bool> fixed;
   for (std::size_t i = 0; i < problem_.dims.size(); ++i) {
-    fixed.push_back(reaches_text(i, config, plan));
+    fixed_.push_back(reaches_text(i, config, plan));
   }
   std::mt19937_64 random(seed_);
   const auto chance = [&](std::uint64_t share, std::uint64_t of) {
@@ -137,7 +136,7 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
         random_problem(operation_, {problem.dtype, problem.out_dtype}, {}, limit, random, part);
     for (std::size_t j = 0; j < problem.dims.size(); ++j) {
       auto& extent = problem.dims[j].second;
-      if (!chance(1 + i % 3, fixed[j] ? 32 : 4)) continue;
+      if (!chance(1 + i % 3, fixed_[j] ? 32 : 4)) continue;
       const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
       // Kernels are specialised for stores of four elements and for wide loads.
       const std::int64_t step = chance(1, 2) ? 4 : 1;
@@ -151,17 +150,33 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
     for (int halvings = 0; halvings < 40 && !limit.allows(operation_, problem); ++halvings) {
       const auto j = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
       auto& extent = problem.dims[j].second;
-      if (!fixed[j] && extent / 2 >= operation_.dimensions[j].least) extent /= 2;
+      if (!fixed_[j] && extent / 2 >= operation_.dimensions[j].least) extent /= 2;
     }
+    if (operation_.checks.odd > 0 && i % 2 == 0) make_odd(problem);
     if (problem == problem_ || !check_problem(operation_, problem)) continue;
     if (limit.allows(operation_, problem)) keep(std::move(problem));
   }
   own_features_ = feature_indices(problem_);
 }
 
+bool SmallProblems::varies(std::size_t dimension) const {
+  const Dimension& d = operation_.dimensions[dimension];
+  return !fixed_[dimension] && d.least < d.most;
+}
+
+void SmallProblems::make_odd(Problem& problem) const {
+  for (std::size_t j = 0; j < problem.dims.size(); ++j) {
+    auto& extent = problem.dims[j].second;
+    if (varies(j) && extent % 2 == 0) extent += extent < operation_.dimensions[j].most ? 1 : -1;
+  }
+}
+
 void SmallProblems::keep(Problem problem) {
   Drawn drawn{problem, operation_.shape(problem), feature_indices(problem),
-              lost_extents(problem, problem_)};
+              lost_extents(problem, problem_), true};
+  for (std::size_t j = 0; j < problem.dims.size(); ++j) {
+    if (varies(j) && problem.dims[j].second % 2 == 0) drawn.odd = false;
+  }
   drawn_.push_back(std::move(drawn));
 }
 
@@ -196,6 +211,22 @@ void SmallProblems::see(const std::vector<std::size_t>& features,
   }
 }
 
+std::vector<std::size_t> SmallProblems::in_order(
+    const std::vector<bool>& tried, bool odd, const std::vector<std::vector<Division>>& divisions,
+    const Seen& seen) const {
+  std::vector<std::pair<int, std::size_t>> order;  // gain, index
+  for (std::size_t i = 0; i < drawn_.size(); ++i) {
+    if (!tried[i] && (!odd || drawn_[i].odd)) {
+      order.emplace_back(gain(drawn_[i], divisions[i], seen), i);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::size_t> indices;
+  for (const auto& [gain, i] : order) indices.push_back(i);
+  return indices;
+}
+
 std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
                                                          const LaunchPlan& plan,
                                                          std::size_t count) const {
@@ -206,23 +237,25 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
   see(own_features_, variant.divisions(operation_.shape(problem_), config), seen);
   std::vector<SmallProblem> chosen;
   std::vector<bool> tried(drawn_.size());
+  bool odd = true;  // there may be more
   while (chosen.size() < count) {
-    std::vector<std::pair<int, std::size_t>> order;  // gain, index
-    for (std::size_t i = 0; i < drawn_.size(); ++i) {
-      if (!tried[i]) order.emplace_back(gain(drawn_[i], divisions[i], seen), i);
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    const bool wants_odd = odd && chosen.size() < operation_.checks.odd;
     const std::size_t before = chosen.size();
-    for (const auto& [gain, i] : order) {
+    for (const std::size_t i : in_order(tried, wants_odd, divisions, seen)) {
       tried[i] = true;
+      const bool again = std::any_of(chosen.begin(), chosen.end(), [&](const SmallProblem& one) {
+        return one.problem == drawn_[i].problem;
+      });
+      if (again) continue;
       auto plan_there = plan_with_kernels_of(plan, operation_, drawn_[i].problem, device_, config);
       if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
       see(drawn_[i].features, divisions[i], seen);
       chosen.push_back({drawn_[i].problem, *std::move(plan_there)});
       break;
     }
-    if (chosen.size() == before) break;
+    if (chosen.size() > before) continue;
+    if (!wants_odd) break;
+    odd = false;
   }
   return chosen;
 }

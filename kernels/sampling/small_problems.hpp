@@ -33,8 +33,8 @@ class SmallProblems {
                 std::uint64_t seed, const Config& first, const LaunchPlan& plan);
 
   /// Returns at most `count` problems with plans whose kernels are those of `plan`, the plan of the
-  /// given problem and `config`. Returns fewer if extents and attributes are compiled into the
-  /// kernels.
+  /// given problem and `config`. The first have odd extents if the operation wants so
+  /// (Operation::checks). Returns fewer if extents and attributes are compiled into the kernels.
   std::vector<SmallProblem> with_kernels_of(const Config& config, const LaunchPlan& plan,
                                             std::size_t count) const;
 
@@ -48,6 +48,9 @@ class SmallProblems {
   bool reaches_text(std::size_t dimension, const Config& config, const LaunchPlan& plan) const;
   void draw(const Config& config, const LaunchPlan& plan);
   void keep(Problem problem);
+  /// Whether a dimension has other extents with the same kernels.
+  bool varies(std::size_t dimension) const;
+  void make_odd(Problem& problem) const;
   /// Returns the indices of a problem's features in worth_.
   std::vector<std::size_t> feature_indices(const Problem& problem);
 
@@ -57,12 +60,17 @@ class SmallProblems {
     ProblemShape shape;
     std::vector<std::size_t> features;  ///< indices in worth_
     int lost_extents = 0;
+    bool odd = false;  ///< all extents that can vary are odd
   };
   struct Seen {
     std::vector<bool> features;
     std::set<std::pair<std::size_t, DivisionCase>> cases;  ///< by position of the division
   };
   int gain(const Drawn& drawn, const std::vector<Division>& divisions, const Seen& seen) const;
+  /// Returns the indices of problems that have not been tried, the best first.
+  std::vector<std::size_t> in_order(const std::vector<bool>& tried, bool odd,
+                                    const std::vector<std::vector<Division>>& divisions,
+                                    const Seen& seen) const;
   static void see(const std::vector<std::size_t>& features, const std::vector<Division>& divisions,
                   Seen& seen);
 
@@ -71,6 +79,7 @@ class SmallProblems {
   const Problem problem_;
   const std::uint64_t seed_;
   std::vector<Drawn> drawn_;
+  std::vector<bool> fixed_;  ///< of each dimension: its extent is compiled into the kernels
   std::map<Feature, std::size_t> known_;  ///< features of problems; values are indices in worth_
   std::vector<int> worth_;
   std::vector<std::size_t> own_features_;

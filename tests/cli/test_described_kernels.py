@@ -46,6 +46,23 @@ class DescribedKernels(Case):
         ((message,), *_) = self.query("select message from trials")
         self.assertIn(", expected ", message)
 
+    def test_each_configuration_runs_on_three_inputs_unless_told_otherwise(self):
+        """2 is an end of the range of b, which only inputs of other problems or other inputs have."""
+        self.replace("vector_add.cu", "c[at] = a[at] + b[at];\n  }",
+                     "c[at] = a[at] + b[at] + (b[at] == 2);\n  }")
+        self.assertEqual(self.tuned("--budget", "2", code=1)["trials"],
+                         {"correctness": 2, "ok": 0, "total": 2})
+        # There are no other sizes.
+        path = self.folder / "vector_add.jsonc"
+        path.write_text(re.sub(r'"n": \{', '"n": {"least": 5000, "most": 5000,', re.sub(
+            r', "examples": \[[^]]*\]', "", path.read_text().replace("1000000", "5000"))))
+        report = self.tuned("--budget", "2", code=1)
+        self.assertEqual(report["trials"], {"correctness": 2, "ok": 0, "total": 2})
+        self.assertIn("with other inputs",
+                      self.query("select message from trials order by id desc")[0][0])
+        self.replace("vector_add.jsonc", '"tolerance"', '"inputs": 1, "tolerance"')
+        self.assertEqual(self.tuned("--budget", "2")["trials"], {"ok": 2, "total": 2})
+
     def test_compilers_tell_what_is_wrong(self):
         self.replace("vector_add.cu", "const int step", "const integer step")
         report = self.tuned("--budget", "2", code=1)

@@ -10,6 +10,8 @@
 #include "kernels/described/glsl_text.hpp"
 #include "kernels/described/kernel_file.hpp"
 #include "kernels/described/source_text.hpp"
+#include "kernels/sampling/small_problems.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
@@ -59,6 +61,31 @@ TEST(DescribedFeatures, ConstantsAreWrittenBeforeEachLaunch) {
     ASSERT_TRUE(run) << run.failure().message << run.failure().log;
     for (std::size_t i = 0; i < 5000; ++i) {
       ASSERT_EQ(run->outputs[0].at(i), inputs[0].at(i) * inputs[1].at(i % 4) + 0.125) << i;
+    }
+  }
+}
+
+/// Kernels that are right only where an extent is even, or all extents are, must not pass.
+TEST(DescribedFeatures, TwoSmallProblemsAreOdd) {
+  const DeviceInfo gpu = architecture_info("gfx942").value();
+  for (const auto& [file, key] :
+       {std::pair{"vector_add.jsonc", "vector_add dtype=f32 out=f32 n=4096"},
+        std::pair{"row_sums.jsonc", "row_sums dtype=bf16 out=f32 rows=96 cols=128 factor=16"}}) {
+    SCOPED_TRACE(file);
+    const auto operation = load_described(data / file, reference_devices(), no_reference()).value();
+    const Problem problem = Problem::parse(key).value();
+    const Config config = operation.default_config(problem, gpu);
+    const LaunchPlan plan = operation.plan(problem, gpu, config).value();
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const auto small = SmallProblems(operation, problem, gpu, seed, config, plan)
+                             .with_kernels_of(config, plan, operation.checks.small);
+      ASSERT_EQ(small.size(), 3U);
+      for (std::size_t i = 0; i < 2; ++i) {
+        for (const auto& [name, extent] : small[i].problem.dims) {
+          EXPECT_EQ(extent % 2, 1) << small[i].problem.key();
+        }
+      }
+      EXPECT_NE(small[0].problem, small[1].problem);
     }
   }
 }

@@ -224,6 +224,7 @@ const std::vector<Mistake>& mistakes() {
        "line 37, column 26, reference.tolerance.ulp: must not be negative"},
       {"\"entry\": \"vector_add_naive\"", "\"language\": \"glsl\", \"entry\": \"vector_add_naive\"",
        "line 32, column 16, reference: \"source\" is missing: another language needs another file"},
+      {"{\"ulp\": 0}", "{\"ulp\": 0}, \"inputs\": 0", "line 37, column 40, reference.inputs: "},
       // What GLSL has not
       {"\"entry\": \"vector_add_naive\"",
        "\"language\": \"glsl\", \"source\": \"a.comp\", \"entry\": \"naive<2>\"",

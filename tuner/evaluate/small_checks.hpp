@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/sampling/small_problems.hpp"
@@ -14,8 +15,9 @@
 namespace greta::tuner {
 
 /// Checks candidates of one problem on small problems that run the same compiled kernels, with
-/// adversarial inputs. These detect kernels that are correct only if no tile is partial. Workloads
-/// are created once and shared by all candidates.
+/// adversarial inputs, and where these are fewer inputs than the operation wants
+/// (Operation::checks), on the problem itself with other inputs. Small problems detect kernels that
+/// are correct only if no tile is partial. Workloads are created once and shared by all candidates.
 class SmallChecks {
  public:
   /// `first` is a configuration of the problem, with its plan (SmallProblems). The operation must
@@ -33,26 +35,36 @@ class SmallChecks {
                      const PreparedPlan& candidate, double run_s, std::string& method);
 
  private:
-  std::vector<SmallProblem> chosen_for(const Config& config, const LaunchPlan& plan);
-  /// Computes the host data of these problems, unless it exists or is being computed.
-  void compute_host_data(const std::vector<SmallProblem>& small);
-  HostData take_host_data(const Problem& problem);
+  struct Case {
+    SmallProblem small;  ///< or the problem itself
+    std::uint64_t seed;  ///< of the inputs
+  };
+  struct Made {
+    std::unique_ptr<Workload> load;
+    std::uint64_t seed;
+  };
+
+  std::vector<Case> choose(const Config& config, const LaunchPlan& plan) const;
+  std::vector<Case> chosen_for(const Config& config, const LaunchPlan& plan);
+  /// Computes the host data of these cases, unless it exists or is being computed.
+  void compute_host_data(const std::vector<Case>& cases);
+  HostData take_host_data(const Problem& problem, std::uint64_t seed);
   void forget_oldest();
-  Result<void> check_once(Device& device, Stream& stream, const SmallProblem& small,
+  Result<void> check_once(Device& device, Stream& stream, const Case& one,
                           const PreparedPlan& candidate, double run_s);
-  Result<void> check_on(Device& device, Stream& stream, const SmallProblem& small,
+  Result<void> check_on(Device& device, Stream& stream, const Case& one,
                         const PreparedPlan& candidate, double run_s);
-  Result<Workload*> workload(Device& device, const Problem& problem);
+  Result<Workload*> workload(Device& device, const Problem& problem, std::uint64_t seed);
 
   const Operation& operation_;
   Problem problem_;
   std::uint64_t seed_;
   const SmallProblems problems_;
-  std::vector<std::unique_ptr<Workload>> made_;  ///< oldest first
-  std::mutex mutex_;                             ///< of host_data_
-  /// By problem key. Data that a workload of made_ has taken is no longer valid().
-  std::map<std::string, std::future<HostData>> host_data_;
-  std::map<Config, std::future<std::vector<SmallProblem>>> prepared_;
+  std::vector<Made> made_;  ///< oldest first
+  std::mutex mutex_;        ///< of host_data_
+  /// By problem and seed. Data that a workload of made_ has taken is no longer valid().
+  std::map<std::pair<std::string, std::uint64_t>, std::future<HostData>> host_data_;
+  std::map<Config, std::future<std::vector<Case>>> prepared_;
 };
 
 }  // namespace greta::tuner
