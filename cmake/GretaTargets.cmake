@@ -17,6 +17,8 @@ add_library(greta_options INTERFACE)
 target_compile_features(greta_options INTERFACE cxx_std_20)
 target_compile_options(greta_options INTERFACE
   $<BUILD_INTERFACE:-Wall -Wextra -Wconversion>
+  # GCC 13 takes the results of look-ups by name for references to the name; GCC 14 leaves this warning out of -Wall.
+  $<BUILD_INTERFACE:$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>>
   # In a unit of several sources, what one has in its unnamed namespace is global to those after it.
   $<BUILD_INTERFACE:$<IF:$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>,-Wshadow=local,-Wshadow>>
   $<BUILD_INTERFACE:$<$<BOOL:${GRETA_WARNINGS_AS_ERRORS}>:-Werror>>)

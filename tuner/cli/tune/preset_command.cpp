@@ -118,8 +118,11 @@ int tune_preset(const PresetOptions& given) {
   }
   const Preset preset = log ? preset_of(*log, given.from) : load_preset(given.name);
   std::vector<TuningTask> tasks;
-  for (const auto& [problem, where] : preset.problems)
-    tasks.push_back({.problem = problem, .where = where});
+  for (const auto& [problem, where] : preset.problems) {
+    TuningTask& task = tasks.emplace_back();
+    task.problem = problem;
+    task.where = where;
+  }
   if (tasks.empty()) {
     throw CommandError(exit_usage, fmt::format("preset {}: has no problems to tune", given.name));
   }
