@@ -1,12 +1,10 @@
 # What `cpack -G DEB` makes of an installation: a package for each component. docs/packages.md describes them.
-set(contact "GRETA maintainers <greta@localhost>")
-if(DEFINED ENV{DEBFULLNAME} AND DEFINED ENV{DEBEMAIL})
-  set(contact "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
-endif()
-set(GRETA_PACKAGE_CONTACT "${contact}" CACHE STRING "Maintainer of the packages that cpack makes: NAME <ADDRESS>")
+set(GRETA_PACKAGE_CONTACT "" CACHE STRING
+    "Maintainer of the packages that cpack makes: NAME <ADDRESS>; by default from DEBFULLNAME and DEBEMAIL")
 
 set(CPACK_PACKAGE_NAME greta)
 set(CPACK_PACKAGE_CONTACT "${GRETA_PACKAGE_CONTACT}")
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/packages/maintainer.cmake)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each component's description begins with its own
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -54,7 +52,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 # What greta-config.cmake finds, since the static libraries link it.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library} ${same_version}, libfmt-dev, nlohmann-json3-dev, \
-libsqlitecpp-dev, libsqlite3-dev, spirv-tools, glslang-dev, zlib1g-dev, libpcre2-dev")
+libsqlitecpp-dev, libsqlite3-dev, spirv-tools, glslang-dev, glslang-tools, zlib1g-dev, libpcre2-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Tuned GPU kernels for applications (development files)
 Headers for C and C++, static libraries and the CMake package of GRETA's
 runtime and of its tuner.")
@@ -66,6 +64,8 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.11), ${library} ${same_version}")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS greta)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-numpy)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
+    ${PROJECT_SOURCE_DIR}/cmake/packages/python/postinst ${PROJECT_SOURCE_DIR}/cmake/packages/python/prerm)
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Tuned GPU kernels for Python
 The package greta runs GRETA's operations on arrays of NumPy, PyTorch and other
 libraries, in place.")

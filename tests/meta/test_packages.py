@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 BUILD = pathlib.Path(os.environ["GRETA_BUILD"])
+MAINTAINER = {"DEBFULLNAME": "Ford Prefect", "DEBEMAIL": "ford@example.org"}
 NAMES = ["greta", "libgreta-dev", "libgreta1", "python3-greta"]
 
 
@@ -40,9 +41,8 @@ class Packages(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         # Without compression, which takes most of the time.
-        said("cpack", "-G", "DEB", "--config", BUILD / "CPackConfig.cmake", "-B", cls.folder / "cpack",
-             "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=none", cwd=cls.folder,
-             env=dict(os.environ, SOURCE_DATE_EPOCH="1700000000"))
+        said(*cls.cpack(), "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=none", cwd=cls.folder,
+             env=dict(os.environ, SOURCE_DATE_EPOCH="1700000000", **MAINTAINER))
         cls.files = {said("dpkg-deb", "--field", file, "Package").strip(): file
                      for file in (cls.folder / "cpack").glob("*.deb")}
         cls.root, cls.parts = cls.folder / "root", {}
@@ -51,6 +51,11 @@ class Packages(unittest.TestCase):
             said("dpkg-deb", "--raw-extract", file, cls.parts[name])
             said("dpkg", "--extract", file, cls.root)
         shutil.rmtree(cls.folder / "cpack/_CPack_Packages")
+
+    @classmethod
+    def cpack(cls):
+        return ("cpack", "-G", "DEB", "--config", BUILD / "CPackConfig.cmake", "-B", cls.folder / "cpack",
+                "-D", "CPACK_PACKAGE_CONTACT=")
 
     def field(self, name, field):
         return said("dpkg-deb", "--field", self.files[name], field).strip()
@@ -65,6 +70,17 @@ class Packages(unittest.TestCase):
             self.assertRegex(file.name, rf"^{name}_\d+\.\d+\.\d+_{architecture}\.deb$")
         for name in set(NAMES) - {"libgreta1"}:
             self.assertIn(f"libgreta1 (= {self.field(name, 'Version')})", self.field(name, "Depends"))
+
+    def test_without_a_maintainer_there_are_none(self):
+        for given in ({}, {"DEBEMAIL": "ford@example.org"}, {"DEBFULLNAME": "Ford", "DEBEMAIL": "ford@localhost"},
+                      {"DEBEMAIL": "Ford <ford>"}):
+            with self.subTest(given):
+                env = {name: value for name, value in os.environ.items() if name not in MAINTAINER}
+                result = subprocess.run([*self.cpack(), "-B", self.folder / "none"], cwd=self.folder, text=True,
+                                        capture_output=True, env=env | given)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertRegex(" ".join(result.stderr.split()), "need a maintainer.* set DEBFULLNAME and DEBEMAIL")
+                self.assertEqual(list(self.folder.glob("none/*.deb")), [])
 
     def test_no_file_is_in_two_packages(self):
         seen = {}
@@ -104,6 +120,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(set(found), set(packages))
         depends = self.packages_in("libgreta-dev", "Depends") | {"libc6-dev"}
         self.assertEqual({packages[one] for one in found} - depends, set())
+        self.assertIn("glslang-tools", depends, "glslang's CMake package requires its programs")
 
     def test_control_files(self):
         for name, part in self.parts.items():
@@ -117,7 +134,7 @@ class Packages(unittest.TestCase):
                 self.assertRegex(line, r"^ [A-Za-z].{10,79}$")
             self.assertEqual(self.field(name, "Priority"), "optional")
             self.assertIn(self.field(name, "Section"), ("utils", "libs", "libdevel", "python"))
-            self.assertRegex(self.field(name, "Maintainer"), r"^[^<>]+ <\S+@\S+>$")
+            self.assertEqual(self.field(name, "Maintainer"), "Ford Prefect <ford@example.org>")
             for line in (control / "md5sums").read_text().splitlines():
                 digest, path = line.split(maxsplit=1)
                 self.assertEqual(hashlib.md5((part / path).read_bytes()).hexdigest(), digest, path)
@@ -127,6 +144,11 @@ class Packages(unittest.TestCase):
         self.assertEqual(declared, {(f"libgreta{kind}", "1", "libgreta1") for kind in ("", "-tuner", "-hip-host")})
         for name in set(NAMES) - {"libgreta1"}:
             self.assertFalse((self.parts[name] / "DEBIAN/shlibs").exists())
+        # cpack's own call ldconfig. Python's make, and remove, what it compiles.
+        scripts = {(name, file.name) for name in NAMES for file in (self.parts[name] / "DEBIAN").iterdir()
+                   if file.stat().st_mode & 0o111}
+        self.assertEqual(scripts, {("libgreta1", "postinst"), ("libgreta1", "postrm"), ("python3-greta", "postinst"),
+                                   ("python3-greta", "prerm")})
 
     def test_documents(self):
         for name, part in self.parts.items():
