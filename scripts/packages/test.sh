@@ -6,7 +6,7 @@
 #
 #   --systems LIST           default: bookworm,noble
 #   --steps LIST             default: bare,build,lint,install. Later steps use what DIR has of earlier ones
-#   --work DIR               for the systems, the packages and the logs, about 6 GiB each; default: a temporary
+#   --work DIR               for the systems, the packages and the logs, about 5 GiB each; default: a temporary
 #                            folder, which is deleted at the end
 #   --debian-mirror URL      default: http://deb.debian.org/debian
 #   --debian-security URL    default: http://security.debian.org/debian-security
