@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -87,11 +88,24 @@ Result<std::vector<HostTensor>> golden_outputs(const Extents& extents) {
   return outputs;
 }
 
+/// Returns the first default that satisfies the description's constraints, else the first.
+Config default_of(const Extents& extents) {
+  const Description& d = extents.shared->description;
+  std::vector<Config> defaults = defaults_of(extents);
+  const auto satisfies = [&](const Config& config) {
+    return std::all_of(d.constraints.begin(), d.constraints.end(), [&](const auto& constraint) {
+      const auto value = evaluate(extents, constraint.condition, &config);
+      return value && value->truth();
+    });
+  };
+  const auto found = std::find_if(defaults.begin(), defaults.end(), satisfies);
+  return found != defaults.end() ? *found : defaults.front();
+}
+
 /// A reference's kernel sees the macros of a default, as its file may contain the tuned kernel.
 Result<std::vector<HostTensor>> naive_outputs(const Extents& extents, Device& device,
                                               const std::vector<HostTensor>& inputs) {
-  const LaunchPlan plan =
-      plan_of(extents, Which::reference, device.info(), defaults_of(extents).front());
+  const LaunchPlan plan = plan_of(extents, Which::reference, device.info(), default_of(extents));
   return run_naive(device, plan, tensors(extents), inputs);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -145,6 +146,30 @@ TEST_F(DescribedFolder, HeadersArePartOfTheKey) {
   const std::string before = message();
   replace("include/rounding.h", "static_cast<T>(value)", "static_cast<T>(value + 0)");
   EXPECT_NE(message(), before);
+}
+
+TEST_F(DescribedFolder, LaunchesAndWordsArePartOfTheKey) {
+  std::vector<std::string> keys{message()};
+  replace("scale.jsonc", "\"ceil_div(n, BLOCK * ITEMS)\"", "\"ceil_div(n, BLOCK * ITEMS) + 1\"");
+  keys.push_back(message());
+  replace("scale.jsonc", "\"value\": 0.125", "\"value\": 0.25");
+  keys.push_back(message());
+  replace("scale.jsonc", "\"UNROLL\": [0, 3]", "\"UNROLL\": [0, 3], \"W\": [\"a\", \"b\"]");
+  keys.push_back(message());
+  replace("scale.jsonc", "[\"a\", \"b\"]", "[\"b\", \"a\"]");
+  keys.push_back(message());
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+}
+
+TEST_F(DescribedFolder, AReferenceHasTheMacrosOfAValidDefault) {
+  replace("scale.jsonc", "\"BLOCK\": [64, 256]", "\"BLOCK\": [64, 2048]");
+  replace("scale.jsonc", "\"operands\"",
+          "\"constraints\": [{\"if\": \"BLOCK < 2000\", \"reason\": \"threads\"}], \"operands\"");
+  const auto operation = load_described(folder_ / "scale.jsonc", reference_devices());
+  ASSERT_TRUE(operation) << operation.failure().message;
+  const Problem problem = scaled(100);
+  EXPECT_NO_THROW(operation->reference(problem, operation->inputs(problem, 5), 5)->expected());
 }
 
 TEST_F(DescribedFolder, LinksOfHeadersDoNotLeadOut) {

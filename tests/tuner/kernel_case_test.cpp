@@ -279,7 +279,10 @@ class RunCase : public ::testing::Test {
 
   KernelCase compiled(const std::string& text = two_kernels) {
     const auto compiler = create_hip_target(architecture, {}).value();
-    CompiledChoice plan{{small_problem(), {"plain", {}}}, architecture, two_launches(text), {}};
+    CompiledChoice plan;
+    plan.choice = {small_problem(), {"plain", {}}};
+    plan.architecture = architecture;
+    plan.plan = two_launches(text);
     for (const auto& source : plan.plan.sources) {
       plan.kernels.push_back(compiler->compile(source).value());
     }
