@@ -154,7 +154,7 @@ void look_up(const fs::path& file) {
 int main(int argc, char** argv) {
   using namespace greta::test;
   const int trials = argc > 1 ? std::atoi(argv[1]) : 1'000'000;
-  const test::TemporaryFolder folder;
+  const greta::test::TemporaryFolder folder;
   const fs::path file = argc > 2 ? fs::path(argv[2]) : folder / "trials.db";
   record(file, trials);
   std::fputs(fmt::format("{:<58}{:>9.1f} MB\n", "size of the file",
