@@ -207,7 +207,8 @@ class TunedDb {
   enum class Mode { read_write, read_only };
 
   /// Opens a database. read_write creates it (and its folder) if it does not exist, and migrates an
-  /// older schema. read_only fails if it does not exist.
+  /// older schema. read_only fails if it does not exist, and migrates a copy in memory of an older
+  /// schema, which later changes of the file don't reach.
   static TunedDb open(const std::filesystem::path& file, Mode mode);
   /// Returns the schema version that this build writes.
   static int schema_version();
@@ -217,8 +218,7 @@ class TunedDb {
   ~TunedDb();
 
   const std::filesystem::path& file() const;
-  /// Returns the schema version of the file. A shipped database of an older schema is migrated in
-  /// memory.
+  /// Returns the schema version of the file.
   int file_schema() const;
   /// Whether this is a shipped database: complete, without raw trials, and never written again.
   bool shipped() const;

@@ -27,8 +27,6 @@ namespace fs = std::filesystem;
 constexpr int application_id = 0x47524554;
 /// "GRES", the application id of a shipped database.
 constexpr int shipped_application_id = 0x47524553;
-/// The first schema that was shipped.
-constexpr int oldest_shipped_schema = 2;
 /// Rows of older schemas are trusted when this step adds their checksums. After it, a row without a
 /// checksum is damaged.
 constexpr int first_schema_with_checksums = 2;
@@ -166,12 +164,6 @@ void Connection::open_for_reading() {
     shipped_ = check_identity(*database_);
   }
   schema_ = get_int(*database_, "PRAGMA user_version");
-  if (schema_ < (shipped_ ? oldest_shipped_schema : newest_schema())) {
-    fail(
-        fmt::format("written by an older GRETA (schema {}); open it for writing once to bring it "
-                    "to schema {}",
-                    schema_, newest_schema()));
-  }
   if (schema_ < newest_schema()) migrate_copy();
   guard_tables(*database_, false);
   database_->exec("PRAGMA query_only = ON");
@@ -262,14 +254,14 @@ void Connection::migrate() {
   }
 }
 
-/// Continues with a copy in memory that has the newest schema. A shipped file is never written, and
-/// it is small.
+/// Continues with a copy in memory that has the newest schema: a reader never changes the file.
 void Connection::migrate_copy() {
   const auto file = std::move(database_);
   open_handle(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   if (SQLite::Backup(*database_, *file).executeStep() != SQLITE_DONE) {
     fail("it can't be copied while another process writes it");
   }
+  if (!shipped_) return migrate();
   const auto incorrect = remove_correct_lines_of_manifest(*database_);
   migrate();
   write_manifest(*database_, incorrect);

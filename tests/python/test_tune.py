@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 import unittest
+from unittest import mock
 
 from python_case import SOURCE, TUNER, Case, greta
 
@@ -222,8 +223,20 @@ class Refusals(Tuned):
         self.assertNotIn(b"greta-tune lines 1", own)
 
     def test_defaults_are_those_of_the_command_line_tools(self):
-        self.assertEqual(greta.default_database().parts[-4:], (".local", "share", "greta", "tuned.db"))
-        self.assertEqual(greta.default_cache().parts[-2:], (".cache", "greta"))
+        for home, data, cache in (("/home/one", "", ""), ("/home/one", "relative", "relative"),
+                                  ("/home/one", "/data", "/fast")):
+            with self.subTest(data=data), mock.patch.dict(
+                    os.environ, HOME=home, XDG_DATA_HOME=data, XDG_CACHE_HOME=cache):
+                absolute = data.startswith("/")
+                self.assertEqual(str(greta.default_database()),
+                                 (data if absolute else home + "/.local/share") + "/greta/tuned.db")
+                self.assertEqual(str(greta.default_cache()),
+                                 (cache if absolute else home + "/.cache") + "/greta")
+        with mock.patch.dict(os.environ):
+            os.environ.pop("HOME")
+            os.environ.pop("XDG_DATA_HOME", None)
+            self.assertEqual(greta.default_database().parts[-4:],
+                             (".local", "share", "greta", "tuned.db"))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ docs/python.md is a tutorial. The package is pure Python over libgreta.so and li
 """
 
 from . import errors
+from ._folders import default_cache, default_database
 from ._library import load, version
 from .errors import (CompileError, ConstraintsError, CrashError, DeadlineError, DeviceLostError,
                      FileError, GretaError, InternalError, InterruptedRunError,
@@ -23,7 +24,7 @@ from .operations import Operations
 from .results import ComparedResults, TuneResult
 from .runtime import Graph, Pipeline, Queue, Runtime
 from .tensor import Tensor
-from .tune import Progress, Tuner, default_cache, default_database, tune
+from .tune import Progress, Tuner, tune
 
 __all__ = [
     "ComparedResults", "CompileError", "ConstraintsError", "CrashError", "DeadlineError", "DeviceLostError",

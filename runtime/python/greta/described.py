@@ -11,6 +11,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _abi
+from ._folders import default_cache, default_database
 from ._library import runtime_library
 from .errors import InvalidArgumentError
 from .tensor import DTYPES, NUMPY, Tensor, numpy_module, path_of
@@ -145,7 +146,6 @@ def kernel(path: str | os.PathLike[str], device: str = "auto", **options: Any) -
     and default_cache().
     """
     from .runtime import Runtime
-    from .tune import default_cache, default_database
     if "db" not in options and default_database().is_file():
         options["db"] = default_database()
     options.setdefault("cache", default_cache())

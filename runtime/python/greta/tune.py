@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import pathlib
-import pwd
 import sys
 import threading
 import weakref
 from typing import Any, Callable, Iterable, Mapping, TextIO
 
 from . import _abi
+from ._folders import default_cache, default_database
 from ._library import beside, tuner_library
 from .errors import GretaError, InvalidArgumentError, UnavailableError
 from .described import Kernel, compute_reference
@@ -20,20 +19,6 @@ from .results import ComparedResults, Result, TuneResult, time_text
 from .tensor import path_of
 
 Observer = Callable[[dict[str, Any]], None]
-
-
-def _home() -> pathlib.Path:
-    return pathlib.Path(pwd.getpwuid(os.geteuid()).pw_dir)
-
-
-def default_database() -> pathlib.Path:
-    """Returns ~/.local/share/greta/tuned.db, the database of the command line tools."""
-    return _home() / ".local/share/greta/tuned.db"
-
-
-def default_cache() -> pathlib.Path:
-    """Returns ~/.cache/greta, the cache of the command line tools."""
-    return _home() / ".cache/greta"
 
 
 def _problem(operation: str, fields: Mapping[str, Any]) -> str:

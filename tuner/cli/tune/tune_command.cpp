@@ -120,6 +120,7 @@ void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& desc
             ->type_name("NAME")
             ->excludes(positional);
     command->add_option("--language", *language, "Of --new: cuda, hip or glsl")
+        ->type_name("LANGUAGE")
         ->check(CLI::IsMember(new_kernel_languages()))
         ->needs(created)
         ->capture_default_str();

@@ -8,7 +8,7 @@ import os
 import pathlib
 import tempfile
 
-from ..tune import default_database
+from .._folders import default_database
 
 VERSION = 1
 

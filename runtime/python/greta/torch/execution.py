@@ -16,7 +16,7 @@ from .._library import runtime_library
 from ..errors import InvalidArgumentError
 from ..frameworks import Capture, Decision, Decisions
 from ..runtime import Queue, Runtime
-from ..tune import default_cache, default_database
+from .._folders import default_cache, default_database
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int32: "i32"}
 FRAMEWORK = f"torch {torch.__version__}"
