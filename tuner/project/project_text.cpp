@@ -216,7 +216,7 @@ int default_device(const KernelProject& project) {
   return numbered ? project.target.index : 0;
 }
 
-std::string speedup_text(const Winner& winner) {
+std::string speedup_words(const Winner& winner) {
   if (winner.is_default) return "the default configuration; nothing was significantly faster";
   if (!has_ratio(winner)) return "its ratio to the default configuration is not known";
   return fmt::format("{:.2f}x the speed of the default configuration ({:.2f} to {:.2f})",
@@ -324,7 +324,7 @@ std::string readme_text(const KernelProject& project) {
       "reference values, and times them. It needs {}. ",
       project.run.problem, project.run.config, from.device.name, from.device.architecture,
       from.provenance.driver, format_time(from.winner.measurement),
-      from.winner.cold ? "cold" : "warm", speedup_text(from.winner), project.target.architecture,
+      from.winner.cold ? "cold" : "warm", speedup_words(from.winner), project.target.architecture,
       project.target.compiler, needs_text(project.platform));
   text +=
       compiles_alone(project)

@@ -1,0 +1,105 @@
+#include "tuner/cli/program/report_page.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/utc.hpp"
+#include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/next.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/tool.hpp"
+#include "tuner/page/page.hpp"
+#include "tuner/page/page_data.hpp"
+#include "tuner/report/csv.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t most_trace_bytes = std::uint64_t{256} << 20;
+
+/// Returns the first bytes of a file.
+std::string beginning(const fs::path& file) {
+  const auto opened = InputFile::open(file);
+  if (!opened) throw CommandError(exit_usage, opened.failure().message);
+  std::string bytes(16, '\0');
+  const auto count = pread(opened->descriptor(), bytes.data(), bytes.size(), 0);
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return bytes;
+}
+
+nlohmann::json trace_of(const fs::path& file) {
+  const auto text = device::read_file(file, most_trace_bytes);
+  if (!text) throw CommandError(exit_usage, text.failure().message);
+  auto trace = nlohmann::json::parse(*text, nullptr, false);
+  if (!trace.is_object() || !trace.contains("traceEvents") || !trace["traceEvents"].is_array())
+    throw CommandError(exit_usage, file.string() + ": not a trace of greta-run --trace");
+  return trace;
+}
+
+/// Returns the data of the files.
+nlohmann::json data_of(const ReportFiles& files) {
+  std::vector<TunedDb> databases;
+  for (const auto& file : files.databases) databases.push_back(open_source(file));
+  PageInput input{.utc = device::utc_now(), .tune_command = tune_command};
+  for (const auto& db : databases)
+    input.databases.push_back({db.file().filename().string(), &db});
+  for (const auto& file : files.baselines) {
+    auto rows = read_csv(file);
+    if (!rows) throw CommandError(exit_usage, rows.failure().message);
+    input.baselines.push_back({file.filename().string(), *std::move(rows)});
+  }
+  for (const auto& file : files.traces)
+    input.traces.push_back({file.filename().string(), trace_of(file)});
+  return page_data(input, Catalog::built_in());
+}
+
+}  // namespace
+
+ReportFiles report_files(const std::vector<std::string>& files) {
+  ReportFiles sorted;
+  for (const auto& file : files) {
+    const std::string begin = beginning(file);
+    auto& list = begin.starts_with("SQLite format 3") || begin.empty() ? sorted.databases
+                 : begin.starts_with("{")                              ? sorted.traces
+                                                                       : sorted.baselines;
+    list.emplace_back(file);
+  }
+  return sorted;
+}
+
+void check_report(const std::string& option, const fs::path& out) {
+  if (out.empty()) throw CommandError(exit_usage, option + " \"\": needs a file name");
+  check_folder(option, out);
+  const auto page = page_html(nullptr);
+  if (!page) throw CommandError(exit_failed, option + ": " + page.failure().message);
+}
+
+std::string report_page(const ReportFiles& files) {
+  const auto html = page_html(data_of(files));
+  if (!html) throw CommandError(exit_failed, html.failure().message);
+  return *html;
+}
+
+void write_report(const ReportFiles& files, const fs::path& out) {
+  const std::string html = report_page(files);
+  const fs::path part = out.string() + fmt::format(".{}.part", getpid());
+  const auto refuse = [&] {
+    std::error_code ignored;
+    fs::remove(part, ignored);
+    throw CommandError(exit_failed, out.string() + ": can't be written");
+  };
+  if (!(std::ofstream(part, std::ios::binary | std::ios::trunc) << html).flush()) refuse();
+  std::error_code error;
+  fs::rename(part, out, error);
+  if (error) refuse();
+}
+
+}  // namespace greta::tuner::cli

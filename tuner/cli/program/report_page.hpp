@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner::cli {
+
+/// The files that a report shows.
+struct ReportFiles {
+  std::vector<std::filesystem::path> databases;
+  std::vector<std::filesystem::path> baselines;  ///< CSV files
+  std::vector<std::filesystem::path> traces;     ///< of greta-run --trace
+};
+
+/// Sorts files by their content: databases of SQLite, JSON objects, and CSV files. Throws
+/// CommandError for one that can't be read.
+ReportFiles report_files(const std::vector<std::string>& files);
+
+/// Throws CommandError that names the option if this build has no page, or if the folder of the
+/// file can't be written. Call it before work whose report is to be written.
+void check_report(const std::string& option, const std::filesystem::path& out);
+
+/// Returns the page. Throws CommandError.
+std::string report_page(const ReportFiles& files);
+
+/// Writes the page; the file appears complete or not at all, and replaces an existing one. Throws
+/// CommandError.
+void write_report(const ReportFiles& files, const std::filesystem::path& out);
+
+}  // namespace greta::tuner::cli

@@ -1,0 +1,36 @@
+#include "tuner/cli/program/report_page.hpp"
+#include "tuner/cli/report/commands.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> files;
+  std::filesystem::path out = "report.html";
+};
+
+int report(const ReportOptions& options) {
+  check_report("--out", options.out);
+  write_report(report_files(options.files), options.out);
+  const auto bytes = std::filesystem::file_size(options.out);
+  print("{}: {}\n", options.out.string(), format_bytes(static_cast<double>(bytes)));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_report_options(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ReportOptions>();
+  app.add_option("files", options->files,
+                 "Databases, CSV files of baselines, and traces of greta-run --trace")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--out", options->out, "The page to write; replaces an existing file")
+      ->type_name("FILE")
+      ->capture_default_str();
+  action = [options] { return report(*options); };
+}
+
+}  // namespace greta::tuner::cli

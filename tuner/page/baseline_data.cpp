@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "tuner/page/columns.hpp"
+#include "tuner/page/page_parts.hpp"
+#include "tuner/report/baseline_report.hpp"
+
+namespace greta::tuner {
+namespace {
+
+using nlohmann::json;
+
+constexpr double margin = 0.05;  // as greta-bench compare
+
+/// One file of a group, with the time of each benchmark.
+struct Run {
+  const PageBaselines* file = nullptr;
+  BaselineReport::Side side{};
+  std::string utc{};
+  std::map<std::string, const MeasuredResult*> rows{};
+};
+
+bool of_a_search(const MeasuredResult& result) {
+  return result.subject.origin == ResultOrigin::trial ||
+         result.subject.origin == ResultOrigin::stand_in;
+}
+
+Run run_of(const PageBaselines& file) {
+  Run run{.file = &file, .side = side_of(file.name, file.results)};
+  for (const auto& result : file.results) {
+    if (of_a_search(result)) continue;
+    if (run.utc.empty() || result.date < run.utc) run.utc = result.date;
+    run.rows.emplace(benchmark_name(result.subject), &result);
+  }
+  return run;
+}
+
+/// Returns whether most benchmarks of the smaller run are in both.
+bool same_benchmarks(const Run& a, const Run& b) {
+  std::size_t common = 0;
+  for (const auto& [name, row] : a.rows) common += b.rows.count(name);
+  return 2 * common >= std::min(a.rows.size(), b.rows.size()) && common > 0;
+}
+
+json changes_json(const std::vector<Run>& runs, std::size_t from, std::size_t to) {
+  const auto compared =
+      compare_baselines(runs[from].file->results, runs[to].file->results, margin);
+  json changes = json::array();
+  for (const auto& change : compared.changes) {
+    changes.push_back({{"name", benchmark_name(change.fresh.subject)},
+                       {"finding", finding_text(change)},
+                       {"ratio", change.broke ? json(nullptr) : known(change.change.estimate)},
+                       {"low", change.broke ? json(nullptr) : known(change.change.low)},
+                       {"high", change.broke ? json(nullptr) : known(change.change.high)}});
+  }
+  return {{"from", from},
+          {"to", to},
+          {"confidence", compared.confidence},
+          {"margin", margin},
+          {"regressions", compared.regressions()},
+          {"changes", changes}};
+}
+
+json rows_json(const std::vector<Run>& runs) {
+  std::set<std::string> names;
+  for (const Run& run : runs)
+    for (const auto& [name, row] : run.rows) names.insert(name);
+  json rows = json::array();
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& name : names) {
+    std::vector<double> us, low, high;
+    json status = json::array();
+    for (const Run& run : runs) {
+      const auto at = run.rows.find(name);
+      const MeasuredResult* row = at == run.rows.end() ? nullptr : at->second;
+      const bool timed = row != nullptr && row->us.median > 0;
+      us.push_back(timed ? row->us.median : none);
+      low.push_back(timed ? row->us.low : none);
+      high.push_back(timed ? row->us.high : none);
+      status.push_back(row == nullptr ? ""
+                       : row->failure ? std::string(to_string(row->failure->status))
+                                      : "ok");
+    }
+    rows.push_back({{"name", name},
+                    {"status", status},
+                    {"us", column(std::span<const double>(us))},
+                    {"low_us", column(std::span<const double>(low))},
+                    {"high_us", column(std::span<const double>(high))}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+json baseline_data(const std::vector<PageBaselines>& baselines) {
+  std::vector<std::vector<Run>> groups;
+  for (const auto& file : baselines) {
+    Run run = run_of(file);
+    if (run.rows.empty()) continue;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
+      return one.front().side.device == run.side.device && same_benchmarks(one.front(), run);
+    });
+    if (group == groups.end()) {
+      groups.push_back({std::move(run)});
+    } else {
+      group->push_back(std::move(run));
+    }
+  }
+  json list = json::array();
+  for (auto& runs : groups) {
+    std::stable_sort(runs.begin(), runs.end(),
+                     [](const Run& a, const Run& b) { return a.utc < b.utc; });
+    json files = json::array(), comparisons = json::array();
+    for (const Run& run : runs) {
+      files.push_back({{"name", run.file->name},
+                       {"utc", run.utc},
+                       {"driver", run.side.driver},
+                       {"compiler", run.side.compiler},
+                       {"version", run.side.greta_version}});
+    }
+    for (std::size_t i = 1; i < runs.size(); ++i)
+      comparisons.push_back(changes_json(runs, i - 1, i));
+    if (runs.size() > 2) comparisons.push_back(changes_json(runs, 0, runs.size() - 1));
+    list.push_back({{"device", runs.front().side.device},
+                    {"files", files},
+                    {"rows", rows_json(runs)},
+                    {"comparisons", comparisons}});
+  }
+  return list;
+}
+
+}  // namespace greta::tuner

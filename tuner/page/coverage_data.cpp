@@ -1,0 +1,114 @@
+#include <set>
+
+#include "db/lookup/lookup.hpp"
+#include "tuner/page/page_parts.hpp"
+#include "tuner/report/next_steps.hpp"
+
+namespace greta::tuner {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_problems = 4000;
+constexpr std::size_t most_steps = 50;
+
+/// Returns a look-up in the databases alone.
+db::Lookup lookup_in(const PageInput& input, const DeviceInfo& device, bool cold,
+                     const Catalog& catalog) {
+  LookupFiles files = LookupFiles::none();
+  for (const auto& one : input.databases) {
+    if (!files.own) {
+      files.own = one.db->file();
+    } else {
+      files.application.push_back(one.db->file());
+    }
+  }
+  return db::Lookup::open(device, files,
+                          {.cold = cold, .allow_unsafe = true, .catalog = catalog});
+}
+
+json answer_json(const db::Lookup& lookup, const Problem& problem) {
+  json row{{"problem", problem.key()},
+           {"op", problem.op},
+           {"dims", problem.dims_text()},
+           {"origin", "none"},
+           {"regret", nullptr},
+           {"command", nullptr}};
+  try {
+    const auto& answer = lookup.find(problem);
+    row["origin"] = to_string(answer.origin);
+    if (answer.expected_regret) row["regret"] = known(*answer.expected_regret);
+  } catch (const Error&) {
+    // A device on which no configuration of the problem is valid.
+  }
+  return row;
+}
+
+}  // namespace
+
+json lookup_data(const std::vector<PageResult>& results, const PageInput& input,
+                 const PageDevices& devices, const Catalog& catalog) {
+  json list = json::array();
+  std::vector<Problem> problems;
+  std::set<std::string> seen;
+  std::set<std::size_t> used;
+  bool cold = false;
+  for (const auto& one : results) cold = cold || one.stored.winner.cold;
+  for (const auto& one : results) {
+    const Problem& problem = one.stored.problem;
+    if (one.stored.winner.cold != cold || !catalog.read(problem.key())) continue;
+    used.insert(one.device);
+    if (seen.insert(problem.key()).second && problems.size() < most_problems)
+      problems.push_back(problem);
+  }
+  for (const std::size_t device : used) {
+    const DeviceInfo& info = devices.all()[device];
+    const auto lookup = lookup_in(input, info, cold, catalog);
+    json answers = json::array();
+    for (const Problem& problem : problems) {
+      json row = answer_json(lookup, problem);
+      if (row["origin"] != "exact")
+        row["command"] =
+            input.tune_command(problem, info.id(), cold, input.databases.front().db->file());
+      answers.push_back(std::move(row));
+    }
+    list.push_back({{"device", device}, {"cold", cold}, {"answers", std::move(answers)}});
+  }
+  return list;
+}
+
+json next_data(const std::vector<PageResult>& results, const PageInput& input,
+               const Catalog& catalog) {
+  json list = json::array();
+  StalenessJudge judge(catalog);
+  for (std::size_t file = 0; file < input.databases.size(); ++file) {
+    std::vector<StoredWinner> known_here;
+    std::map<Question, std::size_t> places;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto& one = results[i];
+      if (one.file != file || !one.current || catalog.find(one.stored.problem.op) == nullptr)
+        continue;
+      known_here.push_back(one.stored);
+      places.emplace(question_of(one.stored), i);
+    }
+    for (const auto& step : next_steps(known_here, judge, most_steps)) {
+      std::size_t place = 0;
+      for (const auto& [question, at] : places) {
+        if (question.problem_key == step.problem.key() && question.cold == step.cold &&
+            results[at].stored.device_id == step.device_id)
+          place = at;
+      }
+      list.push_back({{"problem", step.problem.key()},
+                      {"device", results[place].device},
+                      {"result", place},
+                      {"why", step.why},
+                      {"gain_us", known(step.gain_us)},
+                      {"stale", step.stale},
+                      {"command", input.tune_command(step.problem, step.device_id, step.cold,
+                                                     input.databases[file].db->file())}});
+    }
+  }
+  return list;
+}
+
+}  // namespace greta::tuner

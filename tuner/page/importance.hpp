@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
+
+/// Configurations as rows of coordinates, one for each parameter.
+using Rows = std::vector<std::vector<float>>;
+/// Predicts the logarithm of the time of a configuration.
+using Predict = std::function<double(const std::vector<float>&)>;
+
+/// The effect of one parameter by itself.
+struct Marginal {
+  std::vector<float> values;  ///< those that occur, ascending
+  /// For each value, the mean prediction over the rows that have the parameter, with this value in
+  /// place of theirs.
+  std::vector<double> means;
+  double share = 0;  ///< of the variance of the predictions that the parameter explains alone, 0…1
+};
+
+/// The effect of two parameters beyond what each has by itself.
+struct PairEffect {
+  std::size_t a = 0, b = 0;  ///< a < b
+  double share = 0;          ///< as of Marginal
+};
+
+struct Importance {
+  std::vector<Marginal> marginals;  ///< by parameter
+  std::vector<PairEffect> pairs;    ///< the largest first
+};
+
+/// Marks a parameter that a row lacks.
+inline constexpr float absent_coordinate = -1;
+
+/// Decomposes the variance of predictions, as functional ANOVA does: a parameter's share is the
+/// variance of its marginal means over its values, each counted once, divided by the variance of
+/// the predictions of the rows. A parameter that only some rows have counts by their share of the
+/// rows. Means are over the rows instead of over all combinations of values, because constraints
+/// forbid most of these. Pairs are those of the `most_paired` parameters with the largest shares.
+/// Source: Hutter, Hoos, Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
+/// Importance", ICML 2014.
+Importance importance_of(const Rows& rows, const Predict& predict, std::size_t most_paired = 5);
+
+/// The same for measured times: the predictions are those of a random forest.
+struct MeasuredImportance {
+  Importance importance;
+  /// Share of the variance of the log times of every fifth row that a forest of the others
+  /// predicts; negative if it predicts worse than their mean does.
+  double fit = 0;
+};
+/// `times` are positive, one for each row. Of more than 1000 rows, 1000 that are evenly spaced are
+/// used. With fewer than 10 rows, or equal times, no parameter has a share.
+MeasuredImportance measured_importance(const Rows& rows, const std::vector<double>& times);
+
+}  // namespace greta::tuner

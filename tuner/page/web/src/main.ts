@@ -1,0 +1,121 @@
+import "./style.css";
+import { dispose_charts } from "./chart";
+import { read_report, type Report } from "./data";
+import { h, type Child } from "./dom";
+import { count, date } from "./format";
+import { read_route, type View } from "./shell";
+import { next_theme, start_theme } from "./theme";
+import { baselines } from "./views/baselines";
+import { certification } from "./views/certification";
+import { coverage } from "./views/coverage";
+import { model } from "./views/model";
+import { overview } from "./views/overview";
+import { roofline } from "./views/roofline";
+import { search } from "./views/search";
+
+const views: View[] = [overview, search, roofline, certification, baselines, coverage, model];
+
+function mark(): Node {
+  const template = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [name, value] of Object.entries({ width: "20", height: "20", viewBox: "0 0 20 20", fill: "none", "aria-hidden": "true" }))
+    template.setAttribute(name, value);
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  for (const [name, value] of Object.entries({ d: "M2 16 9.5 6H18", stroke: "currentColor", "stroke-width": "2.2", "stroke-linecap": "round", "stroke-linejoin": "round" }))
+    path.setAttribute(name, value);
+  const dots = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  dots.setAttribute("d", "M7.2 14.6a1.3 1.3 0 1 0 .01 0M12.6 10.4a1.3 1.3 0 1 0 .01 0M15.6 13.8a1.3 1.3 0 1 0 .01 0");
+  dots.setAttribute("fill", "currentColor");
+  template.append(path, dots);
+  return template;
+}
+
+function header(report: Report): HTMLElement {
+  const theme = h("button", { type: "button", class: "theme" });
+  const name = (choice: string) => {
+    theme.textContent = `Colours: ${choice}`;
+  };
+  name(start_theme());
+  theme.addEventListener("click", () => name(next_theme()));
+  const files = report.made.files.map((file) => file.name).join(", ");
+  return h(
+    "header",
+    {},
+    h(
+      "div",
+      { class: "bar" },
+      h("a", { class: "brand", href: "#overview" }, mark(), "GRETA report"),
+      h("span", { class: "files", title: files }, files),
+      theme,
+    ),
+    h(
+      "nav",
+      { "aria-label": "Views" },
+      h(
+        "ul",
+        {},
+        views.map((view) =>
+          h(
+            "li",
+            {},
+            h("a", { href: `#${view.name}`, "data-view": view.name }, view.title,
+              h("span", { class: "number" }, view.count(report) || "–")),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function footer(report: Report): HTMLElement {
+  const licences = document.getElementById("licences")?.textContent ?? "";
+  return h(
+    "footer",
+    {},
+    h("p", {}, `greta-report ${report.made.greta_version}, ${date(report.made.utc)} UTC, from ${count(report.made.files.length, "file")}. Times are medians; intervals are at 95 % unless they say otherwise.`),
+    h("details", {}, h("summary", {}, "Licences"), h("pre", { tabindex: 0 }, licences)),
+  );
+}
+
+function start(): void {
+  const page = document.getElementById("page")!;
+  let report: Report;
+  try {
+    report = read_report();
+  } catch (error) {
+    page.append(h("main", {}, h("h1", {}, "GRETA report"), h("p", {}, String(error))));
+    return;
+  }
+  const main = h("main", { id: "main", tabindex: -1 });
+  const skip = h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to the content");
+  page.append(skip, header(report), main, footer(report));
+  let last = "";
+  const show = () => {
+    const route = read_route();
+    const view = views.find((one) => one.name === route.view) ?? overview;
+    document.title = `${view.title} · GRETA report`;
+    for (const item of document.querySelectorAll<HTMLElement>("nav a")) {
+      const here = item.dataset["view"] === view.name;
+      if (here) item.setAttribute("aria-current", "page");
+      else item.removeAttribute("aria-current");
+      if (here) item.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    const active = document.activeElement instanceof HTMLElement ? focus_key(document.activeElement) : null;
+    dispose_charts();
+    const content: Child[] = view.show(report, route);
+    main.replaceChildren(h("div", { "data-view": view.name }, content));
+    const place = `${view.name}/${route.id}`;
+    if (place !== last) scrollTo(0, 0);
+    last = place;
+    if (active) main.querySelector<HTMLElement>(active)?.focus({ preventScroll: true });
+  };
+  addEventListener("hashchange", show);
+  show();
+}
+
+/** A selector of the control that has the focus, which a view draws again when a setting changes. */
+function focus_key(element: HTMLElement): string | null {
+  const key = element.closest<HTMLElement>("[data-key]")?.dataset["key"];
+  return key && element.closest("main") ? `[data-key="${CSS.escape(key)}"]` : null;
+}
+
+start();

@@ -1,0 +1,224 @@
+// How a result was certified: the rounds of the winner and of the default, and the ties.
+import { axis, chart, intervals, legend, tip } from "../chart";
+import { device_name, numbers, problem_name, type Report, type Result } from "../data";
+import { command, empty, h, section, select, tag, tiles, type Child } from "../dom";
+import { bytes, date, rate, ratio, share, time } from "../format";
+import { link, type Route, type View } from "../shell";
+import { table } from "../table";
+import { trials_of } from "./trials";
+
+/** Why the winner won, or the default stood. */
+function reason(row: Result): string {
+  const level = `${Math.round((row.confidence ?? 0.95) * 100)} %`;
+  const rounds = row.rounds ? ` in ${row.rounds} interleaved rounds` : "";
+  if (row.is_default)
+    return `The default stood: no candidate was significantly faster than it${rounds}, at ${level} confidence.`;
+  if (row.speedup === null) return `The default failed, so nothing compares with the winner, which took ${time(row.us)}.`;
+  const gain = `${ratio(row.speedup)} faster than the default, between ${ratio(row.speedup_low)} and ${ratio(row.speedup_high)} at ${level} confidence`;
+  return `The winner is ${gain}${rounds}: the whole interval lies above 1, so it replaced the default.`;
+}
+
+function rounds_chart(row: Result): HTMLElement | null {
+  const winner = numbers(row.rounds_us);
+  const standard = numbers(row.default_rounds_us);
+  if (!winner.length) return null;
+  const both = standard.length > 0 && !row.is_default;
+  const all = [...winner, ...(both ? standard : [])];
+  const low = Math.min(...all);
+  const high = Math.max(...all);
+  const pad = (high - low || high * 0.02) * 0.08;
+  return chart({
+    title: "Rounds",
+    note: "Each round times every finalist in turn, so that what disturbs the device disturbs all. The band is the interval of the winner's median.",
+    summary: `${winner.length} rounds: the winner's median is ${time(row.us)}${both ? `, the default's ${time(row.default_us)}` : ""}.`,
+    height: 290,
+    points: all.length,
+    option: (colours) => ({
+      legend: legend(colours),
+      grid: { left: 8, right: 16, top: 30, bottom: 34, containLabel: true },
+      tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [[at.seriesName, time(at.data[1])]] })),
+      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, minInterval: 1, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "value", min: low - pad, max: high + pad, axisLabel: { color: colours.muted, formatter: time, showMinLabel: false, showMaxLabel: false } }),
+      series: [
+        ...(both ? [{ name: "default", type: "scatter", symbol: "triangle", symbolSize: 6, data: Array.from(standard, (us, i) => [i + 1, us]), itemStyle: { color: colours.categories[1] } }] : []),
+        {
+          name: row.is_default ? "default, the winner" : "winner", type: "scatter", symbolSize: 6, data: Array.from(winner, (us, i) => [i + 1, us]), itemStyle: { color: colours.categories[0] },
+          markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.categories[0], width: 1 }, data: [{ yAxis: row.us }] },
+          markArea: { silent: true, itemStyle: { color: colours.categories[0], opacity: 0.12 }, data: [[{ yAxis: row.low_us }, { yAxis: row.high_us }]] },
+        },
+      ],
+    }),
+    table: () => ({
+      caption: "Times by round",
+      rows: Array.from(winner, (_, i) => i),
+      columns: [
+        { title: "Round", value: (i) => i + 1, align: "right" },
+        { title: "Winner", value: (i) => winner[i]!, show: (i) => time(winner[i]!), align: "right" },
+        { title: "Default", value: (i) => standard[i] ?? null, show: (i) => time(standard[i]), align: "right" },
+      ],
+    }),
+  });
+}
+
+function ratio_chart(row: Result): HTMLElement | null {
+  const winner = numbers(row.rounds_us);
+  const standard = numbers(row.default_rounds_us);
+  if (!winner.length || winner.length !== standard.length || row.is_default) return null;
+  const ratios = Array.from(winner, (us, i) => standard[i]! / us);
+  return chart({
+    title: "Default divided by winner, round by round",
+    note: "Pairs of one round: what both share cancels out. The band is the interval of the speed-up.",
+    summary: `Speed-up by round, with a median of ${ratio(row.speedup)}.`,
+    height: 290,
+    points: ratios.length,
+    option: (colours) => ({
+      grid: { left: 8, right: 16, top: 14, bottom: 34, containLabel: true },
+      tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [["speed-up", ratio(at.data[1])]] })),
+      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "value", scale: true, min: (at: any) => Math.min(0.99, at.min), max: (at: any) => Math.max(1.01, at.max), axisLabel: { color: colours.muted, formatter: ratio, showMinLabel: false, showMaxLabel: false } }),
+      series: [{
+        type: "scatter", symbolSize: 6, data: ratios.map((one, i) => [i + 1, one]), itemStyle: { color: colours.categories[2] },
+        markLine: { silent: true, symbol: "none", label: { show: true, position: "insideEndTop", color: colours.muted, fontSize: 10.5, formatter: ({ name }: any) => name }, data: [
+          { yAxis: 1, name: "equal", lineStyle: { color: colours.muted, type: "dashed" } },
+          { yAxis: row.speedup, name: `median ${ratio(row.speedup)}`, lineStyle: { color: colours.categories[2], type: "solid" } },
+        ] },
+        markArea: { silent: true, itemStyle: { color: colours.categories[2], opacity: 0.14 }, data: [[{ yAxis: row.speedup_low }, { yAxis: row.speedup_high }]] },
+      }],
+    }),
+    table: () => ({
+      caption: "Speed-up by round",
+      rows: ratios.map((one, i) => ({ one, i })),
+      columns: [
+        { title: "Round", value: (at) => at.i + 1, align: "right" },
+        { title: "Speed-up", value: (at) => at.one, show: (at) => ratio(at.one), align: "right" },
+      ],
+    }),
+  });
+}
+
+interface Finalist {
+  config: string;
+  us: number;
+  low: number;
+  high: number;
+}
+
+/** The finalists: trials of the session's last phase. */
+function finalists(report: Report, row: Result): Finalist[] {
+  if (row.search === null) return [];
+  const trials = trials_of(report.searches[row.search]!);
+  const phase = trials.column("phase");
+  const low = trials.column("low_us");
+  const high = trials.column("high_us");
+  return trials.places()
+    .filter((i) => phase[i] === 2 && trials.ok(i))
+    .map((i) => ({ config: trials.config(i), us: trials.us[i]!, low: low[i]!, high: high[i]! }))
+    .sort((a, b) => a.us - b.us);
+}
+
+function finalists_chart(list: Finalist[]): HTMLElement | null {
+  if (list.length < 2) return null;
+  return chart({
+    title: "Finalists",
+    note: "Medians of trials in the last phase of the search, with their intervals.",
+    summary: `${list.length} finalists, the fastest ${time(list[0]!.us)}.`,
+    height: 60 + 22 * list.length,
+    option: (colours, narrow) => ({
+      grid: { left: 8, right: 20, top: 6, bottom: 8, containLabel: true },
+      tooltip: tip(colours, ({ data }) => ({ title: list[data[1]]!.config, rows: [["median", time(list[data[1]]!.us)], ["interval", `${time(list[data[1]]!.low)} to ${time(list[data[1]]!.high)}`]] })),
+      xAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: time } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: list.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, width: narrow ? 110 : 420, overflow: "truncate" } }),
+      series: [
+        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.categories[0]!, false),
+        { type: "scatter", symbolSize: 8, data: list.map((one, i) => [one.us, i]), itemStyle: { color: colours.categories[0] } },
+      ],
+    }),
+    table: () => ({
+      caption: "Finalists",
+      rows: list,
+      columns: [
+        { title: "Configuration", value: (one) => one.config, show: (one) => h("code", {}, one.config) },
+        { title: "Median", value: (one) => one.us, show: (one) => time(one.us), align: "right" },
+        { title: "From", value: (one) => one.low, show: (one) => time(one.low), align: "right" },
+        { title: "To", value: (one) => one.high, show: (one) => time(one.high), align: "right" },
+      ],
+    }),
+  });
+}
+
+function facts(list: [string, Child][]): HTMLElement {
+  return h("dl", { class: "facts" }, list.filter(([, value]) => value).map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]));
+}
+
+function details(row: Result): HTMLElement {
+  const kernels = row.kernels.map((one) => [one.name, one.registers ? `${one.registers} registers` : "", one.lds_bytes ? `${bytes(one.lds_bytes)} shared memory` : "", one.spills ? `${one.spills} spilled` : "", one.matrix_instructions ? `${one.matrix_instructions} matrix instructions` : ""].filter(Boolean).join(", "));
+  return h("div", { class: "card" }, facts([
+    ["Configuration", h("code", {}, row.config)],
+    ["Kernels", kernels.length ? kernels.map((one) => h("div", {}, one)) : ""],
+    ["Check", row.verdict],
+    ["Caches", row.cold ? "flushed before each sample" : "warm"],
+    ["Clocks", row.clocks],
+    ["Power", row.watts ? `${row.watts.toFixed(0)} W` : ""],
+    ["Rounds dropped", row.dropped ? `${row.dropped}, because the device's speed drifted` : ""],
+    ["Driver", row.driver],
+    ["Compiler", row.compiler],
+    ["GRETA", `${row.version}, ${date(row.utc)} UTC`],
+    ["Stale", row.stale.length ? row.stale.map((one) => h("div", {}, tag("stale", "warn"), one)) : ""],
+    ["Look-up regret", row.regret ? `${ratio(row.regret.ratio)} with the winner of ${row.regret.neighbour} (${row.regret.source})` : ""],
+  ]));
+}
+
+function ties(row: Result): HTMLElement {
+  if (!row.ties.length) return h("p", { class: "lead" }, "No other finalist is indistinguishable from the winner.");
+  return h("div", { class: "card" }, table({
+    caption: "Configurations that the rounds can't tell from the winner",
+    rows: row.ties,
+    sort: { column: 0, down: false },
+    columns: [
+      { title: "Time to the winner's", value: (one) => one.ratio, show: (one) => ratio(one.ratio), align: "right" },
+      { title: "Configuration", value: (one) => one.config, show: (one) => h("code", {}, one.config) },
+    ],
+  }));
+}
+
+function show(report: Report, route: Route): Node[] {
+  const title = h("h1", {}, "Certification");
+  if (!report.results.length) return [title, empty("These files hold no certified results.", "greta-tune gemm --m 1024 --n 1024 --k 1024 --report report.html")];
+  const with_rounds = report.results.findIndex((one) => one.current && numbers(one.rounds_us).length > 0);
+  const index = report.results[route.id ?? -1] ? route.id! : Math.max(0, with_rounds);
+  const row = report.results[index]!;
+  const choices = report.results.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}${one.current ? "" : `, ${date(one.utc)}`}` }));
+  const others = report.results.map((one, i) => ({ one, i })).filter(({ one }) => one !== row && one.problem === row.problem && one.cold === row.cold);
+  const charts = [rounds_chart(row), ratio_chart(row)].filter((one): one is HTMLElement => one !== null);
+  const finals = finalists_chart(finalists(report, row));
+  return [
+    h("div", { class: "head" }, h("h1", {}, problem_name(row)), h("span", { "data-key": "result" }, select("Result", choices, String(index), (value) => (location.hash = link("certification", Number(value)))))),
+    h("p", { class: "lead" }, device_name(report, row.device), ". ", row.search === null ? null : h("a", { href: link("search", row.search) }, "Its search")),
+    h("p", { class: `verdict ${row.is_default ? "stood" : ""}` }, reason(row)),
+    tiles([
+      { label: "Winner", value: time(row.us), note: row.low_us ? `${time(row.low_us)} to ${time(row.high_us)}` : "" },
+      { label: "Default", value: time(row.default_us), note: row.default_us ? rate(row, row.default_us) : "failed, or unknown" },
+      { label: "Speed-up", value: row.is_default ? "1×" : ratio(row.speedup), note: row.is_default ? "the default stood" : `${ratio(row.speedup_low)} to ${ratio(row.speedup_high)}`, tone: row.is_default ? "" : "good" },
+      { label: "Rate", value: rate(row, row.us), note: `${share(row.roofline)} of the roofline` },
+      { label: "Ties", value: String(row.ties.length) },
+    ]),
+    section("Rounds", charts.length ? h("div", { class: "grid" }, charts) : empty("This database has no samples of the rounds: databases that ship leave them out.")),
+    ...(finals ? [section("Finalists", finals)] : []),
+    section("Ties", ties(row)),
+    section("Details", details(row)),
+    ...(others.length ? [section("The same problem elsewhere", h("div", { class: "card" }, table({
+      caption: "Results of this problem on other devices and in earlier environments",
+      rows: others,
+      columns: [
+        { title: "Device", value: ({ one }) => device_name(report, one.device), show: ({ one, i }) => h("a", { href: link("certification", i) }, device_name(report, one.device)) },
+        { title: "Time", value: ({ one }) => one.us, show: ({ one }) => time(one.us), align: "right" },
+        { title: "Over default", value: ({ one }) => one.speedup, show: ({ one }) => (one.is_default ? "1×" : ratio(one.speedup)), align: "right" },
+        { title: "Driver", value: ({ one }) => one.driver, wide: true },
+        { title: "Certified", value: ({ one }) => one.utc, show: ({ one }) => date(one.utc) },
+      ],
+    })))] : []),
+    ...(row.command ? [section("Tune it again", command(row.command))] : []),
+  ];
+}
+
+export const certification: View = { name: "certification", title: "Certification", count: (report) => report.results.length, show };

@@ -1,0 +1,119 @@
+// What a look-up answers on each device, what that costs, and where tuning next would pay.
+import { axis, chart, jitter, legend, log_range, tip } from "../chart";
+import { device_name, problem_name, type Report } from "../data";
+import { command, empty, h, section, tag } from "../dom";
+import { change, share, time } from "../format";
+import { link, type View } from "../shell";
+import { table } from "../table";
+
+const origins = ["exact", "nearest shape", "same architecture", "static prior", "default", "none"];
+const tones: Record<string, string> = { exact: "good", "nearest shape": "", "same architecture": "", "static prior": "warn", default: "warn", none: "bad" };
+
+function stacked(report: Report): HTMLElement {
+  const devices = report.lookups.map((one) => device_name(report, one.device));
+  const counts = origins.map((origin) => report.lookups.map((one) => one.answers.filter((answer) => answer.origin === origin).length));
+  const used = origins.map((origin, i) => ({ origin, i })).filter(({ i }) => counts[i]!.some((value) => value > 0));
+  return chart({
+    title: "Where answers come from",
+    note: "For every problem of these databases, what a look-up in them answers on each device.",
+    summary: report.lookups.map((_, at) => `${devices[at]}: ${used.map(({ origin, i }) => `${origin} ${counts[i]![at]}`).join(", ")}`).join(". "),
+    height: 70 + 38 * devices.length,
+    option: (colours, narrow) => ({
+      legend: legend(colours),
+      grid: { left: 8, right: 16, top: narrow ? 60 : 32, bottom: 4, containLabel: true },
+      tooltip: tip(colours, (at) => ({ title: at.name, rows: [[at.seriesName, `${at.value} problems`]] })),
+      xAxis: axis(colours, { type: "value", minInterval: 1 }),
+      yAxis: axis(colours, { type: "category", data: devices, inverse: true, axisLabel: { color: colours.ink, width: narrow ? 100 : 260, overflow: "truncate" }, splitLine: { show: false } }),
+      series: used.map(({ origin, i }) => ({ name: origin, type: "bar", stack: "o", barWidth: 18, data: counts[i], itemStyle: { color: [colours.categories[0], colours.categories[5], colours.categories[2], colours.categories[4], colours.categories[1], colours.muted][i] } })),
+    }),
+    table: () => ({
+      caption: "Answers by origin",
+      rows: report.lookups.map((_, at) => at),
+      columns: [
+        { title: "Device", value: (at: number) => devices[at]! },
+        ...used.map(({ origin, i }) => ({ title: origin, value: (at: number) => counts[i]![at]!, align: "right" as const })),
+      ],
+    }),
+  });
+}
+
+function regrets(report: Report): HTMLElement | null {
+  const rows = report.results.filter((row) => row.current && (row.regret?.ratio ?? 0) > 0);
+  if (!rows.length) return null;
+  const operations = [...new Set(rows.map((row) => row.op))].sort();
+  const range = log_range(rows.map((row) => row.regret!.ratio!));
+  const within = rows.filter((row) => row.regret!.ratio! <= 1.05).length;
+  return chart({
+    title: "Regret of the nearest shape",
+    note: `What a look-up would lose if the problem were unknown: the time with the nearest other shape's winner, divided by that of its own. ${share(within / rows.length)} of ${rows.length} lose 5 % or less.`,
+    summary: `Regret of ${rows.length} problems by operation.`,
+    height: 60 + 26 * Math.max(3, operations.length),
+    option: (colours) => ({
+      grid: { left: 8, right: 20, top: 6, bottom: 34, containLabel: true },
+      tooltip: tip(colours, ({ data }) => {
+        const row = rows[data[2]]!;
+        return { title: problem_name(row), rows: [["regret", change(row.regret!.ratio)], ["nearest shape", row.regret!.neighbour], ["known from", row.regret!.source], ["device", device_name(report, row.device)]] };
+      }),
+      xAxis: axis(colours, { type: "log", min: Math.min(1, range.min), max: Math.max(1.25, range.max), name: "time of the neighbour's winner / time of the own", axisLabel: { color: colours.muted, formatter: (x: number) => `${x}×` } }),
+      yAxis: [
+        axis(colours, { type: "category", data: operations, inverse: true, axisLabel: { color: colours.ink, interval: 0 }, splitLine: { show: false } }),
+        { type: "value", show: false, min: -0.5, max: operations.length - 0.5, inverse: true },
+      ],
+      series: [
+        { type: "scatter", yAxisIndex: 1, symbolSize: 7, itemStyle: { color: colours.categories[0], opacity: 0.6 }, data: rows.map((row, i) => [row.regret!.ratio, operations.indexOf(row.op) + jitter(i) * 0.5, i]) },
+        { type: "bar", data: operations.map(() => null), silent: true },
+      ],
+    }),
+    table: () => ({
+      caption: "Regret of the nearest shape",
+      rows,
+      search: true,
+      sort: { column: 1, down: true },
+      columns: [
+        { title: "Problem", value: (row) => problem_name(row) },
+        { title: "Regret", value: (row) => row.regret!.ratio, show: (row) => change(row.regret!.ratio), align: "right" },
+        { title: "Nearest shape", value: (row) => row.regret!.neighbour },
+        { title: "Known from", value: (row) => row.regret!.source },
+      ],
+    }),
+  });
+}
+
+function show(report: Report): Node[] {
+  const title = [h("h1", {}, "Coverage and look-up"), h("p", { class: "lead" }, "What an application gets for each shape, and where the next tune pays most.")];
+  if (!report.lookups.length) return [...title, empty("Coverage needs a database with results.", "greta-tune gemm --m 1024 --n 1024 --k 1024 --report report.html")];
+  const answers = report.lookups.flatMap((one) => one.answers.map((answer) => ({ ...answer, device: one.device })));
+  const inexact = answers.filter((answer) => answer.origin !== "exact");
+  const charts = [stacked(report), regrets(report)].filter((one): one is HTMLElement => one !== null);
+  return [
+    ...title,
+    section("Answers", h("div", { class: charts.length > 1 ? "grid" : "" }, charts)),
+    ...(report.next.length ? [section("Where to tune next", h("div", { class: "card" }, h("ul", { class: "next" }, report.next.slice(0, 8).map((one) =>
+      h("li", {}, h("p", {}, h("a", { href: link("certification", one.result) }, one.problem), " ", one.stale ? tag("stale", "warn") : null, h("span", { class: "muted" }, `${device_name(report, one.device)}: ${one.why}`)), command(one.command))))))] : []),
+    section("All shapes", h("div", { class: "card" }, table({
+      caption: "Problems and devices by the origin of the answer; a command tunes what is not exact",
+      rows: inexact.length ? [...inexact, ...answers.filter((answer) => answer.origin === "exact")] : answers,
+      search: true,
+      columns: [
+        { title: "Problem", value: (row) => row.problem },
+        { title: "Device", value: (row) => device_name(report, row.device) },
+        { title: "Origin", value: (row) => row.origin, show: (row) => tag(row.origin, tones[row.origin] ?? "") },
+        { title: "Expected regret", value: (row) => row.regret, show: (row) => (row.origin === "exact" ? "–" : change(row.regret)), align: "right" },
+        { title: "Command", value: (row) => row.command ?? "", show: (row) => (row.command ? command(row.command) : "–"), wide: true },
+      ],
+    }))),
+    ...(report.next.length > 8 ? [section("More to gain", h("div", { class: "card" }, table({
+      caption: "Problems by the most that a launch could gain",
+      rows: report.next.slice(8),
+      first: 10,
+      columns: [
+        { title: "Problem", value: (row) => row.problem, show: (row) => h("a", { href: link("certification", row.result) }, row.problem) },
+        { title: "At most", value: (row) => row.gain_us, show: (row) => time(row.gain_us), align: "right" },
+        { title: "Why", value: (row) => row.why },
+        { title: "Command", value: (row) => row.command, show: (row) => command(row.command), wide: true },
+      ],
+    })))] : []),
+  ];
+}
+
+export const coverage: View = { name: "coverage", title: "Coverage", count: (report) => report.lookups.reduce((sum, one) => sum + one.answers.length, 0), show };

@@ -1,0 +1,278 @@
+// A search: what it tried, when, and what came of it.
+import { axis, chart, legend, log_range, tip } from "../chart";
+import { device_name, numbers, problem_name, type Report, type Search } from "../data";
+import { empty, h, section, segmented, select, tiles } from "../dom";
+import { bytes, count, date, flop_rate, rate, ratio, seconds, share, time } from "../format";
+import { link, set, type Route, type View } from "../shell";
+import { table, type TableOptions } from "../table";
+import { symbols } from "../theme";
+import { importance, parallel, pairs, values } from "./parameters";
+import { trials_of, type Trials } from "./trials";
+
+const phases = ["plan", "search", "finals", "lost"];
+
+export function trial_tip(trials: Trials, trial: number): { title: string; rows: [string, string][] } {
+  const known = (label: string, value: number, text: (value: number) => string): [string, string][] =>
+    value > 0 ? [[label, text(value)]] : [];
+  return {
+    title: trials.config(trial),
+    rows: [
+      ["trial", String(trial + 1)],
+      ["status", trials.status_text(trial)],
+      ...known("time", trials.us[trial]!, time),
+      ...known("slower than the best", trials.us[trial]! / trials.best(), ratio),
+      ...known("registers", trials.column("registers")[trial]!, String),
+      ...known("shared memory", trials.column("lds_bytes")[trial]!, bytes),
+      ...known("compiling", trials.column("compile_s")[trial]!, seconds),
+      ...(trials.message(trial) ? [["message", trials.message(trial)] as [string, string]] : []),
+    ],
+  };
+}
+
+export function trial_rows(trials: Trials, places: number[], caption: string): TableOptions<number> {
+  return {
+    caption,
+    rows: places,
+    sort: { column: 2, down: false },
+    columns: [
+      { title: "Trial", value: (i) => i + 1, align: "right" },
+      { title: "Status", value: (i) => trials.status_text(i) },
+      { title: "Time", value: (i) => (trials.ok(i) ? trials.us[i]! : null), show: (i) => (trials.ok(i) ? time(trials.us[i]!) : "–"), align: "right" },
+      { title: "To the best", value: (i) => (trials.ok(i) ? trials.us[i]! / trials.best() : null), show: (i) => (trials.ok(i) ? ratio(trials.us[i]! / trials.best()) : "–"), align: "right" },
+      { title: "Configuration", value: (i) => trials.config(i), show: (i) => h("code", {}, trials.config(i)) },
+      { title: "Message", value: (i) => trials.message(i), show: (i) => trials.message(i) || "–", wide: true },
+    ],
+  };
+}
+
+/** Time over trials with the best so far, and below it the failures. */
+function history(trials: Trials, by: string): HTMLElement {
+  const search = trials.search;
+  const x = (i: number) => (by === "seconds" ? trials.end_s[i]! : i + 1);
+  const failures = search.statuses.slice(1);
+  const points = trials.places();
+  const phase = trials.column("phase");
+  const shown = trials.column("variant");
+  const range = log_range(trials.us as Float32Array);
+  const best = Array.from(trials.best_trial, (trial, i) => [x(trial), trials.best_us[i]!]);
+  const last = trials.count ? x(trials.count - 1) : 1;
+  if (best.length) best.push([last, trials.best()]);
+  const lanes = failures.length ? 22 + failures.length * 15 : 0;
+  const colours_of = search.variants.map((_, i) => i);
+  return chart({
+    title: "Time over trials",
+    note: `The line is the best so far: ${trials.best_us.length} improvements, the last at trial ${(trials.best_trial[trials.best_trial.length - 1] ?? -1) + 1} of ${trials.count}.${failures.length ? " Failures lie in lanes below." : ""}`,
+    summary: `Time over ${trials.count} trials; the best is ${time(trials.best())}.`,
+    height: 330 + lanes,
+    points: trials.count,
+    controls: segmented("Over", [{ value: "trials", text: "Trials" }, { value: "seconds", text: "Seconds" }], by, (value) => set({ by: value === "trials" ? "" : value })),
+    option: (colours) => ({
+      legend: legend(colours, { data: [...search.variants, "best so far"] }),
+      tooltip: tip(colours, ({ data, seriesName }) => {
+        if (seriesName === "best so far") return null;
+        const trial = data[2];
+        const it = trial_tip(trials, trial);
+        return { ...it, rows: [...it.rows, ["phase", phases[phase[trial]!] ?? "unknown"]] };
+      }),
+      grid: [
+        { left: 64, right: 16, top: 30, bottom: lanes + 40 },
+        ...(lanes ? [{ left: 64, right: 16, height: lanes - 20, bottom: 34 }] : []),
+      ],
+      xAxis: [0, 1].slice(0, lanes ? 2 : 1).map((grid) => axis(colours, {
+        type: "value", gridIndex: grid, min: 0, max: last, splitLine: { show: false },
+        name: grid === (lanes ? 1 : 0) ? (by === "seconds" ? "seconds of the search" : "trial") : "", nameGap: 22,
+        axisLabel: { show: grid === (lanes ? 1 : 0), color: colours.muted },
+      })),
+      yAxis: [
+        axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: time } }),
+        ...(lanes ? [axis(colours, { type: "category", gridIndex: 1, data: failures, inverse: true, splitLine: { show: true, lineStyle: { color: colours.line } }, axisLabel: { color: colours.muted, fontSize: 10, interval: 0, width: 58, overflow: "truncate" } })] : []),
+      ],
+      dataZoom: [{ type: "inside", xAxisIndex: lanes ? [0, 1] : [0], zoomOnMouseWheel: "ctrl" }],
+      series: [
+        ...colours_of.map((variant) => ({
+          name: search.variants[variant],
+          type: "scatter",
+          data: points.filter((i) => shown[i] === variant && trials.ok(i)).map((i) => [x(i), trials.us[i], i]),
+          symbol: symbols[variant % symbols.length],
+          symbolSize: trials.count > 1000 ? 4 : 6,
+          itemStyle: { color: colours.categories[(variant + 5) % 7], opacity: 0.75 },
+        })),
+        {
+          name: "best so far", type: "line", step: "end", data: best, showSymbol: best.length < 40, symbol: "circle", symbolSize: 5, silent: true,
+          lineStyle: { color: colours.categories[1], width: 2 }, itemStyle: { color: colours.categories[1] },
+        },
+        ...(lanes ? [{
+          name: "failures", type: "scatter", xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2.5, 10], itemStyle: { color: colours.bad, opacity: 0.8 },
+          data: points.filter((i) => trials.status[i]! > 0).map((i) => [x(i), trials.status[i]! - 1, i]),
+        }] : []),
+      ],
+    }),
+    table: () => ({ ...trial_rows(trials, points, "Trials"), search: true }),
+  });
+}
+
+/** How the trials' time passed: compiling, verifying and measuring, in parts of the search. */
+function phases_chart(trials: Trials): HTMLElement {
+  const kinds = ["compile_s", "verify_s", "measure_s"];
+  const names = ["compiling", "verifying", "measuring"];
+  const parts = Math.min(60, Math.max(1, trials.count));
+  const sums = kinds.map((kind) => {
+    const column = trials.column(kind);
+    const sum = new Array<number>(parts).fill(0);
+    for (let i = 0; i < trials.count; i++) sum[Math.floor((i * parts) / trials.count)]! += column[i]! || 0;
+    return sum;
+  });
+  const first = (part: number) => Math.ceil((part * trials.count) / parts) + 1;
+  const totals = sums.map((sum) => sum.reduce((a, b) => a + b, 0));
+  const whole = totals.reduce((a, b) => a + b, 0);
+  return chart({
+    title: "Where the time went",
+    note: names.map((name, i) => `${name} ${seconds(totals[i]!)} (${share(whole ? totals[i]! / whole : 0)})`).join(", "),
+    summary: `Host time of trials: ${names.map((name, i) => `${name} ${seconds(totals[i]!)}`).join(", ")}.`,
+    height: 240,
+    option: (colours) => ({
+      legend: legend(colours),
+      grid: { left: 8, right: 16, top: 30, bottom: 34, containLabel: true },
+      tooltip: { ...tip(colours, (at) => ({ title: `trials from ${first(at[0].dataIndex)}`, rows: at.map((one: any) => [one.seriesName, seconds(one.value)]) })), trigger: "axis", axisPointer: { type: "shadow" } },
+      xAxis: axis(colours, { type: "category", data: sums[0]!.map((_, i) => first(i)), name: "trial", nameGap: 22, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, formatter: seconds } }),
+      series: sums.map((sum, i) => ({ name: names[i], type: "bar", stack: "s", data: sum, barCategoryGap: "12%", itemStyle: { color: colours.categories[[0, 4, 2][i]!] } })),
+    }),
+    table: () => ({
+      caption: "Seconds by part of the search",
+      rows: sums[0]!.map((_, i) => i),
+      columns: [
+        { title: "From trial", value: (i: number) => first(i), align: "right" },
+        ...names.map((name, kind) => ({ title: name, value: (i: number) => sums[kind]![i]!, show: (i: number) => seconds(sums[kind]![i]!), align: "right" as const })),
+      ],
+    }),
+  });
+}
+
+interface Figure {
+  name: string;
+  text: (value: number) => string;
+  front?: "registers" | "lds_bytes";
+}
+
+const figures: Record<string, Figure> = {
+  registers: { name: "registers of a thread", text: String, front: "registers" },
+  lds_bytes: { name: "shared memory of a workgroup", text: bytes, front: "lds_bytes" },
+  waves: { name: "waves on a SIMD", text: String },
+  spills: { name: "spilled to scratch memory, bytes of a thread", text: String },
+  code_bytes: { name: "size of the code", text: bytes },
+  matrix_instructions: { name: "matrix instructions in the code", text: String },
+  matrix: { name: "share of the matrix cores' measured rate", text: share },
+  compile_s: { name: "time to compile", text: seconds },
+};
+
+/** Returns a figure of each trial; the share of the matrix rate follows from its time. */
+function figure_of(report: Report, trials: Trials, name: string): ArrayLike<number> {
+  if (name !== "matrix") return trials.column(name);
+  const search = trials.search;
+  const peak = report.devices[search.device]!.ceilings[`matrix_${search.dtype}_gflops`] ?? 0;
+  return Float32Array.from(trials.us, (us) => (peak > 0 ? (search.flops ?? 0) / us / 1e3 / peak : NaN));
+}
+
+/** A figure of the kernels beside the time. */
+function resources(report: Report, trials: Trials, chosen: string): HTMLElement | null {
+  const known = Object.keys(figures).filter((name) => Array.prototype.some.call(figure_of(report, trials, name), (value: number) => value > 0));
+  const name = known.includes(chosen) ? chosen : known[0];
+  if (!name) return null;
+  const figure = figures[name]!;
+  const column = figure_of(report, trials, name);
+  const ok = trials.places().filter((i) => trials.ok(i) && column[i]! >= 0);
+  const front = figure.front ? Array.from(numbers(trials.search.fronts[figure.front])) : [];
+  const range = log_range(ok.map((i) => trials.us[i]!));
+  return chart({
+    title: "Resources beside time",
+    note: front.length ? "The line joins trials that no other one beats both in time and in this figure." : null,
+    summary: `${figure.name} beside the time of ${ok.length} trials.`,
+    height: 300,
+    points: ok.length,
+    controls: h("span", { "data-key": "figure" }, select("Figure", known.map((one) => ({ value: one, text: figures[one]!.name })), name, (value) => set({ figure: value }))),
+    option: (colours) => ({
+      grid: { left: 8, right: 20, top: 10, bottom: 34, containLabel: true },
+      tooltip: tip(colours, ({ data }) => (data[2] === undefined ? null : { ...trial_tip(trials, data[2]), rows: [[figure.name, figure.text(data[0])], ...trial_tip(trials, data[2]).rows] })),
+      xAxis: axis(colours, { type: "value", scale: true, name: figure.name, axisLabel: { color: colours.muted, formatter: figure.text, hideOverlap: true } }),
+      yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: time } }),
+      series: [
+        { type: "scatter", data: ok.map((i) => [column[i], trials.us[i], i]), symbolSize: 6, itemStyle: { color: colours.categories[0], opacity: 0.55 } },
+        { type: "line", data: front.map((i) => [column[i], trials.us[i]]), step: "end", silent: true, symbolSize: 7, lineStyle: { color: colours.categories[1], width: 1.6 }, itemStyle: { color: colours.categories[1] } },
+      ],
+    }),
+    table: () => ({
+      caption: `${figure.name} and time`,
+      rows: ok,
+      sort: { column: 1, down: false },
+      columns: [
+        { title: figure.name, value: (i) => column[i]!, show: (i) => figure.text(column[i]!), align: "right" },
+        { title: "Time", value: (i) => trials.us[i]!, show: (i) => time(trials.us[i]!), align: "right" },
+        { title: "Least of both", value: (i) => (front.includes(i) ? "yes" : "") },
+        { title: "Configuration", value: (i) => trials.config(i), show: (i) => h("code", {}, trials.config(i)) },
+      ],
+    }),
+  });
+}
+
+function failures(search: Search): HTMLElement | null {
+  if (!search.messages.length) return null;
+  return section(
+    "Failures",
+    h("div", { class: "card" }, table({
+      caption: "Messages of failed trials; a log is the compiler's output",
+      rows: search.messages,
+      sort: { column: 0, down: true },
+      first: 12,
+      columns: [
+        { title: "Trials", value: (row) => row.count, align: "right" },
+        { title: "Message", value: (row) => row.text, show: (row) => (row.log ? h("details", {}, h("summary", {}, row.text), h("pre", { tabindex: 0 }, row.log)) : row.text) },
+      ],
+    })),
+  );
+}
+
+function head(report: Report, search: Search, trials: Trials): Node[] {
+  const result = search.result === null ? null : report.results[search.result]!;
+  const ok = trials.places().filter((i) => trials.status[i] === 0).length;
+  const best = trials.best();
+  const last = trials.best_trial[trials.best_trial.length - 1];
+  return [
+    h("p", { class: "lead" },
+      `${device_name(report, search.device)}, ${search.driver}. ${search.strategy} with a budget of ${search.budget}, ${date(search.utc)} UTC, ${search.outcome ?? "without an end"}. `,
+      result ? h("a", { href: link("certification", search.result) }, "Its certification") : null),
+    tiles([
+      { label: "Trials", value: trials.count.toLocaleString("en"), note: `${share(trials.count ? ok / trials.count : 0)} correct` },
+      { label: "Best time", value: time(best), note: last === undefined ? "" : `at trial ${last + 1}, ${seconds(trials.end_s[last]!)}` },
+      { label: "Rate", value: rate(search, best), note: search.flops ? flop_rate(search.flops, best) : "" },
+      result
+        ? { label: "Certified", value: result.is_default ? "default stood" : ratio(result.speedup), note: result.is_default ? "" : "over the default", tone: result.is_default ? "" : "good" }
+        : { label: "Certified", value: "–", note: "no result of this session" },
+      { label: "Roofline", value: share(result?.roofline), note: result ? "of the measured peaks" : "" },
+    ]),
+  ];
+}
+
+function show(report: Report, route: Route): Node[] {
+  const title = h("h1", {}, "Search");
+  if (!report.searches.length) {
+    return [title, empty("These databases hold no trials: databases that ship have winners only. A tune records its trials in the database of --db:", "greta-tune gemm --m 1024 --n 1024 --k 1024 --db tuned.db --report report.html")];
+  }
+  const index = report.searches[route.id ?? -1] ? route.id! : report.searches.reduce((most, one, i, all) => (one.trials > all[most]!.trials ? i : most), 0);
+  const search = report.searches[index]!;
+  const trials = trials_of(search);
+  const choices = report.searches.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}, ${count(one.trials, "trial")}, ${date(one.utc)}` }));
+  const picker = h("span", { "data-key": "search" }, select("Search", choices, String(index), (value) => (location.hash = link("search", Number(value)))));
+  return [
+    h("div", { class: "head" }, h("h1", {}, problem_name(search)), picker),
+    ...head(report, search, trials),
+    section("The search", h("div", { class: "stack" }, history(trials, route.settings.get("by") ?? "trials")),
+      h("div", { class: "grid", style: "margin-top:14px" }, phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
+    section("Parameters", h("div", { class: "grid" }, importance(trials), pairs(trials, route)), values(trials)),
+    section("All parameters at once", parallel(trials)),
+    ...[failures(search)].filter((one): one is HTMLElement => one !== null),
+    section("Trials", h("div", { class: "card" }, table({ ...trial_rows(trials, trials.places(), "All trials, the fastest first"), search: true, first: 20 }))),
+  ];
+}
+
+export const search: View = { name: "search", title: "Search", count: (report) => report.searches.length, show };
