@@ -76,9 +76,9 @@ struct PageTrace {
 };
 
 struct PageInput {
-  std::vector<PageDatabase> databases;
-  std::vector<PageBaselines> baselines;
-  std::vector<PageTrace> traces;
+  std::vector<PageDatabase> databases{};
+  std::vector<PageBaselines> baselines{};
+  std::vector<PageTrace> traces{};
   std::string utc;  ///< when the page is made
   /// Returns the command line that tunes a problem.
   std::function<std::string(const Problem&, const std::string& device, bool cold,

@@ -121,6 +121,11 @@ void check_words(const CLI::App& app, bool needs_command, std::span<const std::s
     return;
   }
   const CLI::App* command = find_command(app, words[0]);
+  const auto options = app.get_options();
+  const bool takes_words = std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
+    return option->get_positional();
+  });
+  if (command == nullptr && takes_words) return;
   if (command == nullptr) {
     refuse_words(fmt::format("{}: no such command{}", words[0],
                              or_meant(nearest_spelling(words[0], list_of_commands(app)),
