@@ -14,9 +14,10 @@ using nlohmann::json;
 
 constexpr double margin = 0.05;  // as greta-bench compare
 
-/// One file of a group, with the time of each benchmark.
+/// The rows of one backend of a file, without those of searches, and the time of each benchmark.
 struct Run {
-  const PageBaselines* file = nullptr;
+  std::string name;
+  std::vector<MeasuredResult> results{};
   BaselineReport::Side side{};
   std::string utc{};
   std::map<std::string, const MeasuredResult*> rows{};
@@ -27,14 +28,23 @@ bool of_a_search(const MeasuredResult& result) {
          result.subject.origin == ResultOrigin::stand_in;
 }
 
-Run run_of(const PageBaselines& file) {
-  Run run{.file = &file, .side = side_of(file.name, file.results)};
+/// Returns the rows of a file by backend.
+std::vector<Run> runs_of(const PageBaselines& file) {
+  std::map<std::string, Run> by_backend;
   for (const auto& result : file.results) {
     if (of_a_search(result)) continue;
+    Run& run = by_backend.try_emplace(result.subject.backend, Run{.name = file.name}).first->second;
     if (run.utc.empty() || result.date < run.utc) run.utc = result.date;
-    run.rows.emplace(benchmark_name(result.subject), &result);
+    run.results.push_back(result);
   }
-  return run;
+  std::vector<Run> runs;
+  for (auto& [backend, run] : by_backend) {
+    run.side = side_of(file.name, run.results);
+    if (!backend.empty()) run.side.device += " (" + backend + ")";
+    for (const auto& result : run.results) run.rows.emplace(benchmark_name(result.subject), &result);
+    runs.push_back(std::move(run));  // the rows stay where they are
+  }
+  return runs;
 }
 
 /// Returns whether most benchmarks of the smaller run are in both.
@@ -46,7 +56,7 @@ bool same_benchmarks(const Run& a, const Run& b) {
 
 json changes_json(const std::vector<Run>& runs, std::size_t from, std::size_t to) {
   const auto compared =
-      compare_baselines(runs[from].file->results, runs[to].file->results, margin);
+      compare_baselines(runs[from].results, runs[to].results, margin);
   json changes = json::array();
   for (const auto& change : compared.changes) {
     changes.push_back({{"name", benchmark_name(change.fresh.subject)},
@@ -97,15 +107,15 @@ json rows_json(const std::vector<Run>& runs) {
 json baseline_data(const std::vector<PageBaselines>& baselines) {
   std::vector<std::vector<Run>> groups;
   for (const auto& file : baselines) {
-    Run run = run_of(file);
-    if (run.rows.empty()) continue;
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
-      return one.front().side.device == run.side.device && same_benchmarks(one.front(), run);
-    });
-    if (group == groups.end()) {
-      groups.push_back({std::move(run)});
-    } else {
-      group->push_back(std::move(run));
+    for (Run& run : runs_of(file)) {
+      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
+        return one.front().side.device == run.side.device && same_benchmarks(one.front(), run);
+      });
+      if (group == groups.end()) {
+        groups.emplace_back().push_back(std::move(run));
+      } else {
+        group->push_back(std::move(run));
+      }
     }
   }
   json list = json::array();
@@ -114,7 +124,7 @@ json baseline_data(const std::vector<PageBaselines>& baselines) {
                      [](const Run& a, const Run& b) { return a.utc < b.utc; });
     json files = json::array(), comparisons = json::array();
     for (const Run& run : runs) {
-      files.push_back({{"name", run.file->name},
+      files.push_back({{"name", run.name},
                        {"utc", run.utc},
                        {"driver", run.side.driver},
                        {"compiler", run.side.compiler},

@@ -14,6 +14,7 @@ import {
 import * as echarts from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 import { h, new_id, type Child } from "./dom";
+import { ratio, tick } from "./format";
 import { table, type TableOptions } from "./table";
 import { on_theme, theme, type Theme } from "./theme";
 
@@ -139,6 +140,28 @@ export function axis(colours: Theme, more: Option): Option {
   };
 }
 
+/**
+ * An axis of ratios, whose data are natural logarithms: ticks are ratios in equal steps, and 1 is
+ * always on it.
+ */
+export function ratio_axis(colours: Theme, logs: number[], more: Option = {}): Option {
+  const low = Math.min(0, ...logs);
+  const high = Math.max(0, ...logs);
+  const steps = [1.02, 1.05, 1.1, 1.25, 1.5, 2, 4, 10].map(Math.log);
+  const step = steps.find((one) => (high - low) / one <= 8) ?? Math.log(100);
+  return axis(colours, {
+    type: "value",
+    min: Math.floor(low / step - 0.3) * step,
+    max: Math.ceil(high / step + 0.3) * step,
+    interval: step,
+    ...more,
+    axisLabel: {
+      color: colours.muted, fontSize: 11, hideOverlap: true,
+      formatter: (value: number) => tick(ratio(Math.exp(value))),
+    },
+  });
+}
+
 /** A tooltip of text nodes: a title and rows of a label and a value. */
 export function tip(colours: Theme, content: (at: any) => { title: string; rows: [string, string][] } | null): Option {
   return {
@@ -165,7 +188,6 @@ export function legend(colours: Theme, more: Option = {}): Option {
   return {
     top: 0,
     left: 0,
-    icon: "roundRect",
     itemWidth: 10,
     itemHeight: 10,
     itemGap: 14,

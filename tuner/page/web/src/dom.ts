@@ -66,9 +66,9 @@ export function segmented(label: string, choices: Choice[], value: string, chang
   );
 }
 
-/** A command line with a button that copies it. */
-export function command(text: string) {
-  const button = h("button", { type: "button", class: "copy", "aria-label": "Copy the command" }, "Copy");
+/** A button that copies a command line, which it shows as its title. */
+export function copy_button(text: string) {
+  const button = h("button", { type: "button", class: "copy", title: text, "aria-label": `Copy ${text}` }, "Copy");
   button.addEventListener("click", () => {
     const done = () => {
       button.textContent = "Copied";
@@ -82,7 +82,12 @@ export function command(text: string) {
     button.focus();
     done();
   });
-  return h("div", { class: "command" }, h("code", { tabindex: 0 }, text), button);
+  return button;
+}
+
+/** A command line with a button that copies it. */
+export function command(text: string) {
+  return h("div", { class: "command" }, h("code", { tabindex: 0 }, text), copy_button(text));
 }
 
 /** Figures with what they mean. */

@@ -53,6 +53,11 @@ export function ratio(value: number | null | undefined): string {
   return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)}×`;
 }
 
+/** A label of an axis: "1.00 ms" as "1 ms". */
+export function tick(text: string): string {
+  return text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
 /** A change as a signed percentage: 1.12 is "+12 %". */
 export function change(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

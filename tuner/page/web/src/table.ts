@@ -1,5 +1,6 @@
 // Tables that sort, search and show more rows on demand.
 import { h, new_id, type Child } from "./dom";
+import { count as rows_text } from "./format";
 
 export interface TableColumn<Row> {
   title: string;
@@ -93,7 +94,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
       head.setAttribute("aria-sort", i !== column ? "none" : down ? "descending" : "ascending"),
     );
     const all = list.length === options.rows.length;
-    count.textContent = all ? `${list.length} rows` : `${list.length} of ${options.rows.length} rows`;
+    count.textContent = all ? rows_text(list.length, "row") : `${list.length} of ${rows_text(options.rows.length, "row")}`;
     more.hidden = list.length <= shown;
     more.textContent = `Show ${Math.min(200, list.length - shown)} more`;
   }

@@ -15,7 +15,7 @@ export interface Theme {
   scale: string[];
 }
 
-export const symbols = ["circle", "triangle", "rect", "diamond", "pin", "roundRect", "arrow"];
+export const symbols = ["circle", "triangle", "rect", "diamond", "path://M0 3H3V0H5V3H8V5H5V8H3V5H0Z", "path://M0 0H8L4 8Z", "path://M0 3H8V5H0Z"];
 
 const light: Theme = {
   dark: false,

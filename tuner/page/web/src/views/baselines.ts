@@ -1,8 +1,8 @@
 // Baselines of a device over time: what became slower.
-import { axis, chart, intervals, log_range, tip } from "../chart";
+import { axis, chart, intervals, ratio_axis, tip } from "../chart";
 import { numbers, type BaselineGroup, type Change, type Report } from "../data";
 import { empty, h, section, select, tag, tiles } from "../dom";
-import { change, date, ratio, time } from "../format";
+import { change, date, ratio, tick, time } from "../format";
 import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 
@@ -13,7 +13,8 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
   const timed = comparison.changes.filter((one) => (one.ratio ?? 0) > 0);
   const rank = (one: Change) => ({ slower: 0, faster: 1, same: 3 })[one.finding] ?? 2;
   const rows = [...timed].sort((a, b) => rank(a) - rank(b) || Math.abs(Math.log(b.ratio!)) - Math.abs(Math.log(a.ratio!))).slice(0, most_rows);
-  const range = log_range(rows.flatMap((one) => [one.low ?? one.ratio!, one.high ?? one.ratio!]).map((one) => Math.min(10, Math.max(0.1, one))));
+  const within = (one: number) => Math.log(Math.min(10, Math.max(0.1, one)));
+  const ends = rows.map((one) => [within(one.low ?? one.ratio!), within(one.high ?? one.ratio!)] as const);
   const tones = { slower: 1, fails: 1, faster: 2 } as Record<string, number>;
   return chart({
     title: "Changes",
@@ -26,15 +27,15 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
         const row = rows[data.value?.[1] ?? data[1]];
         return row ? { title: row.name, rows: [["finding", row.finding], ["change", change(row.ratio)], ["interval", `${ratio(row.low)} to ${ratio(row.high)}`]] } : null;
       }),
-      xAxis: axis(colours, { type: "log", min: Math.min(0.8, range.min), max: Math.max(1.25, range.max), name: "new time / old time", axisLabel: { color: colours.muted, formatter: (x: number) => `${x}×` } }),
+      xAxis: ratio_axis(colours, ends.flat(), { name: "new time / old time" }),
       yAxis: axis(colours, { type: "category", inverse: true, data: rows.map((one) => one.name), axisLabel: { color: colours.ink, fontSize: 10, interval: 0, width: narrow ? 120 : 380, overflow: "truncate" }, splitLine: { show: false } }),
       series: [
-        { ...intervals("interval", rows.map((one, i) => [i, one.low ?? one.ratio!, one.high ?? one.ratio!, worse(one) ? 1 : 0]), colours.muted, false, { other: colours.bad, clip: true }) },
+        { ...intervals("interval", rows.map((one, i) => [i, ...ends[i]!, worse(one) ? 1 : 0]), colours.muted, false, { other: colours.bad, clip: true }) },
         {
           type: "scatter", z: 4, symbolSize: 8,
-          data: rows.map((one, i) => ({ value: [one.ratio, i], symbol: worse(one) ? "triangle" : one.finding === "faster" ? "diamond" : "circle", itemStyle: { color: one.finding in tones ? colours.categories[tones[one.finding]!] : colours.muted } })),
-          markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.muted }, data: [{ xAxis: 1 }] },
-          markArea: { silent: true, itemStyle: { color: colours.muted, opacity: 0.12 }, data: [[{ xAxis: 1 / (1 + comparison.margin) }, { xAxis: 1 + comparison.margin }]] },
+          data: rows.map((one, i) => ({ value: [within(one.ratio!), i], symbol: worse(one) ? "triangle" : one.finding === "faster" ? "diamond" : "circle", itemStyle: { color: one.finding in tones ? colours.categories[tones[one.finding]!] : colours.muted } })),
+          markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.muted }, data: [{ xAxis: 0 }] },
+          markArea: { silent: true, itemStyle: { color: colours.muted, opacity: 0.12 }, data: [[{ xAxis: -Math.log(1 + comparison.margin) }, { xAxis: Math.log(1 + comparison.margin) }]] },
         },
       ],
     }),
@@ -70,8 +71,8 @@ function timeline(group: BaselineGroup, chosen: string): HTMLElement {
         const file = group.files[data[0]]!;
         return { title: file.name, rows: [["time", `${time(us[data[0]])}, ${time(low[data[0]])} to ${time(high[data[0]])}`], ["date", date(file.utc)], ["driver", file.driver], ["GRETA", file.version]] };
       }),
-      xAxis: axis(colours, { type: "category", data: group.files.map((file) => `${date(file.utc)}\n${file.name}`), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, width: 150, overflow: "truncate" } }),
-      yAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: time } }),
+      xAxis: axis(colours, { type: "category", data: group.files.map((file) => `${file.name}, ${date(file.utc)}`), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, hideOverlap: true } }),
+      yAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
         { type: "line", symbolSize: 8, data: places.map((i) => [i, us[i]]), lineStyle: { color: colours.categories[0] }, itemStyle: { color: colours.categories[0] } },
         intervals("interval", places.map((i) => [i, low[i]!, high[i]!]), colours.categories[0]!, true),

@@ -2,7 +2,7 @@
 import { axis, chart, intervals, legend, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Result } from "../data";
 import { command, empty, h, section, select, tag, tiles, type Child } from "../dom";
-import { bytes, date, rate, ratio, share, time } from "../format";
+import { bytes, count, date, rate, ratio, share, tick, time } from "../format";
 import { link, type Route, type View } from "../shell";
 import { table } from "../table";
 import { trials_of } from "./trials";
@@ -18,18 +18,32 @@ function reason(row: Result): string {
   return `The winner is ${gain}${rounds}: the whole interval lies above 1, so it replaced the default.`;
 }
 
+/** The range of most values: a few that lie far off would squeeze the others. */
+function most_of(values: number[]): { min: number; max: number; outside: number } {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))]!;
+  const width = at(0.9) - at(0.1) || at(0.5) * 0.02;
+  const low = Math.max(sorted[0]!, at(0.1) - 1.5 * width);
+  const high = Math.min(sorted[sorted.length - 1]!, at(0.9) + 1.5 * width);
+  const pad = (high - low) * 0.08;
+  const [min, max] = [low - pad, high + pad];
+  return { min, max, outside: values.filter((one) => one < min || one > max).length };
+}
+
+function outside_text(outside: number): string {
+  return outside ? ` ${count(outside, "sample")} far off ${outside === 1 ? "is" : "are"} in the table only.` : "";
+}
+
 function rounds_chart(row: Result): HTMLElement | null {
   const winner = numbers(row.rounds_us);
   const standard = numbers(row.default_rounds_us);
   if (!winner.length) return null;
   const both = standard.length > 0 && !row.is_default;
   const all = [...winner, ...(both ? standard : [])];
-  const low = Math.min(...all);
-  const high = Math.max(...all);
-  const pad = (high - low || high * 0.02) * 0.08;
+  const { min, max, outside } = most_of(all);
   return chart({
     title: "Rounds",
-    note: "Each round times every finalist in turn, so that what disturbs the device disturbs all. The band is the interval of the winner's median.",
+    note: `Each round times every finalist in turn, so that what disturbs the device disturbs all. The band is the interval of the winner's median.${outside_text(outside)}`,
     summary: `${winner.length} rounds: the winner's median is ${time(row.us)}${both ? `, the default's ${time(row.default_us)}` : ""}.`,
     height: 290,
     points: all.length,
@@ -38,7 +52,7 @@ function rounds_chart(row: Result): HTMLElement | null {
       grid: { left: 8, right: 16, top: 30, bottom: 34, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [[at.seriesName, time(at.data[1])]] })),
       xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, minInterval: 1, splitLine: { show: false } }),
-      yAxis: axis(colours, { type: "value", min: low - pad, max: high + pad, axisLabel: { color: colours.muted, formatter: time, showMinLabel: false, showMaxLabel: false } }),
+      yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)), showMinLabel: false, showMaxLabel: false } }),
       series: [
         ...(both ? [{ name: "default", type: "scatter", symbol: "triangle", symbolSize: 6, data: Array.from(standard, (us, i) => [i + 1, us]), itemStyle: { color: colours.categories[1] } }] : []),
         {
@@ -65,9 +79,10 @@ function ratio_chart(row: Result): HTMLElement | null {
   const standard = numbers(row.default_rounds_us);
   if (!winner.length || winner.length !== standard.length || row.is_default) return null;
   const ratios = Array.from(winner, (us, i) => standard[i]! / us);
+  const { min, max, outside } = most_of([...ratios, 1]);
   return chart({
     title: "Default divided by winner, round by round",
-    note: "Pairs of one round: what both share cancels out. The band is the interval of the speed-up.",
+    note: `Pairs of one round: what both share cancels out. The band is the interval of the speed-up.${outside_text(outside)}`,
     summary: `Speed-up by round, with a median of ${ratio(row.speedup)}.`,
     height: 290,
     points: ratios.length,
@@ -75,11 +90,11 @@ function ratio_chart(row: Result): HTMLElement | null {
       grid: { left: 8, right: 16, top: 14, bottom: 34, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [["speed-up", ratio(at.data[1])]] })),
       xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, splitLine: { show: false } }),
-      yAxis: axis(colours, { type: "value", scale: true, min: (at: any) => Math.min(0.99, at.min), max: (at: any) => Math.max(1.01, at.max), axisLabel: { color: colours.muted, formatter: ratio, showMinLabel: false, showMaxLabel: false } }),
+      yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (x: number) => tick(ratio(x)), showMinLabel: false, showMaxLabel: false } }),
       series: [{
         type: "scatter", symbolSize: 6, data: ratios.map((one, i) => [i + 1, one]), itemStyle: { color: colours.categories[2] },
         markLine: { silent: true, symbol: "none", label: { show: true, position: "insideEndTop", color: colours.muted, fontSize: 10.5, formatter: ({ name }: any) => name }, data: [
-          { yAxis: 1, name: "equal", lineStyle: { color: colours.muted, type: "dashed" } },
+          { yAxis: 1, name: "", lineStyle: { color: colours.muted, type: "dashed" } },
           { yAxis: row.speedup, name: `median ${ratio(row.speedup)}`, lineStyle: { color: colours.categories[2], type: "solid" } },
         ] },
         markArea: { silent: true, itemStyle: { color: colours.categories[2], opacity: 0.14 }, data: [[{ yAxis: row.speedup_low }, { yAxis: row.speedup_high }]] },
@@ -126,7 +141,7 @@ function finalists_chart(list: Finalist[]): HTMLElement | null {
     option: (colours, narrow) => ({
       grid: { left: 8, right: 20, top: 6, bottom: 8, containLabel: true },
       tooltip: tip(colours, ({ data }) => ({ title: list[data[1]]!.config, rows: [["median", time(list[data[1]]!.us)], ["interval", `${time(list[data[1]]!.low)} to ${time(list[data[1]]!.high)}`]] })),
-      xAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: time } }),
+      xAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       yAxis: axis(colours, { type: "category", inverse: true, data: list.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, width: narrow ? 110 : 420, overflow: "truncate" } }),
       series: [
         intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.categories[0]!, false),

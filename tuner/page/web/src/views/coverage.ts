@@ -1,7 +1,7 @@
 // What a look-up answers on each device, what that costs, and where tuning next would pay.
-import { axis, chart, jitter, legend, log_range, tip } from "../chart";
+import { axis, chart, jitter, legend, ratio_axis, tip } from "../chart";
 import { device_name, problem_name, type Report } from "../data";
-import { command, empty, h, section, tag } from "../dom";
+import { command, copy_button, empty, h, section, tag } from "../dom";
 import { change, share, time } from "../format";
 import { link, type View } from "../shell";
 import { table } from "../table";
@@ -41,7 +41,6 @@ function regrets(report: Report): HTMLElement | null {
   const rows = report.results.filter((row) => row.current && (row.regret?.ratio ?? 0) > 0);
   if (!rows.length) return null;
   const operations = [...new Set(rows.map((row) => row.op))].sort();
-  const range = log_range(rows.map((row) => row.regret!.ratio!));
   const within = rows.filter((row) => row.regret!.ratio! <= 1.05).length;
   return chart({
     title: "Regret of the nearest shape",
@@ -54,13 +53,13 @@ function regrets(report: Report): HTMLElement | null {
         const row = rows[data[2]]!;
         return { title: problem_name(row), rows: [["regret", change(row.regret!.ratio)], ["nearest shape", row.regret!.neighbour], ["known from", row.regret!.source], ["device", device_name(report, row.device)]] };
       }),
-      xAxis: axis(colours, { type: "log", min: Math.min(1, range.min), max: Math.max(1.25, range.max), name: "time of the neighbour's winner / time of the own", axisLabel: { color: colours.muted, formatter: (x: number) => `${x}×` } }),
+      xAxis: ratio_axis(colours, rows.map((row) => Math.log(row.regret!.ratio!)), { name: "time of the neighbour's winner / time of the own" }),
       yAxis: [
         axis(colours, { type: "category", data: operations, inverse: true, axisLabel: { color: colours.ink, interval: 0 }, splitLine: { show: false } }),
         { type: "value", show: false, min: -0.5, max: operations.length - 0.5, inverse: true },
       ],
       series: [
-        { type: "scatter", yAxisIndex: 1, symbolSize: 7, itemStyle: { color: colours.categories[0], opacity: 0.6 }, data: rows.map((row, i) => [row.regret!.ratio, operations.indexOf(row.op) + jitter(i) * 0.5, i]) },
+        { type: "scatter", yAxisIndex: 1, symbolSize: 7, itemStyle: { color: colours.categories[0], opacity: 0.6 }, data: rows.map((row, i) => [Math.log(row.regret!.ratio!), operations.indexOf(row.op) + jitter(i) * 0.5, i]) },
         { type: "bar", data: operations.map(() => null), silent: true },
       ],
     }),
@@ -99,7 +98,7 @@ function show(report: Report): Node[] {
         { title: "Device", value: (row) => device_name(report, row.device) },
         { title: "Origin", value: (row) => row.origin, show: (row) => tag(row.origin, tones[row.origin] ?? "") },
         { title: "Expected regret", value: (row) => row.regret, show: (row) => (row.origin === "exact" ? "–" : change(row.regret)), align: "right" },
-        { title: "Command", value: (row) => row.command ?? "", show: (row) => (row.command ? command(row.command) : "–"), wide: true },
+        { title: "Command", value: (row) => row.command ?? "", show: (row) => (row.command ? copy_button(row.command) : "–") },
       ],
     }))),
     ...(report.next.length > 8 ? [section("More to gain", h("div", { class: "card" }, table({
@@ -110,7 +109,7 @@ function show(report: Report): Node[] {
         { title: "Problem", value: (row) => row.problem, show: (row) => h("a", { href: link("certification", row.result) }, row.problem) },
         { title: "At most", value: (row) => row.gain_us, show: (row) => time(row.gain_us), align: "right" },
         { title: "Why", value: (row) => row.why },
-        { title: "Command", value: (row) => row.command, show: (row) => command(row.command), wide: true },
+        { title: "Command", value: (row) => row.command, show: (row) => copy_button(row.command) },
       ],
     })))] : []),
   ];

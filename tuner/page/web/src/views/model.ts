@@ -2,7 +2,7 @@
 import { axis, chart, legend, tip } from "../chart";
 import type { Pass, Report } from "../data";
 import { empty, h, section } from "../dom";
-import { count, share, time } from "../format";
+import { count, share, tick, time } from "../format";
 import type { View } from "../shell";
 import { table } from "../table";
 
@@ -35,7 +35,7 @@ function show(report: Report): Node[] {
       legend: legend(colours, { type: "scroll" }),
       grid: { left: 8, right: 24, top: 36, bottom: 8, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: at.name, rows: [[at.seriesName, time(at.value)], ["of the pass", share(at.value / passes[at.dataIndex]!.wall_us)]] })),
-      xAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, formatter: time } }),
+      xAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       yAxis: axis(colours, { type: "category", inverse: true, data: passes.map(name_of), axisLabel: { color: colours.ink, width: narrow ? 90 : 220, overflow: "truncate" }, splitLine: { show: false } }),
       series: series.map((one, i) => ({
         name: one.name, type: "bar", stack: "t", barWidth: 18, data: one.data,

@@ -1,5 +1,5 @@
 // The results of each device: what was won over the defaults, and how far the roofline is.
-import { axis, chart, jitter, log_range, tip } from "../chart";
+import { axis, chart, jitter, ratio_axis, tip } from "../chart";
 import { device_name, problem_name, type Report, type Result } from "../data";
 import { empty, h, section, tag } from "../dom";
 import { change, date, rate, ratio, share, time } from "../format";
@@ -9,6 +9,12 @@ import type { Theme } from "../theme";
 
 function geometric_mean(values: number[]): number {
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+}
+
+function median(values: number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }
 
 /** What a winner gained; a default that stood gained nothing. */
@@ -52,14 +58,16 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
   const value = (row: Result) => (kind === "gain" ? gain(row) : row.roofline);
   const known = rows.filter((row) => (value(row) ?? 0) > 0);
   const operations = [...new Set(known.map((row) => row.op))].sort();
-  const means = operations.map((op) => geometric_mean(known.filter((row) => row.op === op).map((row) => value(row)!)));
+  const middle = kind === "gain" ? geometric_mean : median;
+  const means = operations.map((op) => middle(known.filter((row) => row.op === op).map((row) => value(row)!)));
+  const at = (x: number) => (kind === "gain" ? Math.log(x) : x);
   const text = (x: number) => (kind === "gain" ? ratio(x) : share(x));
-  const range = log_range(known.map((row) => value(row)!));
+  const logs = known.map((row) => Math.log(value(row)!));
   const option = (colours: Theme) => ({
     grid: { left: 8, right: 18, top: 8, bottom: 34, containLabel: true },
     tooltip: tip(colours, ({ data }) => {
       const row = known[data[2]];
-      if (!row) return { title: operations[data[1]]!, rows: [["geometric mean", text(data[0])]] };
+      if (!row) return { title: operations[data[1]]!, rows: [[kind === "gain" ? "geometric mean" : "median", text(means[data[1]]!)]] };
       return {
         title: problem_name(row),
         rows: [
@@ -70,9 +78,9 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
         ],
       };
     }),
-    xAxis: axis(colours, kind === "gain"
-      ? { type: "log", min: Math.min(1, range.min), max: range.max, name: "time of the default / time of the winner", axisLabel: { color: colours.muted, formatter: (x: number) => `${x}×` } }
-      : { type: "value", min: 0, max: 1, name: "share of the roofline", axisLabel: { color: colours.muted, formatter: (x: number) => `${Math.round(x * 100)} %` } }),
+    xAxis: kind === "gain"
+      ? ratio_axis(colours, logs, { name: "time of the default / time of the winner" })
+      : axis(colours, { type: "value", min: 0, max: 1, name: "share of the roofline", axisLabel: { color: colours.muted, formatter: (x: number) => `${Math.round(x * 100)} %` } }),
     yAxis: axis(colours, {
       type: "value", min: -0.6, max: operations.length - 0.4, inverse: true, interval: 1, splitLine: { show: false },
       axisLabel: { show: false },
@@ -80,14 +88,14 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
     series: [
       {
         type: "scatter",
-        data: known.map((row, i) => [value(row), operations.indexOf(row.op) + jitter(i) * 0.55, i]),
+        data: known.map((row, i) => [at(value(row)!), operations.indexOf(row.op) + jitter(i) * 0.55, i]),
         symbolSize: 7,
         itemStyle: { color: colours.categories[0], opacity: 0.6 },
         cursor: "pointer",
       },
       {
         type: "scatter",
-        data: operations.map((_, i) => [means[i], i, -1]),
+        data: operations.map((_, i) => [at(means[i]!), i, -1]),
         symbol: "rect",
         symbolSize: [3, 22],
         itemStyle: { color: colours.categories[1] },
@@ -100,10 +108,10 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
         type: "custom",
         silent: true,
         data: operations.map((_, i) => [i]),
-        renderItem: (at: any, api: any) => ({
+        renderItem: (box: any, api: any) => ({
           type: "text",
-          x: at.coordSys.x - 8,
-          y: api.coord([range.min, api.value(0)])[1],
+          x: box.coordSys.x - 8,
+          y: api.coord([0, api.value(0)])[1],
           style: { text: operations[api.value(0)], textAlign: "right", textVerticalAlign: "middle", fill: colours.ink, font: "11.5px sans-serif" },
         }),
         encode: { y: 0 },
@@ -116,7 +124,7 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
     title,
     note: kind === "gain"
       ? "A point is a problem, the bar its operation's geometric mean. At 1× the default stood."
-      : "A point is a problem, the bar its operation's geometric mean.",
+      : "A point is a problem, the bar its operation's median.",
     summary: `${title} of ${known.length} problems by operation. ${operations.map((op, i) => `${op}: ${text(means[i]!)}`).join(", ")}.`,
     height: 62 + 30 * Math.max(3, operations.length),
     option: (colours) => ({ ...option(colours), grid: { left: 16 + longest * 6.4, right: 22, top: 8, bottom: 38 } }),
@@ -126,7 +134,7 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
       columns: [
         { title: "Operation", value: (row) => row.op },
         { title: "Problems", value: (row) => row.all.length, align: "right" },
-        { title: "Geometric mean", value: (row) => row.mean, show: (row) => text(row.mean), align: "right" },
+        { title: kind === "gain" ? "Geometric mean" : "Median", value: (row) => row.mean, show: (row) => text(row.mean), align: "right" },
         { title: "Least", value: (row) => Math.min(...row.all), show: (row) => text(Math.min(...row.all)), align: "right" },
         { title: "Most", value: (row) => Math.max(...row.all), show: (row) => text(Math.max(...row.all)), align: "right" },
       ],
@@ -142,7 +150,7 @@ function distribution(rows: Result[]): HTMLElement {
   const values = rows.map(gain).filter((value): value is number => (value ?? 0) > 0);
   const edges = [0, 0.98, 1.02, 1.1, 1.25, 1.5, 2, 3, 5, 10, Infinity];
   const bins = edges.slice(0, -1).map((low, i) => ({
-    label: i === 0 ? "< 0.98×" : i === 1 ? "1×" : edges[i + 1] === Infinity ? "≥ 10×" : `${low}–${edges[i + 1]}×`,
+    label: i === 0 ? "< 0.98×" : i === 1 ? "1×" : `≥ ${low}×`,
     count: values.filter((value) => value >= low && value < edges[i + 1]!).length,
   })).filter((bin, i) => i > 0 || bin.count > 0);
   return chart({
@@ -153,7 +161,7 @@ function distribution(rows: Result[]): HTMLElement {
     option: (colours) => ({
       grid: { left: 4, right: 8, top: 22, bottom: 4, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: at.name, rows: [["problems", String(at.value)], ["share", share(at.value / values.length)]] })),
-      xAxis: axis(colours, { type: "category", data: bins.map((bin) => bin.label), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, hideOverlap: true } }),
+      xAxis: axis(colours, { type: "category", data: bins.map((bin) => bin.label), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, interval: 0 } }),
       yAxis: axis(colours, { type: "value", minInterval: 1 }),
       series: [{
         type: "bar", data: bins.map((bin) => ({ value: bin.count, itemStyle: { color: bin.label === "1×" ? colours.muted : colours.categories[0] } })), barCategoryGap: "18%",
@@ -178,7 +186,6 @@ function rivals(report: Report, device: number | null): HTMLElement[] {
       const name = (i: number) => report.devices[i]!.backend;
       const rows = [...pair.problems].sort((x, y) => x.ratio - y.ratio);
       const title = `${name(pair.a)} against ${name(pair.b)}`;
-      const range = log_range(rows.map((row) => row.ratio));
       return chart({
         title,
         note: `${report.devices[pair.a]!.name}: time through ${name(pair.a)} divided by time through ${name(pair.b)}, by problem. Geometric mean ${ratio(pair.spread.geometric_mean)}. Filled points are significant.`,
@@ -187,23 +194,23 @@ function rivals(report: Report, device: number | null): HTMLElement[] {
         option: (colours) => ({
           grid: { left: 8, right: 16, top: 12, bottom: 30, containLabel: true },
           tooltip: tip(colours, ({ data }) => {
-            const row = rows[data[0]];
+            const row = rows[data.value?.[0]];
             if (!row) return null;
             const a = report.results[row.a]!;
             const b = report.results[row.b]!;
             return { title: problem_name(a), rows: [[name(pair.a), time(a.us)], [name(pair.b), time(b.us)], ["ratio", ratio(row.ratio)], ["significant", row.sure ? "yes" : "no"]] };
           }),
           xAxis: axis(colours, { type: "value", min: -1, max: rows.length, name: "problems, sorted", nameGap: 12, axisLabel: { show: false }, splitLine: { show: false } }),
-          yAxis: axis(colours, { type: "log", min: Math.min(range.min, 0.5), max: Math.max(range.max, 2), axisLabel: { color: colours.muted, formatter: (y: number) => `${y}×` } }),
+          yAxis: ratio_axis(colours, rows.map((row) => Math.log(row.ratio))),
           series: [{
             type: "scatter",
             symbolSize: 7,
             data: rows.map((row, i) => ({
-              value: [i, row.ratio],
+              value: [i, Math.log(row.ratio)],
               itemStyle: row.sure ? { color: colours.categories[row.ratio < 1 ? 0 : 1] } : { color: colours.surface, borderColor: colours.muted, borderWidth: 1.5 },
               symbol: row.ratio < 1 ? "circle" : "triangle",
             })),
-            markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.muted, type: "dashed" }, data: [{ yAxis: 1 }] },
+            markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.muted, type: "dashed" }, data: [{ yAxis: 0 }] },
           }],
         }),
         table: () => ({
@@ -240,7 +247,7 @@ function results_table(report: Report, rows: Result[]): HTMLElement {
     sort: { column: 0, down: false },
     columns: [
       { title: "Problem", value: (row) => problem_name(row), show: (row) => h("a", { href: link("certification", report.results.indexOf(row)) }, problem_name(row)) },
-      ...(several ? [{ title: "Device", value: (row: Result) => device_name(report, row.device), wide: true }] : []),
+      ...(several ? [{ title: "Device", value: (row: Result) => device_name(report, row.device), show: (row: Result) => h("span", { class: "nowrap" }, device_name(report, row.device)), wide: true }] : []),
       { title: "Time", value: (row) => row.us, show: (row) => time(row.us), align: "right" },
       { title: "Over default", value: gain, show: (row) => (row.is_default ? "1×" : ratio(row.speedup)), align: "right" },
       {
@@ -250,7 +257,7 @@ function results_table(report: Report, rows: Result[]): HTMLElement {
       { title: "Rate", value: (row) => (row.us ? (row.flops || row.bytes || 0) / row.us : null), show: (row) => rate(row, row.us), align: "right", wide: true },
       { title: "Configuration", value: (row) => row.config, show: (row) => h("code", {}, row.config), wide: true },
       { title: "Notes", value: (row) => [row.is_default ? "default stood" : "", ...row.stale, row.cold ? "" : "warm"].join(" "), show: tags, wide: true },
-      { title: "Certified", value: (row) => row.utc, show: (row) => date(row.utc).slice(0, 10), wide: true },
+      { title: "Certified", value: (row) => row.utc, show: (row) => h("span", { class: "nowrap" }, date(row.utc).slice(0, 10)), wide: true },
       { title: "Trials", value: (row) => (row.search === null ? null : report.searches[row.search]!.trials), align: "right", wide: true,
         show: (row) => (row.search === null ? "–" : h("a", { href: link("search", row.search), "aria-label": `Search of ${problem_name(row)}` }, report.searches[row.search]!.trials)) },
     ],

@@ -1,7 +1,7 @@
 // What a search tells of its parameters.
 import { axis, chart, jitter, log_range, tip, type Instance } from "../chart";
 import { h, select, type Child } from "../dom";
-import { count, ratio, share, time } from "../format";
+import { count, ratio, share, tick, time } from "../format";
 import { set, type Route } from "../shell";
 import { table } from "../table";
 import { trial_rows, trial_tip } from "./search";
@@ -137,7 +137,7 @@ function label_colour(dark: boolean, slower: number): string {
 /** A small chart for each parameter: the times of its values. */
 export function values(trials: Trials): HTMLElement {
   const ok = trials.places().filter((i) => trials.ok(i));
-  const range = log_range(ok.map((i) => trials.us[i]!));
+  const range = trials.range();
   const step = Math.max(1, Math.floor(ok.length / 1500));
   const charts = trials.varied().slice(0, most_small_charts).map((parameter) => {
     const of = trials.search.importance.marginals.find((one) => one.parameter === parameter.index);
@@ -155,7 +155,7 @@ export function values(trials: Trials): HTMLElement {
           axis(colours, { type: "category", data: parameter.values.map(String), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, hideOverlap: true } }),
           { type: "value", show: false, min: -0.5, max: parameter.values.length - 0.5 },
         ],
-        yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: time, hideOverlap: true } }),
+        yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
         series: [
           { type: "scatter", xAxisIndex: 1, symbolSize: 4, itemStyle: { color: colours.categories[5 % 7], opacity: 0.5 },
             data: ok.filter((i, at) => at % step === 0 && parameter.places[i]! < parameter.values.length).map((i) => [parameter.places[i]! + jitter(i) * 0.6, trials.us[i], i]) },
@@ -175,7 +175,7 @@ export function values(trials: Trials): HTMLElement {
     });
   });
   return h("div", {},
-    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. The line is the marginal mean of the forest, with the other parameters as in the trials."),
+    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. The line is the marginal mean of the forest, with the other parameters as in the trials. Times beyond 30 times the best are not drawn."),
     h("div", { class: "grid three values" }, charts));
 }
 
@@ -211,7 +211,7 @@ export function parallel(trials: Trials): HTMLElement {
   const range = log_range(lines.map((i) => trials.us[i]!));
   const figure = chart({
     title: "Parallel coordinates",
-    note: "A line is a trial; darker blue is faster. Drag along an axis to select, or choose values below.",
+    note: "A line is a trial; the bluer, the faster. Drag along an axis to select, or choose values below.",
     summary: `Parallel coordinates of ${lines.length} trials over ${axes.map((one) => one.name).join(", ")} and time.`,
     height: 340,
     points: lines.length,
@@ -243,7 +243,7 @@ export function parallel(trials: Trials): HTMLElement {
           data: [...(Array.prototype.some.call(one.places, (place: number) => place >= one.values.length) ? ["none"] : []), ...one.values.map(String)],
           nameTruncate: { maxWidth: narrow ? 36 : 90 },
         })),
-        { dim: axes.length, name: "time", type: "log", ...range, inverse: false, axisLabel: { color: colours.muted, formatter: time } },
+        { dim: axes.length, name: "time", type: "log", ...range, inverse: false, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } },
       ],
       visualMap: { type: "continuous", show: false, dimension: axes.length + 1, min: 0, max: Math.log(4), inRange: { color: colours.dark ? [...colours.scale] : ["#08306b", "#2171b5", "#6baed6", "#c6dbef", "#e2e6ea"] } },
       series: [{

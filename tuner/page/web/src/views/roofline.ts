@@ -2,7 +2,7 @@
 import { axis, chart, legend, log_range, tip } from "../chart";
 import { device_name, problem_name, type Device, type Report, type Result } from "../data";
 import { empty, h, section, select, tiles } from "../dom";
-import { count, flop_rate, gbps, gflops, ratio, share, time } from "../format";
+import { count, flop_rate, gbps, gflops, ratio, share, tick, time } from "../format";
 import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 import { symbols } from "../theme";
@@ -24,6 +24,17 @@ function compute_ceilings(device: Device): Ceiling[] {
     .sort((a, b) => a.gflops - b.gflops);
 }
 
+/** Ceilings with those joined whose labels would lie on each other. */
+function drawn_ceilings(device: Device): Ceiling[] {
+  const list: Ceiling[] = [];
+  for (const one of compute_ceilings(device)) {
+    const last = list[list.length - 1];
+    if (last && one.gflops / last.gflops < 1.08) list[list.length - 1] = { name: `${last.name}, ${one.name}`, gflops: one.gflops };
+    else list.push(one);
+  }
+  return list;
+}
+
 /** Results that a roofline can show. */
 function points_of(report: Report, device: number | null): Result[] {
   return report.results.filter((row) => row.current && (device === null || row.device === device) && (row.flops ?? 0) > 0 && (row.bytes ?? 0) > 0 && (row.us ?? 0) > 0);
@@ -34,7 +45,7 @@ const reached = (row: Result, us: number) => row.flops! / us / 1e3;
 
 function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
   const operations = [...new Set(rows.map((row) => row.op))].sort();
-  const ceilings = compute_ceilings(device);
+  const ceilings = drawn_ceilings(device);
   const copy = device.ceilings["copy_gbps"] ?? 0;
   const x = log_range([...rows.map(intensity), ...(copy > 0 ? ceilings.map((one) => one.gflops / copy) : [])]);
   const top = Math.max(...ceilings.map((one) => one.gflops), ...rows.map((row) => reached(row, row.us!)), 1);
@@ -69,7 +80,7 @@ function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
         };
       }),
       xAxis: axis(colours, { type: "log", ...x, name: "arithmetic intensity, FLOP/B", axisLabel: { color: colours.muted, formatter: (value: number) => String(Number(value.toPrecision(2))) } }),
-      yAxis: axis(colours, { type: "log", ...y, axisLabel: { color: colours.muted, formatter: gflops } }),
+      yAxis: axis(colours, { type: "log", ...y, axisLabel: { color: colours.muted, formatter: (value: number) => tick(gflops(value)), showMinLabel: false, showMaxLabel: false } }),
       series: [
         ...ceilings.map((one) => ({
           name: one.name, type: "line", silent: true, symbol: "none", z: 1,
@@ -79,8 +90,14 @@ function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
         })),
         ...(slope.length ? [{
           name: "copy", type: "line", silent: true, symbol: "none", data: slope, z: 1, lineStyle: { color: colours.muted, width: 1.5 },
-          markPoint: undefined, label: { show: false },
-          markLine: { silent: true, symbol: "none", lineStyle: { opacity: 0 }, data: [[{ coord: slope[0], name: `copy ${gbps(copy)}` }, { coord: slope[1] }]], label: { show: true, position: "middle", formatter: `copy ${gbps(copy)}`, color: colours.ink, fontSize: 10.5 } },
+        }, {
+          name: "copy bandwidth", type: "custom", silent: true, z: 5, data: [slope[0]], encode: { x: 0, y: 1 },
+          renderItem: (_: unknown, api: any) => {
+            const from = api.coord(slope[0]);
+            const to = api.coord(slope[1]);
+            const angle = -Math.atan2(to[1] - from[1], to[0] - from[0]);
+            return { type: "text", x: from[0] + (to[0] - from[0]) * 0.3, y: from[1] + (to[1] - from[1]) * 0.3 - 4, rotation: angle, style: { text: `copy ${gbps(copy)}`, fill: colours.ink, font: "10.5px sans-serif", textVerticalAlign: "bottom" } };
+          },
         }] : []),
         {
           name: "from the default", type: "custom", silent: true, z: 2, clip: true,
@@ -88,14 +105,14 @@ function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
           renderItem: (_: unknown, api: any) => {
             const from = api.coord([api.value(0), api.value(1)]);
             const to = api.coord([api.value(0), api.value(2)]);
-            return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: { stroke: colours.categories[api.value(3) % 7], lineWidth: 1.5, opacity: 0.55 } };
+            return { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style: { stroke: colours.categories[api.value(3) % 7], lineWidth: 1.5, opacity: 0.8 } };
           },
           encode: { x: 0, y: [1, 2] },
         },
         ...operations.map((op, at) => ({
           name: op, type: "scatter", z: 4, cursor: "pointer",
-          symbol: symbols[(at + Math.floor(at / 7)) % symbols.length], symbolSize: 8,
-          itemStyle: { color: colours.categories[at % 7], borderColor: colours.surface, borderWidth: 0.8, opacity: 0.95 },
+          symbol: symbols[at % symbols.length], symbolSize: at < 7 ? 8 : 7,
+          itemStyle: at < 7 ? { color: colours.categories[at], borderColor: colours.surface, borderWidth: 0.8 } : { color: colours.surface, borderColor: colours.categories[at % 7], borderWidth: 1.8 },
           data: rows.map((row, i) => [intensity(row), reached(row, row.us!), i]).filter(([, , i]) => rows[i!]!.op === op),
         })),
       ],
@@ -146,10 +163,10 @@ function show(report: Report, route: Route): Node[] {
     ]),
     section(device_name(report, index), rows.length ? plot(report, device, rows) : empty("No problem has this operation and type.")),
     section("Farthest below", h("div", { class: "card" }, table({
-      caption: "The problems that have most to gain, by share of the roofline",
+      caption: "The problems that have most to gain: the time of a launch beyond what the roofline allows",
       rows: rows.filter((row) => (row.roofline ?? 0) > 0),
       first: 10,
-      sort: { column: 2, down: false },
+      sort: { column: 3, down: true },
       columns: [
         { title: "Problem", value: (row) => problem_name(row), show: (row) => h("a", { href: link("certification", report.results.indexOf(row)) }, problem_name(row)) },
         { title: "Time", value: (row) => row.us, show: (row) => time(row.us), align: "right" },

@@ -2,7 +2,7 @@
 import { axis, chart, legend, log_range, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Search } from "../data";
 import { empty, h, section, segmented, select, tiles } from "../dom";
-import { bytes, count, date, flop_rate, rate, ratio, seconds, share, time } from "../format";
+import { bytes, count, date, flop_rate, rate, ratio, seconds, share, tick, time } from "../format";
 import { link, set, type Route, type View } from "../shell";
 import { table, type TableOptions } from "../table";
 import { symbols } from "../theme";
@@ -84,7 +84,7 @@ function history(trials: Trials, by: string): HTMLElement {
         axisLabel: { show: grid === (lanes ? 1 : 0), color: colours.muted },
       })),
       yAxis: [
-        axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: time } }),
+        axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
         ...(lanes ? [axis(colours, { type: "category", gridIndex: 1, data: failures, inverse: true, splitLine: { show: true, lineStyle: { color: colours.line } }, axisLabel: { color: colours.muted, fontSize: 10, interval: 0, width: 58, overflow: "truncate" } })] : []),
       ],
       dataZoom: [{ type: "inside", xAxisIndex: lanes ? [0, 1] : [0], zoomOnMouseWheel: "ctrl" }],
@@ -135,7 +135,7 @@ function phases_chart(trials: Trials): HTMLElement {
       grid: { left: 8, right: 16, top: 30, bottom: 34, containLabel: true },
       tooltip: { ...tip(colours, (at) => ({ title: `trials from ${first(at[0].dataIndex)}`, rows: at.map((one: any) => [one.seriesName, seconds(one.value)]) })), trigger: "axis", axisPointer: { type: "shadow" } },
       xAxis: axis(colours, { type: "category", data: sums[0]!.map((_, i) => first(i)), name: "trial", nameGap: 22, splitLine: { show: false } }),
-      yAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, formatter: seconds } }),
+      yAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, formatter: (s: number) => tick(seconds(s)) } }),
       series: sums.map((sum, i) => ({ name: names[i], type: "bar", stack: "s", data: sum, barCategoryGap: "12%", itemStyle: { color: colours.categories[[0, 4, 2][i]!] } })),
     }),
     table: () => ({
@@ -183,7 +183,8 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
   const column = figure_of(report, trials, name);
   const ok = trials.places().filter((i) => trials.ok(i) && column[i]! >= 0);
   const front = figure.front ? Array.from(numbers(trials.search.fronts[figure.front])) : [];
-  const range = log_range(ok.map((i) => trials.us[i]!));
+  const range = trials.range();
+  const widest = Math.max(...ok.map((i) => column[i]!), 1);
   return chart({
     title: "Resources beside time",
     note: front.length ? "The line joins trials that no other one beats both in time and in this figure." : null,
@@ -194,8 +195,8 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
     option: (colours) => ({
       grid: { left: 8, right: 20, top: 10, bottom: 34, containLabel: true },
       tooltip: tip(colours, ({ data }) => (data[2] === undefined ? null : { ...trial_tip(trials, data[2]), rows: [[figure.name, figure.text(data[0])], ...trial_tip(trials, data[2]).rows] })),
-      xAxis: axis(colours, { type: "value", scale: true, name: figure.name, axisLabel: { color: colours.muted, formatter: figure.text, hideOverlap: true } }),
-      yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: time } }),
+      xAxis: axis(colours, { type: "value", name: figure.name, ...(figure.text === bytes ? { min: 0, interval: 2 ** Math.ceil(Math.log2(widest / 5)) } : { scale: true }), axisLabel: { color: colours.muted, formatter: figure.text, hideOverlap: true } }),
+      yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
         { type: "scatter", data: ok.map((i) => [column[i], trials.us[i], i]), symbolSize: 6, itemStyle: { color: colours.categories[0], opacity: 0.55 } },
         { type: "line", data: front.map((i) => [column[i], trials.us[i]]), step: "end", silent: true, symbolSize: 7, lineStyle: { color: colours.categories[1], width: 1.6 }, itemStyle: { color: colours.categories[1] } },

@@ -1,4 +1,5 @@
 // A search's trials, decoded.
+import { log_range } from "../chart";
 import { numbers, type Numbers, type Search } from "../data";
 
 export interface Parameter {
@@ -77,6 +78,11 @@ export class Trials {
 
   best(): number {
     return this.best_us.length ? this.best_us[this.best_us.length - 1]! : NaN;
+  }
+
+  /** A range of times without trials far slower than the best. */
+  range(): { min: number; max: number } {
+    return log_range(Array.prototype.filter.call(this.us, (us: number) => us <= 30 * this.best()) as number[]);
   }
 
   places(): number[] {
