@@ -41,7 +41,8 @@ std::vector<Run> runs_of(const PageBaselines& file) {
   for (auto& [backend, run] : by_backend) {
     run.side = side_of(file.name, run.results);
     if (!backend.empty()) run.side.device += " (" + backend + ")";
-    for (const auto& result : run.results) run.rows.emplace(benchmark_name(result.subject), &result);
+    for (const auto& result : run.results)
+      run.rows.emplace(benchmark_name(result.subject), &result);
     runs.push_back(std::move(run));  // the rows stay where they are
   }
   return runs;
@@ -55,8 +56,7 @@ bool same_benchmarks(const Run& a, const Run& b) {
 }
 
 json changes_json(const std::vector<Run>& runs, std::size_t from, std::size_t to) {
-  const auto compared =
-      compare_baselines(runs[from].results, runs[to].results, margin);
+  const auto compared = compare_baselines(runs[from].results, runs[to].results, margin);
   json changes = json::array();
   for (const auto& change : compared.changes) {
     changes.push_back({{"name", benchmark_name(change.fresh.subject)},

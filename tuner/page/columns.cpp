@@ -32,18 +32,25 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-nlohmann::json column(std::span<const float> values) { return typed("f4", values); }
-nlohmann::json column(std::span<const std::uint8_t> values) { return typed("u1", values); }
-nlohmann::json column(std::span<const std::uint16_t> values) { return typed("u2", values); }
-nlohmann::json column(std::span<const std::int32_t> values) { return typed("i4", values); }
+nlohmann::json column(std::span<const float> values) {
+  return typed("f4", values);
+}
+nlohmann::json column(std::span<const std::uint8_t> values) {
+  return typed("u1", values);
+}
+nlohmann::json column(std::span<const std::uint16_t> values) {
+  return typed("u2", values);
+}
+nlohmann::json column(std::span<const std::int32_t> values) {
+  return typed("i4", values);
+}
 nlohmann::json column(std::span<const double> values) {
   const std::vector<float> narrow(values.begin(), values.end());
   return column(std::span<const float>(narrow));
 }
 
 std::string script_json(const nlohmann::json& data) {
-  const std::string text =
-      data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -23,17 +23,12 @@ db::Lookup lookup_in(const PageInput& input, const DeviceInfo& device, bool cold
       files.application.push_back(one.db->file());
     }
   }
-  return db::Lookup::open(device, files,
-                          {.cold = cold, .allow_unsafe = true, .catalog = catalog});
+  return db::Lookup::open(device, files, {.cold = cold, .allow_unsafe = true, .catalog = catalog});
 }
 
 json answer_json(const db::Lookup& lookup, const Problem& problem) {
-  json row{{"problem", problem.key()},
-           {"op", problem.op},
-           {"dims", problem.dims_text()},
-           {"origin", "none"},
-           {"regret", nullptr},
-           {"command", nullptr}};
+  json row{{"problem", problem.key()}, {"op", problem.op},  {"dims", problem.dims_text()},
+           {"origin", "none"},         {"regret", nullptr}, {"command", nullptr}};
   try {
     const auto& answer = lookup.find(problem);
     row["origin"] = to_string(answer.origin);

@@ -11,10 +11,10 @@
 namespace greta::tuner {
 namespace {
 
-constexpr std::size_t most_rows = 1000;   // that a forest is fitted to
-constexpr std::size_t most_means = 128;   // rows that a mean is taken over
+constexpr std::size_t most_rows = 1000;  // that a forest is fitted to
+constexpr std::size_t most_means = 128;  // rows that a mean is taken over
 constexpr std::size_t least_rows = 10;
-constexpr std::size_t held_out = 5;       // one of as many rows
+constexpr std::size_t held_out = 5;  // one of as many rows
 
 double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());

@@ -36,12 +36,9 @@ nlohmann::json known(double value) {
 }
 
 nlohmann::json spread_json(const Spread& spread) {
-  return {{"count", spread.count},
-          {"geometric_mean", spread.geometric_mean},
-          {"least", spread.least},
-          {"quarter", spread.quarter},
-          {"half", spread.half},
-          {"three_quarters", spread.three_quarters},
+  return {{"count", spread.count}, {"geometric_mean", spread.geometric_mean},
+          {"least", spread.least}, {"quarter", spread.quarter},
+          {"half", spread.half},   {"three_quarters", spread.three_quarters},
           {"most", spread.most}};
 }
 
@@ -99,17 +96,17 @@ nlohmann::json page_data(const PageInput& input, const Catalog& catalog) {
   auto device_list = devices.json();
   for (std::size_t i = 0; i < device_list.size(); ++i)
     device_list[i]["summary"] = summary_data(results, i);
-  return {{"format", "greta-report 1"},
-          {"made",
-           {{"greta_version", version()}, {"utc", input.utc}, {"files", files_json(input)}}},
-          {"devices", std::move(device_list)},
-          {"rivals", rival_data(results, input, devices)},
-          {"results", std::move(result_list)},
-          {"searches", std::move(searches)},
-          {"lookups", lookup_data(results, input, devices, catalog)},
-          {"next", next_data(results, input, catalog)},
-          {"baselines", baseline_data(input.baselines)},
-          {"passes", pass_data(input.traces)}};
+  return {
+      {"format", "greta-report 1"},
+      {"made", {{"greta_version", version()}, {"utc", input.utc}, {"files", files_json(input)}}},
+      {"devices", std::move(device_list)},
+      {"rivals", rival_data(results, input, devices)},
+      {"results", std::move(result_list)},
+      {"searches", std::move(searches)},
+      {"lookups", lookup_data(results, input, devices, catalog)},
+      {"next", next_data(results, input, catalog)},
+      {"baselines", baseline_data(input.baselines)},
+      {"passes", pass_data(input.traces)}};
 }
 
 }  // namespace greta::tuner

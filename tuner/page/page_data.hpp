@@ -12,8 +12,8 @@
 namespace greta::tuner {
 
 // The data of the page of greta-report, as one JSON object. Its texts come from databases and
-// files, and the page shows them as text only. A number that is unknown is null; times end in _us or
-// _s; a share is 0 to 1. Columns of numbers are typed arrays (tuner/page/columns.hpp).
+// files, and the page shows them as text only. A number that is unknown is null; times end in _us
+// or _s; a share is 0 to 1. Columns of numbers are typed arrays (tuner/page/columns.hpp).
 //
 // format    "greta-report 1"
 // made      greta_version, utc, files: list of {name, kind: "database" | "baselines" | "trace"}
@@ -29,11 +29,11 @@ namespace greta::tuner {
 // results   list of winners, current ones and those of earlier environments: device (index), file
 //           (index), session, search (index or null), problem (key), op, dtype, out_dtype, dims,
 //           attributes, cold, current, config, variant, is_default, us, low_us, high_us, p99_us,
-//           default_us, speedup, speedup_low, speedup_high (null if the default failed), confidence,
-//           rounds, dropped, roofline (null if unknown), regret: null or {neighbour, ratio, source},
-//           stale: list of reasons, flops, bytes, driver, compiler, version, utc, clocks, watts,
-//           ties: list of {config, ratio}, rounds_us and default_rounds_us: columns by round,
-//           kernels: list of figures, verdict: text, command
+//           default_us, speedup, speedup_low, speedup_high (null if the default failed),
+//           confidence, rounds, dropped, roofline (null if unknown), regret: null or {neighbour,
+//           ratio, source}, stale: list of reasons, flops, bytes, driver, compiler, version, utc,
+//           clocks, watts, ties: list of {config, ratio}, rounds_us and default_rounds_us: columns
+//           by round, kernels: list of figures, verdict: text, command
 // searches  list of sessions with trials: device, file, session, result (index or null), problem,
 //           op, dtype, dims, attributes, cold, outcome, strategy, budget, utc, driver, version,
 //           flops, bytes,
@@ -41,19 +41,21 @@ namespace greta::tuner {
 //           messages: list of {text, log, count},
 //           columns: status, variant, phase, message (u1 or u2, 0: none, else index + 1), us,
 //           low_us, high_us, end_s (since the session began), compile_s, verify_s, measure_s,
-//           registers, lds_bytes, spills, code_bytes, matrix_instructions, waves, raced, and p0, p1 …:
-//           the place of each parameter's value (the type's largest number: it has none),
-//           best: {trial, us} as columns: the trials that were faster than all before,
-//           fronts: {registers, lds_bytes}: trials that no other one beats in time and in this figure,
-//           importance: fit, marginals: list of {parameter, share, values, us}, pairs: list of {a, b,
-//           share}; parameters are indices, −1: the variant
-// lookups   list of devices: device, answers: list of {problem, dims, op, origin, regret (expected),
+//           registers, lds_bytes, spills, code_bytes, matrix_instructions, waves, raced, and p0, p1
+//           …: the place of each parameter's value (the type's largest number: it has none), best:
+//           {trial, us} as columns: the trials that were faster than all before, fronts:
+//           {registers, lds_bytes}: trials that no other one beats in time and in this figure,
+//           importance: fit, marginals: list of {parameter, share, values, us}, pairs: list of {a,
+//           b, share}; parameters are indices, −1: the variant
+// lookups   list of devices: device, answers: list of {problem, dims, op, origin, regret
+// (expected),
 //           command (null for an exact answer)}
 // next      list of {problem, device, why, gain_us, stale, command, result}
-// baselines list of groups: device, files: list of {name, utc, driver, compiler, version}, rows: list
-//           of {name, status: list, us, low_us, high_us: columns by file}, comparisons: list of {from,
-//           to (indices of files), confidence, margin, regressions, changes: list of {name, finding,
-//           ratio, low, high}}
+// baselines list of groups: device, files: list of {name, utc, driver, compiler, version}, rows:
+// list
+//           of {name, status: list, us, low_us, high_us: columns by file}, comparisons: list of
+//           {from, to (indices of files), confidence, margin, regressions, changes: list of {name,
+//           finding, ratio, low, high}}
 // passes    list of model steps: file, name, tokens, wall_us, operations: list of {name, runs, us,
 //           start_us}
 

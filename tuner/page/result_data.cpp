@@ -159,7 +159,8 @@ json rival_data(const std::vector<PageResult>& results, const PageInput& input,
                 const PageDevices& devices) {
   std::map<std::pair<std::size_t, Question>, std::size_t> places;  // by file
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (results[i].current) places.emplace(std::pair(results[i].file, question_of(results[i].stored)), i);
+    if (results[i].current)
+      places.emplace(std::pair(results[i].file, question_of(results[i].stored)), i);
   std::map<std::pair<std::size_t, std::size_t>, json> pairs;
   std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> ratios;
   for (std::size_t file = 0; file < input.databases.size(); ++file) {

@@ -17,8 +17,8 @@ struct Spread {
 Spread spread_of(const std::vector<double>& values);
 
 /// Returns the places of the points that no other point dominates: none is at most as large in both
-/// coordinates and smaller in one. They are in ascending order of x, equal points in their own order.
-/// Points with a coordinate that is not finite are left out.
+/// coordinates and smaller in one. They are in ascending order of x, equal points in their own
+/// order. Points with a coordinate that is not finite are left out.
 std::vector<std::size_t> pareto(const std::vector<double>& x, const std::vector<double>& y);
 
 }  // namespace greta::tuner

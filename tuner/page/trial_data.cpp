@@ -256,8 +256,8 @@ json trial_data(const std::vector<Trial>& trials) {
   std::vector<std::uint16_t> message;
   statuses.place("ok");
   for (const Trial& trial : trials) {
-    status.push_back(static_cast<std::uint8_t>(
-        statuses.place(std::string(db::status_text(trial.failure)))));
+    status.push_back(
+        static_cast<std::uint8_t>(statuses.place(std::string(db::status_text(trial.failure)))));
     variant.push_back(static_cast<std::uint8_t>(
         std::min<std::size_t>(255, variants.place(trial.config.variant))));
     phase.push_back(trial.phase ? static_cast<std::uint8_t>(*trial.phase) : std::uint8_t{255});

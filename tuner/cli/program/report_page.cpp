@@ -49,8 +49,7 @@ nlohmann::json data_of(const ReportFiles& files) {
   std::vector<TunedDb> databases;
   for (const auto& file : files.databases) databases.push_back(open_source(file));
   PageInput input{.utc = device::utc_now(), .tune_command = tune_command};
-  for (const auto& db : databases)
-    input.databases.push_back({db.file().filename().string(), &db});
+  for (const auto& db : databases) input.databases.push_back({db.file().filename().string(), &db});
   for (const auto& file : files.baselines) {
     auto rows = read_csv(file);
     if (!rows) throw CommandError(exit_usage, rows.failure().message);

@@ -122,9 +122,9 @@ void check_words(const CLI::App& app, bool needs_command, std::span<const std::s
   }
   const CLI::App* command = find_command(app, words[0]);
   const auto options = app.get_options();
-  const bool takes_words = std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
-    return option->get_positional();
-  });
+  const bool takes_words =
+      std::any_of(options.begin(), options.end(),
+                  [](const CLI::Option* option) { return option->get_positional(); });
   if (command == nullptr && takes_words) return;
   if (command == nullptr) {
     refuse_words(fmt::format("{}: no such command{}", words[0],

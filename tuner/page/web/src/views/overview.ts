@@ -259,7 +259,7 @@ function results_table(report: Report, rows: Result[]): HTMLElement {
       { title: "Notes", value: (row) => [row.is_default ? "default stood" : "", ...row.stale, row.cold ? "" : "warm"].join(" "), show: tags, wide: true },
       { title: "Certified", value: (row) => row.utc, show: (row) => h("span", { class: "nowrap" }, date(row.utc).slice(0, 10)), wide: true },
       { title: "Trials", value: (row) => (row.search === null ? null : report.searches[row.search]!.trials), align: "right", wide: true,
-        show: (row) => (row.search === null ? "–" : h("a", { href: link("search", row.search), "aria-label": `Search of ${problem_name(row)}` }, report.searches[row.search]!.trials)) },
+        show: (row) => (row.search === null ? "–" : h("a", { href: link("search", row.search), "aria-label": `${report.searches[row.search]!.trials} trials: the search of ${problem_name(row)}` }, report.searches[row.search]!.trials)) },
     ],
   });
 }

@@ -1,0 +1,226 @@
+// Protects: the data of the page: columns, escaping, summaries, searches, baselines and passes.
+
+#include "tuner/page/page_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/temporary_folder.hpp"
+#include "tests/tuner/page/sample.hpp"
+#include "tuner/page/columns.hpp"
+#include "tuner/page/page.hpp"
+#include "tuner/page/summary.hpp"
+#include "tuner/report/csv.hpp"
+
+namespace greta::test::page_data_test {
+namespace {
+
+using nlohmann::json;
+
+TEST(Columns, Base64IsThatOfRfc4648) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("foob"), "Zm9vYg==");
+  EXPECT_EQ(base64("fooba"), "Zm9vYmE=");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64("\xff\xfe\xfd"), "//79");
+}
+
+TEST(Columns, AreLittleEndian) {
+  const std::vector<float> one{1};  // 00 00 80 3f
+  EXPECT_EQ(column(std::span<const float>(one)), json({{"f4", "AACAPw=="}}));
+  const std::vector<std::uint16_t> number{0x0102};
+  EXPECT_EQ(column(std::span<const std::uint16_t>(number)), json({{"u2", "AgE="}}));
+  const std::vector<std::int32_t> negative{-2};
+  EXPECT_EQ(column(std::span<const std::int32_t>(negative)), json({{"i4", "/v///w=="}}));
+}
+
+TEST(ScriptJson, HasNothingThatEndsAScript) {
+  const json data{{hostile, "a\xe2\x80\xa9z"}, {"cut", "\xff<"}};
+  const std::string text = script_json(data);
+  for (const char* harm : {"<", ">", "&", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xff"})
+    EXPECT_EQ(text.find(harm), std::string::npos) << harm;
+  const json read = json::parse(text);
+  EXPECT_EQ(read[hostile], "a\xe2\x80\xa9z");
+  EXPECT_EQ(read["cut"], "\xef\xbf\xbd<");
+}
+
+TEST(Summary, GeometricMeanAndQuarters) {
+  const Spread spread = spread_of({4, 1, 2, 0, std::nan(""), -3});
+  EXPECT_EQ(spread.count, 3U);
+  EXPECT_DOUBLE_EQ(spread.geometric_mean, 2);  // (4 · 1 · 2)^(1/3)
+  EXPECT_DOUBLE_EQ(spread.least, 1);
+  EXPECT_DOUBLE_EQ(spread.quarter, 1.5);
+  EXPECT_DOUBLE_EQ(spread.half, 2);
+  EXPECT_DOUBLE_EQ(spread.three_quarters, 3);
+  EXPECT_DOUBLE_EQ(spread.most, 4);
+  EXPECT_EQ(spread_of({}).geometric_mean, 0);
+}
+
+TEST(Summary, ParetoKeepsWhatNothingBeats) {
+  const double nan = std::nan("");
+  //                             0  1  2  3  4    5
+  const std::vector<double> x = {1, 2, 3, 2, 4, nan};
+  const std::vector<double> y = {9, 5, 6, 5, 1, 0};
+  EXPECT_EQ(pareto(x, y),
+            (std::vector<std::size_t>{0, 1, 3, 4}));  // 2 is beaten, 1 and 3 are equal
+  EXPECT_EQ(pareto({1, 1}, {2, 1}), (std::vector<std::size_t>{1}));
+  EXPECT_TRUE(pareto({}, {}).empty());
+}
+
+/// Writes the sample files and reads the page's data, once.
+class Page : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const TemporaryFolder folder;
+    write_page_database(folder / "tuned.db");
+    write_page_baselines(folder / "before.csv", folder / "after.csv");
+    const TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_only);
+    PageInput input{.utc = "2026-11-24T00:00:00Z",
+                    .tune_command = [](const Problem& problem, const std::string& device, bool,
+                                       const std::filesystem::path&) {
+                      return problem.key() + " on " + device;
+                    }};
+    input.databases = {{hostile, &db}};
+    input.baselines = {{"after.csv", read_csv(folder / "after.csv").value()},
+                       {"before.csv", read_csv(folder / "before.csv").value()}};
+    input.traces = {{"trace.json", json::parse(R"({"traceEvents": [
+        {"name": "host", "ph": "X", "pid": 0, "ts": 0, "dur": 9000},
+        {"name": "layer 0 norm", "ph": "X", "pid": 1, "ts": 0, "dur": 10},
+        {"name": "layer 1 norm", "ph": "X", "pid": 1, "ts": 12, "dur": 20},
+        {"name": "argmax", "ph": "X", "pid": 1, "ts": 40, "dur": 2},
+        {"name": "argmax", "ph": "X", "pid": 1, "ts": 5000, "dur": 3}]})")}};
+    data_ = page_data(input, Catalog::built_in());
+  }
+
+  /// Returns the first device of an API.
+  static const json& device(const std::string& backend) {
+    for (const auto& one : data_["devices"])
+      if (one["backend"] == backend) return one;
+    throw std::runtime_error("no device of " + backend);
+  }
+
+  static inline json data_;
+};
+
+TEST_F(Page, SummarisesADevice) {
+  const json& hip = device("hip")["summary"];
+  EXPECT_EQ(hip["problems"], 4);
+  EXPECT_EQ(hip["beaten"], 3);
+  EXPECT_EQ(hip["stale"], 4);  // their templates are not today's
+  // Speed-ups of 1.8, 2, 1.1, and 1 for the default that stood.
+  EXPECT_NEAR(hip["speedup"]["geometric_mean"], std::pow(1.8 * 2 * 1.1, 0.25), 1e-9);
+  EXPECT_EQ(hip["speedup"]["count"], 4);
+  EXPECT_EQ(device("hip")["ceilings"]["copy_gbps"], 3900);
+}
+
+TEST_F(Page, ComparesTheApisOfACard) {
+  ASSERT_EQ(data_["rivals"].size(), 1U);
+  const json& pair = data_["rivals"][0];
+  EXPECT_EQ(data_["devices"][pair["a"].get<std::size_t>()]["hardware"],
+            data_["devices"][pair["b"].get<std::size_t>()]["hardware"]);
+  ASSERT_EQ(pair["problems"].size(), 2U);
+  for (const auto& problem : pair["problems"]) {
+    const json& a = data_["results"][problem["a"].get<std::size_t>()];
+    const json& b = data_["results"][problem["b"].get<std::size_t>()];
+    EXPECT_EQ(a["problem"], b["problem"]);
+    EXPECT_EQ(a["device"], pair["a"]);
+    EXPECT_NEAR(problem["ratio"], a["us"].get<double>() / b["us"].get<double>(), 1e-9);
+  }
+}
+
+TEST_F(Page, HasASearchWithItsTrials) {
+  ASSERT_EQ(data_["searches"].size(), 3U);
+  const json& search = data_["searches"][0];
+  EXPECT_EQ(search["trials"], 240);
+  EXPECT_EQ(search["statuses"], json({"ok", "timeout", "compile"}));
+  EXPECT_EQ(search["variants"], json({"tiled", "split_k"}));
+  EXPECT_EQ(search["parameters"][0]["name"], "BM");
+  EXPECT_EQ(search["parameters"][0]["values"], json({16, 32, 64, 128}));
+  EXPECT_EQ(search["messages"][0]["text"], "too many registers");
+  EXPECT_EQ(search["messages"][0]["log"], "line 1\nline 2");
+  EXPECT_EQ(search["messages"][0]["count"], 18);  // 7, 20, … 228
+  const json& result = data_["results"][search["result"].get<std::size_t>()];
+  EXPECT_EQ(result["search"], 0);
+  // 240 bytes, of which every fifth trial is the second variant.
+  EXPECT_EQ(search["columns"]["variant"]["u1"].get<std::string>().size(), 320U);
+  EXPECT_TRUE(search["columns"]["variant"]["u1"].get<std::string>().starts_with("AAAAAAEAAAAAAQ"));
+}
+
+TEST_F(Page, FindsTheParameterThatMatters) {
+  const json& found = data_["searches"][0]["importance"];
+  EXPECT_GT(found["fit"], 0.8);
+  double largest = 0, second = 0;
+  int which = -2;
+  for (const auto& one : found["marginals"]) {
+    const double share = one["share"];
+    if (share > largest) {
+      second = largest;
+      largest = share;
+      which = one["parameter"];
+    } else {
+      second = std::max(second, share);
+    }
+  }
+  EXPECT_EQ(which, 0);  // BM, whose times differ by a factor of 3
+  EXPECT_GT(largest, 2 * second);
+}
+
+TEST_F(Page, AnswersAndCommandsOfALookup) {
+  std::size_t exact = 0, commands = 0;
+  for (const auto& one : data_["lookups"]) {
+    for (const auto& answer : one["answers"]) {
+      exact += answer["origin"] == "exact" ? 1 : 0;
+      commands += answer["command"].is_null() ? 0 : 1;
+      EXPECT_EQ(answer["command"].is_null(), answer["origin"] == "exact");
+    }
+  }
+  // Four problems on three devices; the configurations of the sample are not those of the
+  // templates, so that only defaults and what is valid can answer.
+  EXPECT_EQ(exact + commands, 12U);
+  EXPECT_FALSE(data_["next"].empty());
+}
+
+TEST_F(Page, BaselinesAreInTheOrderOfTheirDates) {
+  ASSERT_EQ(data_["baselines"].size(), 1U);
+  const json& group = data_["baselines"][0];
+  EXPECT_EQ(group["files"][0]["name"], "before.csv");
+  EXPECT_EQ(group["rows"].size(), 6U);
+  ASSERT_EQ(group["comparisons"].size(), 1U);
+  const json& comparison = group["comparisons"][0];
+  EXPECT_EQ(comparison["regressions"], 1);
+  EXPECT_EQ(comparison["changes"][0]["finding"], "slower");
+  EXPECT_NEAR(comparison["changes"][0]["ratio"], 1.5, 0.02);
+}
+
+TEST_F(Page, PassesOfATrace) {
+  ASSERT_EQ(data_["passes"].size(), 2U);
+  const json& pass = data_["passes"][0];
+  EXPECT_EQ(pass["launches"], 3);
+  EXPECT_EQ(pass["wall_us"], 42);
+  EXPECT_EQ(pass["gaps_us"], 10);
+  EXPECT_EQ(pass["operations"], json({{{"name", "argmax"}, {"runs", 1}, {"us", 2.0}},
+                                      {{"name", "norm"}, {"runs", 2}, {"us", 30.0}}}));
+  EXPECT_EQ(data_["passes"][1]["wall_us"], 3);
+}
+
+TEST_F(Page, HostileTextIsDataOnly) {
+  const auto html = page_html(data_);
+  if (!html) {
+    EXPECT_EQ(html.failure().status, Status::unavailable);
+    EXPECT_NE(html.failure().message.find("this build has no report page: "), std::string::npos);
+    return;
+  }
+  EXPECT_EQ(html->find("onerror=\""), std::string::npos);
+  EXPECT_EQ(html->find("</script><img"), std::string::npos);
+  const std::string begin = "id=\"data\">";
+  const auto from = html->find(begin) + begin.size();
+  EXPECT_EQ(json::parse(html->substr(from, html->find("</script>", from) - from)), data_);
+}
+
+}  // namespace
+}  // namespace greta::test::page_data_test

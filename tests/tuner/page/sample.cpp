@@ -1,0 +1,195 @@
+#include "tests/tuner/page/sample.hpp"
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/db/fixture.hpp"
+#include "tuner/measure/ceilings.hpp"
+#include "tuner/report/csv.hpp"
+
+namespace greta::test {
+namespace {
+
+constexpr int trials_of_a_search = 240;
+
+Problem gemm(std::int64_t m) {
+  return {"gemm", DType::f16, DType::f32, {}, {{"m", m}, {"n", 1024}, {"k", 4096}}};
+}
+
+SessionRecord session_of(const DeviceInfo& device, const Problem& problem, bool is_hostile) {
+  SessionRecord session = sample_session();
+  session.device = device;
+  session.problem = problem;
+  session.provenance.driver = device.driver;
+  session.provenance.compiler = device.compiler;
+  if (is_hostile) {
+    session.strategy = hostile;
+    session.budget = hostile;
+    session.command = hostile;
+    session.provenance.greta_version = hostile;
+  }
+  return session;
+}
+
+Winner winner_of(double us, double speedup) {
+  Winner winner = sample_winner();
+  winner.config = page_trial(1).config;
+  winner.is_default = speedup == 1;
+  winner.speedup = speedup;
+  winner.speedup_low = speedup * 0.97;
+  winner.speedup_high = speedup * 1.03;
+  winner.default_us = us * speedup;
+  winner.roofline = std::min(0.9, 0.2 * speedup);
+  winner.rounds = 40;
+  winner.measurement.samples_us.clear();
+  winner.default_samples_us.clear();
+  for (int i = 0; i < winner.rounds; ++i) {
+    const double wave = 1 + 0.01 * std::sin(i);
+    winner.measurement.samples_us.push_back(us * wave);
+    winner.default_samples_us.push_back(us * speedup * wave * (1 + 0.005 * std::cos(3 * i)));
+  }
+  winner.measurement.median_us = us;
+  winner.measurement.low_us = us * 0.99;
+  winner.measurement.high_us = us * 1.01;
+  winner.ties = {{page_trial(3).config, 1.004}};
+  return winner;
+}
+
+void add_search(TunedDb& db, const DeviceInfo& device, const Problem& problem, bool is_hostile) {
+  const auto session = db.begin_session(session_of(device, problem, is_hostile));
+  for (int i = 0; i < trials_of_a_search; ++i) {
+    Trial trial = page_trial(i);
+    trial.problem_key = problem.key();
+    if (is_hostile) {
+      trial.log = hostile;
+      if (!trial.ok()) trial.message = hostile;
+      for (auto& kernel : trial.kernels) kernel.name = hostile;
+    }
+    db.add_trial(session, trial);
+  }
+  Winner winner = winner_of(21, 1.8);
+  if (is_hostile) {
+    winner.measurement.clocks = hostile;
+    winner.verdict.method = hostile;
+    for (auto& kernel : winner.kernels) kernel.name = hostile;
+  }
+  db.set_winner(session, winner);
+  db.end_session(session, "done");
+}
+
+void add_result(TunedDb& db, const DeviceInfo& device, const Problem& problem, double us,
+                double speedup) {
+  const auto session = db.begin_session(session_of(device, problem, false));
+  db.set_winner(session, winner_of(us, speedup));
+  db.end_session(session, "done");
+}
+
+MeasuredResult benchmark(std::int64_t m, double us, const std::string& date) {
+  MeasuredResult result;
+  result.subject.problem = gemm(m);
+  result.subject.set_device(page_device(Api::hip));
+  result.subject.origin = ResultOrigin::untuned;
+  result.subject.cache = CacheState::cold;
+  result.subject.config = page_trial(1).config;
+  result.date = date;
+  for (int block = 0; block < 12; ++block) {
+    auto& samples = result.samples.blocks_us.emplace_back();
+    for (int i = 0; i < 5; ++i) samples.push_back(us * (1 + 0.002 * ((block * 5 + i) % 7)));
+  }
+  result.us = {us * 1.006, us * 1.004, us * 1.008, us * 1.012, 1};
+  result.count = 60;
+  return result;
+}
+
+}  // namespace
+
+DeviceInfo page_device(Api api) {
+  DeviceInfo device = sample_device();
+  device.backend = api;
+  device.index = 0;
+  return device;
+}
+
+DeviceInfo hostile_device() {
+  DeviceInfo device = sample_device();
+  device.name = hostile;
+  device.vendor = hostile;
+  device.driver = hostile;
+  device.compiler = hostile;
+  device.architecture = "ex91";
+  device.card.uuid = "ffeeddccbbaa99887766554433221100";
+  device.card.pci_address = "0000:02:00.0";
+  return device;
+}
+
+Trial page_trial(int i) {
+  Trial trial = sample_trial(std::to_string(i));
+  const int bm = 16 << (i % 4), bk = 8 << (i / 4 % 3), stages = 1 + i / 12 % 3;
+  trial.config = {i % 5 == 4 ? "split_k" : "tiled", {{"BM", bm}, {"BK", bk}, {"STAGES", stages}}};
+  if (i % 5 == 4) trial.config.values.emplace_back("SPLIT", 2 << (i / 5 % 3));
+  const double us = 20 * (1 + std::abs(std::log2(bm / 64.0))) * (bk == 16 ? 1 : 1.3) *
+                    (1 + 0.1 / stages) * (1 + 0.01 * (i * 37 % 11));
+  trial.measurement.median_us = us;
+  trial.measurement.low_us = us * 0.99;
+  trial.measurement.high_us = us * 1.01;
+  trial.compile_s = 0.4 + 0.01 * (i % 9);
+  trial.verify_s = 0.05;
+  trial.measure_s = 0.1;
+  trial.elapsed_s = 0.55 * (i + 1);
+  trial.phase = i == 0    ? db::TrialPhase::plan
+                : i < 230 ? db::TrialPhase::search
+                          : db::TrialPhase::finals;
+  trial.kernels.front().statistics.registers = static_cast<std::uint32_t>(32 + bm);
+  if (i % 13 == 7) {
+    trial.failure = i % 2 == 0 ? Status::compile : Status::timeout;
+    trial.message = "too many registers";
+    trial.log = "line 1\nline 2";
+    trial.measurement = {};
+    trial.kernels.clear();
+  }
+  return trial;
+}
+
+void write_page_database(const std::filesystem::path& file) {
+  TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
+  const DeviceInfo hip = page_device(Api::hip), vulkan = page_device(Api::vulkan);
+  add_search(db, hip, gemm(2048), false);
+  add_search(db, vulkan, gemm(2048), false);
+  add_search(db, hostile_device(), gemm(2048), true);
+  add_result(db, hip, gemm(16), 4, 2);
+  add_result(db, hip, gemm(512), 9, 1);
+  add_result(db, vulkan, gemm(512), 7.5, 1.2);
+  add_result(db, hip, {"softmax", DType::f32, DType::f32, {}, {{"rows", 512}, {"cols", 4096}}}, 12,
+             1.1);
+  for (const DeviceInfo& device : {hip, vulkan, hostile_device()}) {
+    db.set_ceilings(
+        device, {{std::string(ceiling_copy), 3900, 1, device.driver, "2026-11-20T12:00:00Z"},
+                 {std::string(ceiling_fma_f32), 60000, 1, device.driver, "2026-11-20T12:00:00Z"},
+                 {ceiling_matrix(DType::f16), 800000, 1, device.driver, "2026-11-20T12:00:00Z"}});
+  }
+}
+
+void write_page_baselines(const std::filesystem::path& before, const std::filesystem::path& after) {
+  std::vector<MeasuredResult> old_rows, new_rows;
+  for (std::int64_t m = 1; m <= 6; ++m) {
+    const double us = 100.0 * static_cast<double>(m);
+    const double factor = m == 2 ? 1.5 : m == 3 ? 0.6 : 1;
+    old_rows.push_back(benchmark(m, us, "2026-11-20T12:00:00Z"));
+    new_rows.push_back(benchmark(m, us * factor, "2026-11-22T12:00:00Z"));
+  }
+  append_csv(before, old_rows).value();
+  append_csv(after, new_rows).value();
+}
+
+void write_page_trace(const std::filesystem::path& file) {
+  std::ofstream(file) << R"({"traceEvents": [
+{"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "hip:0"}},
+{"name": "host work", "ph": "X", "pid": 0, "tid": 0, "ts": 0, "dur": 9000},
+{"name": "embedding", "ph": "X", "pid": 1, "tid": 0, "ts": 0, "dur": 10},
+{"name": "layer 0 attention", "ph": "X", "pid": 1, "tid": 0, "ts": 12, "dur": 30},
+{"name": "layer 1 attention", "ph": "X", "pid": 1, "tid": 0, "ts": 45, "dur": 35},
+{"name": "embedding", "ph": "X", "pid": 1, "tid": 0, "ts": 5000, "dur": 8}
+]})";
+}
+
+}  // namespace greta::test
