@@ -40,6 +40,12 @@ add_default --m 1024
 add_default --n 1024
 add_default --k 1024
 add_default --budget 60s
+# The page of greta-report is in the build where Node.js is.
+if [[ -s build/release/report/page/report.html ]]; then
+  add_default --report build/release/quickstart.html
+else
+  echo "  without a report page: $(cat build/release/report/page/missing.txt)"
+fi
 echo "3 of 3: tuning; the report follows the search"
 echo "\$ greta-tune gemm ${arguments[*]}"
 build/release/bin/greta-tune gemm "${arguments[@]}"

@@ -164,7 +164,7 @@ class Packages(unittest.TestCase):
         with gzip.open(self.root / "usr/share/doc/greta/CHANGELOG.md.gz", "rt") as stream:
             self.assertIn("# Changelog", stream.read())
         programs = sorted(file.name for file in (self.root / "usr/bin").iterdir())
-        self.assertEqual(programs, ["greta-bench", "greta-db", "greta-run", "greta-tune"])
+        self.assertEqual(programs, ["greta-bench", "greta-db", "greta-report", "greta-run", "greta-tune"])
         share = self.root / "usr/share"
         for program in programs:
             page = share / f"man/man1/{program}.1.gz"

@@ -13,14 +13,25 @@ nlohmann::json files_json(const PageInput& input) {
   nlohmann::json files = nlohmann::json::array();
   for (const auto& one : input.databases)
     files.push_back({{"name", one.name}, {"kind", "database"}});
+  for (const auto& one : input.recordings)
+    files.push_back({{"name", one.name}, {"kind", "recording"}});
   for (const auto& one : input.baselines)
     files.push_back({{"name", one.name}, {"kind", "baselines"}});
   for (const auto& one : input.traces) files.push_back({{"name", one.name}, {"kind", "trace"}});
   return files;
 }
 
-/// Sets each search's result, which is the first one of its session.
+/// Sets each search's result: the first one of its session, and the current one of a recording's
+/// problem.
 void link_searches(nlohmann::json& searches, const nlohmann::json& results) {
+  for (auto& search : searches) {
+    for (std::size_t i = 0; search["recorded"] && i < results.size(); ++i) {
+      const auto& result = results[i];
+      if (search["result"].is_null() && result["current"] && result["cold"] == search["cold"] &&
+          result["device"] == search["device"] && result["problem"] == search["problem"])
+        search["result"] = i;
+    }
+  }
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& search = results[i]["search"];
     if (search.is_null()) continue;
@@ -42,14 +53,16 @@ nlohmann::json spread_json(const Spread& spread) {
           {"most", spread.most}};
 }
 
-PageDevices::PageDevices(const std::vector<PageDatabase>& databases) : databases_(databases) {
-  for (const auto& one : databases) {
-    for (auto& device : one.db->devices()) {
-      stored_.push_back(device);
-      if (!indices_.emplace(device.info.fingerprint(), devices_.size()).second) continue;
-      devices_.push_back(std::move(device.info));
-    }
-  }
+PageDevices::PageDevices(const PageInput& input) : databases_(input.databases) {
+  const auto add = [&](const StoredDevice& device) {
+    stored_.push_back(device);
+    if (indices_.emplace(device.info.fingerprint(), devices_.size()).second)
+      devices_.push_back(device.info);
+  };
+  for (const auto& one : input.databases)
+    for (const auto& device : one.db->devices()) add(device);
+  for (const auto& one : input.recordings)
+    add({.info = one.recording->subject()->device, .first_seen_utc = {}, .last_seen_utc = {}});
 }
 
 nlohmann::json PageDevices::json() const {
@@ -87,7 +100,7 @@ nlohmann::json PageDevices::json() const {
 }
 
 nlohmann::json page_data(const PageInput& input, const Catalog& catalog) {
-  const PageDevices devices(input.databases);
+  const PageDevices devices(input);
   const auto results = page_results(input.databases, devices, catalog);
   SearchPlaces places;
   auto searches = search_data(input, devices, catalog, places);

@@ -8,6 +8,7 @@
 #include "db/tuned_db.hpp"
 #include "kernels/catalog.hpp"
 #include "tuner/measure/measured_result.hpp"
+#include "tuner/replay/replay.hpp"
 
 namespace greta::tuner {
 
@@ -16,7 +17,8 @@ namespace greta::tuner {
 // or _s; a share is 0 to 1. Columns of numbers are typed arrays (tuner/page/columns.hpp).
 //
 // format    "greta-report 1"
-// made      greta_version, utc, files: list of {name, kind: "database" | "baselines" | "trace"}
+// made      greta_version, utc, files: list of {name, kind: "database" | "recording" |
+//           "baselines" | "trace"}
 // devices   list of: name, id, backend, vendor, architecture, driver, compiler, kind, fingerprint,
 //           units, memory_bytes, hardware (equal for views of one card through two APIs),
 //           ceilings: {copy_gbps: …, fma_f32_gflops: …}, ceilings_utc,
@@ -34,19 +36,20 @@ namespace greta::tuner {
 //           ratio, source}, stale: list of reasons, flops, bytes, driver, compiler, version, utc,
 //           clocks, watts, ties: list of {config, ratio}, rounds_us and default_rounds_us: columns
 //           by round, kernels: list of figures, verdict: text, command
-// searches  list of sessions with trials: device, file, session, result (index or null), problem,
-//           op, dtype, dims, attributes, cold, outcome, strategy, budget, utc, driver, version,
-//           flops, bytes,
-//           trials, statuses: list of names, variants, parameters: list of {name, values},
-//           messages: list of {text, log, count},
-//           columns: status, variant, phase, message (u1 or u2, 0: none, else index + 1), us,
-//           low_us, high_us, end_s (since the session began), compile_s, verify_s, measure_s,
-//           registers, lds_bytes, spills, code_bytes, matrix_instructions, waves, raced, and p0, p1
-//           …: the place of each parameter's value (the type's largest number: it has none), best:
-//           {trial, us} as columns: the trials that were faster than all before, fronts:
-//           {registers, lds_bytes}: trials that no other one beats in time and in this figure,
-//           importance: fit, marginals: list of {parameter, share, values, us}, pairs: list of {a,
-//           b, share}; parameters are indices, −1: the variant
+// searches  list of sessions with trials, and of recordings: recorded (whether it is one, whose
+// trials
+//           are in no strategy's order and have no times of the host), device, file, session,
+//           result (index or null), problem, op, dtype, dims, attributes, cold, outcome, strategy,
+//           budget, utc, driver, version, flops, bytes, trials, statuses: list of names, variants,
+//           parameters: list of {name, values}, messages: list of {text, log, count}, columns:
+//           status, variant, phase, message (u1 or u2, 0: none, else index + 1), us, low_us,
+//           high_us, end_s (since the session began), compile_s, verify_s, measure_s, registers,
+//           lds_bytes, spills, code_bytes, matrix_instructions, waves, raced, and p0, p1 …: the
+//           place of each parameter's value (the type's largest number: it has none), best: {trial,
+//           us} as columns: the trials that were faster than all before, fronts: {registers,
+//           lds_bytes}: trials that no other one beats in time and in this figure, importance: fit,
+//           marginals: list of {parameter, share, values, us}, pairs: list of {a, b, share};
+//           parameters are indices, −1: the variant
 // lookups   list of devices: device, answers: list of {problem, dims, op, origin, regret
 // (expected),
 //           command (null for an exact answer)}
@@ -65,6 +68,12 @@ struct PageDatabase {
   const TunedDb* db = nullptr;
 };
 
+/// A recording of configurations of a space (greta-tune --record).
+struct PageRecording {
+  std::string name;
+  const Recording* recording = nullptr;
+};
+
 /// Rows of a CSV file.
 struct PageBaselines {
   std::string name;
@@ -79,6 +88,7 @@ struct PageTrace {
 
 struct PageInput {
   std::vector<PageDatabase> databases{};
+  std::vector<PageRecording> recordings{};  ///< with a subject()
   std::vector<PageBaselines> baselines{};
   std::vector<PageTrace> traces{};
   std::string utc;  ///< when the page is made

@@ -12,10 +12,10 @@ namespace greta::tuner {
 
 // The parts of page_data(), each in a source of its own.
 
-/// The devices of all databases, by fingerprint.
+/// The devices of all databases and recordings, by fingerprint.
 class PageDevices {
  public:
-  explicit PageDevices(const std::vector<PageDatabase>& databases);
+  explicit PageDevices(const PageInput& input);
 
   /// Returns the index of a device. Throws Error for one that no database has.
   std::size_t index(const std::string& fingerprint) const { return indices_.at(fingerprint); }

@@ -6,6 +6,43 @@ namespace greta::tuner {
 
 using nlohmann::json;
 
+namespace {
+
+/// Adds what a search is of.
+void add_subject(json& search, const Problem& problem, const Catalog& catalog) {
+  const Work work = work_of(catalog, problem);
+  const auto words = Subject{.problem = problem}.words();
+  search.update({{"result", nullptr},
+                 {"problem", problem.key()},
+                 {"op", words.op},
+                 {"dtype", words.dtype},
+                 {"dims", words.dims},
+                 {"attributes", words.attributes},
+                 {"flops", known(work.flops)},
+                 {"bytes", known(work.bytes)}});
+}
+
+json recorded_search(const Recording& recording, std::size_t file, const PageDevices& devices,
+                     const Catalog& catalog) {
+  const auto subject = *recording.subject();
+  json search = trial_data(recording.trials());
+  add_subject(search, subject.problem, catalog);
+  search.update({{"recorded", true},
+                 {"device", devices.index(subject.device.fingerprint())},
+                 {"file", file},
+                 {"session", 0},
+                 {"cold", true},
+                 {"outcome", nullptr},
+                 {"strategy", ""},
+                 {"budget", ""},
+                 {"utc", ""},
+                 {"driver", subject.device.driver},
+                 {"version", ""}});
+  return search;
+}
+
+}  // namespace
+
 json search_data(const PageInput& input, const PageDevices& devices, const Catalog& catalog,
                  SearchPlaces& places) {
   json list = json::array();
@@ -13,31 +50,26 @@ json search_data(const PageInput& input, const PageDevices& devices, const Catal
     const TunedDb& db = *input.databases[file].db;
     for (const auto& session : db.sessions()) {
       if (session.trials == 0) continue;
-      const Work work = work_of(catalog, session.problem);
-      const auto words = Subject{.problem = session.problem}.words();
       json search = trial_data(db.trials(session.id));
-      search.update({{"device", devices.index(session.device_fingerprint)},
+      add_subject(search, session.problem, catalog);
+      search.update({{"recorded", false},
+                     {"device", devices.index(session.device_fingerprint)},
                      {"file", file},
                      {"session", session.id},
-                     {"result", nullptr},
-                     {"problem", session.problem.key()},
-                     {"op", words.op},
-                     {"dtype", words.dtype},
-                     {"dims", words.dims},
-                     {"attributes", words.attributes},
                      {"cold", session.cold},
                      {"outcome", session.outcome ? json(*session.outcome) : json(nullptr)},
                      {"strategy", session.strategy},
                      {"budget", session.budget},
                      {"utc", session.provenance.started_utc},
                      {"driver", session.provenance.driver},
-                     {"version", session.provenance.greta_version},
-                     {"flops", known(work.flops)},
-                     {"bytes", known(work.bytes)}});
+                     {"version", session.provenance.greta_version}});
       places.emplace(std::pair(file, session.id), list.size());
       list.push_back(std::move(search));
     }
   }
+  for (std::size_t i = 0; i < input.recordings.size(); ++i)
+    list.push_back(recorded_search(*input.recordings[i].recording, input.databases.size() + i,
+                                   devices, catalog));
   return list;
 }
 

@@ -160,6 +160,12 @@ Trial Recording::trial(const Choice& choice) const {
   return trial;
 }
 
+std::vector<Trial> Recording::trials() const {
+  std::vector<Trial> trials;
+  for (const RecordedRow& row : recorded_->rows) trials.push_back(trial(row.choice));
+  return trials;
+}
+
 std::optional<Recording::Subject> Recording::subject() const {
   static const Catalog catalog = Catalog::built_in();
   const auto problem = Problem::parse(recorded_->problem);

@@ -36,6 +36,8 @@ class Recording {
   /// Returns the recorded trial of a configuration: its time, or a failure.
   Trial trial(const Config& config) const { return trial(space_->choice(config).value()); }
   Trial trial(const Choice& choice) const;
+  /// Returns all trials in the order of the file, for a recording that is not shuffled.
+  std::vector<Trial> trials() const;
   /// What GRETA recorded.
   struct Subject {
     const Operation* operation = nullptr;

@@ -21,6 +21,7 @@
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/report_page.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/csv.hpp"
@@ -68,6 +69,7 @@ class Bench {
   void add_speedups(std::vector<NamedResult>& rows) const;
   void write(const std::vector<NamedResult>& rows) const;
   void write_trace() const;
+  void write_page() const;
   int conclude(const std::vector<NamedResult>& rows) const;
 
   BenchOptions options_;
@@ -119,6 +121,11 @@ Bench::Bench(const BenchOptions& options)
   }
   selected_ = select_safe_devices(options.device, options.db, options.allow_unsafe);
   read_flush(options.flush);
+  if (!options.report.empty()) {
+    if (!options.exporting)
+      throw CommandError(exit_usage, "--report: needs --export, whose file it shows");
+    check_report("--report", options.report);
+  }
   if (options_.exporting) {
     if (options_.export_file.empty()) return;  // the folder in results/ is created
     check_csv("--export", options_.export_file);
@@ -203,6 +210,7 @@ int Bench::run() {
     throw;
   }
   db.confirm();
+  if (!options_.report.empty() && !lists_) write_page();
   return code;
 }
 
@@ -365,6 +373,19 @@ void Bench::write(const std::vector<NamedResult>& rows) const {
     }
     tell(fmt::format("{} in {}", format_count(own.size(), "row"), file.string()));
   }
+}
+
+// Writes the report of the database and of the exported files.
+void Bench::write_page() const {
+  ReportFiles files{.databases = {options_.db}};
+  for (const auto& device : devices_) {
+    const auto file = export_file(device->info());
+    const bool listed =
+        std::find(files.baselines.begin(), files.baselines.end(), file) != files.baselines.end();
+    if (!listed && std::filesystem::exists(file)) files.baselines.push_back(file);
+  }
+  write_report(files, options_.report);
+  tell("report: " + options_.report.string());
 }
 
 int Bench::conclude(const std::vector<NamedResult>& rows) const {

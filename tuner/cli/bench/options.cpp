@@ -45,6 +45,8 @@ void add_options(CLI::App& app, BenchOptions& options) {
       ->expected(0, 1);
   app.add_flag("--resume", options.resume,
                "Skip benchmarks that the file of --export already has, in the same environment");
+  app.add_option("--report", options.report,
+                 "Write a page that shows the database and the file of --export (docs/report.md)");
   add_number(app, "--limit", options.limit_s,
              "Seconds after which no benchmark starts; results are exported as they are measured",
              {.least = 0, .exclusive = true})

@@ -23,12 +23,13 @@ struct BenchOptions {
   std::string seed;                ///< empty: random
   std::string processes = "auto";  ///< what is measured in processes of its own
   bool exporting = false;
-  bool resume = false;          ///< skip what the exported file contains
-  double limit_s = 0;           ///< no benchmark starts after this time; 0: no limit
-  std::string export_file;      ///< if `exporting`; empty: by device, date and preset
-  std::filesystem::path trace;  ///< empty: none
-  bool untuned = false;         ///< defaults instead of the database's winners
-  bool both = false;            ///< defaults in addition
+  bool resume = false;           ///< skip what the exported file contains
+  double limit_s = 0;            ///< no benchmark starts after this time; 0: no limit
+  std::string export_file;       ///< if `exporting`; empty: by device, date and preset
+  std::filesystem::path trace;   ///< empty: none
+  std::filesystem::path report;  ///< the page to write at the end; empty: none
+  bool untuned = false;          ///< defaults instead of the database's winners
+  bool both = false;             ///< defaults in addition
   bool compute_only = false;
   bool warm = false;
   bool no_lock = false;

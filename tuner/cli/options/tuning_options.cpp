@@ -1,6 +1,7 @@
 #include "tuner/cli/options/tuning_options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -15,12 +16,16 @@
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/report_page.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
+#include "tuner/report/format.hpp"
 #include "tuner/report/json_lines.hpp"
+#include "tuner/report/plot.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
+#include "tuner/report/terminal_size.hpp"
 
 namespace greta::tuner::cli {
 
@@ -112,6 +117,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_option("--csv-wide", options.csv_wide,
                   "Write rows to a CSV file with a column for each dimension and parameter")
       ->group("Output");
+  command
+      .add_option("--report", options.report,
+                  "Write a page that shows the database, as greta-report does (docs/report.md)")
+      ->group("Output");
 }
 
 Verbosity verbosity(const TuningOptions& options) {
@@ -154,6 +163,7 @@ TunerOptions tuner_options(const TuningOptions& options) {
 
 ResultFiles::ResultFiles(const TuningOptions& options) : options_(options), date_(utc_now()) {
   check_csv("--csv", options.csv);
+  if (!options.report.empty()) check_report("--report", options.report);
   if (options.csv_wide.empty()) return;
   check_folder("--csv-wide", options.csv_wide);
   if (std::filesystem::exists(options.csv_wide)) {
@@ -181,6 +191,13 @@ void ResultFiles::add(const TaskResult& result) {
     refuse(fmt::format("--csv-wide {}: can't be written", options_.csv_wide.string()));
 }
 
+void ResultFiles::write_page() const {
+  if (options_.report.empty()) return;
+  write_report({.databases = {options_.db}}, options_.report);
+  if (!options_.for_programs())
+    print_text(format_row("report", options_.report.string() + ", for a browser"));
+}
+
 namespace {
 
 /// Tunes tasks and passes each result to `show`. Returns whether each task has a winner.
@@ -202,6 +219,19 @@ bool tune_all_tasks(Tuner& tuner, const std::vector<TuningTask>& tasks, ResultFi
 }
 
 }  // namespace
+
+std::string plots_of(const TaskResult& result) {
+  const std::size_t columns = terminal_size(stdout).columns;
+  if (!isatty(STDOUT_FILENO) || columns == 0 || !utf8_locale()) return {};
+  std::string text;
+  for (const auto& session : result.sessions) {
+    text += plot_text(session.trials, session.problem.key(), std::min<std::size_t>(columns, 80));
+    if (session.winner && session.winner->roofline > 0)
+      text += format_row("roofline", bar_text(session.winner->roofline, 40) + " " +
+                                         format_share(session.winner->roofline));
+  }
+  return text;
+}
 
 bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                 const std::function<void(const TuningTask&, const TaskResult&)>& show) {
@@ -234,6 +264,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     throw;
   }
   if (lines) lines->end(all, stop_requested(), "");
+  files.write_page();
   if (lines && lines->failed()) throw CommandError(exit_failed, "can't write the output");
   return all;
 }

@@ -21,7 +21,8 @@ struct TuningOptions {
   KnownDatabases known;  ///< their configurations are among the first candidates
   std::filesystem::path csv;
   std::filesystem::path csv_wide;
-  std::string seed;   ///< empty: random
+  std::filesystem::path report;  ///< the page to write at the end; empty: none
+  std::string seed;              ///< empty: random
   std::string flush;  ///< cache flush of cold samples in MiB; empty: chosen for the device
   bool warm = false;
   bool naive = false;
@@ -49,13 +50,15 @@ Verbosity verbosity(const TuningOptions& options);
 /// Converts the options. Throws CommandError.
 TunerOptions tuner_options(const TuningOptions& options);
 
-/// The files of --csv and --csv-wide, if they are requested.
+/// The files of --csv, --csv-wide and --report, if they are requested.
 class ResultFiles {
  public:
   /// Checks that the files can be written. Throws CommandError.
   explicit ResultFiles(const TuningOptions& options);
   /// Appends a result to the file of --csv, and writes that of --csv-wide with all results so far.
   void add(const TaskResult& result);
+  /// Writes the page of --report, after everything is stored. Throws CommandError.
+  void write_page() const;
 
  private:
   const TuningOptions& options_;
@@ -63,10 +66,15 @@ class ResultFiles {
   std::vector<MeasuredResult> rows_;
 };
 
+/// Returns the trials and the share of the roofline of a task as plots; empty unless standard
+/// output is a terminal with UTF-8.
+std::string plots_of(const TaskResult& result);
+
 /// Tunes tasks in order according to the options, and passes each result to `show`. Handles
-/// interrupts, and writes CSV files if requested. Afterwards, unless --json or --quiet is given,
-/// prints which problems of the database would gain most by tuning. Returns whether each task has a
-/// winner. Throws CommandError, also if the database lacks part of a result.
+/// interrupts, and writes CSV files and the report if requested. Afterwards, unless --json or
+/// --quiet is given, prints which problems of the database would gain most by tuning. Returns
+/// whether each task has a winner. Throws CommandError, also if the database lacks part of a
+/// result.
 bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                 const std::function<void(const TuningTask&, const TaskResult&)>& show);
 

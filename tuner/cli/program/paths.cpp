@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "db/lookup/lookup_files.hpp"
+#include "runtime/device/text/strings.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
@@ -55,6 +56,16 @@ std::vector<std::string> home_directories() {
 std::string user_name() {
   const passwd* user = getpwuid(geteuid());
   return user != nullptr && user->pw_name != nullptr ? user->pw_name : "";
+}
+
+bool utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || value[0] == '\0') continue;  // the next one decides
+    const std::string charset = device::lowercase(value);
+    return charset.find("utf-8") != std::string::npos || charset.find("utf8") != std::string::npos;
+  }
+  return false;
 }
 
 void check_folder(const std::string& option, const std::filesystem::path& file) {

@@ -25,6 +25,9 @@ std::vector<std::string> home_directories();
 /// Returns the user's name as the system reports it; may be empty.
 std::string user_name();
 
+/// Returns whether text is shown as UTF-8, by LC_ALL, LC_CTYPE and LANG.
+bool utf8_locale();
+
 /// Throws CommandError unless the folder of a file exists and can be written: a typo must not
 /// create folders. `option` names the file.
 void check_folder(const std::string& option, const std::filesystem::path& file);

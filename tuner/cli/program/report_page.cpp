@@ -50,6 +50,17 @@ nlohmann::json data_of(const ReportFiles& files) {
   for (const auto& file : files.databases) databases.push_back(open_source(file));
   PageInput input{.utc = device::utc_now(), .tune_command = tune_command};
   for (const auto& db : databases) input.databases.push_back({db.file().filename().string(), &db});
+  std::vector<Recording> recordings;
+  for (const auto& file : files.recordings) {
+    auto recording = Recording::load(file);
+    if (!recording) throw CommandError(exit_usage, recording.failure().message);
+    if (!recording->subject())
+      throw CommandError(exit_usage,
+                         file.string() + ": not a recording of one of GRETA's operations");
+    recordings.push_back(*std::move(recording));
+  }
+  for (std::size_t i = 0; i < recordings.size(); ++i)
+    input.recordings.push_back({files.recordings[i].filename().string(), &recordings[i]});
   for (const auto& file : files.baselines) {
     auto rows = read_csv(file);
     if (!rows) throw CommandError(exit_usage, rows.failure().message);
@@ -66,9 +77,11 @@ ReportFiles report_files(const std::vector<std::string>& files) {
   ReportFiles sorted;
   for (const auto& file : files) {
     const std::string begin = beginning(file);
-    auto& list = begin.starts_with("SQLite format 3") || begin.empty() ? sorted.databases
-                 : begin.starts_with("{")                              ? sorted.traces
-                                                                       : sorted.baselines;
+    constexpr std::string_view gzip = "\x1f\x8b", recording = "{\"format\":\"greta";
+    auto& list = begin.starts_with("SQLite format 3") || begin.empty()     ? sorted.databases
+                 : begin.starts_with(gzip) || begin.starts_with(recording) ? sorted.recordings
+                 : begin.starts_with("{")                                  ? sorted.traces
+                                                                           : sorted.baselines;
     list.emplace_back(file);
   }
   return sorted;

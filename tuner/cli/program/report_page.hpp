@@ -10,13 +10,14 @@ namespace greta::tuner::cli {
 
 /// The files that a report shows.
 struct ReportFiles {
-  std::vector<std::filesystem::path> databases;
-  std::vector<std::filesystem::path> baselines;  ///< CSV files
-  std::vector<std::filesystem::path> traces;     ///< of greta-run --trace
+  std::vector<std::filesystem::path> databases{};
+  std::vector<std::filesystem::path> recordings{};  ///< of greta-tune --record
+  std::vector<std::filesystem::path> baselines{};   ///< CSV files
+  std::vector<std::filesystem::path> traces{};      ///< of greta-run --trace
 };
 
-/// Sorts files by their content: databases of SQLite, JSON objects, and CSV files. Throws
-/// CommandError for one that can't be read.
+/// Sorts files by their content: databases of SQLite, recordings, other JSON objects, and CSV
+/// files. Throws CommandError for one that can't be read.
 ReportFiles report_files(const std::vector<std::string>& files);
 
 /// Throws CommandError that names the option if this build has no page, or if the folder of the

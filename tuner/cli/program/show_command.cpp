@@ -10,6 +10,7 @@
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/plot.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 struct ShowOptions {
   ResultOptions results;
   bool json = false;
+  bool plot = false;
 };
 
 /// A hardware model and its winners: for each problem, one per API.
@@ -77,6 +79,22 @@ std::string winner_rows(const StoredWinner& stored) {
          format_row("", stored.provenance.driver + ", " + stored.provenance.started_utc, indent);
 }
 
+/// Returns plots of the search that found a winner, if its trials are recorded, and of its share of
+/// the roofline.
+std::string winner_plots(const TunedDb& db, const StoredWinner& stored) {
+  constexpr std::size_t most_columns = 80, bar_columns = 40;
+  std::string text;
+  if (stored.session > 0)
+    text = plot_text(db.trials(stored.session), stored.problem.key(),
+                     std::min(most_columns, report_columns()));
+  if (stored.winner.roofline > 0)
+    text += format_row(
+        "roofline",
+        bar_text(stored.winner.roofline, bar_columns) + " " + format_share(stored.winner.roofline),
+        4);
+  return text;
+}
+
 /// Returns the times of other libraries for a problem.
 std::string peer_rows(const std::vector<Peer>& peers, const Problem& problem) {
   std::string text;
@@ -88,13 +106,17 @@ std::string peer_rows(const std::vector<Peer>& peers, const Problem& problem) {
   return text;
 }
 
-std::string hardware_text(const Hardware& hardware, const std::vector<Peer>& peers) {
+std::string hardware_text(const Hardware& hardware, const std::vector<Peer>& peers,
+                          const TunedDb* plotted) {
   std::string text = one_line(hardware.devices.front().name) + "\n";
   for (const auto& problem : hardware.problems) {
     const StoredWinner& first = problem.winners.front();
     text +=
         fmt::format("  {}{}\n", one_line(first.problem.key()), first.winner.cold ? "" : " (warm)");
-    for (const auto& stored : problem.winners) text += winner_rows(stored);
+    for (const auto& stored : problem.winners) {
+      text += winner_rows(stored);
+      if (plotted != nullptr) text += winner_plots(*plotted, stored);
+    }
     for (std::size_t i = 0; i < problem.comparisons.size(); ++i) {
       text += comparison_row(first.device_id, problem.winners[i + 1].device_id,
                              problem.comparisons[i], 4);
@@ -105,6 +127,9 @@ std::string hardware_text(const Hardware& hardware, const std::vector<Peer>& pee
 }
 
 int show(const ShowOptions& options) {
+  if (options.plot && options.json) throw CommandError(exit_usage, "--plot: not with --json");
+  if (options.plot && !utf8_locale())
+    throw CommandError(exit_usage, "--plot: needs a locale with UTF-8, for example LC_ALL=C.UTF-8");
   const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   check_device_is_known(db, filter);
@@ -118,7 +143,7 @@ int show(const ShowOptions& options) {
   std::string text;
   const auto peers = db.contents().peers;
   for (const auto& hardware : by_hardware(std::move(all), HardwareGroups(db.devices()))) {
-    text += hardware_text(hardware, peers);
+    text += hardware_text(hardware, peers, options.plot ? &db : nullptr);
     for (const auto& problem : hardware.problems) {
       for (std::size_t i = 0; i < problem.winners.size(); ++i) {
         list.push_back(winner_json(hardware, problem, i));
@@ -145,6 +170,8 @@ void add_show_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ShowOptions>();
   add_result_options(*command, options->results);
   command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--plot", options->plot,
+                    "Also draw the search and the share of the roofline, in UTF-8");
   command->callback([&action, options] { action = [options] { return show(*options); }; });
 }
 

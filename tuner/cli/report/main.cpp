@@ -7,7 +7,8 @@ constexpr auto examples = R"(Examples:
   greta-report tuned.db                                # writes report.html
   greta-report tuned.db other.db --out both.html
   greta-report tuned.db before.csv after.csv           # baselines over time
-  greta-report tuned.db trace.json                     # with a model's steps)";
+  greta-report tuned.db trace.json                     # with a model's steps
+  greta-report tuned.db recorded.jsonl.gz              # with the configurations of greta-tune --record)";
 
 }  // namespace
 }  // namespace greta::tuner::cli

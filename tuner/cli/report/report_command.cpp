@@ -24,7 +24,7 @@ int report(const ReportOptions& options) {
 void add_report_options(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReportOptions>();
   app.add_option("files", options->files,
-                 "Databases, CSV files of baselines, and traces of greta-run --trace")
+                 "Databases, recordings, CSV files of baselines, and traces of greta-run --trace")
       ->type_name("FILE")
       ->required();
   app.add_option("--out", options->out, "The page to write; replaces an existing file")

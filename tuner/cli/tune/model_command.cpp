@@ -41,6 +41,7 @@ class ModelReport final : public ModelObserver {
     report_left_out(distribution, options_);
   }
   void on_result(const TaskResult& result) override { files_.add(result); }
+  void write_page() const { files_.write_page(); }
   void on_change(const ModelChange& change) override {
     tell(fmt::format("trying {} in the model", change.problem.key()));
   }
@@ -120,6 +121,7 @@ int tune_model(const ModelOptions& options) {
     throw CommandError(exit_failed, "the report can't be written; kept winners are stored");
   }
   value_of(tuner->finish(result));
+  report.write_page();
   return exit_done;
 }
 

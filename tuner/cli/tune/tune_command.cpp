@@ -50,6 +50,7 @@ int tune_one(const Operation& operation, OperationOptions options) {
     if (options.tuning.json_lines) return;
     if (options.tuning.json) return print_json(task_json(result, database));
     for (const auto& session : result.sessions) print_text(report_text(session, database));
+    if (!options.tuning.quiet) print_text(plots_of(result));
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   };
   const std::vector<TuningTask> tasks{{.problem = *problem,

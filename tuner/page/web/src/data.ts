@@ -99,6 +99,7 @@ export interface Marginal {
 }
 
 export interface Search {
+  recorded: boolean;
   device: number;
   file: number;
   session: number;

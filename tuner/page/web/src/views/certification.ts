@@ -186,7 +186,7 @@ function details(row: Result): HTMLElement {
 function ties(row: Result): HTMLElement {
   if (!row.ties.length) return h("p", { class: "lead" }, "No other finalist is indistinguishable from the winner.");
   return h("div", { class: "card" }, table({
-    caption: "Configurations that the rounds can't tell from the winner",
+    caption: "Configurations that are not significantly different from the winner",
     rows: row.ties,
     sort: { column: 0, down: false },
     columns: [
@@ -217,7 +217,7 @@ function show(report: Report, route: Route): Node[] {
       { label: "Rate", value: rate(row, row.us), note: `${share(row.roofline)} of the roofline` },
       { label: "Ties", value: String(row.ties.length) },
     ]),
-    section("Rounds", charts.length ? h("div", { class: "grid" }, charts) : empty("This database has no samples of the rounds: databases that ship leave them out.")),
+    section("Rounds", charts.length ? h("div", { class: "grid" }, charts) : empty("This database has no samples of the rounds: databases that ship omit them.")),
     ...(finals ? [section("Finalists", finals)] : []),
     section("Ties", ties(row)),
     section("Details", details(row)),

@@ -54,7 +54,7 @@ function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
   const slope = copy > 0 ? [[x.min, Math.min(x.min * copy, below)], [Math.min(x.max, below / copy), Math.min(x.max * copy, below)]] : [];
   return chart({
     title: "Roofline",
-    note: `A point is a winner at its arithmetic intensity, the tail leads from its operation's default. Ceilings are measured on the device${device.ceilings_utc ? `, ${device.ceilings_utc.slice(0, 10)}` : ""}; copy bandwidth counts bytes read and written. The bytes of a problem are the least that it has to move, so caches can carry a point above the slope.`,
+    note: `A point is a winner at its arithmetic intensity, the tail leads from its operation's default. The lines are the measured peaks of the device${device.ceilings_utc ? `, ${device.ceilings_utc.slice(0, 10)}` : ""}; copy bandwidth counts bytes read and written. The bytes of a problem are the least that it has to move, so caches can carry a point above the slope.`,
     summary: `Roofline of ${rows.length} problems. ${copy > 0 ? `Copy bandwidth ${gbps(copy)}. ` : ""}${ceilings.map((one) => `${one.name} ${gflops(one.gflops)}`).join(", ")}.`,
     height: 520,
     points: rows.length * 2,
@@ -156,7 +156,7 @@ function show(report: Report, route: Route): Node[] {
         h("span", { "data-key": "op" }, select("Operation", any("all operations", all.map((row) => row.op)), op, (value) => set({ op: value }))),
         h("span", { "data-key": "type" }, select("Type", any("all types", all.map((row) => row.dtype)), dtype, (value) => set({ type: value }))))),
     tiles([
-      { label: "Problems shown", value: String(rows.length), note: left_out ? `${count(left_out, "problem")} without FLOPs left out` : "" },
+      { label: "Problems shown", value: String(rows.length), note: left_out ? `${count(left_out, "problem")} without FLOPs omitted` : "" },
       { label: "Half of them reach", value: shares.length ? share(shares[Math.floor(shares.length / 2)]) : "–", note: "of the roofline" },
       { label: "Copy bandwidth", value: device.ceilings["copy_gbps"] ? gbps(device.ceilings["copy_gbps"]!) : "–", note: "measured" },
       ...compute_ceilings(device).slice(-3).map((one) => ({ label: one.name, value: gflops(one.gflops), note: "measured" })),

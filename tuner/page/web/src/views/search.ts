@@ -61,11 +61,11 @@ function history(trials: Trials, by: string): HTMLElement {
   const colours_of = search.variants.map((_, i) => i);
   return chart({
     title: "Time over trials",
-    note: `The line is the best so far: ${trials.best_us.length} improvements, the last at trial ${(trials.best_trial[trials.best_trial.length - 1] ?? -1) + 1} of ${trials.count}.${failures.length ? " Failures lie in lanes below." : ""}`,
+    note: `The line is the best so far: ${count(trials.best_us.length, "improvement")}, the last at trial ${(trials.best_trial[trials.best_trial.length - 1] ?? -1) + 1} of ${trials.count}.${failures.length ? " Failures lie in lanes below." : ""}`,
     summary: `Time over ${trials.count} trials; the best is ${time(trials.best())}.`,
     height: 330 + lanes,
     points: trials.count,
-    controls: segmented("Over", [{ value: "trials", text: "Trials" }, { value: "seconds", text: "Seconds" }], by, (value) => set({ by: value === "trials" ? "" : value })),
+    controls: search.recorded ? null : segmented("Over", [{ value: "trials", text: "Trials" }, { value: "seconds", text: "Seconds" }], by, (value) => set({ by: value === "trials" ? "" : value })),
     option: (colours) => ({
       legend: legend(colours, { data: [...search.variants, "best so far"] }),
       tooltip: tip(colours, ({ data, seriesName }) => {
@@ -233,6 +233,11 @@ function failures(search: Search): HTMLElement | null {
   );
 }
 
+function origin_of(report: Report, search: Search): string {
+  if (search.recorded) return `Recorded configurations of the space from ${report.made.files[search.file]?.name}: no strategy chose them.`;
+  return `${search.strategy} with a budget of ${search.budget}, ${date(search.utc)} UTC, ${search.outcome ?? "without an end"}.`;
+}
+
 function head(report: Report, search: Search, trials: Trials): Node[] {
   const result = search.result === null ? null : report.results[search.result]!;
   const ok = trials.places().filter((i) => trials.status[i] === 0).length;
@@ -240,11 +245,11 @@ function head(report: Report, search: Search, trials: Trials): Node[] {
   const last = trials.best_trial[trials.best_trial.length - 1];
   return [
     h("p", { class: "lead" },
-      `${device_name(report, search.device)}, ${search.driver}. ${search.strategy} with a budget of ${search.budget}, ${date(search.utc)} UTC, ${search.outcome ?? "without an end"}. `,
-      result ? h("a", { href: link("certification", search.result) }, "Its certification") : null),
+      `${device_name(report, search.device)}, ${search.driver}. ${origin_of(report, search)} `,
+      result ? h("a", { href: link("certification", search.result) }, search.recorded ? "The problem's result" : "Its certification") : null),
     tiles([
       { label: "Trials", value: trials.count.toLocaleString("en"), note: `${share(trials.count ? ok / trials.count : 0)} correct` },
-      { label: "Best time", value: time(best), note: last === undefined ? "" : `at trial ${last + 1}, ${seconds(trials.end_s[last]!)}` },
+      { label: "Best time", value: time(best), note: last === undefined ? "" : search.recorded ? `at trial ${last + 1}` : `at trial ${last + 1}, ${seconds(trials.end_s[last]!)}` },
       { label: "Rate", value: rate(search, best), note: search.flops ? flop_rate(search.flops, best) : "" },
       result
         ? { label: "Certified", value: result.is_default ? "default stood" : ratio(result.speedup), note: result.is_default ? "" : "over the default", tone: result.is_default ? "" : "good" }
@@ -262,13 +267,13 @@ function show(report: Report, route: Route): Node[] {
   const index = report.searches[route.id ?? -1] ? route.id! : report.searches.reduce((most, one, i, all) => (one.trials > all[most]!.trials ? i : most), 0);
   const search = report.searches[index]!;
   const trials = trials_of(search);
-  const choices = report.searches.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}, ${count(one.trials, "trial")}, ${date(one.utc)}` }));
+  const choices = report.searches.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}, ${count(one.trials, "trial")}, ${one.recorded ? "recorded" : date(one.utc)}` }));
   const picker = h("span", { "data-key": "search" }, select("Search", choices, String(index), (value) => (location.hash = link("search", Number(value)))));
   return [
     h("div", { class: "head" }, h("h1", {}, problem_name(search)), picker),
     ...head(report, search, trials),
     section("The search", h("div", { class: "stack" }, history(trials, route.settings.get("by") ?? "trials")),
-      h("div", { class: "grid", style: "margin-top:14px" }, phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
+      h("div", { class: "grid", style: "margin-top:14px" }, search.recorded ? null : phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
     section("Parameters", h("div", { class: "grid" }, importance(trials), pairs(trials, route)), values(trials)),
     section("All parameters at once", parallel(trials)),
     ...[failures(search)].filter((one): one is HTMLElement => one !== null),
