@@ -10,7 +10,7 @@ import unittest
 from cli_case import DB, TUNE, Case, patient
 
 TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db": DB,
-         "greta-run": os.environ["GRETA_RUN"]}
+         "greta-run": os.environ["GRETA_RUN"], "greta-report": os.environ["GRETA_REPORT"]}
 
 
 def said(*words):

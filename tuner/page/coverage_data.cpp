@@ -63,8 +63,7 @@ json lookup_data(const std::vector<PageResult>& results, const PageInput& input,
     for (const Problem& problem : problems) {
       json row = answer_json(lookup, problem);
       if (row["origin"] != "exact")
-        row["command"] =
-            input.tune_command(problem, info.id(), cold, input.databases.front().db->file());
+        row["command"] = input.tune_command(problem, info.id(), cold, input.databases.front().path);
       answers.push_back(std::move(row));
     }
     list.push_back({{"device", device}, {"cold", cold}, {"answers", std::move(answers)}});
@@ -100,7 +99,7 @@ json next_data(const std::vector<PageResult>& results, const PageInput& input,
                       {"gain_us", known(step.gain_us)},
                       {"stale", step.stale},
                       {"command", input.tune_command(step.problem, step.device_id, step.cold,
-                                                     input.databases[file].db->file())}});
+                                                     input.databases[file].path)}});
     }
   }
   return list;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -71,6 +72,21 @@ class Decomposition {
     return result;
   }
 
+  /// Returns the effect of a column whose values are not exchanged.
+  Marginal between(std::size_t column) const {
+    std::map<float, std::vector<double>> groups;
+    for (const auto& row : rows_) groups[row[column]].push_back(predict_(row));
+    std::vector<double> means_of_rows;
+    Marginal result{.values = {}, .means = {}};
+    for (const auto& [value, predictions] : groups) {
+      result.values.push_back(value);
+      result.means.push_back(mean_of(predictions));
+      means_of_rows.insert(means_of_rows.end(), predictions.size(), result.means.back());
+    }
+    result.share = share(variance_of(means_of_rows), static_cast<double>(rows_.size()));
+    return result;
+  }
+
   /// Returns what two parameters explain beyond the sum of their marginals.
   double beyond(std::size_t a, const Marginal& of_a, std::size_t b, const Marginal& of_b) const {
     std::vector<double> rest;
@@ -128,18 +144,22 @@ double fit_of(const Rows& rows, const std::vector<double>& values) {
 
 }  // namespace
 
-Importance importance_of(const Rows& rows, const Predict& predict, std::size_t most_paired) {
+Importance importance_of(const Rows& rows, const Predict& predict,
+                         std::optional<std::size_t> variant, std::size_t most_paired) {
   Importance result;
   if (rows.empty()) return result;
   const Decomposition decomposition(rows, predict);
   for (std::size_t column = 0; column < rows.front().size(); ++column)
-    result.marginals.push_back(decomposition.marginal(rows, column));
+    result.marginals.push_back(column == variant ? decomposition.between(column)
+                                                 : decomposition.marginal(rows, column));
   std::vector<std::size_t> order(result.marginals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return result.marginals[a].share > result.marginals[b].share;
   });
-  std::erase_if(order, [&](std::size_t one) { return result.marginals[one].values.size() < 2; });
+  std::erase_if(order, [&](std::size_t one) {
+    return one == variant || result.marginals[one].values.size() < 2;
+  });
   if (order.size() > most_paired) order.resize(most_paired);
   std::sort(order.begin(), order.end());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -154,18 +174,19 @@ Importance importance_of(const Rows& rows, const Predict& predict, std::size_t m
   return result;
 }
 
-MeasuredImportance measured_importance(const Rows& rows, const std::vector<double>& times) {
+MeasuredImportance measured_importance(const Rows& rows, const std::vector<double>& times,
+                                       std::optional<std::size_t> variant) {
   std::vector<double> logs;
   for (const double time : times) logs.push_back(std::log(time));
   const Rows used = spaced(rows, most_rows);
   const std::vector<double> values = spaced(logs, most_rows);
   if (used.size() < least_rows) {
     const Predict nothing = [](const std::vector<float>&) { return 0.0; };
-    return {.importance = importance_of(used, nothing)};
+    return {.importance = importance_of(used, nothing, variant)};
   }
   const RandomForest forest = forest_of(used, values);
   const Predict predict = [&](const std::vector<float>& row) { return forest.guess(row).mean; };
-  return {.importance = importance_of(used, predict), .fit = fit_of(used, values)};
+  return {.importance = importance_of(used, predict, variant), .fit = fit_of(used, values)};
 }
 
 }  // namespace greta::tuner

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "runtime/device/layers.hpp"
@@ -41,9 +42,12 @@ inline constexpr float absent_coordinate = -1;
 /// the predictions of the rows. A parameter that only some rows have counts by their share of the
 /// rows. Means are over the rows instead of over all combinations of values, because constraints
 /// forbid most of these. Pairs are those of the `most_paired` parameters with the largest shares.
-/// Source: Hutter, Hoos, Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
-/// Importance", ICML 2014.
-Importance importance_of(const Rows& rows, const Predict& predict, std::size_t most_paired = 5);
+/// The column `variant` says which parameters a row has, so that it is not exchanged: its means
+/// are over the rows of each value, its share is the variance between them, weighted by their rows,
+/// and it takes part in no pair. Source: Hutter, Hoos, Leyton-Brown, "An Efficient Approach for
+/// Assessing Hyperparameter Importance", ICML 2014.
+Importance importance_of(const Rows& rows, const Predict& predict,
+                         std::optional<std::size_t> variant = {}, std::size_t most_paired = 5);
 
 /// The same for measured times: the predictions are those of a random forest.
 struct MeasuredImportance {
@@ -54,6 +58,7 @@ struct MeasuredImportance {
 };
 /// `times` are positive, one for each row. Of more than 1000 rows, 1000 that are evenly spaced are
 /// used. With fewer than 10 rows, or equal times, no parameter has a share.
-MeasuredImportance measured_importance(const Rows& rows, const std::vector<double>& times);
+MeasuredImportance measured_importance(const Rows& rows, const std::vector<double>& times,
+                                       std::optional<std::size_t> variant = {});
 
 }  // namespace greta::tuner

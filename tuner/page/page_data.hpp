@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -66,6 +67,7 @@ namespace greta::tuner {
 struct PageDatabase {
   std::string name;
   const TunedDb* db = nullptr;
+  std::filesystem::path path{};  ///< as commands name it
 };
 
 /// A recording of configurations of a space (greta-tune --record).

@@ -124,7 +124,7 @@ json result_data(const std::vector<PageResult>& results, const SearchPlaces& sea
              {"command", nullptr}};
     if (catalog.find(stored.problem.op) != nullptr)
       row["command"] = input.tune_command(stored.problem, stored.device_id, stored.winner.cold,
-                                          input.databases[one.file].db->file());
+                                          input.databases[one.file].path);
     add_certificate(row, stored.winner);
     list.push_back(std::move(row));
   }

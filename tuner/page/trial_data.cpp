@@ -216,7 +216,7 @@ json importance_json(const std::vector<Trial>& trials, const Parameters& paramet
     times.push_back(time_of(trials[i]));
   }
   json marginals = json::array(), pairs = json::array();
-  const auto measured = measured_importance(rows, times);
+  const auto measured = measured_importance(rows, times, 0);
   const auto& found = measured.importance;
   for (std::size_t c = 0; c < found.marginals.size(); ++c) {
     const Marginal& one = found.marginals[c];

@@ -45,6 +45,20 @@ TEST(Importance, OfAParameterThatHalfOfTheRowsHave) {
   EXPECT_EQ(found.marginals[1].means, (std::vector<double>{0, 1}));
 }
 
+TEST(Importance, OfTheVariantIsBetweenItsRows) {
+  // Means of 1/2 (rows 1 and 2) and 4 (rows 3 and 4) differ from 9/4 by 7/4 each: 49/16 of a
+  // variance of (0 + 1 + 16 + 16) / 4 - 81/16 = 51/16. The parameter's variance of 1/4 counts by
+  // half.
+  const Rows rows{{0, 0}, {0, 1}, {1, absent_coordinate}, {1, absent_coordinate}};
+  const auto found = importance_of(
+      rows,
+      [](const std::vector<float>& row) { return row[1] == absent_coordinate ? 4.0 : row[1]; }, 0);
+  EXPECT_NEAR(found.marginals[0].share, 49.0 / 51, 1e-12);
+  EXPECT_EQ(found.marginals[0].means, (std::vector<double>{0.5, 4}));
+  EXPECT_NEAR(found.marginals[1].share, 2.0 / 51, 1e-12);
+  EXPECT_TRUE(found.pairs.empty());
+}
+
 TEST(Importance, OfAConstantIsNone) {
   const auto found = importance_of(grid, [](const std::vector<float>&) { return 3.0; });
   EXPECT_EQ(found.marginals[0].share, 0);

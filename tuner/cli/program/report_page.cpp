@@ -49,7 +49,9 @@ nlohmann::json data_of(const ReportFiles& files) {
   std::vector<TunedDb> databases;
   for (const auto& file : files.databases) databases.push_back(open_source(file));
   PageInput input{.utc = device::utc_now(), .tune_command = tune_command};
-  for (const auto& db : databases) input.databases.push_back({db.file().filename().string(), &db});
+  for (std::size_t i = 0; i < databases.size(); ++i)
+    input.databases.push_back(
+        {files.databases[i].filename().string(), &databases[i], files.databases[i]});
   std::vector<Recording> recordings;
   for (const auto& file : files.recordings) {
     auto recording = Recording::load(file);

@@ -1,0 +1,104 @@
+"""Protects: greta-report, --report and --plot: the page holds what was tuned, and bad input gives one line and
+changes nothing."""
+import gzip
+import json
+import os
+import re
+import unittest
+
+from cli_case import BENCH, SMALL, SOURCE, TUNE, Case
+
+REPORT = os.environ["GRETA_REPORT"]
+QUICK = ["--budget", "3", "--device", "vulkan:0"]
+NO_PAGE = "this build has no report page: "
+
+
+class Report(Case):
+    known_devices = "vulkan:0"
+
+    def report(self, *files, out="page.html"):
+        return self.run_words(REPORT, *map(str, files), "--out", str(self.folder / out))
+
+    def refused(self, result, word, code=2):
+        """Checks that a command ended with one line that names the word."""
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertIn(word, result.stderr)
+        self.assertFalse((self.folder / "page.html").exists())
+        self.assertEqual(list(self.folder.glob("*.part")), [])
+
+    def data(self, name="page.html"):
+        page = (self.folder / name).read_text()
+        return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
+
+    def has_page(self):
+        """Returns whether this build has the page; without it, the reason is one line."""
+        result = self.report(self.db, out="probe.html")
+        if result.returncode == 0:
+            return True
+        self.refused(result, NO_PAGE, code=1)
+        return False
+
+    def test_a_tune_writes_the_page_of_its_database(self):
+        page = self.folder / "page.html"
+        result = self.run_tune(*SMALL, *QUICK, "--db", self.db, "--report", page)
+        if not self.has_page():
+            self.refused(result, NO_PAGE, code=1)
+            return
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"report       {page}"[:40], result.stdout)
+        data = self.data()
+        self.assertEqual(data["searches"][0]["problem"], data["results"][0]["problem"])
+        self.assertEqual(data["results"][0]["dims"], "m=64 n=48 k=40")
+        self.assertGreaterEqual(data["searches"][0]["trials"], 3)
+        self.assertIn("--m 64 --n 48 --k 40", data["results"][0]["command"])
+        # The same files again give the same page, except for the time.
+        again = self.report(self.db)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        second = self.data()
+        self.assertEqual({**second, "made": 0}, {**data, "made": 0})
+
+    def test_plots_need_utf8(self):
+        self.assertEqual(self.run_tune(*SMALL, *QUICK, "--db", self.db).returncode, 0)
+        show = [TUNE, "show", "--plot", "--db", str(self.db)]
+        self.env["LC_ALL"] = "C"
+        self.refused(self.run_words(*show), "UTF-8")
+        self.env["LC_ALL"] = "C.UTF-8"
+        shown = self.run_words(*show)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, "[\u2801-\u28ff]")
+        self.assertRegex(shown.stdout, r"roofline +[\u2588-\u2591]{40} [\d.]+ %")
+        self.refused(self.run_words(*show, "--json"), "--plot")
+
+    def test_bad_input_gives_one_line(self):
+        if not self.has_page():
+            return
+        missing = self.folder / "missing.db"
+        self.refused(self.report(missing), "missing.db")
+        text = self.folder / "notes.txt"
+        text.write_text("not,a,baseline\n1,2\n")
+        self.refused(self.report(text), "notes.txt")
+        trace = self.folder / "trace.json"
+        trace.write_text('{"events": []}')
+        self.refused(self.report(trace), "trace.json")
+        cut = self.folder / "cut.jsonl.gz"
+        cut.write_bytes(gzip.compress(b"x" * 1000)[:20])
+        self.refused(self.report(cut), "cut.jsonl.gz")
+        broken = self.folder / "broken.db"
+        broken.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+        self.refused(self.report(broken), "broken.db")
+        self.refused(self.report(self.db, out="nowhere/page.html"), "no folder")
+        self.refused(self.run_words(REPORT), "files")
+
+    def test_a_page_that_cannot_be_written_is_refused_before_tuning(self):
+        before = self.db.read_bytes()
+        result = self.run_tune(*SMALL, *QUICK, "--db", self.db, "--report", self.folder / "no" / "page.html")
+        self.refused(result, "--report")
+        self.assertEqual(self.db.read_bytes(), before)
+        bench = self.run_words(BENCH, "--preset", str(SOURCE / "presets" / "smoke.json"), "--db", str(self.db), "--report", "page.html")
+        self.refused(bench, "--report: needs --export")
+
+
+if __name__ == "__main__":
+    unittest.main()
