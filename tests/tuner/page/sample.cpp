@@ -169,6 +169,11 @@ void write_page_database(const std::filesystem::path& file) {
   }
 }
 
+void add_page_search(const std::filesystem::path& file) {
+  TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
+  add_search(db, page_device(Api::hip), gemm(64), false);
+}
+
 void write_page_baselines(const std::filesystem::path& before, const std::filesystem::path& after) {
   std::vector<MeasuredResult> old_rows, new_rows;
   for (std::int64_t m = 1; m <= 6; ++m) {

@@ -22,6 +22,8 @@ Trial page_trial(int i);
 /// Writes a database: searches with trials of a GEMM through two APIs, results of several shapes,
 /// one of which stands for its default, ceilings, and texts that are hostile wherever text is free.
 void write_page_database(const std::filesystem::path& file);
+/// Adds a search of its own to a database, which is made if it does not exist.
+void add_page_search(const std::filesystem::path& file);
 /// Writes two CSV files of the same benchmarks: in the second, one is slower and one faster.
 void write_page_baselines(const std::filesystem::path& before, const std::filesystem::path& after);
 /// Writes a trace of two passes.

@@ -14,6 +14,7 @@
 #include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/page/columns.hpp"
 #include "tuner/page/page.hpp"
 #include "tuner/page/page_data.hpp"
 #include "tuner/report/csv.hpp"
@@ -100,6 +101,10 @@ std::string report_page(const ReportFiles& files) {
   const auto html = page_html(data_of(files));
   if (!html) throw CommandError(exit_failed, html.failure().message);
   return *html;
+}
+
+std::string report_data(const ReportFiles& files) {
+  return script_json(data_of(files));
 }
 
 void write_report(const ReportFiles& files, const fs::path& out) {

@@ -27,6 +27,9 @@ void check_report(const std::string& option, const std::filesystem::path& out);
 /// Returns the page. Throws CommandError.
 std::string report_page(const ReportFiles& files);
 
+/// Returns the page's data as JSON that may be put into it. Throws CommandError.
+std::string report_data(const ReportFiles& files);
+
 /// Writes the page; the file appears complete or not at all, and replaces an existing one. Throws
 /// CommandError.
 void write_report(const ReportFiles& files, const std::filesystem::path& out);

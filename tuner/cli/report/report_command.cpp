@@ -12,6 +12,7 @@ struct ReportOptions {
 };
 
 int report(const ReportOptions& options) {
+  if (options.files.empty()) throw CommandError(exit_usage, "files: at least one is needed");
   check_report("--out", options.out);
   write_report(report_files(options.files), options.out);
   const auto bytes = std::filesystem::file_size(options.out);
@@ -25,8 +26,7 @@ void add_report_options(CLI::App& app, Action& action) {
   auto options = std::make_shared<ReportOptions>();
   app.add_option("files", options->files,
                  "Databases, recordings, CSV files of baselines, and traces of greta-run --trace")
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
   app.add_option("--out", options->out, "The page to write; replaces an existing file")
       ->type_name("FILE")
       ->capture_default_str();

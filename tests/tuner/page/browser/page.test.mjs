@@ -2,8 +2,10 @@
 // reaches everything, axe-core finds nothing, nothing is loaded, and hostile names stay text. The structure of
 // each view is compared with structure.json; GRETA_UPDATE=1 writes it anew.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -210,4 +212,38 @@ test("the page loads nothing and reports no error", () => {
   assert.deepEqual(requests.filter((url) => !url.startsWith("data:")), [`file://${file}`]);
   assert.deepEqual(errors, []);
   assert.ok(statSync(file).size < 2 << 20);
+});
+
+test("greta-report serve shows what a tune adds, to this machine and with the token alone", async (context) => {
+  const served = join(folder, "served.db");
+  copyFileSync(join(folder, "few.db"), served);
+  const server = spawn(GRETA_REPORT, ["serve", served], { stdio: ["ignore", "pipe", "pipe"] });
+  const [first] = await Promise.race([once(server.stdout, "data"), once(server.stderr, "data")]);
+  if (String(first).includes("lacks cpp-httplib")) {
+    assert.equal((await once(server, "exit"))[0], 1);
+    return;
+  }
+  const live = await browser.newPage();
+  context.after(async () => {
+    await live.close();
+    server.kill("SIGINT");
+    await once(server, "exit");
+  });
+  const url = String(first).trim();
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/$/);
+  const { port, pathname } = new URL(url);
+  const status = (host, path) => new Promise((done) =>
+    get({ host: "127.0.0.1", port, path, headers: { Host: host } }, (answer) => (answer.resume(), done(answer.statusCode))));
+  assert.equal(await status(`127.0.0.1:${port}`, pathname), 200);
+  assert.equal(await status(`127.0.0.1:${port}`, "/"), 404);
+  assert.equal(await status(`127.0.0.1:${port}`, "/0123456789abcdef0123456789abcdef/data"), 404);
+  assert.equal(await status(`elsewhere.example:${port}`, pathname), 403);
+  const connected = live.waitForResponse((answer) => answer.url().endsWith("/events"));
+  await live.goto(url);
+  await connected;
+  const number = () => live.textContent("nav a[href='#search'] .number");
+  const before = await number();
+  execFileSync(GRETA_PAGE_SAMPLE, [folder, "more", served]);
+  await live.waitForFunction((old) => document.querySelector("nav a[href='#search'] .number").textContent !== old, before);
+  assert.notEqual(await number(), before);
 });

@@ -4,7 +4,7 @@ import { read_report, type Report } from "./data";
 import { h, type Child } from "./dom";
 import { count, date } from "./format";
 import { read_route, type View } from "./shell";
-import { next_theme, start_theme } from "./theme";
+import { chosen_theme, next_theme, start_theme } from "./theme";
 import { baselines } from "./views/baselines";
 import { certification } from "./views/certification";
 import { coverage } from "./views/coverage";
@@ -34,7 +34,7 @@ function header(report: Report): HTMLElement {
   const name = (choice: string) => {
     theme.textContent = `Colours: ${choice}`;
   };
-  name(start_theme());
+  name(chosen_theme());
   theme.addEventListener("click", () => name(next_theme()));
   const files = report.made.files.map((file) => file.name).join(", ");
   return h(
@@ -85,6 +85,7 @@ function start(): void {
     page.append(h("main", {}, h("h1", {}, "GRETA report"), h("p", {}, String(error))));
     return;
   }
+  start_theme();
   const main = h("main", { id: "main", tabindex: -1 });
   const skip = h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to the content");
   page.append(skip, header(report), main, footer(report));
@@ -110,6 +111,20 @@ function start(): void {
   };
   addEventListener("hashchange", show);
   show();
+  // Served by greta-report serve: an event says that the databases have changed.
+  if (location.protocol === "http:") {
+    new EventSource("events").addEventListener("message", () => {
+      void fetch("data")
+        .then((answer) => answer.text())
+        .then((text) => {
+          report = read_report(text);
+          const top = scrollY;
+          document.querySelector("header")!.replaceWith(header(report));
+          show();
+          scrollTo(0, top);
+        });
+    });
+  }
 }
 
 /** A selector of the control that has the focus, which a view draws again when a setting changes. */

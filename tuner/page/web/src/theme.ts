@@ -55,7 +55,7 @@ export function theme(): Theme {
   return chosen === "dark" || (chosen === "auto" && system.matches) ? dark : light;
 }
 
-/** Calls a function when the colours change, until it returns false. */
+/** Calls a function when the colours change. */
 export function on_theme(listener: () => void): void {
   listeners.add(listener);
 }
@@ -76,7 +76,11 @@ export function next_theme(): Choice {
   return chosen;
 }
 
-export function start_theme(): Choice {
+export function chosen_theme(): Choice {
+  return chosen;
+}
+
+export function start_theme(): void {
   try {
     const kept = localStorage.getItem("greta-theme") as Choice | null;
     if (kept && choices.includes(kept)) chosen = kept;
@@ -87,5 +91,4 @@ export function start_theme(): Choice {
   addEventListener("beforeprint", () => ((printing = true), apply()));
   addEventListener("afterprint", () => ((printing = false), apply()));
   apply();
-  return chosen;
 }
