@@ -12,10 +12,12 @@ packages=(
 )
 # Kernels for AMD GPUs are compiled with hiprtc and with the distribution's newest clang.
 llvm=22
-grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20
+browser=(chromium) # tests the page of greta-report; Ubuntu has it as a snap only
+grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20 browser=()
 test_packages=(
   vulkan-validationlayers clang-format-14 shellcheck python3-numpy dpkg-dev file
   libamdhip64-dev "clang-$llvm" "clang-tools-$llvm" "lld-$llvm" "llvm-$llvm"
+  "${browser[@]}"
 )
 
 fail() {
