@@ -124,6 +124,7 @@ void for_each_field(Device& device, const Field& field) {
   field("architecture", device.architecture);
   field("driver", device.driver);
   field("compiler", device.compiler);
+  field("matrix_library", device.matrix_library);
   field("kind", device.kind);
   field("uuid", device.card.uuid);
   field("pci_address", device.card.pci_address);

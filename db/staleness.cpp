@@ -27,7 +27,11 @@ std::vector<std::string> StalenessJudge::reasons(const StoredWinner& result) {
     if (then != is) reasons.push_back(fmt::format("{} was {}, is {}", what, then, is));
   };
   compare("driver", result.provenance.driver, now.driver);
-  compare("compiler", result.provenance.compiler, now.compiler);
+  if (!is_of_vendor(result.winner)) {
+    compare("compiler", result.provenance.compiler, now.compiler);
+  } else if (!now.matrix_library.empty()) {
+    compare("library", result.provenance.compiler, now.matrix_library);
+  }
   const std::string& key = template_key(result.problem.op);
   if (key.empty()) {
     reasons.push_back(fmt::format("this build has no operation {}", result.problem.op));

@@ -157,6 +157,10 @@ Question question_of(const StoredWinner& result) {
   return {result.problem.key(), result.device.fingerprint(), result.winner.cold};
 }
 
+bool is_of_vendor(const Winner& winner) {
+  return winner.config.variant == kernels::vendor_variant;
+}
+
 bool has_ratio(const Winner& winner) {
   return winner.is_default || (winner.default_us > 0 && winner.speedup > 0);
 }
@@ -232,6 +236,10 @@ void TunedDb::set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>&
       put_ceiling(database, id, ceiling);
     }
   });
+}
+
+void TunedDb::put_peer(const Peer& peer) {
+  impl_->connection.write([&](SQLite::Database& database) { db::put_peer(database, peer); });
 }
 
 void TunedDb::set_unsafe(const DeviceInfo& device, const UnsafePart& part) {

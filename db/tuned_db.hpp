@@ -72,6 +72,10 @@ struct Winner {
   std::string card;  ///< UUID of the card that certified it; empty: unknown
 };
 
+/// Whether it is a configuration of a vendor's library (kernels::vendor_variant). Its compiler is
+/// the library.
+bool is_of_vendor(const Winner& winner);
+
 /// Whether the ratio of a winner's time to the default's is known. Where the default failed, it is
 /// not, whatever the figures of the speed-up say.
 bool has_ratio(const Winner& winner);
@@ -287,6 +291,9 @@ class TunedDb {
   /// Returns the latest ceiling of each kind, of all cards of the device model.
   std::vector<Ceiling> ceilings(const std::string& device_fingerprint) const;
 
+  /// Stores the time of another library. Replaces that of the same problem, library and
+  /// circumstances.
+  void put_peer(const Peer& peer);
   /// Stores a health check that the card of `device` fails with its current driver. Replaces the
   /// earlier record of the same check. Other cards of the model are not affected.
   void set_unsafe(const DeviceInfo& device, const UnsafePart& part);

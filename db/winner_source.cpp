@@ -91,7 +91,14 @@ std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerp
     found = read_winners(database, device_fingerprint, problem_key, cold, &present);
   });
   if (found.empty()) return std::nullopt;
-  return std::move(found.front());
+  const Winner& first = found.front().winner;
+  const auto vendor = std::find_if(found.begin(), found.end(), [&](const StoredWinner& stored) {
+    return is_of_vendor(stored.winner) && stored.provenance.compiler == present.matrix_library;
+  });
+  const bool faster =
+      vendor != found.end() &&
+      (is_of_vendor(first) || vendor->winner.measurement.median_us < first.measurement.median_us);
+  return std::move(faster ? *vendor : found.front());
 }
 
 std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device_fingerprint,

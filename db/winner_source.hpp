@@ -46,7 +46,8 @@ class WinnerSource {
   void for_each(bool cold, const std::function<bool(const DeviceInfo&)>& wanted,
                 const std::function<void(const WinnerPlace&)>& visit) const;
   /// Does the same as TunedDb::find_winner(), but prefers the driver and compiler of `present`, the
-  /// device that asks, to those of the stored device as last seen.
+  /// device that asks, to those of the stored device as last seen. Returns a result of a vendor's
+  /// library only where that library is open, and is faster than any other.
   std::optional<StoredWinner> find(const std::string& device_fingerprint,
                                    const std::string& problem_key, bool cold,
                                    const DeviceInfo& present) const;

@@ -171,11 +171,14 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
   const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
   const bool same_family = other.problem.attributes == asked.problem.attributes;
+  DeviceInfo alone = device;
+  alone.matrix_library.clear();
   for (const Candidate& candidate : nearest(other.problem, other.representative, *family)) {
     const auto place = family->places[candidate.winner];
-    auto winner = read(family->problem_of(candidate.winner), place, device);
-    if (!winner) continue;
     const bool exact = same_family && !candidate.elsewhere && !candidate.other_shape;
+    auto winner = read(family->problem_of(candidate.winner), place, exact ? device : alone);
+    // A rank in the library's list means another algorithm for another shape, or none.
+    if (!winner || (!exact && is_of_vendor(winner->winner))) continue;
     const Config stored =
         exact || !winner->winner.is_default
             ? winner->winner.config

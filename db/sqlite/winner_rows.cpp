@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "db/enum_text.hpp"
@@ -146,15 +147,17 @@ bool same_question(const StoredWinner& a, const StoredWinner& b) {
 }
 
 /// Puts results of the present driver and compiler first among those of each question: of
-/// `present`, if there is one, then of the device as last seen. Otherwise, the order stays.
+/// `present`, if there is one, then of the device as last seen. Puts those of a vendor's library
+/// last. Otherwise, the order stays.
 void put_present_first(std::vector<StoredWinner>& winners, const DeviceInfo* present) {
   const auto common = [](const StoredWinner& winner, const DeviceInfo& device) {
     return static_cast<int>(winner.provenance.driver == device.driver) +
            static_cast<int>(winner.provenance.compiler == device.compiler);
   };
   const auto of_present = [&](const StoredWinner& winner) {
-    return std::pair(present != nullptr ? common(winner, *present) : 0,
-                     common(winner, winner.device));
+    return std::tuple(!is_of_vendor(winner.winner),
+                      present != nullptr ? common(winner, *present) : 0,
+                      common(winner, winner.device));
   };
   for (auto first = winners.begin(); first != winners.end();) {
     const auto end = std::find_if(first + 1, winners.end(), [&](const StoredWinner& other) {

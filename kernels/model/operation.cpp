@@ -70,9 +70,16 @@ std::vector<DTypes> converted_dtypes() {
   return pairs;
 }
 
+bool has_vendor(const Operation& operation) {
+  return std::any_of(operation.variants.begin(), operation.variants.end(),
+                     [](const Variant& variant) { return variant.name == vendor_variant; });
+}
+
 std::vector<Alternative> Instance::alternatives() const {
   std::vector<Alternative> list;
-  for (const Variant& variant : operation_.variants) list.push_back(alternative(variant));
+  for (const Variant& variant : operation_.variants) {
+    if (variant.name != vendor_variant) list.push_back(alternative(variant));
+  }
   return list;
 }
 

@@ -123,6 +123,10 @@ class ProblemShape {
   const std::type_info* type_;
 };
 
+/// The name of variants that call a vendor's library. They are compared with the winner of a search
+/// instead of being searched, and used only where that is allowed (docs/vendor.md).
+inline constexpr std::string_view vendor_variant = "vendor";
+
 /// One way to compute an operation: its search space and the launches of its kernels.
 struct Variant {
   std::string name;
@@ -272,6 +276,9 @@ struct Operation {
   std::string key() const;
 };
 
+/// Whether the operation has a vendor_variant.
+bool has_vendor(const Operation& operation);
+
 /// A problem of an operation on a device, converted once. Use one instance for queries about many
 /// configurations. The operation must outlive it.
 class Instance {
@@ -281,7 +288,8 @@ class Instance {
 
   const DeviceInfo& device() const { return device_; }
   const ProblemShape& shape() const { return shape_; }
-  /// Returns the parameters and constraints of all variants, in the operation's order.
+  /// Returns the parameters and constraints of all variants that are searched, in the operation's
+  /// order: of all but vendor_variant.
   std::vector<Alternative> alternatives() const;
   /// Returns a stored configuration in the form of today's variant, which may have been renamed.
   /// Fails with `constraints` and the reason if it can't be carried over. Constraints are not

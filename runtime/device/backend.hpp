@@ -47,6 +47,8 @@ struct OpenOptions {
   Deadline compile_deadline = std::chrono::seconds(120);  ///< for compilers that are processes
   bool compile_only = false;           ///< also opens devices that compile but cannot execute
   Sanitize sanitize = Sanitize::none;  ///< hip-host only
+  /// Opens the vendor's library of matrix products, too, if it is installed: hipBLASLt or cuBLASLt.
+  bool vendor = false;
   /// A clang that compiles HIP or, for hip-host, C++. If it is empty, one is searched for.
   std::filesystem::path compiler;
   /// The path of greta-compile-helper, which runs hiprtc and NVRTC. If it is empty, the helper is

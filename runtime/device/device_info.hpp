@@ -47,6 +47,9 @@ struct DeviceInfo {
   std::string architecture;  ///< "gfx1103", "sm_90", "lavapipe"; best effort where an API hides it
   std::string driver;        ///< driver name and version
   std::string compiler;  ///< kernel compiler and version, e.g. "glslang 12.0.0, SPIRV-Tools …"
+  /// The vendor's library of matrix products and its version, "cuBLASLt 13.1.0". Empty where there
+  /// is none, or where it was not opened (OpenOptions::vendor).
+  std::string matrix_library;
   DeviceKind kind = DeviceKind::cpu;
   Card card;
 

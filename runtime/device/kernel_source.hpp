@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/device/api.hpp"
 #include "runtime/device/layers.hpp"
+#include "runtime/device/matrix_product.hpp"
 
 namespace greta::device {
 
@@ -28,9 +30,12 @@ struct KernelSource {
   /// Variables in constant memory (HIP's __constant__) that are written before launches
   /// (Stream::write_constant).
   std::vector<std::string> constants{};
+  /// A call of the vendor's library (DeviceInfo::matrix_library) instead of a text. The argument
+  /// block is a MatrixProductArguments; the grid has no meaning.
+  std::optional<MatrixProduct> product{};
 
-  /// Returns a hash of language, text, entry, subgroup size, argument bytes, options, and the given
-  /// compiler and architecture.
+  /// Returns a hash of language, text, entry, subgroup size, argument bytes, options, product, and
+  /// the given compiler and architecture.
   std::string content_key(std::string_view compiler, std::string_view architecture) const;
 };
 

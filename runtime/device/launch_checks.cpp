@@ -57,6 +57,9 @@ void check_source(const DeviceInfo& info, const KernelSource& source) {
     refuse(source, fmt::format("{} bytes of shared memory, the device has {}",
                                source.dynamic_shared_bytes, info.shared_memory_bytes));
   }
+  if (source.product && info.matrix_library.empty()) {
+    refuse(source, "it needs a vendor's library, which is not open");
+  }
   check_block(info, source);
   check_subgroup_size(info, source);
 }

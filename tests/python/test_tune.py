@@ -108,6 +108,41 @@ class Results(Tuned):
         self.assertEqual(result.to_pandas(), ("frame", result.rows()))
 
 
+class VendorResults(Tuned):
+    def test_a_runtime_that_allows_it_runs_what_the_vendor_s_library_computes_faster(self):
+        # hip-host's library takes a few us, its kernels start much later.
+        numpy = greta.tensor.numpy_module()
+        key = "gemm m=9 n=8 k=16"
+        tuned = self.tune(m=9, n=8, k=16, allow_vendor=True)
+        vendor = tuned.report["vendor"]
+        self.assertTrue(vendor["stored"], vendor)
+        self.assertTrue(0 < vendor["low"] <= vendor["ratio"] <= vendor["high"] < 1, vendor)
+        self.assertFalse(tuned.config.startswith("vendor "))
+        a = numpy.random.default_rng(1).standard_normal((9, 16)).astype("float32")
+        b = numpy.random.default_rng(2).standard_normal((16, 8)).astype("float32")
+        for allowed in (False, True):
+            with greta.Runtime(self.device, db=tuned.database, shipped=False,
+                               allow_vendor=allowed) as runtime:
+                found = runtime.lookup(key)
+                self.assertEqual(found["origin"], "exact")
+                self.assertEqual(found["config"].startswith("vendor "), allowed, found)
+                # Of another shape, a rank is another algorithm.
+                self.assertFalse(runtime.lookup("gemm m=9 n=8 k=17")["config"].startswith("vendor "))
+                pipeline = runtime.pipeline()
+                c = runtime.empty((9, 8))
+                pipeline.gemm(runtime.tensor(a), runtime.tensor(b), c)
+                graph = pipeline.finish()
+                graph.replay()
+                self.assertLess(abs(c.numpy() - a @ b).max(), 1e-5)
+                self.assertEqual("vendor RANK=" in graph.explain(), allowed)
+        # A later tune without it leaves both, and finds its own winner again.
+        again = self.tune(m=9, n=8, k=16, seed=2, resume=False)
+        self.assertIsNone(again.report["vendor"])
+        with greta.Runtime(self.device, db=tuned.database, shipped=False,
+                           allow_vendor=True) as runtime:
+            self.assertTrue(runtime.lookup(key)["config"].startswith("vendor "))
+
+
 class TunedOnVulkan(Tuned):
     device = known = "vulkan:0"
 

@@ -25,25 +25,25 @@ enum { GRETA_TUNE_INPUT = 0, GRETA_TUNE_OUTPUT = 1, GRETA_TUNE_INPUT_OUTPUT = 2 
 typedef struct greta_tune_operand {
   const char* name;
   greta_tune_role role;
-  greta_dtype dtype;    /* of `input` */
+  greta_dtype dtype; /* of `input` */
   const int64_t* shape;
   size_t rank;
-  const void* input;    /* elements that the kernel reads; NULL for outputs */
-  double* expected;     /* receives the elements that it writes; NULL for inputs */
+  const void* input; /* elements that the kernel reads; NULL for outputs */
+  double* expected;  /* receives the elements that it writes; NULL for inputs */
 } greta_tune_operand;
 /* Computes the reference of a described kernel: all elements of its outputs from its inputs. Calls
- * come from other threads; without workers, also from several at once. Returns 0, or another number if it failed, which ends the
- * run. */
+ * come from other threads; without workers, also from several at once. Returns 0, or another number
+ * if it failed, which ends the run. */
 typedef int32_t (*greta_tune_reference)(void* context, const char* problem,
                                         const greta_tune_operand* operands, size_t count);
 
 typedef struct greta_tune_options {
-  size_t size;                  /* sizeof(greta_tune_options) */
-  const char* device;           /* "auto", "vulkan:0", a part of a name; a list as "hip:0,vulkan:0" */
-  const char* database;         /* of trials and winners; created if missing; required */
-  const char* cache_directory;  /* of compiled kernels and locks; required */
-  const char* budget;           /* time "60s", trials "500", or share of the space "5%" */
-  const char* strategy;         /* with options as "genetic:population=30" */
+  size_t size;          /* sizeof(greta_tune_options) */
+  const char* device;   /* "auto", "vulkan:0", a part of a name; a list as "hip:0,vulkan:0" */
+  const char* database; /* of trials and winners; created if missing; required */
+  const char* cache_directory; /* of compiled kernels and locks; required */
+  const char* budget;          /* time "60s", trials "500", or share of the space "5%" */
+  const char* strategy;        /* with options as "genetic:population=30" */
   /* The command that starts a worker process, in which kernels run: the path of greta-tune, then
    * "worker"; and its number of words. 0: kernels run in this process, and a crash ends it. */
   const char* const* worker;
@@ -53,19 +53,19 @@ typedef struct greta_tune_options {
   uint64_t flush_bytes;         /* flushes the caches before each sample; 0: by their size */
   uint64_t seed;                /* of inputs and search, if has_seed is 1; random otherwise */
   int32_t has_seed;
-  int32_t warm;                 /* 1: caches are not flushed */
-  int32_t naive;                /* 1: also time a kernel with one thread per output */
-  int32_t reject_spills;        /* 1: candidates that spill registers fail before they run */
-  int32_t no_resume;            /* 1: start afresh if the same request was interrupted */
-  int32_t retry_failed;         /* 1: also try candidates that hung or crashed before */
-  int32_t for_energy;           /* 1: also find the configuration of the least energy */
-  int32_t pin;                  /* 1: pin the answer */
-  int32_t no_lock;              /* 1: don't wait for others that measure on the card */
-  int32_t allow_unsafe;         /* 1: also use what failed its health check */
-  int32_t no_shipped;           /* 1: don't try the winners of the databases that GRETA ships */
-  int32_t reserved;             /* 0 */
-  /* A kernel's description (docs/your-kernel.md), whose operation is known beside GRETA's own; NULL:
-   * none. */
+  int32_t warm;          /* 1: caches are not flushed */
+  int32_t naive;         /* 1: also time a kernel with one thread per output */
+  int32_t reject_spills; /* 1: candidates that spill registers fail before they run */
+  int32_t no_resume;     /* 1: start afresh if the same request was interrupted */
+  int32_t retry_failed;  /* 1: also try candidates that hung or crashed before */
+  int32_t for_energy;    /* 1: also find the configuration of the least energy */
+  int32_t pin;           /* 1: pin the answer */
+  int32_t no_lock;       /* 1: don't wait for others that measure on the card */
+  int32_t allow_unsafe;  /* 1: also use what failed its health check */
+  int32_t no_shipped;    /* 1: don't try the winners of the databases that GRETA ships */
+  int32_t allow_vendor;  /* 1: store what a vendor's library computes faster, too */
+  /* A kernel's description (docs/your-kernel.md), whose operation is known beside GRETA's own;
+   * NULL: none. */
   const char* kernel;
   /* What its results are checked with, in place of the description's reference; NULL: that. Workers
    * ask this process for it. */

@@ -116,7 +116,7 @@ TunerOptions options_of(const greta_tune_options& given) {
   options.lock = given.no_lock == 0;
   options.allow_unsafe = given.allow_unsafe != 0;
   if (given.no_shipped != 0) options.shipped.clear();
-  if (given.reserved != 0) refuse("options->reserved is not 0");
+  options.allow_vendor = given.allow_vendor != 0;
   return options;
 }
 

@@ -67,6 +67,7 @@ void LocalEvaluator::open() {
   OpenOptions device_options;
   device_options.cache_directory = options_.cache_directory;
   device_options.sanitize = options_.sanitize;
+  device_options.vendor = options_.vendor;
   opened->device = open_device(options_.device, device_options).value();
   info_ = without(opened->device->info(), options_.avoid);
   options_.device = info_.address();  // the card must be the same when it is reopened

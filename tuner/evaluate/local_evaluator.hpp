@@ -32,6 +32,7 @@ struct EvaluatorOptions {
   int compile_slot_count = 0;     ///< number of these slots
   Avoided avoid;                  ///< device features that must not be used
   Sanitize sanitize = Sanitize::none;  ///< OpenOptions::sanitize; requires a process started for it
+  bool vendor = false;                 ///< OpenOptions::vendor
   bool reopen = true;  ///< reopen the device after it was lost; a worker exits instead
   /// Once set, calls of a WorkerEvaluator throw Error (`interrupted`) within half a second, even
   /// while a kernel runs. Must outlive the evaluator. A LocalEvaluator ignores it.

@@ -97,6 +97,7 @@ json report_json(const SessionResult& result, const std::string& database) {
               {"resumed", result.resumed},
               {"not_tried", result.not_tried.size()},
               {"energy", nullptr},
+              {"vendor", nullptr},
               {"finished_before", result.finished_before},
               {"pinned", nullptr},
               {"not_stored", result.not_stored}};
@@ -117,6 +118,19 @@ json report_json(const SessionResult& result, const std::string& database) {
                         {"watts", json_number(least.energy.watts)},
                         {"launch_us", json_number(least.energy.us)},
                         {"source", least.energy.source}};
+  }
+  if (result.vendor) {
+    const VendorResult& vendor = *result.vendor;
+    object["vendor"] = {{"library", vendor.library},
+                        {"config", to_json(vendor.config)},
+                        {"config_text", vendor.config.text()},
+                        {"median_us", json_number(vendor.us)},
+                        {"ratio", json_number(vendor.ratio.estimate)},
+                        {"low", json_number(vendor.ratio.low)},
+                        {"high", json_number(vendor.ratio.high)},
+                        {"confidence", vendor.confidence},
+                        {"rounds", vendor.rounds},
+                        {"stored", vendor.stored}};
   }
   if (result.pinned) object["pinned"] = to_json(*result.pinned);
   if (result.naive) object["naive"] = to_json(*result.naive);

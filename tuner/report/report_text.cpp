@@ -137,6 +137,21 @@ std::string energy_rows(const EnergyWinner& winner) {
   return text;
 }
 
+/// Returns "vs cuBLASLt  1.07× (1.05 to 1.09)  15.2 µs, RANK=1 WORKSPACE_MIB=32".
+std::string vendor_rows(const VendorResult& vendor) {
+  const auto name = vendor.library.substr(0, vendor.library.find(' '));
+  std::string text =
+      row("vs " + name, fmt::format("{:.3f}× as fast ({:.3f} to {:.3f}); {} takes {} with {}",
+                                    vendor.ratio.estimate, vendor.ratio.low, vendor.ratio.high,
+                                    vendor.library, format_time(vendor.us), vendor.config.text()));
+  if (vendor.stored) {
+    text += row("", "stored beside the winner, for runtimes that allow the vendor");
+  } else if (vendor.ratio.high < 1) {
+    text += row("", "with --allow vendor, look-ups can use it");
+  }
+  return text;
+}
+
 std::string space_rows(const SessionResult& result) {
   std::string text = row("space", fmt::format("{} valid of {:.3g} combinations", result.space_count,
                                               static_cast<double>(result.cartesian_size)));
@@ -242,6 +257,7 @@ std::string report_text(const SessionResult& result, const std::string& database
                                    (result.stand_in ? " on the proxy problem" : ""));
   }
   if (result.energy_winner) text += energy_rows(*result.energy_winner);
+  if (result.vendor) text += vendor_rows(*result.vendor);
   if (result.naive) text += naive_row(result);
   text += trials_rows(result);
   text += throttling_row(result);

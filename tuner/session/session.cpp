@@ -15,6 +15,7 @@
 #include "tuner/session/search_plan.hpp"
 #include "tuner/session/seeds.hpp"
 #include "tuner/session/session_work.hpp"
+#include "tuner/session/vendor_rounds.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -115,6 +116,7 @@ void Session::search_and_certify() {
     finals.run([this](Trial trial) { work_.record(std::move(trial)); },
                [this](const std::string& what) { work_.observer.on_phase(what); });
     if (result_.winner && work_.options.for_energy) find_least_energy(work_, finals.contenders());
+    compare_with_vendor(work_);
   }
   // In other circumstances the earlier row would be stale, so this session's is stored beside it.
   result_.keeps_earlier = result_.keeps_earlier && known_is_current_;

@@ -32,6 +32,9 @@ struct SessionOptions {
   bool retry_failed = false;  ///< also try candidates that hung or crashed in earlier sessions
   bool for_energy = false;    ///< also find the finalist of which a launch takes the least energy
   bool pin = false;           ///< pin the answer (TunedDb::pin())
+  /// Store a configuration of the vendor's library that is significantly faster than the winner as
+  /// a winner of its own, which look-ups use where that is allowed.
+  bool allow_vendor = false;
   std::string started_utc;
 };
 

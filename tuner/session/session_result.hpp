@@ -10,6 +10,7 @@
 #include "db/tuned_db.hpp"
 #include "kernels/model/operation.hpp"
 #include "runtime/device/device_info.hpp"
+#include "tuner/measure/statistics.hpp"
 
 namespace greta::tuner {
 
@@ -43,6 +44,17 @@ struct Rejection {
   double share = 0;
 };
 
+/// The vendor's library beside the winner.
+struct VendorResult {
+  std::string library;  ///< name and version: "cuBLASLt 13.1.0"
+  Config config;        ///< its fastest configuration
+  double us = 0;        ///< its median in rounds with the winner
+  Interval ratio;       ///< its time divided by the winner's
+  double confidence = 0.95;
+  int rounds = 0;
+  bool stored = false;  ///< whether it is stored as a winner (SessionOptions::allow_vendor)
+};
+
 /// The result of a session.
 struct SessionResult {
   std::int64_t id = 0;  ///< id in the database
@@ -72,6 +84,8 @@ struct SessionResult {
   std::vector<Trial> ended_badly;
   std::set<Config> not_tried;  ///< those that the session would have tried
   std::optional<EnergyWinner> energy_winner;
+  /// Nothing where no library computes the operation.
+  std::optional<VendorResult> vendor;
   /// The configuration that the problem's answer is pinned to, if it is.
   std::optional<Config> pinned;
   std::vector<std::string> notes;  ///< remarks for the user: drift, timeouts, stand-in

@@ -188,12 +188,15 @@ SessionOptions Lane::session_options(const TuningTask& task) const {
   session.pin = options.pin;
   session.retry_failed = options.retry_failed;
   session.for_energy = options.for_energy;
+  session.allow_vendor = options.allow_vendor;
   return session;
 }
 
 // Returns the configurations that each database alone would answer for the problem, the user's
 // first: this device's winner, that of a similar shape, or another device's.
 std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& device) const {
+  DeviceInfo alone = device;
+  alone.matrix_library.clear();  // what is suggested is searched
   LookupOptions options;
   options.catalog = context_.options.catalog;
   options.cold = context_.options.cold;
@@ -203,7 +206,7 @@ std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& 
   if (!context_.options.shipped.empty()) sources.push_back({{}, {}, context_.options.shipped});
   std::vector<Config> configs;
   for (const auto& files : sources) {
-    const Lookup lookup = Lookup::open(device, files, options);
+    const Lookup lookup = Lookup::open(alone, files, options);
     const Answer& answer = lookup.find(problem);
     if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
     if (files.own) continue;  // on_damage() has listed its rows

@@ -62,8 +62,9 @@ std::string request_of(const TunerOptions& options, const std::vector<ProbedDevi
                        const std::vector<TuningTask>& tasks) {
   Hash hash;
   hash.add(version()).add(options.strategy).add(options.budget.text());
-  for (const bool flag : {options.cold, options.compare_naive, options.reject_spills,
-                          options.allow_unsafe, options.retry_failed, options.for_energy}) {
+  for (const bool flag :
+       {options.cold, options.compare_naive, options.reject_spills, options.allow_unsafe,
+        options.retry_failed, options.for_energy, options.allow_vendor}) {
     hash.add(std::uint64_t{flag});
   }
   hash.add(options.flush_bytes);
@@ -146,7 +147,7 @@ Result<std::unique_ptr<Tuner>> Tuner::open(const TunerOptions& options,
     const auto damaged = tuner->db_.damaged_but_trials();
     if (!damaged.empty()) observer.on_damage(tuner->db_, damaged);
     tuner->begin_run(*devices, tasks);
-    if (auto opened = tuner->open_evaluators(*devices); !opened) return opened.failure();
+    if (auto opened = tuner->open_evaluators(*devices, tasks); !opened) return opened.failure();
     std::vector<Evaluator*> evaluators;
     for (const auto& evaluator : tuner->evaluators_) evaluators.push_back(evaluator.get());
     tuner->lanes_ = std::make_unique<Lanes>(evaluators, tasks.size(),
@@ -188,7 +189,16 @@ std::unique_ptr<Evaluator> Tuner::open_evaluator(const EvaluatorOptions& options
   return std::make_unique<WorkerEvaluator>(options_.worker, options);
 }
 
-Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
+/// Whether a vendor's library computes one of the tasks, and is of interest on the device.
+bool Tuner::wants_vendor(const DeviceInfo& device, const std::vector<TuningTask>& tasks) const {
+  if (device.is_cpu() && !options_.allow_vendor) return false;
+  return std::any_of(tasks.begin(), tasks.end(), [&](const TuningTask& task) {
+    return has_vendor(options_.catalog.at(task.problem.op));
+  });
+}
+
+Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices,
+                                    const std::vector<TuningTask>& tasks) {
   EvaluatorOptions shared;
   shared.catalog = options_.catalog;
   shared.cache_directory = options_.cache_directory;
@@ -204,6 +214,7 @@ Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
   for (const auto& device : devices) {
     EvaluatorOptions own = shared;
     own.device = device.info.address();
+    own.vendor = wants_vendor(device.info, tasks);
     if (!options_.allow_unsafe) {
       auto avoided = avoided_on(device.info, db_, observer_);
       if (!avoided) return avoided.failure();

@@ -47,7 +47,9 @@ class Tuner {
         std::vector<CardLock> locks, TunedDb db);
   /// Goes on with the unfinished run of the same request, or begins one.
   void begin_run(const std::vector<ProbedDevice>& devices, const std::vector<TuningTask>& tasks);
-  Result<void> open_evaluators(const std::vector<ProbedDevice>& devices);
+  bool wants_vendor(const DeviceInfo& device, const std::vector<TuningTask>& tasks) const;
+  Result<void> open_evaluators(const std::vector<ProbedDevice>& devices,
+                               const std::vector<TuningTask>& tasks);
   std::unique_ptr<Evaluator> open_evaluator(const EvaluatorOptions& options) const;
 
   TunerOptions options_;

@@ -42,9 +42,11 @@ struct TunerOptions {
   bool resume = true;                   ///< go on with an unfinished run of the same request
   bool retry_failed = false;            ///< also try candidates that hung or crashed before
   bool for_energy = false;              ///< also find the configurations of the least energy
-  bool pin = false;                     ///< pin the answers (TunedDb::pin())
-  bool lock = true;                     ///< wait for other processes that measure on the card
-  bool allow_unsafe = false;            ///< also use what failed its health check
+  /// Store a vendor's configuration that is faster than the winner (SessionOptions::allow_vendor).
+  bool allow_vendor = false;
+  bool pin = false;           ///< pin the answers (TunedDb::pin())
+  bool lock = true;           ///< wait for other processes that measure on the card
+  bool allow_unsafe = false;  ///< also use what failed its health check
 };
 
 /// A problem and the configurations to try first.

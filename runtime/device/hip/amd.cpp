@@ -247,6 +247,7 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.max_threads_per_axis = UINT32_MAX;
   platform.describe = [runtime](int device) { return hip::describe(*runtime, device); };
   platform.create_compiler = create_amd_compiler;
+  platform.open_matrix_library = open_hipblaslt;
   platform.read_statistics = read_statistics;
   platform.disassemble = disassemble;
   platform.argument_bytes = [](std::span<const std::byte> code_object, const std::string& entry,

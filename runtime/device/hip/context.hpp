@@ -41,12 +41,15 @@ class Card {
 /// may be destroyed in any order.
 class Context {
  public:
-  Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options);
+  Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options,
+          std::shared_ptr<const MatrixLibrary> matrix_library = nullptr);
 
   const Platform& platform() const { return card_->platform(); }
   const Functions& functions() const { return platform().functions; }
   const DeviceInfo& info() const { return info_; }
   const OpenOptions& options() const { return options_; }
+  /// Returns the vendor's library of matrix products, or nullptr.
+  const std::shared_ptr<const MatrixLibrary>& matrix_library() const { return matrix_library_; }
 
   /// Makes this device the calling thread's current one. Throws Refusal.
   void enter() const { check(set_device(), "hipSetDevice"); }
@@ -66,6 +69,7 @@ class Context {
   std::uint64_t generation_;
   DeviceInfo info_;
   OpenOptions options_;
+  std::shared_ptr<const MatrixLibrary> matrix_library_;
   std::atomic<bool> lost_{false};
 };
 

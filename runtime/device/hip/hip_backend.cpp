@@ -65,7 +65,10 @@ class HipBackend final : public Backend {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", probed.info.name, probed.reason));
       }
-      auto context = std::make_shared<Context>(card, std::move(probed.info), options);
+      auto library = open_library(card->platform(), options);
+      if (library) probed.info.matrix_library = library->name();
+      auto context =
+          std::make_shared<Context>(card, std::move(probed.info), options, std::move(library));
       return std::unique_ptr<Device>(std::make_unique<HipDevice>(
           std::move(context), std::move(compiler), options.cache_directory));
     } catch (const std::exception&) {
@@ -74,6 +77,14 @@ class HipBackend final : public Backend {
   }
 
  private:
+  /// Returns the vendor's library if it is wanted and there is one.
+  static std::shared_ptr<const MatrixLibrary> open_library(const Platform& platform,
+                                                           const OpenOptions& options) {
+    if (!options.vendor || !platform.open_matrix_library) return nullptr;
+    auto opened = platform.open_matrix_library();
+    return opened ? *opened : nullptr;
+  }
+
   void find_cards() {
     if (searched_) return;
     searched_ = true;

@@ -138,9 +138,28 @@ std::unique_ptr<HipKernel> make_kernel(const std::shared_ptr<Context>& context,
                                      statistics);
 }
 
+/// Returns a product of the vendor's library as a kernel.
+std::unique_ptr<HipKernel> prepare_product(const std::shared_ptr<Context>& context,
+                                           const KernelSource& source) {
+  const StallWatch preparing(StallWatch::unlimited);  // the library loads its kernels
+  auto function = std::make_shared<Function>();
+  // Nothing of a lost device may be destroyed.
+  const auto destroy = [context](const PreparedProduct* product) {
+    if (!context->lost() && context->set_device() == hipSuccess) delete product;
+  };
+  function->product = std::shared_ptr<const PreparedProduct>(
+      new PreparedProduct(context->matrix_library(), *source.product), destroy);
+  function->block = source.block;
+  function->argument_bytes = source.argument_bytes;
+  return std::make_unique<HipKernel>(
+      context, source.content_key(context->info().matrix_library, context->info().architecture),
+      false, std::move(function), KernelStatistics{});
+}
+
 }  // namespace
 
 Result<std::string> HipKernel::listing() const {
+  if (function_->product) return Kernel::listing();
   const auto& disassemble = context_->platform().disassemble;
   return disassemble ? disassemble(function_->code_object, context_->options()) : Kernel::listing();
 }
@@ -150,6 +169,7 @@ std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Comp
   const telemetry::Span span("device.compile");
   const std::string& architecture = context->info().architecture;
   check_source(context->info(), source);
+  if (source.product) return prepare_product(context, source);
   std::string key = source.content_key(compiler.version(), architecture);
   auto binary = cache.load(key);
   const bool from_cache = binary.has_value();

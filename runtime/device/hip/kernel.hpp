@@ -26,6 +26,7 @@ struct Function {
   std::uint32_t argument_bytes = 0;
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Constant> constants;  ///< of KernelSource::constants, in the same order
+  std::shared_ptr<const PreparedProduct> product;  ///< instead of a function, of a library
 };
 
 class HipKernel final : public Kernel {

@@ -251,6 +251,7 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.functions.reset_device = [driver](int index) { return driver->reset_device(index); };
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
+  platform.open_matrix_library = open_cublaslt;
   platform.argument_bytes = [driver](std::span<const std::byte>, const std::string&,
                                      hipFunction_t function) {
     return driver->argument_bytes(function);

@@ -12,6 +12,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
+#include "runtime/device/hip/matrix_library.hpp"
 
 namespace greta::device::hip {
 
@@ -27,6 +28,8 @@ struct Platform {
   std::function<ProbedDevice(int device)> describe;
   /// Creates the compiler of this platform's devices. Fails with `unavailable` if there is none.
   std::function<Result<std::unique_ptr<Compiler>>(const OpenOptions& options)> create_compiler;
+  /// Opens the vendor's library of matrix products. Fails with `unavailable` and the reason.
+  std::function<Result<std::shared_ptr<const MatrixLibrary>>()> open_matrix_library;
   /// Reads a kernel's statistics from a code object. Empty if only the loaded function provides
   /// them.
   std::function<Result<KernelStatistics>(std::span<const std::byte> code_object,

@@ -19,6 +19,11 @@ struct Issue {
   void operator()(const Commands::Launch& launch) const {
     const Functions& hip = context.functions();
     const Function& function = *launch.function;
+    if (function.product) {
+      function.product->launch({argument_bytes + launch.arguments, function.argument_bytes},
+                               stream);
+      return;
+    }
     const auto& [x, y, z] = function.block;
     std::size_t size = function.argument_bytes;
     std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, argument_bytes + launch.arguments,

@@ -77,6 +77,7 @@ typedef struct greta_runtime_options {
   const char* const* application;
   size_t application_count;
   int32_t no_shipped;
+  int32_t allow_vendor; /* 1: also run what a vendor's library computes faster (docs/vendor.md) */
 } greta_runtime_options;
 
 GRETA_API greta_runtime_options greta_runtime_defaults(void);
@@ -88,27 +89,29 @@ GRETA_API void greta_runtime_close(greta_runtime* runtime); /* NULL is ignored *
 GRETA_API greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
                                             const char** name);
 /* Returns the device and the library as one JSON object: "id", "name", "fingerprint" (of captures,
- * docs/runtime.md) and "greta", the version. Valid until this function's next call with the handle. */
+ * docs/runtime.md) and "greta", the version. Valid until this function's next call with the handle.
+ */
 GRETA_API greta_status greta_runtime_describe(greta_runtime* runtime, const char** json);
 /* Returns the key of a problem, given by the operation and its fields, as "gemm m=64 n=48 k=40
- * dtype=f16", where fields that have a default may be missing. Valid until this function's next call
- * with the handle. */
+ * dtype=f16", where fields that have a default may be missing. Valid until this function's next
+ * call with the handle. */
 GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char* problem,
                                              const char** key);
-/* Returns what runs for a problem, given likewise, as one JSON object: "problem", the key; "bucket",
- * the key of the problem that stands for others of about its extents; "config"; "origin" ("exact",
- * "nearest shape", "same architecture", "static prior", "default"); "expected_regret" and "speedup",
- * each null if unknown. Compiles the kernels. Valid until this function's next call with the
- * handle. */
+/* Returns what runs for a problem, given likewise, as one JSON object: "problem", the key;
+ * "bucket", the key of the problem that stands for others of about its extents; "config"; "origin"
+ * ("exact", "nearest shape", "same architecture", "static prior", "default"); "expected_regret" and
+ * "speedup", each null if unknown. Compiles the kernels. Valid until this function's next call with
+ * the handle. */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
 /* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime:
  * `description` is a path, with a '.' or a '/', or the name of a kernel that one of the databases
- * carries (greta-db export --ship --with-kernels). Then greta_run() takes its problems, with the operands of the description in order, and look-ups use
- * what the databases have of it. Returns the kernel's names as one JSON object: "name", "summary",
- * "language", "dtype" and "out" (of problem keys), "dimensions" with "name", "help", "default" (null:
- * required), "least" and "most", "parameters" with "name" and "values", and "operands" with "name",
- * "role", "dtype" and "shape" (formulas). Valid as long as the handle; `json` may be NULL. */
+ * carries (greta-db export --ship --with-kernels). Then greta_run() takes its problems, with the
+ * operands of the description in order, and look-ups use what the databases have of it. Returns the
+ * kernel's names as one JSON object: "name", "summary", "language", "dtype" and "out" (of problem
+ * keys), "dimensions" with "name", "help", "default" (null: required), "least" and "most",
+ * "parameters" with "name" and "values", and "operands" with "name", "role", "dtype" and "shape"
+ * (formulas). Valid as long as the handle; `json` may be NULL. */
 GRETA_API greta_status greta_operation_load(greta_runtime* runtime, const char* description,
                                             const char** json);
 /* Compiles the kernels of problems, given by keys, with `jobs` threads (0: one per core). Tries all
@@ -118,8 +121,8 @@ GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const ch
 
 /* A problem that is ready to run on addresses (greta_queue_run). */
 typedef struct greta_prepared greta_prepared;
-/* Looks up a problem, given as greta_runtime_problem() takes it, and compiles its kernels. The result
- * is valid as long as the runtime's handle, and the same for equal problems. */
+/* Looks up a problem, given as greta_runtime_problem() takes it, and compiles its kernels. The
+ * result is valid as long as the runtime's handle, and the same for equal problems. */
 GRETA_API greta_status greta_runtime_prepare(greta_runtime* runtime, const char* problem,
                                              const greta_prepared** prepared);
 
@@ -158,13 +161,13 @@ GRETA_API greta_status greta_tensor_slice(const greta_tensor* tensor, size_t dim
 GRETA_API greta_status greta_tensor_reshape(const greta_tensor* tensor, const int64_t* shape,
                                             size_t rank, greta_tensor** view);
 GRETA_API void greta_tensor_release(greta_tensor* tensor); /* NULL is ignored */
-/* Releases memory of another library; `context` is what was given with it. It is called once, by the
- * call of GRETA that ends the last use, and must not call GRETA. */
+/* Releases memory of another library; `context` is what was given with it. It is called once, by
+ * the call of GRETA that ends the last use, and must not call GRETA. */
 typedef void (*greta_release)(void* context);
 /* Creates a tensor in memory that another library allocated on the runtime's device: that of HIP or
- * CUDA for hip, of the host for hip-host. It is used in place. `strides` are in elements, as those of
- * a part of a row-major tensor; NULL: packed. GRETA_UNAVAILABLE for devices of other APIs. If this
- * function fails, `release` is not called; it may be NULL. */
+ * CUDA for hip, of the host for hip-host. It is used in place. `strides` are in elements, as those
+ * of a part of a row-major tensor; NULL: packed. GRETA_UNAVAILABLE for devices of other APIs. If
+ * this function fails, `release` is not called; it may be NULL. */
 GRETA_API greta_status greta_tensor_wrap(greta_runtime* runtime, greta_dtype dtype,
                                          const int64_t* shape, const int64_t* strides, size_t rank,
                                          void* memory, greta_release release, void* context,
@@ -191,10 +194,10 @@ typedef struct greta_graph greta_graph;
 typedef struct greta_operations greta_operations;
 
 GRETA_API greta_status greta_queue_open(greta_runtime* runtime, greta_queue** queue);
-/* Opens a queue on a stream of another library: hipStream_t or CUstream, NULL for the default stream.
- * The queue's work runs in the stream's order once it is submitted, also while the stream records a
- * graph (all kernels that it needs must have run before). Wrapped memory must exist until the stream
- * has passed the work; a queue keeps other tensors until it is synchronised. */
+/* Opens a queue on a stream of another library: hipStream_t or CUstream, NULL for the default
+ * stream. The queue's work runs in the stream's order once it is submitted, also while the stream
+ * records a graph (all kernels that it needs must have run before). Wrapped memory must exist until
+ * the stream has passed the work; a queue keeps other tensors until it is synchronised. */
 GRETA_API greta_status greta_queue_open_on(greta_runtime* runtime, void* stream,
                                            greta_queue** queue);
 /* Returns the queue's hipStream_t or CUstream. GRETA_UNAVAILABLE for devices of other APIs. */
@@ -206,8 +209,8 @@ GRETA_API greta_operations* greta_queue_operations(greta_queue* queue);
 GRETA_API greta_status greta_queue_submit(greta_queue* queue);
 /* Runs a prepared problem of the queue's runtime on the operands at these device addresses, in the
  * order of greta_run(), and submits it. The least cost of a call: there are no tensors, and the
- * memory must exist until the work is done. Operands are packed, or have the strides of the problem;
- * one that is written must not overlap another. */
+ * memory must exist until the work is done. Operands are packed, or have the strides of the
+ * problem; one that is written must not overlap another. */
 GRETA_API greta_status greta_queue_run(greta_queue* queue, const greta_prepared* prepared,
                                        const uint64_t* addresses, size_t count);
 /* Waits until all work has finished, or `seconds` have passed: above 0, at most a day. */
@@ -368,8 +371,8 @@ GRETA_API greta_status greta_attention(greta_operations* operations, const greta
                                        const greta_tensor* lengths, const greta_tensor* out,
                                        const greta_attention_options* options);
 /* Joins partial results of attention over parts of the keys by their log-sum-exps: outs [parts, ..,
- * heads, dim], lses f32 [parts, .., heads], out [.., heads, dim]; lse f32 [.., heads] receives those
- * of all parts, unless it is NULL. */
+ * heads, dim], lses f32 [parts, .., heads], out [.., heads, dim]; lse f32 [.., heads] receives
+ * those of all parts, unless it is NULL. */
 GRETA_API greta_status greta_attention_merge(greta_operations* operations, const greta_tensor* outs,
                                              const greta_tensor* lses, const greta_tensor* out,
                                              const greta_tensor* lse);

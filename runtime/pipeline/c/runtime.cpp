@@ -51,7 +51,10 @@ const char* greta_last_error() {
 }
 
 greta_runtime_options greta_runtime_defaults() {
-  return {sizeof(greta_runtime_options), "auto", nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0};
+  greta_runtime_options options{};
+  options.size = sizeof options;
+  options.device = "auto";
+  return options;
 }
 
 greta_status greta_runtime_open(const greta_runtime_options* options, greta_runtime** runtime) {
@@ -68,6 +71,7 @@ greta_status greta_runtime_open(const greta_runtime_options* options, greta_runt
           &need(given.application[i], "a database of the application"));
     }
     if (given.no_shipped != 0) wanted.databases.shipped.clear();
+    wanted.open.vendor = given.allow_vendor != 0;
     if (given.cache_directory != nullptr) wanted.open.cache_directory = given.cache_directory;
     if (given.compile_helper != nullptr) wanted.open.compile_helper = given.compile_helper;
     auto opened = Runtime::open(wanted);

@@ -34,7 +34,7 @@ class RuntimeOptions(Structure):
         ("size", c_size_t), ("device", c_char_p), ("database", c_char_p), ("shipped", c_char_p),
         ("cache_directory", c_char_p), ("compile_helper", c_char_p),
         ("application", POINTER(c_char_p)), ("application_count", c_size_t),
-        ("no_shipped", c_int32)]
+        ("no_shipped", c_int32), ("allow_vendor", c_int32)]
 
 
 class GemmOptions(Structure):
@@ -91,7 +91,7 @@ class TuneOptions(Structure):
         ("has_seed", c_int32), ("warm", c_int32), ("naive", c_int32), ("reject_spills", c_int32),
         ("no_resume", c_int32), ("retry_failed", c_int32), ("for_energy", c_int32),
         ("pin", c_int32), ("no_lock", c_int32), ("allow_unsafe", c_int32),
-        ("no_shipped", c_int32), ("reserved", c_int32), ("kernel", c_char_p),
+        ("no_shipped", c_int32), ("allow_vendor", c_int32), ("kernel", c_char_p),
         ("reference", REFERENCE), ("reference_context", c_void_p), ("absolute", c_double),
         ("relative", c_double), ("ulp", c_double)]
 

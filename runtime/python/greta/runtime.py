@@ -156,12 +156,14 @@ class Runtime(_Handle, Operations):
     db: the user's database of winners; None: none.
     application: further databases, in order after it. shipped: also those that GRETA ships.
     cache: a folder of compiled kernels; None: none.
+    allow_vendor: also run what hipBLASLt or cuBLASLt compute faster, where tune(allow_vendor=True)
+    found that.
     compile_helper: greta-compile-helper; None: that of libgreta.so's installation.
     """
 
     def __init__(self, device: str = "auto", db: str | os.PathLike[str] | None = None, *,
                  application: Iterable[str | os.PathLike[str]] = (), shipped: bool = True,
-                 cache: str | os.PathLike[str] | None = None,
+                 cache: str | os.PathLike[str] | None = None, allow_vendor: bool = False,
                  compile_helper: str | os.PathLike[str] | None = None):
         library = runtime_library()
         options = library.greta_runtime_defaults()
@@ -172,7 +174,7 @@ class Runtime(_Handle, Operations):
         options.compile_helper = path_of(helper)
         options.application = (ctypes.c_char_p * len(files))(*files)
         options.application_count = len(files)
-        options.no_shipped = int(not shipped)
+        options.no_shipped, options.allow_vendor = int(not shipped), int(allow_vendor)
         handle = ctypes.c_void_p()
         library.call("greta_runtime_open", ctypes.byref(options), ctypes.byref(handle))
         self._own(handle, "greta_runtime_close")

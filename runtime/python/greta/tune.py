@@ -75,6 +75,7 @@ class Tuner:
                  naive: bool = False, reject_spills: bool = False, retry_failed: bool = False,
                  objective: str = "time", resume: bool = True, pin: bool = False,
                  lock: bool = True, allow_unsafe: bool = False, shipped: bool = True,
+                 allow_vendor: bool = False,
                  in_process: bool = False, worker: Iterable[str | os.PathLike[str]] | None = None,
                  **fields: Any):
         library = tuner_library()
@@ -101,6 +102,7 @@ class Tuner:
         options.retry_failed, options.for_energy = retry_failed, objective == "energy"
         options.no_resume, options.pin, options.no_lock = not resume, pin, not lock
         options.allow_unsafe, options.no_shipped = allow_unsafe, not shipped
+        options.allow_vendor = allow_vendor
         own = weakref.ref(self)  # the callback must not keep the tuner
         self._callback = _abi.OBSERVER(lambda _, event: _pass_on(own, event))
         options.observer = self._callback
@@ -256,6 +258,7 @@ def tune(operation: str | Kernel, **options: Any) -> Result:
     strategy, seed, naive, reject_spills, retry_failed, pin, allow_unsafe, warm, flush_mib: as the
     options of greta-tune. objective: "time" or "energy". resume=False: start afresh. lock=False:
     don't wait for others that measure on the card. shipped=False: don't try GRETA's own winners.
+    allow_vendor=True: also store what hipBLASLt or cuBLASLt compute faster.
     worker: the command of the processes in which kernels run, by default greta-tune of the
     library's installation; in_process=True: kernels run in this process, and a crash ends it.
     """

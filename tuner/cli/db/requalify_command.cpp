@@ -121,6 +121,10 @@ class Requalifier {
       outcome.skipped = "this build has no such operation";
       return outcome;
     }
+    if (is_of_vendor(result.winner)) {
+      outcome.skipped = "it is a vendor's; greta-tune --allow vendor certifies it again";
+      return outcome;
+    }
     auto* evaluator = value_of(bench_->evaluator(result.device.fingerprint()));
     if (evaluator == nullptr) {
       outcome.skipped = "the device is not on this machine";

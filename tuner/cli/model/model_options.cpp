@@ -37,6 +37,7 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
                    "Also use devices and features that failed a health check (greta-bench doctor)");
+  add_allow(command, choice.allow);
   add_whole_number<std::int64_t>(
       command, "--patience", choice.patience_s,
       "Timeout in seconds of one call to the device and of one pass of the model", 1, 86'400)
@@ -82,6 +83,7 @@ std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   options.open.cache_directory = default_cache_directory();
   options.databases = lookup_files(choice);
   options.lookup.allow_unsafe = choice.allow_unsafe;
+  options.open.vendor = allows(choice.allow, "vendor");
   options.patience = options.open.transfer_deadline = std::chrono::seconds(choice.patience_s);
   auto runtime = Runtime::open(options);
   if (!runtime) throw CommandError(exit_failed, runtime.failure().message);

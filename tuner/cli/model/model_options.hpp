@@ -23,7 +23,8 @@ struct RuntimeChoice {
   std::string dtype;  ///< empty: the model's, if the device supports it
   bool untuned = false;
   bool allow_unsafe = false;
-  std::int64_t patience_s = 60;  ///< time limit of each device operation
+  std::vector<std::string> allow;  ///< words of --allow
+  std::int64_t patience_s = 60;    ///< time limit of each device operation
 };
 
 void add_runtime_options(CLI::App& command, RuntimeChoice& choice);

@@ -58,6 +58,19 @@ std::filesystem::path find_preset(const std::string& wanted) {
 
 }  // namespace
 
+CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed) {
+  return command
+      .add_option("--allow", allowed,
+                  "What is not used by default: vendor, what hipBLASLt or cuBLASLt compute faster "
+                  "(docs/vendor.md); may be repeated")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"vendor"}));
+}
+
+bool allows(const std::vector<std::string>& allowed, std::string_view word) {
+  return std::find(allowed.begin(), allowed.end(), word) != allowed.end();
+}
+
 std::uint64_t read_seed(const std::string& text) {
   if (text.empty()) return std::random_device{}();
   check_whole_number("--seed", text, 0, std::numeric_limits<std::uint64_t>::max());

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/config.hpp"
@@ -47,6 +48,11 @@ CLI::Option* add_whole_number(CLI::App& command, const std::string& option, Numb
   };
   return command.add_option(option, value, help)->check(check);
 }
+
+/// Adds --allow, whose words permit what is not used by default.
+CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed);
+/// Whether the words of --allow include one.
+bool allows(const std::vector<std::string>& allowed, std::string_view word);
 
 /// Adds --seed with a default.
 inline CLI::Option* add_seed(CLI::App& command, std::uint64_t& value, const std::string& help) {

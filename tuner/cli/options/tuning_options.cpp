@@ -96,6 +96,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_flag("--allow-unsafe", options.allow_unsafe,
                 "Also use devices and features that failed a health check (greta-bench doctor)")
       ->group(group);
+  add_allow(command, options.allow)->group(group);
   add_kernels_option(command);
   add_templates_option(command);
   command.add_option("--db", options.db, "Database of trials and winners")
@@ -158,6 +159,7 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.retry_failed = options.retry_failed;
   tuner.for_energy = options.objective == "energy";
   tuner.allow_unsafe = options.allow_unsafe;
+  tuner.allow_vendor = allows(options.allow, "vendor");
   return tuner;
 }
 

@@ -36,6 +36,7 @@ struct TuningOptions {
   std::string objective = "time";
   bool pin = false;
   bool allow_unsafe = false;
+  std::vector<std::string> allow;  ///< words of --allow
   bool quiet = false;
   bool verbose = false;
 

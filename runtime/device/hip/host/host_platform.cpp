@@ -6,6 +6,7 @@
 #include "runtime/device/hip/host/executor.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
+#include "runtime/device/hip/host/host_matrix_library.hpp"
 #include "runtime/device/hip/host/modules.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 #include "runtime/device/hip/platform.hpp"
@@ -59,6 +60,7 @@ Result<Platform> host_platform() {
   platform.device_count = host::device_count;
   platform.describe = &host::describe;
   platform.create_compiler = &host::create_compiler;
+  platform.open_matrix_library = &host::open_matrix_library;
   platform.read_statistics = &host::read_statistics;
   platform.argument_bytes = [](std::span<const std::byte>, const std::string&,
                                hipFunction_t function) -> std::optional<std::uint32_t> {

@@ -1,0 +1,243 @@
+#include "runtime/device/hip/host/host_matrix_library.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "runtime/device/hip/host/state.hpp"
+#include "runtime/device/version.hpp"
+
+namespace greta::device::hip::host {
+
+namespace {
+
+constexpr hipblasStatus_t ok = 0, invalid_value = 3, not_supported = 7, failed = 6;
+constexpr int type_f32 = 0, type_f16 = 2, type_bf16 = 14;
+
+/// As hipBLASLt's, but for the size of an algorithm, which is the number of one.
+struct HostAlgorithm {
+  std::uint64_t number = 0;
+};
+struct HostResult {
+  HostAlgorithm algorithm;
+  std::uint64_t workspace_bytes = 0;
+};
+constexpr MatrixLibraryNumbers host_numbers{.not_transposed = 111,
+                                            .transposed = 112,
+                                            .compute_f32 = 2,
+                                            .transpose_a = 0,
+                                            .transpose_b = 1,
+                                            .epilogue = 2,
+                                            .bias_pointer = 3,
+                                            .bias_type = 4,
+                                            .reductions = -1,
+                                            .reductions_f32 = 0,
+                                            .alignments = -1,
+                                            .algorithm_bytes = sizeof(HostAlgorithm),
+                                            .result_bytes = sizeof(HostResult)};
+
+struct Layout {
+  int type = type_f32;
+  std::uint64_t rows = 0, cols = 0;
+  std::int64_t stride = 0;
+};
+struct Description {
+  int transpose_a = host_numbers.not_transposed, transpose_b = host_numbers.not_transposed;
+  int epilogue = 1, bias_type = type_f32;
+  const void* bias = nullptr;
+};
+struct Preference {
+  std::uint64_t workspace_bytes = 0;
+};
+
+double f16_value(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
+  return sign *
+         (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25));
+}
+
+std::uint16_t f16_bits(double value) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (std::isnan(value)) return 0x7e00;
+  const double size = std::abs(value);
+  if (size == 0) return sign;
+  if (size >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00);
+  int exponent = 0;
+  std::frexp(size, &exponent);                    // size is in [2^(exponent-1), 2^exponent)
+  const int step = std::max(exponent - 11, -24);  // of the last digit
+  const auto digits = static_cast<int>(std::nearbyint(std::ldexp(size, -step)));
+  // The leading digit of a normal number adds one to the exponent.
+  return static_cast<std::uint16_t>(sign + ((step + 24) << 10) + digits);
+}
+
+std::uint16_t bf16_bits(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  if (std::isnan(value)) return 0x7fc0;
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+double load(const void* from, int type, std::uint64_t at) {
+  if (type == type_f32) return static_cast<const float*>(from)[at];
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(from)[at];
+  return type == type_f16 ? f16_value(bits) : std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+void store(void* to, int type, std::uint64_t at, double value) {
+  if (type == type_f32) {
+    static_cast<float*>(to)[at] = static_cast<float>(value);
+  } else {
+    static_cast<std::uint16_t*>(to)[at] = type == type_f16 ? f16_bits(value) : bf16_bits(value);
+  }
+}
+
+/// One call: column-major D = alpha op(A) op(B) + beta C + bias.
+struct Product {
+  Description description;
+  Layout a_layout, b_layout, d_layout;
+  const void *a = nullptr, *b = nullptr, *c = nullptr;
+  void* d = nullptr;
+  float alpha = 1, beta = 0;
+  std::uint64_t algorithm = 0;
+  float* workspace = nullptr;
+
+  void run() const;
+  double sum(std::uint64_t row, std::uint64_t col, std::uint64_t first, std::uint64_t end) const;
+};
+
+double Product::sum(std::uint64_t row, std::uint64_t col, std::uint64_t first,
+                    std::uint64_t end) const {
+  const auto as = static_cast<std::uint64_t>(a_layout.stride);
+  const auto bs = static_cast<std::uint64_t>(b_layout.stride);
+  const bool ta = description.transpose_a == host_numbers.transposed;
+  const bool tb = description.transpose_b == host_numbers.transposed;
+  double total = 0;
+  for (std::uint64_t i = first; i < end; ++i) {
+    const std::uint64_t k = algorithm == 1 ? end - 1 - (i - first) : i;
+    total += load(a, a_layout.type, ta ? row * as + k : k * as + row) *
+             load(b, b_layout.type, tb ? k * bs + col : col * bs + k);
+  }
+  return total;
+}
+
+void Product::run() const {
+  const std::uint64_t depth =
+      description.transpose_a == host_numbers.transposed ? a_layout.rows : a_layout.cols;
+  const std::uint64_t half = algorithm == 2 ? depth / 2 : depth;
+  for (std::uint64_t col = 0; col < d_layout.cols; ++col) {
+    for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
+      const std::uint64_t at = col * static_cast<std::uint64_t>(d_layout.stride) + row;
+      double total = sum(row, col, 0, half);
+      if (algorithm == 2) {
+        float& slice = workspace[col * d_layout.rows + row];
+        slice = static_cast<float>(sum(row, col, half, depth));
+        total += slice;
+      }
+      total *= alpha;
+      if (beta != 0) total += beta * load(c, d_layout.type, at);
+      if ((description.epilogue & 4) != 0)
+        total += load(description.bias, description.bias_type, row);
+      store(d, d_layout.type, at, total);
+    }
+  }
+}
+
+template <typename T>
+hipblasStatus_t create(void** object) {
+  *object = new T;
+  return ok;
+}
+template <typename T>
+hipblasStatus_t destroy(void* object) {
+  delete static_cast<T*>(object);
+  return ok;
+}
+
+template <typename T>
+hipblasStatus_t copy(T& to, const void* value, std::size_t bytes) {
+  if (bytes != sizeof to) return invalid_value;
+  std::memcpy(&to, value, bytes);
+  return ok;
+}
+
+hipblasStatus_t set_description(void* object, int attribute, const void* value, std::size_t bytes) {
+  auto& description = *static_cast<Description*>(object);
+  if (attribute == host_numbers.transpose_a) return copy(description.transpose_a, value, bytes);
+  if (attribute == host_numbers.transpose_b) return copy(description.transpose_b, value, bytes);
+  if (attribute == host_numbers.epilogue) return copy(description.epilogue, value, bytes);
+  if (attribute == host_numbers.bias_pointer) return copy(description.bias, value, bytes);
+  if (attribute == host_numbers.bias_type) return copy(description.bias_type, value, bytes);
+  return invalid_value;
+}
+
+hipblasStatus_t rank(void*, void*, void*, void*, void*, void* d, void* preference, int wanted,
+                     void* results, int* found) {
+  const auto& layout = *static_cast<const Layout*>(d);
+  const std::uint64_t slice_bytes = layout.rows * layout.cols * sizeof(float);
+  const bool sliced = static_cast<Preference*>(preference)->workspace_bytes >= slice_bytes;
+  *found = std::min(wanted, sliced ? 3 : 2);
+  for (int i = 0; i < *found; ++i) {
+    static_cast<HostResult*>(results)[i] = {{static_cast<std::uint64_t>(i)},
+                                            i == 2 ? slice_bytes : 0};
+  }
+  return *found > 0 ? ok : not_supported;
+}
+
+hipblasStatus_t multiply(void*, void* desc, const void* alpha, const void* a, void* a_layout,
+                         const void* b, void* b_layout, const void* beta, const void* c, void*,
+                         void* d, void* d_layout, const void* algorithm, void* workspace,
+                         std::size_t, hipStream_t stream) {
+  Product product;
+  product.description = *static_cast<const Description*>(desc);
+  product.a_layout = *static_cast<const Layout*>(a_layout);
+  product.b_layout = *static_cast<const Layout*>(b_layout);
+  product.d_layout = *static_cast<const Layout*>(d_layout);
+  product.a = a;
+  product.b = b;
+  product.c = c;
+  product.d = d;
+  product.alpha = *static_cast<const float*>(alpha);
+  product.beta = *static_cast<const float*>(beta);
+  std::memcpy(&product.algorithm, algorithm, sizeof product.algorithm);
+  product.workspace = static_cast<float*>(workspace);
+  const auto pushed = push(stream, [&product] {
+    return [product](Execution& execution) {
+      if (!execution.over()) product.run();
+    };
+  });
+  return pushed == hipSuccess ? ok : failed;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MatrixLibrary>> open_matrix_library() {
+  MatrixLibraryFunctions all;
+  all.create = &create<int>;
+  all.destroy = &destroy<int>;
+  all.layout_create = [](void** layout, int type, std::uint64_t rows, std::uint64_t cols,
+                         std::int64_t stride) {
+    *layout = new Layout{type, rows, cols, stride};
+    return ok;
+  };
+  all.layout_destroy = &destroy<Layout>;
+  all.desc_create = [](void** description, int, int) { return create<Description>(description); };
+  all.desc_destroy = &destroy<Description>;
+  all.desc_set = &set_description;
+  all.preference_create = &create<Preference>;
+  all.preference_destroy = &destroy<Preference>;
+  all.preference_set = [](void* preference, int attribute, const void* value, std::size_t bytes) {
+    if (attribute != 1) return invalid_value;
+    return copy(static_cast<Preference*>(preference)->workspace_bytes, value, bytes);
+  };
+  all.heuristic = &rank;
+  all.matmul = &multiply;
+  return std::make_shared<const MatrixLibrary>(fmt::format("hip-host {}", version()), all,
+                                               host_numbers);
+}
+
+}  // namespace greta::device::hip::host

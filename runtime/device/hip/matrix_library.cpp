@@ -1,0 +1,245 @@
+#include "runtime/device/hip/matrix_library.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "runtime/device/refusal.hpp"
+
+namespace greta::device::hip {
+
+namespace {
+
+// Both libraries have the same numbers for these.
+constexpr int epilogue_bias = 4;
+constexpr int preference_workspace = 1;
+constexpr int real_f32 = 0, real_f16 = 2, real_bf16 = 14;
+// Operands of other libraries' tensors may begin anywhere in their allocation.
+constexpr std::uint32_t least_alignment = 16;
+
+constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
+                                                .transposed = 1,
+                                                .compute_f32 = 68,
+                                                .transpose_a = 3,
+                                                .transpose_b = 4,
+                                                .epilogue = 7,
+                                                .bias_pointer = 8,
+                                                .bias_type = 26,
+                                                .reductions = 3,
+                                                .reductions_f32 = 2,
+                                                .alignments = 5,
+                                                .algorithm_bytes = 64,
+                                                .result_bytes = 96};
+
+constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
+                                                 .transposed = 112,
+                                                 .compute_f32 = 2,
+                                                 .transpose_a = 0,
+                                                 .transpose_b = 1,
+                                                 .epilogue = 2,
+                                                 .bias_pointer = 3,
+                                                 .bias_type = 4,
+                                                 .reductions = -1,
+                                                 .reductions_f32 = 0,
+                                                 .alignments = -1,
+                                                 .algorithm_bytes = 24,
+                                                 .result_bytes = 56};
+
+int type_number(DType type) {
+  switch (type) {
+    case DType::f32:
+      return real_f32;
+    case DType::f16:
+      return real_f16;
+    case DType::bf16:
+      return real_bf16;
+    default:
+      throw Refusal(Status::compile, fmt::format("no matrix products of {}", to_string(type)));
+  }
+}
+
+/// Loads a library's functions, whose names begin with `prefix`.
+MatrixLibraryFunctions load(const DynamicLibrary& library, const std::string& prefix) {
+  MatrixLibraryFunctions all;
+  const auto one = [&](auto*& function, const char* name) {
+    library.load(function, prefix + name).value();
+  };
+  one(all.create, "Create");
+  one(all.destroy, "Destroy");
+  one(all.layout_create, "MatrixLayoutCreate");
+  one(all.layout_destroy, "MatrixLayoutDestroy");
+  one(all.desc_create, "MatmulDescCreate");
+  one(all.desc_destroy, "MatmulDescDestroy");
+  one(all.desc_set, "MatmulDescSetAttribute");
+  one(all.preference_create, "MatmulPreferenceCreate");
+  one(all.preference_destroy, "MatmulPreferenceDestroy");
+  one(all.preference_set, "MatmulPreferenceSetAttribute");
+  one(all.heuristic, "MatmulAlgoGetHeuristic");
+  one(all.matmul, "Matmul");
+  return all;
+}
+
+std::string version_text(std::uint64_t version, std::uint64_t major) {
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+}
+
+template <typename Open>
+Result<std::shared_ptr<const MatrixLibrary>> opened(Open open) {
+  try {
+    return std::shared_ptr<const MatrixLibrary>(open());
+  } catch (const std::exception&) {
+    return current_failure();
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MatrixLibrary>> open_cublaslt() {
+  return opened([] {
+    const auto library =
+        DynamicLibrary::open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}).value();
+    std::size_t (*version)() = nullptr;
+    library.load(version, "cublasLtGetVersion").value();
+    const auto functions = load(library, "cublasLt");
+    library.keep_open();
+    return std::make_shared<MatrixLibrary>("cuBLASLt " + version_text(version(), 10000), functions,
+                                           cublaslt_numbers);
+  });
+}
+
+Result<std::shared_ptr<const MatrixLibrary>> open_hipblaslt() {
+  return opened([] {
+    const auto library =
+        DynamicLibrary::open({"libhipblaslt.so.1", "libhipblaslt.so.0", "libhipblaslt.so"}).value();
+    hipblasStatus_t (*version)(void* handle, int* value) = nullptr;
+    library.load(version, "hipblasLtGetVersion").value();
+    const auto functions = load(library, "hipblasLt");
+    library.keep_open();
+    int value = 0;
+    void* handle = nullptr;
+    if (functions.create(&handle) == 0) {
+      if (version(handle, &value) != 0) value = 0;
+      functions.destroy(handle);
+    }
+    return std::make_shared<MatrixLibrary>(
+        "hipBLASLt " + version_text(static_cast<std::uint64_t>(value), 100000), functions,
+        hipblaslt_numbers);
+  });
+}
+
+void PreparedProduct::check(hipblasStatus_t status, const char* what, Status as) const {
+  if (status == 0) return;
+  throw Refusal(as, fmt::format("{}: {} fails with status {} for {}", library_->name(), what,
+                                status, product_.text()));
+}
+
+PreparedProduct::PreparedProduct(std::shared_ptr<const MatrixLibrary> library,
+                                 const MatrixProduct& product)
+    : library_(std::move(library)), product_(product) {
+  try {
+    check(library_->functions().create(&handle_), "Create", Status::unavailable);
+    describe();
+    choose_algorithm();
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+PreparedProduct::~PreparedProduct() {
+  release();
+}
+
+void PreparedProduct::release() {
+  const auto& f = library_->functions();
+  for (void* layout : {a_, b_, d_}) {
+    if (layout != nullptr) f.layout_destroy(layout);
+  }
+  if (desc_ != nullptr) f.desc_destroy(desc_);
+  if (handle_ != nullptr) f.destroy(handle_);
+}
+
+// The libraries' matrices are column-major: a row-major matrix is its transpose to them. So they
+// compute the transpose of D, op(B)' op(A)', with B as their first operand.
+void PreparedProduct::describe() {
+  const auto& f = library_->functions();
+  const MatrixLibraryNumbers& numbers = library_->numbers();
+  const auto layout = [&](void*& made, DType type, std::uint64_t rows, std::uint64_t cols) {
+    check(f.layout_create(&made, type_number(type), cols, rows, static_cast<std::int64_t>(cols)),
+          "MatrixLayoutCreate", Status::compile);
+  };
+  const auto& [m, n, k] = std::tie(product_.m, product_.n, product_.k);
+  layout(a_, product_.in, product_.transposed_a ? k : m, product_.transposed_a ? m : k);
+  layout(b_, product_.in, product_.transposed_b ? n : k, product_.transposed_b ? k : n);
+  layout(d_, product_.out, m, n);
+  check(f.desc_create(&desc_, numbers.compute_f32, real_f32), "MatmulDescCreate", Status::compile);
+  const auto set = [&](int attribute, int value) {
+    check(f.desc_set(desc_, attribute, &value, sizeof value), "MatmulDescSetAttribute",
+          Status::compile);
+  };
+  const auto operation = [&](bool transposed) {
+    return transposed ? numbers.transposed : numbers.not_transposed;
+  };
+  set(numbers.transpose_a, operation(product_.transposed_b));
+  set(numbers.transpose_b, operation(product_.transposed_a));
+  if (product_.bias) {
+    set(numbers.epilogue, epilogue_bias);
+    set(numbers.bias_type, type_number(product_.out));
+  }
+}
+
+void PreparedProduct::choose_algorithm() {
+  const auto& f = library_->functions();
+  const MatrixLibraryNumbers& numbers = library_->numbers();
+  void* preference = nullptr;
+  check(f.preference_create(&preference), "MatmulPreferenceCreate", Status::compile);
+  const std::shared_ptr<void> owner(preference, f.preference_destroy);
+  const auto set = [&](int attribute, auto value) {
+    check(f.preference_set(preference, attribute, &value, sizeof value),
+          "MatmulPreferenceSetAttribute", Status::compile);
+  };
+  set(preference_workspace, product_.workspace_bytes);
+  // Sums of slices in f16 would not keep the bound of the error.
+  if (numbers.reductions >= 0) {
+    set(numbers.reductions, static_cast<std::uint32_t>(numbers.reductions_f32));
+  }
+  for (int operand = 0; numbers.alignments >= 0 && operand < 4; ++operand) {
+    set(numbers.alignments + operand, least_alignment);
+  }
+  const int wanted = static_cast<int>(product_.rank) + 1;
+  std::vector<std::byte> results(numbers.result_bytes * static_cast<std::size_t>(wanted));
+  int found = 0;
+  const auto status =
+      f.heuristic(handle_, desc_, b_, a_, d_, d_, preference, wanted, results.data(), &found);
+  if (status != 0 || found < wanted) {
+    throw Refusal(Status::compile,
+                  found == 0 ? fmt::format("{} has no algorithm for this product (status {})",
+                                           library_->name(), status)
+                             : fmt::format("{} ranks {} algorithms for this product",
+                                           library_->name(), found));
+  }
+  const auto first =
+      results.begin() + static_cast<std::ptrdiff_t>(numbers.result_bytes * product_.rank);
+  algorithm_.assign(first, first + static_cast<std::ptrdiff_t>(numbers.algorithm_bytes));
+}
+
+void PreparedProduct::launch(std::span<const std::byte> arguments, hipStream_t stream) const {
+  MatrixProductArguments at;
+  std::memcpy(&at, arguments.data(), sizeof at);
+  const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
+  const auto& f = library_->functions();
+  const std::lock_guard lock(mutex_);
+  if (product_.bias) {
+    void* const bias = pointer(at.bias);
+    check(f.desc_set(desc_, library_->numbers().bias_pointer, &bias, sizeof bias),
+          "MatmulDescSetAttribute", Status::launch);
+  }
+  check(f.matmul(handle_, desc_, &product_.alpha, pointer(at.b), b_, pointer(at.a), a_,
+                 &product_.beta, pointer(at.c), d_, pointer(at.d), d_, algorithm_.data(),
+                 pointer(at.workspace), product_.workspace_bytes, stream),
+        "Matmul", Status::launch);
+}
+
+}  // namespace greta::device::hip

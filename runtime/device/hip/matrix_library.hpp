@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device/hip/functions.hpp"
+#include "runtime/device/matrix_product.hpp"
+#include "runtime/device/system/dynamic_library.hpp"
+
+namespace greta::device::hip {
+
+using hipblasStatus_t = int;
+
+/// The functions of a library of matrix products, named after hipBLASLt's. cuBLASLt has the same
+/// with the prefix cublasLt. No vendor's header is needed to build: descriptors are opaque
+/// pointers, and enumerations are their numbers, which differ (MatrixLibraryNumbers).
+struct MatrixLibraryFunctions {
+  hipblasStatus_t (*create)(void** handle) = nullptr;
+  hipblasStatus_t (*destroy)(void* handle) = nullptr;
+  hipblasStatus_t (*layout_create)(void** layout, int type, std::uint64_t rows, std::uint64_t cols,
+                                   std::int64_t stride) = nullptr;
+  hipblasStatus_t (*layout_destroy)(void* layout) = nullptr;
+  hipblasStatus_t (*desc_create)(void** desc, int compute_type, int scale_type) = nullptr;
+  hipblasStatus_t (*desc_destroy)(void* desc) = nullptr;
+  hipblasStatus_t (*desc_set)(void* desc, int attribute, const void* value,
+                              std::size_t bytes) = nullptr;
+  hipblasStatus_t (*preference_create)(void** preference) = nullptr;
+  hipblasStatus_t (*preference_destroy)(void* preference) = nullptr;
+  hipblasStatus_t (*preference_set)(void* preference, int attribute, const void* value,
+                                    std::size_t bytes) = nullptr;
+  /// Writes up to `wanted` results (MatrixLibraryNumbers::result_bytes each), the best first.
+  hipblasStatus_t (*heuristic)(void* handle, void* desc, void* a, void* b, void* c, void* d,
+                               void* preference, int wanted, void* results, int* found) = nullptr;
+  hipblasStatus_t (*matmul)(void* handle, void* desc, const void* alpha, const void* a,
+                            void* a_layout, const void* b, void* b_layout, const void* beta,
+                            const void* c, void* c_layout, void* d, void* d_layout,
+                            const void* algorithm, void* workspace, std::size_t workspace_bytes,
+                            hipStream_t stream) = nullptr;
+};
+
+/// The enumerators and structure sizes in which hipBLASLt and cuBLASLt differ.
+struct MatrixLibraryNumbers {
+  int not_transposed, transposed;  ///< hipblasOperation_t
+  int compute_f32;                 ///< hipblasComputeType_t
+  // hipblasLtMatmulDescAttributes_t
+  int transpose_a, transpose_b, epilogue, bias_pointer, bias_type;
+  /// The preference of which reductions of split-K are allowed, and the value for those in f32;
+  /// -1 if the library has none.
+  int reductions, reductions_f32;
+  /// The first of four preferences for the alignment of A, B, C and D; -1 if there are none.
+  int alignments;
+  std::size_t algorithm_bytes;  ///< of hipblasLtMatmulAlgo_t, which begins a heuristic's result
+  std::size_t result_bytes;     ///< of hipblasLtMatmulHeuristicResult_t
+};
+
+/// An open library of matrix products. Thread-safe.
+class MatrixLibrary {
+ public:
+  MatrixLibrary(std::string name, const MatrixLibraryFunctions& functions,
+                const MatrixLibraryNumbers& numbers)
+      : name_(std::move(name)), functions_(functions), numbers_(numbers) {}
+
+  /// Returns the library's name and version: "cuBLASLt 13.1.0".
+  const std::string& name() const { return name_; }
+  const MatrixLibraryFunctions& functions() const { return functions_; }
+  const MatrixLibraryNumbers& numbers() const { return numbers_; }
+
+ private:
+  std::string name_;
+  MatrixLibraryFunctions functions_;
+  MatrixLibraryNumbers numbers_;
+};
+
+/// Opens hipBLASLt or cuBLASLt. Fails with `unavailable` and the reason.
+Result<std::shared_ptr<const MatrixLibrary>> open_hipblaslt();
+Result<std::shared_ptr<const MatrixLibrary>> open_cublaslt();
+
+/// A product with the library's algorithm for it, ready to be launched any number of times on the
+/// device that was current when it was made.
+class PreparedProduct {
+ public:
+  /// Asks the library for the algorithm. Throws a Refusal (`compile`) if the library does not
+  /// support the product, or ranks fewer algorithms.
+  PreparedProduct(std::shared_ptr<const MatrixLibrary> library, const MatrixProduct& product);
+  ~PreparedProduct();
+  PreparedProduct(const PreparedProduct&) = delete;
+  PreparedProduct& operator=(const PreparedProduct&) = delete;
+
+  /// Launches the product. `arguments` is a MatrixProductArguments. Throws Refusal (`launch`).
+  void launch(std::span<const std::byte> arguments, hipStream_t stream) const;
+
+ private:
+  void describe();
+  void choose_algorithm();
+  void release();
+  void check(hipblasStatus_t status, const char* what, Status as) const;
+
+  std::shared_ptr<const MatrixLibrary> library_;
+  MatrixProduct product_;
+  void *handle_ = nullptr, *desc_ = nullptr;
+  void *a_ = nullptr, *b_ = nullptr, *d_ = nullptr;  ///< layouts
+  std::vector<std::byte> algorithm_;
+  mutable std::mutex mutex_;  ///< launches set the bias's address in the descriptor
+};
+
+}  // namespace greta::device::hip

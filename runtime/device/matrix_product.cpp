@@ -1,0 +1,14 @@
+#include "runtime/device/matrix_product.hpp"
+
+#include <fmt/format.h>
+
+namespace greta::device {
+
+std::string MatrixProduct::text() const {
+  return fmt::format(
+      "m={} n={} k={} in={} out={} a={} b={} bias={} alpha={} beta={} workspace={} rank={}", m, n,
+      k, to_string(in), to_string(out), transposed_a ? 't' : 'n', transposed_b ? 't' : 'n', bias,
+      alpha, beta, workspace_bytes, rank);
+}
+
+}  // namespace greta::device

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/device/dtype.hpp"
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
+
+/// A matrix product that a vendor's library computes: D = alpha op(A) op(B) + beta C + bias. All
+/// matrices are row-major with packed rows. op(A) is m x k, op(B) is k x n, C and D are m x n, and
+/// the bias has n elements. Sums are in f32, as are alpha and beta.
+struct MatrixProduct {
+  std::uint64_t m = 0, n = 0, k = 0;
+  DType in = DType::f16;      ///< of A and B
+  DType out = DType::f16;     ///< of C, D and the bias
+  bool transposed_a = false;  ///< A is stored as k x m
+  bool transposed_b = false;  ///< B is stored as n x k
+  bool bias = false;
+  float alpha = 1, beta = 0;
+  std::uint64_t workspace_bytes = 0;  ///< the most that the library may use
+  /// Position of the algorithm in the library's own ranking for this problem and workspace.
+  std::uint32_t rank = 0;
+
+  /// Returns all fields as text, for content keys and messages.
+  std::string text() const;
+  bool operator==(const MatrixProduct&) const = default;
+};
+
+/// The argument block of a MatrixProduct's launch: device addresses. `bias` and `workspace` are 0
+/// where there is none; `c` is that of `d` unless it is another matrix.
+struct MatrixProductArguments {
+  std::uint64_t a = 0, b = 0, c = 0, d = 0, bias = 0, workspace = 0;
+};
+
+}  // namespace greta::device

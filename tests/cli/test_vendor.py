@@ -1,0 +1,63 @@
+"""Protects: what the tools say of a vendor's library, and that its results stay beside GRETA's own, on hip-host's
+library with the same interface."""
+import json
+import unittest
+
+from cli_case import Case
+
+PROBLEM = ("gemm", "--m", "9", "--n", "8", "--k", "16")
+
+
+class Vendor(Case):
+    known_devices = "hip-host:0"
+
+    def tune(self, *more, problem=PROBLEM):
+        result = self.run_tune(*problem, "--device", "hip-host:0", "--db", self.db, "--budget", "4", "--seed", "1",
+                               *more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def results(self):
+        return [one["winner"]["config"]["variant"]
+                for one in json.loads(self.run_db("list", "--json").stdout)]
+
+    def test_it_is_compared_stored_and_kept_beside_the_winner(self):
+        text = self.tune("--allow", "vendor")
+        self.assertRegex(text, r"vs hip-host +0\.\d+× as fast \(0\.\d+ to 0\.\d+\); hip-host [\d.]+ takes ")
+        self.assertIn("stored beside the winner", text)
+        own, vendor = self.results()
+        self.assertNotEqual(own, "vendor")
+        self.assertEqual(vendor, "vendor")
+        compilers = self.query("SELECT compiler FROM circumstances WHERE compiler LIKE 'hip-host %'")
+        self.assertEqual(len(compilers), 1)
+        self.assertRegex(self.run_tune("show", "--db", self.db).stdout, r"peer +[\d.]+ .s, vendor RANK=")
+        self.assertEqual(self.run_db("verify").returncode, 0)
+        self.assertIn("0 stale", self.run_db("list").stdout)
+        # A merge keeps both, and its answer without the library is GRETA's own.
+        other = self.db.with_name("other.db")
+        merged = self.run_db("merge", str(self.db), db=other)
+        self.assertEqual(merged.returncode, 0, merged.stderr)
+        self.db = other
+        self.assertEqual(self.results(), [own, vendor])
+        again = self.run_db("requalify", "--all")
+        self.assertIn("it is a vendor's", again.stdout + again.stderr)
+
+    def test_on_a_cpu_it_is_not_compared_unless_it_is_allowed(self):
+        report = json.loads(self.tune("--json"))
+        self.assertIsNone(report["vendor"])
+        self.assertEqual(len(self.results()), 1)
+        self.assertEqual(self.query("SELECT count(*) FROM trials WHERE config LIKE 'vendor %'"), [(0,)])
+
+    def test_what_it_does_not_compute_is_not_compared(self):
+        report = json.loads(self.tune("--epilogue", "silu", "--allow", "vendor", "--json"))
+        self.assertIsNone(report["vendor"])
+
+    def test_other_words_are_refused(self):
+        result = self.run_tune(*PROBLEM, "--allow", "everything", "--db", self.db)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^greta-tune: --allow[^\n]*vendor[^\n]*\n$")
+        self.assertEqual(self.query("SELECT count(*) FROM sessions"), [(0,)])
+
+
+if __name__ == "__main__":
+    unittest.main()

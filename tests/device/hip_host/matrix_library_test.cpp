@@ -1,0 +1,221 @@
+// Protects: products of a vendor's library, through hip-host's own library with the same interface:
+// every layout, type and addend, every algorithm, in a stream and in a graph; and that a product
+// that can't be computed is a failure with a reason.
+
+#include <bit>
+#include <cmath>
+#include <random>
+#include <tuple>
+
+#include "runtime/device/matrix_product.hpp"
+#include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
+
+namespace greta::test::matrix_library_test {
+namespace {
+
+OpenOptions with_vendor() {
+  OpenOptions options;
+  options.vendor = true;
+  return options;
+}
+
+KernelSource source_of(const MatrixProduct& product) {
+  KernelSource source;
+  source.name = "test";
+  source.language = Language::hip;
+  source.argument_bytes = sizeof(MatrixProductArguments);
+  source.product = product;
+  return source;
+}
+
+std::vector<std::byte> bytes_of_arguments(const MatrixProductArguments& arguments) {
+  std::vector<std::byte> bytes(sizeof arguments);
+  std::memcpy(bytes.data(), &arguments, sizeof arguments);
+  return bytes;
+}
+
+/// Small integers, which every type and every order of summation holds exactly.
+std::vector<float> numbers(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 7) - 3);
+  return values;
+}
+
+std::uint16_t narrow(float value, DType type) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (type == DType::bf16) return static_cast<std::uint16_t>(bits >> 16);
+  if (value == 0) return 0;
+  const auto exponent = static_cast<int>(bits >> 23 & 255) - 127 + 15;
+  return static_cast<std::uint16_t>((bits >> 16 & 0x8000) | static_cast<unsigned>(exponent) << 10 |
+                                    (bits >> 13 & 1023));
+}
+
+float widened(std::uint16_t bits, DType type) {
+  if (type == DType::bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const float size = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                                   : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+/// A product on hip-host with operands of random numbers.
+class Product {
+ public:
+  Product(HostDevice& host, const MatrixProduct& product) : host_(host), product_(product) {
+    a_ = numbers(product.m * product.k, 1);
+    b_ = numbers(product.k * product.n, 2);
+    c_ = numbers(product.m * product.n, 3);
+    bias_ = numbers(product.n, 4);
+    buffers_.push_back(upload(a_, product.in));
+    buffers_.push_back(upload(b_, product.in));
+    buffers_.push_back(upload(c_, product.out));
+    buffers_.push_back(upload(std::vector<float>(c_.size(), 99), product.out));
+    buffers_.push_back(upload(bias_, product.out));
+    buffers_.push_back(host.device().allocate(product.workspace_bytes + 4).value());
+  }
+
+  std::vector<std::byte> arguments() const {
+    const auto at = [&](std::size_t i) { return buffers_[i]->address(); };
+    return bytes_of_arguments({at(0), at(1), product_.beta != 0 ? at(2) : at(3), at(3),
+                               product_.bias ? at(4) : 0,
+                               product_.workspace_bytes != 0 ? at(5) : 0});
+  }
+
+  std::vector<float> result() {
+    const std::size_t size = product_.m * product_.n;
+    std::vector<float> values(size);
+    if (product_.out == DType::f32) {
+      host_.device().download(*buffers_[3], 0, std::as_writable_bytes(std::span(values))).value();
+      return values;
+    }
+    std::vector<std::uint16_t> bits(size);
+    host_.device().download(*buffers_[3], 0, std::as_writable_bytes(std::span(bits))).value();
+    for (std::size_t i = 0; i < size; ++i) values[i] = widened(bits[i], product_.out);
+    return values;
+  }
+
+  std::vector<float> expected() const {
+    const auto& [m, n, k] = std::tie(product_.m, product_.n, product_.k);
+    std::vector<float> values;
+    for (std::size_t row = 0; row < m; ++row) {
+      for (std::size_t col = 0; col < n; ++col) {
+        float sum = 0;
+        for (std::size_t i = 0; i < k; ++i) {
+          sum += a_[product_.transposed_a ? i * m + row : row * k + i] *
+                 b_[product_.transposed_b ? col * k + i : i * n + col];
+        }
+        sum = product_.alpha * sum + product_.beta * c_[row * n + col];
+        values.push_back(sum + (product_.bias ? bias_[col] : 0));
+      }
+    }
+    return values;
+  }
+
+ private:
+  std::unique_ptr<Buffer> upload(const std::vector<float>& values, DType type) {
+    if (type == DType::f32) return host_.upload(values);
+    std::vector<std::uint16_t> bits;
+    for (const float value : values) bits.push_back(narrow(value, type));
+    return host_.upload(bits);
+  }
+
+  HostDevice& host_;
+  MatrixProduct product_;
+  std::vector<float> a_, b_, c_, bias_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
+class HipHostMatrixLibrary : public ::testing::Test {
+ protected:
+  /// Computes a product in a stream and returns whether the result is exact.
+  void expect_exact(const MatrixProduct& product) {
+    SCOPED_TRACE(product.text());
+    const auto kernel = host_.device().compile(source_of(product)).value();
+    Product computed(host_, product);
+    const auto stream = host_.device().create_stream().value();
+    stream->launch(*kernel, {1, 1, 1}, computed.arguments()).value();
+    stream->synchronize(std::chrono::seconds(20)).value();
+    EXPECT_EQ(computed.result(), computed.expected());
+  }
+  std::string refusal(const MatrixProduct& product) {
+    const auto kernel = host_.device().compile(source_of(product));
+    return kernel ? "compiled" : kernel.failure().message;
+  }
+
+  HostDevice host_{gfx942, with_vendor()};
+};
+
+TEST_F(HipHostMatrixLibrary, EveryLayoutTypeAndAddendIsExact) {
+  for (const bool transposed_a : {false, true}) {
+    for (const bool transposed_b : {false, true}) {
+      for (const auto& [in, out] : {std::pair(DType::f32, DType::f32),
+                                    {DType::f16, DType::f16},
+                                    {DType::bf16, DType::f32}}) {
+        for (const bool bias : {false, true}) {
+          MatrixProduct product{.m = 5, .n = 7, .k = 9, .in = in, .out = out};
+          product.transposed_a = transposed_a;
+          product.transposed_b = transposed_b;
+          product.bias = bias;
+          product.alpha = bias ? 0.5F : 1;
+          product.beta = bias ? 0 : 2;
+          expect_exact(product);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(HipHostMatrixLibrary, EveryAlgorithmIsExact) {
+  MatrixProduct product{.m = 6, .n = 4, .k = 11};
+  product.workspace_bytes = 6 * 4 * 4;
+  for (product.rank = 0; product.rank < 3; ++product.rank) expect_exact(product);
+}
+
+TEST_F(HipHostMatrixLibrary, AGraphComputesEachReplay) {
+  const MatrixProduct product{.m = 3, .n = 8, .k = 5, .in = DType::f32, .out = DType::f32};
+  const auto kernel = host_.device().compile(source_of(product)).value();
+  Product computed(host_, product);
+  const auto graph = host_.device()
+                         .create_graph([&](Stream& stream) {
+                           return stream.launch(*kernel, {1, 1, 1}, computed.arguments());
+                         })
+                         .value();
+  EXPECT_EQ(computed.result(), std::vector<float>(24, 99)) << "recording computes nothing";
+  const auto stream = host_.device().create_stream().value();
+  for (int i = 0; i < 2; ++i) {
+    stream->replay(*graph).value();
+    stream->synchronize(std::chrono::seconds(20)).value();
+    EXPECT_EQ(computed.result(), computed.expected());
+  }
+}
+
+TEST_F(HipHostMatrixLibrary, WhatCanNotBeComputedIsAFailure) {
+  MatrixProduct product{.m = 2, .n = 2, .k = 2};
+  product.rank = 2;  // needs a workspace
+  EXPECT_NE(refusal(product).find("ranks 2 algorithms"), std::string::npos) << refusal(product);
+  product.rank = 0;
+  product.in = DType::i32;
+  EXPECT_NE(refusal(product).find("no matrix products of i32"), std::string::npos);
+}
+
+TEST_F(HipHostMatrixLibrary, KeysTellProductsAndLibrariesApart) {
+  MatrixProduct product{.m = 2, .n = 2, .k = 2};
+  const std::string key = source_of(product).content_key("a", "b");
+  EXPECT_NE(key, source_of(product).content_key("another version", "b"));
+  product.rank = 1;
+  EXPECT_NE(key, source_of(product).content_key("a", "b"));
+}
+
+TEST(HipHostWithoutMatrixLibrary, ProductsAreRefused) {
+  HostDevice host{gfx942};
+  EXPECT_EQ(host.device().info().matrix_library, "");
+  const auto kernel = host.device().compile(source_of({.m = 2, .n = 2, .k = 2}));
+  ASSERT_FALSE(kernel);
+  EXPECT_NE(kernel.failure().message.find("it needs a vendor's library"), std::string::npos)
+      << kernel.failure().message;
+}
+
+}  // namespace
+}  // namespace greta::test::matrix_library_test

@@ -1,0 +1,190 @@
+#include "tuner/session/vendor_rounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "runtime/device/text/hash.hpp"
+#include "tuner/measure/sampler.hpp"
+#include "tuner/measure/stopwatch.hpp"
+#include "tuner/session/search_plan.hpp"
+
+namespace greta::tuner {
+namespace {
+
+constexpr double share_of_budget = 0.1;
+constexpr double least_vendor_s = 1, most_vendor_s = 10;
+constexpr int rounds_wanted = 24, fewest_rounds = 4;
+constexpr double confidence = 0.95;
+
+/// Compares the vendor's library with a session's winner.
+class VendorRounds {
+ public:
+  VendorRounds(SessionWork& work, const Variant& variant)
+      : work_(work), result_(work.result), variant_(variant) {}
+
+  void run();
+
+ private:
+  std::vector<std::vector<Config>> rankings() const;
+  std::optional<Config> fastest(double allowed_s);
+  Rounds time(const Config& config, double allowed_s);
+  void store_peer();
+  void store_winner(const Config& config, const Rounds& rounds);
+
+  SessionWork& work_;
+  SessionResult& result_;
+  const Variant& variant_;
+};
+
+/// Returns the configurations by the library's rankings: with the most memory first.
+std::vector<std::vector<Config>> VendorRounds::rankings() const {
+  const Instance instance(work_.operation, result_.problem, result_.device);
+  const Space space({variant_.space(instance.shape(), result_.device)});
+  std::map<int, std::vector<Config>, std::greater<>> by_memory;
+  for (std::uint64_t i = 0; i < space.count(); ++i) {
+    Config config = space.at(i);
+    by_memory[config["WORKSPACE_MIB"]].push_back(std::move(config));
+  }
+  std::vector<std::vector<Config>> lists;
+  for (auto& [memory, configs] : by_memory) {
+    std::sort(configs.begin(), configs.end(),
+              [](const Config& a, const Config& b) { return a["RANK"] < b["RANK"]; });
+    lists.push_back(std::move(configs));
+  }
+  return lists;
+}
+
+/// Evaluates the rankings in turns, the best algorithms first. A ranking ends with the first rank
+/// that the library does not have.
+std::optional<Config> VendorRounds::fastest(double allowed_s) {
+  const Stopwatch watch;
+  const std::string key = result_.problem.key();
+  auto lists = rankings();
+  std::optional<Config> best;
+  double best_us = 0;
+  for (std::size_t rank = 0; !lists.empty(); ++rank) {
+    for (auto list = lists.begin(); list != lists.end();) {
+      if (work_.stopped() || (best && watch.seconds() > allowed_s)) return best;
+      if (rank >= list->size()) {
+        list = lists.erase(list);
+        continue;
+      }
+      const Config& config = (*list)[rank];
+      const Trial* trial = find_trial(result_.trials, config, key);
+      if (trial == nullptr) trial = &work_.evaluate(result_.problem, config, limits_of(work_));
+      if (trial->ok() && (!best || trial->measurement.median_us < best_us)) {
+        best = config;
+        best_us = trial->measurement.median_us;
+      }
+      list = trial->failure == Status::compile ? lists.erase(list) : list + 1;
+    }
+  }
+  return best;
+}
+
+Rounds VendorRounds::time(const Config& config, double allowed_s) {
+  const Lap lap(result_.time.measure);
+  const auto seed = Hash().add(work_.options.seed).add("vendor").low();
+  return work_.pool.lead().time_rounds(result_.problem,
+                                       {result_.default_config, result_.winner->config, config},
+                                       rounds_wanted, allowed_s, seed, limits_of(work_));
+}
+
+void VendorRounds::run() {
+  const DeviceInfo& device = result_.device;
+  work_.observer.on_phase("timing " + device.matrix_library);
+  const double allowed_s =
+      std::clamp(share_of_budget * work_.planned_s(), least_vendor_s, most_vendor_s) / 2;
+  const auto config = fastest(allowed_s);
+  if (!config || work_.stopped()) return;
+  const Rounds rounds = time(*config, allowed_s);
+  if (rounds.us.size() < 3 || rounds.us.back().size() < fewest_rounds) {
+    result_.notes.push_back(
+        fmt::format("not compared with {}: {}", device.matrix_library,
+                    rounds.failure ? rounds.failure->message : "the device's speed drifted"));
+    return;
+  }
+  VendorResult& vendor = result_.vendor.emplace();
+  vendor.library = device.matrix_library;
+  vendor.config = *config;
+  vendor.us = median(rounds.us[2]);
+  vendor.ratio = ratio_interval(rounds.us[2], rounds.us[1], confidence);
+  vendor.confidence = confidence;
+  vendor.rounds = static_cast<int>(rounds.us[2].size());
+  store_peer();
+  if (work_.options.allow_vendor && vendor.ratio.high < 1) store_winner(*config, rounds);
+}
+
+void VendorRounds::store_peer() {
+  Peer peer;
+  peer.problem = result_.problem;
+  const auto blank = result_.vendor->library.find(' ');
+  peer.library = result_.vendor->library.substr(0, blank);
+  peer.circumstances = fmt::format("{}; {}; {}", result_.vendor->library, result_.device.name,
+                                   result_.device.driver);
+  peer.solution = result_.vendor->config.text();
+  peer.us = result_.vendor->us;
+  peer.imported_utc = work_.options.started_utc;
+  work_.store([&] { work_.db.put_peer(peer); });
+}
+
+void VendorRounds::store_winner(const Config& config, const Rounds& rounds) {
+  Trial check = work_.pool.lead().verify(result_.problem, config,
+                                         Hash().add(work_.options.seed).add("final check").low(),
+                                         limits_of(work_));
+  if (!check.ok()) {
+    result_.notes.push_back(
+        fmt::format("{} failed the last check, on new inputs: {}", config.text(), check.message));
+    return;
+  }
+  const Interval speedup = ratio_interval(rounds.us[0], rounds.us[2], confidence);
+  Winner winner;
+  winner.config = config;
+  winner.card = work_.pool.device().card.uuid;
+  Measurement& measurement = winner.measurement;
+  measurement.samples_us = rounds.us[2];
+  summarise(measurement);
+  measurement.cold = winner.cold = work_.options.cold;
+  measurement.batch = rounds.batch[2];
+  measurement.dropped = rounds.dropped;
+  measurement.flush_bytes = rounds.flush_bytes;
+  measurement.clocks = rounds.clocks;
+  measurement.card_state = rounds.card_state;
+  winner.default_samples_us = rounds.us[0];
+  winner.default_us = median(rounds.us[0]);
+  winner.speedup = speedup.estimate;
+  winner.speedup_low = speedup.low;
+  winner.speedup_high = speedup.high;
+  winner.confidence = confidence;
+  winner.rounds = static_cast<int>(rounds.us[2].size());
+  winner.verdict = check.verdict;
+  // A session of its own, because its kernels have another compiler: the library.
+  SessionRecord about =
+      session_record(work_.operation, result_.device, result_.problem, work_.options);
+  about.provenance.compiler = result_.device.matrix_library;
+  about.strategy = std::string(vendor_variant);
+  about.run = 0;
+  const Trial trial = *find_trial(result_.trials, config, result_.problem.key());
+  work_.store([&] {
+    const auto session = work_.db.begin_session(about);
+    work_.db.add_trial(session, trial);
+    result_.vendor->stored = work_.db.set_winner(session, winner);
+    work_.db.end_session(session, "done");
+  });
+}
+
+}  // namespace
+
+void compare_with_vendor(SessionWork& work) {
+  const DeviceInfo& device = work.result.device;
+  if (!work.result.winner || device.matrix_library.empty() || work.stopped()) return;
+  if (device.is_cpu() && !work.options.allow_vendor) return;
+  if (!has_vendor(work.operation)) return;
+  VendorRounds(work, work.operation.variant(vendor_variant)).run();
+}
+
+}  // namespace greta::tuner
