@@ -51,12 +51,14 @@ void check(const PruneOptions& options, const ResultFilter& filter) {
   }
 }
 
-/// Keeps results that have a later one for the same problem, device and cache state. Later results
-/// come first.
+/// Keeps results that have a later one for the same problem, device and cache state; those of a
+/// vendor's library, a later one of the library. Later results come first.
 void keep_superseded(std::vector<StoredWinner>& results) {
-  std::set<std::tuple<std::string, std::string, bool>> seen;
+  std::set<std::tuple<std::string, std::string, bool, bool>> seen;
   std::erase_if(results, [&](const StoredWinner& result) {
-    return seen.emplace(result.problem.key(), result.device.fingerprint(), result.winner.cold)
+    return seen
+        .emplace(result.problem.key(), result.device.fingerprint(), result.winner.cold,
+                 is_of_vendor(result.winner))
         .second;
   });
 }
