@@ -7,7 +7,7 @@
 #   EMULATOR_DIR  holds run_case.py, set up and ready to run
 #   --cases N     random problems for each architecture and operation; default: 50
 #   --arch LIST   architectures; default: gfx90a,gfx942,gfx950,gfx1100,gfx1201
-#   --op LIST     operations; default: gemm
+#   --op LIST     operations, also files that describe kernels (docs/your-kernel.md); default: gemm
 #   --variant V   only this variant of the operations
 #   --problems F  also the problems of this file, one per line: an operation and its options
 #   --seed S      seed of problems, configurations, inputs and schedules; default: 1
@@ -70,7 +70,7 @@ emit() {
 for architecture in ${architectures//,/ }; do
   for one in ${op//,/ }; do
     ((cases == 0)) ||
-      emit "$architecture" "$one" "$one" --random "$cases" ${variant:+--variant "$variant"}
+      emit "$architecture" "${one##*/}" "$one" --random "$cases" ${variant:+--variant "$variant"}
   done
   line=0
   while read -ra words; do

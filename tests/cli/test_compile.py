@@ -5,7 +5,7 @@ import os
 import struct
 import unittest
 
-from cli_case import Case
+from cli_case import SOURCE, Case
 
 SMALL = ["compile", "gemm", "--m", "64", "--n", "48", "--k", "40"]
 
@@ -189,6 +189,11 @@ class CompileBadInput(Case):
         self.check(["compile", "attention", "--arch", "gfx942", *attention, "--emit-case", folder],
                    "--emit-case", "q=4096", "too large")
         self.assertFalse(folder.exists())
+
+    def test_a_case_has_no_constant_memory(self):
+        result = self.run_tune("compile", SOURCE / "tests/data/kernels/scale.jsonc", "--n", 100, "--arch", "gfx942",
+                               "--emit-case", self.folder / "case")
+        self.refused(result, 2, "--emit-case", "its variable factors in constant memory")
 
     def test_files_and_folders(self):
         arch = ["--arch", "gfx942"]

@@ -108,6 +108,24 @@ Result<void> check_case(const Operation& operation, const Problem& problem) {
                  {}};
 }
 
+Result<void> check_plan_of_case(const LaunchPlan& plan) {
+  for (const KernelSource& source : plan.sources) {
+    if (source.product) {
+      return Failure{Status::invalid_argument,
+                     source.name + ": a vendor's library computes it, which has no kernels to write",
+                     {}};
+    }
+    if (!source.constants.empty()) {
+      return Failure{Status::invalid_argument,
+                     fmt::format("{}: its variable {} in constant memory is written before the "
+                                 "launch, which is not part of what is written",
+                                 source.name, source.constants.front()),
+                     {}};
+    }
+  }
+  return {};
+}
+
 KernelCase make_unchecked_case(const Operation& operation, const CompiledChoice& compiled,
                                std::vector<HostTensor> inputs) {
   const auto& [choice, architecture, plan, kernels] = compiled;
@@ -145,6 +163,7 @@ Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& c
                              std::uint64_t seed) {
   const Problem& problem = compiled.choice.problem;
   if (auto possible = check_case(operation, problem); !possible) return possible.failure();
+  if (auto possible = check_plan_of_case(compiled.plan); !possible) return possible.failure();
   auto inputs = operation.inputs(problem, seed);
   auto expected = operation.reference(problem, inputs, seed)->expected().value();
   KernelCase made = make_unchecked_case(operation, compiled, std::move(inputs));

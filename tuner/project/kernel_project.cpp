@@ -250,6 +250,9 @@ Result<WrittenProject> write_kernel_project(const Catalog& catalog, const Stored
     if (!target) return target.failure();
     const auto usable = catalog.usable(winner.problem, winner.device, winner.winner.config);
     if (!usable) return usable.failure();
+    const auto plan = operation.plan(winner.problem, winner.device, usable->config);
+    if (!plan) return plan.failure();
+    if (auto possible = check_plan_of_case(*plan); !possible) return possible.failure();
     auto compiled = compile_plan(**target, operation, {winner.problem, usable->config});
     if (!compiled) return compiled.failure();
 
