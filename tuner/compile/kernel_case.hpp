@@ -64,8 +64,8 @@ struct KernelCase {
 /// Checks that a problem can have cases. Fails with `invalid_argument` if it is too large for a
 /// reference of every element.
 Result<void> check_case(const Operation& operation, const Problem& problem);
-/// Fails with `invalid_argument` if code objects and arguments are not all that the launches need: a
-/// kernel reads variables in constant memory, or a vendor's library computes.
+/// Fails with `invalid_argument` if code objects and arguments are not all that the launches need:
+/// a kernel reads variables in constant memory, or a vendor's library computes.
 Result<void> check_plan_of_case(const LaunchPlan& plan);
 
 /// Creates the case of a compiled plan. Operands are drawn from `seed`; expected values and bounds
