@@ -33,20 +33,6 @@ constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .algorithm_bytes = 64,
                                                 .result_bytes = 96};
 
-constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
-                                                 .transposed = 112,
-                                                 .compute_f32 = 2,
-                                                 .transpose_a = 0,
-                                                 .transpose_b = 1,
-                                                 .epilogue = 2,
-                                                 .bias_pointer = 3,
-                                                 .bias_type = 4,
-                                                 .reductions = -1,
-                                                 .reductions_f32 = 0,
-                                                 .alignments = -1,
-                                                 .algorithm_bytes = 24,
-                                                 .result_bytes = 56};
-
 int type_number(DType type) {
   switch (type) {
     case DType::f32:

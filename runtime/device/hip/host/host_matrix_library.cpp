@@ -18,7 +18,7 @@ namespace {
 constexpr hipblasStatus_t ok = 0, invalid_value = 3, not_supported = 7, failed = 6;
 constexpr int type_f32 = 0, type_f16 = 2, type_bf16 = 14;
 
-/// As hipBLASLt's, but for the size of an algorithm, which is the number of one.
+/// As hipBLASLt's, but for their sizes: an algorithm is the number of one.
 struct HostAlgorithm {
   std::uint64_t number = 0;
 };
@@ -26,19 +26,12 @@ struct HostResult {
   HostAlgorithm algorithm;
   std::uint64_t workspace_bytes = 0;
 };
-constexpr MatrixLibraryNumbers host_numbers{.not_transposed = 111,
-                                            .transposed = 112,
-                                            .compute_f32 = 2,
-                                            .transpose_a = 0,
-                                            .transpose_b = 1,
-                                            .epilogue = 2,
-                                            .bias_pointer = 3,
-                                            .bias_type = 4,
-                                            .reductions = -1,
-                                            .reductions_f32 = 0,
-                                            .alignments = -1,
-                                            .algorithm_bytes = sizeof(HostAlgorithm),
-                                            .result_bytes = sizeof(HostResult)};
+constexpr MatrixLibraryNumbers host_numbers = [] {
+  MatrixLibraryNumbers numbers = hipblaslt_numbers;
+  numbers.algorithm_bytes = sizeof(HostAlgorithm);
+  numbers.result_bytes = sizeof(HostResult);
+  return numbers;
+}();
 
 struct Layout {
   int type = type_f32;
