@@ -57,7 +57,9 @@ std::string device_name(std::string id) {
 Device& device(const std::string& id) {
   static std::map<std::string, std::unique_ptr<Device>> opened;
   auto& instance = opened[id];
-  if (!instance) instance = open_device(id, {}).value();
+  OpenOptions options;
+  options.vendor = true;
+  if (!instance) instance = open_device(id, options).value();
   return *instance;
 }
 

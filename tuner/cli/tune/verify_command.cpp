@@ -246,6 +246,16 @@ void write_sources(const Operation& operation, const DeviceInfo& device,
   }
 }
 
+/// Returns the device, with the vendor's library if that is verified. Throws CommandError.
+DeviceInfo device_to_verify(const DeviceInfo& probed, bool vendor) {
+  if (!vendor) return probed;
+  OpenOptions open;
+  open.vendor = true;
+  const auto device = open_device(probed.id(), open);
+  if (!device) throw CommandError(exit_failed, device.failure().message);
+  return (*device)->info();
+}
+
 int verify_operation(const Operation& operation, const VerifyOptions& options) {
   catch_interrupts();
   const auto devices = select_devices(devices_for(operation.name, options.device));
@@ -258,20 +268,20 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.stop = &stop_requested();
+  evaluator.vendor = options.choice.variant == vendor_variant;
+  const DeviceInfo device = device_to_verify(devices.front().info, evaluator.vendor);
   const std::uint64_t seed = read_seed(options.seed);
   std::optional<EndsAtOnce> prepares(std::in_place);
-  const auto wanted =
-      numbered(choices(operation, options, devices.front().info, seed), options.only);
+  const auto wanted = numbered(choices(operation, options, device, seed), options.only);
   if (!options.sources.empty()) {
-    write_sources(operation, devices.front().info, wanted, options.sources);
+    write_sources(operation, device, wanted, options.sources);
     return exit_done;
   }
   std::optional<Coverage> coverage;
-  if (draws_problems(options))
-    coverage.emplace(operation, devices.front().info, options.choice.variant);
+  if (draws_problems(options)) coverage.emplace(operation, device, options.choice.variant);
   prepares.reset();
-  const auto result = verify_in_workers(evaluator, devices.front().info, wanted, seed, options,
-                                        std::move(coverage));
+  const auto result =
+      verify_in_workers(evaluator, device, wanted, seed, options, std::move(coverage));
   answer_interrupt();
   options.json ? show_json(result) : show_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
