@@ -80,7 +80,7 @@ std::optional<Config> VendorRounds::fastest(double allowed_s) {
         best = config;
         best_us = trial->measurement.median_us;
       }
-      list = trial->failure == Status::compile ? lists.erase(list) : list + 1;
+      list = trial->failure == Status::constraints ? lists.erase(list) : list + 1;
     }
   }
   return best;

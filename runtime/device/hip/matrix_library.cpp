@@ -200,7 +200,7 @@ void PreparedProduct::choose_algorithm() {
   const auto status =
       f.heuristic(handle_, desc_, b_, a_, d_, d_, preference, wanted, results.data(), &found);
   if (status != 0 || found < wanted) {
-    throw Refusal(Status::compile,
+    throw Refusal(Status::constraints,
                   found == 0 ? fmt::format("{} has no algorithm for this product (status {})",
                                            library_->name(), status)
                              : fmt::format("{} ranks {} algorithms for this product",

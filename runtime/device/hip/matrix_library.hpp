@@ -98,7 +98,7 @@ Result<std::shared_ptr<const MatrixLibrary>> open_cublaslt();
 /// device that was current when it was made.
 class PreparedProduct {
  public:
-  /// Asks the library for the algorithm. Throws a Refusal (`compile`) if the library does not
+  /// Asks the library for the algorithm. Throws a Refusal (`constraints`) if the library does not
   /// support the product, or ranks fewer algorithms.
   PreparedProduct(std::shared_ptr<const MatrixLibrary> library, const MatrixProduct& product);
   ~PreparedProduct();

@@ -55,6 +55,7 @@ struct Verification {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // key: variant and types
   double worst = 0;                                              // error divided by bound
   std::map<std::size_t, Trial> failures;                         // key: problem number, from 1
+  std::size_t unranked = 0;          // algorithms that the vendor's library does not have
   std::size_t left = 0;              // not checked after an interrupt or with --first
   std::optional<Coverage> coverage;  // random problems only: a single problem covers little
 };
@@ -100,6 +101,10 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
     Trial trial = verify_styles(evaluators, choice, result.seed + number - 1, styles, limits);
     --result.left;
     if (result.coverage) result.coverage->add(choice);
+    if (config.variant == vendor_variant && trial.failure == Status::constraints) {
+      ++result.unranked;
+      continue;
+    }
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
     ++(trial.ok() ? tally.right : tally.wrong);
     if (trial.ok()) {
@@ -162,6 +167,9 @@ void show_text(const Verification& result) {
       "all", fmt::format("{} of {} passed, at most {} of the bound; seed {}", right,
                          right + result.failures.size(), format_share(result.worst), result.seed)));
   if (result.coverage) show_coverage(*result.coverage);
+  if (result.unranked > 0)
+    print_text(format_row("not ranked", fmt::format("{} that the library has no algorithm for",
+                                                    format_count(result.unranked, "candidate"))));
   if (result.left > 0)
     print_text(format_row("stopped", fmt::format("{} not checked", result.left)));
 }
@@ -190,6 +198,7 @@ void show_json(const Verification& result) {
                               {"variants", variants},
                               {"worst_share_of_bound", result.worst},
                               {"coverage", coverage},
+                              {"not_ranked", result.unranked},
                               {"not_checked", result.left},
                               {"failures", failures}};
   print_json(object);
