@@ -124,7 +124,7 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
 Verification verify_in_workers(EvaluatorOptions evaluator, const DeviceInfo& device,
                                const std::map<std::size_t, Candidate>& choices, std::uint64_t seed,
                                const VerifyOptions& options, std::optional<Coverage> coverage) {
-  Verification result{device, seed, {}, 0, {}, choices.size(), std::move(coverage)};
+  Verification result{device, seed, {}, 0, {}, 0, choices.size(), std::move(coverage)};
   try {
     std::vector<Sanitize> kinds{Sanitize::none};
     if (options.sanitize) kinds = {Sanitize::address, Sanitize::races};
