@@ -45,6 +45,12 @@ if(CMAKE_UNITY_BUILD)
   endif()
 endif()
 
+# greta_hot_sources(SOURCES…): sources of the calling folder that are optimised in dev, too, each compiled by itself.
+function(greta_hot_sources)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O2>
+    SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # greta_precompile(TARGET HEADERS…): these headers of libraries are parsed once for all sources of the target, or were
 # for another target that is compiled with the same options (REUSE_FROM TARGET). Preset single does without, as each
 # source includes what it uses; so does a build with ccache, which does not cache such objects by default.

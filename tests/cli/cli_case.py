@@ -62,7 +62,7 @@ MEASURED = ["auto", "vulkan:0", "hip-host:0", "hip-host:2"]
 
 def database_of_ceilings(devices, env):
     """Returns a database that contains the ceilings of these devices and of those before them in MEASURED, and
-    nothing else. Measuring them takes about 10 s of both cores per device, so each is measured once."""
+    nothing else. Measuring them takes seconds of both cores per device, so each is measured once."""
     last = max(map(MEASURED.index, devices.split(",")))
 
     def make(file):

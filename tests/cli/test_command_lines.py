@@ -28,6 +28,8 @@ def mutated(word, generator):
 
 
 class CommandLines(Case):
+    known_devices = "auto,vulkan:0"
+
     def setUp(self):
         super().setUp()
         result = self.run_tune("gemm", "--m", 64, "--n", 48, "--k", 40, "--budget", 2, "--db",

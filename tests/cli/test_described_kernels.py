@@ -242,7 +242,7 @@ class DescribedKernels(Case):
         for command in commands:
             words = shlex.split(command)
             self.assertEqual(words[0], "greta-tune", command)
-            tunes = ["--db", self.db, "--no-lock"] if "--budget" in words else []
+            tunes = ["--db", self.db, "--no-lock", "--flush", "1"] if "--budget" in words else []
             result = self.run_tune(*words[1:], *tunes, cwd=self.folder)
             self.assertEqual(result.returncode, 0, f"{command}\n{result.stderr}")
 

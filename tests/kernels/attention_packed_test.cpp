@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "runtime/device/hardware/architectures.hpp"
@@ -33,10 +34,13 @@ struct Case {
   std::vector<std::int64_t> lengths;
 };
 
-class AttentionPacked : public ::testing::TestWithParam<std::string> {
+/// Which of the ways to transpose values each configuration has: the next one, or every one.
+enum class Turning { in_turn, every };
+
+class AttentionPacked : public ::testing::TestWithParam<std::pair<std::string, Turning>> {
  protected:
   /// Returns the configurations of these tiles: with all products that fill them.
-  std::vector<Config> configs_of(const Tiles& t, const AttentionShape& shape) const {
+  std::vector<Config> configs_of(const Tiles& t, const AttentionShape& shape) {
     const bool async = info_.architecture.find("sm_") != std::string::npos;
     const Config config{"matrix",
                         {{"BK", t.bk},
@@ -62,13 +66,17 @@ class AttentionPacked : public ::testing::TestWithParam<std::string> {
     return configs;
   }
 
-  /// Replaces the last configuration by some that transpose values in each way, with tiles that
-  /// wait in registers or are copied to shared memory: three of them where there is room.
-  static void add_turning(std::vector<Config>& configs, const AttentionShape& shape) {
+  /// Replaces the last configuration by some that transpose values in each way, or by the next of
+  /// them, with tiles that wait in registers or are copied to shared memory: three of them where
+  /// there is room.
+  void add_turning(std::vector<Config>& configs, const AttentionShape& shape) {
     const Config config = configs.back();
     configs.pop_back();
     const bool short_lines = config["BK"] * std::max(shape.dim, shape.v_dim) <= 64 * 80;
-    for (const auto& [turn, async] : {std::pair{0, 0}, {1, 0}, {1, 1}}) {
+    constexpr std::array<std::pair<int, int>, 3> ways{{{0, 0}, {1, 0}, {1, 1}}};
+    const bool every = GetParam().second == Turning::every;
+    for (std::size_t i = 0; i < (every ? ways.size() : 1); ++i) {
+      const auto& [turn, async] = ways[way_++ % ways.size()];
       Config& c = configs.emplace_back(config);
       c.values.emplace_back("TURN", turn);
       for (auto& [name, value] : c.values) {
@@ -87,8 +95,11 @@ class AttentionPacked : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  Device& device_ = test::device(GetParam());
+  Device& device_ = test::device(GetParam().first);
   const DeviceInfo& info_ = device_.info();
+
+ private:
+  std::size_t way_ = 0;
 };
 
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
@@ -219,17 +230,23 @@ TEST(AttentionPackedDefaults, FewQueriesHaveOneOfDecodeOrOfMatrixCoresEverywhere
 }
 
 /// Returns the devices whose matrix cores HIP kernels use: GPUs, and those that hip-host emulates.
-std::vector<std::string> matrix_devices() {
-  std::vector<std::string> ids;
+std::vector<std::pair<std::string, Turning>> matrix_devices() {
+  std::vector<std::pair<std::string, Turning>> devices;
   for (const std::string& id : test::usable_devices()) {
     const DeviceInfo& info = test::device(id).info();
-    if (info.language == Language::hip && !info.matrix_operations.empty()) ids.push_back(id);
+    if (info.language != Language::hip || info.matrix_operations.empty()) continue;
+    devices.emplace_back(id, Turning::in_turn);
+    if (has_turning_reads(info.architecture)) devices.emplace_back(id, Turning::every);
   }
-  return ids;
+  return devices;
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, AttentionPacked, ::testing::ValuesIn(matrix_devices()),
-                         [](const auto& instance) { return test::device_name(instance.param); });
+std::string name_of(const ::testing::TestParamInfo<AttentionPacked::ParamType>& instance) {
+  const bool every = instance.param.second == Turning::every;
+  return test::device_name(instance.param.first) + (every ? "_every_way" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, AttentionPacked, ::testing::ValuesIn(matrix_devices()), name_of);
 
 }  // namespace
 }  // namespace greta::test::attention_packed_test

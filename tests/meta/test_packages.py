@@ -1,6 +1,7 @@
 """Protects: cpack's Debian packages can be installed and used, and keep the rules of Debian's policy that lintian counts
 as errors. Uses the built programs as they are."""
 
+import functools
 import gzip
 import hashlib
 import os
@@ -32,6 +33,12 @@ def elf_files(root):
 
 def needed(file):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", said("readelf", "--dynamic", "--wide", file))
+
+
+@functools.cache  # the search reads the list of files of every package
+def owners(library):
+    found = subprocess.run(["dpkg-query", "--search", f"*/{library}"], capture_output=True, text=True).stdout
+    return {line.split(":")[0] for line in found.splitlines()}
 
 
 class Packages(unittest.TestCase):
@@ -104,10 +111,8 @@ class Packages(unittest.TestCase):
             depends = self.packages_in(name, "Depends")
             for file in elf_files(self.parts[name]):
                 for library in needed(file):
-                    owners = subprocess.run(["dpkg-query", "--search", f"*/{library}"], capture_output=True,
-                                            text=True).stdout
-                    packages = {line.split(":")[0] for line in owners.splitlines()}
-                    self.assertTrue(packages & depends, f"{file.name}: {library} of {packages}, not in {depends}")
+                    self.assertTrue(owners(library) & depends,
+                                    f"{file.name}: {library} of {owners(library)}, not in {depends}")
                     checked += 1
         self.assertGreater(checked, 20)
         self.assertIn("libvulkan1", self.packages_in("greta", "Depends"))

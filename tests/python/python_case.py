@@ -2,14 +2,16 @@
 
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
 from unittest import mock
 
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
-sys.path.insert(0, str(SOURCE / "runtime/python"))
+sys.path[:0] = [str(SOURCE / "runtime/python"), str(SOURCE / "tests/cli")]
 
+import cli_case  # noqa: E402
 import greta  # noqa: E402
 
 LIBRARY = os.environ["GRETA_LIBRARY"]
@@ -27,6 +29,13 @@ class Case(unittest.TestCase):
                               XDG_CONFIG_HOME=str(self.folder / "config"))
         own.start()
         self.addCleanup(own.stop)
+
+    def know_ceilings(self, devices):
+        """Creates the database tuned.db with the peaks of these devices, which take seconds to measure."""
+        shipped = self.folder / "shipped"
+        shipped.mkdir()
+        env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(cli_case.CACHE), GRETA_SHIPPED=str(shipped))
+        shutil.copy(cli_case.database_of_ceilings(devices, env), self.folder / "tuned.db")
 
     def assert_refused(self, error, message, call, *arguments, **options):
         """Checks that a call raises exactly this class, with one line that matches."""

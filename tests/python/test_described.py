@@ -24,6 +24,7 @@ class Described(Case):
         for name in ("vector_add.jsonc", "vector_add.cu", "row_sums.jsonc", "row_sums.hip"):
             shutil.copy(SOURCE / "tests/data/kernels" / name, self.folder)
         self.db, self.cache = self.folder / "tuned.db", self.folder / "cache"
+        self.know_ceilings(DEVICE)
         self.files = {"cache": self.cache, "db": None, "shipped": False}
 
     def kernel(self, name="vector_add.jsonc", **options):

@@ -5,7 +5,6 @@ import ctypes
 import io
 import os
 import pathlib
-import shutil
 import signal
 import sys
 import threading
@@ -13,27 +12,21 @@ import types
 import unittest
 from unittest import mock
 
-from python_case import SOURCE, TUNER, Case, greta
+from python_case import TUNER, Case, greta
 
 from greta import _abi
-
-sys.path.insert(0, str(SOURCE / "tests/cli"))
-import cli_case  # noqa: E402
 
 SMALL = {"m": 64, "n": 48, "k": 40}
 
 
 class Tuned(Case):
     device = "hip-host:0"
-    known = "hip-host:0"  # the database has the peaks of these devices, which take 10 s to measure
+    known = "hip-host:0"  # the database has the peaks of these devices
 
     def setUp(self):
         super().setUp()
         if self.known:
-            (self.folder / "shipped").mkdir()
-            env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(cli_case.CACHE),
-                       GRETA_SHIPPED=str(self.folder / "shipped"))
-            shutil.copy(cli_case.database_of_ceilings(self.known, env), self.folder / "tuned.db")
+            self.know_ceilings(self.known)
 
     def options(self, **others):
         """Returns the options of a short run. Times don't matter, so nothing waits for the card."""

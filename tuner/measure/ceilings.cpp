@@ -116,8 +116,10 @@ Result<Ceiling> copy_ceiling(Device& device, LaunchTimer& timer) {
   auto kernel = device.compile(copy_kernel(device.info()));
   if (!kernel) return kernel.failure();
   const DeviceInfo& info = device.info();
-  const std::uint64_t wanted = std::max<std::uint64_t>(8 * info.last_level_cache_bytes,
-                                                       info.is_cpu() ? 128ULL << 20 : 2ULL << 30);
+  // A device of the CPU emulates each thread, so what its cache does not hold has to do.
+  const std::uint64_t caches = info.is_cpu() ? 2 : 8;
+  const std::uint64_t wanted = std::max<std::uint64_t>(caches * info.last_level_cache_bytes,
+                                                       info.is_cpu() ? 64ULL << 20 : 2ULL << 30);
   const std::uint64_t limit = std::min(info.max_allocation_bytes, info.memory_bytes / 8);
   const std::uint64_t groups =
       std::min<std::uint64_t>(std::min(wanted, limit) / copy_group_bytes, info.max_grid[0]);
