@@ -34,7 +34,8 @@ std::vector<std::string> StalenessJudge::reasons(const StoredWinner& result) {
   }
   const std::string& key = template_key(result.problem.op);
   if (key.empty()) {
-    reasons.push_back(fmt::format("this build has no operation {}", result.problem.op));
+    reasons.push_back(fmt::format("there is no operation {}; --kernels DIR adds those of a folder",
+                                  result.problem.op));
   } else if (key != result.provenance.template_key) {
     reasons.push_back("the templates changed");
   }

@@ -18,8 +18,11 @@ FormulaValue value_of(const DescribedParameter& parameter, int number) {
   return {std::int64_t{number}};
 }
 
-Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula,
-                              const Config* config) {
+namespace {
+
+/// The values of the names that a formula reads.
+Result<std::vector<FormulaValue>> values_of(const Extents& extents, const Formula& formula,
+                                            const Config* config) {
   std::vector<FormulaValue> values;
   for (const std::string& name : formula.names()) {
     const auto extent = extents.values.find(name);
@@ -35,7 +38,59 @@ Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula,
     values.push_back(config != nullptr ? value_of(*parameter, (*config)[name])
                                        : FormulaValue{parameter->values});
   }
-  return formula.value(values);
+  return values;
+}
+
+/// " with n=1000, BLOCK=32"; empty for a constant.
+std::string with_values(const Formula& formula, const std::vector<FormulaValue>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    text += fmt::format("{}{}={}", i == 0 ? " with " : ", ", formula.names()[i], values[i].text());
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula, const Config* config,
+                              std::int64_t& steps) {
+  const auto values = values_of(extents, formula, config);
+  if (!values) return values.failure();
+  auto value = formula.value(*values, steps);
+  if (value) return value;
+  return invalid_argument(
+      at_place(extents, formula,
+               fmt::format("the formula \"{}\"{}: {}", formula.text(),
+                           with_values(formula, *values), value.failure().message)));
+}
+
+Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula,
+                              const Config* config) {
+  std::int64_t steps = most_steps;
+  return evaluate(extents, formula, config, steps);
+}
+
+std::string at_place(const Extents& extents, const Formula& formula, const std::string& message) {
+  const std::string& path = extents.shared->description.path;
+  return fmt::format("{}{}{}{}{}", path, path.empty() ? "" : ": ", formula.place(),
+                     formula.place().empty() ? "" : ": ", message);
+}
+
+std::string shown(const Extents& extents, const Formula& formula, const Config* config) {
+  const auto values = values_of(extents, formula, config);
+  if (!values) return values.failure().message;
+  std::int64_t steps = most_steps;
+  const auto value = formula.value(*values, steps);
+  const std::string with = with_values(formula, *values);
+  if (!value)
+    return fmt::format("{} has no value{}: {}", formula.text(), with, value.failure().message);
+  if (formula.names().empty()) return "it is " + value->text();
+  return fmt::format("{} is {}{}", formula.text(), value->text(), with);
+}
+
+bool reads_parameters(const Extents& extents, const Formula& formula) {
+  return std::any_of(formula.names().begin(), formula.names().end(),
+                     [&](const std::string& name) { return extents.values.count(name) == 0; });
 }
 
 std::optional<std::int64_t> integer(const Extents& extents, const Formula& formula,

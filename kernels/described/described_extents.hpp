@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/described/described_operation.hpp"
+#include "kernels/model/launch_plan.hpp"
 
 /// What the functions of a described operation share.
 namespace greta::kernels::described {
@@ -35,9 +36,25 @@ struct Extents {
 int number_of(const DescribedParameter& parameter, const FormulaValue& value);
 FormulaValue value_of(const DescribedParameter& parameter, int number);
 
+/// The most steps that one formula of a launch or a constraint takes.
+constexpr std::int64_t most_steps = 16384;
+
 /// Evaluates a formula with these extents and a configuration's parameters. Without a
 /// configuration, a parameter's name stands for the list of its values, as sizes in T1 mean it.
+/// Fails with the place of the formula and the values that it reads. `steps` is the number of steps
+/// it may take, and after the call what is left of them.
+Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula, const Config* config,
+                              std::int64_t& steps);
 Result<FormulaValue> evaluate(const Extents& extents, const Formula& formula, const Config* config);
+/// Returns "my.jsonc: line 3, column 5, grid: MESSAGE".
+std::string at_place(const Extents& extents, const Formula& formula, const std::string& message);
+/// Returns "n // 2 is 500 with n=1000", or the place and the reason why it has no value.
+std::string shown(const Extents& extents, const Formula& formula, const Config* config);
+/// Whether the formula reads parameters, so that its value depends on the configuration.
+bool reads_parameters(const Extents& extents, const Formula& formula);
+/// Returns a scalar's value in its type's bytes. Fails where the type does not have the value.
+Result<Argument> scalar_argument(const Extents& extents, const DescribedScalar& scalar,
+                                 const Config* config);
 /// Returns an integer from `least` to `most`, or nothing where the formula is undefined or gives
 /// another value.
 std::optional<std::int64_t> integer(const Extents& extents, const Formula& formula,
@@ -61,8 +78,6 @@ LaunchPlan plan_of(const Extents& extents, Which which, const DeviceInfo& device
 /// parameter.
 std::vector<Config> defaults_of(const Extents& extents);
 Extents extents_of(const std::shared_ptr<const Shared>& shared, const Problem& problem);
-/// Returns the elements that a file contains: all of it, or what follows the header of a .npy file.
-std::string_view elements_of(std::string_view file);
 
 /// The only variant: the space and the launches of the description.
 Variant variant();

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <atomic>
+#include <limits>
 
 #include "kernels/described/compiler_options.hpp"
 #include "kernels/described/described_extents.hpp"
@@ -33,61 +34,114 @@ std::vector<const Formula*> pointers(const std::array<Formula, 3>& formulas) {
   return {&formulas[0], &formulas[1], &formulas[2]};
 }
 
-void add_launch_limits(const Extents& extents, const DeviceInfo& device,
-                       const DescribedLaunch& launch, std::vector<Constraint>& list) {
-  const auto threads = [extents, device, workgroup = launch.workgroup](const Config& c) {
-    std::int64_t all = 1;
+/// Tells what is wrong with one of these formulas, none of which may be below `least` or above the
+/// `most` of its place.
+std::function<std::string(const Config&)> explanation(const Extents& extents, std::string reason,
+                                                      const std::array<Formula, 3>& formulas,
+                                                      std::int64_t least,
+                                                      const std::array<std::int64_t, 3>& most) {
+  return [extents, reason = std::move(reason), formulas, least, most](const Config& c) {
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto one = integer(extents, workgroup[i], &c, 1, device.max_workgroup_size[i]);
-      if (!one) return false;
-      all *= *one;
+      if (integer(extents, formulas[i], &c, least, most[i])) continue;
+      return at_place(extents, formulas[i],
+                      fmt::format("{}, and {}", reason, shown(extents, formulas[i], &c)));
     }
-    return all <= device.max_workgroup_invocations;
+    return reason;
   };
-  list.push_back(constraint(extents, "workgroup_threads",
-                            fmt::format("a workgroup of {} has 1 to {} threads", launch.entry,
-                                        device.max_workgroup_invocations),
-                            pointers(launch.workgroup), threads));
-  const auto grid = [extents, device, groups = launch.grid](const Config& c) {
+}
+
+/// A condition on three formulas: each an integer from `least` to its `most`.
+Constraint limit(const Extents& extents, std::string name, const std::string& reason,
+                 const std::array<Formula, 3>& formulas, std::int64_t least,
+                 const std::array<std::int64_t, 3>& most, std::int64_t most_product) {
+  const auto holds = [extents, formulas, least, most, most_product](const Config& c) {
+    std::int64_t product = 1;
     for (std::size_t i = 0; i < 3; ++i) {
-      if (!integer(extents, groups[i], &c, 1, device.max_grid[i])) return false;
+      const auto one = integer(extents, formulas[i], &c, least, most[i]);
+      if (!one || (*one > 0 && product > most_product / *one)) return false;
+      product *= *one;
     }
     return true;
   };
-  list.push_back(constraint(
-      extents, "grid",
-      fmt::format("the grid of {} has at least one workgroup, and no more than the device allows",
-                  launch.entry),
-      pointers(launch.grid), grid));
-  const auto shared = [extents, device, bytes = launch.shared_bytes](const Config& c) {
-    return integer(extents, bytes, &c, 0, device.shared_memory_bytes).has_value();
+  Constraint one = constraint(extents, std::move(name), reason, pointers(formulas), holds);
+  one.explain = explanation(extents, reason, formulas, least, most);
+  return one;
+}
+
+constexpr std::int64_t any_product = std::numeric_limits<std::int64_t>::max();
+
+void add_launch_limits(const Extents& extents, const DeviceInfo& device,
+                       const DescribedLaunch& launch, std::vector<Constraint>& list) {
+  const auto extents_of = [](const auto& numbers) {
+    return std::array<std::int64_t, 3>{numbers[0], numbers[1], numbers[2]};
   };
-  list.push_back(constraint(
-      extents, "shared_memory",
-      fmt::format("the device has {} KiB of shared memory", device.shared_memory_bytes / 1024),
-      {&launch.shared_bytes}, shared));
+  const auto threads = extents_of(device.max_workgroup_size);
+  list.push_back(limit(extents, "workgroup_threads",
+                       fmt::format("a workgroup of {} has 1 to {} threads", launch.entry,
+                                   device.max_workgroup_invocations),
+                       launch.workgroup, 1, threads, device.max_workgroup_invocations));
+  const auto groups = extents_of(device.max_grid);
+  list.push_back(limit(extents, "grid",
+                       fmt::format("the grid of {} has 1 to {} x {} x {} workgroups", launch.entry,
+                                   groups[0], groups[1], groups[2]),
+                       launch.grid, 1, groups, any_product));
+  const Formula none = Formula::constant({std::int64_t{0}});
+  const std::int64_t bytes = device.shared_memory_bytes;
+  list.push_back(
+      limit(extents, "shared_memory",
+            fmt::format("the shared memory of {} has 0 to {} bytes", launch.entry, bytes),
+            {launch.shared_bytes, none, none}, 0, {bytes, 0, 0}, any_product));
 }
 
 /// Scalars and the workspace must have values.
 void add_value_limits(const Extents& extents, std::vector<Constraint>& list) {
   const Description& d = extents.shared->description;
   for (const DescribedScalar& scalar : d.scalars) {
-    const auto is_number = [extents, formula = scalar.value](const Config& c) {
-      const auto value = evaluate(extents, formula, &c);
-      return value && value->is_number();
+    const auto fits = [extents, scalar](const Config& c) {
+      return static_cast<bool>(scalar_argument(extents, scalar, &c));
     };
-    list.push_back(
-        constraint(extents, "scalar",
-                   fmt::format("the scalar {} = {} is a number", scalar.name, scalar.value.text()),
-                   {&scalar.value}, is_number));
+    list.push_back(constraint(extents, "scalar",
+                              fmt::format("the type of the scalar {} has its value", scalar.name),
+                              {&scalar.value}, fits));
+    list.back().explain = [extents, scalar](const Config& c) {
+      return scalar_argument(extents, scalar, &c).failure().message;
+    };
   }
-  const auto bytes = [extents, formula = d.workspace_bytes](const Config& c) {
-    return integer(extents, formula, &c, 0, most_workspace_bytes).has_value();
-  };
-  list.push_back(constraint(
-      extents, "workspace",
-      fmt::format("the workspace of {} bytes is an integer up to 2^40", d.workspace_bytes.text()),
-      {&d.workspace_bytes}, bytes));
+  const Formula none = Formula::constant({std::int64_t{0}});
+  list.push_back(limit(extents, "workspace", "the workspace has 0 to 2^40 bytes",
+                       {d.workspace_bytes, none, none}, 0, {most_workspace_bytes, 0, 0},
+                       any_product));
+}
+
+/// The most steps that the conditions of one space take, some seconds.
+constexpr std::int64_t most_steps_of_space = std::int64_t{1} << 27;
+
+/// Whether a constraint of the description holds. Throws Error where its formula has no value,
+/// unless an earlier constraint of the same parameters does not hold.
+bool constraint_holds(const Extents& extents, std::size_t number, const Config& config,
+                      std::atomic<std::int64_t>& left) {
+  const auto& constraints = extents.shared->description.constraints;
+  std::int64_t steps = most_steps;
+  const auto value = evaluate(extents, constraints[number].condition, &config, steps);
+  if ((left -= most_steps - steps) < 0) {
+    throw Error(invalid_argument(at_place(
+        extents, constraints[number].condition,
+        fmt::format("the constraints take more than {} steps; constraints that read few parameters "
+                    "each, and fewer values, take fewer",
+                    most_steps_of_space))));
+  }
+  if (value) return value->truth();
+  for (std::size_t i = 0; i < number; ++i) {
+    const Formula& earlier = constraints[i].condition;
+    const bool known =
+        std::all_of(earlier.names().begin(), earlier.names().end(), [&](const std::string& name) {
+          return extents.values.count(name) > 0 || config.has(name);
+        });
+    if (!known) continue;
+    const auto guard = evaluate(extents, earlier, &config);
+    if (guard && !guard->truth()) return false;
+  }
+  throw Error(value.failure());
 }
 
 Alternative space(const Extents& extents, const DeviceInfo& device) {
@@ -102,11 +156,11 @@ Alternative space(const Extents& extents, const DeviceInfo& device) {
   const bool glsl = d.language == SourceLanguage::glsl;
   a.constraints.push_back({"language", fmt::format("the device runs no {}", to_string(d.language)),
                            (device.language == Language::glsl) == glsl});
+  const auto left = std::make_shared<std::atomic<std::int64_t>>(most_steps_of_space);
   for (std::size_t i = 0; i < d.constraints.size(); ++i) {
     const Formula& condition = d.constraints[i].condition;
-    const auto holds = [extents, condition](const Config& c) {
-      const auto value = evaluate(extents, condition, &c);
-      return value && value->truth();
+    const auto holds = [extents, i, left](const Config& c) {
+      return constraint_holds(extents, i, c, *left);
     };
     a.constraints.push_back(constraint(extents, fmt::format("constraint_{}", i + 1),
                                        d.constraints[i].reason, {&condition}, holds));
@@ -118,29 +172,13 @@ Alternative space(const Extents& extents, const DeviceInfo& device) {
   return a;
 }
 
-Argument scalar_argument(const Extents& extents, const DescribedScalar& scalar,
-                         const Config& config) {
-  const auto value = evaluate(extents, scalar.value, &config);
-  if (!value || !value->is_number()) {
-    throw Error(fmt::format("the scalar {} has no number as its value", scalar.name));
-  }
-  using Type = DescribedScalar::Type;
-  if (scalar.type == Type::f32) return static_cast<float>(value->real());
-  if (scalar.type == Type::f64) return std::bit_cast<std::uint64_t>(value->real());
-  const auto whole =
-      value->is_integer() ? value->integer() : static_cast<std::int64_t>(value->real());
-  if (scalar.type == Type::i64 || scalar.type == Type::u64)
-    return static_cast<std::uint64_t>(whole);
-  return static_cast<std::uint32_t>(whole);
-}
-
 Argument argument(const Extents& extents, const std::string& name, const Config& config) {
   const Description& d = extents.shared->description;
   for (std::size_t i = 0; i < d.operands.size(); ++i) {
     if (d.operands[i].name == name) return OperandArgument{i};
   }
   for (const DescribedScalar& scalar : d.scalars) {
-    if (scalar.name == name) return scalar_argument(extents, scalar, config);
+    if (scalar.name == name) return scalar_argument(extents, scalar, &config).value();
   }
   return WorkspaceArgument{0};
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "kernels/described/array_file.hpp"
 #include "kernels/described/described_extents.hpp"
 #include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
@@ -11,29 +13,16 @@
 namespace greta::kernels::described {
 namespace {
 
-Result<void> check_file(const Extents& extents, const DescribedOperand& operand, double elements) {
-  const auto size = elements_of(extents.shared->files.at(operand.fill.file)).size();
-  const double expected = bytes_of(operand.dtype, elements);
-  if (static_cast<double>(size) == expected) return {};
-  return invalid_argument(
-      fmt::format("the file {} has {} bytes of elements, and the operand {} {:.0f}",
-                  operand.fill.file, size, operand.name, expected));
+TensorSpec spec_of(const DescribedOperand& operand, const std::vector<std::int64_t>& shape) {
+  TensorSpec spec{operand.name, operand.role, operand.dtype, 1, 1};
+  for (const std::int64_t extent : shape) {
+    spec.rows *= spec.cols;
+    spec.cols = extent;
+  }
+  return spec;
 }
 
 }  // namespace
-
-std::string_view elements_of(std::string_view file) {
-  constexpr std::string_view magic = "\x93NUMPY";
-  constexpr std::size_t short_header = 10;  // magic, version, and two bytes of the header's length
-  if (!file.starts_with(magic) || file.size() < short_header + 2) return file;
-  const auto byte = [&](std::size_t i) {
-    return static_cast<std::size_t>(static_cast<unsigned char>(file[i]));
-  };
-  const bool wide = byte(6) > 1;
-  const std::size_t length =
-      byte(8) + (byte(9) << 8) + (wide ? (byte(10) << 16) + (byte(11) << 24) : 0);
-  return file.substr(std::min(file.size(), short_header + (wide ? 2 : 0) + length));
-}
 
 std::vector<std::int64_t> shape_of(const Extents& extents, const DescribedOperand& operand) {
   std::vector<std::int64_t> shape;
@@ -46,15 +35,59 @@ std::vector<std::int64_t> shape_of(const Extents& extents, const DescribedOperan
 std::vector<TensorSpec> tensors(const Extents& extents) {
   std::vector<TensorSpec> specs;
   for (const DescribedOperand& operand : extents.shared->description.operands) {
-    TensorSpec spec{operand.name, operand.role, operand.dtype, 1, 1};
-    for (const std::int64_t extent : shape_of(extents, operand)) {
-      spec.rows *= spec.cols;
-      spec.cols = extent;
-    }
-    specs.push_back(std::move(spec));
+    specs.push_back(spec_of(operand, shape_of(extents, operand)));
   }
   return specs;
 }
+
+namespace {
+
+/// Checks what does not depend on the configuration: an integer of at least `least`.
+Result<void> check_integer(const Extents& extents, const Formula& formula, std::int64_t least) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (reads_parameters(extents, formula) || integer(extents, formula, nullptr, least, most))
+    return {};
+  return invalid_argument(at_place(extents, formula,
+                                   fmt::format("must be an integer of {} or more, and {}", least,
+                                               shown(extents, formula, nullptr))));
+}
+
+Result<void> check_launches(const Extents& extents, const std::vector<DescribedLaunch>& launches) {
+  for (const DescribedLaunch& launch : launches) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (auto good = check_integer(extents, launch.grid[i], 1); !good) return good;
+      if (auto good = check_integer(extents, launch.workgroup[i], 1); !good) return good;
+    }
+    if (auto good = check_integer(extents, launch.shared_bytes, 0); !good) return good;
+  }
+  return {};
+}
+
+Result<void> check_work(const Extents& extents) {
+  const Description& d = extents.shared->description;
+  for (const Formula& formula : {d.flops, d.bytes}) {
+    const auto value = evaluate(extents, formula, nullptr);
+    if (value && value->is_number() && value->real() >= 0) continue;
+    return invalid_argument(at_place(
+        extents, formula,
+        fmt::format("must be a number of 0 or more, and {}", shown(extents, formula, nullptr))));
+  }
+  return {};
+}
+
+Result<void> check_values(const Extents& extents) {
+  const Description& d = extents.shared->description;
+  if (auto good = check_launches(extents, d.launches); !good) return good;
+  if (auto good = check_launches(extents, d.reference.launches); !good) return good;
+  if (auto good = check_integer(extents, d.workspace_bytes, 0); !good) return good;
+  for (const DescribedScalar& scalar : d.scalars) {
+    if (reads_parameters(extents, scalar.value)) continue;
+    if (auto good = scalar_argument(extents, scalar, nullptr); !good) return good.failure();
+  }
+  return check_work(extents);
+}
+
+}  // namespace
 
 Result<void> check(const Extents& extents) {
   for (const DescribedOperand& operand : extents.shared->description.operands) {
@@ -64,20 +97,24 @@ Result<void> check(const Extents& extents) {
       const bool extent = value && value->is_integer() && value->integer() > 0;
       if (!extent) {
         return invalid_argument(
-            fmt::format("the operand {} has the extent {}: {}", operand.name, formula.text(),
-                        value ? fmt::format("{}, which must be an integer above 0", value->text())
-                              : value.failure().message));
+            at_place(extents, formula,
+                     fmt::format("an extent of the operand {} must be an integer above 0, and {}",
+                                 operand.name, shown(extents, formula, nullptr))));
       }
       elements *= value->real();
     }
     if (elements > 0x1p40) {
       return invalid_argument(
-          fmt::format("the operand {} has more than 2^40 elements", operand.name));
+          at_place(extents, operand.shape.front(),
+                   fmt::format("the operand {} has more than 2^40 elements", operand.name)));
     }
     if (operand.fill.kind != OperandFill::Kind::file) continue;
-    if (auto fits = check_file(extents, operand, elements); !fits) return fits;
+    const auto shape = shape_of(extents, operand);
+    const auto fits = elements_of(operand.fill.file, extents.shared->files.at(operand.fill.file),
+                                  spec_of(operand, shape), shape);
+    if (!fits) return fits.failure();
   }
-  return {};
+  return check_values(extents);
 }
 
 void harden(const Shared& shared, std::vector<HostTensor>& inputs, std::uint64_t seed) {
@@ -87,11 +124,9 @@ void harden(const Shared& shared, std::vector<HostTensor>& inputs, std::uint64_t
                                       [&](const auto& o) { return o.name == tensor.spec.name; });
     const OperandFill& fill = operand->fill;
     if (fill.kind != OperandFill::Kind::random) continue;
-    // The upper end itself is a value of integers only.
-    const double last = is_floating(tensor.spec.dtype) ? fill.from + (fill.to - fill.from) * 0.9375
-                                                       : std::floor(fill.to);
+    const double last = is_floating(tensor.spec.dtype) ? fill.to : std::floor(fill.to);
     const double first = is_floating(tensor.spec.dtype) ? fill.from : std::ceil(fill.from);
-    const double zero = fill.from <= 0 && fill.to > 0 ? 0 : first;
+    const double zero = fill.from <= 0 && fill.to >= 0 ? 0 : first;
     for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
       const std::uint64_t draw = mix64(seed * 0x9e3779b97f4a7c15ULL + ~i) % 9;
       if (draw > 2) continue;
@@ -110,7 +145,9 @@ HostTensor input(const Shared& shared, const TensorSpec& spec, std::uint64_t see
   const OperandFill& fill = operand->fill;
   HostTensor tensor{spec, std::vector<std::byte>(bytes_of(spec.dtype, spec.elements()))};
   if (fill.kind == OperandFill::Kind::file) {
-    const std::string_view elements = elements_of(shared.files.at(fill.file));
+    // check() read the header before.
+    const std::string_view file = shared.files.at(fill.file);
+    const std::string_view elements = file.substr(file.size() - spec.bytes());
     std::memcpy(tensor.data.data(), elements.data(), tensor.data.size());
     return tensor;
   }

@@ -110,6 +110,7 @@ struct DescribedReference {
 /// A kernel as its file describes it. All formulas read known names only; whether their values make
 /// sense is known once dimensions and parameters have values.
 struct Description {
+  std::string path;  ///< of the file, for messages; empty: none
   std::string name, summary;
   SourceLanguage language = SourceLanguage::hip;
   std::vector<std::string> sources;  ///< file names, relative to the description

@@ -4,11 +4,13 @@
 #include "kernels/described/description.hpp"
 #include "kernels/described/fields.hpp"
 #include "kernels/described/launch_reader.hpp"
+#include "kernels/described/rules.hpp"
 
 namespace greta::kernels {
 namespace described {
 namespace {
 
+constexpr std::size_t most_extents = 4;  // of an operand: tensors of programs have no more
 constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
 
 /// Reads the parts of a description in an order in which names are known before they are read.
@@ -30,7 +32,7 @@ class DescriptionReader {
     d_.name = read_name(need(file_, "name", "the operation's name"));
     if (const auto* summary = file_.find("summary")) d_.summary = read_text(*summary, 200);
     d_.language = read_language(need(file_, "language", "hip, cuda or glsl"));
-    d_.sources = read_file_names(need(file_, "source", "the kernel's source file"));
+    d_.sources = read_sources(need(file_, "source", "the kernel's source file"));
     if (const auto* folders = file_.find("include")) d_.include_folders = read_file_names(*folders);
     if (const auto* options = file_.find("options")) d_.options = read_options(*options);
     read_dimensions(need(file_, "dimensions", "the extents of a problem, such as {\"n\": 1000}"));
@@ -57,6 +59,7 @@ class DescriptionReader {
   /// Each name means one thing, as a macro does in sources.
   void claim(const PlacedJson& place, const std::string& name) {
     check_name(place, name);
+    check_meaning(place, name);
     if (std::find(claimed_.begin(), claimed_.end(), name) != claimed_.end()) {
       fail(place, fmt::format("the name {} is taken", name));
     }
@@ -89,6 +92,7 @@ class DescriptionReader {
           }
         }
       }
+      check_word_of_problems(value, name);
       d_.dimensions.push_back(std::move(dimension));
       dims_.push_back(name);
     }
@@ -99,6 +103,7 @@ class DescriptionReader {
   void read_parameters(const PlacedJson& object) {
     for (const auto& [name, value] : read_object(object)) {
       claim(value, name);
+      check_macro(value, name);
       d_.parameters.push_back({name, read_values(value)});
       both_.push_back(name);
     }
@@ -112,6 +117,7 @@ class DescriptionReader {
       const auto& condition = need(item, "if", "the condition that must hold");
       const auto& reason = need(item, "reason", "why, for whoever meets it");
       d_.constraints.push_back({read_formula(condition, both_), read_text(reason, 200)});
+      check_words(condition, d_.constraints.back().condition, d_.parameters);
     }
   }
 
@@ -155,7 +161,7 @@ class DescriptionReader {
       const PlacedJson& shape = need(item, "shape", "its extents, formulas of dimensions");
       if (shape.items() == nullptr) operand.shape.push_back(read_formula(shape, dims_));
       if (shape.items() != nullptr) {
-        for (const PlacedJson& e : read_array(shape, 8))
+        for (const PlacedJson& e : read_array(shape, most_extents))
           operand.shape.push_back(read_formula(e, dims_));
         if (operand.shape.empty()) fail(shape, "has no extents");
       }
@@ -163,6 +169,7 @@ class DescriptionReader {
         if (operand.role == Role::output)
           fail(*fill, "an output is filled with NaN before a launch");
         operand.fill = read_fill(*fill);
+        check_fill(*fill, operand);
       } else if (!is_floating(operand.dtype)) {
         operand.fill = {.from = 0, .to = 9, .file = {}};
       }

@@ -106,8 +106,9 @@ std::int64_t read_integer(const PlacedJson& value, std::int64_t least, std::int6
   const bool valid =
       value.integer() != nullptr && *value.integer() >= least && *value.integer() <= most;
   if (!valid) {
-    fail(value,
-         fmt::format("must be an integer from {} to {}, not {}", least, most, value.shown()));
+    fail(value, least == most ? fmt::format("must be {}, not {}", least, value.shown())
+                              : fmt::format("must be an integer from {} to {}, not {}", least, most,
+                                            value.shown()));
   }
   return *value.integer();
 }
@@ -167,9 +168,14 @@ std::vector<std::string> read_file_names(const PlacedJson& value) {
 }
 
 Formula read_formula(const PlacedJson& value, const std::vector<std::string>& names) {
-  if (value.truth() != nullptr) return Formula::constant({*value.truth()});
-  if (value.integer() != nullptr) return Formula::constant({*value.integer()});
-  if (value.real() != nullptr) return Formula::constant({*value.real()});
+  const auto constant = [&](FormulaValue number) {
+    Formula formula = Formula::constant(std::move(number));
+    formula.set_place(value.place());
+    return formula;
+  };
+  if (value.truth() != nullptr) return constant({*value.truth()});
+  if (value.integer() != nullptr) return constant({*value.integer()});
+  if (value.real() != nullptr) return constant({*value.real()});
   if (value.text() == nullptr) {
     fail(value, fmt::format("must be a number or a formula, not {}", value.shown()));
   }
@@ -184,6 +190,7 @@ Formula read_formula(const PlacedJson& value, const std::vector<std::string>& na
     fail(value, fmt::format("the formula {} reads {}, which is unknown here; {}", value.shown(),
                             name, known.empty() ? "no names are known" : "known are " + known));
   }
+  formula->set_place(value.place());
   return *std::move(formula);
 }
 

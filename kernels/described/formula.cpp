@@ -27,8 +27,10 @@ class FormulaRun {
   using Kind = FormulaTree::Kind;
   using Node = FormulaTree::Node;
 
-  FormulaRun(const FormulaTree& tree, const std::vector<FormulaValue>& values)
-      : tree_(tree), values_(values) {}
+  FormulaRun(const FormulaTree& tree, const std::vector<FormulaValue>& values, std::int64_t most)
+      : tree_(tree), values_(values), most_(most) {}
+
+  std::int64_t steps() const { return steps_; }
 
   FormulaValue value() { return value(tree_.root); }
 
@@ -39,9 +41,7 @@ class FormulaRun {
 
   FormulaValue value(std::size_t index) {
     const Node& node = tree_.nodes[index];
-    if (++steps_ > Formula::most_steps) {
-      fail(node, fmt::format("the formula takes more than {} steps", Formula::most_steps));
-    }
+    if (++steps_ > most_) fail(node, fmt::format("the formula takes more than {} steps", most_));
     switch (node.kind) {
       case Kind::literal:
         return node.value;
@@ -336,18 +336,50 @@ class FormulaRun {
   const FormulaTree& tree_;
   const std::vector<FormulaValue>& values_;
   List elements_;
-  std::int64_t steps_ = 0;
+  std::int64_t most_, steps_ = 0;
 };
 
 }  // namespace
 
-Result<FormulaValue> Formula::value(const std::vector<FormulaValue>& values) const {
+Result<FormulaValue> Formula::value(const std::vector<FormulaValue>& values,
+                                    std::int64_t& steps) const {
   if (values.size() != names_.size()) throw Error("a formula needs a value for each of its names");
+  FormulaRun run(tree_, values, steps);
   try {
-    return FormulaRun(tree_, values).value();
+    FormulaValue value = run.value();
+    steps = std::max<std::int64_t>(0, steps - run.steps());
+    return value;
   } catch (const BadValue& bad) {
+    steps = std::max<std::int64_t>(0, steps - run.steps());
     return invalid_argument(fmt::format("column {}: {}", bad.at + 1, bad.message));
   }
+}
+
+Result<FormulaValue> Formula::value(const std::vector<FormulaValue>& values) const {
+  std::int64_t steps = most_steps;
+  return value(values, steps);
+}
+
+std::vector<std::pair<std::string, std::string>> Formula::compared_words() const {
+  using Kind = FormulaTree::Kind;
+  std::vector<std::pair<std::string, std::string>> words;
+  const auto& nodes = tree_.nodes;
+  const auto add = [&](const FormulaTree::Node& one, const FormulaTree::Node& other) {
+    if (one.kind != Kind::name) return;
+    const std::string* const word = other.kind == Kind::literal ? other.value.word() : nullptr;
+    if (word != nullptr) words.emplace_back(names_[one.number], *word);
+  };
+  for (const FormulaTree::Node& node : nodes) {
+    if (node.kind == Kind::equal || node.kind == Kind::not_equal) {
+      add(nodes[node.parts[0]], nodes[node.parts[1]]);
+      add(nodes[node.parts[1]], nodes[node.parts[0]]);
+    }
+    const bool contains = node.kind == Kind::contained || node.kind == Kind::not_contained;
+    if (!contains || nodes[node.parts[1]].kind != Kind::list) continue;
+    for (const std::size_t item : nodes[node.parts[1]].parts)
+      add(nodes[node.parts[0]], nodes[item]);
+  }
+  return words;
 }
 
 Result<FormulaValue> Formula::value(

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/described/value.hpp"
@@ -89,18 +90,26 @@ class Formula {
   static Formula constant(FormulaValue value);
 
   const std::string& text() const { return text_; }
+  /// "line 3, column 5, grid[0]": where a document has it; empty: nowhere.
+  const std::string& place() const { return place_; }
+  void set_place(std::string place) { place_ = std::move(place); }
   /// Returns the names that the formula reads, each once, in order of appearance.
   const std::vector<std::string>& names() const { return names_; }
   /// Evaluates the formula; `values` are those of names(), in the same order. Fails with
   /// `invalid_argument` where Python would: divisions by zero, operands of other kinds; and where a
   /// limit or the range of integers, 64 bits with a sign, is exceeded.
+  /// `steps` is the number of steps it may take, and after the call what is left of them.
+  Result<FormulaValue> value(const std::vector<FormulaValue>& values, std::int64_t& steps) const;
   Result<FormulaValue> value(const std::vector<FormulaValue>& values) const;
   /// Evaluates the formula with values of names that `value_of` knows; null: unknown, which fails.
   Result<FormulaValue> value(
       const std::function<const FormulaValue*(const std::string&)>& value_of) const;
 
+  /// Returns the words that are compared with a name: {name, word}.
+  std::vector<std::pair<std::string, std::string>> compared_words() const;
+
  private:
-  std::string text_;
+  std::string text_, place_;
   std::vector<std::string> names_;
   FormulaTree tree_;
 };

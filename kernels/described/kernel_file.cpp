@@ -54,6 +54,30 @@ Failure missing(const std::string& name) {
   return {Status::io, fmt::format("{}: {}", name, std::strerror(ENOENT)), {}};
 }
 
+/// Returns "line 3, column 5, source: " of the first string with this text; empty: there is none.
+std::string place_of(const PlacedJson& value, const std::string& text) {
+  if (value.text() != nullptr && *value.text() == text) return value.place() + ": ";
+  std::string place;
+  if (value.items() != nullptr) {
+    for (const PlacedJson& item : *value.items()) {
+      if (place.empty()) place = place_of(item, text);
+    }
+  }
+  if (value.members() != nullptr) {
+    for (const auto& [key, member] : *value.members()) {
+      if (place.empty()) place = place_of(member, text);
+    }
+  }
+  return place;
+}
+
+/// Puts the place of a name in a document in front of what is wrong with the file.
+Failure placed(const std::string& document, const std::string& name, Failure failure) {
+  const auto read = PlacedJson::parse(document);
+  if (read) failure.message = place_of(*read, name) + failure.message;
+  return failure;
+}
+
 bool is_named(const Description& d, const std::string& name) {
   const auto has = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -62,12 +86,13 @@ bool is_named(const Description& d, const std::string& name) {
 }
 
 /// Reads all files of a description, those that its sources include too.
-Result<DescribedFiles> read_files(const Description& d, const FindFile& find_file) {
+Result<DescribedFiles> read_files(const Description& d, const std::string& document,
+                                  const FindFile& find_file) {
   DescribedFiles files;
   for (const std::string& name : data_files(d)) {
     auto content = find_file(name);
-    if (!content) return content.failure();
-    if (!*content) return missing(name);
+    if (!content) return placed(document, name, content.failure());
+    if (!*content) return placed(document, name, missing(name));
     files[name] = **std::move(content);
   }
   std::optional<Failure> failed;
@@ -76,8 +101,8 @@ Result<DescribedFiles> read_files(const Description& d, const FindFile& find_fil
     if (known != files.end()) return &known->second;
     auto content = find_file(name);
     if (content && *content) return &(files[name] = **std::move(content));
-    if (!failed && !content) failed = content.failure();
-    if (!failed && is_named(d, name)) failed = missing(name);
+    if (!failed && !content) failed = placed(document, name, content.failure());
+    if (!failed && is_named(d, name)) failed = placed(document, name, missing(name));
     return nullptr;
   };
   for (const auto& [sources, language] :
@@ -105,7 +130,8 @@ Result<KernelFile> read_described(const std::filesystem::path& path, std::string
   if (!description) {
     return at(*reference ? path.parent_path() / beside : path, description.failure());
   }
-  auto files = read_files(*description, find);
+  description->path = path.string();
+  auto files = read_files(*description, text, find);
   if (!files) return at(path, files.failure());
   KernelFile kernel{path, *std::move(description), *std::move(files), {}};
   kernel.own[path.filename().string()] = std::move(text);
@@ -118,8 +144,16 @@ Result<KernelFile> read_described(const std::filesystem::path& path, std::string
 Result<KernelFile> read_kernel_file(const std::filesystem::path& path) {
   auto text = read_file(path, PlacedJson::most_bytes);
   if (!text) return text.failure();
-  return read_described(path, *std::move(text),
-                        files_within(path.has_parent_path() ? path.parent_path() : "."));
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  auto kernel = read_described(path, *text, files_within(folder));
+  if (!kernel) return kernel;
+  for (const std::string& name : kernel->description.include_folders) {
+    std::error_code error;
+    if (std::filesystem::is_directory(folder / name, error)) continue;
+    return at(path,
+              placed(*text, name, invalid_argument(fmt::format("there is no folder {}", name))));
+  }
+  return kernel;
 }
 
 Result<KernelFile> read_kernel_file(const std::string& name, const DescribedFiles& files) {

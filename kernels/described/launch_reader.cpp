@@ -4,6 +4,7 @@
 
 #include "kernels/described/fields.hpp"
 #include "kernels/described/names.hpp"
+#include "kernels/described/rules.hpp"
 
 namespace greta::kernels {
 namespace described {
@@ -23,6 +24,10 @@ Tolerance read_tolerance(const PlacedJson& object) {
   for (const auto& [key, value] : *object.members()) {
     const double number = read_number(value);
     if (number < 0) fail(value, "must not be negative");
+    if (key == "relative" && number >= 1) {
+      fail(value,
+           fmt::format("must be below 1, not {}: 0 would be within it everywhere", value.shown()));
+    }
     (key == "absolute"   ? tolerance.absolute
      : key == "relative" ? tolerance.relative
                          : tolerance.ulp) = number;
@@ -152,7 +157,7 @@ void LaunchReader::read_reference(const PlacedJson& object, DescribedReference& 
   reference.language = description_.language;
   if (const auto* other = object.find("language")) reference.language = read_language(*other);
   reference.sources = description_.sources;
-  if (const auto* source = object.find("source")) reference.sources = read_file_names(*source);
+  if (const auto* source = object.find("source")) reference.sources = read_sources(*source);
   if (reference.language != description_.language && object.find("source") == nullptr) {
     fail(object, "\"source\" is missing: another language needs another file");
   }

@@ -63,12 +63,16 @@ class PlacingReader final : public nlohmann::json_sax<nlohmann::json> {
       message.remove_prefix(colon + 2);
     }
     PlacedJson place;
+    if (error.id == out_of_range) message = "a number of more than 64 bits";
+    if (error.id == out_of_range) at_ = text_.find_last_not_of("+-.0123456789eE", at_ - 1) + 1;
     set_place(place);
     failed = place.failure(printable(message));
     return false;
   }
 
  private:
+  static constexpr int out_of_range = 406;  // the library's id of numbers beyond those of double
+
   static std::string printable(std::string_view message) {
     std::string text(message.substr(0, 200));
     for (char& c : text) c = c >= ' ' && c <= '~' ? c : '?';
@@ -197,9 +201,12 @@ std::string PlacedJson::shown() const {
   return fmt::format("\"{}{}\"", text()->substr(0, most), text()->size() > most ? "…" : "");
 }
 
+std::string PlacedJson::place() const {
+  return fmt::format("line {}, column {}{}{}", line, column, path.empty() ? "" : ", ", path);
+}
+
 Failure PlacedJson::failure(std::string_view message) const {
-  return invalid_argument(fmt::format("line {}, column {}{}{}: {}", line, column,
-                                      path.empty() ? "" : ", ", path, message));
+  return invalid_argument(fmt::format("{}: {}", place(), message));
 }
 
 }  // namespace greta::kernels

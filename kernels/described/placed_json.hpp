@@ -40,6 +40,8 @@ struct PlacedJson {
   /// Scalars as in the document, at most about 40 characters; "an object" etc.
   std::string shown() const;
 
+  /// Returns "line 3, column 5, operands[2].type".
+  std::string place() const;
   /// Returns "line 3, column 5, operands[2].type: MESSAGE".
   Failure failure(std::string_view message) const;
 };

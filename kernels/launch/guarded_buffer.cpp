@@ -125,10 +125,12 @@ Result<std::optional<std::string>> GuardedBuffer::first_broken_guard(
     const auto& [guarded, name] = named[i];
     const std::uint32_t pattern = guarded->guard_pattern_;
     if (const auto at = first_damage(zones[i].before, 0, pattern)) {
-      return std::optional(fmt::format("wrote {} bytes before {}", guard_bytes - *at, name));
+      return std::optional(
+          fmt::format("wrote before {0}, first at byte {1} before it", name, guard_bytes - *at));
     }
     if (const auto at = first_damage(zones[i].after, guard_bytes + guarded->bytes_, pattern)) {
-      return std::optional(fmt::format("wrote {} bytes past the end of {}", *at + 1, name));
+      return std::optional(
+          fmt::format("wrote past the end of {}, first at byte {} after it", name, *at + 1));
     }
   }
   return std::optional<std::string>{};

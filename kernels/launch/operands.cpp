@@ -13,11 +13,19 @@ GuardValues guard_values(const TensorSpec& spec) {
   return spec.table ? GuardValues::finite : GuardValues::nan;
 }
 
+/// Returns the place of an element: its column where there is one row.
+std::string place_of(const TensorSpec& spec, std::size_t element) {
+  const auto stride = static_cast<std::size_t>(spec.row_stride());
+  if (spec.rows == 1) return fmt::format("{}", element);
+  return fmt::format("({}, {})", element / stride, element % stride);
+}
+
 }  // namespace
 
 Result<Operands> Operands::create(Device& device, const std::vector<TensorSpec>& specs) {
   Operands operands;
   operands.specs_ = specs;
+  operands.kept_.resize(specs.size());
   for (const auto& spec : specs) {
     auto buffer = GuardedBuffer::create(device, spec.bytes(), guard_values(spec));
     if (!buffer) return buffer.failure();
@@ -43,11 +51,45 @@ Result<void> Operands::upload(Device& device, std::size_t tensor, const HostTens
                                data.data.size(), specs_[tensor].bytes()),
                    {}};
   }
+  if (specs_[tensor].role == Role::input) keep(tensor, data.data);
   return buffers_[tensor].upload(device, data.data);
+}
+
+void Operands::keep(std::size_t tensor, const std::vector<std::byte>& data) {
+  constexpr std::size_t block = std::size_t{64} << 10, blocks = 16;
+  std::vector<Kept>& kept = kept_[tensor];
+  kept.clear();
+  if (data.size() <= block * blocks) {
+    kept.push_back({0, data});
+    return;
+  }
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const std::size_t first = (data.size() - block) / (blocks - 1) * i;
+    const std::size_t from = i + 1 < blocks ? first : data.size() - block;
+    const auto begin = data.begin() + static_cast<std::ptrdiff_t>(from);
+    kept.push_back({from, {begin, begin + static_cast<std::ptrdiff_t>(block)}});
+  }
+}
+
+Result<std::optional<std::string>> Operands::written_input(Device& device) const {
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    for (const Kept& kept : kept_[i]) {
+      std::vector<std::byte> now(kept.bytes.size());
+      if (auto done = download_part(device, i, kept.first, now); !done) return done.failure();
+      const auto [was, is] = std::mismatch(kept.bytes.begin(), kept.bytes.end(), now.begin());
+      if (was == kept.bytes.end()) continue;
+      const auto offset = kept.first + static_cast<std::size_t>(was - kept.bytes.begin());
+      const std::size_t at = offset * 8 / static_cast<std::size_t>(bits_of(specs_[i].dtype));
+      return std::optional(
+          fmt::format("wrote element {} of the input {}", place_of(specs_[i], at), specs_[i].name));
+    }
+  }
+  return std::optional<std::string>{};
 }
 
 Result<void> Operands::upload_part(Device& device, std::size_t tensor, std::size_t first,
                                    std::span<const std::byte> from) {
+  kept_.at(tensor).clear();
   return buffers_.at(tensor).upload(device, from, first);
 }
 
@@ -92,7 +134,7 @@ Result<std::optional<std::string>> Operands::broken_guard(Device& device,
     if (*gap)
       return std::optional(fmt::format("wrote after row {} of tensor {}", **gap, specs_[i].name));
   }
-  return std::optional<std::string>{};
+  return written_input(device);
 }
 
 Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::size_t tensor,

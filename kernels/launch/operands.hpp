@@ -26,7 +26,8 @@ class Operands {
 
   /// Uploads one tensor's data. Fails if the sizes differ.
   Result<void> upload(Device& device, std::size_t tensor, const HostTensor& data);
-  /// Copy a part of one tensor, beginning at byte `first`.
+  /// Copy a part of one tensor, beginning at byte `first`. broken_guard() does not compare a tensor
+  /// that was uploaded in parts.
   Result<void> upload_part(Device& device, std::size_t tensor, std::size_t first,
                            std::span<const std::byte> from);
   Result<void> download_part(Device& device, std::size_t tensor, std::size_t first,
@@ -37,13 +38,22 @@ class Operands {
   /// faults on new memory cost more than the copy.
   Result<void> download_outputs(Device& device, std::vector<HostTensor>& outputs) const;
   /// Returns which guard zone was written and where first, or the row of a strided tensor after
-  /// which the gap was written, or std::nullopt if all are intact. Strided tensors are read in
-  /// parts of `part_bytes`.
+  /// which the gap was written, or the first element of an input that differs from what upload()
+  /// wrote, or std::nullopt if all are intact. Strided tensors are read in parts of `part_bytes`.
+  /// Of inputs above 1 MiB, 16 blocks of 64 KiB are compared, with the first and the last bytes.
   Result<std::optional<std::string>> broken_guard(Device& device,
                                                   std::size_t part_bytes = std::size_t{64}
                                                                            << 20) const;
 
  private:
+  /// Bytes of an input as they were uploaded.
+  struct Kept {
+    std::size_t first;  ///< offset in the tensor
+    std::vector<std::byte> bytes;
+  };
+  void keep(std::size_t tensor, const std::vector<std::byte>& data);
+  /// Returns the element of an input that was written, or std::nullopt if there is none.
+  Result<std::optional<std::string>> written_input(Device& device) const;
   /// Returns the first row of a tensor that is followed by anything but NaN, or std::nullopt if
   /// there is none.
   Result<std::optional<std::int64_t>> broken_gap(Device& device, std::size_t tensor,
@@ -51,6 +61,7 @@ class Operands {
 
   std::vector<TensorSpec> specs_;
   std::vector<GuardedBuffer> buffers_;
+  std::vector<std::vector<Kept>> kept_;  ///< by tensor; empty for those that kernels write
 };
 
 }  // namespace greta::kernels

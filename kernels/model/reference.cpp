@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/model/random.hpp"
+#include "runtime/device/result.hpp"
 
 namespace greta::kernels {
 

@@ -133,11 +133,22 @@ std::optional<std::string> domain_error(const Alternative& alternative, const Co
   return std::nullopt;
 }
 
-const Constraint* first_broken(const Alternative& alternative, const Config& config) {
+/// A constraint that a configuration violates, and why.
+struct Broken {
+  const Constraint* constraint;
+  std::string why;
+};
+
+std::optional<Broken> first_broken(const Alternative& alternative, const Config& config) {
   for (const Constraint& constraint : alternative.constraints) {
-    if (!constraint.condition.holds(config)) return &constraint;
+    try {
+      if (constraint.condition.holds(config)) continue;
+    } catch (const Error& error) {
+      return Broken{&constraint, error.what()};
+    }
+    return Broken{&constraint, constraint.explain ? constraint.explain(config) : constraint.reason};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::uint64_t cartesian_size_of(const Alternative& alternative) {
@@ -323,26 +334,9 @@ std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
   }
   const Alternative& alternative = alternatives[position];
   if (const auto error = domain_error(alternative, config)) return "domain: " + *error;
-  const Constraint* broken = first_broken(alternative, config);
-  if (broken == nullptr) return std::nullopt;
-  return fmt::format("{}: {}", broken->name, broken->reason);
-}
-
-std::string why_empty(const std::vector<Alternative>& alternatives) {
-  std::vector<std::string> variants;
-  for (const Alternative& alternative : alternatives) {
-    std::vector<std::string> reasons;
-    for (std::size_t i = 0; i < alternative.constraints.size(); ++i) {
-      Alternative without = alternative;
-      without.constraints.erase(without.constraints.begin() + static_cast<std::ptrdiff_t>(i));
-      if (Space({std::move(without)}).count() == 0) continue;
-      const Constraint& constraint = alternative.constraints[i];
-      reasons.push_back(constraint.name + ": " + constraint.reason);
-    }
-    if (reasons.empty()) continue;
-    variants.push_back(fmt::format("{}: {}", alternative.variant, fmt::join(reasons, ", or ")));
-  }
-  return fmt::format("{}", fmt::join(variants, "; "));
+  const auto broken = first_broken(alternative, config);
+  if (!broken) return std::nullopt;
+  return fmt::format("{}: {}", broken->constraint->name, broken->why);
 }
 
 std::optional<std::string> Space::rejects(const Config& config) const {
@@ -426,8 +420,8 @@ std::vector<std::pair<std::string, double>> Space::rejection_rates(std::uint64_t
       drawn.values.push_back(
           static_cast<std::uint16_t>(uniform_below(random, parameter.values.size())));
     }
-    const Constraint* broken = first_broken(alternatives()[position], config(drawn));
-    if (broken != nullptr) rate_of(broken->name) += 1.0 / samples;
+    const auto broken = first_broken(alternatives()[position], config(drawn));
+    if (broken) rate_of(broken->constraint->name) += 1.0 / samples;
   }
   return rates;
 }

@@ -28,7 +28,8 @@ class Condition {
   // Implicit conversions keep aggregate initialisers of Constraint short.
   Condition(Expression expression);                                      // NOLINT
   Condition(std::integral auto truth) : Condition(Expression(truth)) {}  // NOLINT
-  /// `parameters` lists the parameters that the function reads; it has access to no others.
+  /// `parameters` lists the parameters that the function reads; it has access to no others. Where
+  /// it can't answer, it throws Error: a Space can't be made, and rejects() gives the message.
   Condition(std::vector<std::string> parameters, std::function<bool(const Config&)> function);
 
   const std::vector<std::string>& parameters() const { return parameters_; }
@@ -50,6 +51,8 @@ struct Constraint {
   std::string name;    ///< e.g. "shared_memory"
   std::string reason;  ///< for the user, e.g. "the tiles need more than 48 KiB"
   Condition condition;
+  /// Returns the reason with the values of a configuration that violates it. Empty: `reason`.
+  std::function<std::string(const Config&)> explain{};
 };
 
 /// The parameters and constraints of one variant of a template.

@@ -67,7 +67,9 @@ class ElementsReference : public Reference {
   Verdict check(const std::vector<HostTensor>& outputs) const override {
     std::optional<Verdict> verdict;
     for (const JudgedOutput& output : outputs_) {
-      const Verdict next = output.judge(find(outputs, output.expected().spec.name));
+      const std::string& name = output.expected().spec.name;
+      Verdict next = output.judge(find(outputs, name));
+      if (!next.passed) next.detail = fmt::format("{}: {}", name, next.detail);
       verdict = verdict ? worse(*verdict, next) : next;
     }
     return *verdict;

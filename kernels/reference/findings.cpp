@@ -5,6 +5,17 @@
 #include <cmath>
 
 namespace greta::kernels {
+namespace {
+
+std::string shown(double number) {
+  return std::isnan(number) ? "NaN" : fmt::format("{:.9g}", number);
+}
+
+}  // namespace
+
+std::string Findings::place(std::int64_t row, std::int64_t col) const {
+  return rows_ == 1 ? fmt::format("{}", col) : fmt::format("({}, {})", row, col);
+}
 
 void Findings::scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row) {
   for (std::int64_t i = first_row * cols_; i < last_row * cols_; ++i) {
@@ -33,8 +44,8 @@ void Findings::compare(std::int64_t row, std::int64_t col, double got, double wa
   ++checked_;
   wrong_ += wrong;
   if (!keep_worse(error, bound) || !wrong) return;
-  worst_ = fmt::format("element ({}, {}) is {:.9g}, expected {:.9g} within {:.3g}", row, col, got,
-                       want, bound);
+  worst_ = fmt::format("element {} is {}, expected {} within {:.3g}", place(row, col), shown(got),
+                       shown(want), bound);
 }
 
 void Findings::reject(std::string what, double error, double bound) {
@@ -59,8 +70,8 @@ Verdict Findings::verdict(std::string method) const {
   if (!finite()) {
     verdict.error = 1e300;
     verdict.detail =
-        fmt::format("{} NaN and {} infinite of {} elements, the first at ({}, {})", nan_, infinite_,
-                    rows_ * cols_, first_bad_ / cols_, first_bad_ % cols_);
+        fmt::format("{} NaN and {} infinite of {} elements, the first at {}", nan_, infinite_,
+                    rows_ * cols_, place(first_bad_ / cols_, first_bad_ % cols_));
     return verdict;
   }
   verdict.error = error_;
@@ -69,7 +80,9 @@ Verdict Findings::verdict(std::string method) const {
   if (wrong_ > 0) {
     if (!verdict.detail.empty()) verdict.detail += "; ";
     verdict.detail +=
-        fmt::format("{}; {} of {} checked elements are wrong", worst_, wrong_, checked_);
+        plenty() && checked_ < rows_ * cols_
+            ? fmt::format("{}; at least {} of {} elements are wrong", worst_, wrong_, rows_ * cols_)
+            : fmt::format("{}; {} of {} checked elements are wrong", worst_, wrong_, checked_);
   }
   return verdict;
 }

@@ -38,6 +38,8 @@ class Findings {
   Verdict verdict(std::string method) const;
 
  private:
+  /// The column where there is one row, else "(row, column)".
+  std::string place(std::int64_t row, std::int64_t col) const;
   bool keep_worse(double error, double bound);
 
   std::int64_t rows_, cols_;

@@ -46,6 +46,33 @@ class DescribedKernels(Case):
         ((message,), *_) = self.query("select message from trials")
         self.assertIn(", expected ", message)
 
+    def failure(self):
+        """Verifies one configuration, which must fail, and returns what is said."""
+        result = self.run_tune("verify", self.file, "--n", "5000", "--sample", "1", "--seed", "1", "--device",
+                               "hip-host:0")
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        return result.stderr
+
+    def test_inputs_must_stay_as_they_are(self):
+        self.replace("vector_add.cu", "c[at] = a[at] + b[at];\n  }",
+                     "c[at] = a[at] + b[at]; if (at == 7) ((float*)b)[at] = 9;\n  }")
+        self.assertIn("wrote element 7 of the input b", self.failure())
+
+    def test_what_the_reference_leaves_unwritten_is_no_result(self):
+        self.replace("vector_add.cu", "if (at < n)", "if (at < n && at != 3)")
+        self.assertRegex(self.failure(), r"reference leaves .*c")
+
+    def test_arrays_in_files_must_have_the_operand_s_type(self):
+        import numpy
+        numpy.save(self.folder / "a.npy", numpy.ones(5000, dtype="int32"))
+        self.replace("vector_add.jsonc", '"type": "f32", "shape": "n"},\n    {"name": "b"',
+                     '"type": "f32", "shape": "n", "fill": {"file": "a.npy"}},\n    {"name": "b"')
+        self.assertRegex(self.failure(), r"a\.npy.*<i4.*f32")
+
+    def test_scalars_must_fit_their_types(self):
+        self.replace("vector_add.jsonc", '{"type": "i32"}', '{"type": "i32", "value": "n * 2**32"}')
+        self.assertRegex(self.failure(), r"line \d+.*of type i32, which has no such value: n \* 2\*\*32 is 21474836480000")
+
     def test_each_configuration_runs_on_three_inputs_unless_told_otherwise(self):
         """-2 is an end of the range of b, which only inputs of other problems or other inputs have."""
         self.replace("vector_add.cu", "c[at] = a[at] + b[at];\n  }",
@@ -218,7 +245,7 @@ class DescribedKernels(Case):
         self.refused(self.run_db(*export), 2, "--with-kernels: vector_add is not described")
         done = self.run_db(*export, "--kernels", self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("1 kernel of your own", done.stdout)
+        self.assertIn("1 own kernel", done.stdout)
         self.assertEqual(self.run_db("verify", db=app).returncode, 0)
         merged = self.folder / "merged.db"
         self.assertEqual(self.run_db("merge", app, db=merged).returncode, 0)
@@ -274,7 +301,7 @@ class DescribedKernels(Case):
         wrong = self.run_tune("verify", self.folder / "all_types.jsonc", "--n", "1000",
                               "--device", "vulkan:0")
         self.assertEqual(wrong.returncode, 1, wrong.stdout)
-        self.assertIn("correctness: element", wrong.stderr)
+        self.assertIn("correctness: y: element", wrong.stderr)
 
     def test_glsl_that_is_wrong_is_found(self):
         self.replace("stencil.comp", "if (row < height && col < width) y.v", "y.v")

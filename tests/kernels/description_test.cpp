@@ -68,8 +68,7 @@ struct Mistake {
 const std::vector<Mistake>& mistakes() {
   static const std::vector<Mistake> list{
       // The document
-      {"\"greta\": 1", "\"greta\": 2",
-       "line 2, column 12, greta: must be an integer from 1 to 1, not 2"},
+      {"\"greta\": 1", "\"greta\": 2", "line 2, column 12, greta: must be 1, not 2"},
       {"\"greta\": 1,", "", "line 1, column 1: \"greta\" is missing: the version of this form, 1"},
       {"\"summary\"", "\"sumary\"", "line 4, column 13, sumary: the key is unknown; there are "},
       {"\"language\": \"cuda\"", "\"language\": \"opencl\"",

@@ -3,6 +3,7 @@
 
 #include "kernels/launch/guarded_buffer.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -58,8 +59,9 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
       };
       EXPECT_EQ(write(0), "") << elements;
       EXPECT_EQ(write(elements - 1), "") << elements;
-      EXPECT_EQ(write(elements), "wrote 1 bytes past the end of tensor C") << elements;
-      EXPECT_EQ(write(-1), "wrote 2 bytes before tensor C") << elements;
+      EXPECT_EQ(write(elements), "wrote past the end of tensor C, first at byte 1 after it")
+          << elements;
+      EXPECT_EQ(write(-1), "wrote before tensor C, first at byte 2 before it") << elements;
     }
   }
 }
@@ -70,8 +72,9 @@ TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {
   const auto write = [&](std::int64_t index) {
     return overrun(writer(index, OperandArgument{0}), elements);
   };
-  EXPECT_EQ(write(elements + far - 1), "wrote 65535 bytes past the end of tensor C");
-  EXPECT_EQ(write(-far), "wrote 65536 bytes before tensor C");
+  EXPECT_EQ(write(elements + far - 1),
+            "wrote past the end of tensor C, first at byte 65535 after it");
+  EXPECT_EQ(write(-far), "wrote before tensor C, first at byte 65536 before it");
 }
 
 /// Returns a plan of one thread that copies the 4 bytes at `offset` bytes after the first tensor's
@@ -137,8 +140,9 @@ TEST(GuardedBuffer, SeesWhatIsWrittenBesideTheWorkspace) {
     };
     EXPECT_EQ(write(0), "") << elements;
     EXPECT_EQ(write(elements - 1), "") << elements;
-    EXPECT_EQ(write(elements), "wrote 1 bytes past the end of the workspace") << elements;
-    EXPECT_EQ(write(-1), "wrote 2 bytes before the workspace") << elements;
+    EXPECT_EQ(write(elements), "wrote past the end of the workspace, first at byte 1 after it")
+        << elements;
+    EXPECT_EQ(write(-1), "wrote before the workspace, first at byte 2 before it") << elements;
   }
 }
 
@@ -151,12 +155,16 @@ TEST(GuardedBuffer, SeesWhatIsWrittenBetweenRows) {
           .value()
           .overrun;
     };
-    for (const std::int64_t inside : {0, 4, 7, 11, 14, 18}) EXPECT_EQ(write(inside), "") << inside;
+    for (const std::int64_t inside : {0, 4, 7, 11, 14, 18}) {
+      const auto expected =
+          fmt::format("wrote element ({}, {}) of the input C", inside / 7, inside % 7);
+      EXPECT_EQ(write(inside), role == Role::input ? expected : "") << inside;
+    }
     for (const std::int64_t between : {5, 6}) {
       EXPECT_EQ(write(between), "wrote after row 0 of tensor C");
       EXPECT_EQ(write(between + 7), "wrote after row 1 of tensor C");
     }
-    EXPECT_EQ(write(19), "wrote 1 bytes past the end of tensor C");
+    EXPECT_EQ(write(19), "wrote past the end of tensor C, first at byte 1 after it");
   }
 }
 

@@ -81,14 +81,19 @@ TEST_F(KernelFile, ARunDoesNotNeedTheReference) {
 }
 
 TEST_F(KernelFile, SourcesAreNeeded) {
-  EXPECT_EQ(message(), "vector_add.jsonc: vector_add.cu: No such file or directory");
+  EXPECT_EQ(
+      message(),
+      "vector_add.jsonc: line 6, column 13, source: vector_add.cu: No such file or directory");
   std::filesystem::copy(data / "vector_add.cu", folder_.path());
   EXPECT_EQ(message(), "loaded");
 }
 
 TEST_F(KernelFile, LinksDoNotLeadOut) {
   std::filesystem::create_symlink("/etc/hostname", folder_ / "vector_add.cu");
-  EXPECT_EQ(message(), "vector_add.jsonc: vector_add.cu is not within the description's folder");
+  EXPECT_EQ(
+      message(),
+      "vector_add.jsonc: line 6, column 13, source: vector_add.cu is not within the description's "
+      "folder");
 }
 
 TEST_F(KernelFile, MistakesHaveThePathOfTheFile) {

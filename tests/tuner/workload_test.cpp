@@ -73,7 +73,7 @@ TEST_F(WorkloadTest, WhatIsWrittenInPlaceIsTheInputAgain) {
 TEST_F(WorkloadTest, GuardsOfOperandsAreWatched) {
   use("softmax dtype=f32 out=f32 rows=5 cols=7");
   EXPECT_EQ(check(plan_and("C(count) = 1.0;", OperandArgument{1}, elements)),
-            "wrote 1 bytes past the end of tensor Y");
+            "wrote past the end of tensor Y, first at byte 1 after it");
 }
 
 TEST_F(WorkloadTest, GuardsOfTheWorkspaceAreWatched) {
@@ -81,7 +81,7 @@ TEST_F(WorkloadTest, GuardsOfTheWorkspaceAreWatched) {
   LaunchPlan plan = plan_and("C(count) = 1.0;", WorkspaceArgument{0}, 16);
   ASSERT_EQ(plan.workspace_bytes, 0U);
   plan.workspace_bytes = 64;
-  EXPECT_EQ(check(plan), "wrote 1 bytes past the end of the workspace");
+  EXPECT_EQ(check(plan), "wrote past the end of the workspace, first at byte 1 after it");
 }
 
 TEST_F(WorkloadTest, CountersMustBeLeftZero) {

@@ -91,7 +91,7 @@ nlohmann::json compile_json(const DeviceInfo& target, const std::vector<CompileO
   for (const auto& [choice, compiled, predicted] : outcomes) {
     nlohmann::json entry{{"problem", choice.problem.key()},
                          {"config", to_json(choice.config)},
-                         {"config_text", choice.config.text()},
+                         {"config_text", choice.config.shown()},
                          {"status", compiled ? "ok" : to_string(compiled.failure().status)}};
     if (predicted) entry["predicted"] = *predicted;
     if (compiled) {
@@ -120,7 +120,7 @@ std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutc
       problem = choice.problem.key();
       text += problem + "\n";
     }
-    text += fmt::format(" {}{}\n", choice.config.text(),
+    text += fmt::format(" {}{}\n", choice.config.shown(),
                         predicted ? fmt::format("   predicted {:.2f}", *predicted) : "");
     if (!compiled) {
       text += fmt::format("  failed: {}\n", compiled.failure().message);

@@ -76,7 +76,12 @@ Result<void> check_greeting(const Catalog& catalog, const json& theirs) {
   const json ours = greeting(catalog), known = field("operations");
   for (const auto& [name, key] : ours.at("operations").items()) {
     if (!known.is_object() || !known.contains(name)) {
-      return differs(fmt::format("only one of two processes knows operation {}", name));
+      return Failure{Status::unavailable,
+                     fmt::format("a worker does not know the operation {}: it must be of the same "
+                                 "build, and read the same descriptions of kernels, as the program "
+                                 "that starts it",
+                                 name),
+                     {}};
     }
     if (known.at(name) != key) {
       return differs(fmt::format("two processes have different kernels of operation {}", name));

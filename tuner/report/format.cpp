@@ -63,6 +63,7 @@ std::string format_rate(double flops, double us) {
 
 std::string format_rate(const Work& work, double us) {
   constexpr double few_flops_for_a_byte = 4;
+  if (work.flops == 0 && work.bytes == 0) return "–";  // of an operation that is not known here
   if (work.flops >= few_flops_for_a_byte * work.bytes) return format_rate(work.flops, us);
   return three_digits(us > 0 ? work.bytes / us / 1e3 : 0) + " GB/s";
 }

@@ -37,7 +37,7 @@ void add_times(ordered_json& object, const Measurement& measurement, bool measur
 }
 
 ordered_json winner_json(const Winner& winner) {
-  ordered_json object{{"config", winner.config.text()}, {"is_default", winner.is_default}};
+  ordered_json object{{"config", winner.config.shown()}, {"is_default", winner.is_default}};
   add_times(object, winner.measurement, true);
   const auto ratio = [&](double value) {
     return has_ratio(winner) ? ordered_json(value) : ordered_json();
@@ -135,7 +135,7 @@ void JsonLines::on_trial(const SessionResult& result, const Budget& budget) {
   event["number"] = result.trials.size();
   event["ran"] = trial.problem_key;
   event["card"] = trial.card;
-  event["config"] = trial.config.text();
+  event["config"] = trial.config.shown();
   event["status"] = trial.failure ? to_string(*trial.failure) : "ok";
   event["message"] = trial.message;
   add_times(event, trial.measurement, trial.ok());

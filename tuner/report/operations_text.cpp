@@ -54,7 +54,7 @@ std::string variant_section(const Variant& variant, const Alternative& space) {
     text += fmt::format("- `{}` {}\n", name, fmt::join(values, ", "));
   }
   text += "\n| constraint | why it rejects | condition |\n|---|---|---|\n";
-  for (const auto& [name, reason, condition] : space.constraints) {
+  for (const auto& [name, reason, condition, explain] : space.constraints) {
     const std::string read =
         fmt::format("a function of {}", fmt::join(condition.parameters(), ", "));
     text += fmt::format("| {} | {} | {} |\n", name, reason,

@@ -54,7 +54,7 @@ Work work_of(const Catalog& catalog, const Problem& problem) {
 
 json result_json(const StoredWinner& stored) {
   auto winner = to_json(stored.winner);
-  winner["config_text"] = stored.winner.config.text();
+  winner["config_text"] = stored.winner.config.shown();
   json regret = nullptr;
   if (stored.regret) {
     regret = {{"neighbour", stored.regret->neighbour},
@@ -104,14 +104,14 @@ json report_json(const SessionResult& result, const std::string& database) {
   for (const auto& ceiling : result.ceilings) object["ceilings"][ceiling.kind] = ceiling.value;
   if (result.winner) {
     object["winner"] = to_json(*result.winner);
-    object["winner"]["config_text"] = result.winner->config.text();
+    object["winner"]["config_text"] = result.winner->config.shown();
     object["winner"]["tflops"] = result.work.flops / result.winner->measurement.median_us / 1e6;
     object["winner"]["gbps"] = result.work.bytes / result.winner->measurement.median_us / 1e3;
   }
   if (result.energy_winner) {
     const EnergyWinner& least = *result.energy_winner;
     object["energy"] = {{"config", to_json(least.config)},
-                        {"config_text", least.config.text()},
+                        {"config_text", least.config.shown()},
                         {"is_default", least.is_default},
                         {"joules", energy_json(least.energy)},
                         {"default_joules", energy_json(least.default_energy)},
@@ -123,7 +123,7 @@ json report_json(const SessionResult& result, const std::string& database) {
     const VendorResult& vendor = *result.vendor;
     object["vendor"] = {{"library", vendor.library},
                         {"config", to_json(vendor.config)},
-                        {"config_text", vendor.config.text()},
+                        {"config_text", vendor.config.shown()},
                         {"median_us", json_number(vendor.us)},
                         {"ratio", json_number(vendor.ratio.estimate)},
                         {"low", json_number(vendor.ratio.low)},

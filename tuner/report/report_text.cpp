@@ -211,9 +211,9 @@ std::string kernels_text(const std::vector<KernelFigures>& kernels) {
 std::string speedup_text(const Winner& winner) {
   if (winner.is_default) return "no candidate is significantly faster than the default";
   if (!has_ratio(winner)) return "ratio to the default not known";
-  return fmt::format("{:.3f}× faster, median of paired rounds ({:.0f} % interval {:.3f} to {:.3f})",
-                     winner.speedup, 100 * winner.confidence, winner.speedup_low,
-                     winner.speedup_high);
+  return fmt::format("{:.3f}× {}, median of paired rounds ({:.0f} % interval {:.3f} to {:.3f})",
+                     winner.speedup, winner.speedup < 1 ? "as fast" : "faster",
+                     100 * winner.confidence, winner.speedup_low, winner.speedup_high);
 }
 
 std::string comparison_row(const std::string& faster, const std::string& slower,

@@ -41,9 +41,9 @@ Result<void> check_variants(const Space& space, const SearchLimits& limits) {
   return {};
 }
 
-Result<void> check_values(const Space& space, const std::string& name,
+Result<void> check_values(const Space& space, const SearchLimits& limits, const std::string& name,
                           const std::vector<int>& values) {
-  const char* const field = values.size() == 1 ? "fix" : "range";
+  const char* const field = limits.ranges.contains(name) ? "range" : "fix";
   std::set<int> known;
   std::vector<std::string> names;
   for (const auto& alternative : space.alternatives()) {
@@ -98,7 +98,7 @@ Result<void> check_limits(const Space& space, const SearchLimits& limits) {
   if (limits.empty()) return {};
   if (auto known = check_variants(space, limits); !known) return known;
   for (const auto& [name, values] : limits.values) {
-    if (auto known = check_values(space, name, values); !known) return known;
+    if (auto known = check_values(space, limits, name, values); !known) return known;
   }
   const Space within = limited(space, limits);
   if (within.count() > 0) return {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace greta::tuner {
 struct SearchLimits {
   std::vector<std::string> variants;               ///< empty: all
   std::map<std::string, std::vector<int>> values;  ///< by parameter
+  std::set<std::string> ranges{};  ///< the parameters that were limited by a range, for messages
 
   bool empty() const { return variants.empty() && values.empty(); }
   /// Returns "variant tiled, BK=16,32"; an empty string without limits.

@@ -163,7 +163,7 @@ void Finals::find_culprit(const Failure& failure, const RecordTrial& record) {
         evaluator_.verify(result_.problem, contenders_[i].config, options_.seed, limits(0));
     if (trial.ok()) continue;
     result_.notes.push_back(fmt::format("{} failed while its time was certified: {}",
-                                        trial.config.text(), trial.message));
+                                        trial.config.shown(), trial.message));
     record(std::move(trial));
     drop(i);
   }
@@ -217,7 +217,7 @@ void Finals::report_unproved(const Certification& proved) {
     result_.notes.push_back(fmt::format(
         "{} is {:.2f}× as fast as the default ({:.2f} to {:.2f}): the interval is wider than the "
         "gain, so it is not a winner",
-        contenders_[i].config.text(), speedup.estimate, speedup.low, speedup.high));
+        contenders_[i].config.shown(), speedup.estimate, speedup.low, speedup.high));
   }
 }
 
@@ -260,7 +260,7 @@ bool Finals::faster_elsewhere(const Config& config, const Announce& announce) {
                                   : "could not be timed in another: " + ratio.failure().message;
     result_.notes.push_back(
         fmt::format("{} is faster than the default in one process, and {}: it is not a winner",
-                    config.text(), why));
+                    config.shown(), why));
     return false;
   }
   return !stop_;
@@ -273,7 +273,7 @@ bool Finals::check_again(const Config& config, const RecordTrial& record, Verdic
   const bool ok = trial.ok();
   if (!ok) {
     result_.notes.push_back(
-        fmt::format("{} failed the last check, on new inputs: {}", config.text(), trial.message));
+        fmt::format("{} failed the last check, on new inputs: {}", config.shown(), trial.message));
     record(std::move(trial));
   } else {
     result_.time.compile += trial.compile_s;

@@ -27,7 +27,7 @@ Result<Regret> measure_regret(Evaluator& evaluator, const StoredWinner& result,
   }
   for (const auto& config : configs) {
     const Trial trial = evaluator.verify(result.problem, config, seed, limits);
-    if (!trial.ok()) return Failure{*trial.failure, config.text() + ": " + trial.message, {}};
+    if (!trial.ok()) return Failure{*trial.failure, config.shown() + ": " + trial.message, {}};
   }
   const auto rounds =
       evaluator.time_rounds(result.problem, configs, wanted_rounds, most_s, seed, limits);

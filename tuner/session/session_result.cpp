@@ -23,7 +23,7 @@ void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result) {
   for (Trial& trial : lost) {
     if (trial.problem_key.empty()) trial.problem_key = result.problem.key();
     const bool named = !trial.config.variant.empty();
-    result.notes.push_back(named ? trial.config.text() + ": " + trial.message : trial.message);
+    result.notes.push_back(named ? trial.config.shown() + ": " + trial.message : trial.message);
     if (!named) trial.config = result.default_config;
     trial.phase = TrialPhase::lost;
     db.add_trial(result.id, trial);

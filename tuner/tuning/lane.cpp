@@ -112,7 +112,7 @@ Result<std::vector<Config>> configs_to_try(const Operation& operation, const Tun
     auto config = space.parse(migrated ? migrated->config.text() : wanted.text());
     if (!config) return bad_field("try", "", config.failure().message);
     if (!task.limits.empty() && !limited(space, task.limits).valid(*config)) {
-      return bad_field("try", config->text(), "is outside the limits " + task.limits.text());
+      return bad_field("try", config->shown(), "is outside the limits " + task.limits.text());
     }
     configs.push_back(*std::move(config));
   }

@@ -26,6 +26,8 @@ Result<void> check_task(const TunerOptions& options, const TuningTask& task,
     if (task.where.empty()) return fits;
     return invalid_argument(task.where + ": " + fits.failure().message);
   }
+  // A description's constraints may have no value, or take too long: said before anything runs.
+  if (!operation.sources_key.empty()) operation.space(task.problem, device).count();
   if (!task.limits.empty()) {
     auto within = check_limits(operation.space(task.problem, device), task.limits);
     if (!within) {

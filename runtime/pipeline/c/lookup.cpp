@@ -74,7 +74,7 @@ greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, c
     const Operation& operation = runtime->runtime->catalog().at(wanted.op);
     runtime->answer = text_of({{"problem", (*prepared)->key},
                                {"bucket", bucket(operation, wanted).key()},
-                               {"config", answer.config.text()},
+                               {"config", answer.config.shown()},
                                {"origin", to_string(answer.origin)},
                                {"expected_regret", known(answer.expected_regret)},
                                {"speedup", known(speedup)}});

@@ -277,7 +277,7 @@ std::vector<Explanation> PipelineGraph::explain() const {
     }
     const PreparedOperation& prepared = *operation.prepared;
     line.problem = prepared.key;
-    line.config = prepared.answer.config.text();
+    line.config = prepared.answer.config.shown();
     line.origin = prepared.answer.origin_text();
     line.expected_regret = prepared.answer.expected_regret;
     if (prepared.answer.speedup) line.speedup = prepared.answer.speedup->ratio;

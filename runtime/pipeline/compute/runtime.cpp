@@ -214,7 +214,7 @@ Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem)
     std::string replaced;
     if (!plan && of_the_configuration(plan.failure().status) &&
         answer.config != kernel->default_config(problem, lookup_.device())) {
-      replaced = fmt::format("{}: {}", answer.config.text(), plan.failure().message);
+      replaced = fmt::format("{}: {}", answer.config.shown(), plan.failure().message);
       log(LogLevel::warning, "{}: the {} configuration can't run, the default is used: {}",
           problem.key(), to_string(answer.origin), replaced);
       telemetry::count("runtime.replaced");

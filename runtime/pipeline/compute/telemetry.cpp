@@ -34,7 +34,7 @@ std::vector<OperationReport> Telemetry::report(
     std::span<const PreparedOperation* const> prepared) const {
   std::vector<OperationReport> list;
   for (const PreparedOperation* const operation : prepared) {
-    list.push_back({operation->problem, operation->key, operation->answer.config.text(),
+    list.push_back({operation->problem, operation->key, operation->answer.config.shown(),
                     operation->answer.origin, counts_of(*operation)});
   }
   const auto order = [](const OperationReport& entry) {

@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import inspect
 import json
+import math
 import os
 import pathlib
 from typing import TYPE_CHECKING, Any, Callable, Sequence
@@ -85,9 +86,11 @@ class Kernel:
         names = {one["name"] for one in self.dimensions}
         found: dict[str, int] = {}
         for one, operand in zip(self.operands, operands):
-            shape = _shape_of(operand)
+            shape = _shape_of(operand, one["name"])
+            if len(one["shape"]) == 1:
+                shape = (math.prod(shape),)  # every view of the elements is fine
             if len(shape) != len(one["shape"]):
-                continue  # other views of the same elements are fine
+                continue
             for formula, extent in zip(one["shape"], shape):
                 if formula in names:
                     found.setdefault(formula, extent)
@@ -118,9 +121,16 @@ class Kernel:
         return f"<greta.Kernel {self.name}({names}) on {self.runtime.device}>"
 
 
-def _shape_of(operand: Any) -> tuple[int, ...]:
+def _shape_of(operand: Any, name: str) -> tuple[int, ...]:
     shape: Any = getattr(operand, "shape", None)
-    return tuple(memoryview(operand).shape or ()) if shape is None else tuple(shape)
+    if shape is not None:
+        return tuple(shape)
+    try:
+        return tuple(memoryview(operand).shape or ())
+    except TypeError:
+        raise InvalidArgumentError(
+            f"{name} is of type {type(operand).__name__}, but it must be an array or a "
+            "tensor") from None
 
 
 def _copy(runtime: Runtime, operand: Any, described: dict[str, Any]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from typing import Any, Iterable, Union
 
 from .errors import UnavailableError
@@ -88,6 +89,9 @@ class TuneResult:
         lines = [("device", f"{device['id']} {device['name']}")]
         if self.winner is None:
             lines.append(("winner", f"none: {self.outcome}"))
+            failures = Counter(one["message"] for one in self.trials if one["message"])
+            lines += [("failed", f"{count} of {len(self.trials)}: {message}")
+                      for message, count in failures.most_common(3)]
         else:
             low, high = self.time_interval_us or (0, 0)
             lines.append(("winner", self.config or ""))
@@ -105,7 +109,8 @@ class TuneResult:
         if self.winner is not None and self.winner["is_default"]:
             return "nothing is significantly faster than the default"
         low, high = self.speedup_interval
-        return f"{self.speedup:.3f} times faster (95 % interval {low:.3f} to {high:.3f})"
+        compared = "as fast" if self.speedup < 1 else "faster"
+        return f"{self.speedup:.3f} times {compared} (95 % interval {low:.3f} to {high:.3f})"
 
     def __repr__(self) -> str:
         return "\n".join([self.problem, *(f"  {name:<11}{text}" for name, text in self.lines())])

@@ -47,7 +47,7 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<NamedResult>& res
       wrong.subject = {.problem = problem, .config = config, .origin = ResultOrigin::random};
       wrong.subject.set_device(evaluator.device());
       wrong.failure = Failure{
-          *trial.failure, fmt::format("{} | {}: {}", problem.key(), config.text(), trial.message),
+          *trial.failure, fmt::format("{} | {}: {}", problem.key(), config.shown(), trial.message),
           trial.log};
       results.push_back({name, std::move(wrong)});
     }

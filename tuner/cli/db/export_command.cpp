@@ -124,9 +124,8 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
   contents.peers.clear();
   contents.unsafe.clear();  // faults of one card; applications run on others
   TunedDb::ship(contents, options.out);
-  const auto carried = contents.kernels.empty()
-                           ? ""
-                           : ", " + format_count(contents.kernels.size(), "kernel of your own");
+  const auto carried =
+      contents.kernels.empty() ? "" : ", " + format_count(contents.kernels.size(), "own kernel");
   print("{}: {} of {}{}, {}\n", options.out.string(),
         format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
         format_count(static_cast<std::int64_t>(contents.devices.size()), "device"), carried,

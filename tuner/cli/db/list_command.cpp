@@ -142,7 +142,7 @@ int list_energy(const TunedDb& db, bool as_json) {
                        {"cold", question.cold},
                        {"driver", driver},
                        {"date", date},
-                       {"config_text", winner.config.text()},
+                       {"config_text", winner.config.shown()},
                        {"is_default", winner.is_default},
                        {"joules", json_number(energy.joules)},
                        {"low", json_number(energy.low)},

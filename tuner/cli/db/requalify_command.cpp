@@ -79,7 +79,7 @@ nlohmann::json outcome_json(const Outcome& outcome) {
   object["unchanged"] = done.unchanged;
   object["now"] = nullptr;
   if (done.winner) {
-    object["now"] = {{"config_text", done.winner->config.text()},
+    object["now"] = {{"config_text", done.winner->config.shown()},
                      {"median_us", done.winner->measurement.median_us}};
   }
   return object;

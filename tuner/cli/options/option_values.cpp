@@ -203,6 +203,7 @@ SearchLimits read_limits(const std::string& variants, const std::vector<std::str
       throw CommandError(exit_usage, fmt::format("{} {}: {} is limited twice", option, text, name));
     }
     auto& values = limits.values[name];
+    if (several) limits.ranges.insert(name);
     for (const auto& word : CLI::detail::split(text.substr(equals + 1), ',')) {
       const auto value = parsed<int>(word);
       if (!value) refuse();

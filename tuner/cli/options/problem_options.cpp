@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "kernels/model/problem_rules.hpp"
 
@@ -48,6 +49,20 @@ CommandError bad_option(const Failure& failure) {
   const auto& [field, value, reason] = *failure.field;
   return {exit_usage, value.empty() ? fmt::format("{} {}", option_of(field), reason)
                                     : fmt::format("{} {}: {}", option_of(field), value, reason)};
+}
+
+void refuse_names_of_options(const std::string& file, const std::function<void()>& add) {
+  try {
+    add();
+  } catch (const CLI::OptionAlreadyAdded& error) {
+    // "added option matched existing option name: budget is already added"
+    const std::string text = error.what();
+    const std::size_t colon = text.rfind(": ");
+    const std::string after = colon == std::string::npos ? text : text.substr(colon + 2);
+    throw CommandError(exit_usage,
+                       fmt::format("{}: dimensions.{}: has the name of an option of this command",
+                                   file, after.substr(0, after.find(' '))));
+  }
 }
 
 void add_problem_options(CLI::App& command, const Operation& operation, ProblemRequest& request) {

@@ -7,6 +7,10 @@
 
 namespace greta::tuner::cli {
 
+/// Calls `add`, which adds the options of the description in `file`. Throws CommandError where a
+/// dimension has the name of another option.
+void refuse_names_of_options(const std::string& file, const std::function<void()>& add);
+
 /// Adds an operation's dimensions, types and attributes to a subcommand as text, which the catalog
 /// converts to a problem. `request` must outlive the subcommand.
 void add_problem_options(CLI::App& command, const Operation& operation, ProblemRequest& request);

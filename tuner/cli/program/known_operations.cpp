@@ -8,6 +8,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/system/log.hpp"
+#include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/evaluate/reference_server.hpp"
@@ -62,12 +63,17 @@ const Description* description_of(const std::string& operation) {
 
 /// Returns the number of a parameter's word, or the text.
 std::string number_of(const Description& description, const std::string& parameter,
-                      const std::string& text) {
+                      const std::string& text, const std::string& option) {
   for (const DescribedParameter& one : description.parameters) {
-    if (one.name != parameter) continue;
-    for (std::size_t i = 0; i < one.values.size(); ++i) {
-      const std::string* const word = one.values[i].word();
-      if (word != nullptr && *word == text) return std::to_string(i);
+    if (one.name != parameter || one.values.front().word() == nullptr) continue;
+    std::vector<std::string> words;
+    for (const FormulaValue& value : one.values) words.push_back(*value.word());
+    const auto found = std::find(words.begin(), words.end(), text);
+    if (found != words.end()) return std::to_string(found - words.begin());
+    const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number) {
+      throw CommandError(exit_usage, fmt::format("{} {}={}: {}", option, parameter, text,
+                                                 must_be_one_of(text, words)));
     }
   }
   return text;
@@ -160,7 +166,8 @@ Catalog known_operations() {
   return known().catalog;
 }
 
-std::string in_numbers(const std::string& operation, const std::string& text) {
+std::string in_numbers(const std::string& operation, const std::string& text,
+                       const std::string& option) {
   const Description* const description = description_of(operation);
   if (description == nullptr) return text;
   std::string numbers;
@@ -171,7 +178,7 @@ std::string in_numbers(const std::string& operation, const std::string& text) {
     for (const std::string& value : CLI::detail::split(part.substr(equals), ',')) {
       const bool first = values.empty();
       const std::string word = first && !value.empty() ? value.substr(1) : value;
-      values += (first ? value.substr(0, 1) : ",") + number_of(*description, name, word);
+      values += (first ? value.substr(0, 1) : ",") + number_of(*description, name, word, option);
     }
     numbers += (numbers.empty() ? "" : " ") + name + values;
   }

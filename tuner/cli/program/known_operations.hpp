@@ -35,7 +35,8 @@ Catalog known_operations();
 
 /// Returns configurations, parameters or their values as text, "MODE=fast BLOCK=32,64", with
 /// numbers in place of the words of a described kernel.
-std::string in_numbers(const std::string& operation, const std::string& text);
+std::string in_numbers(const std::string& operation, const std::string& text,
+                       const std::string& option);
 /// Returns a stored configuration with words in place of numbers.
 std::string shown(const Problem& problem, const DeviceInfo& device, const Config& stored);
 

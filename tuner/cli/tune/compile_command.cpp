@@ -281,7 +281,9 @@ void add_compile_command(CLI::App& app, Action& action, const DescribedFile& des
       "compile", "Compile an operation's kernels for a GPU that need not be present");
   command->require_subcommand(1);
   if (!description.file.empty()) {
-    add_compiled_operation(*command, action, add_described(description.file), description.word);
+    refuse_names_of_options(description.file, [&] {
+      add_compiled_operation(*command, action, add_described(description.file), description.word);
+    });
     return;
   }
   for (const Operation& operation : Catalog::built_in())

@@ -26,6 +26,7 @@ std::vector<std::unique_ptr<Evaluator>> open_evaluators(const std::vector<Probed
                                                         const TunerOptions& tuner,
                                                         std::uint64_t seed) {
   EvaluatorOptions options;
+  options.catalog = operations_in_use();
   options.cache_directory = tuner.cache_directory;
   options.seed = seed;
   options.flush_bytes = tuner.flush_bytes;

@@ -36,12 +36,12 @@ int tune_one(const Operation& operation, OperationOptions options) {
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
   check_recording_options(options.recording, options.tuning);
-  const auto in_numbers_all = [&](std::vector<std::string> texts) {
-    for (std::string& text : texts) text = in_numbers(operation.name, text);
+  const auto in_numbers_all = [&](std::vector<std::string> texts, const std::string& option) {
+    for (std::string& text : texts) text = in_numbers(operation.name, text, option);
     return texts;
   };
-  const SearchLimits limits =
-      read_limits(options.variants, in_numbers_all(options.fixed), in_numbers_all(options.ranges));
+  const SearchLimits limits = read_limits(options.variants, in_numbers_all(options.fixed, "--fix"),
+                                          in_numbers_all(options.ranges, "--range"));
   if (!options.recording.file.empty()) {
     return record(operation, *problem, limits, options.recording, options.tuning);
   }
@@ -53,9 +53,10 @@ int tune_one(const Operation& operation, OperationOptions options) {
     if (!options.tuning.quiet) print_text(plots_of(result));
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   };
-  const std::vector<TuningTask> tasks{{.problem = *problem,
-                                       .try_first = read_configs(in_numbers_all(options.try_first)),
-                                       .limits = limits}};
+  const std::vector<TuningTask> tasks{
+      {.problem = *problem,
+       .try_first = read_configs(in_numbers_all(options.try_first, "--try")),
+       .limits = limits}};
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
@@ -135,6 +136,10 @@ void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& desc
           return exit_done;
         }
         if (name->empty()) throw CommandError(exit_usage, "kernel: needs a file, or --new NAME");
+        if (known_operations().find(*name) != nullptr) {
+          throw CommandError(exit_usage,
+                             fmt::format("--new {0}: there is an operation {0}", *name));
+        }
         const auto kernel = write_new_kernel(*name, *language, ".");
         print("wrote {0}.jsonc and {1}; next: greta-tune kernel {0}.jsonc\n", *name, kernel);
         return exit_done;
@@ -143,8 +148,10 @@ void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& desc
     return;
   }
   const Operation& operation = add_described(description.file);
-  add_operation(*command, action, operation, description.word,
-                example_problem(operation, "kernel " + description.word));
+  refuse_names_of_options(description.file, [&] {
+    add_operation(*command, action, operation, description.word,
+                  example_problem(operation, "kernel " + description.word));
+  });
   command->require_subcommand(1);
 }
 

@@ -341,7 +341,9 @@ void add_verify_command(CLI::App& app, Action& action, const DescribedFile& desc
       "  greta-tune verify gemm --problems 50 --device vulkan:0\n"
       "  greta-tune verify softmax --rows 64 --cols 1000 --dtype f16 --sample 20");
   if (!description.file.empty()) {
-    add_verified_operation(*command, action, add_described(description.file), description.word);
+    refuse_names_of_options(description.file, [&] {
+      add_verified_operation(*command, action, add_described(description.file), description.word);
+    });
     return;
   }
   for (const Operation& operation : Catalog::built_in()) {
