@@ -149,6 +149,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"ASYNC", 0},
                  {"FRAGMENTS", tile.fragments},
                  {"SWIZZLE", 8},
+                 {"WALK", 0},
+                 {"XCDS", die_counts(device).back()},
                  {"SPLIT", split},
                  {"FOLD", default_fold(device, tile, split)},
                  {"ALIGN", 0}}};
@@ -187,7 +189,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Choice> choices;
   const auto add = [&](bool by_warpgroups) {
     for (const Tile& tile : tiles_for(device, by_warpgroups)) {
-      for (const int split : {1, 2, 4, 8, 16, 32}) {
+      for (const int split : slice_counts()) {
         choices.push_back({cost(shape, device, tile, split), tile, split});
       }
     }
@@ -255,6 +257,7 @@ Variant matrix() {
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
       any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
+  variant.migrations = {added("WALK", 0), added("XCDS", 1)};
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
                                : work(shape, device, config);

@@ -18,6 +18,11 @@ std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
 
 }  // namespace
 
+const std::vector<int>& slice_counts() {
+  static const std::vector<int> counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32};
+  return counts;
+}
+
 MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
     : shape_(shape),
       cores_(matrix_cores(device.architecture)),
@@ -67,8 +72,15 @@ std::int64_t MatrixKernel::instructions(const Config& c) const {
   return products * (cores_ == MatrixCores::mma ? 2 : 1);
 }
 
+std::int64_t MatrixKernel::stored_span(const Config& c, bool along_k, const char* span) const {
+  const int extent = c[span];
+  if (!by_warpgroups(c) || along_k) return extent;
+  if (extent > 32) return ceil_div(extent, 64) * 64;
+  return extent > 16 ? 32 : 16;
+}
+
 double MatrixKernel::units(const Config& c, bool along_k, const char* span, const char* vec) const {
-  const double elements = static_cast<double>(c[span]) * c["BK"];
+  const double elements = static_cast<double>(stored_span(c, along_k, span)) * c["BK"];
   const double unit = static_cast<double>(c[vec]) * (turned(along_k) ? chunk_ : 1);
   return elements / unit / static_cast<double>(threads(c));
 }
@@ -91,8 +103,9 @@ std::int64_t MatrixKernel::loads_b(const Config& c) const {
 
 std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char* span) const {
   const bool tile_along_k = along_k || turned(along_k);
-  const std::int64_t lines = tile_along_k ? c[span] : c["BK"];
-  const std::int64_t chunks = (tile_along_k ? c["BK"] : c[span]) / chunk_ + c["PAD"];
+  const std::int64_t extent = stored_span(c, along_k, span);
+  const std::int64_t lines = tile_along_k ? extent : c["BK"];
+  const std::int64_t chunks = (tile_along_k ? c["BK"] : extent) / chunk_ + c["PAD"];
   return lines * chunks * 16;
 }
 
@@ -100,9 +113,9 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   const std::int64_t stage =
       tile_bytes(c, shape_.a_along_k, "BM") + tile_bytes(c, shape_.b_along_k, "BN");
   const bool together = c["FOLD"] == 2;      // in a cluster, all accumulators are staged at once
-  constexpr int share = warpgroup_rows / 4;  // rows of a wave in a warpgroup instruction
-  const std::int64_t width = together ? c["BN"] : swapped(c) ? share : std::min(c["WN"], 64);
-  const std::int64_t piece = swapped(c) ? c["WM"] : by_warpgroups(c) ? share : c["INSTR"];
+  constexpr int quarter = warpgroup_rows / 4;  // rows of a wave in a warpgroup instruction
+  const std::int64_t width = together ? c["BN"] : swapped(c) ? quarter : std::min(c["WN"], 64);
+  const std::int64_t piece = swapped(c) ? c["WM"] : by_warpgroups(c) ? quarter : c["INSTR"];
   const std::int64_t lines = together ? c["BM"] : threads(c) / wave_ * piece;
   const std::int64_t pitch = cores_ == MatrixCores::mma      ? width + 8
                              : cores_ != MatrixCores::wmma11 ? width + 4
@@ -111,7 +124,8 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   const std::int64_t tiles = c["STAGES"] * stage, sums = lines * pitch * 4;
   if (!together) return std::max(tiles, sums);
   const auto whole = [](std::int64_t bytes) { return ceil_div(bytes, 1024) * 1024; };
-  const std::int64_t received = 4LL * c["BM"] / c["SPLIT"] * c["BN"] * (c["SPLIT"] - 1);
+  const std::int64_t share = ceil_div(c["BM"], c["SPLIT"]);  // rows of a slice, at most
+  const std::int64_t received = 4 * share * c["BN"] * (c["SPLIT"] - 1);
   if (received <= 16384) return std::max(tiles, sums) + whole(16 + received);
   return std::max(tiles, sums + received) + whole(16);
 }

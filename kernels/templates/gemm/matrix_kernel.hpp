@@ -12,6 +12,8 @@ namespace greta::kernels::gemm {
 
 constexpr int most_in_cluster = 8;  ///< workgroups; on every device that has clusters
 constexpr int warpgroup_rows = 64;  ///< INSTR of warpgroup instructions
+/// The slices of K that `matrix` can have: SPLIT.
+const std::vector<int>& slice_counts();
 
 /// Predicts how matrix.hip treats a configuration: the branches that a device and a problem take,
 /// and the resources of a workgroup. The comments there give the reasons.
@@ -65,6 +67,9 @@ class MatrixKernel {
   std::int64_t register_limit(const Config& config) const;
 
  private:
+  /// Returns the extent of an operand's tile in shared memory: warpgroup instructions read panels
+  /// of 16, 32 or 64 elements, of which lines across k fill the last one only partly.
+  std::int64_t stored_span(const Config& config, bool along_k, const char* span) const;
   double units(const Config& config, bool along_k, const char* span, const char* vec) const;
   std::int64_t tile_bytes(const Config& config, bool along_k, const char* span) const;
   std::int64_t fragment_registers() const;  ///< of an operand of a product

@@ -56,8 +56,11 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
        p["BM"] % p["WM"] == 0 && p["BN"] % p["WN"] == 0 &&
            (by_warpgroups || (p["WM"] % p["INSTR"] == 0 && p["WN"] % p["INSTR"] == 0))},
       {"long_waves",
-       "WM and WN must not differ by a factor of more than 4: such waves read too much",
-       p["WM"] <= 4 * p["WN"] && p["WN"] <= 4 * p["WM"]},
+       fmt::format("WM and WN must not differ by a factor of more than 4{}: such waves read too "
+                   "much",
+                   kernel.offers_warpgroups() ? ", but for WN=64 with INSTR=64" : ""),
+       (p["WM"] <= 4 * p["WN"] && p["WN"] <= 4 * p["WM"]) ||
+           (by_warpgroups && p["WM"] < warpgroup_rows && p["WN"] == warpgroup_rows)},
       {"workgroup_threads",
        fmt::format("BM/WM x BN/WN subgroups (size {}{}) must not be more than {} threads",
                    kernel.wave(), kernel.offers_warpgroups() ? ", with INSTR=64 128" : "", threads),
@@ -120,7 +123,12 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
 /// Returns the constraints of warpgroup instructions, and of the values that only they support.
 std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_warpgroups()) return {};
-  const Expression panels = p["WN"] >= 64 && p["WN"] != 192 && p["BN"] != 192;
+  const Expression panels = p["WN"] % 64 == 0;
+  const auto of_waves = [](const char* extent) {
+    Expression any = false;
+    for (const int value : {16, 32, 64, 128, 256}) any = any || p[extent] == value;
+    return any;
+  };
   return {
       {"warpgroup_copies",
        "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and 3 STAGES or more: products read "
@@ -128,14 +136,16 @@ std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
        !by_warpgroups || (p["VA"] == 8 && p["VB"] == 8 && p["PAD"] == 0 && p["ASYNC"] == 1 &&
                           p["FRAGMENTS"] == 1 && p["STAGES"] >= 3)},
       {"warpgroup_tiles",
-       "INSTR=64 needs BK of 64 or 128; and a WM of 64 or 128, where WN is BN or a power of two "
-       "from "
-       "64 on, or a WM of BM, where WN is the latter",
+       "INSTR=64 needs BK of 64 or 128; and a WM of 64 or 128, where WN is BN or a multiple of 64, "
+       "or a WM of BM, where WN is the latter: parts start with a panel of 64 columns",
        !by_warpgroups ||
            (p["BK"] >= 64 && select(p["WM"] < warpgroup_rows, p["WM"] == p["BM"] && panels,
                                     p["WN"] == p["BN"] || panels))},
-      {"wave_tiles", "BN=192, WN of more than 128 and 6 STAGES need INSTR=64",
-       by_warpgroups || (p["BN"] != 192 && p["WN"] <= 128 && p["STAGES"] <= 5)},
+      {"wave_tiles",
+       "BM and BN other than powers of two from 16 on, WN of more than 128 and 6 STAGES need "
+       "INSTR=64, which is faster",
+       by_warpgroups ||
+           (of_waves("BM") && of_waves("BN") && p["WN"] <= 128 && p["STAGES"] <= 5)},
   };
 }
 
@@ -144,6 +154,29 @@ Constraint fold_constraint() {
   return {"fold",
           fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
           p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))};
+}
+
+/// Walks differ only where there are several rows and columns of tiles.
+Constraint walk_constraint(const Shape& shape) {
+  return {"walk", "there is one row or one column of tiles, which has one order",
+          p["WALK"] == 0 || (p["BM"] < shape.m && p["BN"] < shape.n)};
+}
+
+/// Returns BM, BN, WM and WN with their values. Warpgroup instructions have any multiple of 8
+/// columns, or with swapped operands rows.
+std::vector<Parameter> tile_parameters(const MatrixKernel& kernel) {
+  if (!kernel.offers_warpgroups()) {
+    return {{"BM", {16, 32, 48, 64, 96, 128, 192, 256}},
+            {"BN", {16, 32, 48, 64, 80, 96, 128, 160, 192, 256}},
+            {"WM", {16, 32, 48, 64, 96, 128}},
+            {"WN", {16, 32, 48, 64, 80, 96, 128}}};
+  }
+  std::vector<int> columns;
+  for (int column = 16; column <= 256; column += 16) columns.push_back(column);
+  return {{"BM", {8, 16, 24, 32, 40, 48, 64, 128, 192, 256}},
+          {"BN", columns},
+          {"WM", {8, 16, 24, 32, 40, 48, 64, 128}},
+          {"WN", columns}};
 }
 
 }  // namespace
@@ -162,35 +195,32 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // ASYNC     asynchronous loads from global to shared memory, without registers
   // FRAGMENTS 2: double-buffered fragments
   // SWIZZLE   rows of tiles that are rasterised together, for L2 reuse
+  // WALK      0: SWIZZLE counts rows of tiles, which are walked column by column; 1: columns
+  // XCDS      dies that workgroups are dealt to in turn, each of which has neighbouring tiles
   // SPLIT     split-K: more workgroups for small C
   // FOLD      how slices are added; 0: a second launch; 1: the last slice to finish adds all;
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
-  Alternative a{"matrix", {}, {}};
-  const auto values = [&](std::vector<int> every, const std::vector<int>& warpgroups) {
-    if (kernel.offers_warpgroups()) every.insert(every.end(), warpgroups.begin(), warpgroups.end());
-    std::sort(every.begin(), every.end());
-    return every;
-  };
-  a.parameters = {
-      {"BM", {16, 32, 64, 128, 256}},
-      {"BN", values({16, 32, 64, 128, 256}, {192})},
-      {"WM", {16, 32, 64, 128}},
-      {"WN", values({16, 32, 64, 128}, {192, 256})},
+  Alternative a{"matrix", tile_parameters(kernel), {}};
+  const std::vector<Parameter> others{
       {"BK", {16, 32, 64, 128}},
       {"INSTR", kernel.products().empty() ? std::vector<int>{16} : kernel.products()},
       {"VA", vector_widths(shape.in)},
       {"VB", vector_widths(shape.in)},
       {"PAD", {0, 1}},
-      {"STAGES", values({1, 2, 3, 4, 5}, {6})},
+      {"STAGES", kernel.offers_warpgroups() ? std::vector<int>{1, 2, 3, 4, 5, 6}
+                                            : std::vector<int>{1, 2, 3, 4, 5}},
       {"ASYNC", {0, 1}},
       {"FRAGMENTS", {1, 2}},
       {"SWIZZLE", {1, 4, 8, 16}},
-      {"SPLIT", {1, 2, 4, 8, 16, 32}},
+      {"WALK", {0, 1}},
+      {"XCDS", die_counts(device)},
+      {"SPLIT", slice_counts()},
       {"FOLD",
        has_clusters(device.architecture) ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
       {"ALIGN", {0, 1}},
   };
+  a.parameters.insert(a.parameters.end(), others.begin(), others.end());
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
   append(a.constraints, alignment_constraints(shape));
@@ -200,6 +230,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, load_constraints(kernel));
   append(a.constraints, slice_constraints(shape, device));
   a.constraints.push_back(fold_constraint());
+  a.constraints.push_back(walk_constraint(shape));
   return a;
 }
 
