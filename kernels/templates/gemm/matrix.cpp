@@ -193,31 +193,50 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   return config;
 }
 
+/// A tile with a number of slices of K, and what they are estimated to cost.
+struct Choice {
+  double cost;
+  Tile tile;
+  int split;
+};
+
+bool is_cheaper(const Choice& x, const Choice& y) {
+  return x.cost < y.cost;
+}
+
+/// Returns the cheapest numbers of slices for a tile, and one slice, which is always possible.
+std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                               bool powers_of_two) {
+  constexpr std::size_t cheapest = 3;
+  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  std::vector<Choice> choices;
+  for (const int split : slice_counts()) {
+    if (powers_of_two && !std::has_single_bit(static_cast<unsigned>(split))) continue;
+    const bool possible = split * tile.bk <= shape.k && tiles * split <= most_slices(device);
+    if (split == 1 || possible) {
+      choices.push_back({cost(shape, device, tile, split), tile, split});
+    }
+  }
+  const Choice whole = choices.front();
+  std::stable_sort(choices.begin(), choices.end(), is_cheaper);
+  choices.resize(std::min(choices.size(), cheapest));
+  const auto is_whole = [](const Choice& choice) { return choice.split == 1; };
+  if (std::none_of(choices.begin(), choices.end(), is_whole)) choices.push_back(whole);
+  return choices;
+}
+
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  struct Choice {
-    double cost;
-    Tile tile;
-    int split;
-  };
-  constexpr std::size_t tried_splits = 3;  // of a tile: the cheapest
   const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups();
-  const auto cheaper = [](const Choice& x, const Choice& y) { return x.cost < y.cost; };
   std::vector<Choice> choices;
   const auto add = [&](bool by_warpgroups) {
     for (const Tile& tile : tiles_for(device, by_warpgroups)) {
-      std::vector<Choice> splits;
-      for (const int split : slice_counts()) {
-        if (offers_warpgroups && !by_warpgroups && !std::has_single_bit(unsigned(split))) continue;
-        splits.push_back({cost(shape, device, tile, split), tile, split});
-      }
-      std::stable_sort(splits.begin(), splits.end(), cheaper);
-      splits.resize(std::min(splits.size(), tried_splits));
-      choices.insert(choices.end(), splits.begin(), splits.end());
+      const auto more = choices_of(shape, device, tile, offers_warpgroups && !by_warpgroups);
+      choices.insert(choices.end(), more.begin(), more.end());
     }
   };
   if (offers_warpgroups) add(true);
   add(false);
-  std::stable_sort(choices.begin(), choices.end(), cheaper);
+  std::stable_sort(choices.begin(), choices.end(), is_cheaper);
   std::vector<Config> configs;
   for (const Choice& choice : choices) {
     configs.push_back(config_of(shape, device, choice.tile, choice.split));
