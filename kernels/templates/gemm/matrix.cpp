@@ -123,7 +123,8 @@ int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
 std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
   constexpr std::int64_t of_gpc = 16;
   const std::int64_t units = busy_workgroups(device);
-  return blocks <= 2 ? units : units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
+  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
+  return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
 }
 
 /// Estimates the run time with this tile and `split` slices of K, in multiplications of a compute
@@ -268,9 +269,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
-  if (config["FOLD"] == 2) {  // clusters leave compute units idle, as if there were more workgroups
-    work.workgroups *= static_cast<double>(busy_workgroups(device)) /
-                       static_cast<double>(units_of_clusters(device, config["SPLIT"]));
+  if (config["FOLD"] == 2) {
+    work.usable_units = static_cast<double>(units_of_clusters(device, config["SPLIT"])) /
+                        static_cast<double>(busy_workgroups(device));
   }
   KernelWork launches = {work};
   if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
