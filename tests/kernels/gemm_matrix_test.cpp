@@ -56,20 +56,20 @@ std::vector<Case> cases() {
       {1, "turned_and_folded", problem("tn", bf16, bf16, {61, 93, 150}),
        "BM=64 BN=32 WM=64 WN=32 BK=64 INSTR=16 VA=4 VB=2 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=1"},
-      {0, "six_and_ten_chunks_in_lines", problem("tn", f16, f16, {70, 90, 150}, {{"beta", "2"}}),
-       "BM=96 BN=80 WM=48 WN=80 BK=16 INSTR=16 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
+      {0, "six_and_twelve_chunks_in_lines", problem("tn", f16, f16, {70, 90, 150}, {{"beta", "2"}}),
+       "BM=96 BN=48 WM=32 WN=48 BK=16 INSTR=16 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=3 FOLD=1 ALIGN=0"},
-      {0, "three_waves_through_registers", problem("nn", bf16, f32, {40, 170, 90}),
-       "BM=48 BN=96 WM=16 WN=48 BK=16 INSTR=16 VA=2 VB=2 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+      {0, "48_columns_through_registers", problem("nn", bf16, f32, {30, 170, 90}),
+       "BM=32 BN=96 WM=16 WN=48 BK=16 INSTR=16 VA=2 VB=2 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=3 FOLD=0 ALIGN=0"},
       {1, "copies_of_three_waves_on_dies", problem("nt", f16, f16, {150, 250, 150}),
        "BM=96 BN=48 WM=32 WN=48 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
        "SWIZZLE=4 WALK=1 XCDS=8 SPLIT=1 FOLD=0 ALIGN=0"},
       {1, "turned_on_dies_and_folded", problem("tn", bf16, f32, {90, 130, 150}),
-       "BM=96 BN=80 WM=32 WN=80 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "BM=96 BN=96 WM=32 WN=96 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=1 WALK=0 XCDS=8 SPLIT=3 FOLD=1 ALIGN=0"},
-      {2, "turned_in_three_waves", problem("tn", f16, f16, {47, 140, 99}),
-       "BM=48 BN=96 WM=16 WN=48 BK=32 INSTR=16 VA=1 VB=4 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
+      {2, "turned_for_48_columns", problem("tn", f16, f16, {31, 140, 99}),
+       "BM=32 BN=96 WM=16 WN=48 BK=32 INSTR=16 VA=1 VB=4 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=3 FOLD=0 ALIGN=0"},
       {2, "turned", problem("nn", bf16, f32, {70, 90, 150}, {{"epilogue", "residual"}}),
        "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "

@@ -211,7 +211,7 @@ std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, con
   constexpr std::size_t cheapest = 3;
   const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
   std::vector<Choice> choices;
-  for (const int split : slice_counts()) {
+  for (const int split : MatrixKernel(shape, device).slice_counts()) {
     if (powers_of_two && !std::has_single_bit(static_cast<unsigned>(split))) continue;
     const bool possible = split * tile.bk <= shape.k && tiles * split <= most_slices(device);
     if (split == 1 || possible) {

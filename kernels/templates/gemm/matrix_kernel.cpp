@@ -18,9 +18,10 @@ std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
 
 }  // namespace
 
-const std::vector<int>& slice_counts() {
-  static const std::vector<int> counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32};
-  return counts;
+const std::vector<int>& MatrixKernel::slice_counts() const {
+  static const std::vector<int> all{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32};
+  static const std::vector<int> few{1, 2, 3, 4, 6, 8, 12, 16, 32};
+  return offers_warpgroups() || has_large_parts() ? all : few;
 }
 
 MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)

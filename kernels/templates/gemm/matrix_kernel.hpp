@@ -12,8 +12,6 @@ namespace greta::kernels::gemm {
 
 constexpr int most_in_cluster = 8;  ///< workgroups; on every device that has clusters
 constexpr int warpgroup_rows = 64;  ///< INSTR of warpgroup instructions
-/// The numbers of slices of K that `matrix` can have: SPLIT.
-const std::vector<int>& slice_counts();
 /// Returns the WM or WN with which a warpgroup has all of the tile's rows or columns: the least
 /// value that is not less.
 constexpr int whole_part(int extent) {
@@ -53,6 +51,11 @@ class MatrixKernel {
   /// Returns whether every wave must issue the same number of copies, because they are awaited by
   /// counting.
   bool counts_copies() const { return cores_ == MatrixCores::mfma; }
+
+  /// Returns whether a wave has registers for parts of 96 x 96: up to 512 for a thread of 64.
+  bool has_large_parts() const { return cores_ == MatrixCores::mfma; }
+  /// Returns the values of SPLIT: more where tiles are large or many workgroups run at once.
+  const std::vector<int>& slice_counts() const;
 
   int wave() const { return wave_; }
   /// Returns the number of threads that share a WM x WN part of the tile.

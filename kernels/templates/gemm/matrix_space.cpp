@@ -198,11 +198,17 @@ Constraint walk_constraint(const Shape& shape) {
 /// Returns BM, BN, WM and WN with their values. Warpgroup instructions have any multiple of 8
 /// columns, or with swapped operands rows.
 std::vector<Parameter> tile_parameters(const MatrixKernel& kernel) {
-  if (!kernel.offers_warpgroups()) {
+  if (kernel.has_large_parts()) {
     return {{"BM", {16, 32, 48, 64, 96, 128, 192, 256}},
-            {"BN", {16, 32, 48, 64, 80, 96, 128, 160, 192, 256}},
+            {"BN", {16, 32, 48, 64, 96, 128, 192, 256}},
             {"WM", {16, 32, 48, 64, 96, 128}},
-            {"WN", {16, 32, 48, 64, 80, 96, 128}}};
+            {"WN", {16, 32, 48, 64, 96, 128}}};
+  }
+  if (!kernel.offers_warpgroups()) {
+    return {{"BM", {16, 32, 64, 96, 128, 256}},
+            {"BN", {16, 32, 48, 64, 96, 128, 256}},
+            {"WM", {16, 32, 64, 128}},
+            {"WN", {16, 32, 48, 64, 128}}};
   }
   std::vector<int> columns;
   for (int column = 16; column <= 256; column += 16) columns.push_back(column);
@@ -249,7 +255,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"SWIZZLE", {1, 4, 8, 16}},
       {"WALK", {0, 1}},
       {"XCDS", die_counts(device)},
-      {"SPLIT", slice_counts()},
+      {"SPLIT", kernel.slice_counts()},
       {"FOLD",
        has_clusters(device.architecture) ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
       {"ALIGN", {0, 1}},
