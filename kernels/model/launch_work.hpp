@@ -14,6 +14,8 @@ struct LaunchWork {
   double shared_bytes = 0;  ///< of a workgroup
   double registers = 0;     ///< 32-bit, of a thread; an estimate
 
+  /// The share of the compute units that can have workgroups: clusters leave some idle.
+  double usable_units = 1;
   /// How much longer the last workgroups take than the mean, in mean durations of a workgroup.
   double imbalance = 0;
 

@@ -37,6 +37,11 @@ std::int64_t most_threads(const DeviceInfo& device) {
   return std::min(device.max_workgroup_invocations, device.max_workgroup_size[0]);
 }
 
+std::vector<int> die_counts(const DeviceInfo& device) {
+  const int all = accelerator_dies(device);
+  return all > 1 ? std::vector{1, all} : std::vector{1};
+}
+
 std::int64_t most_workgroups(const DeviceInfo& device) {
   const std::int64_t x = device.max_grid[0], y = device.max_grid[1];
   return std::min<std::int64_t>(x * y, 0x7fffffff);

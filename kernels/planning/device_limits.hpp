@@ -33,6 +33,9 @@ auto register_limit(const DeviceInfo& device, const auto& threads) {
   return min(thread_registers(device), workgroup_registers(device) / threads);
 }
 std::int64_t most_threads(const DeviceInfo& device);
+/// Returns the values of XCDS, the number of dies whose workgroups get neighbouring tiles: 1 and
+/// accelerator_dies().
+std::vector<int> die_counts(const DeviceInfo& device);
 /// Returns the number of workgroups that fit into 32 bits and into a grid folded into two
 /// dimensions.
 std::int64_t most_workgroups(const DeviceInfo& device);

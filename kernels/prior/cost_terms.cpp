@@ -27,9 +27,10 @@ Load load_of(const LaunchWork& work, const UnitRates& rates) {
       std::min({rates.threads / work.threads, rates.registers / (registers * work.threads),
                 rates.shared_memory / std::max(work.shared_bytes, 1.0), most_workgroups_of_unit});
   load.resident = std::max(1.0, std::floor(fit));
-  const double whole = std::floor(work.workgroups / (rates.units * load.resident));
-  const double rest = work.workgroups - whole * rates.units * load.resident;
-  const double last = std::ceil(rest / rates.units);
+  const double units = rates.units * work.usable_units;
+  const double whole = std::floor(work.workgroups / (units * load.resident));
+  const double rest = work.workgroups - whole * units * load.resident;
+  const double last = std::ceil(rest / units);
   load.workgroups = whole * load.resident + last;
   return load;
 }

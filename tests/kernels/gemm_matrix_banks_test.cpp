@@ -26,7 +26,7 @@ namespace {
 /// The parameters of SharedTile: lines, chunks of a line, pad, far.
 using Shape = std::tuple<unsigned, unsigned, unsigned, bool>;
 
-constexpr std::array<unsigned, 3> widths{16, 32, 64};  // written by Core::store()
+constexpr std::array<unsigned, 4> widths{16, 32, 48, 64};  // written by Core::store()
 
 /// The placement of chunks and sums in the kernel source.
 struct Layout {
@@ -292,7 +292,8 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
 }
 
 // Tiles that are not transposed are written consecutively, without conflicts. Tiles with less than
-// eight threads across are not tested.
+// eight threads across are not tested. Where eight threads are not neighbours from a multiple of
+// eight on, because threads across are no multiple of eight, two of them may meet.
 TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
   std::size_t judged = 0;
   for (const Operand& o : operands_) {
@@ -305,7 +306,9 @@ TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
         for (unsigned u = unit; u < unit + 8; ++u) {
           addresses.push_back(offset(o, u % across * o.vec + e, u / across));
         }
-        ASSERT_EQ(conflicts(addresses, 16, GetParam().banks), 1U) << o.name << ", unit " << unit;
+        const bool eighth = unit % across % 8 == 0 && unit % across + 8 <= across;
+        ASSERT_LE(conflicts(addresses, 16, GetParam().banks), eighth ? 1U : 2U)
+            << o.name << ", unit " << unit;
       }
     }
   }

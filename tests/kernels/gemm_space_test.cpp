@@ -231,6 +231,64 @@ TEST(GemmSpace, ConstraintsAreTold) {
       Error);
 }
 
+// Tiles of powers of two would need 96 workgroups of 128 x 128, or two rounds of 64 x 128.
+TEST(GemmSpace, DefaultHasATileForEachComputeUnit) {
+  DeviceInfo device = architecture_info("sm_90").value();
+  device.compute_units = 132;
+  const auto workgroups = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Config c = built_in("gemm").default_config(
+        gemm_problem(m, n, k, DType::f16, DType::f16, {{"layout", "nt"}}), device);
+    EXPECT_EQ(c["INSTR"], 64) << c.text();
+    return ceil_div(m, c["BM"]) * ceil_div(n, c["BN"]) * c["SPLIT"];
+  };
+  EXPECT_EQ(workgroups(300, 4096, 1024), 130);   // 64 x 160
+  EXPECT_EQ(workgroups(48, 11008, 4096), 116);   // 48 x 192 in two slices
+  EXPECT_EQ(workgroups(4000, 4000, 4000), 378);  // 192 x 224
+  EXPECT_EQ(workgroups(512, 4096, 11008), 128);  // 128 x 256 in two slices
+}
+
+// What a configuration of powers of two becomes by changing one value.
+TEST(GemmSpace, ConstraintsOfWarpgroupsAreTold) {
+  const DeviceInfo device = architecture_info("sm_90").value();
+  const Problem problem = gemm_problem(300, 4096, 1024, DType::f16, DType::f16);
+  const auto changed = [&](std::vector<std::pair<std::string, int>> changes) {
+    std::vector<std::pair<std::string, int>> all{
+        {"BM", 64}, {"BN", 128}, {"WM", 64},    {"WN", 128},  {"BK", 64},      {"INSTR", 64},
+        {"VA", 8},  {"VB", 8},   {"STAGES", 3}, {"ASYNC", 1}, {"FRAGMENTS", 1}};
+    for (const auto& [name, value] : changes) {
+      std::erase_if(all, [&](const auto& one) { return one.first == name; });
+      all.emplace_back(name, value);
+    }
+    const std::string text = rejection(problem, device, "matrix", all);
+    return text.substr(0, text.find(':'));
+  };
+  EXPECT_EQ(changed({}), "valid");
+  EXPECT_EQ(changed({{"BN", 80}}), "valid");  // a part of the whole tile
+  EXPECT_EQ(changed({{"BN", 144}}), "columns_of_waves");
+  EXPECT_EQ(changed({{"BN", 144}, {"WN", 192}}), "valid");
+  EXPECT_EQ(changed({{"BN", 64}}), "columns_of_waves");  // WN=64 is that kernel
+  EXPECT_EQ(changed({{"BM", 40}}), "valid");
+  EXPECT_EQ(changed({{"BM", 40}, {"BN", 80}}), "warpgroup_tiles");
+  EXPECT_EQ(changed({{"WALK", 1}}), "valid");
+  EXPECT_EQ(changed({{"SPLIT", 3}, {"FOLD", 2}}), "valid");
+  EXPECT_EQ(changed({{"SPLIT", 9}, {"FOLD", 2}}), "enough_workgroups");
+  const std::vector<std::pair<std::string, int>> waves{
+      {"INSTR", 16}, {"WM", 32}, {"WN", 32}, {"STAGES", 3}};
+  const auto of_waves = [&](const char* name, int value) {
+    auto all = waves;
+    all.emplace_back(name, value);
+    return changed(all);
+  };
+  EXPECT_EQ(of_waves("SPLIT", 2), "valid");
+  EXPECT_EQ(of_waves("SPLIT", 3), "wave_slices");
+  EXPECT_EQ(of_waves("BN", 96), "wave_tiles");
+  EXPECT_EQ(of_waves("WALK", 1), "wave_walk");
+  const std::string walk = rejection(gemm_problem(100, 4096, 1024, DType::f16, DType::f16),
+                                     architecture_info("gfx942").value(), "matrix",
+                                     {{"VA", 8}, {"VB", 8}, {"BK", 32}, {"WALK", 1}});
+  EXPECT_EQ(walk.substr(0, walk.find(':')), "walk") << walk;
+}
+
 TEST(GemmSpace, PlanRefusesAnInvalidConfiguration) {
   const Problem problem = gemm_problem(64, 64, 64);
   Config config = built_in("gemm").default_config(problem, h200());

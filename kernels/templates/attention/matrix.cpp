@@ -62,12 +62,6 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
-/// Returns the values of XCDS.
-std::vector<int> dies(const DeviceInfo& device) {
-  const int all = accelerator_dies(device);
-  return all > 1 ? std::vector{1, all} : std::vector{1};
-}
-
 std::vector<int> folds(const DeviceInfo& device) {
   if (folds_in_clusters(device)) return {1, fold_in_cluster};
   return {1};
@@ -104,7 +98,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"SPLIT", key_slices()},
       {"FOLD", folds(device)},
       {"TOGETHER", heads_together()},
-      {"XCDS", dies(device)},
+      {"XCDS", die_counts(device)},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, packing_constraints(shape, device, p["WAVES"] * p["WQ"]));
@@ -233,7 +227,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                             {"SPLIT", 1},
                             {"FOLD", 1},
                             {"TOGETHER", default_heads_together(shape)},
-                            {"XCDS", dies(device).back()}}});
+                            {"XCDS", die_counts(device).back()}}});
       }
     }
   }

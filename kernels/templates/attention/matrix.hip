@@ -332,7 +332,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
   Arguments args = ATTENTION_ARGUMENTS;
   const u32 readers = tile_sets(args) * tile_heads(args) * tiles;
   if (block_index<THREADS>() >= readers) return;
-  const Tile tile = pick_packed_tile(args, tile_of_die(block_index<THREADS>(), readers));
+  const Tile tile = pick_packed_tile(args, tile_of_die<XCDS>(block_index<THREADS>(), readers));
   if (PACKED && tile.first >= tile_rows(args)) return;
   const u32 count = key_count(args, tile.sequence);
   const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count));

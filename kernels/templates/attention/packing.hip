@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention/order.hip"
+#include "common/dies.hip"
 
 constexpr u32 packed_heads = GROUP;
 static_assert(PACK || GROUP == 1, "only packed heads make kernels of their own");
@@ -13,14 +14,6 @@ GRETA_DEVICE u32 query_of(u32 row) { return row / packed_heads; }
 // A tile's head is one of these, and its `first` one of these rows.
 GRETA_DEVICE u32 tile_heads(const Arguments& args) { return PACK ? args.kv_heads : args.heads; }
 GRETA_DEVICE u32 tile_rows(const Arguments& args) { return args.queries * packed_heads; }
-
-// Of `all` tiles, the one of workgroup `index`. Workgroups are dealt to XCDS dies in turn; so each die
-// has neighbouring tiles, whose heads share keys in its cache.
-GRETA_DEVICE u32 tile_of_die(u32 index, u32 all) {
-  if (XCDS == 1) return index;
-  const u32 die = index % XCDS, least = all / XCDS;
-  return die * least + smaller(die, all % XCDS) + index / XCDS;
-}
 
 GRETA_DEVICE Tile pick_packed_tile(Arguments& args, u32 index) {
   return pick_tile(args, tile_heads(args), index, packed_heads);

@@ -118,7 +118,9 @@ struct SharedTile {
   // with the next one of lines 4-11; the shifted bits keep these apart.
   static GRETA_DEVICE constexpr u32 turn(u32 line) {
     if (pad > 0) return 0;
-    constexpr u32 places = line_chunks < bank_row ? line_chunks : bank_row;
+    // Chunks trade places within groups of a power of two, which lines consist of.
+    constexpr u32 whole = line_chunks & (~line_chunks + 1);
+    constexpr u32 places = whole < bank_row ? whole : bank_row;
     const u32 before = line * places / bank_row;
     const u32 turned = bank_row == 8 ? before : before ^ before << 1;
     return far ? (turned ^ before / bank_row) % bank_row : turned % places;

@@ -196,9 +196,12 @@ GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
   for (u32 i = 0; i < rows; ++i) claim_sums(sums[i]);
 }
 
-// Names of the operands that hold the sums, and the operands: 8, 16, ... 128 of them.
-#define GRETA_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+// Names of the operands that hold the sums, and the operands: 8, 16, ... 128 of them, and few ones.
+#define GRETA_NAMES_4 "%0, %1, %2, %3"
+#define GRETA_NAMES_8 GRETA_NAMES_4 ", %4, %5, %6, %7"
+#define GRETA_NAMES_12 GRETA_NAMES_8 ", %8, %9, %10, %11"
 #define GRETA_NAMES_16 GRETA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define GRETA_NAMES_20 GRETA_NAMES_16 ", %16, %17, %18, %19"
 #define GRETA_NAMES_24 GRETA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define GRETA_NAMES_32 GRETA_NAMES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define GRETA_NAMES_40 GRETA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
@@ -214,11 +217,13 @@ GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
 #define GRETA_NAMES_120 GRETA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define GRETA_NAMES_128 GRETA_NAMES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 
-#define GRETA_OCTET(s, c)                                                                \
-  "+f"(s[c][0]), "+f"(s[c][1]), "+f"(s[c][2]), "+f"(s[c][3]), "+f"(s[c + 1][0]),          \
-      "+f"(s[c + 1][1]), "+f"(s[c + 1][2]), "+f"(s[c + 1][3])
+#define GRETA_FOUR(s, c) "+f"(s[c][0]), "+f"(s[c][1]), "+f"(s[c][2]), "+f"(s[c][3])
+#define GRETA_OCTET(s, c) GRETA_FOUR(s, c), GRETA_FOUR(s, c + 1)
+#define GRETA_SUMS_4(s) GRETA_FOUR(s, 0)
 #define GRETA_SUMS_8(s) GRETA_OCTET(s, 0)
+#define GRETA_SUMS_12(s) GRETA_SUMS_8(s), GRETA_FOUR(s, 2)
 #define GRETA_SUMS_16(s) GRETA_SUMS_8(s), GRETA_OCTET(s, 2)
+#define GRETA_SUMS_20(s) GRETA_SUMS_16(s), GRETA_FOUR(s, 4)
 #define GRETA_SUMS_24(s) GRETA_SUMS_16(s), GRETA_OCTET(s, 4)
 #define GRETA_SUMS_32(s) GRETA_SUMS_24(s), GRETA_OCTET(s, 6)
 #define GRETA_SUMS_40(s) GRETA_SUMS_32(s), GRETA_OCTET(s, 8)
@@ -258,8 +263,11 @@ GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
 #define GRETA_PRODUCTS(columns, count, ...)                                                    \
   GRETA_PRODUCTS_OF(f16, "f16", columns, count, __VA_ARGS__)                                   \
   GRETA_PRODUCTS_OF(bf16, "bf16", columns, count, __VA_ARGS__)
+GRETA_PRODUCTS(8, 4, 4, 5, 6, 7, 8, 9, 10)
 GRETA_PRODUCTS(16, 8, 8, 9, 10, 11, 12, 13, 14)
+GRETA_PRODUCTS(24, 12, 12, 13, 14, 15, 16, 17, 18)
 GRETA_PRODUCTS(32, 16, 16, 17, 18, 19, 20, 21, 22)
+GRETA_PRODUCTS(40, 20, 20, 21, 22, 23, 24, 25, 26)
 GRETA_PRODUCTS(48, 24, 24, 25, 26, 27, 28, 29, 30)
 GRETA_PRODUCTS(64, 32, 32, 33, 34, 35, 36, 37, 38)
 GRETA_PRODUCTS(80, 40, 40, 41, 42, 43, 44, 45, 46)
@@ -305,10 +313,17 @@ GRETA_PRODUCTS(256, 128, 128, 129, 130, 131, 132, 133, 134)
 #undef GRETA_NAMES_32
 #undef GRETA_SUMS_24
 #undef GRETA_NAMES_24
+#undef GRETA_SUMS_20
+#undef GRETA_NAMES_20
 #undef GRETA_SUMS_16
 #undef GRETA_NAMES_16
+#undef GRETA_SUMS_12
+#undef GRETA_NAMES_12
 #undef GRETA_SUMS_8
-#undef GRETA_OCTET
 #undef GRETA_NAMES_8
+#undef GRETA_SUMS_4
+#undef GRETA_NAMES_4
+#undef GRETA_OCTET
+#undef GRETA_FOUR
 
 #endif

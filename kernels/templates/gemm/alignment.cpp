@@ -68,17 +68,20 @@ Constraint wide_enough(const char* name, const char* parameter, DType type, std:
           2 * p[parameter] >= select(p["ALIGN"] != 0, aligned, widest) || p[parameter] == copy};
 }
 
+std::int64_t most_slices(const DeviceInfo& device) {
+  return 4 * busy_workgroups(device);
+}
+
 std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t busy = busy_workgroups(device);
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   return {
       {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
        p["SPLIT"] == 1 || p["SPLIT"] * p["BK"] <= shape.k},
       {"enough_workgroups",
-       fmt::format("BM x BN in SPLIT slices make more than {} workgroups", 4 * busy),
-       p["SPLIT"] == 1 ||
-           ceil_div(shape.m, p["BM"]) * ceil_div(shape.n, p["BN"]) * p["SPLIT"] <= 4 * busy},
+       fmt::format("BM x BN in SPLIT slices make more than {} workgroups", most_slices(device)),
+       p["SPLIT"] == 1 || ceil_div(shape.m, p["BM"]) * ceil_div(shape.n, p["BN"]) * p["SPLIT"] <=
+                              most_slices(device)},
       {"workspace",
        fmt::format("SPLIT partial sums of {} x {} elements, and with ALIGN the operands, need more "
                    "than {} MiB",

@@ -20,8 +20,10 @@ std::vector<Constraint> alignment_constraints(const Shape& shape);
 /// widest possible width, or equals `copy`.
 Constraint wide_enough(const char* name, const char* parameter, DType type, std::int64_t stride,
                        int copy = 0);
-/// Returns the constraints of SPLIT: at least BK elements of K per slice, at most four times
-/// busy_workgroups() workgroups, and room for the operands next to partial sums and copies.
+/// Returns the largest number of workgroups of slices: more would only add partial sums.
+std::int64_t most_slices(const DeviceInfo& device);
+/// Returns the constraints of SPLIT: at least BK elements of K per slice, at most most_slices()
+/// workgroups, and room for the operands next to partial sums and copies.
 std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device);
 
 /// Adds ALIGN_A and ALIGN_B.

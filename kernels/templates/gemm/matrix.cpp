@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "kernels/templates/gemm/alignment.hpp"
@@ -40,7 +41,7 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const MatrixKernel kernel(shape, device);
   Defines defines = problem_defines(shape);
-  add_parameters(defines, config);
+  add_parameters(defines, kernel.with_parts(config));
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
   add_alignment(defines, shape, config);
@@ -59,25 +60,30 @@ struct Tile {
   int bm, bn, bk, wm, wn, stages, fragments, instr = 16;
 };
 
-/// Returns a tile of warpgroups that are stacked along m.
-Tile warpgroup_tile(int bm, int bn, int stages) {
-  return {bm, bn, 64, 64, bn, stages, 1, warpgroup_rows};
+/// Returns tiles of warpgroups that are stacked along m, and those of few rows, which are side by
+/// side along n. Of tiles that cost the same, the first one is the default. They have as many
+/// stages as shared memory has room for.
+std::vector<Tile> warpgroup_tiles() {
+  static constexpr int most_bytes = 224 * 1024, most_stages = 6;
+  std::vector<Tile> tiles;
+  const auto add = [&](int bm, int bn, int bk, int wm, int wn) {
+    const int stage = (bm + whole_part(bn)) * bk * 2;
+    tiles.push_back(
+        {bm, bn, bk, wm, wn, std::min(most_stages, most_bytes / stage), 1, warpgroup_rows});
+  };
+  for (const int bm : {128, 256, 192, 64}) {
+    const int most_columns = bm == 256 ? 192 : 256;  // that the registers of 512 threads have
+    for (int bn = most_columns; bn >= 64; bn -= 16) add(bm, bn, 64, 64, whole_part(bn));
+  }
+  for (const int bm : {48, 40, 32, 24, 16, 8}) {
+    for (const int bn : {192, 128, 64}) add(bm, bn, bm + bn > 128 ? 64 : 128, whole_part(bm), 64);
+  }
+  return tiles;
 }
 
 /// Returns tiles for 16-bit inputs, large ones first; f32 uses half of BK.
 std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
-  if (by_warpgroups) {
-    return {warpgroup_tile(128, 256, 4),
-            warpgroup_tile(256, 192, 4),
-            warpgroup_tile(256, 128, 4),
-            warpgroup_tile(128, 192, 5),
-            warpgroup_tile(128, 128, 6),
-            warpgroup_tile(128, 64, 6),
-            warpgroup_tile(64, 128, 6),
-            warpgroup_tile(64, 64, 6),
-            {32, 64, 128, 32, 64, 6, 1, warpgroup_rows},
-            {16, 64, 128, 16, 64, 6, 1, warpgroup_rows}};
-  }
+  if (by_warpgroups) return warpgroup_tiles();
   switch (matrix_cores(device.architecture)) {
     case MatrixCores::mma:
       return {
@@ -112,13 +118,21 @@ int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
   return split * tile.bm * tile.bn <= 32768 ? 1 : 0;
 }
 
+/// Returns the compute units that clusters of `blocks` workgroups, one on a unit, can use: they lie
+/// within a GPC, here counted as 16 units, and some GPCs lack units.
+std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
+  constexpr std::int64_t of_gpc = 16;
+  const std::int64_t units = busy_workgroups(device);
+  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
+  return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
+}
+
 /// Estimates the run time with this tile and `split` slices of K, in multiplications of a compute
 /// unit: whole waves of tiles, moving the tiles' edges, and adding slices.
 double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   constexpr double moved = 64, added = 512;  // cost per element, in multiplications
-  // Clusters lie within a GPC, which leaves some compute units unused.
-  const bool clusters = split > 2 && default_fold(device, tile, split) == 2;
-  const std::int64_t units = busy_workgroups(device) * (clusters ? 7 : 8) / 8;
+  const bool clusters = default_fold(device, tile, split) == 2;
+  const std::int64_t units = clusters ? units_of_clusters(device, split) : busy_workgroups(device);
   const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
   const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
   const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
@@ -149,6 +163,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"ASYNC", 0},
                  {"FRAGMENTS", tile.fragments},
                  {"SWIZZLE", 8},
+                 {"WALK", 0},
+                 {"XCDS", die_counts(device).back()},
                  {"SPLIT", split},
                  {"FOLD", default_fold(device, tile, split)},
                  {"ALIGN", 0}}};
@@ -178,24 +194,50 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   return config;
 }
 
+/// A tile with a number of slices of K, and what they are estimated to cost.
+struct Choice {
+  double cost;
+  Tile tile;
+  int split;
+};
+
+bool is_cheaper(const Choice& x, const Choice& y) {
+  return x.cost < y.cost;
+}
+
+/// Returns the cheapest numbers of slices for a tile, and one slice, which is always possible.
+std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                               bool powers_of_two) {
+  constexpr std::size_t cheapest = 3;
+  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  std::vector<Choice> choices;
+  for (const int split : MatrixKernel(shape, device).slice_counts()) {
+    if (powers_of_two && !std::has_single_bit(static_cast<unsigned>(split))) continue;
+    const bool possible = split * tile.bk <= shape.k && tiles * split <= most_slices(device);
+    if (split == 1 || possible) {
+      choices.push_back({cost(shape, device, tile, split), tile, split});
+    }
+  }
+  const Choice whole = choices.front();
+  std::stable_sort(choices.begin(), choices.end(), is_cheaper);
+  choices.resize(std::min(choices.size(), cheapest));
+  const auto is_whole = [](const Choice& choice) { return choice.split == 1; };
+  if (std::none_of(choices.begin(), choices.end(), is_whole)) choices.push_back(whole);
+  return choices;
+}
+
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  struct Choice {
-    double cost;
-    Tile tile;
-    int split;
-  };
+  const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups();
   std::vector<Choice> choices;
   const auto add = [&](bool by_warpgroups) {
     for (const Tile& tile : tiles_for(device, by_warpgroups)) {
-      for (const int split : {1, 2, 4, 8, 16, 32}) {
-        choices.push_back({cost(shape, device, tile, split), tile, split});
-      }
+      const auto more = choices_of(shape, device, tile, offers_warpgroups && !by_warpgroups);
+      choices.insert(choices.end(), more.begin(), more.end());
     }
   };
-  if (MatrixKernel(shape, device).offers_warpgroups()) add(true);
+  if (offers_warpgroups) add(true);
   add(false);
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
+  std::stable_sort(choices.begin(), choices.end(), is_cheaper);
   std::vector<Config> configs;
   for (const Choice& choice : choices) {
     configs.push_back(config_of(shape, device, choice.tile, choice.split));
@@ -210,7 +252,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const MatrixKernel kernel(shape, device);
   const double in = bytes_of(shape.in, 1), bm = config["BM"], bn = config["BN"], bk = config["BK"];
-  const double wm = config["WM"], wn = config["WN"];
+  const double wm = kernel.wm(config), wn = kernel.wn(config);
   LaunchWork work = work_of_tiles(shape, config);
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
@@ -227,6 +269,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
+  if (config["FOLD"] == 2) {
+    work.usable_units = static_cast<double>(units_of_clusters(device, config["SPLIT"])) /
+                        static_cast<double>(busy_workgroups(device));
+  }
   KernelWork launches = {work};
   if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
     launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
@@ -255,6 +301,7 @@ Variant matrix() {
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
       any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
+  variant.migrations = {added("WALK", 0), added("XCDS", 1)};
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
                                : work(shape, device, config);

@@ -7,13 +7,13 @@
 // of arrival, with FOLD=2 the slices' workgroups are a cluster, and each adds its share of the rows
 // with what the others send it;
 // else the sums go to the workspace for reduce.hip. With ALIGN_A or ALIGN_B that operand is a copy
-// made by align.hip.
+// made by align.hip. WALK and XCDS say which tile a workgroup computes (tile_order.hip).
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(INSTR) || !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) ||     \
     !defined(ASYNC) || !defined(FRAGMENTS) || !defined(SWIZZLE) || !defined(SPLIT) ||           \
-    !defined(FOLD)
-#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE SPLIT and FOLD must be defined"
+    !defined(FOLD) || !defined(WALK) || !defined(XCDS)
+#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE WALK XCDS SPLIT FOLD are undefined"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES)
 #error "WAVE and SHARED_BYTES must be defined"
@@ -29,8 +29,8 @@
     (INSTR != 64 && WN % INSTR != 0)
 #error "INSTR divides the waves' tiles, which divide the workgroup's; PAD is 0 or 1"
 #endif
-#if SPLIT < 1 || SWIZZLE < 1 || (FOLD && SPLIT == 1)
-#error "SPLIT and SWIZZLE are at least 1; FOLD needs slices"
+#if SPLIT < 1 || SWIZZLE < 1 || XCDS < 1 || WALK < 0 || WALK > 1 || (FOLD && SPLIT == 1)
+#error "SPLIT, SWIZZLE and XCDS are at least 1, WALK is 0 or 1; FOLD needs slices"
 #endif
 
 #include "common/matrix.hip"
@@ -54,36 +54,45 @@ static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 // memory, a piece of its rows at a time, so that neighbouring lanes get neighbouring columns.
 constexpr u32 piece_columns = piece_width < 64 ? piece_width : 64;
 
+// Hands out `width` columns of piece i, from column `first` on, which start at `at` in C.
+template <u32 width, typename Take>
+GRETA_DEVICE void hand_out_columns(float* piece, Position at, const Sums& sums, u32 i, u32 first,
+                                   Take take) {
+  constexpr u32 pitch = sums_pitch(width);
+  static_assert(piece_rows * width / 4 % wave_size == 0, "lanes have equal numbers of fours");
+  store_piece<width>(sums, i, first, piece, pitch);
+  wave_barrier();
+  GRETA_UNROLL
+  for (u32 e = 0; e < piece_rows * width / 4; e += wave_size) {
+    const u32 row = (e + lane_index()) / (width / 4), col = (e + lane_index()) % (width / 4) * 4;
+    const Pack<float, 4> pack = load_pack<4>(piece + row * pitch + col);
+    const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2), element(pack, 3)};
+    take(at.row + row, at.col + first + col, four);
+  }
+  wave_barrier();
+}
+
 template <typename Take>
 GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, Take take) {
-  constexpr u32 piece_pitch = sums_pitch(piece_columns);
-  float* const piece = shared + wave_index() * (piece_rows * piece_pitch);
+  constexpr u32 rest = piece_width % piece_columns;
+  float* const piece = shared + wave_index() * (piece_rows * sums_pitch(piece_columns));
   GRETA_UNROLL
   for (u32 i = 0; i < pieces; ++i) {
-    const Position at = piece_position(i);
+    const Position start = piece_position(i), at{tile.row + start.row, tile.col + start.col};
     GRETA_UNROLL
-    for (u32 j = 0; j < piece_width; j += piece_columns) {
-      store_piece<piece_columns>(sums, i, j, piece, piece_pitch);
-      wave_barrier();
-      GRETA_UNROLL
-      for (u32 e = 0; e < piece_rows * piece_columns / 4; e += wave_size) {
-        const u32 row = (e + lane_index()) / (piece_columns / 4);
-        const u32 col = (e + lane_index()) % (piece_columns / 4) * 4;
-        const Pack<float, 4> pack = load_pack<4>(piece + row * piece_pitch + col);
-        const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2),
-                               element(pack, 3)};
-        take(tile.row + at.row + row, tile.col + at.col + j + col, four);
-      }
-      wave_barrier();
+    for (u32 j = 0; j < piece_width - rest; j += piece_columns) {
+      hand_out_columns<piece_columns>(piece, at, sums, i, j, take);
     }
+    if constexpr (rest > 0) hand_out_columns<rest>(piece, at, sums, i, piece_width - rest, take);
   }
 }
 
 #if FOLD == 1
 // Adds the slices' sums of the whole tile. A thread has several loads in flight.
 GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
-  constexpr u32 fours = BM * BN / 4 / THREADS;  // of a thread
+  constexpr u32 all = BM * BN / 4, fours = (all + THREADS - 1) / THREADS;  // of a thread
   constexpr u32 together = SPLIT >= 16 ? 1 : fours < 16 / SPLIT ? fours : 16 / SPLIT;
+  constexpr bool even = all % THREADS == 0 && fours % together == 0;
   GRETA_NO_UNROLL
   for (u32 e = 0; e < fours; e += together) {
     float part[together][SPLIT][4] = {};
@@ -93,7 +102,7 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
       const u32 row = tile.row + at / (BN / 4), col = tile.col + at % (BN / 4) * 4;
       GRETA_UNROLL
       for (u32 s = 0; s < SPLIT; ++s) {
-        if (row < args.m) get_partial4(args, s, row, col, part[i][s]);
+        if ((even || at < all) && row < args.m) get_partial4(args, s, row, col, part[i][s]);
       }
     }
     GRETA_UNROLL
@@ -105,7 +114,7 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
         GRETA_UNROLL
         for (u32 j = 0; j < 4; ++j) part[i][0][j] += part[i][s][j];
       }
-      if (row < args.m) put4(args, row, col, part[i][0]);
+      if ((even || at < all) && row < args.m) put4(args, row, col, part[i][0]);
     }
   }
 }
@@ -114,13 +123,20 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
 #if FOLD == 2
 #define MATRIX_KERNEL GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
 
-// Each block of the cluster has a slice's sums, and adds up a share of the rows.
-constexpr u32 share = BM / SPLIT, share_fours = share * (BN / 4);
-static_assert(BM % SPLIT == 0, "blocks of a cluster have the same number of rows");
+// Each block of the cluster has a slice's sums, and adds up a share of the rows: some have one row
+// more than others, if SPLIT does not divide BM. Shares are places of as many rows as the largest.
+constexpr u32 share = (BM + SPLIT - 1) / SPLIT, share_fours = share * (BN / 4);
+GRETA_DEVICE constexpr u32 first_row(u32 rank) { return rank * BM / SPLIT; }
+GRETA_DEVICE constexpr bool has_row(u32 rank, u32 row) {
+  return BM % SPLIT == 0 || row < first_row(rank + 1) - first_row(rank);
+}
 
 // Other slices' sums of this block's share. Few have a place of their own, in front of the tiles, so
 // that nobody waits until others are done with theirs; many take the tiles', behind the own sums.
 constexpr u32 received_bytes = (SPLIT - 1) * share_fours * 16;
+GRETA_DEVICE constexpr u32 received_by(u32 rank) {
+  return (SPLIT - 1) * (first_row(rank + 1) - first_row(rank)) * BN * 4;
+}
 constexpr bool inbox_apart = received_bytes <= 16384;
 constexpr u32 inbox_bytes = (16 + (inbox_apart ? received_bytes : 0) + 1023) / 1024 * 1024;
 
@@ -143,13 +159,15 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
   const u32 rank = block_z();
   for (u32 e = thread_index(); e < (SPLIT - 1) * share_fours; e += THREADS) {
     const u32 other = e / share_fours, to = other + (other >= rank), at = e % share_fours;
-    const Pack<float, 4> pack = load_pack<4>(place(to * share + at / (BN / 4), at % (BN / 4)));
+    if (!has_row(to, at / (BN / 4))) continue;
+    const Pack<float, 4> pack = load_pack<4>(place(first_row(to) + at / (BN / 4), at % (BN / 4)));
     const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2), element(pack, 3)};
     inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
   }
   inbox.receive();
   for (u32 at = thread_index(); at < share_fours; at += THREADS) {
-    const u32 row = rank * share + at / (BN / 4);
+    if (!has_row(rank, at / (BN / 4))) continue;
+    const u32 row = first_row(rank) + at / (BN / 4);
     float sum[4] = {};
     GRETA_UNROLL
     for (u32 s = 0; s < SPLIT; ++s) {  // in the order of K
@@ -185,10 +203,10 @@ MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
 #if FOLD == 2
   const Inbox inbox{reinterpret_cast<u64*>(shared)};
-  inbox.open(received_bytes);
+  inbox.open(received_by(block_z()));
   if (inbox_apart) inbox.let_others_send();
 #endif
-  const Position tile = pick_tile(args);
+  const Position tile = pick_tile<WALK == 1, XCDS>(args);
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Pipeline pipeline;

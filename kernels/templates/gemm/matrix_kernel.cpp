@@ -18,6 +18,12 @@ std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
 
 }  // namespace
 
+const std::vector<int>& MatrixKernel::slice_counts() const {
+  static const std::vector<int> all{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32};
+  static const std::vector<int> few{1, 2, 3, 4, 6, 8, 12, 16, 32};
+  return offers_warpgroups() || has_large_parts() ? all : few;
+}
+
 MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
     : shape_(shape),
       cores_(matrix_cores(device.architecture)),
@@ -42,12 +48,21 @@ bool MatrixKernel::offers_warpgroups() const {
   return !products_.empty() && products_.back() == warpgroup_rows;
 }
 
+Config MatrixKernel::with_parts(Config config) const {
+  const int rows = wm(config), columns = wn(config);
+  for (auto& [name, value] : config.values) {
+    if (name == "WM") value = rows;
+    if (name == "WN") value = columns;
+  }
+  return config;
+}
+
 std::int64_t MatrixKernel::part_threads(const Config& c) const {
   return by_warpgroups(c) ? 4 * wave_ : wave_;
 }
 
 std::int64_t MatrixKernel::threads(const Config& c) const {
-  const std::int64_t parts = std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
+  const std::int64_t parts = std::int64_t{c["BM"]} / wm(c) * (c["BN"] / wn(c));
   // Another constraint rejects 0 parts.
   return std::max<std::int64_t>(1, parts) * part_threads(c);
 }
@@ -59,7 +74,7 @@ int MatrixKernel::depth(int product) const {
 std::int64_t MatrixKernel::instructions(const Config& c) const {
   const int product = c["INSTR"];
   if (by_warpgroups(c)) {
-    return std::int64_t{c[swapped(c) ? "WN" : "WM"]} / product * (c["BK"] / depth(product));
+    return std::int64_t{swapped(c) ? wn(c) : wm(c)} / product * (c["BK"] / depth(product));
   }
   const std::int64_t products =
       std::int64_t{c["WM"]} / product * (c["WN"] / product) * (c["BK"] / depth(product));
@@ -67,8 +82,15 @@ std::int64_t MatrixKernel::instructions(const Config& c) const {
   return products * (cores_ == MatrixCores::mma ? 2 : 1);
 }
 
+std::int64_t MatrixKernel::stored_span(const Config& c, bool along_k, const char* span) const {
+  const int extent = c[span];
+  if (!by_warpgroups(c) || along_k) return extent;
+  if (extent > 32) return ceil_div(extent, 64) * 64;
+  return extent > 16 ? 32 : 16;
+}
+
 double MatrixKernel::units(const Config& c, bool along_k, const char* span, const char* vec) const {
-  const double elements = static_cast<double>(c[span]) * c["BK"];
+  const double elements = static_cast<double>(stored_span(c, along_k, span)) * c["BK"];
   const double unit = static_cast<double>(c[vec]) * (turned(along_k) ? chunk_ : 1);
   return elements / unit / static_cast<double>(threads(c));
 }
@@ -91,29 +113,43 @@ std::int64_t MatrixKernel::loads_b(const Config& c) const {
 
 std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char* span) const {
   const bool tile_along_k = along_k || turned(along_k);
-  const std::int64_t lines = tile_along_k ? c[span] : c["BK"];
-  const std::int64_t chunks = (tile_along_k ? c["BK"] : c[span]) / chunk_ + c["PAD"];
+  const std::int64_t extent = stored_span(c, along_k, span);
+  const std::int64_t lines = tile_along_k ? extent : c["BK"];
+  const std::int64_t chunks = (tile_along_k ? c["BK"] : extent) / chunk_ + c["PAD"];
   return lines * chunks * 16;
 }
 
-std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
-  const std::int64_t stage =
-      tile_bytes(c, shape_.a_along_k, "BM") + tile_bytes(c, shape_.b_along_k, "BN");
-  const bool together = c["FOLD"] == 2;      // in a cluster, all accumulators are staged at once
-  constexpr int share = warpgroup_rows / 4;  // rows of a wave in a warpgroup instruction
-  const std::int64_t width = together ? c["BN"] : swapped(c) ? share : std::min(c["WN"], 64);
-  const std::int64_t piece = swapped(c) ? c["WM"] : by_warpgroups(c) ? share : c["INSTR"];
-  const std::int64_t lines = together ? c["BM"] : threads(c) / wave_ * piece;
+std::int64_t MatrixKernel::tiles_bytes(const Config& c) const {
+  const std::int64_t a = tile_bytes(c, shape_.a_along_k, "BM");
+  return c["STAGES"] * (a + tile_bytes(c, shape_.b_along_k, "BN"));
+}
+
+std::int64_t MatrixKernel::sums_bytes(std::int64_t lines, std::int64_t width) const {
   const std::int64_t pitch = cores_ == MatrixCores::mma      ? width + 8
                              : cores_ != MatrixCores::wmma11 ? width + 4
                              : width % 32 == 0               ? width + 16
                                                              : width;
-  const std::int64_t tiles = c["STAGES"] * stage, sums = lines * pitch * 4;
-  if (!together) return std::max(tiles, sums);
+  return lines * pitch * 4;
+}
+
+std::int64_t MatrixKernel::sums_bytes(const Config& c) const {
+  constexpr int quarter = warpgroup_rows / 4;  // rows of a wave in a warpgroup instruction
+  const std::int64_t width = swapped(c) ? quarter : std::min(wn(c), 64);
+  const std::int64_t piece = swapped(c) ? wm(c) : by_warpgroups(c) ? quarter : c["INSTR"];
+  return sums_bytes(threads(c) / wave_ * piece, width);
+}
+
+std::int64_t MatrixKernel::cluster_bytes(const Config& c) const {
   const auto whole = [](std::int64_t bytes) { return ceil_div(bytes, 1024) * 1024; };
-  const std::int64_t received = 4LL * c["BM"] / c["SPLIT"] * c["BN"] * (c["SPLIT"] - 1);
+  const std::int64_t tiles = tiles_bytes(c), sums = sums_bytes(c["BM"], c["BN"]);
+  const std::int64_t share = ceil_div(c["BM"], c["SPLIT"]);  // rows of a slice, at most
+  const std::int64_t received = 4 * share * c["BN"] * (c["SPLIT"] - 1);
   if (received <= 16384) return std::max(tiles, sums) + whole(16 + received);
   return std::max(tiles, sums + received) + whole(16);
+}
+
+std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
+  return c["FOLD"] == 2 ? cluster_bytes(c) : std::max(tiles_bytes(c), sums_bytes(c));
 }
 
 std::int64_t MatrixKernel::fragment_registers() const {
@@ -121,7 +157,7 @@ std::int64_t MatrixKernel::fragment_registers() const {
 }
 
 std::int64_t MatrixKernel::sum_registers(const Config& c) const {
-  return std::int64_t{c["WM"]} * c["WN"] / part_threads(c);
+  return std::int64_t{wm(c)} * wn(c) / part_threads(c);
 }
 
 std::int64_t MatrixKernel::loaded_registers(const Config& c) const {
@@ -133,7 +169,9 @@ std::int64_t MatrixKernel::loaded_registers(const Config& c) const {
 }
 
 std::int64_t MatrixKernel::least_registers(const Config& c) const {
-  if (by_warpgroups(c)) return sum_registers(c);  // operands are in shared memory
+  // Operands are in shared memory. With fewer for addresses, compilers fail or spill the sums.
+  constexpr std::int64_t addresses = 28;
+  if (by_warpgroups(c)) return sum_registers(c) + addresses;
   return sum_registers(c) + loaded_registers(c) + 2 * fragment_registers();
 }
 

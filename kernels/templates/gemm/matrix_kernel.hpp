@@ -12,6 +12,12 @@ namespace greta::kernels::gemm {
 
 constexpr int most_in_cluster = 8;  ///< workgroups; on every device that has clusters
 constexpr int warpgroup_rows = 64;  ///< INSTR of warpgroup instructions
+/// Returns the WM or WN with which a warpgroup has all of the tile's rows or columns: the least
+/// value that is not less.
+constexpr int whole_part(int extent) {
+  if (extent > 64) return (extent + 63) / 64 * 64;
+  return extent > 32 ? 64 : extent > 16 ? 32 : 16;
+}
 
 /// Predicts how matrix.hip treats a configuration: the branches that a device and a problem take,
 /// and the resources of a workgroup. The comments there give the reasons.
@@ -28,8 +34,14 @@ class MatrixKernel {
   bool by_warpgroups(const Config& config) const { return config["INSTR"] == warpgroup_rows; }
   bool offers_warpgroups() const;
   bool swapped(const Config& config) const {
-    return by_warpgroups(config) && config["WM"] < warpgroup_rows;
+    return by_warpgroups(config) && config["BM"] < warpgroup_rows;
   }
+  /// Return the extents of a part of the tile: WM and WN, or with warpgroup instructions the whole
+  /// tile's if that is less. So a search can change BN alone.
+  int wm(const Config& config) const { return part(config, "BM", "WM"); }
+  int wn(const Config& config) const { return part(config, "BN", "WN"); }
+  /// Returns the configuration with these extents, as the kernel source has them.
+  Config with_parts(Config config) const;
   /// Returns whether an operand's tile is transposed when it is written to shared memory, so that k
   /// is contiguous.
   bool turned(bool along_k) const { return !along_k && cores_ != MatrixCores::mma; }
@@ -39,6 +51,11 @@ class MatrixKernel {
   /// Returns whether every wave must issue the same number of copies, because they are awaited by
   /// counting.
   bool counts_copies() const { return cores_ == MatrixCores::mfma; }
+
+  /// Returns whether a wave has registers for parts of 96 x 96: up to 512 for a thread of 64.
+  bool has_large_parts() const { return cores_ == MatrixCores::mfma; }
+  /// Returns the values of SPLIT: more where tiles are large or many workgroups run at once.
+  const std::vector<int>& slice_counts() const;
 
   int wave() const { return wave_; }
   /// Returns the number of threads that share a WM x WN part of the tile.
@@ -54,6 +71,11 @@ class MatrixKernel {
   double units_b(const Config& config) const;
   std::int64_t loads_a(const Config& config) const;
   std::int64_t loads_b(const Config& config) const;
+  /// Return the bytes of shared memory that the stages take, that sums take when waves store them,
+  /// and with FOLD=2, where all sums of a tile are stored at once, those of both and the inbox.
+  std::int64_t tiles_bytes(const Config& config) const;
+  std::int64_t sums_bytes(const Config& config) const;
+  std::int64_t cluster_bytes(const Config& config) const;
   /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
   /// Returns the number of 32-bit registers that a thread uses at once: accumulators, loads in
@@ -65,8 +87,16 @@ class MatrixKernel {
   std::int64_t register_limit(const Config& config) const;
 
  private:
+  int part(const Config& config, const char* tile, const char* extent) const {
+    const int whole = config[tile], most = config[extent];
+    return by_warpgroups(config) && whole < most ? whole : most;
+  }
+  /// Returns the extent of an operand's tile in shared memory: warpgroup instructions read panels
+  /// of 16, 32 or 64 elements, of which lines across k fill the last one only partly.
+  std::int64_t stored_span(const Config& config, bool along_k, const char* span) const;
   double units(const Config& config, bool along_k, const char* span, const char* vec) const;
   std::int64_t tile_bytes(const Config& config, bool along_k, const char* span) const;
+  std::int64_t sums_bytes(std::int64_t lines, std::int64_t width) const;
   std::int64_t fragment_registers() const;  ///< of an operand of a product
   std::int64_t sum_registers(const Config& config) const;
   std::int64_t loaded_registers(const Config& config) const;

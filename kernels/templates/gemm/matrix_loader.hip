@@ -6,7 +6,7 @@
 //   TURNED: a chunk's k x `vec` elements, where memory has lines across k but the tile along it;
 //   they are turned in registers, and `vec` chunks are written
 //
-// All extents are powers of two.
+// `span` is a multiple of 16, BK a power of two.
 #pragma once
 
 #include "common/matrix.hip"
@@ -21,13 +21,16 @@ struct OperandLoader {
   static constexpr u32 length = along_k ? BK : span;  // elements of a line in memory
   static constexpr u32 pieces = turned ? chunk : 1;   // lines of a unit
   static constexpr u32 count = BK * span / vec / pieces;
-  static constexpr u32 units = count > THREADS ? count / THREADS : 1;
+  static constexpr u32 units = (count + THREADS - 1) / THREADS;
+  static constexpr u32 across = length / vec;  // units side by side along a line
   typedef Words<vec * u32(sizeof(T))> Piece;
 
   // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
-  static constexpr u32 unit_lines = THREADS * vec / length;
+  static constexpr u32 unit_lines = THREADS / across;
   static constexpr bool units_alike =
-      !turned && THREADS * vec % length == 0 && unit_lines % Tile::bank_row == 0;
+      !turned && THREADS % across == 0 && unit_lines % Tile::bank_row == 0;
+  // Whether what unit i adds to a thread's first unit is the same for all threads.
+  static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
   const u8* base;   // of the K step to be loaded next; the same for all threads
   u64 step_bytes;   // from one K step to the next
@@ -47,20 +50,17 @@ struct OperandLoader {
   // Unit i of this thread in memory: line, and element of it.
   static GRETA_DEVICE u32 line(u32 i) {
     const u32 tid = thread_index();
-    if constexpr (turned) {
-      return (tid / (span / vec) + i * THREADS / (span / vec)) * chunk;
-    } else {
-      return tid * vec / length + i * THREADS * vec / length;
-    }
+    return (regular ? tid / across + i * THREADS / across : (tid + i * THREADS) / across) * pieces;
   }
   // Neighbouring threads have neighbouring places in shared memory; which chunks of the line belong
   // there is the tile's to say.
   static GRETA_DEVICE u32 place(u32 i) {
-    return thread_index() * vec % length + i * THREADS * vec % length;
+    const u32 tid = thread_index();
+    return (regular ? tid % across + i * THREADS % across : (tid + i * THREADS) % across) * vec;
   }
   static GRETA_DEVICE u32 element(u32 i) {
     if constexpr (turned) {
-      return (thread_index() % (span / vec) + i * THREADS % (span / vec)) * vec;
+      return place(i);
     } else {
       return Tile::chunk_at(line(i), place(i) / chunk) * chunk + place(i) % chunk;
     }

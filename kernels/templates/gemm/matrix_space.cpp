@@ -47,17 +47,34 @@ std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel
   return list;
 }
 
+/// Returns whether parts of this extent make up the tile: of whole products, or with warpgroup
+/// instructions one part or several of whole panels of 64.
+bool has_parts(const Config& c, const char* tile, const char* extent) {
+  const int whole = c[tile], part = c[extent], product = c["INSTR"];
+  if (product == warpgroup_rows && part >= whole) return part == whole_part(whole);
+  return whole % part == 0 && part % product == 0;
+}
+
 std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixKernel& kernel) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  const std::string but_for_warpgroups =
+      kernel.offers_warpgroups()
+          ? "; with INSTR=64 it must be the least value that is not less, or a multiple of 64 that "
+            "divides it"
+          : "";
   return {
-      {"waves",
-       fmt::format("WM and WN must divide BM and BN, and INSTR{} these",
-                   kernel.offers_warpgroups() ? ", but for 64," : ""),
-       p["BM"] % p["WM"] == 0 && p["BN"] % p["WN"] == 0 &&
-           (by_warpgroups || (p["WM"] % p["INSTR"] == 0 && p["WN"] % p["INSTR"] == 0))},
+      {"rows_of_waves",
+       fmt::format("WM must divide BM, and INSTR WM{}", but_for_warpgroups),
+       {{"BM", "WM", "INSTR"}, [](const Config& c) { return has_parts(c, "BM", "WM"); }}},
+      {"columns_of_waves",
+       fmt::format("WN must divide BN, and INSTR WN{}", but_for_warpgroups),
+       {{"BN", "WN", "INSTR"}, [](const Config& c) { return has_parts(c, "BN", "WN"); }}},
       {"long_waves",
-       "WM and WN must not differ by a factor of more than 4: such waves read too much",
-       p["WM"] <= 4 * p["WN"] && p["WN"] <= 4 * p["WM"]},
+       fmt::format("WM and WN must not differ by a factor of more than 4{}: such waves read too "
+                   "much",
+                   kernel.offers_warpgroups() ? ", but for WN=64 with INSTR=64" : ""),
+       (p["WM"] <= 4 * p["WN"] && p["WN"] <= 4 * p["WM"]) ||
+           (by_warpgroups && p["BM"] < warpgroup_rows && p["WN"] == warpgroup_rows)},
       {"workgroup_threads",
        fmt::format("BM/WM x BN/WN subgroups (size {}{}) must not be more than {} threads",
                    kernel.wave(), kernel.offers_warpgroups() ? ", with INSTR=64 128" : "", threads),
@@ -70,14 +87,16 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
           return c["BK"] % (kernel.depth(c["INSTR"]) * c["FRAGMENTS"]) == 0;
         }}},
       {"shared_memory",
-       fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of each wave's sums, "
-                   "and with FOLD=2 all sums, each with what other slices send",
-                   shared / 1024),
-       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES", "SPLIT", "FOLD"},
-        [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }}},
+       fmt::format("STAGES of both tiles must fit {} KiB", shared / 1024),
+       {{"BM", "BN", "BK", "INSTR", "PAD", "STAGES"},
+        [=](const Config& c) { return kernel.tiles_bytes(c) <= shared; }}},
+      {"shared_sums",
+       fmt::format("INSTR rows of each wave's sums must fit {} KiB", shared / 1024),
+       {{"BM", "BN", "WM", "WN", "INSTR"},
+        [=](const Config& c) { return kernel.sums_bytes(c) <= shared; }}},
       {"code_size",
        "a K step of more than 512 matrix instructions compiles slowly",
-       {{"WM", "WN", "BK", "INSTR"},
+       {{"BM", "BN", "WM", "WN", "BK", "INSTR"},
         [=](const Config& c) { return kernel.instructions(c) <= 512; }}},
   };
 }
@@ -120,7 +139,12 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
 /// Returns the constraints of warpgroup instructions, and of the values that only they support.
 std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_warpgroups()) return {};
-  const Expression panels = p["WN"] >= 64 && p["WN"] != 192 && p["BN"] != 192;
+  const auto any_of = [](const char* parameter, const std::vector<int>& values) {
+    Expression any = false;
+    for (const int value : values) any = any || p[parameter] == value;
+    return any;
+  };
+  const std::vector<int> extents{16, 32, 64, 128, 256}, slices{1, 2, 4, 8, 16, 32};
   return {
       {"warpgroup_copies",
        "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and 3 STAGES or more: products read "
@@ -128,22 +152,70 @@ std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
        !by_warpgroups || (p["VA"] == 8 && p["VB"] == 8 && p["PAD"] == 0 && p["ASYNC"] == 1 &&
                           p["FRAGMENTS"] == 1 && p["STAGES"] >= 3)},
       {"warpgroup_tiles",
-       "INSTR=64 needs BK of 64 or 128; and a WM of 64 or 128, where WN is BN or a power of two "
-       "from "
-       "64 on, or a WM of BM, where WN is the latter",
-       !by_warpgroups ||
-           (p["BK"] >= 64 && select(p["WM"] < warpgroup_rows, p["WM"] == p["BM"] && panels,
-                                    p["WN"] == p["BN"] || panels))},
-      {"wave_tiles", "BN=192, WN of more than 128 and 6 STAGES need INSTR=64",
-       by_warpgroups || (p["BN"] != 192 && p["WN"] <= 128 && p["STAGES"] <= 5)},
+       "INSTR=64 needs BK of 64 or 128; and with BM of less than 64, whose parts have 64 columns, "
+       "BN and WN that are multiples of 64",
+       !by_warpgroups || (p["BK"] >= 64 &&
+                          (p["BM"] >= warpgroup_rows || (p["BN"] % 64 == 0 && p["WN"] % 64 == 0)))},
+      {"wave_tiles",
+       "BM and BN other than powers of two from 16 on, WN of more than 128 and 6 STAGES need "
+       "INSTR=64, which is faster",
+       by_warpgroups ||
+           (any_of("BM", extents) && any_of("BN", extents) && p["WN"] <= 128 && p["STAGES"] <= 5)},
+      {"wave_slices", "SPLIT other than powers of two needs INSTR=64, which is faster",
+       by_warpgroups || any_of("SPLIT", slices)},
+      {"wave_walk", "WALK=1 needs INSTR=64, which is faster", by_warpgroups || p["WALK"] == 0},
   };
 }
 
 /// FOLD adds slices in the same launch, so it requires SPLIT.
-Constraint fold_constraint() {
-  return {"fold",
-          fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
-          p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))};
+std::vector<Constraint> fold_constraints(const DeviceInfo& device, const MatrixKernel& kernel) {
+  const std::int64_t shared = device.shared_memory_bytes;
+  std::vector<Constraint> list{
+      {"fold",
+       fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
+       p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))}};
+  if (!has_clusters(device.architecture)) return list;
+  list.push_back(
+      {"cluster_memory",
+       fmt::format("with FOLD=2, all sums of a tile, or the STAGES of both tiles, must "
+                   "fit {} KiB with what other slices send",
+                   shared / 1024),
+       {{"BM", "BN", "BK", "INSTR", "PAD", "STAGES", "SPLIT", "FOLD"},
+        [=](const Config& c) { return c["FOLD"] != 2 || kernel.cluster_bytes(c) <= shared; }}});
+  return list;
+}
+
+/// Rejects a second order of tiles where there is hardly more than one row or column of them.
+Constraint walk_constraint(const Shape& shape) {
+  constexpr std::int64_t one_tile = 128;
+  return {"walk",
+          fmt::format("WALK=1 needs more than {0} rows and columns: {1} x {2} have few tiles on "
+                      "one side, whose order makes no difference",
+                      one_tile, shape.m, shape.n),
+          p["WALK"] == 0 || std::min(shape.m, shape.n) > one_tile};
+}
+
+/// Returns BM, BN, WM and WN with their values. Warpgroup instructions have any multiple of 8
+/// columns, or with swapped operands rows.
+std::vector<Parameter> tile_parameters(const MatrixKernel& kernel) {
+  if (kernel.has_large_parts()) {
+    return {{"BM", {16, 32, 48, 64, 96, 128, 192, 256}},
+            {"BN", {16, 32, 48, 64, 96, 128, 192, 256}},
+            {"WM", {16, 32, 48, 64, 96, 128}},
+            {"WN", {16, 32, 48, 64, 96, 128}}};
+  }
+  if (!kernel.offers_warpgroups()) {
+    return {{"BM", {16, 32, 64, 96, 128, 256}},
+            {"BN", {16, 32, 48, 64, 96, 128, 256}},
+            {"WM", {16, 32, 64, 128}},
+            {"WN", {16, 32, 48, 64, 128}}};
+  }
+  std::vector<int> columns;
+  for (int column = 16; column <= 256; column += 16) columns.push_back(column);
+  return {{"BM", {8, 16, 24, 32, 40, 48, 64, 128, 192, 256}},
+          {"BN", columns},
+          {"WM", {16, 32, 64, 128}},
+          {"WN", {16, 32, 64, 128, 192, 256}}};
 }
 
 }  // namespace
@@ -151,7 +223,8 @@ Constraint fold_constraint() {
 Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   const MatrixKernel kernel(shape, device);
   // BM x BN   tile of C per workgroup: reuse of A and B versus number of workgroups
-  // WM x WN   part of the tile per wave (INSTR=64: per four waves): reuse of shared memory reads
+  // WM x WN   part of the tile per wave (INSTR=64: per four waves, and the whole tile if it is
+  //           smaller): reuse of shared memory reads
   // BK        K steps per stage in shared memory: fewer barriers versus more memory
   // INSTR     extent of the matrix instruction: large ones read less, small ones leave the compiler
   //           freedom; 64: warpgroup instructions, which read shared memory directly, with 64 rows
@@ -162,35 +235,32 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // ASYNC     asynchronous loads from global to shared memory, without registers
   // FRAGMENTS 2: double-buffered fragments
   // SWIZZLE   rows of tiles that are rasterised together, for L2 reuse
+  // WALK      0: SWIZZLE counts rows of tiles, which are walked column by column; 1: columns
+  // XCDS      dies that workgroups are dealt to in turn, each of which has neighbouring tiles
   // SPLIT     split-K: more workgroups for small C
   // FOLD      how slices are added; 0: a second launch; 1: the last slice to finish adds all;
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
-  Alternative a{"matrix", {}, {}};
-  const auto values = [&](std::vector<int> every, const std::vector<int>& warpgroups) {
-    if (kernel.offers_warpgroups()) every.insert(every.end(), warpgroups.begin(), warpgroups.end());
-    std::sort(every.begin(), every.end());
-    return every;
-  };
-  a.parameters = {
-      {"BM", {16, 32, 64, 128, 256}},
-      {"BN", values({16, 32, 64, 128, 256}, {192})},
-      {"WM", {16, 32, 64, 128}},
-      {"WN", values({16, 32, 64, 128}, {192, 256})},
+  Alternative a{"matrix", tile_parameters(kernel), {}};
+  const std::vector<Parameter> others{
       {"BK", {16, 32, 64, 128}},
       {"INSTR", kernel.products().empty() ? std::vector<int>{16} : kernel.products()},
       {"VA", vector_widths(shape.in)},
       {"VB", vector_widths(shape.in)},
       {"PAD", {0, 1}},
-      {"STAGES", values({1, 2, 3, 4, 5}, {6})},
+      {"STAGES", kernel.offers_warpgroups() ? std::vector<int>{1, 2, 3, 4, 5, 6}
+                                            : std::vector<int>{1, 2, 3, 4, 5}},
       {"ASYNC", {0, 1}},
       {"FRAGMENTS", {1, 2}},
       {"SWIZZLE", {1, 4, 8, 16}},
-      {"SPLIT", {1, 2, 4, 8, 16, 32}},
+      {"WALK", {0, 1}},
+      {"XCDS", die_counts(device)},
+      {"SPLIT", kernel.slice_counts()},
       {"FOLD",
        has_clusters(device.architecture) ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
       {"ALIGN", {0, 1}},
   };
+  a.parameters.insert(a.parameters.end(), others.begin(), others.end());
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
   append(a.constraints, alignment_constraints(shape));
@@ -199,7 +269,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, warpgroup_constraints(kernel));
   append(a.constraints, load_constraints(kernel));
   append(a.constraints, slice_constraints(shape, device));
-  a.constraints.push_back(fold_constraint());
+  append(a.constraints, fold_constraints(device, kernel));
+  a.constraints.push_back(walk_constraint(shape));
   return a;
 }
 

@@ -11,7 +11,8 @@
 #if VA != 8 || VB != 8 || PAD != 0 || ASYNC != 1 || FRAGMENTS != 1 || STAGES < 3
 #error "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and three STAGES"
 #endif
-#if BK % 64 != 0 || (WM < 64 ? WM != BM || WN % 64 != 0 : WN != BN && WN % 64 != 0)
+#if BK % 64 != 0 || \
+    (WM < 64 ? WM != BM || WN % 64 != 0 : WM % 64 != 0 || (WN != BN && WN % 64 != 0))
 #error "INSTR=64 needs BK of 64 or 128, and parts of 64 rows or columns and of whole panels"
 #endif
 

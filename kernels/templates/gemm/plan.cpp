@@ -101,13 +101,14 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   // With split_k, every slice is at least one whole step or empty.
   const bool whole_steps = c.variant == "split_k";
-  std::vector<Division> list{
-      {"m", shape.m, c["BM"], "BM"},
-      {"n", shape.n, c["BN"], "BN"},
-      {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},
-      {"rows of tiles", ceil_div(shape.m, c["BM"]), c["SWIZZLE"], "SWIZZLE"}};
-  if (c.has("SPLIT"))
-    list.push_back({"slices", ceil_div(shape.k, c["BK"]), c["SPLIT"], "SPLIT", never});
+  const bool along_n = c.has("WALK") && c["WALK"] == 1;
+  const std::int64_t lines =
+      along_n ? ceil_div(shape.n, c["BN"]) : ceil_div(shape.m, c["BM"]);  // of tiles
+  std::vector<Division> list{{"m", shape.m, c["BM"], "BM"},
+                             {"n", shape.n, c["BN"], "BN"},
+                             {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},
+                             {"lines of tiles", lines, c["SWIZZLE"], "SWIZZLE"}};
+  if (c.has("SPLIT")) list.push_back({"slices", ceil_div(shape.k, c["BK"]), c["SPLIT"], "", never});
   return list;
 }
 

@@ -41,8 +41,8 @@ std::uint64_t partial_bytes(const Shape& shape, int split);
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel);
 
-/// Returns the divisions of such a kernel: C into tiles, these into groups of SWIZZLE rows, and K
-/// into slices and steps.
+/// Returns the divisions of such a kernel: C into tiles, these into groups of SWIZZLE rows (or
+/// columns), and K into slices and steps.
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& config);
 
 }  // namespace greta::kernels::gemm
