@@ -135,9 +135,10 @@ TEST(DescribedOperation, ShapesMustBeExtents) {
   const auto operation = made("\"shape\": \"n\"", "\"shape\": [\"n - 10\", \"n\"]");
   ASSERT_TRUE(operation) << operation.failure().message;
   EXPECT_TRUE(operation->check(problem_of(11)));
-  EXPECT_EQ(operation->check(problem_of(10)).failure().message,
-            "line 21, column 61, operands[0].shape[0]: an extent of the operand a must be an integer "
-            "above 0, and n - 10 is 0 with n=10");
+  EXPECT_EQ(
+      operation->check(problem_of(10)).failure().message,
+      "line 21, column 61, operands[0].shape[0]: an extent of the operand a must be an integer "
+      "above 0, and n - 10 is 0 with n=10");
   EXPECT_EQ(operation->check(problem_of(2'000'000'000)).failure().message,
             "line 21, column 61, operands[0].shape[0]: the operand a has more than 2^40 elements");
 }
