@@ -265,7 +265,7 @@ TEST(ElementsReference, AnOutputOfAnotherShapeFails) {
   const HostTensor short_one = filled({"C", Role::output, DType::f32, 1, 1}, {4});
   const Verdict verdict = c.reference->check({short_one});
   EXPECT_FALSE(verdict.passed);
-  EXPECT_EQ(verdict.detail, "the output is not 1 x 2");
+  EXPECT_EQ(verdict.detail, "C: the output is not 1 x 2");
   EXPECT_EQ(verdict.error, infinity);
   EXPECT_EQ(verdict.bound, 0) << "no error is allowed";
 }

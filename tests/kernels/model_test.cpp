@@ -130,7 +130,7 @@ TEST(DType, EveryFloatingTypeStoresItsLimits) {
   for (const DTypeTraits& known : dtype_table) {
     if (!is_floating(known.type)) continue;
     const DType type = known.type;
-    std::array<std::byte, 16> memory{};
+    std::array<std::byte, 3 * sizeof(double)> memory{};
     const auto stored = [&](double value) {
       store_element(type, memory.data(), 1, value);
       return load_element(type, memory.data(), 1);

@@ -45,8 +45,8 @@ TEST(WorkerHandshake, BothEndsHaveTheSameOperations) {
             "build as the program that starts it");
   theirs["operations"].erase("gemm");
   EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
-            "only one of two processes knows operation gemm: a worker must be of the same build as "
-            "the program that starts it");
+            "a worker does not know the operation gemm: it must be of the same build, and read the "
+            "same descriptions of kernels, as the program that starts it");
 }
 
 // The worker checks its catalog as well: it serves the operations of tune's worker command.
@@ -59,7 +59,7 @@ TEST(WorkerHandshake, AWorkerWithoutAnOperationOfTheSessionRefuses) {
     const WorkerEvaluator worker({GRETA_TUNE, "worker"}, options);
     FAIL() << "it started";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("only one of two processes knows operation "),
+    EXPECT_NE(std::string(error.what()).find("a worker does not know the operation "),
               std::string::npos)
         << error.what();
   }
