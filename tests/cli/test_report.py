@@ -4,7 +4,11 @@ import gzip
 import json
 import os
 import re
+import signal
+import socket
+import subprocess
 import unittest
+import urllib.request
 
 from cli_case import BENCH, SMALL, SOURCE, TUNE, Case
 
@@ -40,6 +44,25 @@ class Report(Case):
         self.refused(result, NO_PAGE, code=1)
         return False
 
+    def test_only_pages_are_replaced(self):
+        """A database or a baseline that is named as the page is lost otherwise."""
+        if not self.has_page():
+            return
+        before = self.db.read_bytes()
+        self.refused(self.report(self.db, out=self.db.name), "is not a page")
+        csv = self.folder / "kept.csv"
+        csv.write_text("a,b\n")
+        self.refused(self.report(self.db, out="kept.csv"), "kept.csv: exists and is not a page")
+        self.refused(self.run_tune(*SMALL, *QUICK, "--db", self.db, "--report", self.db), "is not a page")
+        self.assertEqual((self.db.read_bytes(), csv.read_text()), (before, "a,b\n"))
+        # A database that the tune creates is not replaced either.
+        new = self.folder / "new.db"
+        result = self.run_tune(*SMALL, "--budget", "2", "--device", "hip-host:0", "--db", new, "--report", new)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(self.run_db("verify", db=new).returncode, 0)
+        self.assertEqual(self.report(self.db).returncode, 0)
+        self.assertEqual(self.report(self.db).returncode, 0)
+
     def test_a_tune_writes_the_page_of_its_database(self):
         page = self.folder / "page.html"
         result = self.run_tune(*SMALL, *QUICK, "--db", self.db, "--report", page)
@@ -70,6 +93,43 @@ class Report(Case):
         self.assertRegex(shown.stdout, "[\u2801-\u28ff]")
         self.assertRegex(shown.stdout, r"roofline +[\u2588-\u2591]{40} [\d.]+ %")
         self.refused(self.run_words(*show, "--json"), "--plot")
+
+    def test_own_kernels_are_known_by_their_folders(self):
+        if not self.has_page():
+            return
+        kernels = SOURCE / "tests/data/kernels"
+        tuned = self.run_tune("kernel", kernels / "vector_add.jsonc", "--n", "3000", "--device",
+                              "hip-host:0", "--db", self.db, "--budget", "2", "--no-lock", "--flush", "1", "--report",
+                              self.folder / "page.html")
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        self.assertEqual(self.data()["results"][0]["stale"], [])
+        self.assertEqual(self.report(self.db).returncode, 0)
+        self.assertNotEqual(self.data()["results"][0]["stale"], [])
+        self.assertEqual(self.report(self.db, "--kernels", kernels).returncode, 0)
+        self.assertEqual(self.data()["results"][0]["stale"], [])
+
+    def test_served_pages_stay_reachable_and_have_a_port_of_their_own(self):
+        if not self.has_page():
+            return
+        server = subprocess.Popen([REPORT, "serve", str(self.db)], env=self.env, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.send_signal, signal.SIGINT)
+        address = server.stdout.readline().strip()
+        if not address:
+            self.assertIn("cpp-httplib", server.stderr.readline())
+            return
+        port = int(address.split(":")[2].split("/")[0])
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+        for one in idle:
+            self.addCleanup(one.close)
+        waiting = [urllib.request.urlopen(address + "events", timeout=30) for _ in range(20)]
+        for one in waiting:
+            self.addCleanup(one.close)
+        with urllib.request.urlopen(address, timeout=30) as page:
+            self.assertIn(b"<!doctype html>", page.read(100))
+        second = self.run_words(REPORT, "serve", str(self.db), "--port", str(port))
+        self.refused(second, f"--port {port}: is in use")
 
     def test_bad_input_gives_one_line(self):
         if not self.has_page():

@@ -71,7 +71,21 @@ nlohmann::json data_of(const ReportFiles& files) {
   }
   for (const auto& file : files.traces)
     input.traces.push_back({file.filename().string(), trace_of(file)});
-  return page_data(input, Catalog::built_in());
+  return page_data(input, known_operations());
+}
+
+/// Throws CommandError if there is a file that is no page: it may be the only copy of results.
+void check_replaces_page(const std::string& option, const fs::path& out) {
+  std::error_code error;
+  if (!fs::exists(out, error) || fs::file_size(out, error) == 0) return;
+  constexpr std::string_view start = "<!doctype html>";
+  std::string begins(start.size(), '\0');
+  std::ifstream(out, std::ios::binary)
+      .read(begins.data(), static_cast<std::streamsize>(start.size()));
+  if (begins == start) return;
+  throw CommandError(
+      exit_usage,
+      fmt::format("{} {}: exists and is not a page; it would be replaced", option, out.string()));
 }
 
 }  // namespace
@@ -93,6 +107,7 @@ ReportFiles report_files(const std::vector<std::string>& files) {
 void check_report(const std::string& option, const fs::path& out) {
   if (out.empty()) throw CommandError(exit_usage, option + " \"\": needs a file name");
   check_folder(option, out);
+  check_replaces_page(option, out);
   const auto page = page_html(nullptr);
   if (!page) throw CommandError(exit_failed, option + ": " + page.failure().message);
 }
@@ -109,6 +124,7 @@ std::string report_data(const ReportFiles& files) {
 
 void write_report(const ReportFiles& files, const fs::path& out) {
   const std::string html = report_page(files);
+  check_replaces_page("report", out);
   const fs::path part = out.string() + fmt::format(".{}.part", getpid());
   const auto refuse = [&] {
     std::error_code ignored;

@@ -21,7 +21,8 @@ struct ReportFiles {
 ReportFiles report_files(const std::vector<std::string>& files);
 
 /// Throws CommandError that names the option if this build has no page, or if the folder of the
-/// file can't be written. Call it before work whose report is to be written.
+/// file can't be written, or if the file exists and is no page. Call it before work whose report is
+/// to be written.
 void check_report(const std::string& option, const std::filesystem::path& out);
 
 /// Returns the page. Throws CommandError.
@@ -31,7 +32,7 @@ std::string report_page(const ReportFiles& files);
 std::string report_data(const ReportFiles& files);
 
 /// Writes the page; the file appears complete or not at all, and replaces an existing one. Throws
-/// CommandError.
+/// CommandError, also if the existing one is no page.
 void write_report(const ReportFiles& files, const std::filesystem::path& out);
 
 }  // namespace greta::tuner::cli

@@ -1,3 +1,4 @@
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/report_page.hpp"
 #include "tuner/cli/report/commands.hpp"
 #include "tuner/report/format.hpp"
@@ -27,9 +28,10 @@ void add_report_options(CLI::App& app, Action& action) {
   app.add_option("files", options->files,
                  "Databases, recordings, CSV files of baselines, and traces of greta-run --trace")
       ->type_name("FILE");
-  app.add_option("--out", options->out, "The page to write; replaces an existing file")
+  app.add_option("--out", options->out, "The page to write; replaces an existing page")
       ->type_name("FILE")
       ->capture_default_str();
+  add_kernels_option(app);
   action = [options] { return report(*options); };
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/report_page.hpp"
 #include "tuner/cli/report/commands.hpp"
 
@@ -29,6 +30,9 @@ struct ServeOptions {
 
 constexpr auto look_again = std::chrono::milliseconds(500);
 constexpr int looks_to_a_ping = 20;
+// Each open page holds a connection that waits for events, and browsers open some that stay idle.
+constexpr std::size_t most_connections = 256;
+constexpr time_t idle_s = 2;
 
 /// Returns 128 random bits as hexadecimal digits.
 std::string new_token() {
@@ -43,6 +47,14 @@ class PageServer {
  public:
   explicit PageServer(ReportFiles files) : files_(std::move(files)), token_(new_token()) {
     const std::string root = "/" + token_ + "/";
+    server_.new_task_queue = [] { return new httplib::ThreadPool(most_connections); };
+    server_.set_keep_alive_timeout(idle_s);
+    server_.set_read_timeout(idle_s);
+    // Two servers must not share a port, which the library's own options allow.
+    server_.set_socket_options([](socket_t socket) {
+      const int yes = 1;
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
     // A name that resolves to this machine must not reach the page (DNS rebinding).
     server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& to) {
       const std::string host = request.get_header_value("Host");
@@ -78,7 +90,7 @@ class PageServer {
       port_ = -1;
     }
     if (port_ < 0)
-      throw CommandError(exit_failed, fmt::format("--port {}: can't listen on it", port));
+      throw CommandError(exit_usage, fmt::format("--port {}: is in use, or can't be used", port));
     print("http://127.0.0.1:{}/{}/\n", port_.load(), token_);
     std::fflush(stdout);
     std::thread listener([this] { server_.listen_after_bind(); });
@@ -168,6 +180,7 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->add_option("--port", options->port, "Port of the loopback interface; default: a free one")
       ->type_name("PORT")
       ->check(CLI::Range(1, 65535));
+  add_kernels_option(*command);
   command->callback([&action, options] { action = [options] { return serve(*options); }; });
 }
 
