@@ -78,11 +78,7 @@ nlohmann::json data_of(const ReportFiles& files) {
 void check_replaces_page(const std::string& option, const fs::path& out) {
   std::error_code error;
   if (!fs::exists(out, error) || fs::file_size(out, error) == 0) return;
-  constexpr std::string_view start = "<!doctype html>";
-  std::string begins(start.size(), '\0');
-  std::ifstream(out, std::ios::binary)
-      .read(begins.data(), static_cast<std::streamsize>(start.size()));
-  if (begins == start) return;
+  if (beginning(out).starts_with("<!doctype html>")) return;
   throw CommandError(
       exit_usage,
       fmt::format("{} {}: exists and is not a page; it would be replaced", option, out.string()));
