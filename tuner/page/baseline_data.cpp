@@ -61,6 +61,7 @@ json changes_json(const std::vector<Run>& runs, std::size_t from, std::size_t to
   for (const auto& change : compared.changes) {
     changes.push_back({{"name", benchmark_name(change.fresh.subject)},
                        {"finding", finding_text(change)},
+                       {"processor", change.by_processor},
                        {"ratio", change.broke ? json(nullptr) : known(change.change.estimate)},
                        {"low", change.broke ? json(nullptr) : known(change.change.low)},
                        {"high", change.broke ? json(nullptr) : known(change.change.high)}});

@@ -194,6 +194,7 @@ TEST_F(Page, BaselinesAreInTheOrderOfTheirDates) {
   const json& comparison = group["comparisons"][0];
   EXPECT_EQ(comparison["regressions"], 1);
   EXPECT_EQ(comparison["changes"][0]["finding"], "slower");
+  EXPECT_EQ(comparison["changes"][0]["processor"], false);
   EXPECT_NEAR(comparison["changes"][0]["ratio"], 1.5, 0.02);
 }
 

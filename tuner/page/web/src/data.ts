@@ -151,6 +151,8 @@ export interface BaselineGroup {
 export interface Change {
   name: string;
   finding: string;
+  /** Whether the ratio is of processor times. */
+  processor: boolean;
   ratio: number | null;
   low: number | null;
   high: number | null;

@@ -18,7 +18,7 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
   const tones = { slower: 1, fails: 1, faster: 2 } as Record<string, number>;
   return chart({
     title: "Changes",
-    note: `New time divided by the old one, with intervals that hold at ${(comparison.confidence * 100).toFixed(2)} % each (95 % for all together). The band is the margin of ${(comparison.margin * 100).toFixed(0)} % that counts as no change. ${rows.length < timed.length ? `The ${rows.length} most significant of ${timed.length}; the table has all.` : ""}`,
+    note: `New time divided by the old one, with intervals that hold at ${(comparison.confidence * 100).toFixed(2)} % each (95 % for all together). The band is the margin of ${(comparison.margin * 100).toFixed(0)} % that counts as no change. ${rows.length < timed.length ? `The ${rows.length} most significant of ${timed.length}; the table has all.` : ""}${timed.some((row) => row.processor) ? " On this CPU device, the ratio is of processor times, which other programs disturb less than the times below." : ""}`,
     summary: `${comparison.regressions} regressions among ${timed.length} benchmarks.`,
     height: 70 + 17 * rows.length,
     option: (colours, narrow) => ({
