@@ -3,7 +3,9 @@ changes nothing."""
 import gzip
 import json
 import os
+import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -103,10 +105,54 @@ class Report(Case):
                               self.folder / "page.html")
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
         self.assertEqual(self.data()["results"][0]["stale"], [])
+        # Words stand for values wherever configurations are shown.
+        self.assertRegex(self.data()["results"][0]["config"], " MODE=(strided|blocked) ")
+        search = self.data()["searches"][0]
+        mode = next(one for one in search["parameters"] if one["name"] == "MODE")
+        self.assertLessEqual(set(mode["values"]), {"strided", "blocked"})
         self.assertEqual(self.report(self.db).returncode, 0)
         self.assertNotEqual(self.data()["results"][0]["stale"], [])
         self.assertEqual(self.report(self.db, "--kernels", kernels).returncode, 0)
         self.assertEqual(self.data()["results"][0]["stale"], [])
+
+    def test_commands_for_shipped_databases_work(self):
+        """Nothing can be written into a database that ships, or that another user owns."""
+        if not self.has_page():
+            return
+        self.assertEqual(self.run_tune(*SMALL, *QUICK, "--db", self.db).returncode, 0)
+        shipped = self.folder / "of a card.db"
+        self.assertEqual(self.run_db("export", "--ship", "--out", shipped, db=self.db).returncode, 0)
+        self.assertEqual(self.report(shipped).returncode, 0)
+        command = self.data()["results"][0]["command"]
+        self.assertTrue(command.endswith(f" --shipped '{shipped}'"), command)
+        self.assertNotIn(" --db ", command)
+        program, *words = shlex.split(command)
+        self.assertEqual(program, "greta-tune")
+        words[words.index("--budget") + 1] = "2"
+        before = shipped.read_bytes()
+        again = self.run_words(TUNE, *words, "--flush", "1", "--no-lock")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        own = pathlib.Path(self.env["XDG_DATA_HOME"], "tuned.db")
+        self.assertIn(f"{own}"[-20:], again.stdout)
+        self.assertEqual(shipped.read_bytes(), before)
+        # What GRETA ships is known without an option.
+        inside = self.shipped / "card" / "tuned.db"
+        inside.parent.mkdir()
+        inside.write_bytes(before)
+        self.assertEqual(self.report(inside).returncode, 0)
+        self.assertNotIn("--shipped", self.data()["results"][0]["command"])
+
+    def test_baselines_name_the_commit(self):
+        if not self.has_page():
+            return
+        csv = self.folder / "rows.csv"
+        self.assertEqual(self.run_tune(*SMALL, *QUICK, "--db", self.db, "--csv", csv).returncode, 0)
+        header, row = csv.read_text().splitlines()[:2]
+        self.assertTrue(header.endswith(",processes,revision"))
+        revision = row.rpartition(",")[2]
+        self.assertRegex(revision, r"^([0-9a-f]{12}(-dirty)?)?$")
+        self.assertEqual(self.report(csv).returncode, 0)
+        self.assertEqual(self.data()["baselines"][0]["files"][0]["revision"], revision)
 
     def test_served_pages_stay_reachable_and_have_a_port_of_their_own(self):
         if not self.has_page():

@@ -61,11 +61,11 @@ void Trace::span(const char* name, Clock::time_point start, Clock::duration dura
 }
 
 void Trace::device_span(const std::string& device, const std::string& name, Clock::time_point start,
-                        Clock::duration duration) {
+                        Clock::duration duration, std::string details) {
   const std::lock_guard lock(mutex_);
   const auto next = static_cast<std::uint32_t>(devices_.size()) + 1;
   const auto process = devices_.try_emplace(device, next).first->second;
-  add({name, process, 0, since_start_us(start), microseconds(duration), 0});
+  add({name, process, 0, since_start_us(start), microseconds(duration), 0, std::move(details)});
 }
 
 void Trace::alignment(const std::string& device, double error_us) {
@@ -91,6 +91,7 @@ Result<void> Trace::write(const std::filesystem::path& file) const {
     if (event.duration_us >= 0) {
       object["ph"] = "X";
       object["dur"] = event.duration_us;
+      if (!event.details.empty()) object["args"] = json::parse(event.details);
     } else {
       object["ph"] = "i";
       object["s"] = "t";

@@ -23,9 +23,9 @@ class Trace : public TelemetrySink {
   /// Receives the runtime's telemetry of the host, by thread. Counts become instant events.
   void count(const char* name, std::uint64_t amount) override;
   void span(const char* name, Clock::time_point start, Clock::duration duration) override;
-  /// Adds work that ran on a device.
+  /// Adds work that ran on a device. `details` is a JSON object, which viewers show; empty: none.
   void device_span(const std::string& device, const std::string& name, Clock::time_point start,
-                   Clock::duration duration);
+                   Clock::duration duration, std::string details = {});
   /// Reports the possible error of the device's clock relative to the host's. The file contains the
   /// largest one.
   void alignment(const std::string& device, double error_us);
@@ -42,6 +42,7 @@ class Trace : public TelemetrySink {
     double start_us = 0;
     double duration_us = -1;   // negative: an instant event
     std::uint64_t amount = 0;  // value of an instant event
+    std::string details{};     // of work on a device: JSON
   };
   void add(Entry entry);
   std::uint32_t own_thread();

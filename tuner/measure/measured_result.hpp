@@ -55,6 +55,7 @@ struct Subject {
   ResultOrigin origin = ResultOrigin::measured;
   CacheState cache = CacheState::not_timed;
   std::string driver{}, compiler{}, greta_version{};
+  std::string greta_revision{};  ///< commit of the program that measured it; empty: unknown
 
   bool operator==(const Subject&) const = default;
   /// Sets the device, its driver and compiler, and this version of GRETA.

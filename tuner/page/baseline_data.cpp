@@ -129,7 +129,8 @@ json baseline_data(const std::vector<PageBaselines>& baselines) {
                        {"utc", run.utc},
                        {"driver", run.side.driver},
                        {"compiler", run.side.compiler},
-                       {"version", run.side.greta_version}});
+                       {"version", run.side.greta_version},
+                       {"revision", run.side.greta_revision}});
     }
     for (std::size_t i = 1; i < runs.size(); ++i)
       comparisons.push_back(changes_json(runs, i - 1, i));

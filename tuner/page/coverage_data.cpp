@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "db/lookup/lookup.hpp"
@@ -24,6 +25,13 @@ db::Lookup lookup_in(const PageInput& input, const DeviceInfo& device, bool cold
     }
   }
   return db::Lookup::open(device, files, {.cold = cold, .allow_unsafe = true, .catalog = catalog});
+}
+
+/// Returns the database that a tune writes: the first that is not shipped, else the first.
+const PageDatabase& written_database(const PageInput& input) {
+  const auto own = std::find_if(input.databases.begin(), input.databases.end(),
+                                [](const PageDatabase& one) { return !one.db->shipped(); });
+  return own == input.databases.end() ? input.databases.front() : *own;
 }
 
 json answer_json(const db::Lookup& lookup, const Problem& problem) {
@@ -63,7 +71,7 @@ json lookup_data(const std::vector<PageResult>& results, const PageInput& input,
     for (const Problem& problem : problems) {
       json row = answer_json(lookup, problem);
       if (row["origin"] != "exact")
-        row["command"] = input.tune_command(problem, info.id(), cold, input.databases.front().path);
+        row["command"] = input.tune_command(problem, info.id(), cold, written_database(input));
       answers.push_back(std::move(row));
     }
     list.push_back({{"device", device}, {"cold", cold}, {"answers", std::move(answers)}});
@@ -99,7 +107,7 @@ json next_data(const std::vector<PageResult>& results, const PageInput& input,
                       {"gain_us", known(step.gain_us)},
                       {"stale", step.stale},
                       {"command", input.tune_command(step.problem, step.device_id, step.cold,
-                                                     input.databases[file].path)}});
+                                                     input.databases[file])}});
     }
   }
   return list;

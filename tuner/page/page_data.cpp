@@ -46,6 +46,13 @@ nlohmann::json known(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
 }
 
+ValueWords value_words(const Problem& problem, const DeviceInfo& device, const Config& config,
+                       const Catalog& catalog) {
+  const auto usable = catalog.usable(problem, device, config);
+  const bool known = usable && usable->changes.empty() && usable->config.words != nullptr;
+  return known ? *usable->config.words : ValueWords();
+}
+
 nlohmann::json spread_json(const Spread& spread) {
   return {{"count", spread.count}, {"geometric_mean", spread.geometric_mean},
           {"least", spread.least}, {"quarter", spread.quarter},

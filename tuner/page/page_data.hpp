@@ -42,7 +42,8 @@ namespace greta::tuner {
 //           are in no strategy's order and have no times of the host), device, file, session,
 //           result (index or null), problem, op, dtype, dims, attributes, cold, outcome, strategy,
 //           budget, utc, driver, version, flops, bytes, trials, statuses: list of names, variants,
-//           parameters: list of {name, values}, messages: list of {text, log, count}, columns:
+//           parameters: list of {name, values: numbers, or
+//           the words for them}, messages: list of {text, log, count}, columns:
 //           status, variant, phase, message (u1 or u2, 0: none, else index + 1), us, low_us,
 //           high_us, end_s (since the session began), compile_s, verify_s, measure_s, registers,
 //           lds_bytes, spills, code_bytes, matrix_instructions, waves, raced, and p0, p1 …: the
@@ -55,13 +56,14 @@ namespace greta::tuner {
 // (expected),
 //           command (null for an exact answer)}
 // next      list of {problem, device, why, gain_us, stale, command, result}
-// baselines list of groups: device, files: list of {name, utc, driver, compiler, version}, rows:
-// list
-//           of {name, status: list, us, low_us, high_us: columns by file}, comparisons: list of
-//           {from, to (indices of files), confidence, margin, regressions, changes: list of {name,
-//           finding, ratio, low, high}}
-// passes    list of model steps: file, name, tokens, wall_us, operations: list of {name, runs, us,
-//           start_us}
+// baselines list of groups: device, files: list of {name, utc, driver, compiler, version,
+//           revision: the commit, or empty}, rows: list of {name, status: list, us, low_us,
+//           high_us: columns by file}, comparisons: list of {from, to (indices of files),
+//           confidence, margin, regressions, changes: list of {name, finding, processor (whether
+//           the ratio is of processor times), ratio, low, high}}
+// passes    list of passes of models: file, number (in the file), tokens (null: unknown), launches,
+//           wall_us, gaps_us, operations: list of {name, problem, runs, us, launches, config,
+//           origin, speedup, regret (null: unknown)}; texts are empty in traces of older versions
 
 /// A database, with the name by which the page shows its file.
 struct PageDatabase {
@@ -94,9 +96,10 @@ struct PageInput {
   std::vector<PageBaselines> baselines{};
   std::vector<PageTrace> traces{};
   std::string utc;  ///< when the page is made
-  /// Returns the command line that tunes a problem.
+  /// Returns the command line that tunes a problem, with what a database contains. A shipped one is
+  /// never written.
   std::function<std::string(const Problem&, const std::string& device, bool cold,
-                            const std::filesystem::path& database)>
+                            const PageDatabase& database)>
       tune_command;
 };
 

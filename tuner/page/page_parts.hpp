@@ -54,8 +54,12 @@ nlohmann::json rival_data(const std::vector<PageResult>& results, const PageInpu
 nlohmann::json search_data(const PageInput& input, const PageDevices& devices,
                            const Catalog& catalog, SearchPlaces& places);
 /// Returns one search's trials: statuses, variants, parameters, messages, columns, best, fronts and
-/// importance.
-nlohmann::json trial_data(const std::vector<Trial>& trials);
+/// importance. Values for which `words` has a word are texts.
+nlohmann::json trial_data(const std::vector<Trial>& trials, const ValueWords& words = {});
+/// Returns the words of the values of a configuration's parameters. None if the configuration is
+/// not valid today.
+ValueWords value_words(const Problem& problem, const DeviceInfo& device, const Config& config,
+                       const Catalog& catalog);
 nlohmann::json lookup_data(const std::vector<PageResult>& results, const PageInput& input,
                            const PageDevices& devices, const Catalog& catalog);
 nlohmann::json next_data(const std::vector<PageResult>& results, const PageInput& input,

@@ -45,9 +45,14 @@ std::string verdict_text(const Verdict& verdict) {
 }
 
 /// Adds what a winner was certified with.
-void add_certificate(json& row, const Winner& winner) {
+void add_certificate(json& row, const Winner& winner, const ValueWords& known_words) {
   const bool ratio = has_ratio(winner);
-  row["config"] = winner.config.text();
+  const auto words = std::make_shared<const ValueWords>(known_words);
+  const auto shown = [&](Config config) {
+    config.words = words;
+    return config.shown();
+  };
+  row["config"] = shown(winner.config);
   row["variant"] = winner.config.variant;
   row["is_default"] = winner.is_default;
   row["us"] = known(winner.measurement.median_us);
@@ -71,7 +76,7 @@ void add_certificate(json& row, const Winner& winner) {
   row["default_rounds_us"] = column(std::span<const double>(winner.default_samples_us));
   row["ties"] = json::array();
   for (const auto& tie : winner.ties)
-    row["ties"].push_back({{"config", tie.config.text()}, {"ratio", known(tie.ratio_to_winner)}});
+    row["ties"].push_back({{"config", shown(tie.config)}, {"ratio", known(tie.ratio_to_winner)}});
 }
 
 }  // namespace
@@ -124,8 +129,9 @@ json result_data(const std::vector<PageResult>& results, const SearchPlaces& sea
              {"command", nullptr}};
     if (catalog.find(stored.problem.op) != nullptr)
       row["command"] = input.tune_command(stored.problem, stored.device_id, stored.winner.cold,
-                                          input.databases[one.file].path);
-    add_certificate(row, stored.winner);
+                                          input.databases[one.file]);
+    add_certificate(row, stored.winner,
+                    value_words(stored.problem, stored.device, stored.winner.config, catalog));
     list.push_back(std::move(row));
   }
   return list;

@@ -22,10 +22,27 @@ void add_subject(json& search, const Problem& problem, const Catalog& catalog) {
                  {"bytes", known(work.bytes)}});
 }
 
+/// Returns the words of the values in trials. A few configurations of each variant are tried,
+/// because some are not valid today.
+ValueWords words_of(const std::vector<Trial>& trials, const Problem& problem,
+                    const DeviceInfo& device, const Catalog& catalog) {
+  constexpr int most_tries = 8;
+  ValueWords words;
+  std::map<std::string, int> tries;
+  for (const Trial& trial : trials) {
+    if (tries[trial.config.variant]++ >= most_tries) continue;
+    ValueWords found = value_words(problem, device, trial.config, catalog);
+    if (!found.empty()) tries[trial.config.variant] = most_tries;
+    words.merge(found);
+  }
+  return words;
+}
+
 json recorded_search(const Recording& recording, std::size_t file, const PageDevices& devices,
                      const Catalog& catalog) {
   const auto subject = *recording.subject();
-  json search = trial_data(recording.trials());
+  const auto trials = recording.trials();
+  json search = trial_data(trials, words_of(trials, subject.problem, subject.device, catalog));
   add_subject(search, subject.problem, catalog);
   search.update({{"recorded", true},
                  {"device", devices.index(subject.device.fingerprint())},
@@ -50,7 +67,9 @@ json search_data(const PageInput& input, const PageDevices& devices, const Catal
     const TunedDb& db = *input.databases[file].db;
     for (const auto& session : db.sessions()) {
       if (session.trials == 0) continue;
-      json search = trial_data(db.trials(session.id));
+      const auto trials = db.trials(session.id);
+      const auto& device = devices.all()[devices.index(session.device_fingerprint)];
+      json search = trial_data(trials, words_of(trials, session.problem, device, catalog));
       add_subject(search, session.problem, catalog);
       search.update({{"recorded", false},
                      {"device", devices.index(session.device_fingerprint)},

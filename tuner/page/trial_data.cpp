@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "db/enum_text.hpp"
 #include "runtime/device/text/strings.hpp"
@@ -71,6 +72,14 @@ struct Parameters {
   std::vector<std::set<int>> values;
   std::vector<std::vector<std::uint16_t>> places;  ///< [parameter][trial]
 };
+
+/// Returns a value of a parameter as the page shows it: the word for it, or the number.
+json value_json(const ValueWords& words, const std::string& parameter, int value) {
+  const auto known = words.find(parameter);
+  if (known == words.end() || value < 0 || std::cmp_greater_equal(value, known->second.size()))
+    return value;
+  return known->second[static_cast<std::size_t>(value)];
+}
 
 /// Messages of failures, each once.
 class Messages {
@@ -203,7 +212,7 @@ json best_json(const std::vector<Trial>& trials) {
 
 json importance_json(const std::vector<Trial>& trials, const Parameters& parameters,
                      const std::vector<std::string>& variants,
-                     const std::vector<std::uint8_t>& variant_of) {
+                     const std::vector<std::uint8_t>& variant_of, const ValueWords& words) {
   // The first column is the variant, of which the page knows as parameter −1.
   Rows rows;
   std::vector<double> times;
@@ -227,7 +236,9 @@ json importance_json(const std::vector<Trial>& trials, const Parameters& paramet
       if (c == 0) {
         values.push_back(variants[place]);
       } else {
-        values.push_back(*std::next(parameters.values[c - 1].begin(), static_cast<long>(place)));
+        values.push_back(
+            value_json(words, parameters.names[c - 1],
+                       *std::next(parameters.values[c - 1].begin(), static_cast<long>(place))));
       }
       us.push_back(known(std::exp(one.means[v])));
     }
@@ -248,7 +259,7 @@ json importance_json(const std::vector<Trial>& trials, const Parameters& paramet
 
 }  // namespace
 
-json trial_data(const std::vector<Trial>& trials) {
+json trial_data(const std::vector<Trial>& trials, const ValueWords& words) {
   const Parameters parameters(trials);
   Names statuses, variants;
   Messages messages;
@@ -273,7 +284,10 @@ json trial_data(const std::vector<Trial>& trials) {
   add_figures(columns, trials);
   json names = json::array();
   for (std::size_t p = 0; p < parameters.names.size(); ++p) {
-    names.push_back({{"name", parameters.names[p]}, {"values", parameters.values[p]}});
+    json values = json::array();
+    for (const int value : parameters.values[p])
+      values.push_back(value_json(words, parameters.names[p], value));
+    names.push_back({{"name", parameters.names[p]}, {"values", values}});
     columns["p" + std::to_string(p)] =
         places_column(parameters.places[p], parameters.values[p].size());
   }
@@ -287,7 +301,7 @@ json trial_data(const std::vector<Trial>& trials) {
           {"fronts",
            {{"registers", front(trials, &KernelStatistics::registers)},
             {"lds_bytes", front(trials, &KernelStatistics::shared_memory_bytes)}}},
-          {"importance", importance_json(trials, parameters, variants.list(), variant)}};
+          {"importance", importance_json(trials, parameters, variants.list(), variant, words)}};
 }
 
 }  // namespace greta::tuner

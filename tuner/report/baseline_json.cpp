@@ -30,7 +30,8 @@ BaselineJson side_json(const BaselineReport::Side& side) {
           {"device", side.device},
           {"driver", side.driver},
           {"compiler", side.compiler},
-          {"greta_version", side.greta_version}};
+          {"greta_version", side.greta_version},
+          {"revision", side.greta_revision}};
 }
 
 BaselineJson result_time_json(const MeasuredResult& result) {

@@ -153,7 +153,8 @@ BaselineReport::Side side_of(const std::string& file, const std::vector<Measured
           .device = distinct_values(results, &Subject::device),
           .driver = distinct_values(results, &Subject::driver),
           .compiler = distinct_values(results, &Subject::compiler),
-          .greta_version = distinct_values(results, &Subject::greta_version)};
+          .greta_version = distinct_values(results, &Subject::greta_version),
+          .greta_revision = distinct_values(results, &Subject::greta_revision)};
 }
 
 std::string_view finding_text(const ResultChange& row) {

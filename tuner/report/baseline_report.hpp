@@ -12,7 +12,7 @@ namespace greta::tuner {
 struct BaselineReport {
   /// The distinct values of one side's rows, as lists with commas.
   struct Side {
-    std::string file{}, device{}, driver{}, compiler{}, greta_version{};
+    std::string file{}, device{}, driver{}, compiler{}, greta_version{}, greta_revision{};
   };
 
   BaselineComparison comparison;

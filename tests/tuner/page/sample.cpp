@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/db/fixture.hpp"
 #include "tuner/measure/ceilings.hpp"
@@ -55,9 +56,10 @@ Winner winner_of(double us, double speedup) {
   return winner;
 }
 
-void add_search(TunedDb& db, const DeviceInfo& device, const Problem& problem, bool is_hostile) {
+void add_search(TunedDb& db, const DeviceInfo& device, const Problem& problem, bool is_hostile,
+                int trials = trials_of_a_search) {
   const auto session = db.begin_session(session_of(device, problem, is_hostile));
-  for (int i = 0; i < trials_of_a_search; ++i) {
+  for (int i = 0; i < trials; ++i) {
     Trial trial = page_trial(i);
     trial.problem_key = problem.key();
     if (is_hostile) {
@@ -99,6 +101,12 @@ MeasuredResult benchmark(std::int64_t m, double us, const std::string& date) {
   result.us = {us * 1.006, us * 1.004, us * 1.008, us * 1.012, 1};
   result.count = 60;
   return result;
+}
+
+/// Returns a text with JSON's escapes.
+std::string json_text(const std::string& text) {
+  const std::string quoted = nlohmann::json(text).dump();
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 }  // namespace
@@ -169,9 +177,22 @@ void write_page_database(const std::filesystem::path& file) {
   }
 }
 
-void add_page_search(const std::filesystem::path& file) {
+void add_page_search(const std::filesystem::path& file, int trials) {
   TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
-  add_search(db, page_device(Api::hip), gemm(64), false);
+  add_search(db, page_device(Api::hip), gemm(64), false, trials);
+}
+
+void write_empty_page_database(const std::filesystem::path& file) {
+  TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
+  const auto session = db.begin_session(session_of(page_device(Api::hip), gemm(64), false));
+  for (int i = 0; i < 2; ++i) {
+    Trial trial = page_trial(7);  // fails
+    trial.problem_key = gemm(64).key();
+    trial.config.values[0].second += i;
+    trial.compile_s = trial.verify_s = trial.measure_s = 0;
+    db.add_trial(session, trial);
+  }
+  db.end_session(session, "no winner");
 }
 
 void write_page_baselines(const std::filesystem::path& before, const std::filesystem::path& after) {
@@ -181,19 +202,38 @@ void write_page_baselines(const std::filesystem::path& before, const std::filesy
     const double factor = m == 2 ? 1.5 : m == 3 ? 0.6 : 1;
     old_rows.push_back(benchmark(m, us, "2026-11-20T12:00:00Z"));
     new_rows.push_back(benchmark(m, us * factor, "2026-11-22T12:00:00Z"));
+    old_rows.back().subject.greta_revision = "0123456789ab";
+    new_rows.back().subject.greta_revision = "ba9876543210-dirty";
+    new_rows.back().subject.driver = hostile;
+    new_rows.back().subject.compiler = hostile;
+    new_rows.back().subject.greta_version = hostile;
   }
   append_csv(before, old_rows).value();
   append_csv(after, new_rows).value();
 }
 
 void write_page_trace(const std::filesystem::path& file) {
-  std::ofstream(file) << R"({"traceEvents": [
+  std::ofstream(file)
+      << R"({"traceEvents": [
 {"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "hip:0"}},
 {"name": "host work", "ph": "X", "pid": 0, "tid": 0, "ts": 0, "dur": 9000},
-{"name": "embedding", "ph": "X", "pid": 1, "tid": 0, "ts": 0, "dur": 10},
-{"name": "layer 0 attention", "ph": "X", "pid": 1, "tid": 0, "ts": 12, "dur": 30},
-{"name": "layer 1 attention", "ph": "X", "pid": 1, "tid": 0, "ts": 45, "dur": 35},
-{"name": "embedding", "ph": "X", "pid": 1, "tid": 0, "ts": 5000, "dur": 8}
+{"name": "embedding", "ph": "X", "pid": 1, "tid": 0, "ts": 0, "dur": 10, "args": {"tokens": 5,
+ "problem": "embedding dtype=f16 out=f16 tokens=5", "config": "flat VEC=8", "origin": "default", "launches": 1}},
+{"name": "layer 0 attention", "ph": "X", "pid": 1, "tid": 0, "ts": 12, "dur": 30, "args": {"tokens": 5,
+ "problem": "attention dtype=f16 out=f16 q=5", "config": "tiled BM=64", "origin": "exact", "launches": 2,
+ "speedup": 1.5}},
+{"name": "layer 1 attention", "ph": "X", "pid": 1, "tid": 0, "ts": 45, "dur": 35, "args": {"tokens": 5,
+ "problem": "attention dtype=f16 out=f16 q=5", "config": "tiled BM=64", "origin": "exact", "launches": 2,
+ "speedup": 1.5}},
+{"name": ")"
+      << json_text(hostile)
+      << R"(", "ph": "X", "pid": 1, "tid": 0, "ts": 100, "dur": 8, "args": {"tokens": 1,
+ "problem": ")"
+      << json_text(hostile) << R"(", "config": ")" << json_text(hostile) << R"(", "origin": ")"
+      << json_text(hostile) << R"("}},
+{"name": "embedding", "ph": "X", "pid": 1, "tid": 0, "ts": 5000, "dur": 8, "args": "not an object"},
+{"name": 7, "ph": "X", "pid": "hip", "ts": "soon", "dur": null},
+"not an event"
 ]})";
 }
 

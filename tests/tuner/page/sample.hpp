@@ -23,10 +23,13 @@ Trial page_trial(int i);
 /// one of which stands for its default, ceilings, and texts that are hostile wherever text is free.
 void write_page_database(const std::filesystem::path& file);
 /// Adds a search of its own to a database, which is made if it does not exist.
-void add_page_search(const std::filesystem::path& file);
-/// Writes two CSV files of the same benchmarks: in the second, one is slower and one faster.
+void add_page_search(const std::filesystem::path& file, int trials = 240);
+/// Writes a database of one search in which every trial failed, so that views have nothing to draw.
+void write_empty_page_database(const std::filesystem::path& file);
+/// Writes two CSV files of the same benchmarks: in the second, one is slower and one faster, and
+/// the environment has hostile names.
 void write_page_baselines(const std::filesystem::path& before, const std::filesystem::path& after);
-/// Writes a trace of two passes.
+/// Writes a trace of three passes, with hostile names and events that are none of a trace.
 void write_page_trace(const std::filesystem::path& file);
 
 }  // namespace greta::test

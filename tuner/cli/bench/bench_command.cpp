@@ -22,6 +22,7 @@
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/report_page.hpp"
+#include "tuner/cli/program/revision.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/csv.hpp"
@@ -368,7 +369,7 @@ void Bench::write(const std::vector<NamedResult>& rows) const {
       }
     }
     const auto file = export_file(device->info());
-    if (const auto written = append_csv(file, own); !written) {
+    if (const auto written = export_csv(file, own); !written) {
       throw CommandError(exit_failed, "--export " + written.failure().message);
     }
     tell(fmt::format("{} in {}", format_count(own.size(), "row"), file.string()));

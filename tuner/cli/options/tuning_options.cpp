@@ -17,6 +17,7 @@
 #include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/report_page.hpp"
+#include "tuner/cli/program/revision.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
@@ -182,7 +183,7 @@ void ResultFiles::add(const TaskResult& result) {
   for (const auto& session : result.sessions) {
     auto rows = measured_results(session, !options_.warm, date_);
     if (!options_.csv.empty()) {
-      if (const auto written = append_csv(options_.csv, rows); !written)
+      if (const auto written = export_csv(options_.csv, rows); !written)
         refuse("--csv " + written.failure().message);
     }
     std::move(rows.begin(), rows.end(), std::back_inserter(rows_));

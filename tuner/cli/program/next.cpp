@@ -67,6 +67,16 @@ std::string tune_command(const Problem& problem, const std::string& device, bool
          database_words(database);
 }
 
+std::string tune_command_with_shipped(const Problem& problem, const std::string& device, bool cold,
+                                      const std::filesystem::path& shipped) {
+  const std::string text = tune_command(problem, device, cold, default_database());
+  // Those that GRETA ships are known without an option.
+  const auto folder = std::filesystem::weakly_canonical(folder_of_shipped());
+  const auto from_folder = std::filesystem::weakly_canonical(shipped).lexically_relative(folder);
+  if (!from_folder.empty() && *from_folder.begin() != "..") return text;
+  return text + " --shipped " + shell_word(shipped.string());
+}
+
 std::string next_text(const TunedDb& db, const std::vector<Problem>& done) {
   StalenessJudge judge(operations_in_use());
   std::string text;

@@ -45,11 +45,18 @@ nlohmann::json trace_of(const fs::path& file) {
   return trace;
 }
 
+std::string command_of(const Problem& problem, const std::string& device, bool cold,
+                       const PageDatabase& database) {
+  const bool can_be_written = !database.db->shipped() && access(database.path.c_str(), W_OK) == 0;
+  return can_be_written ? tune_command(problem, device, cold, database.path)
+                        : tune_command_with_shipped(problem, device, cold, database.path);
+}
+
 /// Returns the data of the files.
 nlohmann::json data_of(const ReportFiles& files) {
   std::vector<TunedDb> databases;
   for (const auto& file : files.databases) databases.push_back(open_source(file));
-  PageInput input{.utc = device::utc_now(), .tune_command = tune_command};
+  PageInput input{.utc = device::utc_now(), .tune_command = command_of};
   for (std::size_t i = 0; i < databases.size(); ++i)
     input.databases.push_back(
         {files.databases[i].filename().string(), &databases[i], files.databases[i]});

@@ -11,6 +11,7 @@
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/revision.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/measure/clocks.hpp"
@@ -226,7 +227,7 @@ int bench(BenchOptions options) {
   print_text(model.text());
   if (options.explain) print_text(model.explanation());
   if (options.export_file.empty()) return exit_done;
-  const auto written = append_csv(options.export_file, model.results());
+  const auto written = export_csv(options.export_file, model.results());
   if (!written) throw CommandError(exit_failed, "--export " + written.failure().message);
   return exit_done;
 }

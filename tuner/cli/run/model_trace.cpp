@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
@@ -27,9 +28,23 @@ class Listening {
 
 constexpr int traced_steps = 4;  ///< number of decoding steps
 
+/// Returns what --explain prints of an operation, for the trace's viewers and greta-report.
+std::string details_of(const Explanation& what, std::int64_t tokens) {
+  nlohmann::json details{{"tokens", tokens},
+                         {"problem", what.problem},
+                         {"config", what.config},
+                         {"origin", what.origin},
+                         {"launches", what.launches}};
+  if (what.speedup) details["speedup"] = *what.speedup;
+  if (what.expected_regret) details["expected_regret"] = *what.expected_regret;
+  return details.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// Adds the operations of one replay to the device's track of a trace, starting at the host's
 /// start.
-void add_operations(Trace& trace, Generation& generation, const PipelineGraph& pass) {
+void add_operations(Trace& trace, Generation& generation, std::int64_t tokens,
+                    const PipelineGraph& pass) {
+  const auto explained = pass.explain();
   const auto start = Trace::Clock::now();
   const auto times = pass.time(generation.runner().queue()).value();
   const auto at = [](double us) {
@@ -39,7 +54,7 @@ void add_operations(Trace& trace, Generation& generation, const PipelineGraph& p
   const std::string device = generation.runtime().device().info().id();
   for (std::size_t i = 0; i < times.size(); ++i) {
     trace.device_span(device, pass.operations()[i].label, start + at(times[i].start_us),
-                      at(times[i].us));
+                      at(times[i].us), details_of(explained.at(i), tokens));
   }
 }
 
@@ -78,9 +93,10 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
     throw;
   }
   // Runs again, operation by operation, because a graph has no times inside.
-  visit_passes(
-      generation.runner(), generation.prompt(),
-      [&](std::int64_t, const PipelineGraph& pass) { add_operations(trace, generation, pass); });
+  visit_passes(generation.runner(), generation.prompt(),
+               [&](std::int64_t tokens, const PipelineGraph& pass) {
+                 add_operations(trace, generation, tokens, pass);
+               });
   trace.write(file).value();
 }
 

@@ -1,6 +1,7 @@
 // Protects: the page of greta-report in a browser: every view draws, filters and brushing work, the keyboard
 // reaches everything, axe-core finds nothing, nothing is loaded, and hostile names stay text. The structure of
-// each view is compared with structure.json; GRETA_UPDATE=1 writes it anew.
+// each view is compared with structure.json; GRETA_UPDATE=1 writes it anew. Also: what is printed, narrow screens,
+// views without data, and searches of more trials than can be drawn.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,6 +22,7 @@ const hostile = "</script><img src=x onerror=";
 
 const folder = mkdtempSync(join(tmpdir(), "greta-page-"));
 const file = join(folder, "report.html");
+const empty = join(folder, "empty.html");
 let browser, page;
 const errors = [];
 const requests = [];
@@ -29,6 +31,7 @@ before(async () => {
   execFileSync(GRETA_PAGE_SAMPLE, [folder]);
   const inputs = ["tuned.db", "before.csv", "after.csv", "trace.json"].map((name) => join(folder, name));
   execFileSync(GRETA_REPORT, [...inputs, "--out", file]);
+  execFileSync(GRETA_REPORT, [join(folder, "empty.db"), "--out", empty]);
   browser = await chromium.launch({
     executablePath: GRETA_CHROMIUM,
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -93,15 +96,16 @@ test("every view draws, and its structure is the kept one", async () => {
   assert.deepEqual(found, JSON.parse(readFileSync(kept, "utf8")));
 });
 
-test("axe-core finds no violation, light and dark", async () => {
-  for (const colorScheme of ["light", "dark"]) {
+test("axe-core finds no violation, light and dark, wide and narrow", async () => {
+  for (const [colorScheme, width] of [["light", 1280], ["dark", 1280], ["dark", 390], ["light", 390]]) {
+    await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme });
     for (const view of views) {
       await show(view);
-      assert.deepEqual(await violations(), [], `${view}, ${colorScheme}`);
+      assert.deepEqual(await violations(), [], `${view}, ${colorScheme}, ${width}`);
     }
   }
-  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 900 });
 });
 
 test("every chart has a table of its data", async () => {
@@ -156,6 +160,57 @@ test("parallel coordinates select by values and by brushing", async () => {
   assert.match(await said(), /^(\d+ trials? of \d+ selected|No trial)/);
 });
 
+test("selections are of all trials, also of those that are not drawn", async (context) => {
+  execFileSync(GRETA_PAGE_SAMPLE, [folder, "many", "6000"]);
+  execFileSync(GRETA_REPORT, [join(folder, "many.db"), "--out", join(folder, "many.html")]);
+  const many = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  context.after(() => many.close());
+  await many.goto(`file://${join(folder, "many.html")}#search`);
+  await many.waitForFunction(() => document.querySelectorAll(".plot").length && [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
+  const text = (selector) => many.textContent(selector);
+  const correct = 6000 - 461;  // every 13th trial fails
+  assert.match(await text(".drawn"), new RegExp(`^Drawn are 4,000 of ${correct.toLocaleString("en")} correct trials: the fastest 1,000, and of the others every `));
+  assert.match(await text(".selection"), new RegExp(`^${correct.toLocaleString("en")} trials of ${correct.toLocaleString("en")} selected`));
+  // BM has four values in turn, so that one value has about a quarter of all trials.
+  await many.locator(".filters label:has-text('BM') select").selectOption({ label: "64" });
+  const quarter = Number((await text(".selection")).split(" ")[0].replace(",", ""));
+  assert.ok(quarter > 1300 && quarter < 1500, String(quarter));
+  assert.equal(await text(".drawn"), "");
+  await many.locator(".filters label:has-text('BM') select").selectOption("");
+  const plot = many.locator("figure:has(.selection) .plot");
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.boundingBox();
+  // The upper half of the first axis.
+  await many.mouse.move(box.x + 30, box.y + 46);
+  await many.mouse.down();
+  await many.mouse.move(box.x + 30, box.y + 180, { steps: 4 });
+  await many.mouse.up();
+  await many.waitForFunction(() => !document.querySelector(".selection").textContent.startsWith("5,5"));
+  const brushed = Number((await text(".selection")).match(/^([\d,]+) trials/)[1].replace(",", ""));
+  assert.ok(brushed > 1300 && brushed < correct, String(brushed));
+});
+
+test("charts without data say why and what gives it, in one sentence", async (context) => {
+  const bare = await browser.newPage({ viewport: { width: 390, height: 800 } });
+  context.after(() => bare.close());
+  bare.on("pageerror", (error) => errors.push(error.message));
+  bare.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
+  await bare.goto(`file://${empty}`);
+  await bare.evaluate(axe);
+  for (const view of views) {
+    await bare.evaluate((to) => (location.hash = to), view);
+    await bare.waitForSelector(`main > [data-view="${view}"]`);
+    await bare.waitForFunction(() => [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
+    const reasons = await bare.evaluate(() => [...document.querySelectorAll(".missing, .empty p")].map((one) => one.textContent));
+    assert.ok(reasons.length > 0, view);
+    for (const reason of reasons) assert.match(reason, /^[A-Z].{30,}[.:]$/, view);
+    const hollow = await bare.evaluate(() => [...document.querySelectorAll("figure:not([data-missing])")].filter((one) => one.querySelectorAll(".plot svg path").length < 4).map((one) => one.querySelector("h3").textContent));
+    assert.deepEqual(hollow, [], view);
+    const found = await bare.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map((one) => one.id));
+    assert.deepEqual(found, [], view);
+  }
+});
+
 test("the keyboard reaches everything", async () => {
   await show("model");
   await show("certification");
@@ -182,7 +237,7 @@ test("the keyboard reaches everything", async () => {
 });
 
 test("hostile names stay text", async () => {
-  for (const view of ["overview", "search/2", "certification/2", "coverage"]) {
+  for (const view of ["overview", "search/2", "certification/2", "coverage", "baselines", "model?pass=1"]) {
     await show(view);
     assert.ok((await page.textContent("main")).includes(hostile), view);
   }
@@ -194,18 +249,80 @@ test("hostile names stay text", async () => {
   assert.equal(await page.locator("img").count(), 0);
 });
 
-test("nothing is wider than a narrow screen, and print leaves out the controls", async () => {
-  await page.setViewportSize({ width: 390, height: 800 });
-  for (const view of views) {
-    await show(view);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(over <= 0, `${view} is ${over} px too wide`);
+/** Texts of charts that lie on each other, or beyond their chart. Those that are turned are left out. */
+function colliding_texts() {
+  const found = [];
+  for (const plot of document.querySelectorAll(".plot svg")) {
+    const frame = plot.getBoundingClientRect();
+    const texts = [...plot.querySelectorAll("text")].filter((one) => one.textContent.trim() && !/rotate|matrix/.test(one.getAttribute("transform") ?? ""));
+    const boxes = texts.map((one) => one.getBoundingClientRect()).map((box, i) => ({ box, text: texts[i].textContent }));
+    boxes.forEach(({ box, text }, i) => {
+      if (box.left < frame.left - 2 || box.right > frame.right + 2) found.push(`${text} is cut off`);
+      for (const { box: other, text: of } of boxes.slice(i + 1)) {
+        const across = Math.min(box.right, other.right) - Math.max(box.left, other.left);
+        const down = Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top);
+        if (across > 2 && down > 4) found.push(`${text} and ${of}`);
+      }
+    });
+  }
+  return found;
+}
+
+test("nothing is wider than a narrow screen, and labels do not lie on each other", async () => {
+  for (const width of [390, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const view of views) {
+      await show(view);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${view} is ${over} px too wide`);
+      assert.deepEqual(await page.evaluate(colliding_texts), [], `${view} at ${width}`);
+    }
   }
   await page.setViewportSize({ width: 1280, height: 900 });
-  await page.emulateMedia({ media: "print" });
-  assert.equal(await page.locator("nav").isVisible(), false);
-  assert.equal(await page.locator(".as-table").first().isVisible(), false);
+});
+
+test("every view prints on A4 and Letter: charts fit the paper, in light colours, without controls", async () => {
+  await page.emulateMedia({ colorScheme: "dark" });
+  // What the page is like while the browser lays the paper out.
+  await page.evaluate(() => addEventListener("beforeprint", () => {
+    const paper = document.querySelector("main").getBoundingClientRect();
+    window.paper = {
+      width: paper.width,
+      theme: document.documentElement.dataset.theme,
+      over: [...document.querySelectorAll(".plot svg, .plot canvas")].filter((one) => {
+        const box = one.getBoundingClientRect(), card = one.closest("figure").getBoundingClientRect();
+        return box.right > card.right + 1 || box.width < card.width - 60 || card.right > paper.right + 1;
+      }).length,
+      texts: window.colliding(),
+    };
+  }));
+  await page.evaluate(`window.colliding = ${colliding_texts}`);
+  const papers = { A4: [595, 842], Letter: [612, 792] };
+  for (const view of views) {
+    await show(view);
+    for (const format of view === "overview" || view === "search" ? ["A4", "Letter"] : ["A4"]) {
+      const pdf = (await page.pdf({ format, printBackground: true })).toString("latin1");
+      const sizes = [...pdf.matchAll(/\/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]/g)].map((one) => [Math.floor(one[1]), Math.floor(one[2])]);
+      assert.ok(sizes.length >= 1 && sizes.length < 20, `${view}: ${sizes.length} pages`);
+      for (const size of sizes) assert.deepEqual(size, papers[format], view);
+      const { width, theme, over, texts } = await page.evaluate(() => window.paper);
+      assert.ok(width > 600 && width <= ((papers[format][0] - 79) * 96) / 72 + 1, `${view}: ${width} px`);
+      assert.deepEqual({ view, theme, over, texts }, { view, theme: "light", over: 0, texts: [] });
+    }
+  }
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.emulateMedia({ media: "print", colorScheme: "light" });
+  await page.setViewportSize({ width: 688, height: 900 });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  for (const view of views) {
+    await show(view);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 688, view);
+    for (const part of ["nav", ".as-table", ".copy", ".more", "main .controls", "main select", ".theme"])
+      assert.deepEqual(await page.evaluate((which) => [...document.querySelectorAll(which)].filter((one) => one.checkVisibility()).length, part), 0, `${view}: ${part}`);
+  }
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
   await page.emulateMedia({ media: "screen" });
+  await page.setViewportSize({ width: 1280, height: 900 });
 });
 
 test("the page loads nothing and reports no error", () => {

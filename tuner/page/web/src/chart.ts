@@ -30,6 +30,10 @@ export type Instance = echarts.ECharts;
 
 /** Points beyond which a chart is drawn on a canvas, which is faster than SVG. */
 const most_svg_points = 3000;
+/** Width in pixels below which charts have less beside each other. */
+const most_narrow = 520;
+/** Points of a series beyond which they are drawn as one shape. */
+export const many_points = { large: true, largeThreshold: 20000 };
 
 export interface ChartOptions {
   title: string;
@@ -38,23 +42,37 @@ export interface ChartOptions {
   summary: string;
   height: number;
   points?: number;
-  option: (theme: Theme, narrow: boolean) => Option;
+  /** The height where the chart is narrow, if it is another one. */
+  tall?: number | undefined;
+  option: (theme: Theme, narrow: boolean, width: number) => Option;
   table: () => TableOptions<any>;
   controls?: Child;
   ready?: (instance: Instance) => void;
+  /** If there is nothing to draw: why, and what gives it data. */
+  missing?: string | false | null;
 }
 
-const alive = new Set<{ host: HTMLElement; instance: Instance; draw: () => void }>();
+const alive = new Set<{ host: HTMLElement; instance: Instance; draw: () => void; fit: () => void }>();
 
 /** Removes charts that have left the page. */
 export function dispose_charts(): void {
+  waiting.length = 0;
   for (const one of alive) {
     one.instance.dispose();
     alive.delete(one);
   }
 }
 
+/** The place of a chart without data: why, and what gives it data. */
+export function no_chart(title: string, why: string): HTMLElement {
+  const id = new_id();
+  return h("figure", { class: "chart", "aria-labelledby": id, "data-missing": "yes" },
+    h("figcaption", {}, h("h3", { id }, title)),
+    h("p", { class: "missing" }, why));
+}
+
 export function chart(options: ChartOptions): HTMLElement {
+  if (options.missing) return no_chart(options.title, options.missing);
   const id = new_id();
   const host = h("div", { class: "plot", role: "img", "aria-label": options.summary });
   host.style.height = `${options.height}px`;
@@ -82,10 +100,20 @@ export function chart(options: ChartOptions): HTMLElement {
     host,
     alternative,
   );
-  requestAnimationFrame(() => {
+  waiting.push(() => {
     if (host.isConnected) start(host, options);
   });
+  if (waiting.length === 1) requestAnimationFrame(draw_next);
   return figure;
+}
+
+/** Charts that are not drawn yet, in the order of the page. */
+const waiting: (() => void)[] = [];
+
+/** Draws the first chart, and the others after the browser has shown it. */
+function draw_next(): void {
+  waiting.shift()?.();
+  if (waiting.length) setTimeout(draw_next, 0);
 }
 
 function start(host: HTMLElement, options: ChartOptions): void {
@@ -93,26 +121,39 @@ function start(host: HTMLElement, options: ChartOptions): void {
   const instance = echarts.init(host, null, { renderer });
   const draw = () => {
     const colours = theme();
+    const narrow = host.clientWidth < most_narrow;
+    const height = narrow ? (options.tall ?? options.height) : options.height;
+    if (host.style.height !== `${height}px`) {
+      host.style.height = `${height}px`;
+      instance.resize({ animation: { duration: 0 } });
+    }
     instance.setOption(
-      { ...defaults(colours), ...options.option(colours, host.clientWidth < 520) },
+      { ...defaults(colours), ...options.option(colours, narrow, host.clientWidth) },
       { notMerge: true },
     );
     host.dataset["drawn"] = "yes";
   };
   draw();
   options.ready?.(instance);
-  alive.add({ host, instance, draw });
   let width = host.clientWidth;
-  new ResizeObserver(() => {
-    if (instance.isDisposed() || host.clientWidth === 0 || host.clientWidth === width) return;
+  const fit = () => {
+    if (instance.isDisposed() || host.clientWidth === 0 || host.clientWidth === width) return false;
     width = host.clientWidth;
     instance.resize({ animation: { duration: 0 } });
-    draw();
+    return true;
+  };
+  alive.add({ host, instance, draw, fit });
+  new ResizeObserver(() => {
+    if (fit()) draw();
   }).observe(host);
 }
 
 on_theme(() => {
-  for (const one of alive) one.draw();
+  while (waiting.length) waiting.shift()!();  // a print has all of them
+  for (const one of alive) {
+    one.fit();
+    one.draw();
+  }
 });
 
 export const font = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
@@ -145,21 +186,38 @@ export function axis(colours: Theme, more: Option): Option {
  * always on it.
  */
 export function ratio_axis(colours: Theme, logs: number[], more: Option = {}): Option {
-  const low = Math.min(0, ...logs);
-  const high = Math.max(0, ...logs);
-  const steps = [1.02, 1.05, 1.1, 1.25, 1.5, 2, 4, 10].map(Math.log);
-  const step = steps.find((one) => (high - low) / one <= 8) ?? Math.log(100);
+  const { low, high } = logs.reduce((ends, one) => ({ low: Math.min(ends.low, one), high: Math.max(ends.high, one) }), { low: 0, high: 0 });
+  const pad = Math.max(0.004, (high - low) * 0.05);
+  const ticks = ratio_ticks(low - pad, high + pad);
   return axis(colours, {
     type: "value",
-    min: Math.floor(low / step - 0.3) * step,
-    max: Math.ceil(high / step + 0.3) * step,
-    interval: step,
+    min: low - pad,
+    max: high + pad,
     ...more,
+    axisTick: { show: false, customValues: ticks },
+    splitLine: { lineStyle: { color: colours.line, width: 1 } },
     axisLabel: {
-      color: colours.muted, fontSize: 11, hideOverlap: true,
+      color: colours.muted, fontSize: 11, hideOverlap: true, customValues: ticks,
       formatter: (value: number) => tick(ratio(Math.exp(value))),
     },
   });
+}
+
+/** Logarithms of round ratios between two logarithms, at most about eight, with that of 1. */
+function ratio_ticks(low: number, high: number): number[] {
+  const sets = [
+    [1.005, 1.01, 1.015, 1.02, 1.025, 1.03], [1.01, 1.02, 1.03, 1.04, 1.05, 1.06], [1.02, 1.04, 1.06, 1.08, 1.1, 1.12],
+    [1.05, 1.1, 1.15, 1.2, 1.25, 1.3], [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8], [1.2, 1.5, 2, 2.5, 3],
+    [1.5, 2, 3, 5, 7, 10], [2, 5, 10, 20, 50, 100, 1000, 1e4, 1e5, 1e6],
+  ];
+  let ticks: number[] = [0];
+  for (const set of sets) {
+    const ups = set.map(Math.log);
+    ticks = [...ups.map((one) => -one), 0, ...ups].filter((one) => one >= low && one <= high);
+    const reaches = Math.log(set[set.length - 1]!) >= Math.max(high, -low) * 0.8;
+    if (ticks.length <= 9 && reaches) break;
+  }
+  return ticks.sort((a, b) => a - b);
 }
 
 /** A tooltip of text nodes: a title and rows of a label and a value. */

@@ -121,7 +121,7 @@ export interface Search {
   trials: number;
   statuses: string[];
   variants: string[];
-  parameters: { name: string; values: number[] }[];
+  parameters: { name: string; values: (number | string)[] }[];
   messages: { text: string; log: string; count: number }[];
   columns: Record<string, Column>;
   best: { trial: Column; us: Column };
@@ -136,7 +136,7 @@ export interface Search {
 
 export interface BaselineGroup {
   device: string;
-  files: { name: string; utc: string; driver: string; compiler: string; version: string }[];
+  files: { name: string; utc: string; driver: string; compiler: string; version: string; revision: string }[];
   rows: { name: string; status: string[]; us: Column; low_us: Column; high_us: Column }[];
   comparisons: {
     from: number;
@@ -158,13 +158,27 @@ export interface Change {
   high: number | null;
 }
 
+export interface PassOperation {
+  name: string;
+  problem: string;
+  runs: number;
+  us: number;
+  launches: number;
+  config: string;
+  origin: string;
+  speedup: number | null;
+  regret: number | null;
+}
+
 export interface Pass {
   file: string;
   number: number;
+  /** Rows that it computes: 1 in a decode step; null: unknown. */
+  tokens: number | null;
   launches: number;
   wall_us: number;
   gaps_us: number;
-  operations: { name: string; runs: number; us: number }[];
+  operations: PassOperation[];
 }
 
 export interface Report {
@@ -231,7 +245,16 @@ export function read_report(text = document.getElementById("data")!.textContent!
 export function device_name(report: Report, index: number): string {
   const device = report.devices[index]!;
   const same = report.devices.filter((one) => one.name === device.name).length > 1;
-  return same ? `${device.name} · ${device.backend}` : device.name;
+  return same ? `${device.name} · ${api_name(device.backend)}` : device.name;
+}
+
+export function api_name(backend: string): string {
+  return ({ hip: "HIP", vulkan: "Vulkan", "hip-host": "HIP on the CPU" } as Record<string, string>)[backend] ?? backend;
+}
+
+/** A problem's key as other texts name problems: "gemm dtype=f16 out=f16 m=1" is "gemm f16 m=1". */
+export function key_text(key: string): string {
+  return key.replace(/ dtype=(\S+) out=(\S+)/, (_, type: string, out: string) => (type === out ? ` ${type}` : ` ${type} to ${out}`));
 }
 
 export function problem_name(of: { op: string; dtype: string; dims: string; attributes: string }): string {

@@ -85,6 +85,9 @@ export function copy_button(text: string) {
   return button;
 }
 
+/** Commands name files as the report was given them. */
+export const where_commands_run = "For the folder in which this report was made, on the machine with the device. Results of databases that ship go to your own database.";
+
 /** A command line with a button that copies it. */
 export function command(text: string) {
   return h("div", { class: "command" }, h("code", { tabindex: 0 }, text), copy_button(text));

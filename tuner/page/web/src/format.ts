@@ -8,6 +8,7 @@ function digits(value: number, count = 3): string {
 
 export function time(us: number | null | undefined): string {
   if (us === null || us === undefined || !Number.isFinite(us)) return "–";
+  if (us === 0) return "0";
   if (us < 1) return `${digits(us * 1e3)} ns`;
   if (us < 1e3) return `${digits(us)} µs`;
   if (us < 1e6) return `${digits(us / 1e3)} ms`;
@@ -26,6 +27,7 @@ export function flop_rate(flops: number, us: number): string {
 }
 
 export function gflops(value: number): string {
+  if (!Number.isFinite(value)) return "–";
   return value >= 1e3 ? `${digits(value / 1e3)} TFLOPS` : `${digits(value)} GFLOPS`;
 }
 

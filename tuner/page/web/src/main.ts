@@ -36,7 +36,8 @@ function header(report: Report): HTMLElement {
   };
   name(chosen_theme());
   theme.addEventListener("click", () => name(next_theme()));
-  const files = report.made.files.map((file) => file.name).join(", ");
+  const all = report.made.files.map((file) => file.name);
+  const files = all.slice(0, 3).join(", ") + (all.length > 3 ? ` and ${all.length - 3} more` : "");
   return h(
     "header",
     {},
@@ -44,7 +45,7 @@ function header(report: Report): HTMLElement {
       "div",
       { class: "bar" },
       h("a", { class: "brand", href: "#overview" }, mark(), "GRETA report"),
-      h("span", { class: "files", title: files }, files),
+      h("span", { class: "files", title: all.join(", ") }, files),
       theme,
     ),
     h(
@@ -72,6 +73,7 @@ function footer(report: Report): HTMLElement {
     "footer",
     {},
     h("p", {}, `greta-report ${report.made.greta_version}, ${date(report.made.utc)} UTC, from ${count(report.made.files.length, "file")}. Times are medians; intervals are at 95 % unless they say otherwise.`),
+    report.made.files.length > 3 ? h("details", {}, h("summary", {}, "Files"), h("ul", {}, report.made.files.map((file) => h("li", {}, `${file.name} (${file.kind})`)))) : null,
     h("details", {}, h("summary", {}, "Licences"), h("pre", { tabindex: 0 }, licences)),
   );
 }
@@ -107,7 +109,7 @@ function start(): void {
     const place = `${view.name}/${route.id}`;
     if (place !== last) scrollTo(0, 0);
     last = place;
-    if (active) main.querySelector<HTMLElement>(active)?.focus({ preventScroll: true });
+    if (active) focusable(main.querySelector<HTMLElement>(active))?.focus({ preventScroll: true });
   };
   addEventListener("hashchange", show);
   show();
@@ -125,6 +127,12 @@ function start(): void {
         });
     });
   }
+}
+
+/** The control of a place: itself, its list, its pressed button or its first one. */
+function focusable(place: HTMLElement | null): HTMLElement | null {
+  if (!place || place.matches("button, select, input")) return place;
+  return place.querySelector<HTMLElement>("select, input, button[aria-pressed='true']") ?? place.querySelector("button");
 }
 
 /** A selector of the control that has the focus, which a view draws again when a setting changes. */

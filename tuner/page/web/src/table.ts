@@ -94,7 +94,8 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
       head.setAttribute("aria-sort", i !== column ? "none" : down ? "descending" : "ascending"),
     );
     const all = list.length === options.rows.length;
-    count.textContent = all ? rows_text(list.length, "row") : `${list.length} of ${rows_text(options.rows.length, "row")}`;
+    const found = all ? rows_text(list.length, "row") : `${list.length.toLocaleString("en")} of ${rows_text(options.rows.length, "row")}`;
+    count.textContent = list.length > shown ? `${found}, of which ${shown} are shown` : found;
     more.hidden = list.length <= shown;
     more.textContent = `Show ${Math.min(200, list.length - shown)} more`;
   }
@@ -118,7 +119,7 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": id },
-      h("table", {}, h("caption", { id }, options.caption), h("thead", {}, h("tr", {}, heads)), body),
+      h("table", {}, h("caption", { id }, h("span", {}, options.caption)), h("thead", {}, h("tr", {}, heads)), body),
     ),
     h("div", { class: "foot" }, count, more),
   );

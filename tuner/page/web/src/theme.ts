@@ -88,7 +88,14 @@ export function start_theme(): void {
     // As above.
   }
   system.addEventListener("change", apply);
-  addEventListener("beforeprint", () => ((printing = true), apply()));
-  addEventListener("afterprint", () => ((printing = false), apply()));
+  const print = (on: boolean) => {
+    printing = on;
+    // The style gives the page the width of paper, so that charts can be drawn for it before the
+    // browser lays the paper out.
+    document.documentElement.classList.toggle("paper", on);
+    apply();
+  };
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
   apply();
 }

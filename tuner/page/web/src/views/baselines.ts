@@ -1,34 +1,45 @@
 // Baselines of a device over time: what became slower.
-import { axis, chart, intervals, ratio_axis, tip } from "../chart";
+import { axis, chart, intervals, no_chart, ratio_axis, tip } from "../chart";
 import { numbers, type BaselineGroup, type Change, type Report } from "../data";
 import { empty, h, section, select, tag, tiles } from "../dom";
-import { change, date, ratio, tick, time } from "../format";
+import { change, count, date, ratio, tick, time } from "../format";
 import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 
-const most_rows = 60;
+const most_rows = 30;  // on paper, with what is above them
 const worse = (one: Change) => one.finding === "slower" || one.finding === "fails";
 
 function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][number]): HTMLElement {
   const timed = comparison.changes.filter((one) => (one.ratio ?? 0) > 0);
-  const rank = (one: Change) => ({ slower: 0, faster: 1, same: 3 })[one.finding] ?? 2;
-  const rows = [...timed].sort((a, b) => rank(a) - rank(b) || Math.abs(Math.log(b.ratio!)) - Math.abs(Math.log(a.ratio!))).slice(0, most_rows);
+  const size = (one: Change) => Math.abs(Math.log(one.ratio!));
+  const of = (wanted: (finding: string) => boolean) => timed.filter((one) => wanted(one.finding)).sort((a, b) => size(b) - size(a));
+  const slower = of((finding) => finding === "slower");
+  const faster = of((finding) => finding === "faster");
+  const others = [...of((finding) => !["slower", "faster", "same"].includes(finding)), ...of((finding) => finding === "same")];
+  const most_slower = Math.max(most_rows - faster.length, (2 * most_rows) / 3);  // some of the faster ones, too
+  const changed = [...slower.slice(0, most_slower), ...faster].slice(0, most_rows);
+  const rows = [...changed, ...others].slice(0, most_rows);
   const within = (one: number) => Math.log(Math.min(10, Math.max(0.1, one)));
   const ends = rows.map((one) => [within(one.low ?? one.ratio!), within(one.high ?? one.ratio!)] as const);
   const tones = { slower: 1, fails: 1, faster: 2 } as Record<string, number>;
+  const by_processor = timed.filter((row) => row.processor).length;
   return chart({
     title: "Changes",
-    note: `New time divided by the old one, with intervals that hold at ${(comparison.confidence * 100).toFixed(2)} % each (95 % for all together). The band is the margin of ${(comparison.margin * 100).toFixed(0)} % that counts as no change. ${rows.length < timed.length ? `The ${rows.length} most significant of ${timed.length}; the table has all.` : ""}${timed.some((row) => row.processor) ? " On this CPU device, the ratio is of processor times, which other programs disturb less than the times below." : ""}`,
+    missing: !timed.length && "No benchmark of these two files has a time in both, so there are no ratios; the table of files below says what is in each, and a newer file of the same preset adds some.",
+    note: `New time divided by the old one, with intervals that hold at ${(comparison.confidence * 100).toFixed(2)} % each (95 % for all together). The band is the margin of ${(comparison.margin * 100).toFixed(0)} % that counts as no change. ${rows.length < timed.length ? `Shown are ${rows.length} of ${timed.length}: slower ones, then faster ones, with the largest changes first; the table has all.` : ""}${by_processor ? ` ${by_processor === timed.length ? "All ratios are" : `${count(by_processor, "ratio")} of ${timed.length} (with “processor time” beside the name) ${by_processor === 1 ? "is" : "are"}`} of processor times, which other programs disturb less than the times below: this device computes on the CPU.` : ""}`,
     summary: `${comparison.regressions} regressions among ${timed.length} benchmarks.`,
     height: 70 + 17 * rows.length,
-    option: (colours, narrow) => ({
-      grid: { left: 8, right: 16, top: 8, bottom: 34, containLabel: true },
+    tall: 74 + 32 * rows.length,
+    option: (colours, narrow, width) => ({
+      grid: { left: 8, right: 16, top: narrow ? 14 : 8, bottom: 34, containLabel: !narrow },
       tooltip: tip(colours, ({ data }) => {
         const row = rows[data.value?.[1] ?? data[1]];
-        return row ? { title: row.name, rows: [["finding", row.finding], ["change", change(row.ratio)], ["interval", `${ratio(row.low)} to ${ratio(row.high)}`]] } : null;
+        return row ? { title: row.name, rows: [["finding", row.finding], ["of", row.processor ? "processor times" : "times"], ["change", change(row.ratio)], ["interval", `${ratio(row.low)} to ${ratio(row.high)}`]] } : null;
       }),
       xAxis: ratio_axis(colours, ends.flat(), { name: "new time / old time" }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: rows.map((one) => one.name), axisLabel: { color: colours.ink, fontSize: 10, interval: 0, width: narrow ? 120 : 380, overflow: "truncate" }, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: rows.map((one) => (one.processor && by_processor < timed.length ? `${one.name} (processor time)` : one.name)), splitLine: { show: false },
+        // On narrow screens a name lies above its interval.
+        axisLabel: { color: colours.ink, fontSize: 10, interval: 0, width: narrow ? 300 : Math.min(380, 0.45 * width), overflow: "truncate", ...(narrow ? { inside: true, align: "left", verticalAlign: "bottom", padding: [0, 0, 7, 0], margin: 2 } : {}) } }),
       series: [
         { ...intervals("interval", rows.map((one, i) => [i, ...ends[i]!, worse(one) ? 1 : 0]), colours.muted, false, { other: colours.bad, clip: true }) },
         {
@@ -46,6 +57,7 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
       columns: [
         { title: "Benchmark", value: (one) => one.name },
         { title: "Finding", value: (one) => one.finding, show: (one) => (worse(one) ? tag(one.finding, "bad") : one.finding === "faster" ? tag(one.finding, "good") : one.finding) },
+        ...(by_processor ? [{ title: "Of", value: (one: Change) => (one.processor ? "processor times" : "times") }] : []),
         { title: "Change", value: (one) => one.ratio, show: (one) => change(one.ratio), align: "right" },
         { title: "From", value: (one) => one.low, show: (one) => ratio(one.low), align: "right" },
         { title: "To", value: (one) => one.high, show: (one) => ratio(one.high), align: "right" },
@@ -54,24 +66,44 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
   });
 }
 
+/** "6544f00c7990-dirty" as "6544f00c-dirty"; of several, the first. */
+function short(revision: string): string {
+  const [first = "", ...more] = revision.split(", ");
+  const [commit = "", ...rest] = first.split("-");
+  return [commit.slice(0, 8), ...rest].join("-") + (more.length ? " …" : "");
+}
+
+/** The driver without what follows its first comma, such as the version of CUDA. */
+function driver_words(driver: string): string {
+  return driver.split(", ")[0] ?? "";
+}
+
 function timeline(group: BaselineGroup, chosen: string): HTMLElement {
   const row = group.rows.find((one) => one.name === chosen) ?? group.rows.find((one) => Array.from(numbers(one.us)).every((us) => us > 0)) ?? group.rows[0]!;
   const us = numbers(row.us);
   const low = numbers(row.low_us);
   const high = numbers(row.high_us);
   const places = group.files.map((_, i) => i).filter((i) => us[i]! > 0);
+  const labels = group.files.map((file) => [file.name, date(file.utc), file.revision ? `commit ${short(file.revision)}` : "", driver_words(file.driver)].filter(Boolean).join("\n"));
+  const choose = h("span", { "data-key": "bench" }, select("Benchmark", group.rows.map((one) => ({ value: one.name, text: one.name })), row.name, (value) => set({ bench: value })));
+  if (!places.length) {
+    const none = no_chart("One benchmark over time", `${row.name} has no time in any of these files: it failed, or its preset times nothing. Another benchmark, or a newer file, has one.`);
+    none.append(h("div", { class: "controls", style: "margin-top:10px" }, choose));
+    return none;
+  }
   return chart({
     title: "One benchmark over time",
+    note: group.files.some((file) => file.revision) ? null : "These files contain no commit; greta-bench --export writes it since the column revision was added.",
     summary: `${row.name}: ${places.map((i) => `${date(group.files[i]!.utc)} ${time(us[i])}`).join(", ")}.`,
-    height: 260,
-    controls: h("span", { "data-key": "bench" }, select("Benchmark", group.rows.map((one) => ({ value: one.name, text: one.name })), row.name, (value) => set({ bench: value }))),
-    option: (colours) => ({
+    height: 290,
+    controls: choose,
+    option: (colours, narrow) => ({
       grid: { left: 8, right: 24, top: 14, bottom: 8, containLabel: true },
       tooltip: tip(colours, ({ data }) => {
         const file = group.files[data[0]]!;
-        return { title: file.name, rows: [["time", `${time(us[data[0]])}, ${time(low[data[0]])} to ${time(high[data[0]])}`], ["date", date(file.utc)], ["driver", file.driver], ["GRETA", file.version]] };
+        return { title: file.name, rows: [["time", `${time(us[data[0]])}, ${time(low[data[0]])} to ${time(high[data[0]])}`], ["date", date(file.utc)], ["driver", file.driver], ["compiler", file.compiler], ["GRETA", file.version], ["commit", file.revision || "not in the file"]] };
       }),
-      xAxis: axis(colours, { type: "category", data: group.files.map((file) => `${file.name}, ${date(file.utc)}`), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, hideOverlap: true } }),
+      xAxis: axis(colours, { type: "category", data: labels, splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, lineHeight: 14, interval: labels.length > (narrow ? 3 : 10) ? "auto" : 0, width: Math.max(80, (narrow ? 240 : 1000) / labels.length), overflow: "truncate" } }),
       yAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
         { type: "line", symbolSize: 8, data: places.map((i) => [i, us[i]]), lineStyle: { color: colours.categories[0] }, itemStyle: { color: colours.categories[0] } },
@@ -86,11 +118,20 @@ function timeline(group: BaselineGroup, chosen: string): HTMLElement {
         { title: "Date", value: ({ file }) => date(file.utc) },
         { title: "Time", value: ({ i }) => us[i]!, show: ({ i }) => time(us[i]), align: "right" },
         { title: "Status", value: ({ i }) => row.status[i] || "not in it" },
-        { title: "Driver", value: ({ file }) => file.driver, wide: true },
+        { title: "Driver", value: ({ file }) => file.driver },
+        { title: "Commit", value: ({ file }) => file.revision, show: ({ file }) => file.revision || "–" },
         { title: "GRETA", value: ({ file }) => file.version, wide: true },
       ],
     }),
   });
+}
+
+/** Says what differs between two files beside the times. */
+function what_changed(from: BaselineGroup["files"][number], to: BaselineGroup["files"][number]): string {
+  const changes = ([["commit", short(from.revision), short(to.revision)], ["driver", from.driver, to.driver], ["compiler", from.compiler, to.compiler], ["GRETA", from.version, to.version]] as const)
+    .filter(([, a, b]) => a !== b)
+    .map(([what, a, b]) => `${what} ${a || "unknown"} → ${b || "unknown"}`);
+  return changes.length ? `. Changed: ${changes.join("; ")}.` : ". Driver, compiler and version are the same.";
 }
 
 function show(report: Report, route: Route): Node[] {
@@ -107,7 +148,7 @@ function show(report: Report, route: Route): Node[] {
     h("div", { class: "head" }, title, h("div", { class: "controls", style: "margin:0" },
       h("span", { "data-key": "series" }, select("Series", report.baselines.map((one, i) => ({ value: String(i), text: `${one.device}: ${files(one)}` })), String(index), (value) => (location.hash = link("baselines", Number(value))))),
       comparison ? h("span", { "data-key": "from" }, select("Compare", group.comparisons.map((one, i) => ({ value: String(i), text: names(one) })), String(number), (value) => set({ from: value }))) : null)),
-    h("p", { class: "lead" }, group.device),
+    h("p", { class: "lead" }, group.device, comparison ? `: ${names(comparison)}${what_changed(group.files[comparison.from]!, group.files[comparison.to]!)}` : ""),
     ...(comparison ? [
       tiles([
         { label: "Regressions", value: String(comparison.regressions), tone: comparison.regressions ? "bad" : "good" },
@@ -126,8 +167,9 @@ function show(report: Report, route: Route): Node[] {
         { title: "File", value: (file) => file.name },
         { title: "Date", value: (file) => file.utc, show: (file) => date(file.utc) },
         { title: "Driver", value: (file) => file.driver },
+        { title: "Commit", value: (file) => file.revision, show: (file) => file.revision || "–" },
         { title: "Compiler", value: (file) => file.compiler, wide: true },
-        { title: "GRETA", value: (file) => file.version },
+        { title: "GRETA", value: (file) => file.version, wide: true },
       ],
     }))),
   ];

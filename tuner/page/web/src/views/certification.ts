@@ -1,7 +1,7 @@
 // How a result was certified: the rounds of the winner and of the default, and the ties.
-import { axis, chart, intervals, legend, tip } from "../chart";
+import { axis, chart, intervals, legend, no_chart, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Result } from "../data";
-import { command, empty, h, section, select, tag, tiles, type Child } from "../dom";
+import { command, empty, h, section, select, tag, tiles, where_commands_run, type Child } from "../dom";
 import { bytes, count, date, rate, ratio, share, tick, time } from "../format";
 import { link, type Route, type View } from "../shell";
 import { table } from "../table";
@@ -14,7 +14,7 @@ function reason(row: Result): string {
   if (row.is_default)
     return `The default stood: no candidate was significantly faster than it${rounds}, at ${level} confidence.`;
   if (row.speedup === null) return `The default failed, so nothing compares with the winner, which took ${time(row.us)}.`;
-  const gain = `${ratio(row.speedup)} faster than the default, between ${ratio(row.speedup_low)} and ${ratio(row.speedup_high)} at ${level} confidence`;
+  const gain = `${ratio(row.speedup)} as fast as the default, between ${ratio(row.speedup_low)} and ${ratio(row.speedup_high)} at ${level} confidence`;
   return `The winner is ${gain}${rounds}: the whole interval lies above 1, so it replaced the default.`;
 }
 
@@ -34,16 +34,18 @@ function outside_text(outside: number): string {
   return outside ? ` ${count(outside, "sample")} far off ${outside === 1 ? "is" : "are"} in the table only.` : "";
 }
 
-function rounds_chart(row: Result): HTMLElement | null {
+const no_samples = "These files have no samples of this result's rounds: databases that ship omit them. The database of the tune itself (greta-tune --db) has them.";
+
+function rounds_chart(row: Result): HTMLElement {
   const winner = numbers(row.rounds_us);
   const standard = numbers(row.default_rounds_us);
-  if (!winner.length) return null;
+  if (!winner.length) return no_chart("Rounds", no_samples);
   const both = standard.length > 0 && !row.is_default;
   const all = [...winner, ...(both ? standard : [])];
   const { min, max, outside } = most_of(all);
   return chart({
     title: "Rounds",
-    note: `Each round times every finalist in turn, so that what disturbs the device disturbs all. The band is the interval of the winner's median.${outside_text(outside)}`,
+    note: `Each round times every finalist in turn, so that what disturbs the device disturbs all. ${both ? "The default is the control: a round that is slow for both is the device's, not the winner's. " : ""}The band is the interval of the winner's median.${outside_text(outside)}`,
     summary: `${winner.length} rounds: the winner's median is ${time(row.us)}${both ? `, the default's ${time(row.default_us)}` : ""}.`,
     height: 290,
     points: all.length,
@@ -51,7 +53,7 @@ function rounds_chart(row: Result): HTMLElement | null {
       legend: legend(colours),
       grid: { left: 8, right: 16, top: 30, bottom: 34, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [[at.seriesName, time(at.data[1])]] })),
-      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, minInterval: 1, splitLine: { show: false } }),
+      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, minInterval: 1, splitLine: { show: false }, axisLabel: { color: colours.muted, showMaxLabel: false } }),
       yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)), showMinLabel: false, showMaxLabel: false } }),
       series: [
         ...(both ? [{ name: "default", type: "scatter", symbol: "triangle", symbolSize: 6, data: Array.from(standard, (us, i) => [i + 1, us]), itemStyle: { color: colours.categories[1] } }] : []),
@@ -74,14 +76,18 @@ function rounds_chart(row: Result): HTMLElement | null {
   });
 }
 
+const ratio_title = "Default divided by winner, round by round";
+
 function ratio_chart(row: Result): HTMLElement | null {
   const winner = numbers(row.rounds_us);
   const standard = numbers(row.default_rounds_us);
-  if (!winner.length || winner.length !== standard.length || row.is_default) return null;
+  if (!winner.length) return null;
+  if (row.is_default) return no_chart(ratio_title, "The default won, so it has no other configuration's rounds beside its own; a result whose winner is another one has a ratio for each round.");
+  if (winner.length !== standard.length) return no_chart(ratio_title, "The default failed, or its rounds are not in these files, so there are no pairs; a result whose default ran in every round has them.");
   const ratios = Array.from(winner, (us, i) => standard[i]! / us);
   const { min, max, outside } = most_of([...ratios, 1]);
   return chart({
-    title: "Default divided by winner, round by round",
+    title: ratio_title,
     note: `Pairs of one round: what both share cancels out. The band is the interval of the speed-up.${outside_text(outside)}`,
     summary: `Speed-up by round, with a median of ${ratio(row.speedup)}.`,
     height: 290,
@@ -89,7 +95,7 @@ function ratio_chart(row: Result): HTMLElement | null {
     option: (colours) => ({
       grid: { left: 8, right: 16, top: 14, bottom: 34, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [["speed-up", ratio(at.data[1])]] })),
-      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, splitLine: { show: false } }),
+      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, splitLine: { show: false }, axisLabel: { color: colours.muted, showMaxLabel: false } }),
       yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (x: number) => tick(ratio(x)), showMinLabel: false, showMaxLabel: false } }),
       series: [{
         type: "scatter", symbolSize: 6, data: ratios.map((one, i) => [i + 1, one]), itemStyle: { color: colours.categories[2] },
@@ -113,39 +119,51 @@ function ratio_chart(row: Result): HTMLElement | null {
 
 interface Finalist {
   config: string;
+  role: string;
   us: number;
   low: number;
   high: number;
 }
 
-/** The finalists: trials of the session's last phase. */
+/** The finalists: the winner, what ties with it, and trials of the session's last phase. */
 function finalists(report: Report, row: Result): Finalist[] {
   if (row.search === null) return [];
   const trials = trials_of(report.searches[row.search]!);
   const phase = trials.column("phase");
   const low = trials.column("low_us");
   const high = trials.column("high_us");
+  const tied = new Set(row.ties.map((one) => one.config));
+  const role = (config: string) => (config === row.config ? (row.is_default ? "the default, which won" : "winner") : tied.has(config) ? "tie" : "");
   return trials.places()
-    .filter((i) => phase[i] === 2 && trials.ok(i))
-    .map((i) => ({ config: trials.config(i), us: trials.us[i]!, low: low[i]!, high: high[i]! }))
+    .filter((i) => trials.ok(i))
+    .map((i) => ({ i, config: trials.config(i) }))
+    .filter(({ i, config }) => phase[i] === 2 || role(config) !== "")
+    .map(({ i, config }) => ({ config, role: role(config), us: trials.us[i]!, low: low[i]!, high: high[i]! }))
     .sort((a, b) => a.us - b.us);
 }
 
-function finalists_chart(list: Finalist[]): HTMLElement | null {
-  if (list.length < 2) return null;
+function finalists_chart(row: Result, list: Finalist[]): HTMLElement {
+  if (!list.length) {
+    return no_chart("Finalists", row.search === null
+      ? "The trials of this result's search are not in these files: databases that ship have winners only. The database of the tune itself has them."
+      : "No trial of the search is this winner, a tie or of the last phase: the winner was known before the search, whose trials are in the database of that tune.");
+  }
   return chart({
     title: "Finalists",
-    note: "Medians of trials in the last phase of the search, with their intervals.",
+    note: "Medians with intervals from the search: of the winner, of what ties with it, and of trials in the last phase. The search timed them one by one; only the rounds above decide.",
     summary: `${list.length} finalists, the fastest ${time(list[0]!.us)}.`,
-    height: 60 + 22 * list.length,
-    option: (colours, narrow) => ({
-      grid: { left: 8, right: 20, top: 6, bottom: 8, containLabel: true },
-      tooltip: tip(colours, ({ data }) => ({ title: list[data[1]]!.config, rows: [["median", time(list[data[1]]!.us)], ["interval", `${time(list[data[1]]!.low)} to ${time(list[data[1]]!.high)}`]] })),
-      xAxis: axis(colours, { type: "value", scale: true, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: list.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, width: narrow ? 110 : 420, overflow: "truncate" } }),
+    height: 64 + 22 * list.length,
+    option: (colours, narrow, width) => ({
+      grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: true },
+      tooltip: tip(colours, ({ data }) => {
+        const one = list[data.value?.[1] ?? data[1]];
+        return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`]] } : null;
+      }),
+      xAxis: axis(colours, { type: "value", scale: true, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: list.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, interval: 0, width: narrow ? 130 : Math.min(420, 0.5 * width), overflow: "truncate" } }),
       series: [
-        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.categories[0]!, false),
-        { type: "scatter", symbolSize: 8, data: list.map((one, i) => [one.us, i]), itemStyle: { color: colours.categories[0] } },
+        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.muted, false),
+        { type: "scatter", symbolSize: 9, data: list.map((one, i) => ({ value: [one.us, i], symbol: one.role === "tie" ? "diamond" : one.role ? "circle" : "emptyCircle", itemStyle: { color: one.role === "tie" ? colours.categories[2] : one.role ? colours.categories[0] : colours.muted } })) },
       ],
     }),
     table: () => ({
@@ -153,6 +171,7 @@ function finalists_chart(list: Finalist[]): HTMLElement | null {
       rows: list,
       columns: [
         { title: "Configuration", value: (one) => one.config, show: (one) => h("code", {}, one.config) },
+        { title: "Role", value: (one) => one.role || "finalist" },
         { title: "Median", value: (one) => one.us, show: (one) => time(one.us), align: "right" },
         { title: "From", value: (one) => one.low, show: (one) => time(one.low), align: "right" },
         { title: "To", value: (one) => one.high, show: (one) => time(one.high), align: "right" },
@@ -196,16 +215,24 @@ function ties(row: Result): HTMLElement {
   }));
 }
 
+/** The result with most to see: one with samples of rounds, and of these the largest gain. */
+function most_told(report: Report): number {
+  const told = (one: Result) => (one.current ? 2 : 0) + (numbers(one.rounds_us).length ? 4 : 0) + (one.is_default ? 0 : 1);
+  return report.results.reduce((best, one, i, all) => {
+    const than = all[best]!;
+    return told(one) > told(than) || (told(one) === told(than) && (one.speedup ?? 0) > (than.speedup ?? 0)) ? i : best;
+  }, 0);
+}
+
 function show(report: Report, route: Route): Node[] {
   const title = h("h1", {}, "Certification");
   if (!report.results.length) return [title, empty("These files hold no certified results.", "greta-tune gemm --m 1024 --n 1024 --k 1024 --report report.html")];
-  const with_rounds = report.results.findIndex((one) => one.current && numbers(one.rounds_us).length > 0);
-  const index = report.results[route.id ?? -1] ? route.id! : Math.max(0, with_rounds);
+  const index = report.results[route.id ?? -1] ? route.id! : most_told(report);
   const row = report.results[index]!;
   const choices = report.results.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}${one.current ? "" : `, ${date(one.utc)}`}` }));
   const others = report.results.map((one, i) => ({ one, i })).filter(({ one }) => one !== row && one.problem === row.problem && one.cold === row.cold);
   const charts = [rounds_chart(row), ratio_chart(row)].filter((one): one is HTMLElement => one !== null);
-  const finals = finalists_chart(finalists(report, row));
+  const finals = finalists_chart(row, finalists(report, row));
   return [
     h("div", { class: "head" }, h("h1", {}, problem_name(row)), h("span", { "data-key": "result" }, select("Result", choices, String(index), (value) => (location.hash = link("certification", Number(value)))))),
     h("p", { class: "lead" }, device_name(report, row.device), ". ", row.search === null ? null : h("a", { href: link("search", row.search) }, "Its search")),
@@ -217,8 +244,8 @@ function show(report: Report, route: Route): Node[] {
       { label: "Rate", value: rate(row, row.us), note: `${share(row.roofline)} of the roofline` },
       { label: "Ties", value: String(row.ties.length) },
     ]),
-    section("Rounds", charts.length ? h("div", { class: "grid" }, charts) : empty("This database has no samples of the rounds: databases that ship omit them.")),
-    ...(finals ? [section("Finalists", finals)] : []),
+    section("Rounds", h("div", { class: charts.length > 1 ? "grid" : "" }, charts)),
+    section("Finalists", finals),
     section("Ties", ties(row)),
     section("Details", details(row)),
     ...(others.length ? [section("The same problem elsewhere", h("div", { class: "card" }, table({
@@ -232,7 +259,7 @@ function show(report: Report, route: Route): Node[] {
         { title: "Certified", value: ({ one }) => one.utc, show: ({ one }) => date(one.utc) },
       ],
     })))] : []),
-    ...(row.command ? [section("Tune it again", command(row.command))] : []),
+    ...(row.command ? [section("Tune it again", h("div", { class: "card" }, command(row.command), h("p", { class: "note", style: "margin-top:6px" }, where_commands_run)))] : []),
   ];
 }
 

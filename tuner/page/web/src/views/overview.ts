@@ -1,8 +1,8 @@
 // The results of each device: what was won over the defaults, and how far the roofline is.
-import { axis, chart, jitter, ratio_axis, tip } from "../chart";
-import { device_name, problem_name, type Report, type Result } from "../data";
-import { empty, h, section, tag } from "../dom";
-import { change, date, rate, ratio, share, time } from "../format";
+import { axis, chart, jitter, no_chart, ratio_axis, tip } from "../chart";
+import { api_name, device_name, problem_name, type Report, type Result } from "../data";
+import { empty, h, section, segmented, tag } from "../dom";
+import { change, count, date, rate, ratio, share, time } from "../format";
 import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 import type { Theme } from "../theme";
@@ -39,7 +39,7 @@ function device_cards(report: Report, chosen: number | null): HTMLElement {
           onclick: () => set({ device: chosen === i ? "" : String(i) }),
         },
         h("span", { class: "name" }, device_name(report, i)),
-        h("span", { class: "about" }, [device.architecture, device.backend, device.driver].filter(Boolean).join(" · ")),
+        h("span", { class: "about" }, [device.architecture, api_name(device.backend), device.driver].filter(Boolean).join(" · ")),
         h(
           "span",
           { class: "figures" },
@@ -63,7 +63,7 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
   const at = (x: number) => (kind === "gain" ? Math.log(x) : x);
   const text = (x: number) => (kind === "gain" ? ratio(x) : share(x));
   const logs = known.map((row) => Math.log(value(row)!));
-  const option = (colours: Theme) => ({
+  const option = (colours: Theme, narrow: boolean) => ({
     grid: { left: 8, right: 18, top: 8, bottom: 34, containLabel: true },
     tooltip: tip(colours, ({ data }) => {
       const row = known[data[2]];
@@ -79,7 +79,7 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
       };
     }),
     xAxis: kind === "gain"
-      ? ratio_axis(colours, logs, { name: "time of the default / time of the winner" })
+      ? ratio_axis(colours, logs, { name: narrow ? "default / winner" : "time of the default / time of the winner" })
       : axis(colours, { type: "value", min: 0, max: 1, name: "share of the roofline", axisLabel: { color: colours.muted, formatter: (x: number) => `${Math.round(x * 100)} %` } }),
     yAxis: axis(colours, {
       type: "value", min: -0.6, max: operations.length - 0.4, inverse: true, interval: 1, splitLine: { show: false },
@@ -122,12 +122,15 @@ function strip(report: Report, rows: Result[], kind: "gain" | "roofline"): HTMLE
   const longest = Math.max(6, ...operations.map((op) => op.length));
   return chart({
     title,
+    missing: !known.length && (kind === "gain"
+      ? "No default of these problems was timed beside its winner, so there are no ratios; a tune whose default is correct measures both."
+      : "These results have no share of the roofline, which needs the measured peaks of the device; a tune measures them before it searches."),
     note: kind === "gain"
       ? "A point is a problem, the bar its operation's geometric mean. At 1× the default stood."
       : "A point is a problem, the bar its operation's median.",
     summary: `${title} of ${known.length} problems by operation. ${operations.map((op, i) => `${op}: ${text(means[i]!)}`).join(", ")}.`,
     height: 62 + 30 * Math.max(3, operations.length),
-    option: (colours) => ({ ...option(colours), grid: { left: 16 + longest * 6.4, right: 22, top: 8, bottom: 38 } }),
+    option: (colours, narrow) => ({ ...option(colours, narrow), grid: { left: 16 + longest * 6.4, right: 22, top: 8, bottom: 38 } }),
     table: () => ({
       caption: `${title} by operation`,
       rows: operations.map((op, i) => ({ op, mean: means[i]!, all: known.filter((row) => row.op === op).map((row) => value(row)!) })),
@@ -155,17 +158,18 @@ function distribution(rows: Result[]): HTMLElement {
   })).filter((bin, i) => i > 0 || bin.count > 0);
   return chart({
     title: "Distribution of gains",
+    missing: !values.length && "No default of these problems was timed beside its winner, so there are no gains to count; a tune whose default is correct measures both.",
     note: "Problems by how much faster the winner is than the operation's default.",
     summary: `Distribution of gains: ${bins.filter((bin) => bin.count).map((bin) => `${bin.label}: ${bin.count}`).join(", ")}.`,
-    height: 220,
+    height: 44 + 22 * bins.length,
     option: (colours) => ({
-      grid: { left: 4, right: 8, top: 22, bottom: 4, containLabel: true },
+      grid: { left: 8, right: 40, top: 4, bottom: 30, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: at.name, rows: [["problems", String(at.value)], ["share", share(at.value / values.length)]] })),
-      xAxis: axis(colours, { type: "category", data: bins.map((bin) => bin.label), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, interval: 0 } }),
-      yAxis: axis(colours, { type: "value", minInterval: 1 }),
+      xAxis: axis(colours, { type: "value", minInterval: 1, name: "problems", nameGap: 22 }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: bins.map((bin) => bin.label), splitLine: { show: false }, axisLabel: { color: colours.ink, interval: 0 } }),
       series: [{
-        type: "bar", data: bins.map((bin) => ({ value: bin.count, itemStyle: { color: bin.label === "1×" ? colours.muted : colours.categories[0] } })), barCategoryGap: "18%",
-        label: { show: true, position: "top", color: colours.muted, fontSize: 11, formatter: (at: any) => at.value || "" },
+        type: "bar", data: bins.map((bin) => ({ value: bin.count, itemStyle: { color: bin.label === "1×" ? colours.muted : colours.categories[0] } })), barCategoryGap: "24%",
+        label: { show: true, position: "right", color: colours.muted, fontSize: 11, formatter: (at: any) => at.value || "" },
       }],
     }),
     table: () => ({
@@ -179,11 +183,48 @@ function distribution(rows: Result[]): HTMLElement {
   });
 }
 
+/** Reasons for which results are stale, with the number of results of each. */
+function stale(report: Report, rows: Result[]): HTMLElement | null {
+  const reasons = new Map<string, { device: number; reason: string; count: number }>();
+  for (const row of rows) {
+    for (const reason of row.stale) {
+      const key = `${row.device} ${reason}`;
+      const known = reasons.get(key) ?? { device: row.device, reason, count: 0 };
+      known.count++;
+      reasons.set(key, known);
+    }
+  }
+  if (!reasons.size) return null;
+  const all = rows.filter((row) => row.stale.length).length;
+  return section("Stale results", h("div", { class: "card" },
+    h("p", { class: "lead", style: "margin:0 0 8px" },
+      `${count(all, "result")} of ${rows.length} ${all === 1 ? "was" : "were"} measured with something that has changed since. The configurations still run; what is fastest may have changed. greta-db requalify times them again.`),
+    table({
+      caption: "Reasons; a result may have several",
+      rows: [...reasons.values()].sort((a, b) => b.count - a.count),
+      first: 12,
+      columns: [
+        { title: "Reason", value: (one) => one.reason },
+        { title: "Device", value: (one) => device_name(report, one.device) },
+        { title: "Results", value: (one) => one.count, align: "right", show: (one) => h("a", { href: link("overview", null, { device: String(one.device), show: "stale" }), "aria-label": `${one.count} results of ${device_name(report, one.device)}: ${one.reason}` }, one.count) },
+      ],
+    })));
+}
+
+const shown_rows: Record<string, { text: string; of: (row: Result) => boolean }> = {
+  "": { text: "All", of: () => true },
+  beaten: { text: "Beat the default", of: (row) => !row.is_default },
+  stood: { text: "Default stood", of: (row) => row.is_default },
+  stale: { text: "Stale", of: (row) => row.stale.length > 0 },
+};
+
 function rivals(report: Report, device: number | null): HTMLElement[] {
-  return report.rivals
-    .filter((pair) => device === null || pair.a === device || pair.b === device)
-    .map((pair) => {
-      const name = (i: number) => report.devices[i]!.backend;
+  const pairs = report.rivals.filter((pair) => device === null || pair.a === device || pair.b === device);
+  if (!pairs.length) {
+    return [no_chart("HIP against Vulkan", "No card of these files was tuned through two APIs; a tune with --device hip:0,vulkan:0 compares them.")];
+  }
+  return pairs.map((pair) => {
+      const name = (i: number) => api_name(report.devices[i]!.backend);
       const rows = [...pair.problems].sort((x, y) => x.ratio - y.ratio);
       const title = `${name(pair.a)} against ${name(pair.b)}`;
       return chart({
@@ -256,7 +297,7 @@ function results_table(report: Report, rows: Result[]): HTMLElement {
       },
       { title: "Rate", value: (row) => (row.us ? (row.flops || row.bytes || 0) / row.us : null), show: (row) => rate(row, row.us), align: "right", wide: true },
       { title: "Configuration", value: (row) => row.config, show: (row) => h("code", {}, row.config), wide: true },
-      { title: "Notes", value: (row) => [row.is_default ? "default stood" : "", ...row.stale, row.cold ? "" : "warm"].join(" "), show: tags, wide: true },
+      { title: "Notes", value: (row) => [row.is_default ? "default stood" : "", row.stale.length ? "stale" : "", ...row.stale, row.cold ? "" : "warm"].join(" "), show: tags, wide: true },
       { title: "Certified", value: (row) => row.utc, show: (row) => h("span", { class: "nowrap" }, date(row.utc).slice(0, 10)), wide: true },
       { title: "Trials", value: (row) => (row.search === null ? null : report.searches[row.search]!.trials), align: "right", wide: true,
         show: (row) => (row.search === null ? "–" : h("a", { href: link("search", row.search), "aria-label": `${report.searches[row.search]!.trials} trials: the search of ${problem_name(row)}` }, report.searches[row.search]!.trials)) },
@@ -278,6 +319,8 @@ function show(report: Report, route: Route): Node[] {
   const title = [h("h1", {}, "Overview"), h("p", { class: "lead" }, "What tuning found, by device: certified winners beside the operations' defaults, in the same rounds.")];
   if (!report.results.length)
     return [...title, empty("These files hold no results yet. A tune certifies one for each problem:", "greta-tune gemm --m 1024 --n 1024 --k 1024 --report report.html")];
+  const asked = route.settings.get("show") ?? "";
+  const filter = shown_rows[asked] ? asked : "";
   const slow = rows.filter((row) => row.speedup !== null && !row.is_default && row.speedup < 1);
   return [
     ...title,
@@ -287,7 +330,10 @@ function show(report: Report, route: Route): Node[] {
       h("div", { class: "grid" }, strip(report, rows, "gain"), strip(report, rows, "roofline"), distribution(rows), ...rivals(report, device)),
       slow.length ? h("p", { class: "lead" }, `${slow.length} winners are slower than their default by ${change(Math.min(...slow.map((row) => row.speedup!)))} at most.`) : null,
     ),
-    section("Problems", h("div", { class: "card" }, results_table(report, rows))),
+    ...[stale(report, rows)].filter((one): one is HTMLElement => one !== null),
+    section("Problems", h("div", { class: "card" },
+      h("div", { class: "controls", "data-key": "show" }, segmented("Show", Object.entries(shown_rows).map(([value, one]) => ({ value, text: `${one.text} ${rows.filter(one.of).length}` })), filter, (value) => set({ show: value }))),
+      results_table(report, rows.filter(shown_rows[filter]!.of)))),
   ];
 }
 

@@ -1,9 +1,10 @@
 // What a search tells of its parameters.
-import { axis, chart, jitter, log_range, tip, type Instance } from "../chart";
+import { axis, chart, jitter, log_range, no_chart, tip, type Instance, type Option } from "../chart";
 import { h, select, type Child } from "../dom";
 import { count, ratio, share, tick, time } from "../format";
 import { set, type Route } from "../shell";
 import { table } from "../table";
+import type { Theme } from "../theme";
 import { trial_rows, trial_tip } from "./search";
 import type { Parameter, Trials } from "./trials";
 
@@ -18,8 +19,12 @@ export function importance(trials: Trials): HTMLElement {
     ...found.pairs.filter((one) => one.share > 0.01).slice(0, 4).map((one) => ({ name: `${trials.parameter(one.a).name} × ${trials.parameter(one.b).name}`, share: one.share, pair: true })),
   ].sort((a, b) => b.share - a.share).slice(0, 14);
   const weak = found.fit === null || found.fit < 0.3;
+  const least = 10;
   return chart({
     title: "Importance",
+    missing: !rows.length && (found.rows < least
+      ? `Shares of the variance need at least ${least} correct trials with different times, and this search has ${found.rows}; a longer budget gives more.`
+      : "No parameter explains any of the variance: all trials have the same time, or the same values."),
     note: `Share of the variance of the log time that a parameter explains by itself, and pairs beyond that (functional ANOVA on a random forest of ${found.rows} trials). The forest predicts ${share(Math.max(0, found.fit ?? 0))} of the variance of trials that it has not seen${weak ? ": too little to rely on" : ""}.`,
     summary: `Importance of parameters: ${rows.slice(0, 4).map((row) => `${row.name} ${share(row.share)}`).join(", ")}.`,
     height: 60 + 22 * Math.max(3, rows.length),
@@ -72,27 +77,33 @@ function cells_of(trials: Trials, a: Parameter, b: Parameter): Cell[] {
 }
 
 /** The best time for each pair of values of two parameters. */
-export function pairs(trials: Trials, route: Route): HTMLElement | null {
+export function pairs(trials: Trials, route: Route): HTMLElement {
   const varied = trials.varied();
-  if (varied.length < 2) return null;
+  if (varied.length < 2) return no_chart("Two parameters together", "Fewer than two parameters have several values in these trials; a search whose parameters are not fixed has more.");
   const named = (name: string | null) => varied.find((one) => one.name === name);
   const top = trials.search.importance.pairs[0];
   const a = named(route.settings.get("x")) ?? (top ? trials.parameter(top.a) : varied[0]!);
   let b = named(route.settings.get("y")) ?? (top ? trials.parameter(top.b) : varied[1]!);
   if (b === a) b = varied.find((one) => one !== a)!;
   const cells = cells_of(trials, a, b);
-  const best = Math.min(...cells.map((cell) => cell.best));
+  const best = cells.reduce((low, cell) => Math.min(low, cell.best), Infinity);
   const choices = varied.map((one) => ({ value: one.name, text: one.name }));
   const small = a.values.length > 9;
+  const choose = [
+    h("span", { "data-key": "pair-x" }, select("Across", choices, a.name, (value) => set({ x: value, y: b.name }))),
+    h("span", { "data-key": "pair-y" }, select("Down", choices, b.name, (value) => set({ x: a.name, y: value }))),
+  ];
+  if (!cells.length) {
+    const empty = no_chart("Two parameters together", `No correct trial has both ${a.name} and ${b.name}, which belong to different variants or failed; choose other parameters.`);
+    empty.append(h("div", { class: "controls", style: "margin-top:10px" }, choose));
+    return empty;
+  }
   return chart({
     title: "Two parameters together",
     note: "The best time among the trials with both values, divided by the best of all; an empty cell has no correct trial.",
     summary: `Best time by ${a.name} and ${b.name}.`,
     height: 320,
-    controls: [
-      h("span", { "data-key": "pair-x" }, select("Across", choices, a.name, (value) => set({ x: value, y: b.name }))),
-      h("span", { "data-key": "pair-y" }, select("Down", choices, b.name, (value) => set({ x: a.name, y: value }))),
-    ],
+    controls: choose,
     option: (colours) => ({
       grid: { left: 8, right: 8, top: 6, bottom: 30, containLabel: true },
       tooltip: tip(colours, ({ dataIndex }) => {
@@ -137,12 +148,24 @@ function label_colour(dark: boolean, slower: number): string {
 /** A small chart for each parameter: the times of its values. */
 export function values(trials: Trials): HTMLElement {
   const ok = trials.places().filter((i) => trials.ok(i));
+  if (!ok.length || !trials.varied().length) {
+    return h("div", { style: "margin-top:14px" }, no_chart("Times by value", ok.length
+      ? "All trials have the same values; a search whose parameters are not all fixed has several."
+      : "No trial was correct, so there are no times; a search with a correct trial has them."));
+  }
   const range = trials.range();
   const step = Math.max(1, Math.floor(ok.length / 1500));
   const charts = trials.varied().slice(0, most_small_charts).map((parameter) => {
     const of = trials.search.importance.marginals.find((one) => one.parameter === parameter.index);
     const mean = parameter.values.map((value) => of?.us[of.values.indexOf(value)] ?? null);
-    const best = parameter.values.map((_, place) => Math.min(...ok.filter((i) => parameter.places[i] === place).map((i) => trials.us[i]!)));
+    const best = parameter.values.map(() => Infinity);
+    const number = parameter.values.map(() => 0);
+    for (const i of ok) {
+      const place = parameter.places[i]!;
+      if (place >= best.length) continue;
+      best[place] = Math.min(best[place]!, trials.us[i]!);
+      number[place]!++;
+    }
     return chart({
       title: parameter.name,
       summary: `Time by ${parameter.name}: ${parameter.values.map((value, i) => `${value}: best ${time(best[i])}`).join(", ")}.`,
@@ -164,7 +187,7 @@ export function values(trials: Trials): HTMLElement {
       }),
       table: () => ({
         caption: `Time by ${parameter.name}`,
-        rows: parameter.values.map((value, i) => ({ value, best: best[i]!, mean: mean[i], count: ok.filter((one) => parameter.places[one] === i).length })),
+        rows: parameter.values.map((value, i) => ({ value, best: best[i]!, mean: mean[i], count: number[i]! })),
         columns: [
           { title: parameter.name, value: (row) => row.value },
           { title: "Best", value: (row) => row.best, show: (row) => time(row.best), align: "right" },
@@ -175,85 +198,172 @@ export function values(trials: Trials): HTMLElement {
     });
   });
   return h("div", {},
-    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. The line is the marginal mean of the forest, with the other parameters as in the trials. Times beyond 30 times the best are not drawn."),
+    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. The line is the marginal mean of the forest, with the other parameters as in the trials. Times beyond 30 times the best are not drawn." + (step > 1 ? ` Drawn is every ${step}th of ${count(ok.length, "correct trial")}; bests and tables are of all.` : "")),
     h("div", { class: "grid three values" }, charts));
 }
 
 /** Parallel coordinates: an axis for each parameter, a line for each trial. */
 export function parallel(trials: Trials): HTMLElement {
-  const axes = trials.varied().slice(0, most_axes);
+  const varied = trials.varied();
   const ok = trials.places().filter((i) => trials.ok(i));
-  const step = Math.max(1, Math.ceil(ok.length / most_lines));
-  const lines = ok.filter((_, at) => at % step === 0);
-  const best = trials.best();
-  const chosen = new Map<number, string>();
-  let brushed: number[] | null = null;
-  let instance: Instance | null = null;
-  const said = h("p", { class: "count selection", role: "status" });
-  const selection = h("div", { class: "selected" });
-  const line = (i: number) => [...axes.map((one) => (one.places[i]! < one.values.length ? String(one.values[one.places[i]!]) : "none")), trials.us[i]!, Math.min(Math.log(4), Math.log(trials.us[i]! / best))];
-  const filtered = () => lines.filter((i) => [...chosen].every(([axis, value]) => line(i)[axis] === value));
-  const tell = () => {
-    const rows = filtered().filter((i) => brushed === null || brushed.includes(i));
-    const least = Math.min(...rows.map((i) => trials.us[i]!));
-    said.textContent = rows.length ? `${count(rows.length, "trial")} of ${lines.length} selected, the best ${time(least)}` : "No trial is selected";
-    selection.replaceChildren(rows.length < lines.length ? table({ ...trial_rows(trials, rows, "Selected trials"), first: 10 }) : "");
-  };
-  const controls: Child = h("div", { class: "filters" }, axes.map((one, at) =>
-    select(one.name, [{ value: "", text: "any" }, ...one.values.map((value) => ({ value: String(value), text: String(value) }))], "", (value) => {
-      if (value) chosen.set(at, value);
-      else chosen.delete(at);
-      brushed = null;
-      draw();
-      tell();
-    })));
-  const draw = () => instance?.setOption({ series: [{ data: filtered().map(line) }] });
-  const range = log_range(lines.map((i) => trials.us[i]!));
-  const figure = chart({
-    title: "Parallel coordinates",
-    note: "A line is a trial; the bluer, the faster. Drag along an axis to select, or choose values below.",
-    summary: `Parallel coordinates of ${lines.length} trials over ${axes.map((one) => one.name).join(", ")} and time.`,
-    height: 340,
-    points: lines.length,
-    controls,
-    ready: (made) => {
-      instance = made;
-      if (chosen.size) draw();
-      made.on("axisareaselected", () => {
-        const model = (made as any).getModel().getSeries()[0];
-        const active = model.getRawIndicesByActiveState("active") as number[];
-        const rows = filtered();
-        brushed = active.length === rows.length || active.length === 0 ? null : active.map((at) => rows[at]!);
-        tell();
-      });
-    },
-    option: (colours, narrow) => ({
+  if (!ok.length || !varied.length) {
+    return no_chart("Parallel coordinates", ok.length
+      ? "All trials have the same values, so there is nothing to set beside each other; a search whose parameters are not all fixed has several."
+      : "No trial was correct, so there are no times to draw; a search with a correct trial has lines here.");
+  }
+  return new Parallel(trials, varied.slice(0, most_axes), varied.length, ok).figure();
+}
+
+/** An interval of an axis that is brushed: places of values, or times. */
+type Brush = [number, number][];
+
+class Parallel {
+  private readonly best: number;
+  private readonly absent: boolean[];
+  private readonly chosen = new Map<number, number>();
+  private brushes: Brush[] = [];
+  private instance: Instance | null = null;
+  private drawn: number[] = [];
+  private readonly said = h("p", { class: "count selection", role: "status" });
+  private readonly shown = h("p", { class: "count drawn" });
+  private readonly selection = h("div", { class: "selected" });
+
+  constructor(private readonly trials: Trials, private readonly axes: Parameter[], private readonly all_axes: number, private readonly ok: number[]) {
+    this.best = trials.best();
+    this.absent = axes.map((one) => Array.prototype.some.call(one.places, (place: number) => place >= one.values.length));
+  }
+
+  /** The place of a trial on an axis, from the bottom. "none" is below the values. */
+  private at(axis: number, trial: number): number {
+    const one = this.axes[axis]!;
+    const place = one.places[trial]!;
+    if (place >= one.values.length) return 0;
+    return place + (this.absent[axis] ? 1 : 0);
+  }
+
+  private line(trial: number): number[] {
+    const us = this.trials.us[trial]!;
+    return [...this.axes.map((_, axis) => this.at(axis, trial)), us, Math.min(Math.log(4), Math.log(us / this.best))];
+  }
+
+  /** The trials with the values that the lists choose. */
+  private filtered(): number[] {
+    const wanted = [...this.chosen];
+    return wanted.length ? this.ok.filter((trial) => wanted.every(([axis, place]) => this.axes[axis]!.places[trial] === place)) : this.ok;
+  }
+
+  /** Of all trials, also those that are not drawn. */
+  private selected(): number[] {
+    const brushed = this.brushes.map((brush, axis) => ({ brush, axis })).filter(({ brush }) => brush.length);
+    if (!brushed.length) return this.filtered();
+    return this.filtered().filter((trial) => brushed.every(({ brush, axis }) => {
+      const value = axis < this.axes.length ? this.at(axis, trial) : this.trials.us[trial]!;
+      return brush.some(([low, high]) => low <= value && value <= high);
+    }));
+  }
+
+  /** The fastest quarter of the lines that can be drawn, and the others at equal steps. */
+  private to_draw(): number[] {
+    const all = this.filtered();
+    if (all.length <= most_lines) return all;
+    const us = this.trials.us;
+    const order = [...all].sort((a, b) => us[a]! - us[b]!);
+    const fast = order.slice(0, most_lines / 4);
+    const rest = order.slice(most_lines / 4).sort((a, b) => a - b);
+    const step = rest.length / (most_lines - fast.length);
+    return [...fast, ...Array.from({ length: most_lines - fast.length }, (_, i) => rest[Math.floor(i * step)]!)].sort((a, b) => a - b);
+  }
+
+  private tell(): void {
+    const rows = this.selected();
+    const least = rows.reduce((low, i) => Math.min(low, this.trials.us[i]!), Infinity);
+    this.said.textContent = rows.length ? `${count(rows.length, "trial")} of ${this.ok.length.toLocaleString("en")} selected, the best ${time(least)}` : "No trial is selected";
+    const all = this.filtered().length;
+    this.shown.textContent = this.drawn.length < all
+      ? `Drawn are ${this.drawn.length.toLocaleString("en")} of ${count(all, "correct trial")}: the fastest ${(most_lines / 4).toLocaleString("en")}, and the others at equal steps in the order of the search. Selections and the table have all of them.`
+      : "";
+    this.selection.replaceChildren(rows.length < this.ok.length ? table({ ...trial_rows(this.trials, rows, "Selected trials, the fastest first"), first: 10 }) : "");
+  }
+
+  private redraw(): void {
+    this.drawn = this.to_draw();
+    this.instance?.setOption({ series: [{ data: this.drawn.map((trial) => this.line(trial)) }] });
+  }
+
+  private controls(): Child {
+    return h("div", { class: "filters" }, this.axes.map((one, axis) =>
+      select(one.name, [{ value: "", text: "any" }, ...one.values.map((value, place) => ({ value: String(place), text: String(value) }))], "", (value) => {
+        if (value) this.chosen.set(axis, Number(value));
+        else this.chosen.delete(axis);
+        this.redraw();
+        this.tell();
+      })));
+  }
+
+  private read_brushes(made: Instance): void {
+    this.brushes = [];
+    (made as any).getModel().eachComponent("parallelAxis", (one: any) => {
+      this.brushes[one.get("dim")] = one.activeIntervals.map((ends: [number, number]) => [...ends]);
+    });
+    this.tell();
+  }
+
+  figure(): HTMLElement {
+    const { axes, trials } = this;
+    this.drawn = this.to_draw();
+    const range = trials_range(this.ok, trials);
+    const figure = chart({
+      title: "Parallel coordinates",
+      note: `A line is a correct trial; the bluer, the faster. Drag along an axis to select, or choose values below.${this.all_axes > axes.length ? ` The ${axes.length} most important of ${this.all_axes} parameters with several values.` : ""}`,
+      summary: `Parallel coordinates of ${this.ok.length} trials over ${axes.map((one) => one.name).join(", ")} and time.`,
+      height: 340,
+      points: this.drawn.length,
+      tall: axes.length > 3 ? 90 + 58 * (axes.length + 1) : undefined,
+      controls: this.controls(),
+      ready: (made) => {
+        this.instance = made;
+        made.on("axisareaselected", () => this.read_brushes(made));
+      },
+      option: (colours, narrow) => this.option(colours, narrow, range),
+      table: () => ({ ...trial_rows(trials, this.ok, "Correct trials") }),
+    });
+    figure.append(this.shown, this.said, this.selection);
+    this.tell();
+    return figure;
+  }
+
+  private option(colours: Theme, narrow: boolean, range: { min: number; max: number }): Option {
+    const { axes } = this;
+    const lying = narrow && axes.length > 3;  // too narrow for axes beside each other
+    return {
       parallel: {
-        left: 30, right: 56, top: 44, bottom: 20, layout: "horizontal",
+        ...(lying ? { left: 16, right: 22, top: 26, bottom: 26, layout: "vertical" } : { left: 30, right: 56, top: 44, bottom: 20, layout: "horizontal" }),
         parallelAxisDefault: {
-          nameTextStyle: { color: colours.ink, fontSize: narrow ? 9 : 11 }, nameLocation: "end", nameGap: 12,
+          nameTextStyle: { color: colours.ink, fontSize: 11, ...(lying ? { align: "left", verticalAlign: "bottom", padding: [0, 0, 5, 0], fontWeight: 600 } : {}) },
+          nameLocation: lying ? "start" : "end", nameGap: lying ? 0 : 12,
           axisLine: { lineStyle: { color: colours.muted } }, axisTick: { show: false },
-          axisLabel: { color: colours.muted, fontSize: 10 }, splitLine: { show: false },
+          axisLabel: { color: colours.ink, fontSize: 10, hideOverlap: true, textBorderColor: colours.surface, textBorderWidth: 3 }, splitLine: { show: false },
           areaSelectStyle: { width: 18, color: colours.accent, opacity: 0.25, borderColor: colours.accent },
         },
       },
       parallelAxis: [
         ...axes.map((one, at) => ({
           dim: at, name: one.name, type: "category",
-          data: [...(Array.prototype.some.call(one.places, (place: number) => place >= one.values.length) ? ["none"] : []), ...one.values.map(String)],
-          nameTruncate: { maxWidth: narrow ? 36 : 90 },
+          data: [...(this.absent[at] ? ["none"] : []), ...one.values.map(String)],
+          nameTruncate: { maxWidth: lying ? 200 : 90 },
+          axisLabel: { color: colours.ink, fontSize: 10, textBorderColor: colours.surface, textBorderWidth: 3, formatter: (text: string) => (text.length > 12 ? `${text.slice(0, 11)}…` : text) },
         })),
-        { dim: axes.length, name: "time", type: "log", ...range, inverse: false, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } },
+        { dim: axes.length, name: "time", type: "log", ...range, inverse: false, axisLabel: { color: colours.ink, fontSize: 10, textBorderColor: colours.surface, textBorderWidth: 3, hideOverlap: true, formatter: (us: number) => tick(time(us)) } },
       ],
       visualMap: { type: "continuous", show: false, dimension: axes.length + 1, min: 0, max: Math.log(4), inRange: { color: colours.dark ? [...colours.scale] : ["#08306b", "#2171b5", "#6baed6", "#c6dbef", "#e2e6ea"] } },
       series: [{
-        type: "parallel", smooth: false, data: filtered().map(line), progressive: 0,
-        lineStyle: { width: 1, opacity: lines.length > 400 ? 0.35 : 0.55 }, inactiveOpacity: 0.03, activeOpacity: 0.9,
+        type: "parallel", smooth: false, data: this.drawn.map((trial) => this.line(trial)), progressive: 0,
+        lineStyle: { width: 1, opacity: this.drawn.length > 400 ? 0.35 : 0.55 }, inactiveOpacity: 0.03, activeOpacity: 0.9,
       }],
-    }),
-    table: () => ({ ...trial_rows(trials, lines, "Trials") }),
-  });
-  figure.append(said, selection);
-  tell();
-  return figure;
+    };
+  }
+}
+
+function trials_range(places: number[], trials: Trials): { min: number; max: number } {
+  return log_range(places.map((i) => trials.us[i]!));
 }

@@ -24,12 +24,18 @@ function compute_ceilings(device: Device): Ceiling[] {
     .sort((a, b) => a.gflops - b.gflops);
 }
 
+/** "f16 matrix cores" and "bf16 matrix cores" as "f16, bf16 matrix cores". */
+function joined(a: string, b: string): string {
+  const unit = [" matrix cores", " FMA"].find((one) => a.endsWith(one) && b.endsWith(one));
+  return unit ? `${a.slice(0, -unit.length)}, ${b}` : `${a}, ${b}`;
+}
+
 /** Ceilings with those joined whose labels would lie on each other. */
 function drawn_ceilings(device: Device): Ceiling[] {
   const list: Ceiling[] = [];
   for (const one of compute_ceilings(device)) {
     const last = list[list.length - 1];
-    if (last && one.gflops / last.gflops < 1.08) list[list.length - 1] = { name: `${last.name}, ${one.name}`, gflops: one.gflops };
+    if (last && one.gflops / last.gflops < 1.08) list[list.length - 1] = { name: joined(last.name, one.name), gflops: one.gflops };
     else list.push(one);
   }
   return list;
@@ -54,7 +60,7 @@ function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
   const slope = copy > 0 ? [[x.min, Math.min(x.min * copy, below)], [Math.min(x.max, below / copy), Math.min(x.max * copy, below)]] : [];
   return chart({
     title: "Roofline",
-    note: `A point is a winner at its arithmetic intensity, the tail leads from its operation's default. The lines are the measured peaks of the device${device.ceilings_utc ? `, ${device.ceilings_utc.slice(0, 10)}` : ""}; copy bandwidth counts bytes read and written. The bytes of a problem are the least that it has to move, so caches can carry a point above the slope.`,
+    note: `A point is a winner at its arithmetic intensity, the tail leads from its operation's default. ${ceilings.length || copy > 0 ? `The lines are the measured peaks of the device${device.ceilings_utc ? `, ${device.ceilings_utc.slice(0, 10)}` : ""}; copy bandwidth counts bytes read and written.` : "There are no lines, because these files have no measured peaks of the device; a tune measures them."} The bytes of a problem are the least that it has to move, so caches can carry a point above the slope.`,
     summary: `Roofline of ${rows.length} problems. ${copy > 0 ? `Copy bandwidth ${gbps(copy)}. ` : ""}${ceilings.map((one) => `${one.name} ${gflops(one.gflops)}`).join(", ")}.`,
     height: 520,
     points: rows.length * 2,
@@ -86,7 +92,7 @@ function plot(report: Report, device: Device, rows: Result[]): HTMLElement {
           name: one.name, type: "line", silent: true, symbol: "none", z: 1,
           data: [[copy > 0 ? Math.max(x.min, one.gflops / copy) : x.min, one.gflops], [x.max, one.gflops]],
           lineStyle: { color: colours.muted, width: 1.5 },
-          endLabel: { show: true, formatter: `${one.name} ${gflops(one.gflops)}`, color: colours.ink, fontSize: 10.5, align: "right", verticalAlign: "bottom", offset: [-8, -3] },
+          endLabel: { show: true, formatter: narrow ? one.name : `${one.name} ${gflops(one.gflops)}`, color: colours.ink, fontSize: 10.5, align: "right", verticalAlign: "bottom", offset: [-8, -3] },
         })),
         ...(slope.length ? [{
           name: "copy", type: "line", silent: true, symbol: "none", data: slope, z: 1, lineStyle: { color: colours.muted, width: 1.5 },
@@ -161,8 +167,8 @@ function show(report: Report, route: Route): Node[] {
       { label: "Copy bandwidth", value: device.ceilings["copy_gbps"] ? gbps(device.ceilings["copy_gbps"]!) : "–", note: "measured" },
       ...compute_ceilings(device).slice(-3).map((one) => ({ label: one.name, value: gflops(one.gflops), note: "measured" })),
     ]),
-    section(device_name(report, index), rows.length ? plot(report, device, rows) : empty("No problem has this operation and type.")),
-    section("Farthest below", h("div", { class: "card" }, table({
+    section([device_name(report, index), op, dtype].filter(Boolean).join(" · "), rows.length ? plot(report, device, rows) : empty("No problem has this operation and type.")),
+    section("Farthest below", !rows.some((row) => (row.roofline ?? 0) > 0) ? h("p", { class: "lead" }, "No problem shown has a share of the roofline, which needs the measured peaks of the device; a tune measures them.") : h("div", { class: "card" }, table({
       caption: "The problems that have most to gain: the time of a launch beyond what the roofline allows",
       rows: rows.filter((row) => (row.roofline ?? 0) > 0),
       first: 10,

@@ -1,5 +1,5 @@
 // A search: what it tried, when, and what came of it.
-import { axis, chart, legend, log_range, tip } from "../chart";
+import { axis, chart, legend, log_range, many_points, no_chart, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Search } from "../data";
 import { empty, h, section, segmented, select, tiles } from "../dom";
 import { bytes, count, date, flop_rate, rate, ratio, seconds, share, tick, time } from "../format";
@@ -36,9 +36,9 @@ export function trial_rows(trials: Trials, places: number[], caption: string): T
     sort: { column: 2, down: false },
     columns: [
       { title: "Trial", value: (i) => i + 1, align: "right" },
-      { title: "Status", value: (i) => trials.status_text(i) },
-      { title: "Time", value: (i) => (trials.ok(i) ? trials.us[i]! : null), show: (i) => (trials.ok(i) ? time(trials.us[i]!) : "–"), align: "right" },
-      { title: "To the best", value: (i) => (trials.ok(i) ? trials.us[i]! / trials.best() : null), show: (i) => (trials.ok(i) ? ratio(trials.us[i]! / trials.best()) : "–"), align: "right" },
+      { title: "Status", value: (i) => trials.status_text(i), wide: true },
+      { title: "Time", value: (i) => (trials.ok(i) ? trials.us[i]! : null), show: (i) => (trials.ok(i) ? time(trials.us[i]!) : trials.status_text(i)), align: "right" },
+      { title: "To the best", value: (i) => (trials.ok(i) ? trials.us[i]! / trials.best() : null), show: (i) => (trials.ok(i) ? ratio(trials.us[i]! / trials.best()) : "–"), align: "right", wide: true },
       { title: "Configuration", value: (i) => trials.config(i), show: (i) => h("code", {}, trials.config(i)) },
       { title: "Message", value: (i) => trials.message(i), show: (i) => trials.message(i) || "–", wide: true },
     ],
@@ -61,13 +61,14 @@ function history(trials: Trials, by: string): HTMLElement {
   const colours_of = search.variants.map((_, i) => i);
   return chart({
     title: "Time over trials",
+    missing: !trials.count && "This search has no trials yet; each trial of a tune appears here when it ends.",
     note: `The line is the best so far: ${count(trials.best_us.length, "improvement")}, the last at trial ${(trials.best_trial[trials.best_trial.length - 1] ?? -1) + 1} of ${trials.count}.${failures.length ? " Failures lie in lanes below." : ""}`,
     summary: `Time over ${trials.count} trials; the best is ${time(trials.best())}.`,
     height: 330 + lanes,
     points: trials.count,
-    controls: search.recorded ? null : segmented("Over", [{ value: "trials", text: "Trials" }, { value: "seconds", text: "Seconds" }], by, (value) => set({ by: value === "trials" ? "" : value })),
-    option: (colours) => ({
-      legend: legend(colours, { data: [...search.variants, "best so far"] }),
+    controls: search.recorded ? null : h("span", { "data-key": "by" }, segmented("Over", [{ value: "trials", text: "Trials" }, { value: "seconds", text: "Seconds" }], by, (value) => set({ by: value === "trials" ? "" : value }))),
+    option: (colours, narrow) => ({
+      legend: legend(colours, { data: [...search.variants, "best so far"], ...(narrow && search.variants.length > 3 ? { type: "scroll", right: 0 } : {}) }),
       tooltip: tip(colours, ({ data, seriesName }) => {
         if (seriesName === "best so far") return null;
         const trial = data[2];
@@ -81,7 +82,7 @@ function history(trials: Trials, by: string): HTMLElement {
       xAxis: [0, 1].slice(0, lanes ? 2 : 1).map((grid) => axis(colours, {
         type: "value", gridIndex: grid, min: 0, max: last, splitLine: { show: false },
         name: grid === (lanes ? 1 : 0) ? (by === "seconds" ? "seconds of the search" : "trial") : "", nameGap: 22,
-        axisLabel: { show: grid === (lanes ? 1 : 0), color: colours.muted },
+        axisLabel: { show: grid === (lanes ? 1 : 0), color: colours.muted, hideOverlap: true, showMaxLabel: false },
       })),
       yAxis: [
         axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
@@ -92,6 +93,7 @@ function history(trials: Trials, by: string): HTMLElement {
         ...colours_of.map((variant) => ({
           name: search.variants[variant],
           type: "scatter",
+          ...many_points,
           data: points.filter((i) => shown[i] === variant && trials.ok(i)).map((i) => [x(i), trials.us[i], i]),
           symbol: symbols[variant % symbols.length],
           symbolSize: trials.count > 1000 ? 4 : 6,
@@ -127,6 +129,9 @@ function phases_chart(trials: Trials): HTMLElement {
   const whole = totals.reduce((a, b) => a + b, 0);
   return chart({
     title: "Where the time went",
+    missing: trials.search.recorded
+      ? "Recordings have no times of the host; a tune notes how long it compiles, verifies and measures each trial."
+      : !(whole > 0) && "These trials have no times of the host; a tune stores them with each trial that it measures.",
     note: names.map((name, i) => `${name} ${seconds(totals[i]!)} (${share(whole ? totals[i]! / whole : 0)})`).join(", "),
     summary: `Host time of trials: ${names.map((name, i) => `${name} ${seconds(totals[i]!)}`).join(", ")}.`,
     height: 240,
@@ -175,10 +180,12 @@ function figure_of(report: Report, trials: Trials, name: string): ArrayLike<numb
 }
 
 /** A figure of the kernels beside the time. */
-function resources(report: Report, trials: Trials, chosen: string): HTMLElement | null {
+function resources(report: Report, trials: Trials, chosen: string): HTMLElement {
   const known = Object.keys(figures).filter((name) => Array.prototype.some.call(figure_of(report, trials, name), (value: number) => value > 0));
   const name = known.includes(chosen) ? chosen : known[0];
-  if (!name) return null;
+  if (!name) return no_chart("Resources beside time", trials.search.recorded
+    ? "Recordings have no figures of kernels; a tune stores the registers, shared memory and matrix instructions of each trial where the driver reports them."
+    : "No trial has figures of its kernels; a tune stores those that the driver reports for kernels that compile.");
   const figure = figures[name]!;
   const column = figure_of(report, trials, name);
   const ok = trials.places().filter((i) => trials.ok(i) && column[i]! >= 0);
@@ -198,7 +205,7 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
       xAxis: axis(colours, { type: "value", name: figure.name, ...(figure.text === bytes ? { min: 0, interval: 2 ** Math.ceil(Math.log2(widest / 5)) } : { scale: true }), axisLabel: { color: colours.muted, formatter: figure.text, hideOverlap: true } }),
       yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
-        { type: "scatter", data: ok.map((i) => [column[i], trials.us[i], i]), symbolSize: 6, itemStyle: { color: colours.categories[0], opacity: 0.55 } },
+        { type: "scatter", ...many_points, data: ok.map((i) => [column[i], trials.us[i], i]), symbolSize: 6, itemStyle: { color: colours.categories[0], opacity: 0.55 } },
         { type: "line", data: front.map((i) => [column[i], trials.us[i]]), step: "end", silent: true, symbolSize: 7, lineStyle: { color: colours.categories[1], width: 1.6 }, itemStyle: { color: colours.categories[1] } },
       ],
     }),
@@ -216,8 +223,12 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
   });
 }
 
-function failures(search: Search): HTMLElement | null {
-  if (!search.messages.length) return null;
+function failures(search: Search, failed: number): HTMLElement {
+  if (!search.messages.length) {
+    return section("Failures", h("p", { class: "lead" }, failed
+      ? `${count(failed, "trial")} failed, and ${failed === 1 ? "has" : "have"} no message: the column Status of the table says how.`
+      : "No trial failed."));
+  }
   return section(
     "Failures",
     h("div", { class: "card" }, table({
@@ -250,7 +261,7 @@ function head(report: Report, search: Search, trials: Trials): Node[] {
     tiles([
       { label: "Trials", value: trials.count.toLocaleString("en"), note: `${share(trials.count ? ok / trials.count : 0)} correct` },
       { label: "Best time", value: time(best), note: last === undefined ? "" : search.recorded ? `at trial ${last + 1}` : `at trial ${last + 1}, ${seconds(trials.end_s[last]!)}` },
-      { label: "Rate", value: rate(search, best), note: search.flops ? flop_rate(search.flops, best) : "" },
+      { label: "Rate", value: rate(search, best), note: search.flops && best > 0 && flop_rate(search.flops, best) !== rate(search, best) ? flop_rate(search.flops, best) : "" },
       result
         ? { label: "Certified", value: result.is_default ? "default stood" : ratio(result.speedup), note: result.is_default ? "" : "over the default", tone: result.is_default ? "" : "good" }
         : { label: "Certified", value: "–", note: "no result of this session" },
@@ -273,10 +284,10 @@ function show(report: Report, route: Route): Node[] {
     h("div", { class: "head" }, h("h1", {}, problem_name(search)), picker),
     ...head(report, search, trials),
     section("The search", h("div", { class: "stack" }, history(trials, route.settings.get("by") ?? "trials")),
-      h("div", { class: "grid", style: "margin-top:14px" }, search.recorded ? null : phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
+      h("div", { class: "grid", style: "margin-top:14px" }, phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
     section("Parameters", h("div", { class: "grid" }, importance(trials), pairs(trials, route)), values(trials)),
     section("All parameters at once", parallel(trials)),
-    ...[failures(search)].filter((one): one is HTMLElement => one !== null),
+    failures(search, trials.places().filter((i) => trials.status[i]! > 0).length),
     section("Trials", h("div", { class: "card" }, table({ ...trial_rows(trials, trials.places(), "All trials, the fastest first"), search: true, first: 20 }))),
   ];
 }
