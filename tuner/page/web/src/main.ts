@@ -3,7 +3,7 @@ import { dispose_charts } from "./chart";
 import { read_report, type Report } from "./data";
 import { h, type Child } from "./dom";
 import { count, date } from "./format";
-import { read_route, type View } from "./shell";
+import { link, read_route, type View } from "./shell";
 import { chosen_theme, next_theme, start_theme } from "./theme";
 import { baselines } from "./views/baselines";
 import { certification } from "./views/certification";
@@ -44,7 +44,7 @@ function header(report: Report): HTMLElement {
     h(
       "div",
       { class: "bar" },
-      h("a", { class: "brand", href: "#overview" }, mark(), "GRETA report"),
+      h("a", { class: "brand", href: link("overview") }, mark(), "GRETA report"),
       h("span", { class: "files", title: all.join(", ") }, files),
       theme,
     ),
@@ -58,7 +58,7 @@ function header(report: Report): HTMLElement {
           h(
             "li",
             {},
-            h("a", { href: `#${view.name}`, "data-view": view.name }, view.title,
+            h("a", { href: link(view.name), "data-view": view.name }, view.title,
               h("span", { class: "number" }, view.count(report) || "–")),
           ),
         ),

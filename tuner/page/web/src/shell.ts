@@ -1,4 +1,5 @@
-// Routes: "#search/3?by=seconds" is a view, what it shows, and its settings.
+// Routes: "#/search/3?by=seconds" is a view, what it shows, and its settings. The slash says that it is no place
+// within the page.
 import type { Report } from "./data";
 
 export interface Route {
@@ -16,7 +17,7 @@ export interface View {
 }
 
 export function read_route(): Route {
-  const [path = "", query = ""] = location.hash.slice(1).split("?");
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [view = "", id] = path.split("/");
   return {
     view: view || "overview",
@@ -27,7 +28,7 @@ export function read_route(): Route {
 
 export function link(view: string, id?: number | null, settings: Record<string, string> = {}): string {
   const query = new URLSearchParams(settings).toString();
-  return `#${view}${id === undefined || id === null ? "" : `/${id}`}${query ? `?${query}` : ""}`;
+  return `#/${view}${id === undefined || id === null ? "" : `/${id}`}${query ? `?${query}` : ""}`;
 }
 
 /** Changes settings of the present view: its address, and what it shows. */

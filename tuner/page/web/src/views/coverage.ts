@@ -1,8 +1,8 @@
 // What a look-up answers on each device, what that costs, and where tuning next would pay.
 import { axis, chart, jitter, legend, no_chart, ratio_axis, tip } from "../chart";
-import { device_name, key_text, problem_name, type Report } from "../data";
+import { api_name, device_name, key_text, problem_name, type Report } from "../data";
 import { command, copy_button, empty, h, section, tag, where_commands_run, type Child } from "../dom";
-import { change, share, time } from "../format";
+import { change, count, share, time } from "../format";
 import { link, type View } from "../shell";
 import { table } from "../table";
 
@@ -11,6 +11,7 @@ const tones: Record<string, string> = { exact: "good", "nearest shape": "", "sam
 
 function stacked(report: Report): HTMLElement {
   const devices = report.lookups.map((one) => device_name(report, one.device));
+  const labels = report.lookups.map((one) => `${report.devices[one.device]!.name}\n${api_name(report.devices[one.device]!.backend)}`);
   const counts = origins.map((origin) => report.lookups.map((one) => one.answers.filter((answer) => answer.origin === origin).length));
   const used = origins.map((origin, i) => ({ origin, i })).filter(({ i }) => counts[i]!.some((value) => value > 0));
   return chart({
@@ -21,9 +22,9 @@ function stacked(report: Report): HTMLElement {
     option: (colours, narrow) => ({
       legend: legend(colours),
       grid: { left: 8, right: 16, top: narrow ? 60 : 32, bottom: 4, containLabel: true },
-      tooltip: tip(colours, (at) => ({ title: at.name, rows: [[at.seriesName, `${at.value} problems`]] })),
+      tooltip: tip(colours, (at) => ({ title: devices[at.dataIndex]!, rows: [[at.seriesName, count(at.value, "problem")]] })),
       xAxis: axis(colours, { type: "value", minInterval: 1 }),
-      yAxis: axis(colours, { type: "category", data: devices, inverse: true, axisLabel: { color: colours.ink, interval: 0, width: narrow ? 110 : 200, overflow: "break", lineHeight: 13 }, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "category", data: labels, inverse: true, axisLabel: { color: colours.ink, interval: 0, width: narrow ? 110 : 200, overflow: "truncate", lineHeight: 13 }, splitLine: { show: false } }),
       series: used.map(({ origin, i }) => ({ name: origin, type: "bar", stack: "o", barWidth: 18, data: counts[i], itemStyle: { color: [colours.categories[0], colours.categories[5], colours.categories[2], colours.categories[4], colours.categories[1], colours.muted][i] } })),
     }),
     table: () => ({

@@ -3,7 +3,7 @@ import { axis, chart, legend, tip } from "../chart";
 import { key_text, type Pass, type PassOperation, type Report } from "../data";
 import { empty, h, section, select, tag } from "../dom";
 import { change, count, ratio, share, tick, time } from "../format";
-import { set, type Route, type View } from "../shell";
+import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 
 const most_operations = 12;
@@ -124,7 +124,7 @@ function show(report: Report, route: Route): Node[] {
       caption: "Passes of the traces, with their change from the first file's pass of the same kind",
       rows: passes,
       columns: [
-        { title: "Pass", value: kind_of, show: (pass) => h("a", { href: `#model?pass=${passes.indexOf(pass)}` }, kind_of(pass)) },
+        { title: "Pass", value: kind_of, show: (pass) => h("a", { href: link("model", null, { pass: String(passes.indexOf(pass)) }) }, kind_of(pass)) },
         { title: "File", value: (pass) => pass.file },
         { title: "Time", value: (pass) => pass.wall_us, show: (pass) => time(pass.wall_us), align: "right" },
         { title: "Change", value: (pass) => { const other = rival_of(passes, pass); return other ? pass.wall_us / other.wall_us : null; }, show: (pass) => { const other = rival_of(passes, pass); return other ? change(pass.wall_us / other.wall_us) : "–"; }, align: "right" },
