@@ -58,8 +58,8 @@ async function show(hash) {
   await page.waitForFunction(() => [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
 }
 
-async function violations() {
-  const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations);
+async function violations(only) {
+  const found = await page.evaluate(async (runOnly) => (await window.axe.run(document, { resultTypes: ["violations"], ...(runOnly ? { runOnly } : {}) })).violations, only);
   return found.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
 }
 
@@ -98,12 +98,13 @@ test("every view draws, and its structure is the kept one", async () => {
 });
 
 test("axe-core finds no violation, light and dark, wide and narrow", async () => {
-  for (const [colorScheme, width] of [["light", 1280], ["dark", 1280], ["dark", 390], ["light", 390]]) {
+  // Colours differ by theme, and other findings by width.
+  for (const [colorScheme, width, only] of [["light", 1280], ["dark", 1280, ["color-contrast"]], ["dark", 390], ["light", 390, ["color-contrast"]]]) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme });
     for (const view of views) {
       await show(view);
-      assert.deepEqual(await violations(), [], `${view}, ${colorScheme}, ${width}`);
+      assert.deepEqual(await violations(only), [], `${view}, ${colorScheme}, ${width}`);
     }
   }
   await page.setViewportSize({ width: 1280, height: 900 });
@@ -162,20 +163,20 @@ test("parallel coordinates select by values and by brushing", async () => {
 });
 
 test("selections are of all trials, also of those that are not drawn", async (context) => {
-  execFileSync(GRETA_PAGE_SAMPLE, [folder, "many", "6000"]);
+  execFileSync(GRETA_PAGE_SAMPLE, [folder, "many", "4600"]);
   execFileSync(GRETA_REPORT, [join(folder, "many.db"), "--out", join(folder, "many.html")]);
   const many = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   context.after(() => many.close());
   await many.goto(`file://${join(folder, "many.html")}#search`);
   await many.waitForFunction(() => document.querySelectorAll(".plot").length && [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
   const text = (selector) => many.textContent(selector);
-  const correct = 6000 - 461;  // every 13th trial fails
+  const correct = 4600 - 354;  // every 13th trial fails
   assert.match(await text(".drawn"), new RegExp(`^Drawn are 4,000 of ${correct.toLocaleString("en")} correct trials: the fastest 1,000, and the others at equal steps`));
   assert.match(await text(".selection"), new RegExp(`^${correct.toLocaleString("en")} trials of ${correct.toLocaleString("en")} selected`));
   // BM has four values in turn, so that one value has about a quarter of all trials.
   await many.locator(".filters label:has-text('BM') select").selectOption({ label: "64" });
   const quarter = Number((await text(".selection")).split(" ")[0].replace(",", ""));
-  assert.ok(quarter > 1300 && quarter < 1500, String(quarter));
+  assert.ok(quarter > 1000 && quarter < 1150, String(quarter));
   assert.equal(await text(".drawn"), "");
   await many.locator(".filters label:has-text('BM') select").selectOption("");
   const plot = many.locator("figure:has(.selection) .plot");
@@ -186,9 +187,9 @@ test("selections are of all trials, also of those that are not drawn", async (co
   await many.mouse.down();
   await many.mouse.move(box.x + 30, box.y + 180, { steps: 4 });
   await many.mouse.up();
-  await many.waitForFunction(() => !document.querySelector(".selection").textContent.startsWith("5,5"));
+  await many.waitForFunction(() => !document.querySelector(".selection").textContent.startsWith("4,2"));
   const brushed = Number((await text(".selection")).match(/^([\d,]+) trials/)[1].replace(",", ""));
-  assert.ok(brushed > 1300 && brushed < correct, String(brushed));
+  assert.ok(brushed > 1000 && brushed < correct, String(brushed));
 });
 
 test("charts without data say why and what gives it, in one sentence", async (context) => {
@@ -250,12 +251,12 @@ test("hostile names stay text", async () => {
   assert.equal(await page.locator("img").count(), 0);
 });
 
-/** Texts of charts that lie on each other, or beyond their chart. Those that are turned are left out. */
+/** Texts of charts that lie on each other, or beyond their chart. Those that are rotated or clipped (legends that scroll) are left out. */
 function colliding_texts() {
   const found = [];
   for (const plot of document.querySelectorAll(".plot svg")) {
     const frame = plot.getBoundingClientRect();
-    const texts = [...plot.querySelectorAll("text")].filter((one) => one.textContent.trim() && !/rotate|matrix/.test(one.getAttribute("transform") ?? ""));
+    const texts = [...plot.querySelectorAll("text")].filter((one) => one.textContent.trim() && !one.closest("[clip-path]") && !/rotate|matrix/.test(one.getAttribute("transform") ?? ""));
     const boxes = texts.map((one) => one.getBoundingClientRect()).map((box, i) => ({ box, text: texts[i].textContent }));
     boxes.forEach(({ box, text }, i) => {
       if (box.left < frame.left - 2 || box.right > frame.right + 2) found.push(`${text} is cut off`);

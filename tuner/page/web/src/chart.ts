@@ -249,7 +249,7 @@ export function legend(colours: Theme, more: Option = {}): Option {
     itemWidth: 10,
     itemHeight: 10,
     itemGap: 14,
-    textStyle: { color: colours.muted, fontSize: 11 },
+    textStyle: { color: colours.muted, fontSize: 11, width: 180, overflow: "truncate" },
     ...more,
   };
 }
