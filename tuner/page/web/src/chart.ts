@@ -249,7 +249,8 @@ export function legend(colours: Theme, more: Option = {}): Option {
     itemWidth: 10,
     itemHeight: 10,
     itemGap: 14,
-    textStyle: { color: colours.muted, fontSize: 11, width: 180, overflow: "truncate" },
+    textStyle: { color: colours.muted, fontSize: 11 },
+    formatter: (name: string) => (name.length > 30 ? `${name.slice(0, 29)}…` : name),
     ...more,
   };
 }

@@ -2,13 +2,14 @@
 
 function digits(value: number, count = 3): string {
   if (value === 0) return "0";
+  value = Number(value.toPrecision(count));  // 0.09999 has the digits of 0.1
   const before = Math.floor(Math.log10(Math.abs(value))) + 1;
   return value.toFixed(Math.max(0, Math.min(6, count - before)));
 }
 
 export function time(us: number | null | undefined): string {
   if (us === null || us === undefined || !Number.isFinite(us)) return "–";
-  if (us === 0) return "0";
+  if (Math.abs(us) < 1e-4) return "0";  // sums of times leave rests of rounding
   if (us < 1) return `${digits(us * 1e3)} ns`;
   if (us < 1e3) return `${digits(us)} µs`;
   if (us < 1e6) return `${digits(us / 1e3)} ms`;

@@ -132,8 +132,11 @@ function finalists(report: Report, row: Result): Finalist[] {
   const phase = trials.column("phase");
   const low = trials.column("low_us");
   const high = trials.column("high_us");
-  const tied = new Set(row.ties.map((one) => one.config));
-  const role = (config: string) => (config === row.config ? (row.is_default ? "the default, which won" : "winner") : tied.has(config) ? "tie" : "");
+  // Trials name their parameters in another order.
+  const key = (config: string) => config.split(" ").sort().join(" ");
+  const tied = new Set(row.ties.map((one) => key(one.config)));
+  const winner = key(row.config);
+  const role = (config: string) => (key(config) === winner ? (row.is_default ? "the default, which won" : "winner") : tied.has(key(config)) ? "tie" : "");
   return trials.places()
     .filter((i) => trials.ok(i))
     .map((i) => ({ i, config: trials.config(i) }))

@@ -166,8 +166,11 @@ export function values(trials: Trials): HTMLElement {
       best[place] = Math.min(best[place]!, trials.us[i]!);
       number[place]!++;
     }
+    const fits = best.some((us) => us <= range.max);
+    const own = fits ? range : log_range(ok.filter((i) => parameter.places[i]! < best.length).map((i) => trials.us[i]!));
     return chart({
       title: parameter.name,
+      note: fits ? null : "All times are beyond 30 times the best, so this chart has an axis of its own.",
       summary: `Time by ${parameter.name}: ${parameter.values.map((value, i) => `${value}: best ${time(best[i])}`).join(", ")}.`,
       height: 190,
       points: ok.length / step,
@@ -178,7 +181,7 @@ export function values(trials: Trials): HTMLElement {
           axis(colours, { type: "category", data: parameter.values.map(String), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, hideOverlap: true } }),
           { type: "value", show: false, min: -0.5, max: parameter.values.length - 0.5 },
         ],
-        yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
+        yAxis: axis(colours, { type: "log", ...own, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
         series: [
           { type: "scatter", xAxisIndex: 1, symbolSize: 4, itemStyle: { color: colours.categories[5 % 7], opacity: 0.5 },
             data: ok.filter((i, at) => at % step === 0 && parameter.places[i]! < parameter.values.length).map((i) => [parameter.places[i]! + jitter(i) * 0.6, trials.us[i], i]) },

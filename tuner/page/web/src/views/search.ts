@@ -202,7 +202,7 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
     option: (colours) => ({
       grid: { left: 8, right: 20, top: 10, bottom: 34, containLabel: true },
       tooltip: tip(colours, ({ data }) => (data[2] === undefined ? null : { ...trial_tip(trials, data[2]), rows: [[figure.name, figure.text(data[0])], ...trial_tip(trials, data[2]).rows] })),
-      xAxis: axis(colours, { type: "value", name: figure.name, ...(figure.text === bytes ? { min: 0, interval: 2 ** Math.ceil(Math.log2(widest / 5)) } : { scale: true }), axisLabel: { color: colours.muted, formatter: figure.text, hideOverlap: true } }),
+      xAxis: axis(colours, { type: "value", name: figure.name, ...(figure.text === bytes ? { min: 0, interval: 2 ** Math.ceil(Math.log2(widest / 5)) } : { scale: true }), axisLabel: { color: colours.muted, formatter: (value: number) => tick(figure.text(value)), hideOverlap: true, showMaxLabel: figure.text !== bytes } }),
       yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
         { type: "scatter", ...many_points, data: ok.map((i) => [column[i], trials.us[i], i]), symbolSize: 6, itemStyle: { color: colours.categories[0], opacity: 0.55 } },
