@@ -11,6 +11,7 @@
 #include "tests/tuner/page/sample.hpp"
 #include "tuner/page/columns.hpp"
 #include "tuner/page/page.hpp"
+#include "tuner/page/page_parts.hpp"
 #include "tuner/page/summary.hpp"
 #include "tuner/report/csv.hpp"
 
@@ -211,6 +212,64 @@ TEST_F(Page, PassesOfATrace) {
   EXPECT_EQ(pass["operations"][1]["us"], 30.0);
   EXPECT_EQ(pass["operations"][1]["origin"], "");
   EXPECT_EQ(data_["passes"][1]["wall_us"], 3);
+}
+
+TEST(PassData, TellsPrefillFromDecodeStepAndWhatRan) {
+  const json trace = json::parse(R"({"traceEvents": [
+      {"name": "layer 0 qkv", "ph": "X", "pid": 1, "ts": 0, "dur": 10, "args": {"tokens": 5, "problem": "gemm m=5",
+       "config": "tiled BM=16", "origin": "exact", "launches": 2, "speedup": 1.5, "expected_regret": 1.25}},
+      {"name": "layer 1 qkv", "ph": "X", "pid": 1, "ts": 10, "dur": 20, "args": {"tokens": 5, "problem": "gemm m=5",
+       "config": "tiled BM=16", "origin": "exact", "launches": 2}},
+      {"name": "layer 2 qkv", "ph": "X", "pid": 1, "ts": 30, "dur": 5, "args": {"tokens": 5, "problem": "gemm m=6",
+       "config": 7, "origin": null}},
+      {"name": "layer 0 qkv", "ph": "X", "pid": 1, "ts": 36, "dur": 4, "args": {"tokens": 1}},
+      {"name": ["odd"], "ph": 5, "pid": "one"}, 3]})");
+  const json passes = pass_data({{"trace.json", trace}});
+  ASSERT_EQ(passes.size(), 2U);  // without a gap: the number of tokens differs
+  EXPECT_EQ(passes[0]["tokens"], 5);
+  EXPECT_EQ(passes[0]["launches"], 5);  // 2 + 2, and 1 where it is unknown
+  EXPECT_EQ(passes[0]["wall_us"], 35);
+  ASSERT_EQ(passes[0]["operations"].size(), 2U);  // one for each problem
+  const json& first = passes[0]["operations"][0];
+  EXPECT_EQ(first["name"], "qkv");
+  EXPECT_EQ(first["problem"], "gemm m=5");
+  EXPECT_EQ(first["runs"], 2);
+  EXPECT_EQ(first["launches"], 4);
+  EXPECT_EQ(first["us"], 30);
+  EXPECT_EQ(first["config"], "tiled BM=16");
+  EXPECT_EQ(first["origin"], "exact");
+  EXPECT_EQ(first["speedup"], 1.5);
+  EXPECT_EQ(first["regret"], 1.25);
+  EXPECT_EQ(passes[0]["operations"][1]["config"], "");
+  EXPECT_EQ(passes[1]["tokens"], 1);
+  EXPECT_EQ(passes[1]["wall_us"], 4);
+}
+
+TEST(TrialData, WordsStandForValues) {
+  std::vector<Trial> trials;
+  for (int i = 0; i < 40; ++i) {
+    Trial trial = page_trial(0);
+    trial.config = {"described", {{"MODE", i % 2}, {"BLOCK", 32 << (i % 4)}}};
+    trial.measurement.median_us = i % 2 == 0 ? 10 : 20;
+    trials.push_back(trial);
+  }
+  const json data = trial_data(trials, {{"MODE", {"strided", "blocked"}}, {"BLOCK", {"a"}}});
+  EXPECT_EQ(data["parameters"][0]["values"], json({"strided", "blocked"}));
+  EXPECT_EQ(data["parameters"][1]["values"], json({32, 64, 128, 256}));  // beyond its words
+  bool found = false;
+  for (const auto& one : data["importance"]["marginals"]) {
+    if (one["parameter"] != 0) continue;
+    found = true;
+    EXPECT_EQ(one["values"], json({"strided", "blocked"}));
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(trial_data(trials)["parameters"][0]["values"], json({0, 1}));
+}
+
+TEST_F(Page, BaselinesNameTheCommit) {
+  const json& files = data_["baselines"][0]["files"];
+  EXPECT_EQ(files[0]["revision"], "0123456789ab");
+  EXPECT_EQ(files[1]["revision"], "ba9876543210-dirty");
 }
 
 TEST_F(Page, HostileTextIsDataOnly) {
