@@ -29,7 +29,7 @@ export type Option = Record<string, any>;
 export type Instance = echarts.ECharts;
 
 /** Points beyond which a chart is drawn on a canvas, which is faster than SVG. */
-const most_svg_points = 3000;
+const most_svg_points = 1200;
 /** Width in pixels below which charts have less beside each other. */
 const most_narrow = 520;
 /** Points of a series beyond which they are drawn as one shape. */
