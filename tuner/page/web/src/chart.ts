@@ -52,6 +52,17 @@ export interface ChartOptions {
   missing?: string | false | null;
 }
 
+/** Points as ECharts takes them: pairs and their places, or one array of numbers where there are many. */
+export function packed(places: number[], x: (place: number) => number, y: (place: number) => number): number[][] | Float32Array {
+  if (places.length <= many_points.largeThreshold) return places.map((place) => [x(place), y(place), place]);
+  const numbers = new Float32Array(2 * places.length);
+  places.forEach((place, i) => {
+    numbers[2 * i] = x(place);
+    numbers[2 * i + 1] = y(place);
+  });
+  return numbers;
+}
+
 const alive = new Set<{ host: HTMLElement; instance: Instance; draw: () => void; fit: () => void }>();
 
 /** Removes charts that have left the page. */

@@ -1,5 +1,5 @@
 // A search: what it tried, when, and what came of it.
-import { axis, chart, legend, log_range, many_points, no_chart, tip } from "../chart";
+import { axis, chart, legend, log_range, many_points, no_chart, packed, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Search } from "../data";
 import { empty, h, section, segmented, select, tiles } from "../dom";
 import { bytes, count, date, flop_rate, rate, ratio, seconds, share, tick, time } from "../format";
@@ -63,7 +63,7 @@ function history(trials: Trials, by: string): HTMLElement {
   const last = trials.count ? x(trials.count - 1) : 1;
   if (best.length) best.push([last, trials.best()]);
   const lanes = failures.length ? 22 + failures.length * 15 : 0;
-  const colours_of = search.variants.map((_, i) => i);
+  const of_variant = search.variants.map((_, variant) => points.filter((i) => shown[i] === variant && trials.ok(i)));
   return chart({
     title: "Time over trials",
     missing: !trials.count && "This search has no trials yet; each trial of a tune appears here when it ends.",
@@ -74,9 +74,9 @@ function history(trials: Trials, by: string): HTMLElement {
     controls: search.recorded ? null : h("span", { "data-key": "by" }, segmented("Over", [{ value: "trials", text: "Trials" }, { value: "seconds", text: "Seconds" }], by, (value) => set({ by: value === "trials" ? "" : value }))),
     option: (colours, narrow) => ({
       legend: legend(colours, { data: [...search.variants, "best so far"], ...(narrow && search.variants.length > 3 ? { type: "scroll", right: 0 } : {}) }),
-      tooltip: tip(colours, ({ data, seriesName }) => {
+      tooltip: tip(colours, ({ data, dataIndex, seriesIndex, seriesName }) => {
         if (seriesName === "best so far") return null;
-        const trial = data[2];
+        const trial = data?.[2] ?? of_variant[seriesIndex]![dataIndex]!;
         const it = trial_tip(trials, trial);
         return { ...it, rows: [...it.rows, ["phase", phases[phase[trial]!] ?? "unknown"]] };
       }),
@@ -95,11 +95,11 @@ function history(trials: Trials, by: string): HTMLElement {
       ],
       dataZoom: [{ type: "inside", xAxisIndex: lanes ? [0, 1] : [0], zoomOnMouseWheel: "ctrl" }],
       series: [
-        ...colours_of.map((variant) => ({
+        ...of_variant.map((places, variant) => ({
           name: search.variants[variant],
           type: "scatter",
           ...many_points,
-          data: points.filter((i) => shown[i] === variant && trials.ok(i)).map((i) => [x(i), trials.us[i], i]),
+          data: packed(places, x, (i) => trials.us[i]!),
           symbol: symbols[variant % symbols.length],
           symbolSize: point_size(trials.count),
           itemStyle: { color: colours.categories[(variant + 5) % 7], opacity: 0.75 },
@@ -109,7 +109,7 @@ function history(trials: Trials, by: string): HTMLElement {
           lineStyle: { color: colours.categories[1], width: 2 }, itemStyle: { color: colours.categories[1] },
         },
         ...(lanes ? [{
-          name: "failures", type: "scatter", xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2.5, 10], itemStyle: { color: colours.bad, opacity: 0.8 },
+          name: "failures", type: "scatter", large: true, largeThreshold: 2000, xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2.5, 10], itemStyle: { color: colours.bad, opacity: 0.8 },
           data: points.filter((i) => trials.status[i]! > 0).map((i) => [x(i), trials.status[i]! - 1, i]),
         }] : []),
       ],
@@ -206,11 +206,16 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
     controls: h("span", { "data-key": "figure" }, select("Figure", known.map((one) => ({ value: one, text: figures[one]!.name })), name, (value) => set({ figure: value }))),
     option: (colours) => ({
       grid: { left: 8, right: 20, top: 10, bottom: 34, containLabel: true },
-      tooltip: tip(colours, ({ data }) => (data[2] === undefined ? null : { ...trial_tip(trials, data[2]), rows: [[figure.name, figure.text(data[0])], ...trial_tip(trials, data[2]).rows] })),
+      tooltip: tip(colours, ({ data, dataIndex, seriesIndex }) => {
+        if (seriesIndex !== 0) return null;
+        const trial = data?.[2] ?? ok[dataIndex]!;
+        const it = trial_tip(trials, trial);
+        return { ...it, rows: [[figure.name, figure.text(column[trial]!)], ...it.rows] };
+      }),
       xAxis: axis(colours, { type: "value", name: figure.name, ...(figure.text === bytes ? { min: 0, interval: 2 ** Math.ceil(Math.log2(widest / 5)) } : { scale: true }), axisLabel: { color: colours.muted, formatter: (value: number) => tick(figure.text(value)), hideOverlap: true, showMaxLabel: figure.text !== bytes } }),
       yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
-        { type: "scatter", ...many_points, data: ok.map((i) => [column[i], trials.us[i], i]), symbolSize: point_size(ok.length), itemStyle: { color: colours.categories[0], opacity: 0.55 } },
+        { type: "scatter", ...many_points, data: packed(ok, (i) => column[i]!, (i) => trials.us[i]!), symbolSize: point_size(ok.length), itemStyle: { color: colours.categories[0], opacity: 0.55 } },
         { type: "line", data: front.map((i) => [column[i], trials.us[i]]), step: "end", silent: true, symbolSize: 7, lineStyle: { color: colours.categories[1], width: 1.6 }, itemStyle: { color: colours.categories[1] } },
       ],
     }),
