@@ -69,7 +69,7 @@ struct FragmentPlaces<false, T, span, Tile, rows, stages, stride> {
   static constexpr u32 row = whole < Tile::bank_row ? whole : Tile::bank_row;
   // The second half of a fragment lies four lines further.
   static constexpr u32 further_half = Tile::turned_by(4);
-  static constexpr u32 step = further_half % apart == 0 && apart < row ? apart : 2;
+  static constexpr u32 step = further_half % apart == 0 ? apart : further_half % 2 == 0 ? 2 : 1;
   static constexpr u32 in_row = Tile::padded || row < 2 * step ? 1 : row / step;
   static constexpr u32 reached = reached_stages<stride>;
   static constexpr u32 registers = (stages + reached - 1) / reached;

@@ -30,12 +30,6 @@ struct OperandLoader {
   typedef Words<vec * u32(sizeof(T))> Piece;
   static constexpr u32 unit_bytes = vec * u32(sizeof(T));
 
-  // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
-  static constexpr u32 unit_lines = THREADS / across;
-  static constexpr bool units_alike =
-      !turned && THREADS % across == 0 && unit_lines % Tile::bank_row == 0;
-  // Whether what unit i adds to a thread's first unit is the same for all threads.
-  static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
   // Whether a wave's units follow each other in shared memory. AMD's copies then share the register
   // that says where in shared memory they go, and differ in their instructions' offsets.
 #if defined(GRETA_MATRIX_MFMA)
@@ -43,6 +37,13 @@ struct OperandLoader {
 #else
   static constexpr bool wave_by_wave = false;
 #endif
+
+  // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
+  static constexpr u32 unit_lines = THREADS / across;
+  static constexpr bool units_alike =
+      !turned && !wave_by_wave && THREADS % across == 0 && unit_lines % Tile::bank_row == 0;
+  // Whether what unit i adds to a thread's first unit is the same for all threads.
+  static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
   // Where units are put: those of regular ones are a number of bytes apart that all threads know.
   static constexpr bool puts_alike = !turned && THREADS % across == 0 && count % THREADS == 0;
