@@ -125,13 +125,13 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
           : fmt::format("ASYNC needs PAD=0, and VA and VB of {}{}",
                         fmt::join(kernel.copies(), ", "),
                         kernel.offers_turning() ? ", and TURN=1" : "");
-  const Expression in_place = kernel.offers_turning() ? p["TURN"] == 1 : Expression(true);
+  Expression copies_fit = p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]);
+  if (kernel.offers_turning()) copies_fit = copies_fit && p["TURN"] == 1;
   const auto whole = [](double units) { return units == static_cast<double>(std::int64_t(units)); };
   return {
       {"stages", "STAGES is 1 or 2, with ASYNC at least 2",
        select(p["ASYNC"] != 0, p["STAGES"] >= 2, p["STAGES"] <= 2)},
-      {"copies", copies,
-       p["ASYNC"] == 0 || (p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]) && in_place)},
+      {"copies", copies, p["ASYNC"] == 0 || copies_fit},
       {"equal_copies",
        "ASYNC needs the same number of copies in every thread",
        {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
@@ -275,8 +275,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
   // PRIORITY  on CDNA, waves issue first while they multiply: others then load or read
-  // TURN      on gfx950, reads from shared memory transpose tiles, which loads then write
-  //           there past the registers; 0: tiles are transposed in registers, where k is not contiguous
+  // TURN      on gfx950, reads from shared memory transpose tiles, so that loads can write them
+  //           there past the registers; 0: tiles are transposed in registers
   Alternative a{"matrix", tile_parameters(kernel), {}};
   const std::vector<Parameter> others{
       {"BK", {16, 32, 64, 128}},
