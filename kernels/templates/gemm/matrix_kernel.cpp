@@ -219,7 +219,10 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
                                  std::llround(std::ceil(units_a(c)) + std::ceil(units_b(c)));
   const bool transposes = turned(c, shape_.a_along_k) || turned(c, shape_.b_along_k);
   return sum_registers(c) + fragments + loaded + std::max<std::int64_t>(0, loaded - 24) +
-         addresses + (transposes ? 30 : 18);
+         addresses +
+         (turns(c)     ? 26
+          : transposes ? 30
+                       : 18);
 }
 
 std::int64_t MatrixKernel::register_limit(const Config& c) const {
