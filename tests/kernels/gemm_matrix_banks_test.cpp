@@ -89,7 +89,7 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
     const bool along_k = is_a ? shape.a_along_k : shape.b_along_k;
     o.name = fmt::format("{} of {} on {}: {}", is_a ? "A" : "B", problem.key(), device.architecture,
                          config.text());
-    o.turned = kernel.turned(along_k);
+    o.turned = kernel.turned(config, along_k);
     o.tile_along_k = along_k || o.turned;
     o.span = value(is_a ? "BM" : "BN");
     o.vec = value(is_a ? "VA" : "VB");
@@ -233,6 +233,11 @@ std::pair<unsigned, unsigned> read_by(MatrixCores cores, const Operand& o, unsig
   return {line + lane % o.product, k / o.chunk + group};
 }
 
+/// Whether reads transpose the tile, with TURN on gfx950.
+bool is_transposed_by_reads(MatrixCores cores, const Operand& o) {
+  return cores == MatrixCores::mfma && !o.tile_along_k;
+}
+
 /// A family's operands and the addresses of their chunks.
 struct Tiles {
   explicit Tiles(const Family& family) : operands(operands_of(family)) {
@@ -272,6 +277,7 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
   const MatrixCores cores = GetParam().cores;
   ASSERT_FALSE(operands_.empty());
   for (const Operand& o : operands_) {
+    if (is_transposed_by_reads(cores, o)) continue;
     const unsigned chunks = cores == MatrixCores::wmma11 ? 2 : 1;  // that a lane reads
     for (unsigned line = 0; line < o.span; line += o.product) {
       for (unsigned k = 0; k < o.bk; k += o.depth) {
@@ -289,6 +295,33 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
       }
     }
   }
+}
+
+// Reads that transpose serve 32 lanes of 8 bytes together. A group of 16 lanes reads 16 elements of
+// four lines, as MatrixCore::half_place() says. Lines that are no power of two long trade places
+// only within the power of two that divides them.
+TEST_P(MatrixBanks, TransposingReadsHaveNoConflicts) {
+  std::size_t judged = 0;
+  for (const Operand& o : operands_) {
+    if (!is_transposed_by_reads(GetParam().cores, o)) continue;
+    ++judged;
+    const bool power = (o.span & (o.span - 1)) == 0;
+    for (unsigned line = 0; line < o.span; line += o.product) {
+      for (unsigned k = 0; k < o.bk; k += o.depth) {
+        for (const unsigned first : {0U, 32U}) {
+          std::vector<std::uint32_t> addresses;
+          for (unsigned lane = first; lane < first + 32; ++lane) {
+            const unsigned at = k + lane / o.product * 8 + lane % 16 / 4;
+            const unsigned chunk = line / 8 + lane % o.product / 16 * 2 + lane % 4 / 2;
+            addresses.push_back(offset(o, at, chunk) + lane % 2 * 8);
+          }
+          ASSERT_LE(conflicts(addresses, 8, GetParam().banks), power ? 1U : 2U)
+              << o.name << ", line " << line << ", k " << k;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(judged > 0, GetParam().architectures.back() == "gfx950");
 }
 
 // Tiles that are not transposed are written consecutively, without conflicts. Tiles with less than

@@ -10,7 +10,7 @@
 // copies of tiles to shared memory, reads of fragments, slices, and partial tiles everywhere; with
 // tiles and numbers of slices that are no powers of two, and every order of tiles.
 // hip-host executes asynchronous copies at the wait, so a missing or weak wait gives a wrong
-// result.
+// result. On AMD's GPUs, K is walked in a loop of whole steps and another one for the rest.
 namespace greta::test::gemm_matrix_test {
 namespace {
 
@@ -49,13 +49,13 @@ std::vector<Case> cases() {
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0"},
       {1, "copies_by_counting", problem("nt", f16, f16, {70, 90, 150}, {{"epilogue", "silu"}}),
        "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=32 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=2 "
-       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0"},
       {1, "f32", problem("nn", f32, f32, {40, 70, 100}, {{"alpha", "-0.5"}}),
        "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
-       "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0"},
+       "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0 PRIORITY=0"},
       {1, "turned_and_folded", problem("tn", bf16, bf16, {61, 93, 150}),
        "BM=64 BN=32 WM=64 WN=32 BK=64 INSTR=16 VA=4 VB=2 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=2 "
-       "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=1"},
+       "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=1 PRIORITY=0 TURN=0"},
       {0, "six_and_twelve_chunks_in_lines", problem("tn", f16, f16, {70, 90, 150}, {{"beta", "2"}}),
        "BM=96 BN=48 WM=32 WN=48 BK=16 INSTR=16 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=3 FOLD=1 ALIGN=0"},
@@ -64,10 +64,10 @@ std::vector<Case> cases() {
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=3 FOLD=0 ALIGN=0"},
       {1, "copies_of_three_waves_on_dies", problem("nt", f16, f16, {150, 250, 150}),
        "BM=96 BN=48 WM=32 WN=48 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
-       "SWIZZLE=4 WALK=1 XCDS=8 SPLIT=1 FOLD=0 ALIGN=0"},
+       "SWIZZLE=4 WALK=1 XCDS=8 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0"},
       {1, "turned_on_dies_and_folded", problem("tn", bf16, f32, {90, 130, 150}),
        "BM=96 BN=96 WM=32 WN=96 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
-       "SWIZZLE=1 WALK=0 XCDS=8 SPLIT=3 FOLD=1 ALIGN=0"},
+       "SWIZZLE=1 WALK=0 XCDS=8 SPLIT=3 FOLD=1 ALIGN=0 PRIORITY=0 TURN=0"},
       {2, "turned_for_48_columns", problem("tn", f16, f16, {31, 140, 99}),
        "BM=32 BN=96 WM=16 WN=48 BK=32 INSTR=16 VA=1 VB=4 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=3 FOLD=0 ALIGN=0"},
@@ -83,6 +83,30 @@ std::vector<Case> cases() {
       {3, "aligned", problem("nt", bf16, bf16, {71, 93, 149}),
        "BM=64 BN=32 WM=32 WN=32 BK=32 INSTR=16 VA=8 VB=8 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=1"},
+      {1, "whole_steps_copied", problem("nt", f16, f16, {70, 90, 430}),
+       "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=4 ASYNC=1 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=1"},
+      {1, "whole_steps_copied_a_depth_ahead", problem("nt", bf16, f32, {70, 90, 650}),
+       "BM=64 BN=64 WM=32 WN=32 BK=64 INSTR=32 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=1 FRAGMENTS=2 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0"},
+      {1, "whole_steps_transposed_by_reads", problem("tn", bf16, f32, {72, 90, 430}),
+       "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0 TURN=1"},
+      {1, "four_chunks_transposed_by_reads", problem("tn", f16, f32, {30, 34, 430}),
+       "BM=32 BN=32 WM=32 WN=32 BK=32 INSTR=32 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=1 FRAGMENTS=2 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0 TURN=1"},
+      {1, "whole_steps_transposed_by_padded_reads", problem("nn", f16, f16, {40, 136, 300}),
+       "BM=32 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=4 VB=8 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0 TURN=1"},
+      {1, "whole_steps_turned", problem("nn", f16, f16, {70, 170, 300}),
+       "BM=64 BN=96 WM=32 WN=48 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0 TURN=0"},
+      {2, "whole_steps", problem("nt", bf16, bf16, {70, 90, 300}),
+       "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=4 VB=4 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
+      {3, "whole_steps_in_one_stage", problem("nn", bf16, bf16, {70, 94, 298}),
+       "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
   };
 }
 

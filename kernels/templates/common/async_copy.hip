@@ -94,6 +94,57 @@ GRETA_DEVICE void copy_async(SharedMemory shared, u32 to, const u8* base, u32 fr
 #endif
 }
 
+#if defined(GRETA_AMD)
+// As copy_async(), `count` copies of each lane, at most four, of which none is outside. In shared
+// memory they follow each other. Copy i of a lane is at base + k_bytes + from[i] in device memory,
+// less together_bytes<bytes>(i): an instruction adds its offset to both addresses.
+template <int bytes>
+GRETA_DEVICE constexpr u32 together_bytes(u32 i) {
+  return (3 - i) * 64 * bytes;
+}
+template <int bytes>
+GRETA_DEVICE void copy_together(SharedMemory shared, u32 to, const u8* base, const u32* from,
+                                u32 count, u32 k_bytes) {
+  typedef u32 Descriptor __attribute__((vector_size(16)));
+  typedef const __attribute__((address_space(3))) u8 Shared;
+  const u64 address = reinterpret_cast<u64>(base) - together_bytes<bytes>(0);
+  const Descriptor buffer = {u32(address), u32(address >> 32), 0xffffffffU, 0x00020000U};
+  const u32 first = u32(reinterpret_cast<__UINTPTR_TYPE__>((Shared*)shared.bytes)) + to;
+#define GRETA_FIRST_COPY "s_nop 0\n\t"  // between writing m0 and using it
+#define GRETA_COPY(x4, i, offset) \
+  "buffer_load_dword" x4 " %" #i ", %1, %2 offen offset:" #offset " lds\n\t"
+#define GRETA_COPY_OPERANDS "{m0}"(first), "s"(buffer), "s"(k_bytes), "v"(from[0])
+#define GRETA_COPIES(x4, a, b, c)                                                                 \
+  if (count == 1) {                                                                               \
+    asm volatile(GRETA_FIRST_COPY GRETA_COPY(x4, 3, 0)::GRETA_COPY_OPERANDS : "memory");          \
+  } else if (count == 2) {                                                                        \
+    asm volatile(GRETA_FIRST_COPY GRETA_COPY(x4, 3, 0) GRETA_COPY(x4, 4, a)::GRETA_COPY_OPERANDS, \
+                 "v"(from[1])                                                                     \
+                 : "memory");                                                                     \
+  } else if (count == 3) {                                                                        \
+    asm volatile(GRETA_FIRST_COPY GRETA_COPY(x4, 3, 0) GRETA_COPY(x4, 4, a)                       \
+                     GRETA_COPY(x4, 5, b)::GRETA_COPY_OPERANDS,                                   \
+                 "v"(from[1]), "v"(from[2])                                                       \
+                 : "memory");                                                                     \
+  } else {                                                                                        \
+    asm volatile(GRETA_FIRST_COPY GRETA_COPY(x4, 3, 0) GRETA_COPY(x4, 4, a) GRETA_COPY(x4, 5, b)  \
+                     GRETA_COPY(x4, 6, c)::GRETA_COPY_OPERANDS,                                   \
+                 "v"(from[1]), "v"(from[2]), "v"(from[3])                                         \
+                 : "memory");                                                                     \
+  }
+  if constexpr (bytes == 16) {
+    GRETA_COPIES("x4", 1024, 2048, 3072)
+  } else {
+    static_assert(bytes == 4, "copies of 4 or 16 bytes");
+    GRETA_COPIES("", 256, 512, 768)
+  }
+#undef GRETA_COPIES
+#undef GRETA_COPY_OPERANDS
+#undef GRETA_COPY
+#undef GRETA_FIRST_COPY
+}
+#endif
+
 GRETA_DEVICE void close_copies() {
 #if defined(GRETA_NVIDIA)
   asm volatile("cp.async.commit_group;");

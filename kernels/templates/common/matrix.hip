@@ -16,6 +16,7 @@
 #pragma once
 
 #include "common/async_copy.hip"
+#include "common/shared_tile.hip"
 
 #if (defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 800) || (defined(GRETA_HOST) && GRETA_HOST == 80)
 #define GRETA_MATRIX_MMA
@@ -64,68 +65,15 @@ enum class Operand { a, b };
 template <typename T>
 constexpr u32 chunk_elements = 16 / sizeof(T);
 
-// Whether load() can turn tiles whose lines lie across k.
-#if defined(GRETA_MATRIX_MMA)
+// Whether load() can turn tiles whose lines lie across k. On CDNA that is TURN's to say.
+#if !defined(TURN)
+#define TURN 0
+#endif
+#if defined(GRETA_MATRIX_MMA) || TURN
 constexpr bool matrix_load_turns = true;
 #else
 constexpr bool matrix_load_turns = false;
 #endif
-
-// Banks of shared memory, of 4 bytes each.
-#if defined(__gfx950__)
-constexpr u32 shared_banks = 64;
-#else
-constexpr u32 shared_banks = 32;
-#endif
-
-// Chunks of shared memory in lines. Lanes that are served together should hit different banks; a
-// `bank_row` of neighbouring chunks has each bank once. Behind each line are `pad` chunks; where
-// that is 0, chunks trade places within a bank row, so that lanes hit different banks when they
-//   read fragments: one chunk of neighbouring lines, or what CDNA serves together
-//   write one chunk of eight lines: neighbours, or with `far` also lines 2, 4 or 8 apart
-template <u32 lines, u32 line_chunks, u32 pad, bool far, u32 banks = shared_banks>
-struct SharedTile {
-  static constexpr u32 bytes = lines * (line_chunks + pad) * 16;
-  static constexpr u32 bank_row = banks / 4;
-  // Lines so far apart trade chunks alike, unless `far`.
-  static constexpr u32 period = pad > 0 ? 1 : bank_row;
-
-  // Bytes from the tile's start to a chunk.
-  static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
-    if (!far || line_chunks >= bank_row) return place_offset(line, chunk ^ turn(line));
-    return ((line * (line_chunks + pad) + chunk) ^ turn(line)) * 16;
-  }
-  // Bytes to a place of a line, and the chunk that belongs there.
-  static GRETA_DEVICE constexpr u32 place_offset(u32 line, u32 place) {
-    return (line * (line_chunks + pad) + place) * 16;
-  }
-  static GRETA_DEVICE constexpr u32 chunk_at(u32 line, u32 place) {
-    static_assert(!far, "chunks trade places across lines");
-    return place ^ turn(line);
-  }
-  // From the offset of a chunk to that of one `more_lines` further, a multiple of 16, and
-  // `more_chunks`, a multiple of a power of two that the chunk's number is less than. The offset may
-  // count from where a tile of this kind could start.
-  static GRETA_DEVICE constexpr u32 beyond(u32 offset, u32 more_lines, u32 more_chunks) {
-    static_assert(!far, "chunks trade places across lines");
-    const u32 traded = pad > 0 ? 0 : more_chunks % bank_row;  // the others lie in further bank rows
-    return (offset ^ traded * 16) + place_offset(more_lines, more_chunks - traded);
-  }
-
- private:
-  // Turns the line's chunks by the number of bank rows before it, which makes no other difference
-  // to their banks. With 16 chunks in a bank row, a chunk of lines 0-3 and 12-15 is served together
-  // with the next one of lines 4-11; the shifted bits keep these apart.
-  static GRETA_DEVICE constexpr u32 turn(u32 line) {
-    if (pad > 0) return 0;
-    // Chunks trade places within groups of a power of two, which lines consist of.
-    constexpr u32 whole = line_chunks & (~line_chunks + 1);
-    constexpr u32 places = whole < bank_row ? whole : bank_row;
-    const u32 before = line * places / bank_row;
-    const u32 turned = bank_row == 8 ? before : before ^ before << 1;
-    return far ? (turned ^ before / bank_row) % bank_row : turned % places;
-  }
-};
 
 #if defined(GRETA_MATRIX_MMA)
 
@@ -340,15 +288,45 @@ struct MatrixCore {
   // Of lines from `line` and k from `k` on.
   template <Operand, bool along_k, typename Tile>
   static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
-    static_assert(along_k, "the tile's lines lie along k");
-    const u32 lane = lane_index(), group = groups == 1 ? 0 : lane / span;
     Fragment f;
+    if constexpr (!along_k) {
+      GRETA_UNROLL
+      for (u32 half = 0; half < 2; ++half) {
+        const u32 offset = half_place<Tile>(line, k + half * 4);
+        load_turned(f, half, shared.bytes + start + offset);
+      }
+      return f;
+    }
+    const u32 lane = lane_index(), group = groups == 1 ? 0 : lane / span;
     GRETA_UNROLL
     for (u32 i = 0; i < lane_chunks; ++i) {
       const u32 offset = Tile::offset(line + lane % span, k / chunk_elements<T> + group + i);
       f.chunk[i] = load_words<16>(shared.bytes + start + offset);
     }
     return f;
+  }
+
+  // A tile whose lines lie across k is read four lines at a time: a group of 16 lanes reads 16
+  // elements of each, and each lane gets one element of the four. This is the place that a lane
+  // names.
+  template <typename Tile>
+  static GRETA_DEVICE u32 half_place(u32 line, u32 k) {
+    const u32 lane = lane_index();
+    return Tile::offset(k + lane / span * 8 + lane % 16 / 4,
+                        line / 8 + lane % span / 16 * 2 + lane % 4 / 2) +
+           lane % 2 * 8;
+  }
+  static GRETA_DEVICE void load_turned(Fragment& f, u32 half, const u8* at) {
+#if TURN && defined(__gfx950__)
+    typedef short Elements __attribute__((ext_vector_type(4)));
+    typedef __attribute__((address_space(3))) Elements Shared;
+    const auto four = __builtin_amdgcn_ds_read_tr16_b64_v4i16((Shared*)at);
+    __builtin_memcpy(f.chunk[0].word + half * 2, &four, 8);
+#elif TURN && defined(GRETA_HOST)
+    greta_host::read_transposed(reinterpret_cast<u32(&)[2]>(f.chunk[0].word[half * 2]), at);
+#elif TURN
+#error "TURN needs reads of shared memory that transpose"
+#endif
   }
 
   static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {

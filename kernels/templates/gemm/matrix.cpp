@@ -100,10 +100,10 @@ std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
               {32, 32, 128, 16, 16, 2, 1},   {16, 32, 128, 16, 16, 2, 1}};
     case MatrixCores::wmma11:
     case MatrixCores::wmma12:
-      return {{128, 128, 32, 64, 32, 2, 1}, {128, 64, 32, 32, 32, 2, 1},
-              {64, 128, 32, 32, 32, 2, 1},  {64, 64, 32, 32, 32, 2, 1},
-              {32, 64, 64, 16, 32, 2, 1},   {16, 64, 64, 16, 16, 2, 1},
-              {32, 32, 64, 16, 16, 2, 1},   {16, 32, 64, 16, 16, 2, 1}};
+      return {
+          {256, 128, 32, 64, 64, 2, 1}, {128, 128, 32, 32, 64, 2, 1}, {128, 64, 32, 32, 32, 2, 1},
+          {64, 128, 32, 32, 32, 2, 1},  {64, 64, 32, 32, 32, 2, 1},   {32, 64, 64, 16, 32, 2, 1},
+          {16, 64, 64, 16, 16, 2, 1},   {32, 32, 64, 16, 16, 2, 1},   {16, 32, 64, 16, 16, 2, 1}};
     case MatrixCores::none:
       break;
   }
@@ -149,6 +149,7 @@ int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const MatrixKernel kernel(shape, device);
+  const bool turns = kernel.offers_turning();
   Config config{"matrix",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -161,13 +162,15 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"PAD", 0},
                  {"STAGES", tile.stages},
                  {"ASYNC", 0},
-                 {"FRAGMENTS", tile.fragments},
+                 {"FRAGMENTS", turns ? 1 : tile.fragments},  // transposing reads need registers
                  {"SWIZZLE", 8},
                  {"WALK", 0},
                  {"XCDS", die_counts(device).back()},
                  {"SPLIT", split},
                  {"FOLD", default_fold(device, tile, split)},
                  {"ALIGN", 0}}};
+  if (kernel.offers_priority()) config.values.emplace_back("PRIORITY", 0);
+  if (turns) config.values.emplace_back("TURN", 1);
   const auto set = [&config](std::string_view name, int value) {
     std::find_if(config.values.begin(), config.values.end(), [&](const auto& v) {
       return v.first == name;
@@ -180,9 +183,9 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
   };
   set("ALIGN", align);
-  set("VA", load_width(shape, kernel.turned(shape.a_along_k), align ? 8 : shape.a_stride(),
+  set("VA", load_width(shape, kernel.turned(config, shape.a_along_k), align ? 8 : shape.a_stride(),
                        of_thread(tile.bm)));
-  set("VB", load_width(shape, kernel.turned(shape.b_along_k), align ? 8 : shape.b_stride(),
+  set("VB", load_width(shape, kernel.turned(config, shape.b_along_k), align ? 8 : shape.b_stride(),
                        of_thread(tile.bn)));
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
@@ -301,7 +304,7 @@ Variant matrix() {
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
       any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("WALK", 0), added("XCDS", 1)};
+  variant.migrations = {added("WALK", 0), added("XCDS", 1), added("PRIORITY", 0), added("TURN", 0)};
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
                                : work(shape, device, config);

@@ -31,14 +31,18 @@ MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
       workgroup_registers_(workgroup_registers(device)),
       wave_(static_cast<int>(device.subgroup_size)),
       element_bytes_(bytes_of(shape.in, 1)),
-      chunk_(16 / element_bytes_) {
+      chunk_(16 / element_bytes_),
+      bank_row_(device.architecture.ends_with("gfx950") ? 16 : 8) {
   for (const MatrixOperation& operation : device.matrix_operations) {
     if (operation.input != shape.in) continue;
     products_.push_back(static_cast<int>(operation.m));
   }
   std::sort(products_.begin(), products_.end());
   products_.erase(std::unique(products_.begin(), products_.end()), products_.end());
-  if (turned(shape.a_along_k) || turned(shape.b_along_k)) return;
+  const bool transposes = !reads_transpose() && !(shape.a_along_k && shape.b_along_k);
+  offers_turning_ = transposes && element_bytes_ == 2 && !products_.empty() &&
+                    has_turning_reads(device.architecture);
+  if (transposes && !offers_turning_) return;
   for (const int bytes : copy_widths(device, cores_)) {
     if (bytes >= element_bytes_) copies_.push_back(bytes / element_bytes_);
   }
@@ -82,6 +86,11 @@ std::int64_t MatrixKernel::instructions(const Config& c) const {
   return products * (cores_ == MatrixCores::mma ? 2 : 1);
 }
 
+std::int64_t MatrixKernel::turn_instructions(const Config& c) const {
+  if (cores_ == MatrixCores::mma) return instructions(c);
+  return instructions(c) * std::max(2, c["STAGES"]);  // the loop names its stages
+}
+
 std::int64_t MatrixKernel::stored_span(const Config& c, bool along_k, const char* span) const {
   const int extent = c[span];
   if (!by_warpgroups(c) || along_k) return extent;
@@ -91,7 +100,7 @@ std::int64_t MatrixKernel::stored_span(const Config& c, bool along_k, const char
 
 double MatrixKernel::units(const Config& c, bool along_k, const char* span, const char* vec) const {
   const double elements = static_cast<double>(stored_span(c, along_k, span)) * c["BK"];
-  const double unit = static_cast<double>(c[vec]) * (turned(along_k) ? chunk_ : 1);
+  const double unit = static_cast<double>(c[vec]) * (turned(c, along_k) ? chunk_ : 1);
   return elements / unit / static_cast<double>(threads(c));
 }
 
@@ -104,15 +113,15 @@ double MatrixKernel::units_b(const Config& c) const {
 }
 
 std::int64_t MatrixKernel::loads_a(const Config& c) const {
-  return std::llround(std::ceil(units_a(c))) * (turned(shape_.a_along_k) ? chunk_ : 1);
+  return std::llround(std::ceil(units_a(c))) * (turned(c, shape_.a_along_k) ? chunk_ : 1);
 }
 
 std::int64_t MatrixKernel::loads_b(const Config& c) const {
-  return std::llround(std::ceil(units_b(c))) * (turned(shape_.b_along_k) ? chunk_ : 1);
+  return std::llround(std::ceil(units_b(c))) * (turned(c, shape_.b_along_k) ? chunk_ : 1);
 }
 
 std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char* span) const {
-  const bool tile_along_k = along_k || turned(along_k);
+  const bool tile_along_k = along_k || turned(c, along_k);
   const std::int64_t extent = stored_span(c, along_k, span);
   const std::int64_t lines = tile_along_k ? extent : c["BK"];
   const std::int64_t chunks = (tile_along_k ? c["BK"] : extent) / chunk_ + c["PAD"];
@@ -175,22 +184,45 @@ std::int64_t MatrixKernel::least_registers(const Config& c) const {
   return sum_registers(c) + loaded_registers(c) + 2 * fragment_registers();
 }
 
+std::int64_t MatrixKernel::place_registers(const Config& c, bool along_k, const char* span,
+                                           const char* extent) const {
+  const int product = c["INSTR"];
+  const std::int64_t tile = tile_bytes(c, along_k, span);
+  const std::int64_t reached = std::max<std::int64_t>(1, 65536 / tile);  // by instructions' offsets
+  const bool across = !along_k && turns(c);
+  // Chunks of a bank row trade places, so each that a lane reads needs an address.
+  const std::int64_t chunks = (across ? c[span] : c["BK"]) / chunk_;
+  const std::int64_t apart = across                          ? product / chunk_
+                             : cores_ == MatrixCores::mfma   ? 64 / product
+                             : cores_ == MatrixCores::wmma11 ? 1
+                                                             : 2;
+  const std::int64_t in_row = c["PAD"] != 0 ? 1 : std::min(chunks, bank_row_) / apart;
+  const std::int64_t lines = turned(c, along_k) ? c[extent] / product : 1;
+  return ceil_div<std::int64_t>(c["STAGES"], reached) * std::max<std::int64_t>(1, in_row) * lines;
+}
+
 std::int64_t MatrixKernel::registers(const Config& c) const {
   if (by_warpgroups(c)) return sum_registers(c) + 32;
   const int product = c["INSTR"];
   const std::int64_t fragments =
       std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] * fragment_registers();
-  // Address registers: one per fragment and depth (times the number of instructions if tiles are
-  // transposed), and on AMD one per load, because the compiler keeps precomputed addresses.
-  const auto places = [&](const char* extent, bool along_k) {
-    return c["BK"] / depth(product) * (turned(along_k) ? c[extent] / product : 1);
-  };
-  const std::int64_t addresses = places("WM", shape_.a_along_k) + places("WN", shape_.b_along_k) +
-                                 (cores_ == MatrixCores::mma ? 8 : loads_a(c) + loads_b(c));
-  // What is left over was measured: results/2026-11-22-register-estimates.
-  const bool turns = turned(shape_.a_along_k) || turned(shape_.b_along_k);
-  const std::int64_t others = cores_ == MatrixCores::mma ? 40 : turns ? 32 : 12;
-  return sum_registers(c) + fragments + loaded_registers(c) + addresses + others;
+  const std::int64_t loaded = loaded_registers(c);
+  if (reads_transpose()) {
+    // Address registers: one per fragment and depth.
+    const std::int64_t addresses = 2 * (c["BK"] / depth(product)) + 8;
+    return sum_registers(c) + fragments + loaded + addresses + 40;
+  }
+  // Address registers: of fragments, and one for each unit of loads. What is left over, and what
+  // many loads take in addition, was measured: results/2026-11-24-amd-gemm-loops.
+  const std::int64_t addresses = place_registers(c, shape_.a_along_k, "BM", "WM") +
+                                 place_registers(c, shape_.b_along_k, "BN", "WN") +
+                                 std::llround(std::ceil(units_a(c)) + std::ceil(units_b(c)));
+  const bool transposes = turned(c, shape_.a_along_k) || turned(c, shape_.b_along_k);
+  return sum_registers(c) + fragments + loaded + std::max<std::int64_t>(0, loaded - 24) +
+         addresses +
+         (turns(c)     ? 26
+          : transposes ? 30
+                       : 18);
 }
 
 std::int64_t MatrixKernel::register_limit(const Config& c) const {

@@ -42,11 +42,21 @@ class MatrixKernel {
   int wn(const Config& config) const { return part(config, "BN", "WN"); }
   /// Returns the configuration with these extents, as the kernel source has them.
   Config with_parts(Config config) const;
+  /// Returns whether TURN is a parameter: reads of shared memory can transpose tiles, and there are
+  /// some to transpose.
+  bool offers_turning() const { return offers_turning_; }
+  bool turns(const Config& config) const { return offers_turning_ && config["TURN"] != 0; }
   /// Returns whether an operand's tile is transposed when it is written to shared memory, so that k
   /// is contiguous.
-  bool turned(bool along_k) const { return !along_k && cores_ != MatrixCores::mma; }
+  bool turned(const Config& config, bool along_k) const {
+    return !along_k && !reads_transpose() && !turns(config);
+  }
+  /// Returns whether all reads of shared memory can transpose.
+  bool reads_transpose() const { return cores_ == MatrixCores::mma; }
+  /// Returns whether PRIORITY is a parameter.
+  bool offers_priority() const { return cores_ == MatrixCores::mfma; }
   /// Returns the numbers of elements of asynchronous loads to shared memory. Empty if the device
-  /// has none or a tile must be transposed.
+  /// has none or a tile must be transposed when it is written.
   const std::vector<int>& copies() const { return copies_; }
   /// Returns whether every wave must issue the same number of copies, because they are awaited by
   /// counting.
@@ -63,8 +73,10 @@ class MatrixKernel {
   std::int64_t threads(const Config& config) const;
   /// Returns k of a matrix instruction.
   int depth(int product) const;
-  /// Returns the number of matrix instructions of a wave per stage of BK.
+  /// Returns the number of matrix instructions of a wave per stage of BK, and of those that a turn
+  /// of the loop over K has.
   std::int64_t instructions(const Config& config) const;
+  std::int64_t turn_instructions(const Config& config) const;
   /// Return the number of units that a thread moves per stage, as matrix_loader.hip counts them
   /// (fractional if only some threads move one), and the number of loads for them.
   double units_a(const Config& config) const;
@@ -98,6 +110,10 @@ class MatrixKernel {
   std::int64_t tile_bytes(const Config& config, bool along_k, const char* span) const;
   std::int64_t sums_bytes(std::int64_t lines, std::int64_t width) const;
   std::int64_t fragment_registers() const;  ///< of an operand of a product
+  /// Returns the number of registers with addresses of an operand's fragments
+  /// (fragment_places.hip).
+  std::int64_t place_registers(const Config& config, bool along_k, const char* span,
+                               const char* extent) const;
   std::int64_t sum_registers(const Config& config) const;
   std::int64_t loaded_registers(const Config& config) const;
 
@@ -105,8 +121,10 @@ class MatrixKernel {
   MatrixCores cores_;
   std::int64_t thread_registers_, workgroup_registers_;
   int wave_, element_bytes_;
-  int chunk_;  ///< elements in 16 bytes
+  int chunk_;              ///< elements in 16 bytes
+  std::int64_t bank_row_;  ///< chunks that have each bank of shared memory once
   std::vector<int> products_, copies_;
+  bool offers_turning_ = false;
 };
 
 /// Returns the parameters and constraints of `matrix` for HIP.

@@ -7,8 +7,12 @@
 //   they are turned in registers, and `vec` chunks are written
 //
 // `span` is a multiple of 16, BK a power of two.
+//
+// Between go_whole() and stop_whole(), K steps are whole: nothing is asked about the end of K, and
+// what does not change from one step to the next stays in registers.
 #pragma once
 
+#include "common/main_loop.hip"
 #include "common/matrix.hip"
 
 template <typename T, bool along_k, u32 span, u32 vec>
@@ -24,19 +28,36 @@ struct OperandLoader {
   static constexpr u32 units = (count + THREADS - 1) / THREADS;
   static constexpr u32 across = length / vec;  // units side by side along a line
   typedef Words<vec * u32(sizeof(T))> Piece;
+  static constexpr u32 unit_bytes = vec * u32(sizeof(T));
+
+  // Whether a wave's units follow each other in shared memory. AMD's copies then share the register
+  // that says where in shared memory they go, and differ in their instructions' offsets.
+#if defined(GRETA_MATRIX_MFMA)
+  static constexpr bool wave_by_wave = ASYNC;
+#else
+  static constexpr bool wave_by_wave = false;
+#endif
 
   // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
   static constexpr u32 unit_lines = THREADS / across;
   static constexpr bool units_alike =
-      !turned && THREADS % across == 0 && unit_lines % Tile::bank_row == 0;
+      !turned && !wave_by_wave && THREADS % across == 0 && unit_lines % Tile::bank_row == 0;
   // Whether what unit i adds to a thread's first unit is the same for all threads.
   static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
-  const u8* base;   // of the K step to be loaded next; the same for all threads
-  u64 step_bytes;   // from one K step to the next
-  u32 line_bytes;   // from one line to the next
-  u32 span_left;    // rows or columns of the tile that can be loaded
+  // Where units are put: those of regular ones are a number of bytes apart that all threads know.
+  static constexpr bool puts_alike = !turned && THREADS % across == 0 && count % THREADS == 0;
+  static constexpr u32 put_places = turned || puts_alike ? 1 : units;
+
+  const u8* base;  // of the K step to be loaded next; the same for all threads
+  u64 step_bytes;  // from one K step to the next
+  u32 line_bytes;  // from one line to the next
+  u32 span_left;   // rows or columns of the tile that can be loaded
   Piece piece[units][pieces];
+  u32 from[units];     // while steps are whole: of unit i's first line, bytes from the base
+  u32 to[put_places];  // and where it goes in shared memory
+  u32 wave_to;         // and where the wave's first unit goes
+  u32 k_bytes;         // from the base to the step to be copied next, if lines lie along k
 
   // `first`: the tile's first row or column, of `extent`; `stride`: elements of a line.
   GRETA_DEVICE void start(const void* operand, u32 first, u32 extent, u32 stride, u32 k) {
@@ -50,12 +71,14 @@ struct OperandLoader {
   // Unit i of this thread in memory: line, and element of it.
   static GRETA_DEVICE u32 line(u32 i) {
     const u32 tid = thread_index();
+    if constexpr (wave_by_wave) return wave_unit(i) / across * pieces;
     return (regular ? tid / across + i * THREADS / across : (tid + i * THREADS) / across) * pieces;
   }
   // Neighbouring threads have neighbouring places in shared memory; which chunks of the line belong
   // there is the tile's to say.
   static GRETA_DEVICE u32 place(u32 i) {
     const u32 tid = thread_index();
+    if constexpr (wave_by_wave) return wave_unit(i) % across * vec;
     return (regular ? tid % across + i * THREADS % across : (tid + i * THREADS) % across) * vec;
   }
   static GRETA_DEVICE u32 element(u32 i) {
@@ -64,6 +87,9 @@ struct OperandLoader {
     } else {
       return Tile::chunk_at(line(i), place(i) / chunk) * chunk + place(i) % chunk;
     }
+  }
+  static GRETA_DEVICE u32 wave_unit(u32 i) {
+    return (wave_index() * units + i) * wave_size + lane_index();
   }
   // Whether unit i is this thread's.
   static GRETA_DEVICE bool active(u32 i) {
@@ -92,6 +118,59 @@ struct OperandLoader {
       for (u32 p = 0; p < pieces; ++p) {
         const u32 safe = k_of(i, p) < k_left ? safe_offset(i, p) : 0;
         piece[i][p] = load_words<int(sizeof(Piece))>(base + safe);
+      }
+    }
+  }
+
+  GRETA_DEVICE void go_whole() {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+#if defined(GRETA_AMD) && GRETA_ASYNC_COPY
+      constexpr u32 less = ASYNC ? 1 : 0;
+      from[i] = kept(safe_offset(i, 0) + less * together_bytes<int(unit_bytes)>(i % together));
+#else
+      from[i] = kept(safe_offset(i, 0));
+#endif
+    }
+    wave_to = kept_by_all(first_place(0));
+    k_bytes = 0;
+    GRETA_UNROLL
+    for (u32 i = 0; i < put_places && !turned; ++i) to[i] = kept(place_offset(i));
+  }
+
+  // The next step to be loaded. Copies have an offset that is the same for all lanes.
+  GRETA_DEVICE void next_whole() {
+    if (ASYNC && along_k) {
+      k_bytes += u32(step_bytes);
+    } else {
+      base = kept_by_all(base + step_bytes);
+    }
+  }
+  GRETA_DEVICE void stop_whole() { base += k_bytes; }
+
+  // As fetch() and put(), of a whole step.
+  GRETA_DEVICE void fetch_whole() {
+    const u8* lines = base;
+    GRETA_UNROLL
+    for (u32 p = 0; p < pieces; ++p) {
+      GRETA_UNROLL
+      for (u32 i = 0; i < units; ++i) {
+        if (!active(i)) continue;
+        from[i] = kept(from[i]);  // else the compiler adds 64 bits of it to the base
+        piece[i][p] = load_words<int(sizeof(Piece))>(lines + from[i]);
+      }
+      if (p + 1 < pieces) lines = kept_by_all(lines + line_bytes);
+    }
+  }
+  GRETA_DEVICE void put_whole(u8* shared) const {
+    if constexpr (turned) {
+      put(shared);
+    } else {
+      GRETA_UNROLL
+      for (u32 i = 0; i < units; ++i) {
+        if (!active(i)) continue;
+        constexpr u32 apart = Tile::place_offset(THREADS / across, 0);
+        store_words(shared + (puts_alike ? to[0] + i * apart : to[i]), piece[i][0]);
       }
     }
   }
@@ -128,7 +207,7 @@ struct OperandLoader {
   GRETA_DEVICE void copy(u32 i, SharedMemory shared, u32 start, u32 k_left) const {
     constexpr u32 bytes = sizeof(Piece);
     if (!active(i)) return;
-    const u32 first = (wave_index() * wave_size + i * THREADS) * bytes;  // of the wave's
+    const u32 first = first_place(i);
 #if defined(GRETA_AMD)
     static_assert(count % THREADS == 0, "every wave has the same number of copies");
     // A predicate would take scalar registers for each unit.
@@ -146,7 +225,31 @@ struct OperandLoader {
   }
 #endif
 
+#if GRETA_ASYNC_COPY
+  // Starts copying units 4 g to 4 g + 3 of a whole step.
+  static constexpr u32 together = 4, groups = (units + together - 1) / together;
+  GRETA_DEVICE void copy_whole(u32 g, SharedMemory shared, u32 start) const {
+    const u32 first = g * together, rest = units - first;
+    const u32 to_first = start + wave_to + first * (unit_bytes * wave_size);
+#if defined(GRETA_AMD)
+    copy_together<int(unit_bytes)>(shared, to_first, base, &from[first], smaller(rest, together),
+                                   k_bytes);
+#else
+    GRETA_UNROLL
+    for (u32 i = 0; i < together && i < rest; ++i) {
+      copy_async<int(unit_bytes)>(shared, start + first_place(first + i), base + k_bytes,
+                                  from[first + i], true);
+    }
+#endif
+  }
+#endif
+
  private:
+  // Where unit i of the wave's first lane goes.
+  static GRETA_DEVICE u32 first_place(u32 i) {
+    return unit_bytes * wave_size *
+           (wave_by_wave ? wave_index() * units + i : wave_index() + i * (THREADS / wave_size));
+  }
   static GRETA_DEVICE u32 place_offset(u32 i) {
     return Tile::place_offset(line(i), place(i) / chunk) + place(i) % chunk * u32(sizeof(T));
   }
@@ -159,16 +262,22 @@ struct OperandLoader {
       if constexpr (sizeof(T) == 4) {
         c.word[w] = piece[i][w].word[e];
       } else {
-        c.word[w] = half(piece[i][2 * w], e) | half(piece[i][2 * w + 1], e) << 16;
+        c.word[w] = halves(piece[i][2 * w], piece[i][2 * w + 1], e);
       }
     }
     return c;
   }
-  static GRETA_DEVICE u32 half(const Piece& p, u32 e) {
+  // Element e of both.
+  static GRETA_DEVICE u32 halves(const Piece& first, const Piece& second, u32 e) {
     if constexpr (vec == 1) {
-      return p.word[0];
+      return first.word[0] | u32(second.word[0]) << 16;
     } else {
-      return e % 2 == 0 ? p.word[e / 2] & 0xffffU : p.word[e / 2] >> 16;
+      const u32 x = first.word[e / 2], y = second.word[e / 2];
+#if defined(GRETA_AMD)  // the compiler would take two instructions
+      return __builtin_amdgcn_perm(y, x, e % 2 == 0 ? 0x05040100U : 0x07060302U);
+#else
+      return e % 2 == 0 ? (x & 0xffffU) | y << 16 : x >> 16 | (y & 0xffff0000U);
+#endif
     }
   }
 };

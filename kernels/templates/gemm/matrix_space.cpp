@@ -34,17 +34,26 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
-/// Transposed tiles can use narrow loads as well.
+/// Tiles that are transposed when they are written can use narrow loads as well.
 std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel& kernel) {
   const int copy = kernel.copies().empty() ? 0 : kernel.copies().back();
   std::vector<Constraint> list;
-  if (!kernel.turned(shape.a_along_k)) {
-    list.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride(), copy));
-  }
-  if (!kernel.turned(shape.b_along_k)) {
-    list.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride(), copy));
-  }
+  const auto add = [&](const char* name, const char* parameter, bool along_k, std::int64_t stride) {
+    const bool transposed = !along_k && !kernel.reads_transpose();
+    if (transposed && !kernel.offers_turning()) return;
+    Constraint wide = wide_enough(name, parameter, shape.in, stride, copy);
+    if (transposed) wide.condition = p["TURN"] == 0 || *wide.condition.expression();
+    list.push_back(std::move(wide));
+  };
+  add("a_width", "VA", shape.a_along_k, shape.a_stride());
+  add("b_width", "VB", shape.b_along_k, shape.b_stride());
   return list;
+}
+
+/// Returns the names of parameters that a function reads, with TURN if there is that parameter.
+std::vector<std::string> with_turn(const MatrixKernel& kernel, std::vector<std::string> names) {
+  if (kernel.offers_turning()) names.push_back("TURN");
+  return names;
 }
 
 /// Returns whether parts of this extent make up the tile: of whole products, or with warpgroup
@@ -88,16 +97,19 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
         }}},
       {"shared_memory",
        fmt::format("STAGES of both tiles must fit {} KiB", shared / 1024),
-       {{"BM", "BN", "BK", "INSTR", "PAD", "STAGES"},
+       {with_turn(kernel, {"BM", "BN", "BK", "INSTR", "PAD", "STAGES"}),
         [=](const Config& c) { return kernel.tiles_bytes(c) <= shared; }}},
       {"shared_sums",
        fmt::format("INSTR rows of each wave's sums must fit {} KiB", shared / 1024),
        {{"BM", "BN", "WM", "WN", "INSTR"},
         [=](const Config& c) { return kernel.sums_bytes(c) <= shared; }}},
       {"code_size",
-       "a K step of more than 512 matrix instructions compiles slowly",
-       {{"BM", "BN", "WM", "WN", "BK", "INSTR"},
-        [=](const Config& c) { return kernel.instructions(c) <= 512; }}},
+       "a K step of more than 512 matrix instructions, or a loop of more than 1024, compiles "
+       "slowly",
+       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "STAGES"},
+        [=](const Config& c) {
+          return kernel.instructions(c) <= 512 && kernel.turn_instructions(c) <= 1024;
+        }}},
   };
 }
 
@@ -110,30 +122,51 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
   const std::string copies =
       kernel.copies().empty()
           ? "the device can't load these tiles to shared memory past the registers"
-          : fmt::format("ASYNC needs PAD=0, and VA and VB of {}", fmt::join(kernel.copies(), ", "));
+          : fmt::format("ASYNC needs PAD=0, and VA and VB of {}{}",
+                        fmt::join(kernel.copies(), ", "),
+                        kernel.offers_turning() ? ", and TURN=1" : "");
+  Expression copies_fit = p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]);
+  if (kernel.offers_turning()) copies_fit = copies_fit && p["TURN"] == 1;
   const auto whole = [](double units) { return units == static_cast<double>(std::int64_t(units)); };
   return {
       {"stages", "STAGES is 1 or 2, with ASYNC at least 2",
        select(p["ASYNC"] != 0, p["STAGES"] >= 2, p["STAGES"] <= 2)},
-      {"copies", copies, p["ASYNC"] == 0 || (p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]))},
+      {"copies", copies, p["ASYNC"] == 0 || copies_fit},
       {"equal_copies",
        "ASYNC needs the same number of copies in every thread",
-       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"},
+       {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
         [=](const Config& c) {
           return c["ASYNC"] == 0 || !kernel.counts_copies() ||
                  (whole(kernel.units_a(c)) && whole(kernel.units_b(c)));
         }}},
       {"loads",
        fmt::format("a thread must not have more than {} loads of A or B in a K step", most_loads),
-       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"},
+       {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"}),
         [=](const Config& c) {
           return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
         }}},
       {"registers",
        "sums, loads in flight and a product's operands need more registers than a thread has",
-       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"},
+       {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
         [=](const Config& c) { return kernel.least_registers(c) <= kernel.register_limit(c); }}},
   };
+}
+
+/// Returns the constraints of TURN: reads reach all parts of a wave's lines from few registers, if
+/// their number is a power of two.
+std::vector<Constraint> turn_constraints(const Shape& shape, const MatrixKernel& kernel) {
+  std::vector<Constraint> list;
+  if (!kernel.offers_turning()) return list;
+  const auto add = [&list](const char* name, const char* extent, bool along_k) {
+    if (along_k) return;
+    Expression power = false;
+    for (const int value : {16, 32, 64, 128}) power = power || p[extent] == value;
+    list.push_back(
+        {name, fmt::format("TURN=1 needs a power of two as {}", extent), p["TURN"] == 0 || power});
+  };
+  add("turned_rows", "WM", shape.a_along_k);
+  add("turned_columns", "WN", shape.b_along_k);
+  return list;
 }
 
 /// Returns the constraints of warpgroup instructions, and of the values that only they support.
@@ -241,6 +274,9 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // FOLD      how slices are added; 0: a second launch; 1: the last slice to finish adds all;
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
+  // PRIORITY  on CDNA, waves issue first while they multiply: others then load or read
+  // TURN      on gfx950, reads from shared memory transpose tiles, so that loads can write them
+  //           there past the registers; 0: tiles are transposed in registers
   Alternative a{"matrix", tile_parameters(kernel), {}};
   const std::vector<Parameter> others{
       {"BK", {16, 32, 64, 128}},
@@ -261,6 +297,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"ALIGN", {0, 1}},
   };
   a.parameters.insert(a.parameters.end(), others.begin(), others.end());
+  if (kernel.offers_priority()) a.parameters.push_back({"PRIORITY", {0, 1}});
+  if (kernel.offers_turning()) a.parameters.push_back({"TURN", {0, 1}});
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
   append(a.constraints, alignment_constraints(shape));
@@ -268,6 +306,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, tile_constraints(device, kernel));
   append(a.constraints, warpgroup_constraints(kernel));
   append(a.constraints, load_constraints(kernel));
+  append(a.constraints, turn_constraints(shape, kernel));
   append(a.constraints, slice_constraints(shape, device));
   append(a.constraints, fold_constraints(device, kernel));
   a.constraints.push_back(walk_constraint(shape));

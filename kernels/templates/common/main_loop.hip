@@ -1,0 +1,75 @@
+// What keeps main loops on AMD GPUs short. On other devices it has no effect, but for barriers.
+#pragma once
+
+#include "common/device.hip"
+
+// A number that the compiler keeps in a register: it would compute addresses anew in each turn of a
+// loop, and often could not see that one is a constant apart from another.
+GRETA_DEVICE u32 kept(u32 number) {
+#if defined(GRETA_AMD)
+  asm volatile("" : "+v"(number));
+#endif
+  return number;
+}
+
+// The same for a number, and an address, that all lanes have.
+GRETA_DEVICE u32 kept_by_all(u32 number) {
+#if defined(GRETA_AMD)
+  number = u32(__builtin_amdgcn_readfirstlane(int(number)));
+  asm volatile("" : "+s"(number));
+#endif
+  return number;
+}
+
+GRETA_DEVICE const u8* kept_by_all(const u8* address) {
+#if defined(GRETA_AMD)
+  // Else the compiler would not know that it is one in device memory.
+  typedef const __attribute__((address_space(1))) u8 Global;
+  Global* global = (Global*)address;
+  asm volatile("" : "+s"(global));
+  address = (const u8*)global;
+#endif
+  return address;
+}
+
+// All but the `pending` latest reads of shared memory are done, and with wait_for_loads() all loads
+// of device memory: one wait in place of one for each product or store that needs some of them. The
+// compiler knows these waits, and adds what is missing.
+#if defined(__GFX9__)
+template <u32 pending>
+GRETA_DEVICE void wait_for_fragments() {
+  __builtin_amdgcn_s_waitcnt(0xc07f | (pending < 15 ? pending : 15) << 8);
+}
+GRETA_DEVICE void wait_for_loads() {
+  __builtin_amdgcn_s_waitcnt(0x0f70);
+}
+#else
+template <u32>
+GRETA_DEVICE void wait_for_fragments() {}
+GRETA_DEVICE void wait_for_loads() {}
+#endif
+
+// Waves of higher priority issue first; 0 is the usual one.
+template <int priority>
+GRETA_DEVICE void set_priority() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_s_setprio(priority);
+#endif
+}
+
+// As block_barrier(), for shared memory alone: accesses to device memory stay under way.
+#if defined(GRETA_AMD) && __clang_major__ >= 19
+GRETA_DEVICE void shared_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+}
+#elif defined(GRETA_HOST)
+GRETA_DEVICE void shared_barrier(greta_host::Site site = greta_host::here("shared_barrier")) {
+  __syncthreads(site);
+}
+#else
+GRETA_DEVICE void shared_barrier() {
+  block_barrier();
+}
+#endif
