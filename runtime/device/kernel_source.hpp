@@ -23,6 +23,9 @@ struct KernelSource {
   std::vector<std::string> options;             ///< compiler options
   std::uint32_t required_subgroup_size = 0;     ///< 0: the driver's choice
   std::uint32_t argument_bytes = 0;             ///< size of the argument block (push constants)
+  /// Offsets of the arguments in that block, if there are tensor maps among them: the CUDA driver
+  /// places these by a rule of its own, and gets such arguments one by one.
+  std::vector<std::uint32_t> argument_offsets{};
   std::array<std::uint32_t, 3> block{1, 1, 1};  ///< workgroup size, as declared in the text
   /// The size of `extern __shared__` memory (HIP), in addition to what the text declares. It is
   /// passed at launch, so it does not affect the binary.

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "runtime/device/layers.hpp"
+#include "runtime/device/tensor_map.hpp"
 
 namespace greta::device::hip {
 
@@ -129,6 +131,11 @@ struct Functions {
   /// eight workgroups where there are clusters. NVIDIA: cuFuncSetAttribute. Empty where no
   /// permission is needed.
   std::function<hipError_t(hipFunction_t function, int bytes)> allow_resources;
+  /// Writes a tensor map in the form in which kernels take it, tensor_map_bytes bytes. NVIDIA:
+  /// cuTensorMapEncodeTiled. Empty where kernels have none.
+  std::function<hipError_t(const TensorMap& map, std::uint64_t address, std::byte* to)> encode;
+  /// Whether kernels with tensor maps get their arguments one by one (KernelSource).
+  bool arguments_one_by_one = false;
   std::function<std::string(hipError_t error)> error_name;    ///< "hipErrorIllegalAddress"
   std::function<std::string(hipError_t error)> error_string;  ///< "an illegal memory access …"
   /// The value that ends `extra`: HIP_LAUNCH_PARAM_END, or CU_LAUNCH_PARAM_END, which is 0.

@@ -70,6 +70,7 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
   }
   function->block = source.block;
   function->argument_bytes = source.argument_bytes;
+  function->argument_offsets = source.argument_offsets;
   function->dynamic_shared_bytes = source.dynamic_shared_bytes;
   return function;
 }

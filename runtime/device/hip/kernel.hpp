@@ -24,6 +24,7 @@ struct Function {
   hipFunction_t handle = nullptr;
   std::array<std::uint32_t, 3> block{};
   std::uint32_t argument_bytes = 0;
+  std::vector<std::uint32_t> argument_offsets;  ///< KernelSource::argument_offsets
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Constant> constants;  ///< of KernelSource::constants, in the same order
   std::shared_ptr<const PreparedProduct> product;  ///< instead of a function, of a library

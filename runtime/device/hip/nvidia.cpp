@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -137,6 +138,28 @@ void load_functions(const DynamicLibrary& library, Functions& hip) {
   load(hip.hipModuleLaunchKernel, "cuLaunchKernel");
 }
 
+/// Returns the function that encodes tensor maps, or nothing if the driver is older than CUDA 12.
+decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
+  constexpr int f16 = 6, bf16 = 9;  // CUtensorMapDataType
+  // Where lines of a box start within lines of the cache, promoted fetches take half as long again.
+  constexpr int swizzle_128 = 3, no = 0;  // of the enumerations beside it
+  hipError_t (*tiled)(void* map, int type, std::uint32_t rank, std::uint64_t address,
+                      const std::uint64_t* extents, const std::uint64_t* strides,
+                      const std::uint32_t* box, const std::uint32_t* steps, int interleave,
+                      int swizzle, int promotion, int fill) = nullptr;
+  if (!library.load(tiled, "cuTensorMapEncodeTiled")) return {};
+  return [=](const TensorMap& map, std::uint64_t address, std::byte* to) {
+    const std::array<std::uint64_t, 2> extents{map.columns, map.rows};
+    const std::array<std::uint32_t, 2> box{box_columns, map.box_rows}, steps{1, 1};
+    alignas(tensor_map_alignment) std::array<std::byte, tensor_map_bytes> encoded;
+    const hipError_t error =
+        tiled(encoded.data(), map.type == DType::bf16 ? bf16 : f16, 2, address, extents.data(),
+              &map.row_bytes, box.data(), steps.data(), no, swizzle_128, no, no);
+    std::copy(encoded.begin(), encoded.end(), to);
+    return error;
+  };
+}
+
 /// Loads the functions that need several calls of the CUDA driver, or have other arguments there.
 void load_differing(const DynamicLibrary& library, Driver* driver) {
   hipError_t (*copy)(void*, const void*, std::size_t, hipStream_t) = nullptr;
@@ -163,6 +186,8 @@ void load_differing(const DynamicLibrary& library, Driver* driver) {
     set_attribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     return error;
   };
+  hip.encode = tensor_maps(library);
+  hip.arguments_one_by_one = true;
   hip.error_name = describe(name);
   hip.error_string = describe(text);
   hip.launch_param_end = nullptr;

@@ -25,13 +25,23 @@ struct Issue {
       return;
     }
     const auto& [x, y, z] = function.block;
+    std::byte* const block = argument_bytes + launch.arguments;
+    std::vector<void*> parameters;
+    if (hip.arguments_one_by_one) {
+      for (const std::uint32_t offset : function.argument_offsets) {
+        parameters.push_back(block + offset);
+      }
+    }
     std::size_t size = function.argument_bytes;
-    std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, argument_bytes + launch.arguments,
+    std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, block,
                                HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, hip.launch_param_end};
-    context.check(hip.hipModuleLaunchKernel(function.handle, launch.grid[0], launch.grid[1],
-                                            launch.grid[2], x, y, z, function.dynamic_shared_bytes,
-                                            stream, nullptr, extra.data()),
-                  "hipModuleLaunchKernel");
+    const bool one_by_one = !parameters.empty();
+    context.check(
+        hip.hipModuleLaunchKernel(function.handle, launch.grid[0], launch.grid[1], launch.grid[2], x,
+                                  y, z, function.dynamic_shared_bytes, stream,
+                                  one_by_one ? parameters.data() : nullptr,
+                                  one_by_one ? nullptr : extra.data()),
+        "hipModuleLaunchKernel");
   }
 
   void operator()(const Commands::Copy& copy) const {
@@ -101,6 +111,15 @@ Result<void> Recorder::write_constant(const Kernel& kernel, std::size_t index, s
     }
     commands_.list.emplace_back(
         Commands::Copy{to.address, reinterpret_cast<const std::byte*>(from), bytes});
+    return {};
+  });
+}
+
+Result<void> Recorder::encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
+  const auto& encode = context_->functions().encode;
+  if (!encode) return Stream::encode(map, address, to);
+  return guarded(*context_, [&]() -> Result<void> {
+    context_->check(encode(map, address, to), "cuTensorMapEncodeTiled");
     return {};
   });
 }

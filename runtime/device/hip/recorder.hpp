@@ -56,6 +56,7 @@ class Recorder : public Stream {
                     std::size_t bytes) final;
   Result<void> write_constant(const Kernel& kernel, std::size_t index, std::uint64_t from,
                               std::size_t bytes) final;
+  Result<void> encode(const TensorMap& map, std::uint64_t address, std::byte* to) final;
   Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes, std::uint32_t pattern) final;
   void discard() final;
 

@@ -31,9 +31,10 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 
 }  // namespace
 
-const greta_host::Calls BlockRunner::calls_{&meet_wave,     &meet_block,    &meet_some, &stage_copy,
-                                            &commit_copies, &finish_copies, &fail,      &access,
-                                            &fence,         &call};
+const greta_host::Calls BlockRunner::calls_{
+    &meet_wave,     &meet_block,   &meet_some,     &stage_copy, &commit_copies,
+    &finish_copies, &meet_counted, &stage_counted, &fail,       &access,
+    &fence,         &call};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
 BlockRunner::~BlockRunner() = default;
@@ -100,6 +101,7 @@ void BlockRunner::reset(greta_host::Index block) {
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
   arrived_ = ended_ = 0;
   partial_barriers_.assign(greta_host::partial_barriers, {});
+  counted_barriers_.clear();
   if (races_) races_->start_block();
 }
 

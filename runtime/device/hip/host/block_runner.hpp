@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ class BlockRunner {
   struct Thread;
   struct Wave;
   struct PartialBarrier;
+  struct CountedBarrier;
   enum class State : unsigned char { unstarted, running, in_wave, at_barrier, ended };
 
   class Outside;
@@ -68,6 +70,10 @@ class BlockRunner {
   static unsigned char* stage_copy(greta_host::Thread& thread, void* to, unsigned bytes);
   static void commit_copies(greta_host::Thread& thread);
   static void finish_copies(greta_host::Thread& thread, unsigned pending);
+  static void meet_counted(greta_host::Thread& thread, const void* barrier,
+                           greta_host::CountedStep step, unsigned value, greta_host::Site site);
+  static void stage_counted(greta_host::Thread& thread, const void* barrier, void* to,
+                            const unsigned char* from, greta_host::Site site);
   static void fail(greta_host::Thread& thread, greta_host::Site site, const char* why);
   static void access(greta_host::Thread& thread, const void* at, unsigned bytes,
                      greta_host::Access access, const void* code);
@@ -88,6 +94,10 @@ class BlockRunner {
   void release_wave(Wave& wave);
   void release_block();
   void release(const Thread& thread);
+  /// Returns the barrier at a place of shared memory. Ends the block if there is none.
+  CountedBarrier& counted(greta_host::Thread& thread, const void* barrier, greta_host::Site site);
+  /// Ends a phase for which all have arrived and all bytes were copied.
+  void end_phase(CountedBarrier& barrier);
   /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
   void switch_to(Thread& from, Thread& to);
@@ -108,6 +118,7 @@ class BlockRunner {
   unsigned arrived_ = 0, ended_ = 0;
   greta_host::Site barrier_{};
   std::vector<PartialBarrier> partial_barriers_;
+  std::map<const void*, CountedBarrier> counted_barriers_;
   std::unique_ptr<RaceDetector> races_;  ///< null unless the kernel is built to find races
 
   Fiber main_;

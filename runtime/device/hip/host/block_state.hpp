@@ -58,6 +58,22 @@ struct BlockRunner::PartialBarrier {
   std::vector<Thread*> waiting{};
 };
 
+/// A barrier in shared memory that counts arrivals and copied bytes (PTX: mbarrier).
+struct BlockRunner::CountedBarrier {
+  struct StagedChunk {
+    Thread* thread;  ///< that started the copy
+    void* to;
+    std::array<unsigned char, 16> data;
+  };
+  unsigned arrivals = 0;  ///< of each phase
+  unsigned pending = 0;   ///< of the current phase
+  std::uint64_t expected_bytes = 0;
+  unsigned parity = 0;  ///< of the current phase
+  unsigned number = 0;  ///< the race detector's
+  std::deque<StagedChunk> copies{};
+  std::vector<Thread*> waiting{};
+};
+
 /// Marks the scope in which a kernel's call is served. A signal must not interrupt it.
 class BlockRunner::Outside {
  public:

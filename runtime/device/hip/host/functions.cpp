@@ -157,6 +157,25 @@ hipError_t elapsed_time(float* milliseconds, hipEvent_t start, hipEvent_t stop) 
   });
 }
 
+/// Refuses what cuTensorMapEncodeTiled refuses.
+hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 32;
+  const bool extents = map.columns >= 1 && map.columns <= most && map.rows >= 1 && map.rows <= most;
+  if (!extents || address % 16 != 0 || map.row_bytes % 16 != 0 || map.box_rows < 1 ||
+      map.box_rows > 256 || bits_of(map.type) != 16) {
+    return hipErrorInvalidValue;
+  }
+  greta_host::TensorMap encoded{};
+  static_assert(sizeof encoded == tensor_map_bytes && alignof(greta_host::TensorMap) == 64);
+  encoded.matrix = reinterpret_cast<const unsigned char*>(address);
+  encoded.columns = map.columns;
+  encoded.rows = map.rows;
+  encoded.row_bytes = map.row_bytes;
+  encoded.box_rows = map.box_rows;
+  std::memcpy(to, &encoded, sizeof encoded);
+  return hipSuccess;
+}
+
 }  // namespace
 
 const char* imitated(int device) {
@@ -204,6 +223,7 @@ Functions functions() {
   hip.reset_device = &reset_device;
   hip.abandon = &abandon;
   hip.copy_async = &copy_async;
+  hip.encode = &encode;
   hip.launch_param_end = HIP_LAUNCH_PARAM_END;
   hip.error_name = &error_name;
   hip.error_string = &error_string;

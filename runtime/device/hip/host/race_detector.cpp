@@ -30,10 +30,16 @@ void RaceDetector::start_block() {
     time_ = 1;
   }
   block_start_ = block_barrier_ = time_++;
-  for (Times& times : met_) times.assign(threads_, 0);
+  met_.assign(greta_host::partial_barriers, Times(threads_));
   released_.clear();
   fenced_.assign(threads_, false);
   calls_.assign(threads_, 0);
+}
+
+// Of two places, the first is of the phases that have ended, the second of the current one, too.
+unsigned RaceDetector::add_barrier() {
+  met_.resize(met_.size() + 2, Times(threads_));
+  return static_cast<unsigned>(met_.size()) - 2;
 }
 
 void RaceDetector::met_block() {

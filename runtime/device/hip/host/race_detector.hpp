@@ -53,6 +53,13 @@ class RaceDetector {
   void leave(unsigned barrier, unsigned thread) {
     join(known_[thread / wave_size_], met_[barrier]);
   }
+  /// Adds a barrier in shared memory and returns its number.
+  unsigned add_barrier();
+  /// Ends a phase of such a barrier. Those that leave() it from now on are ordered after all that
+  /// arrived.
+  void end_phase(unsigned barrier) { join(met_[barrier], met_[barrier + 1]); }
+  /// A thread arrives at such a barrier, or what it copies has arrived.
+  void arrive_counted(unsigned barrier, unsigned thread) { arrive(barrier + 1, thread); }
   /// All have left the barrier, which may be used again.
   void reset(unsigned barrier) { met_[barrier].assign(threads_, 0); }
   void fence(unsigned thread) { fenced_[thread] = true; }

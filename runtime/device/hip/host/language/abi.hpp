@@ -41,6 +41,23 @@ struct Thread;
 /// What a kernel that is built to find races does to memory.
 enum class Access : unsigned char { read, write, atomic_read, atomic_write };
 
+/// A matrix of 16-bit elements from which boxes are copied to shared memory
+/// (runtime/device/tensor_map.hpp), as hip-host passes it to kernels.
+struct alignas(64) TensorMap {
+  const unsigned char* matrix;
+  unsigned long long columns, rows, row_bytes;
+  unsigned box_rows;
+  unsigned char rest[128 - 4 * 8 - 4];
+};
+
+/// What a thread does at a barrier in shared memory that counts threads and bytes.
+enum class CountedStep : unsigned char {
+  open,    ///< makes it a barrier of `value` arrivals
+  arrive,  ///< arrives
+  expect,  ///< arrives, and `value` more bytes must be copied before the phase ends
+  wait,    ///< waits until the phase of parity `value` has ended
+};
+
 /// What kernels call.
 struct Calls {
   /// All live lanes of the wave arrive before any goes on.
@@ -55,6 +72,12 @@ struct Calls {
   void (*commit_copies)(Thread& thread);
   /// Writes all groups but the `pending` latest.
   void (*finish_copies)(Thread& thread, unsigned pending);
+  /// Takes a step at a counted barrier.
+  void (*meet_counted)(Thread& thread, const void* barrier, CountedStep step, unsigned value,
+                       Site site);
+  /// Writes 16 bytes to `to` when the barrier's phase ends.
+  void (*stage_counted)(Thread& thread, const void* barrier, void* to, const unsigned char* from,
+                        Site site);
   /// Ends the block, and the launch with a failure. Does not return.
   void (*fail)(Thread& thread, Site site, const char* why);
   // Of kernels that are built to find races; `code` is the address that the call returns to.

@@ -58,6 +58,40 @@ inline void barrier_sync(unsigned id, unsigned count, Site site = here("barrier_
 inline void barrier_arrive(unsigned id, unsigned count, Site site = here("barrier_arrive")) {
   current->calls->meet_some(*current, id, count, false, site);
 }
+/// PTX mbarrier, in shared memory: init with a number of arrivals, arrive, arrive.expect_tx with a
+/// number of bytes, and test_wait.parity until it returns true.
+inline void counted_open(uint64_t* barrier, unsigned arrivals, Site site = here("counted_open")) {
+  current->calls->meet_counted(*current, barrier, CountedStep::open, arrivals, site);
+}
+inline void counted_arrive(uint64_t* barrier, Site site = here("counted_arrive")) {
+  current->calls->meet_counted(*current, barrier, CountedStep::arrive, 0, site);
+}
+inline void counted_expect(uint64_t* barrier, unsigned bytes, Site site = here("counted_expect")) {
+  current->calls->meet_counted(*current, barrier, CountedStep::expect, bytes, site);
+}
+inline void counted_wait(uint64_t* barrier, unsigned parity, Site site = here("counted_wait")) {
+  current->calls->meet_counted(*current, barrier, CountedStep::wait, parity, site);
+}
+/// PTX cp.async.bulk.tensor.2d: copies the box that starts at this column and row to byte `start`
+/// of `shared`, a multiple of 1024, and adds its bytes to the barrier's. It is seen when the
+/// barrier's phase has ended.
+inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map, unsigned column,
+                     unsigned row, uint64_t* barrier, Site site = here("copy_box")) {
+  if (start % 1024 != 0) fail(site, "the target is not aligned to 1024 bytes");
+  for (unsigned r = 0; r < map.box_rows; ++r) {
+    for (unsigned chunk = 0; chunk < 8; ++chunk) {
+      unsigned char* const to = shared + start + r * 128 + (chunk ^ r % 8) * 16;
+      if (!is_shared(to) || !is_shared(to + 15)) fail(site, "the target is not in shared memory");
+      unsigned char staged[16];
+      for (unsigned i = 0; i < 16; ++i) {
+        const uint64_t at = column + chunk * 8 + i / 2, line = uint64_t(row) + r;
+        const bool inside = at < map.columns && line < map.rows;
+        staged[i] = inside ? map.matrix[line * map.row_bytes + at * 2 + i % 2] : 0;
+      }
+      current->calls->stage_counted(*current, barrier, to, staged, site);
+    }
+  }
+}
 /// PTX cp.async.wait_all: committed or not.
 inline void copy_wait_all() {
   copy_commit();

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/device/hip/host/block_state.hpp"
+
+/// Barriers in shared memory that count threads and copied bytes: PTX's mbarrier. Copies are written
+/// when their phase ends, so that a missing wait is seen.
+namespace greta::device::hip::host {
+
+BlockRunner::CountedBarrier& BlockRunner::counted(greta_host::Thread& thread, const void* barrier,
+                                                  greta_host::Site site) {
+  const auto found = counted_barriers_.find(barrier);
+  if (found == counted_barriers_.end()) fail(thread, site, "there is no open barrier");
+  return found->second;
+}
+
+void BlockRunner::end_phase(CountedBarrier& barrier) {
+  for (const CountedBarrier::StagedChunk& copy : barrier.copies) {
+    std::memcpy(copy.to, copy.data.data(), copy.data.size());
+    if (!races_) continue;
+    const unsigned copier = number(*copy.thread);
+    races_->finish(copier, copy.to, static_cast<unsigned>(copy.data.size()));
+    races_->arrive_counted(barrier.number, copier);
+  }
+  if (races_) races_->end_phase(barrier.number);
+  barrier.copies.clear();
+  barrier.expected_bytes = 0;
+  barrier.pending = barrier.arrivals;
+  barrier.parity ^= 1U;
+  for (Thread* const other : std::exchange(barrier.waiting, {})) {
+    if (races_) races_->leave(barrier.number, number(*other));
+    release(*other);
+  }
+}
+
+void BlockRunner::meet_counted(greta_host::Thread& thread, const void* barrier,
+                               greta_host::CountedStep step, unsigned value,
+                               greta_host::Site site) {
+  using greta_host::CountedStep;
+  Thread& known = self(thread);
+  BlockRunner& runner = *known.runner;
+  const Outside outside(runner);
+  if (step == CountedStep::open) {
+    if (value == 0) fail(thread, site, "a barrier needs arrivals");
+    CountedBarrier& opened = runner.counted_barriers_[barrier];
+    opened.arrivals = opened.pending = value;
+    if (runner.races_) opened.number = runner.races_->add_barrier();
+    return;
+  }
+  CountedBarrier& at = runner.counted(thread, barrier, site);
+  if (step == CountedStep::wait) {
+    if (at.parity == value) {
+      at.waiting.push_back(&known);
+      runner.wait(known, State::at_barrier, site);
+    } else if (runner.races_) {
+      runner.races_->leave(at.number, runner.number(known));
+    }
+    return;
+  }
+  if (at.pending == 0) fail(thread, site, "more threads arrive than the barrier counts");
+  if (runner.races_) runner.races_->arrive_counted(at.number, runner.number(known));
+  if (step == CountedStep::expect) at.expected_bytes += value;
+  --at.pending;
+  if (at.pending > 0) return;
+  const std::uint64_t copied = at.copies.size() * std::uint64_t{16};
+  if (copied > at.expected_bytes) fail(thread, site, "more bytes are copied than it expects");
+  if (copied == at.expected_bytes) runner.end_phase(at);
+}
+
+void BlockRunner::stage_counted(greta_host::Thread& thread, const void* barrier, void* to,
+                                const unsigned char* from, greta_host::Site site) {
+  Thread& known = self(thread);
+  BlockRunner& runner = *known.runner;
+  const Outside outside(runner);
+  CountedBarrier& at = runner.counted(thread, barrier, site);
+  if (runner.races_) {
+    const void* const code = __builtin_return_address(0);
+    runner.check(runner.races_->stage(runner.number(known), to, 16, code));
+  }
+  auto& copy = at.copies.emplace_back(CountedBarrier::StagedChunk{&known, to, {}});
+  std::copy_n(from, copy.data.size(), copy.data.begin());
+  if (at.pending == 0 && at.copies.size() * 16 == at.expected_bytes) runner.end_phase(at);
+}
+
+}  // namespace greta::device::hip::host

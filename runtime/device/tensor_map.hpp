@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/device/dtype.hpp"
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
+
+/// A matrix in device memory from which kernels copy boxes to shared memory with one instruction
+/// (NVIDIA's TMA, from sm_90 on). What lies outside of the matrix is copied as zeros. A row of a
+/// box has 128 bytes. In shared memory, the 16-byte chunks of each row are swizzled as warpgroup
+/// instructions require: chunk c of row r lies at place c ^ r % 8.
+struct TensorMap {
+  DType type = DType::f16;      ///< of the elements; 16 bits
+  std::uint64_t columns = 0;    ///< elements of a row
+  std::uint64_t rows = 0;       ///< at most 2^32, as columns
+  std::uint64_t row_bytes = 0;  ///< from one row to the next, a multiple of 16
+  std::uint32_t box_rows = 0;   ///< rows of a copy, 1 to 256
+  bool operator==(const TensorMap&) const = default;
+};
+
+/// Size and alignment of a tensor map in an argument block.
+constexpr std::size_t tensor_map_bytes = 128, tensor_map_alignment = 64;
+
+/// Columns of a box, which fill 128 bytes.
+constexpr std::uint32_t box_columns = 64;
+
+}  // namespace greta::device
