@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/device/layers.hpp"
+#include "runtime/device/tensor_map.hpp"
 
 namespace greta::kernels {
 
@@ -23,13 +24,22 @@ class ArgumentBlock {
     std::memcpy(bytes_.data() + at, &value, sizeof(T));
     return at;
   }
-  /// Appends an argument, one of several types: its number, or else the address that
-  /// `address_of(value)` returns for it.
+  /// Appends zeros in place of a tensor map and returns their offset.
+  std::size_t add_tensor_map() {
+    const std::size_t at = (bytes_.size() + device::tensor_map_alignment - 1) /
+                           device::tensor_map_alignment * device::tensor_map_alignment;
+    bytes_.resize(at + device::tensor_map_bytes);
+    return at;
+  }
+  /// Appends an argument, one of several types: its number, zeros in place of a tensor map, or else
+  /// the address that `address_of(value)` returns for it.
   template <typename Variant, typename AddressOf>
   std::size_t add(const Variant& argument, const AddressOf& address_of) {
     const auto append = [&](const auto& value) {
       if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
         return add(value);
+      } else if constexpr (requires { value.map; }) {
+        return add_tensor_map();
       } else {
         return add(std::uint64_t{address_of(value)});
       }

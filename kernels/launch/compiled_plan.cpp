@@ -21,20 +21,21 @@ CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel
   packed.grid = launch.grid;
   packed.constants = launch.constants;
   ArgumentBlock block;
+  const auto patch = [](std::size_t at, const auto& argument) {
+    if (const auto* const operand = std::get_if<OperandArgument>(&argument)) {
+      return Patch{at, operand->tensor, 0};
+    }
+    return Patch{at, workspace_operand, std::get<WorkspaceArgument>(argument).offset};
+  };
   for (const Argument& argument : launch.arguments) {
-    std::visit(
-        [&](auto value) {
-          using T = decltype(value);
-          if constexpr (std::is_same_v<T, OperandArgument>) {
-            packed.patches.push_back({block.add(std::uint64_t{0}), value.tensor, 0});
-          } else if constexpr (std::is_same_v<T, WorkspaceArgument>) {
-            packed.patches.push_back(
-                {block.add(std::uint64_t{0}), workspace_operand, value.offset});
-          } else {
-            block.add(value);
-          }
-        },
-        argument);
+    const std::size_t at = block.add(argument, [](const auto&) { return std::uint64_t{0}; });
+    if (const auto* const mapped = std::get_if<TensorMapArgument>(&argument)) {
+      packed.patches.push_back(patch(at, mapped->matrix));
+      packed.patches.back().map = mapped->map;
+    } else if (std::holds_alternative<OperandArgument>(argument) ||
+               std::holds_alternative<WorkspaceArgument>(argument)) {
+      packed.patches.push_back(patch(at, argument));
+    }
   }
   packed.arguments = block.take();
   return packed;
@@ -71,6 +72,11 @@ Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t>
       const std::uint64_t base =
           patch.operand == workspace_operand ? workspace : operands[patch.operand];
       const std::uint64_t address = base + patch.offset;
+      if (patch.map) {
+        auto encoded = stream.encode(*patch.map, address, block.data() + patch.at);
+        if (!encoded) return encoded;
+        continue;
+      }
       std::memcpy(block.data() + patch.at, &address, sizeof address);
     }
     for (std::size_t i = 0; i < launch.constants.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class CompiledPlan {
     std::size_t at = 0;        ///< offset in the block in bytes
     std::size_t operand = 0;   ///< index of the operand, or `workspace_operand`
     std::uint64_t offset = 0;  ///< added to the address
+    /// What is written instead of the address: the map of a matrix that starts there.
+    std::optional<TensorMap> map{};
   };
   struct PackedLaunch {
     const Kernel* kernel = nullptr;

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "runtime/device/kernel_source.hpp"
+#include "runtime/device/tensor_map.hpp"
 
 namespace greta::kernels {
 
-/// A launch argument is an operand, a part of the workspace, or a scalar.
+/// A launch argument is an operand, a part of the workspace, a scalar, or a tensor map.
 struct OperandArgument {
   std::size_t tensor = 0;  ///< index into the operation's tensors
 
@@ -20,8 +21,15 @@ struct WorkspaceArgument {
 
   bool operator==(const WorkspaceArgument&) const = default;
 };
-using Argument =
-    std::variant<OperandArgument, WorkspaceArgument, std::uint32_t, float, std::uint64_t>;
+/// A tensor map of a matrix that starts at an operand or in the workspace.
+struct TensorMapArgument {
+  std::variant<OperandArgument, WorkspaceArgument> matrix;
+  TensorMap map;
+
+  bool operator==(const TensorMapArgument&) const = default;
+};
+using Argument = std::variant<OperandArgument, WorkspaceArgument, std::uint32_t, float,
+                              std::uint64_t, TensorMapArgument>;
 
 /// An operand that is copied to a variable in constant memory before a launch.
 struct ConstantOperand {
@@ -29,7 +37,8 @@ struct ConstantOperand {
   std::size_t bytes = 0;
 };
 
-/// One kernel launch. Arguments are packed in order at their natural alignment (8 for addresses).
+/// One kernel launch. Arguments are packed in order at their natural alignment: 8 for addresses,
+/// tensor_map_alignment for tensor maps.
 struct Launch {
   std::size_t source = 0;  ///< index into LaunchPlan::sources
   std::array<std::uint32_t, 3> grid{1, 1, 1};

@@ -35,6 +35,19 @@ std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
   return static_cast<std::uint32_t>(block.take().size());
 }
 
+void declare_arguments(KernelSource& kernel, const std::vector<Argument>& arguments) {
+  ArgumentBlock block;
+  std::vector<std::uint32_t> offsets;
+  bool maps = false;
+  for (const Argument& argument : arguments) {
+    const std::size_t at = block.add(argument, [](const auto&) { return std::uint64_t{0}; });
+    offsets.push_back(static_cast<std::uint32_t>(at));
+    maps = maps || std::holds_alternative<TensorMapArgument>(argument);
+  }
+  kernel.argument_bytes = static_cast<std::uint32_t>(block.take().size());
+  kernel.argument_offsets = maps ? std::move(offsets) : std::vector<std::uint32_t>{};
+}
+
 Defines type_defines(const std::vector<TypedName>& operands) {
   Defines defines;
   for (const auto& [name, type] : operands) {

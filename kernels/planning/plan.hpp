@@ -35,6 +35,10 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
 /// Returns the size of the block of these arguments, in bytes.
 std::uint32_t block_bytes(const std::vector<Argument>& arguments);
 
+/// Declares the arguments of a kernel's launches: the block's size, and if there are tensor maps
+/// among them their offsets.
+void declare_arguments(KernelSource& kernel, const std::vector<Argument>& arguments);
+
 /// Returns the subgroup size of GLSL kernels that exchange values within whole subgroups, if it can
 /// be fixed and a workgroup has 1 to 32 of them, else 0: values pass through shared memory.
 int whole_subgroups(const DeviceInfo& device, int threads);

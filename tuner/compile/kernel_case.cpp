@@ -90,7 +90,7 @@ CaseArgument case_argument(const Argument& argument, std::size_t workspace) {
   }
   if (const auto* number = std::get_if<std::uint32_t>(&argument)) return *number;
   if (const auto* number = std::get_if<float>(&argument)) return *number;
-  return std::get<std::uint64_t>(argument);
+  return std::get<std::uint64_t>(argument);  // check_plan_of_case() refuses tensor maps
 }
 
 bool as_expected(double got, const Expected& want) {
@@ -123,6 +123,17 @@ Result<void> check_plan_of_case(const LaunchPlan& plan) {
                                  source.name, source.constants.front()),
                      {}};
     }
+  }
+  for (const Launch& launch : plan.launches) {
+    if (std::none_of(launch.arguments.begin(), launch.arguments.end(), [](const Argument& argument) {
+          return std::holds_alternative<TensorMapArgument>(argument);
+        })) {
+      continue;
+    }
+    return Failure{Status::invalid_argument,
+                   plan.sources[launch.source].name +
+                       ": it takes tensor maps, which only the driver can write",
+                   {}};
   }
   return {};
 }
