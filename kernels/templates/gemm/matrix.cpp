@@ -14,30 +14,6 @@
 namespace greta::kernels::gemm {
 namespace {
 
-std::uint64_t rounded(std::uint64_t bytes) {
-  return ceil_div(bytes, 256) * 256;
-}
-
-/// Returns a plan of one launch that also adds the slices.
-LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Config& config,
-                       KernelSource source) {
-  const int split = config["SPLIT"];
-  Tiles tiles;
-  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
-  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
-  tiles.slice = slice_length(shape, split, config["BK"]);
-  LaunchPlan plan;
-  const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
-  if (by_the_last) {
-    plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
-    plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
-  }
-  plan.sources.push_back(std::move(source));
-  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
-                           arguments(shape, tiles, by_the_last, plan.zeroed_bytes)});
-  return plan;
-}
-
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const MatrixKernel kernel(shape, device);
   Defines defines = problem_defines(shape);
@@ -50,8 +26,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     source.options.emplace_back("--gpu-architecture=sm_90a");
   }
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
-  LaunchPlan plan = config["FOLD"] != 0 ? folded_plan(shape, device, config, std::move(source))
-                                        : plan_of_tiles(shape, device, config, std::move(source));
+  LaunchPlan plan = config["FOLD"] != 0
+                        ? folded_plan_of_tiles(shape, device, config, std::move(source))
+                        : plan_of_tiles(shape, device, config, std::move(source));
   add_alignment(plan, shape, device, config);
   return plan;
 }

@@ -1,19 +1,14 @@
-// The walk along K of warpgroups (INSTR=64), which multiply WM x WN parts of the tile straight from
-// shared memory, in products of 64 rows and WN columns; or where WM is less than 64, of 64 columns
-// and WM rows, with the operands' roles swapped. Of the STAGES buffers one is multiplied while
-// copies for the others' K steps are under way.
+// The walk along K of warpgroups (INSTR=64; warpgroup_tile.hip). Of the STAGES buffers one is
+// multiplied while copies for the others' K steps are under way.
 #pragma once
 
 #include "gemm/operands.hip"
 #include "gemm/panel_loader.hip"
 #include "gemm/tile_order.hip"
+#include "gemm/warpgroup_tile.hip"
 
 #if VA != 8 || VB != 8 || PAD != 0 || ASYNC != 1 || FRAGMENTS != 1 || STAGES < 3
 #error "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and three STAGES"
-#endif
-#if BK % 64 != 0 || \
-    (WM < 64 ? WM != BM || WN % 64 != 0 : WM % 64 != 0 || (WN != BN && WN % 64 != 0))
-#error "INSTR=64 needs BK of 64 or 128, and parts of 64 rows or columns and of whole panels"
 #endif
 
 #define MATRIX_SHARED GRETA_PANELS_SHARED
@@ -22,38 +17,6 @@ typedef PanelLoader<In, A_ALONG_K, BM> LoaderA;
 typedef PanelLoader<In, B_ALONG_K, BN> LoaderB;
 
 constexpr u32 stage_bytes = LoaderA::Tile::bytes + LoaderB::Tile::bytes;
-
-constexpr bool swapped = WM < INSTR;
-constexpr u32 products = (swapped ? WN : WM) / INSTR;
-typedef WarpgroupSums<(swapped ? WM : WN)> Sums[products];
-
-// A wave has 16 of the 64 rows or columns of each product.
-constexpr u32 pieces = products;
-constexpr u32 piece_rows = swapped ? WM : INSTR / 4, piece_width = swapped ? INSTR / 4 : WN;
-
-// Where the warpgroup's part of the tile starts.
-GRETA_DEVICE Position warpgroup_position() {
-  const u32 group = warpgroup_index();
-  return {group / (BN / WN) * WM, group % (BN / WN) * WN};
-}
-
-// Where piece i of the wave's part starts in the tile.
-GRETA_DEVICE Position piece_position(u32 i) {
-  const Position group = warpgroup_position();
-  const u32 first = i * INSTR + wave_index() % 4 * (INSTR / 4);
-  return {group.row + (swapped ? 0 : first), group.col + (swapped ? first : 0)};
-}
-
-// `width` columns of piece i, from column `first` on, as rows `pitch` floats apart.
-template <u32 width>
-GRETA_DEVICE void store_piece(const Sums& sums, u32 i, u32 first, float* to, u32 pitch) {
-  if constexpr (swapped) {
-    store_turned_sums(sums[i], to, pitch);
-  } else {
-    store_sums<width>(sums[i], first, to, pitch);
-  }
-}
-GRETA_DEVICE constexpr u32 sums_pitch(u32 width) { return width + 8; }
 
 struct Pipeline {
   LoaderA a;
@@ -76,35 +39,9 @@ struct Pipeline {
     k_left -= smaller(k_left, BK);
   }
 
-  // The operands' parts of a stage, from row or column `span` of the tile and from k on.
-  GRETA_DEVICE OperandPlace place_a(u32 stage, u32 span, u32 k) const {
-    const u32 part = LoaderA::Tile::template part<A_ALONG_K>(span, k);
-    return operand_place<LoaderA::Tile, A_ALONG_K>(shared, stage * stage_bytes + part);
-  }
-  GRETA_DEVICE OperandPlace place_b(u32 stage, u32 span, u32 k) const {
-    const u32 part = LoaderB::Tile::template part<B_ALONG_K>(span, k);
-    return operand_place<LoaderB::Tile, B_ALONG_K>(
-        shared, stage * stage_bytes + LoaderA::Tile::bytes + part);
-  }
-
   // Starts the products of a K step.
   GRETA_DEVICE void multiply(u32 stage, Sums& sums) const {
-    const Position group = warpgroup_position();
-    products_begin();
-    GRETA_UNROLL
-    for (u32 k = 0; k < BK; k += 16) {
-      GRETA_UNROLL
-      for (u32 i = 0; i < products; ++i) {
-        if constexpr (swapped) {
-          multiply_async<B_ALONG_K, A_ALONG_K, true>(
-              In(), sums[i], place_b(stage, group.col + i * INSTR, k), place_a(stage, group.row, k));
-        } else {
-          multiply_async<A_ALONG_K, B_ALONG_K, true>(
-              In(), sums[i], place_a(stage, group.row + i * INSTR, k), place_b(stage, group.col, k));
-        }
-      }
-    }
-    close_products();
+    multiply_tiles<LoaderA::Tile, LoaderB::Tile>(shared, stage * stage_bytes, sums);
   }
 
   // When this returns, all copies but those of the latest `pending` K steps are in shared memory,

@@ -52,6 +52,15 @@ struct Arguments {
         beta, epsilon                                                                          \
   }
 
+// Kernels that are made for alpha = 1 need no factor.
+GRETA_DEVICE float scaled(const Arguments& args, float sum) {
+#if defined(ALPHA_IS_ONE)
+  return sum;
+#else
+  return args.alpha * sum;
+#endif
+}
+
 // x * sigmoid(t). The exponent is capped so that nothing is divided by infinity.
 GRETA_DEVICE float gate(float x, float t) { return x / (1.0f + fast_exp(-t < 80.0f ? -t : 80.0f)); }
 
@@ -88,20 +97,37 @@ GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float gate, float
   args.c[u64(row) * args.n + col] = narrow<Out>(x);
 }
 #else
+// `count` neighbours of the residual, or nothing.
+#if HAS_RESIDUAL
+template <int count>
+using Residual = Pack<Out, count>;
+template <int count>
+GRETA_DEVICE Residual<count> load_residual(const Arguments& args, u32 row, u32 col) {
+  return load_pack<count>(args.residual + (u64(row) * args.n + col));
+}
+#else
+template <int count>
+struct Residual {};
+template <int count>
+GRETA_DEVICE Residual<count> load_residual(const Arguments&, u32, u32) {
+  return {};
+}
+#endif
+
 // `count` neighbours of one row, all of them inside C.
 template <int count>
-GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float (&sum)[count]) {
+GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float (&sum)[count],
+                           const Residual<count>& residual) {
   const u64 at = u64(row) * args.n + col;
   float x[count];
   GRETA_UNROLL
-  for (int j = 0; j < count; ++j) x[j] = args.alpha * sum[j];
+  for (int j = 0; j < count; ++j) x[j] = scaled(args, sum[j]);
 #if HAS_BIAS
   const auto bias = load_pack<count>(args.bias + col);
   GRETA_UNROLL
   for (int j = 0; j < count; ++j) x[j] += element(bias, j);
 #endif
 #if HAS_RESIDUAL
-  const auto residual = load_pack<count>(args.residual + at);
   GRETA_UNROLL
   for (int j = 0; j < count; ++j) x[j] += element(residual, j);
 #endif
@@ -113,6 +139,10 @@ GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float 
   GRETA_UNROLL
   for (int j = 0; j < count; ++j) x[j] = activate(x[j]);
   store_pack(args.c + at, narrow_pack<Out>(x));
+}
+template <int count>
+GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float (&sum)[count]) {
+  put_pack(args, row, col, sum, load_residual<count>(args, row, col));
 }
 
 GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float sum) {

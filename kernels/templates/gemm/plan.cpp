@@ -13,6 +13,10 @@ std::string number(std::int64_t value) {
   return std::to_string(value);
 }
 
+std::uint64_t rounded(std::uint64_t bytes) {
+  return ceil_div(bytes, 256) * 256;
+}
+
 }  // namespace
 
 Defines problem_defines(const Shape& shape) {
@@ -95,6 +99,25 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
        arguments(shape, {}, true)});
+  return plan;
+}
+
+LaunchPlan folded_plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
+                                KernelSource source) {
+  const int split = config["SPLIT"];
+  Tiles tiles;
+  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
+  tiles.slice = slice_length(shape, split, config["BK"]);
+  LaunchPlan plan;
+  const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
+  if (by_the_last) {
+    plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
+    plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+  }
+  plan.sources.push_back(std::move(source));
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
+                           arguments(shape, tiles, by_the_last, plan.zeroed_bytes)});
   return plan;
 }
 

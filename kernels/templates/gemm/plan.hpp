@@ -41,6 +41,11 @@ std::uint64_t partial_bytes(const Shape& shape, int split);
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel);
 
+/// The same with FOLD, for kernels that add the slices in the same launch: the last one to arrive
+/// from the workspace, or a cluster in shared memory.
+LaunchPlan folded_plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
+                                KernelSource kernel);
+
 /// Returns the divisions of such a kernel: C into tiles, these into groups of SWIZZLE rows (or
 /// columns), and K into slices and steps.
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& config);

@@ -1,0 +1,260 @@
+// How the sums that a workgroup's waves hold become elements of C, or a slice's share of them. The
+// file that includes this has the tile of C and its parts (Sums, pieces, store_piece), THREADS, the
+// number of threads that hold sums, and team_barrier(), which these meet at.
+#pragma once
+
+#include "gemm/operands.hip"
+#include "gemm/tile_order.hip"
+#if FOLD == 1
+#include "gemm/slices.hip"
+#elif FOLD == 2
+#include "common/cluster.hip"
+#endif
+
+// Columns that a wave stores at a time.
+#if !defined(SUM_COLUMNS)
+#define SUM_COLUMNS 64
+#endif
+// Whether the residual is loaded while the columns before it are stored, to further registers.
+#if !defined(RESIDUAL_AHEAD)
+#define RESIDUAL_AHEAD 0
+#endif
+
+// Hands the wave's sums, four neighbours of a row at a time, to `put`. They go through shared
+// memory, a piece of its rows at a time, so that neighbouring lanes get neighbouring columns.
+constexpr u32 piece_columns = piece_width < SUM_COLUMNS ? piece_width : SUM_COLUMNS;
+constexpr u32 rest_columns = piece_width % piece_columns;
+constexpr u32 parts_of_piece = (piece_width + piece_columns - 1) / piece_columns;
+constexpr u32 most_fours = piece_rows * piece_columns / 4 / wave_size;  // of a lane
+
+// Columns of a wave's pieces that are handed out together.
+struct Columns {
+  u32 piece, first;
+  u32 width;
+
+  static GRETA_DEVICE constexpr Columns at(u32 index) {
+    const u32 first = index % parts_of_piece * piece_columns;
+    return {index / parts_of_piece, first, smaller(piece_width - first, piece_columns)};
+  }
+  GRETA_DEVICE constexpr u32 fours() const { return piece_rows * width / 4 / wave_size; }
+  // Where the lane's four number e lies in them.
+  GRETA_DEVICE Position place(u32 e) const {
+    const u32 four = e * wave_size + lane_index();
+    return {four / (width / 4), four % (width / 4) * 4};
+  }
+  GRETA_DEVICE Position start(Position tile) const {
+    const Position at = piece_position(piece);
+    return {tile.row + at.row, tile.col + at.col + first};
+  }
+};
+
+template <u32 width, typename Put>
+GRETA_DEVICE void put_columns(float* piece, Position tile, const Sums& sums, Columns columns,
+                              const Put& put, const typename Put::Loaded (&loaded)[most_fours]) {
+  constexpr u32 pitch = sums_pitch(width);
+  static_assert(piece_rows * width / 4 % wave_size == 0, "lanes have equal numbers of fours");
+  store_piece<width>(sums, columns.piece, columns.first, piece, pitch);
+  wave_barrier();
+  const Position start = columns.start(tile);
+  GRETA_UNROLL
+  for (u32 e = 0; e < piece_rows * width / 4 / wave_size; ++e) {
+    const Position at = columns.place(e);
+    const Pack<float, 4> pack = load_pack<4>(piece + at.row * pitch + at.col);
+    const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2), element(pack, 3)};
+    put(start.row + at.row, start.col + at.col, four, loaded[e]);
+  }
+  wave_barrier();
+}
+
+template <typename Put>
+GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
+                               typename Put::Loaded (&loaded)[most_fours]) {
+  const Position start = columns.start(tile);
+  GRETA_UNROLL
+  for (u32 e = 0; e < columns.fours(); ++e) {
+    const Position at = columns.place(e);
+    loaded[e] = put.load(start.row + at.row, start.col + at.col);
+  }
+}
+
+// `put` gets what it has loaded while the columns before were stored.
+template <typename Put>
+GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, const Put& put) {
+  constexpr u32 parts = pieces * parts_of_piece;
+  float* const piece = shared + wave_index() * (piece_rows * sums_pitch(piece_columns));
+  typename Put::Loaded loaded[2][most_fours];
+  load_columns(tile, Columns::at(0), put, loaded[0]);
+  GRETA_UNROLL
+  for (u32 i = 0; i < parts; ++i) {
+    const Columns columns = Columns::at(i);
+    if (i + 1 < parts) load_columns(tile, Columns::at(i + 1), put, loaded[(i + 1) % 2]);
+    if (columns.width < piece_columns) {
+      constexpr u32 width = rest_columns > 0 ? rest_columns : piece_columns;
+      put_columns<width>(piece, tile, sums, columns, put, loaded[i % 2]);
+    } else {
+      put_columns<piece_columns>(piece, tile, sums, columns, put, loaded[i % 2]);
+    }
+  }
+}
+
+#if SPLIT > 1
+// Stores a slice's sums.
+struct PutSums {
+  struct Loaded {};
+
+  const Arguments& args;
+
+  GRETA_DEVICE Loaded load(u32, u32) const { return {}; }
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&four)[4], Loaded) const {
+    if (row < args.m) put_partial4(args, block_z(), row, col, four);
+  }
+};
+#elif RESIDUAL_AHEAD && STORE_VEC == 4
+// Stores elements of C.
+struct PutSums {
+  typedef Residual<4> Loaded;
+
+  const Arguments& args;
+
+  GRETA_DEVICE bool inside(u32 row, u32 col) const { return row < args.m && col < args.n; }
+  GRETA_DEVICE Loaded load(u32 row, u32 col) const {
+    Loaded loaded = {};
+    if (inside(row, col)) loaded = load_residual<4>(args, row, col);
+    return loaded;
+  }
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&four)[4], const Loaded& loaded) const {
+    if (inside(row, col)) put_pack(args, row, col, four, loaded);
+  }
+};
+#else
+struct PutSums {
+  struct Loaded {};
+
+  const Arguments& args;
+
+  GRETA_DEVICE Loaded load(u32, u32) const { return {}; }
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&four)[4], Loaded) const {
+    if (row < args.m) put4(args, row, col, four);
+  }
+};
+#endif
+
+#if FOLD == 1
+// Adds the slices' sums of the whole tile. A thread has several loads in flight.
+GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
+  constexpr u32 all = BM * BN / 4, fours = (all + THREADS - 1) / THREADS;  // of a thread
+  constexpr u32 together = SPLIT >= 16 ? 1 : fours < 16 / SPLIT ? fours : 16 / SPLIT;
+  constexpr bool even = all % THREADS == 0 && fours % together == 0;
+  GRETA_NO_UNROLL
+  for (u32 e = 0; e < fours; e += together) {
+    float part[together][SPLIT][4] = {};
+    GRETA_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      const u32 at = (e + i) * THREADS + thread_index();
+      const u32 row = tile.row + at / (BN / 4), col = tile.col + at % (BN / 4) * 4;
+      GRETA_UNROLL
+      for (u32 s = 0; s < SPLIT; ++s) {
+        if ((even || at < all) && row < args.m) get_partial4(args, s, row, col, part[i][s]);
+      }
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      const u32 at = (e + i) * THREADS + thread_index();
+      const u32 row = tile.row + at / (BN / 4), col = tile.col + at % (BN / 4) * 4;
+      GRETA_UNROLL
+      for (u32 s = 1; s < SPLIT; ++s) {
+        GRETA_UNROLL
+        for (u32 j = 0; j < 4; ++j) part[i][0][j] += part[i][s][j];
+      }
+      if ((even || at < all) && row < args.m) put4(args, row, col, part[i][0]);
+    }
+  }
+}
+#endif
+
+#if FOLD == 2
+// Each block of the cluster has a slice's sums, and adds up a share of the rows: some have one row
+// more than others, if SPLIT does not divide BM. Shares are places of as many rows as the largest.
+constexpr u32 share = (BM + SPLIT - 1) / SPLIT, share_fours = share * (BN / 4);
+GRETA_DEVICE constexpr u32 first_row(u32 rank) { return rank * BM / SPLIT; }
+GRETA_DEVICE constexpr bool has_row(u32 rank, u32 row) {
+  return BM % SPLIT == 0 || row < first_row(rank + 1) - first_row(rank);
+}
+
+// Other slices' sums of this block's share. Few have a place of their own, in front of the tiles, so
+// that nobody waits until others are done with theirs; many take the tiles', behind the own sums.
+constexpr u32 received_bytes = (SPLIT - 1) * share_fours * 16;
+GRETA_DEVICE constexpr u32 received_by(u32 rank) {
+  return (SPLIT - 1) * (first_row(rank + 1) - first_row(rank)) * BN * 4;
+}
+constexpr bool inbox_apart = received_bytes <= 16384;
+constexpr u32 inbox_bytes = (16 + (inbox_apart ? received_bytes : 0) + 1023) / 1024 * 1024;
+
+GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Position tile,
+                                 const Sums& sums) {
+  const Inbox inbox{reinterpret_cast<u64*>(inbox_memory)};
+  constexpr u32 pitch = sums_pitch(BN);
+  float* const own = reinterpret_cast<float*>(inbox_memory + inbox_bytes);
+  float* const received =
+      inbox_apart ? reinterpret_cast<float*>(inbox_memory + 16) : own + BM * pitch;
+  if (!inbox_apart) inbox.let_others_send();
+  const auto place = [&](u32 row, u32 four) { return own + row * pitch + four * 4; };
+  GRETA_UNROLL
+  for (u32 i = 0; i < pieces; ++i) {
+    const Position at = piece_position(i);
+    store_piece<piece_width>(sums, i, 0, own + at.row * pitch + at.col, pitch);
+  }
+  team_barrier();
+  inbox.await_others();
+  const u32 rank = block_z();
+  for (u32 e = thread_index(); e < (SPLIT - 1) * share_fours; e += THREADS) {
+    const u32 other = e / share_fours, to = other + (other >= rank), at = e % share_fours;
+    if (!has_row(to, at / (BN / 4))) continue;
+    const Pack<float, 4> pack = load_pack<4>(place(first_row(to) + at / (BN / 4), at % (BN / 4)));
+    const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2), element(pack, 3)};
+    inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
+  }
+  inbox.receive();
+  for (u32 at = thread_index(); at < share_fours; at += THREADS) {
+    if (!has_row(rank, at / (BN / 4))) continue;
+    const u32 row = first_row(rank) + at / (BN / 4);
+    float sum[4] = {};
+    GRETA_UNROLL
+    for (u32 s = 0; s < SPLIT; ++s) {  // in the order of K
+      const float* const from = s == rank ? place(row, at % (BN / 4))
+                                          : received + ((s - (s > rank)) * share_fours + at) * 4;
+      const Pack<float, 4> pack = load_pack<4>(from);
+      GRETA_UNROLL
+      for (int j = 0; j < 4; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
+    }
+    if (tile.row + row < args.m) put4(args, tile.row + row, tile.col + at % (BN / 4) * 4, sum);
+  }
+}
+#else
+constexpr u32 inbox_bytes = 0;
+#endif
+
+// Bytes that sums take when the waves hand them out, or with FOLD=2 all of them and what is received.
+GRETA_DEVICE constexpr u32 sums_bytes() {
+#if FOLD == 2
+  return BM * sums_pitch(BN) * 4 + (inbox_apart ? 0 : received_bytes);
+#else
+  return THREADS / WAVE * piece_rows * sums_pitch(piece_columns) * 4;
+#endif
+}
+
+// Stores the tile, or adds it to the other slices' sums. `shared`: the inbox, and behind it
+// sums_bytes() that nobody uses any more.
+GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, const Sums& sums) {
+#if FOLD == 2
+  add_in_cluster(args, shared, tile, sums);
+#else
+  hand_out(reinterpret_cast<float*>(shared), tile, sums, PutSums{args});
+#endif
+#if FOLD == 1
+  u32* const counter = args.counters + block_index<THREADS>();
+  team_barrier();
+  if (!last_to_arrive(counter, SPLIT, reinterpret_cast<u32*>(shared), [] { team_barrier(); })) return;
+  add_slices(args, tile);
+#endif
+}

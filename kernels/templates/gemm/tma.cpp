@@ -1,0 +1,345 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/templates/gemm/alignment.hpp"
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/tma_kernel.hpp"
+#include "kernels/templates/gemm/variant.hpp"
+#include "kernels/templates/gemm/work.hpp"
+
+/// GEMM by warpgroups that read what one thread copies in boxes: NVIDIA's sm_90.
+namespace greta::kernels::gemm {
+namespace {
+
+bool has_odd_lines(const Shape& shape) {
+  return has_odd_a(shape) || has_odd_b(shape);
+}
+
+/// Returns the number of clusters, of one workgroup or several, along one dimension.
+std::int64_t clusters_along(std::int64_t extent, int tile, int cluster) {
+  return ceil_div(extent, std::int64_t{tile} * cluster);
+}
+
+std::int64_t cluster_count(const Shape& shape, const Config& c) {
+  return clusters_along(shape.m, c["BM"], c["CLUSTER_M"]) *
+         clusters_along(shape.n, c["BN"], c["CLUSTER_N"]);
+}
+
+std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
+                                         const TmaKernel& kernel) {
+  const std::int64_t shared = device.shared_memory_bytes;
+  return {
+      storage_constraint(shape.in, shape.out, device),
+      {"warpgroups",
+       fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
+       kernel.offered()},
+      tile_fits("tile_m", "BM", shape.m, 'm'),
+      tile_fits("tile_n", "BN", shape.n, 'n'),
+      plain_product(shape),
+      grid_of_tiles(shape, device),
+      {"groups",
+       "GROUPS must divide BM, or with BM of less than 64 BN, into multiples of 64; with PINGPONG "
+       "that must be a multiple of 64",
+       {{"BM", "BN", "GROUPS", "PINGPONG"},
+        [](const Config& c) { return TmaKernel::has_parts(c); }}},
+      {"shared_memory",
+       fmt::format("STAGES of both tiles, with RESIDENT or FOLD=2 also sums, must fit {} KiB",
+                   shared / 1024),
+       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "SPLIT", "FOLD"},
+        [=](const Config& c) {
+          return kernel.shared_bytes(c) * std::max(1, c["RESIDENT"]) <= shared;
+        }}},
+      {"registers",
+       "a part's sums need more registers than a thread has",
+       {{"BM", "BN", "GROUPS", "PINGPONG"},
+        [=](const Config& c) { return kernel.has_registers(c); }}},
+  };
+}
+
+/// Returns the constraints of workgroups that share copies, and of those that stay.
+std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo& device,
+                                            const TmaKernel& kernel) {
+  const std::int64_t units = busy_workgroups(device);
+  return {
+      {"shares",
+       "CLUSTER_M must divide B's lines of a K step, and CLUSTER_N those of A, into multiples of 8",
+       {{"BM", "BN", "BK", "CLUSTER_M", "CLUSTER_N"},
+        [=](const Config& c) {
+          return kernel.lines_a(c) % 8 == 0 && kernel.lines_b(c) % 8 == 0 &&
+                 kernel.lines_a(c) >= 8 && kernel.lines_b(c) >= 8;
+        }}},
+      {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than there are",
+       (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
+      {"resident",
+       fmt::format("RESIDENT needs more tiles than there are on {} compute units at once", units),
+       {{"BM", "BN", "CLUSTER_M", "CLUSTER_N", "RESIDENT"},
+        [=](const Config& c) {
+          return c["RESIDENT"] == 0 || cluster_count(shape, c) > kernel.resident_clusters(c);
+        }}},
+      {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
+       p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
+      {"whole_k", "SPLIT needs RESIDENT=0, CLUSTER_M=1 and CLUSTER_N=1",
+       p["SPLIT"] == 1 || (p["RESIDENT"] == 0 && p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
+      {"fold",
+       fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
+       p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))},
+      {"walk", "WALK=1 needs more than 128 rows and columns",
+       p["WALK"] == 0 || std::min(shape.m, shape.n) > 128},
+  };
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const TmaKernel kernel(shape, device);
+  const bool clusters = has_clusters(device.architecture);
+  const std::vector<int> one{1}, pairs = clusters ? std::vector<int>{1, 2} : one;
+  std::vector<int> columns;
+  for (int column = 16; column <= 256; column += 16) columns.push_back(column);
+  // BM x BN    tile of C per workgroup
+  // BK         K steps per stage
+  // GROUPS     warpgroups that share the tile: its rows, or if there are fewer than 64 its columns
+  // PINGPONG   1: each of the warpgroups computes whole tiles, and they take turns: one stores
+  // while
+  //            another one multiplies
+  // STAGES     stages in shared memory
+  // CLUSTER_M  workgroups with neighbouring rows, which share the copies of B
+  // CLUSTER_N  workgroups with neighbouring columns, which share the copies of A
+  // RESIDENT   0: a workgroup for each tile; else the number of workgroups per compute unit, which
+  //            compute tile after tile and store one while the next one is copied
+  // SWIZZLE    rows of clusters that are rasterised together; WALK=1: columns
+  // SPLIT      slices of K; FOLD: how they are added, as in `matrix`
+  // ALIGN      1: operands with odd lines are first copied to aligned rows
+  Alternative a{"tma",
+                {{"BM", {8, 16, 24, 32, 40, 48, 64, 128, 192, 256}},
+                 {"BN", columns},
+                 {"BK", {64, 128}},
+                 {"GROUPS", {1, 2, 3, 4}},
+                 {"PINGPONG", {0, 1}},
+                 {"STAGES", {2, 3, 4, 5, 6, 7, 8}},
+                 {"CLUSTER_M", pairs},
+                 {"CLUSTER_N", pairs},
+                 {"RESIDENT", {0, 1, 2}},
+                 {"SWIZZLE", {1, 4, 8, 16}},
+                 {"WALK", {0, 1}},
+                 {"SPLIT", kernel.slice_counts()},
+                 {"FOLD", clusters ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
+                 {"ALIGN", {has_odd_lines(shape) ? 1 : 0}}},
+                {}};
+  a.constraints = tile_constraints(shape, device, kernel);
+  append(a.constraints, cluster_constraints(shape, device, kernel));
+  append(a.constraints, slice_constraints(shape, device));
+  return a;
+}
+
+/// Returns the map of an operand that starts at `matrix`. A line of it has `length` elements.
+Argument mapped(const Shape& shape, const Argument& matrix, std::int64_t lines, std::int64_t length,
+                std::int64_t box_lines) {
+  TensorMap map;
+  map.type = shape.in;
+  map.columns = static_cast<std::uint64_t>(length);
+  map.rows = static_cast<std::uint64_t>(lines);
+  map.row_bytes = static_cast<std::uint64_t>(ceil_div(length, 8) * 16);
+  map.box_rows = static_cast<std::uint32_t>(box_lines);
+  if (const auto* const operand = std::get_if<OperandArgument>(&matrix)) {
+    return TensorMapArgument{*operand, map};
+  }
+  return TensorMapArgument{std::get<WorkspaceArgument>(matrix), map};
+}
+
+/// Appends the operands' maps, which differ where an operand is copied to aligned rows.
+void add_maps(std::vector<Argument>& arguments, const Shape& shape, const TmaKernel& kernel,
+              const Config& config) {
+  const std::int64_t lines_a = shape.a_along_k ? shape.m : shape.k;
+  const std::int64_t lines_b = shape.b_along_k ? shape.n : shape.k;
+  const Argument a = arguments[0], b = arguments[1];
+  arguments.push_back(mapped(shape, a, lines_a, shape.a_stride(), kernel.lines_a(config)));
+  arguments.push_back(mapped(shape, b, lines_b, shape.b_stride(), kernel.lines_b(config)));
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const TmaKernel kernel(shape, device);
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("WM", std::to_string(TmaKernel::wm(config)));
+  defines.emplace_back("WN", std::to_string(TmaKernel::wn(config)));
+  defines.emplace_back("WAVE", std::to_string(kernel.wave()));
+  if (shape.alpha == 1) defines.emplace_back("ALPHA_IS_ONE", "1");
+  defines.emplace_back("PACKED", kernel.packed(config) ? "1" : "0");
+  defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
+  KernelSource source = kernel_source(device, "tma", defines, kernel.threads(config));
+  if (has_warpgroup_products(device.architecture)) {
+    source.options.emplace_back("--gpu-architecture=sm_90a");
+  }
+  source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
+  LaunchPlan plan = config["FOLD"] != 0
+                        ? folded_plan_of_tiles(shape, device, config, std::move(source))
+                        : plan_of_tiles(shape, device, config, std::move(source));
+  add_alignment(plan, shape, device, config);
+  Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
+  if (config["SPLIT"] == 1) {
+    constexpr std::size_t tiles_m = 11, tiles_n = 12;  // indices into the argument block
+    const int cluster = TmaKernel::cluster(config);
+    const std::int64_t all = cluster_count(shape, config);
+    const std::int64_t running =
+        config["RESIDENT"] != 0 ? std::min(all, kernel.resident_clusters(config)) : all;
+    product.grid =
+        grid(device, plan.sources[product.source], static_cast<std::uint64_t>(running * cluster));
+    product.arguments[tiles_m] =
+        static_cast<std::uint32_t>(clusters_along(shape.m, config["BM"], config["CLUSTER_M"]));
+    product.arguments[tiles_n] =
+        static_cast<std::uint32_t>(clusters_along(shape.n, config["BN"], config["CLUSTER_N"]));
+  }
+  add_maps(product.arguments, shape, kernel, config);
+  declare_arguments(plan.sources[product.source], product.arguments);
+  return plan;
+}
+
+/// A tile, and the warpgroups that compute it.
+struct Tile {
+  int bm, bn, bk, groups;
+};
+
+/// Returns tiles with the operands of as many K steps as shared memory has room for. Of tiles that
+/// cost the same, the first one is the default.
+std::vector<Tile> default_tiles() {
+  std::vector<Tile> tiles;
+  for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
+  tiles.push_back({256, 128, 64, 2});
+  for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
+  for (const int bm : {48, 40, 32, 24, 16, 8}) {
+    tiles.push_back({bm, 128, 64, 2});
+    tiles.push_back({bm, 64, 128, 1});
+  }
+  return tiles;
+}
+
+/// Returns whether lines of an operand do not start with lines of the cache, so that each is
+/// fetched from two of them: then workgroups share what they fetch.
+bool between_cache_lines(const Shape& shape) {
+  constexpr std::int64_t line = 128;  // bytes
+  return shape.a_stride() * 2 % line != 0 || shape.b_stride() * 2 % line != 0;
+}
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
+  const TmaKernel kernel(shape, device);
+  const bool pairs = split == 1 && between_cache_lines(shape) && tile.bm >= warpgroup_rows &&
+                     shape.m > tile.bm && has_clusters(device.architecture);
+  Config config{"tma",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"BK", tile.bk},
+                 {"GROUPS", tile.groups},
+                 {"PINGPONG", 0},
+                 {"STAGES", 2},
+                 {"CLUSTER_M", pairs ? 2 : 1},
+                 {"CLUSTER_N", 1},
+                 {"RESIDENT", 0},
+                 {"SWIZZLE", 8},
+                 {"WALK", 0},
+                 {"SPLIT", split},
+                 {"FOLD", split == 1                 ? 0
+                          : split <= most_in_cluster ? 2
+                                                     : 1},
+                 {"ALIGN", has_odd_lines(shape) ? 1 : 0}}};
+  const auto value = [&config](std::string_view name) -> int& {
+    return std::find_if(config.values.begin(), config.values.end(),
+                        [&](const auto& v) { return v.first == name; })
+        ->second;
+  };
+  if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
+    value("RESIDENT") = 1;
+  }
+  constexpr int most_stages = 8;
+  int& stages = value("STAGES");
+  while (stages < most_stages) {
+    ++stages;
+    if (kernel.shared_bytes(config) <= std::int64_t{device.shared_memory_bytes}) continue;
+    --stages;
+    break;
+  }
+  return config;
+}
+
+/// Estimates the run time in multiplications of a compute unit, as in matrix.cpp.
+double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
+  constexpr double moved = 64, added = 512;  // cost per element, in multiplications
+  const std::int64_t units = busy_workgroups(device);
+  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
+  const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
+  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
+  const double step = std::max(tile.bm, 64) * tile.bn + moved * (tile.bm + tile.bn);
+  return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
+}
+
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!TmaKernel(shape, device).offered()) return {};
+  struct Choice {
+    double cost;
+    Tile tile;
+    int split;
+  };
+  std::vector<Choice> choices;
+  for (const Tile& tile : default_tiles()) {
+    for (const int split : {1, 2, 3, 4, 6, 8}) {
+      if (split > 1 && split * tile.bk > shape.k) break;
+      choices.push_back({cost(shape, device, tile, split), tile, split});
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
+  std::vector<Config> configs;
+  for (const Choice& choice : choices) {
+    configs.push_back(config_of(shape, device, choice.tile, choice.split));
+  }
+  return configs;
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const TmaKernel kernel(shape, device);
+  const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
+  const double wm = TmaKernel::wm(config), wn = TmaKernel::wn(config),
+               groups = TmaKernel::groups_of_tile(config);
+  Config loads = config;  // as if each thread of a wave copied 16 bytes
+  loads.values.emplace_back("VA", 8);
+  loads.values.emplace_back("VB", 8);
+  LaunchWork work = work_of_tiles(shape, loads);
+  work.loads /= 64;                                             // one instruction for a box
+  const double fetched = between_cache_lines(shape) ? 1.5 : 1;  // of a cache line's part
+  work.read_bytes =
+      fetched * work.steps * bk * 2 * (bm / config["CLUSTER_N"] + bn / config["CLUSTER_M"]);
+  work.threads = static_cast<double>(kernel.threads(config));
+  work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
+  work.registers = static_cast<double>(kernel.least_registers(config) + 4);
+  work.matrix_flops = 2 * bm * bn * bk * work.steps;
+  work.warpgroups = true;
+  const double instructions = std::max(wm, 64.0) / 64 * (TmaKernel::swapped(config) ? wn / 64 : 1);
+  const double read = groups * instructions * (std::min(wm, 64.0) + (wm < 64 ? 64 : wn));
+  work.shared_traffic = work.steps * bk * 2 * (bm + bn + read);
+  work.overlapped = true;
+  work.barriers = work.steps / 4;  // nobody waits for other warpgroups
+  work.ahead_bytes = bk * (bm + bn) * 2 * (config["STAGES"] - 1);
+  if (config["FOLD"] != 0) {
+    add_folding(work, config, config["FOLD"] == 1);
+    work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
+  }
+  KernelWork launches = {work};
+  if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
+    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  }
+  return with_alignment(std::move(launches), shape, config);
+}
+
+}  // namespace
+
+Variant tma() {
+  Variant variant = make_variant<Shape>(
+      "tma", "on matrix cores: warpgroups compute a tile, which one thread copies in boxes", space,
+      plan, defaults, divisions_of_tiles);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::gemm

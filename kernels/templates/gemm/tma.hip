@@ -1,0 +1,296 @@
+// A workgroup computes BM x BN tiles of C on the matrix cores of warpgroups (warpgroup_tile.hip),
+// which read what one thread of a further wave copies to shared memory: a box of each operand for
+// every K step (tensor_copy.hip). Of the STAGES buffers, each has a barrier that ends a phase when
+// its boxes are there, and one that does when all who read it are done. So nobody waits for others
+// than those whose data it needs, and copies run ahead into the next tile. CLUSTER_M x CLUSTER_N
+// workgroups compute neighbouring tiles: each copies its share of a box to all that need it. With
+// RESIDENT, a workgroup computes tiles until there are none left, and stores one while the next
+// one's first steps are copied. With PINGPONG, its warpgroups take turns with whole tiles, so that one
+// multiplies while another one stores. SPLIT and FOLD are as in matrix.hip.
+
+#if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
+    !defined(STAGES) || !defined(CLUSTER_M) || !defined(CLUSTER_N) || !defined(RESIDENT) ||     \
+    !defined(SWIZZLE) || !defined(WALK) || !defined(SPLIT) || !defined(FOLD) ||                 \
+    !defined(GROUPS) || !defined(PINGPONG)
+#error "BM BN BK WM WN STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE WALK SPLIT FOLD are undefined"
+#error "or GROUPS PINGPONG"
+#endif
+#if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "WAVE, SHARED_BYTES, PACKED and {A,B}_ALONG_K must be defined"
+#endif
+
+#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
+// Registers are handed over between whole warpgroups.
+#define COPIERS (GROUPS == 1 ? WAVE : 4 * WAVE)
+#define CLUSTER (CLUSTER_M * CLUSTER_N)
+
+#if BM / WM * (BN / WN) != (PINGPONG ? 1 : GROUPS) || (PINGPONG && (!RESIDENT || GROUPS == 1))
+#error "the parts of the tile are GROUPS, or with PINGPONG one; PINGPONG needs RESIDENT and GROUPS"
+#endif
+#if BM % WM != 0 || BN % WN != 0 || STAGES < 2 || (RESIDENT && SPLIT > 1) || \
+    (CLUSTER > 1 && SPLIT > 1) || (FOLD && SPLIT == 1)
+#error "parts divide the tile, STAGES are at least 2, SPLIT needs RESIDENT=0 and no cluster"
+#endif
+
+#include "common/partial_barrier.hip"
+#include "common/tensor_copy.hip"
+#include "common/warpgroup_matrix.hip"
+#include "gemm/operands.hip"
+#include "gemm/tile_order.hip"
+#include "gemm/warpgroup_tile.hip"
+#if CLUSTER > 1 || FOLD == 2
+#include "common/cluster.hip"
+#endif
+
+// Where the warpgroups meet.
+GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
+#if PACKED
+#include "gemm/packed_sums.hip"
+#else
+#define SUM_COLUMNS (RESIDENT ? 32 : 64)
+#define RESIDUAL_AHEAD HAS_RESIDUAL
+#include "gemm/matrix_sums.hip"
+#endif
+
+#if FOLD == 2
+#define TMA_KERNEL GRETA_CLUSTER_KERNEL(THREADS + COPIERS, SPLIT)
+#elif CLUSTER > 1
+#define TMA_KERNEL \
+  extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS + COPIERS, 1)
+#else
+#define TMA_KERNEL extern "C" __global__ void __launch_bounds__(THREADS + COPIERS, 1)
+#endif
+
+static_assert(WAVE == wave_size, "WAVE is the size of a wave");
+
+// Registers of a thread that copies, and of the others. A processor has four parts, to which waves
+// are dealt in turn: what a part has at launch, its waves share.
+constexpr u32 few_registers = 24;
+constexpr u32 many_registers = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
+
+// One operand's part of a K step, in panels of 64 elements. `parts` workgroups copy it, each a share
+// of the lines.
+template <bool along_k, u32 span, u32 parts>
+struct MappedTile {
+  static constexpr u32 lines = along_k ? span : BK;
+  static constexpr u32 panels = ((along_k ? BK : span) + 63) / 64;
+  typedef PanelTile<lines, panels * 8> Tile;
+  static constexpr u32 share = lines / parts;
+  static_assert(lines % (8 * parts) == 0, "shares are whole groups of lines");
+
+  // `first`: the tile's first row or column; `part`: this workgroup's share, for those in `blocks`.
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,
+                                u32 part, u32 blocks, CountedBarrier barrier) {
+    GRETA_UNROLL
+    for (u32 panel = 0; panel < panels; ++panel) {
+      const u32 at = to + panel * Tile::panel_bytes + part * share * Tile::line_bytes;
+      const u32 column = (along_k ? k : first) + panel * 64;
+      const u32 line = (along_k ? first : k) + part * share;
+#if CLUSTER > 1
+      if constexpr (parts > 1) {
+        copy_box_to(blocks, shared, at, map, column, line, barrier);
+        continue;
+      }
+#endif
+      copy_box(shared, at, map, column, line, barrier);
+    }
+  }
+};
+typedef MappedTile<A_ALONG_K, BM, CLUSTER_N> MappedA;
+typedef MappedTile<B_ALONG_K, BN, CLUSTER_M> MappedB;
+
+constexpr u32 stage_bytes = MappedA::Tile::bytes + MappedB::Tile::bytes;
+constexpr u32 tiles_bytes = STAGES * stage_bytes;
+
+// Of shared memory: an inbox, then the tiles, and sums in their place or with RESIDENT behind them;
+// then the barriers.
+constexpr u32 sums_start = inbox_bytes + (RESIDENT ? tiles_bytes : 0);
+constexpr u32 sums_end = sums_start + sums_bytes();
+constexpr u32 tiles_end = inbox_bytes + tiles_bytes;
+constexpr u32 barriers_start = sums_end > tiles_end ? sums_end : tiles_end;
+static_assert(COPIERS == WAVE || few_registers + GROUPS * many_registers <=
+                                     (GROUPS + 1) * registers_at_launch<THREADS + COPIERS>(),
+              "a warpgroup would wait for registers for ever");
+constexpr u32 barriers = STAGES * 2 + (PINGPONG ? GROUPS : 0);
+static_assert(barriers_start + barriers * 8 == SHARED_BYTES, "as TmaKernel::shared_bytes() has it");
+
+// Waves of a workgroup that read a buffer.
+constexpr u32 readers = PINGPONG ? 4 : THREADS / WAVE;
+
+// Barriers of the buffers. `filled`: the boxes are there; `emptied`: all waves that read them are done.
+struct Stages {
+  u8* first;
+  u32 index = 0, parity = 0;
+
+  GRETA_DEVICE CountedBarrier barrier(u32 i) const {
+#if defined(GRETA_HOST)
+    return {reinterpret_cast<u64*>(first) + i};
+#else
+    return {u32(__cvta_generic_to_shared(first)) + i * 8};
+#endif
+  }
+  GRETA_DEVICE CountedBarrier filled(u32 stage) const { return barrier(stage); }
+  GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return barrier(STAGES + stage); }
+  // With PINGPONG: the warpgroup before this one has multiplied its tile.
+  GRETA_DEVICE CountedBarrier turn_of(u32 group) const { return barrier(2 * STAGES + group); }
+  GRETA_DEVICE void next() {
+    index = index + 1 == STAGES ? 0 : index + 1;
+    parity ^= index == 0 ? 1 : 0;
+  }
+
+  // Leaves out steps that others take.
+  GRETA_DEVICE void skip(u32 steps) {
+    const u32 next = index + steps;
+    parity ^= next / STAGES % 2;
+    index = next % STAGES;
+  }
+
+  // One thread.
+  GRETA_DEVICE void open() const {
+    for (u32 stage = 0; stage < STAGES; ++stage) {
+      filled(stage).open(1);
+      emptied(stage).open(readers * (CLUSTER_M + CLUSTER_N - 1));
+    }
+    for (u32 group = 0; PINGPONG && group < GROUPS; ++group) turn_of(group).open(4);
+    show_barriers();
+  }
+  // A wave is done with this buffer: all that copy to it are told.
+  GRETA_DEVICE void release(u32 stage, u32 rank) const {
+    wave_barrier();
+#if CLUSTER > 1
+    const u32 other = lane_index();
+    const bool same = other / CLUSTER_M == rank / CLUSTER_M || other % CLUSTER_M == rank % CLUSTER_M;
+    if (other < CLUSTER && same) emptied(stage).arrive_at(other);
+#else
+    if (lane_index() == 0) emptied(stage).arrive();
+#endif
+  }
+};
+
+// The workgroup's place: rank in its cluster, whose rows are neighbours first.
+struct Place {
+  u32 rank, cluster;
+
+  GRETA_DEVICE Position tile(const Arguments& args, u32 index) const {
+    const Position at = tile_at<WALK == 1>(args, index);
+    return {(at.row * CLUSTER_M + rank % CLUSTER_M) * BM, (at.col * CLUSTER_N + rank / CLUSTER_M) * BN};
+  }
+};
+
+// K steps of a slice: at least one, of zeros if it starts past the end.
+GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
+  if (k_begin + BK >= args.k) return 1;
+  return (smaller(args.slice, args.k - k_begin) + BK - 1) / BK;
+}
+
+// One thread copies the operands of a tile's K steps, which start at `k`.
+GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
+                          Position tile, u32 k, u32 steps, u32 rank, Stages& at) {
+  // Those with the same rows of A: of one column in the cluster, a rank apart by CLUSTER_M.
+  const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
+  const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
+  const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
+  GRETA_NO_UNROLL
+  for (u32 step = 0; step < steps; ++step) {
+    at.emptied(at.index).wait(at.parity ^ 1);
+    const CountedBarrier filled = at.filled(at.index);
+    filled.expect(stage_bytes);
+    const u32 to = at.index * stage_bytes;
+    MappedA::copy(shared, to, map_a, tile.row, k, column, same_rows, filled);
+    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, tile.col, k, row, same_columns, filled);
+    at.next();
+    k += BK;
+  }
+}
+
+GRETA_DEVICE void multiply_stage(SharedMemory shared, const Stages& at, Sums& sums) {
+  at.filled(at.index).wait(at.parity);
+  multiply_tiles<MappedA::Tile, MappedB::Tile>(shared, at.index * stage_bytes, sums);
+}
+
+// Warpgroups multiply what the thread copies. A buffer is released when the next one's products have
+// been started.
+GRETA_DEVICE void consume(SharedMemory shared, u32 steps, u32 rank, Stages& at, Sums& sums) {
+  multiply_stage(shared, at, sums);
+  u32 before = at.index;
+  at.next();
+  GRETA_NO_UNROLL
+  for (u32 step = 1; step < steps; ++step) {
+    multiply_stage(shared, at, sums);
+    wait_for_products<1>();
+    at.release(before, rank);
+    before = at.index;
+    at.next();
+  }
+  finish_products(sums);
+  at.release(before, rank);
+}
+
+TMA_KERNEL gemm_tma(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
+  GRETA_PANELS_SHARED(u8, shared);
+  const Arguments args = GEMM_ARGUMENTS;
+  const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
+  const Place place{block % CLUSTER, block / CLUSTER};
+  if (place.cluster >= all) return;
+  const u32 clusters = RESIDENT ? gridDim.x / CLUSTER : all;
+  Stages stages{shared + barriers_start};
+  const SharedMemory tiles = shared_memory(shared + inbox_bytes);
+  const u32 k_begin = block_z() * slice, steps = steps_of(args, k_begin);
+  // Copies don't wait for the other threads: only for blocks that they go to.
+  const u32 early = CLUSTER == 1 ? smaller(steps, STAGES) : 0;
+  const bool copier = wave_index() == THREADS / WAVE && elected();
+  if (copier) {
+    expect_map(map_a);
+    expect_map(map_b);
+    stages.open();
+    produce(tiles, map_a, map_b, place.tile(args, place.cluster), k_begin, early, place.rank, stages);
+  }
+#if FOLD == 2
+  const Inbox inbox{reinterpret_cast<u64*>(shared)};
+  inbox.open(received_by(block_z()));
+#endif
+#if CLUSTER > 1
+  cluster_barrier();
+#else
+  block_barrier();
+#endif
+#if FOLD == 2
+  if (inbox_apart) inbox.let_others_send();
+#endif
+  if (wave_index() >= THREADS / WAVE) {
+    if constexpr (COPIERS > WAVE) give_registers<few_registers>();
+    if (copier) {
+      u32 done = early;
+      for (u32 index = place.cluster; index < all; index += clusters) {
+        produce(tiles, map_a, map_b, place.tile(args, index), k_begin + done * BK, steps - done,
+                place.rank, stages);
+        done = 0;
+      }
+    }
+  } else {
+    if constexpr (COPIERS > WAVE) take_registers<many_registers>();
+    const u32 group = PINGPONG ? warpgroup_index() : 0;
+    u32 others = group, parity = group == 0 ? 1 : 0;
+    for (u32 index = place.cluster; index < all; index += clusters) {
+      if (PINGPONG && others != 0) {  // another warpgroup's tile
+        stages.skip(steps);
+        --others;
+        continue;
+      }
+      others = GROUPS - 1;
+      Sums sums = {};
+      if (PINGPONG) stages.turn_of(group).wait(parity);
+      consume(tiles, steps, place.rank, stages, sums);
+      if (PINGPONG) {
+        parity ^= 1;
+        if (lane_index() == 0) stages.turn_of((group + 1) % GROUPS).arrive();
+      }
+      if (!RESIDENT) team_barrier();  // all are done with the tiles, where sums go
+      put_tile(args, shared + sums_start - inbox_bytes, place.tile(args, index), sums);
+    }
+  }
+#if CLUSTER > 1
+  __syncwarp();
+  cluster_barrier();  // others may still count at this workgroup's barriers
+#endif
+}

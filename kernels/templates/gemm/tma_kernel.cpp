@@ -1,0 +1,105 @@
+#include "kernels/templates/gemm/tma_kernel.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/templates/gemm/space.hpp"
+
+namespace greta::kernels::gemm {
+namespace {
+
+constexpr std::int64_t quarter = warpgroup_rows / 4;  // of an instruction's rows, a wave's
+
+std::int64_t whole_kib(std::int64_t bytes) {
+  return ceil_div(bytes, 1024) * 1024;
+}
+
+}  // namespace
+
+TmaKernel::TmaKernel(const Shape& shape, const DeviceInfo& device)
+    : shape_(shape), matrix_(shape, device), units_(busy_workgroups(device)) {}
+
+int TmaKernel::groups_of_tile(const Config& c) {
+  return c["PINGPONG"] != 0 ? 1 : c["GROUPS"];
+}
+
+int TmaKernel::wm(const Config& c) {
+  return swapped(c) ? c["BM"] : c["BM"] / groups_of_tile(c);
+}
+
+int TmaKernel::wn(const Config& c) {
+  return swapped(c) ? c["BN"] / groups_of_tile(c) : c["BN"];
+}
+
+bool TmaKernel::has_parts(const Config& c) {
+  return (swapped(c) ? c["BN"] : c["BM"]) % (groups_of_tile(c) * warpgroup_rows) == 0;
+}
+
+std::int64_t TmaKernel::threads(const Config& c) const {
+  const std::int64_t groups = c["GROUPS"];
+  return (groups == 1 ? 5 : groups * 4 + 4) * wave();
+}
+
+std::int64_t TmaKernel::lines_a(const Config& c) const {
+  return (shape_.a_along_k ? c["BM"] : c["BK"]) / c["CLUSTER_N"];
+}
+
+std::int64_t TmaKernel::lines_b(const Config& c) const {
+  return (shape_.b_along_k ? c["BN"] : c["BK"]) / c["CLUSTER_M"];
+}
+
+std::int64_t TmaKernel::tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const {
+  constexpr std::int64_t panel = 64;  // elements
+  const std::int64_t lines = along_k ? span : bk;
+  return lines * ceil_div(along_k ? bk : span, panel) * panel * 2;
+}
+
+std::int64_t TmaKernel::shared_bytes(const Config& c) const {
+  const std::int64_t bm = c["BM"], bn = c["BN"], bk = c["BK"], stages = c["STAGES"];
+  const std::int64_t tiles =
+      stages * (tile_bytes(shape_.a_along_k, bm, bk) + tile_bytes(shape_.b_along_k, bn, bk));
+  const std::int64_t barriers = stages * 16 + (c["PINGPONG"] != 0 ? c["GROUPS"] * 8 : 0);
+  const auto pitched = [](std::int64_t lines, std::int64_t width) {
+    return lines * (width + 8) * 4;
+  };
+  if (c["FOLD"] == 2) {
+    const std::int64_t received = 4 * ceil_div(bm, c["SPLIT"]) * bn * (c["SPLIT"] - 1);
+    const std::int64_t sums = pitched(bm, bn);
+    if (received <= 16384) return std::max(tiles, sums) + whole_kib(16 + received) + barriers;
+    return std::max(tiles, sums + received) + whole_kib(16) + barriers;
+  }
+  const std::int64_t columns = c["RESIDENT"] != 0 ? 32 : 64, waves = c["GROUPS"] * std::int64_t{4};
+  const std::int64_t sums = packed(c) ? waves * quarter * (std::min<std::int64_t>(bn, 64) + 8) * 2
+                            : swapped(c) ? pitched(waves * bm, quarter)
+                                         : pitched(waves * quarter, std::min(bn, columns));
+  return (c["RESIDENT"] != 0 ? tiles + sums : std::max(tiles, sums)) + barriers;
+}
+
+bool TmaKernel::packed(const Config& c) const {
+  return bits_of(shape_.out) == 16 && shape_.n % 8 == 0 && shape_.beta == 0 && c["SPLIT"] == 1 &&
+         !swapped(c);
+}
+
+std::int64_t TmaKernel::least_registers(const Config& c) const {
+  constexpr std::int64_t addresses = 28;
+  return std::int64_t{wm(c)} * wn(c) / (4 * wave()) + addresses;
+}
+
+bool TmaKernel::has_registers(const Config& c) const {
+  // ptxas wants an instruction's sums and addresses to fit what a thread has at launch.
+  constexpr std::int64_t of_instruction = 26;
+  const std::int64_t at_launch = 65536 / threads(c) / 8 * 8;
+  return least_registers(c) <= register_limit(c) &&
+         (swapped(c) ? wm(c) : wn(c)) / 2 + of_instruction <= at_launch;
+}
+
+std::int64_t TmaKernel::register_limit(const Config& c) const {
+  static constexpr std::array<std::int64_t, 5> of_consumers{0, 255, 240, 160, 112};
+  return of_consumers[static_cast<std::size_t>(c["GROUPS"])];
+}
+
+std::int64_t TmaKernel::resident_clusters(const Config& c) const {
+  return std::max<std::int64_t>(1, units_ * c["RESIDENT"] / cluster(c));
+}
+
+}  // namespace greta::kernels::gemm

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/templates/gemm/matrix_kernel.hpp"
+
+namespace greta::kernels::gemm {
+
+/// Predicts how tma.hip treats a configuration, as MatrixKernel does for matrix.hip.
+class TmaKernel {
+ public:
+  TmaKernel(const Shape& shape, const DeviceInfo& device);
+
+  /// Returns whether the device has warpgroup instructions for these inputs.
+  bool offered() const { return matrix_.offers_warpgroups(); }
+  int wave() const { return matrix_.wave(); }
+  const std::vector<int>& slice_counts() const { return matrix_.slice_counts(); }
+  /// Returns whether instructions have 64 columns instead of 64 rows.
+  static bool swapped(const Config& config) { return config["BM"] < warpgroup_rows; }
+  /// Returns the number of warpgroups that compute a tile together.
+  static int groups_of_tile(const Config& config);
+  /// Return the extents of a warpgroup's part of the tile: they share its rows, or swapped its
+  /// columns.
+  static int wm(const Config& config);
+  static int wn(const Config& config);
+  /// Returns whether parts are whole instructions.
+  static bool has_parts(const Config& config);
+  /// Returns the number of workgroups of a cluster that share operands.
+  static int cluster(const Config& config) { return config["CLUSTER_M"] * config["CLUSTER_N"]; }
+
+  /// Returns the number of threads: those of the warpgroups, and of the wave that copies, or where
+  /// registers are handed over the whole warpgroup of it.
+  std::int64_t threads(const Config& config) const;
+  /// Return the numbers of lines of an operand's part of a K step that a workgroup copies at once.
+  std::int64_t lines_a(const Config& config) const;
+  std::int64_t lines_b(const Config& config) const;
+  /// Returns whether elements of C are put together before they are stored (packed_sums.hip).
+  bool packed(const Config& config) const;
+  /// Returns the bytes of dynamic shared memory.
+  std::int64_t shared_bytes(const Config& config) const;
+  /// Return the number of 32-bit registers that a thread of a warpgroup needs at least, and has:
+  /// those of the wave or warpgroup that copies hand over what they don't need.
+  std::int64_t least_registers(const Config& config) const;
+  std::int64_t register_limit(const Config& config) const;
+  /// Returns whether these registers suffice.
+  bool has_registers(const Config& config) const;
+  /// Returns the number of clusters that run at the same time with RESIDENT.
+  std::int64_t resident_clusters(const Config& config) const;
+
+ private:
+  std::int64_t tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const;
+
+  Shape shape_;
+  MatrixKernel matrix_;
+  std::int64_t units_;
+};
+
+}  // namespace greta::kernels::gemm

@@ -1,0 +1,74 @@
+// The WM x WN parts of a tile that warpgroups multiply straight from shared memory, in products of 64
+// rows and WN columns; or where WM is less than 64, of 64 columns and WM rows, with the operands'
+// roles swapped.
+#pragma once
+
+#include "common/warpgroup_matrix.hip"
+#include "gemm/operands.hip"
+#include "gemm/tile_order.hip"
+
+#if BK % 64 != 0 || \
+    (WM < 64 ? WM != BM || WN % 64 != 0 : WM % 64 != 0 || (WN != BN && WN % 64 != 0))
+#error "warpgroups need BK of 64 or 128, and parts of 64 rows or columns and of whole panels"
+#endif
+
+constexpr bool swapped = WM < 64;
+constexpr u32 products = (swapped ? WN : WM) / 64;
+typedef WarpgroupSums<(swapped ? WM : WN)> Sums[products];
+
+// A wave has 16 of the 64 rows or columns of each product.
+constexpr u32 pieces = products;
+constexpr u32 piece_rows = swapped ? WM : 16, piece_width = swapped ? 16 : WN;
+
+// Where the warpgroup's part of the tile starts.
+GRETA_DEVICE Position warpgroup_position() {
+  const u32 group = warpgroup_index() % (BM / WM * (BN / WN));  // if they compute a tile together
+  return {group / (BN / WN) * WM, group % (BN / WN) * WN};
+}
+
+// Where piece i of the wave's part starts in the tile.
+GRETA_DEVICE Position piece_position(u32 i) {
+  const Position group = warpgroup_position();
+  const u32 first = i * 64 + wave_index() % 4 * 16;
+  return {group.row + (swapped ? 0 : first), group.col + (swapped ? first : 0)};
+}
+
+// `width` columns of piece i, from column `first` on, as rows `pitch` floats apart.
+template <u32 width>
+GRETA_DEVICE void store_piece(const Sums& sums, u32 i, u32 first, float* to, u32 pitch) {
+  if constexpr (swapped) {
+    store_turned_sums(sums[i], to, pitch);
+  } else {
+    store_sums<width>(sums[i], first, to, pitch);
+  }
+}
+GRETA_DEVICE constexpr u32 sums_pitch(u32 width) { return width + 8; }
+
+// Starts the products of a K step, whose operands lie at byte `start` of shared memory.
+template <typename TileA, typename TileB>
+GRETA_DEVICE void multiply_tiles(SharedMemory shared, u32 start, Sums& sums) {
+  const Position group = warpgroup_position();
+  const auto place_a = [&](u32 row, u32 k) {
+    return operand_place<TileA, A_ALONG_K>(
+        shared, start + TileA::template part<A_ALONG_K>(row, k));
+  };
+  const auto place_b = [&](u32 column, u32 k) {
+    return operand_place<TileB, B_ALONG_K>(
+        shared, start + TileA::bytes + TileB::template part<B_ALONG_K>(column, k));
+  };
+  products_begin();
+  GRETA_UNROLL
+  for (u32 k = 0; k < BK; k += 16) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < products; ++i) {
+      if constexpr (swapped) {
+        multiply_async<B_ALONG_K, A_ALONG_K, true>(
+            In(), sums[i], place_b(group.col + i * 64, k), place_a(group.row, k));
+      } else {
+        multiply_async<A_ALONG_K, B_ALONG_K, true>(
+            In(), sums[i], place_a(group.row + i * 64, k), place_b(group.col, k));
+      }
+    }
+  }
+  close_products();
+}
