@@ -12,6 +12,7 @@ namespace greta::kernels {
 Catalog Catalog::built_in() {
   static const Catalog catalog({
       make_gemm(),
+      make_grouped_gemm(),
       make_add(),
       make_silu_mul(),
       make_gelu(),

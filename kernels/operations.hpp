@@ -41,6 +41,13 @@ Operation make_gelu();
 /// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 Operation make_gemm();
 
+/// Makes the operation that multiplies groups of rows, each by a matrix of its own, as the experts
+/// of a mixture do: C[row] = A[row] B[group of row]. A is rows x k and C rows x n, row-major and
+/// packed, with the rows of contiguous groups one after the other, or m rows for each masked group.
+/// B is groups x n x k (layout nt) or groups x k x n (nn). The groups' ends or numbers of rows are
+/// i32 in device memory, where kernels read them. Accumulation is in f32.
+Operation make_grouped_gemm();
+
 /// Makes the operation that appends new keys and values to their caches.
 Operation make_kv_update();
 

@@ -18,7 +18,8 @@ void append_defines(std::string& text, const Defines& defines) {
   }
 }
 
-/// `once` contains files with #pragma once that are already in the text.
+/// `once` contains files with #pragma once that are already in the text. Only the first line of a
+/// text may be a #version, so those of included kernels are dropped.
 void append(std::string& text, std::string_view path, const Defines& defines,
             std::set<std::string>& once) {
   if (once.contains(std::string(path))) return;
@@ -33,9 +34,11 @@ void append(std::string& text, std::string_view path, const Defines& defines,
       once.emplace(path);
       continue;
     }
+    const bool version = line.starts_with(version_word);
+    if (version && !text.empty()) continue;
     text += line;
     text += '\n';
-    if (line.starts_with(version_word)) append_defines(text, defines);
+    if (version) append_defines(text, defines);
   }
 }
 

@@ -86,6 +86,17 @@ std::unique_ptr<Reference> gelu_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
+/// Returns the FP64 reference of a grouped_gemm problem, which checks the rows of each group as
+/// gemm's reference checks a product of its own. `inputs` contain A, B and ends (contiguous) or
+/// rows (masked), by name. Rows of no group must still have the NaN that outputs have before a
+/// launch.
+std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
+                                                  const std::vector<HostTensor>& inputs,
+                                                  std::uint64_t seed);
+
+/// Returns whether the problem is small enough to check every element.
+bool grouped_gemm_fully_checked(const Problem& problem);
+
 /// Checks every element of caches to which new keys and values are appended from `position` on.
 /// Appended elements are exact, or rounded once to a smaller type. All other elements must be
 /// unchanged, bit for bit. Tokens beyond the capacity of the caches are dropped.

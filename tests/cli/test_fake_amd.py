@@ -18,7 +18,7 @@ from cli_case import BENCH, SOURCE, TUNE, Case, patient, whole
 RUN = os.environ["GRETA_RUN"]
 LIBRARY = os.environ["GRETA_FAKE_AMD"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
-OPERATIONS = ("gemm", "softmax", "layernorm", "rmsnorm", "add_rmsnorm", "layernorm_rmsnorm",
+OPERATIONS = ("gemm", "grouped_gemm", "softmax", "layernorm", "rmsnorm", "add_rmsnorm", "layernorm_rmsnorm",
               "attention", "attention_merge", "rope", "kv_update", "rope_append", "silu_mul", "gelu", "add",
               "embedding", "argmax")
 

@@ -95,12 +95,14 @@ DeviceInfo small_hopper() {
   return hopper;
 }
 
-void expect_right(const Problem& problem, const Config& config, std::uint64_t seed) {
-  const Operation& gemm = built_in("gemm");
-  auto plan = gemm.plan(problem, small_hopper(), config);
+void expect_right(const Problem& problem, const std::string& config) {
+  const Operation& operation = built_in(problem.op);
+  const auto parsed = operation.space(problem, small_hopper()).parse(config);
+  ASSERT_TRUE(parsed) << parsed.failure().message;
+  auto plan = operation.plan(problem, small_hopper(), *parsed);
   ASSERT_TRUE(plan) << plan.failure().message;
   for (KernelSource& source : plan->sources) source.options.clear();  // for NVRTC
-  test::expect_right(gemm, problem, plan, config.text(), seed, test::device("hip-host:0"));
+  test::expect_right(operation, problem, plan, config, 1, test::device("hip-host:0"));
 }
 
 class GemmTma : public ::testing::TestWithParam<Case> {};
@@ -111,15 +113,39 @@ TEST_P(GemmTma, IsRight) {
   if (c.layout != std::string("nn")) attributes.insert(attributes.begin(), {"layout", c.layout});
   const auto& [m, n, k] = c.extents;
   const Problem problem = test::gemm_problem(m, n, k, c.in, c.out, attributes);
-  const auto config = built_in("gemm")
-                          .space(problem, small_hopper())
-                          .parse(fmt::format("tma CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 {}", c.config));
-  ASSERT_TRUE(config) << config.failure().message;
-  expect_right(problem, *config, 1);
+  expect_right(problem, fmt::format("tma CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 {}", c.config));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, GemmTma, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return std::string(instance.param.name); });
+
+/// Returns a problem of groups; boxes of operands reach over the ends of groups.
+Problem groups(const char* form, const char* layout, DType out) {
+  Problem problem{"grouped_gemm", DType::bf16, out, {}, {}};
+  if (form != std::string("contiguous")) problem.attributes.emplace_back("form", form);
+  if (layout != std::string("nt")) problem.attributes.emplace_back("layout", layout);
+  problem.attributes.emplace_back("routing", "skewed");
+  problem.dims = {{"groups", 5}, {"m", 200}, {"n", 104}, {"k", 128}};
+  return problem;
+}
+
+TEST(GemmTmaOfGroups, ContiguousOnesInTurns) {
+  expect_right(groups("contiguous", "nt", DType::bf16),
+               "tma BM=64 BN=80 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
+TEST(GemmTmaOfGroups, MaskedOnesAcrossK) {
+  expect_right(groups("masked", "nn", DType::f32),
+               "tma BM=64 BN=96 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=0 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
+TEST(GemmTmaOfGroups, FewRows) {
+  expect_right(groups("masked", "nt", DType::bf16),
+               "tma BM=16 BN=64 BK=64 GROUPS=1 PINGPONG=0 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
 
 }  // namespace
 }  // namespace greta::test::gemm_tma_test

@@ -84,6 +84,24 @@ class OnEachDevice:
         product = rms(x, weight, 1e-3) @ y
         self.check(c, silu(product[:, :32]) * product[:, 32:], 1e-3)
 
+    def test_grouped_gemm(self):
+        x, y = values(24, 40), values(3, 32, 40)
+        a, b, ends = self.make(x, y, np.array([5, 5, 20], "int32"))
+        c = self.runtime.tensor(np.full((24, 32), 7, "float32"))
+        self.runtime.grouped_gemm(a, b, ends, c)
+        expected = np.full((24, 32), 7.0)  # the last four rows are of no group
+        expected[:5], expected[5:20] = x[:5] @ y[0].T, x[5:20] @ y[2].T
+        self.check(c, expected)
+
+    def test_grouped_gemm_of_masked_groups(self):
+        x, y = values(3, 6, 40), values(3, 40, 32)
+        a, b, rows = self.make(x, y, np.array([6, 0, 1], "int32"))
+        c = self.runtime.tensor(np.full((3, 6, 32), 7, "float32"))
+        self.runtime.grouped_gemm(a, b, rows, c, layout="nn")
+        expected = np.full((3, 6, 32), 7.0)
+        expected[0], expected[2, :1] = x[0] @ y[0], x[2, :1] @ y[2]
+        self.check(c, expected)
+
     def test_elements(self):
         x, y = values(6, 32), values(6, 32)
         a, b = self.make(x, y)

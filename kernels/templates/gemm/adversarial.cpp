@@ -58,6 +58,12 @@ Limits limits_of(const Shape& s, double least, std::mt19937_64& random) {
   return limits;
 }
 
+/// Returns a magnitude that keeps products of the smallest elements, and the rounding errors of
+/// their sums, in f32's normal range.
+double least_of(const Shape& s) {
+  return std::max(smallest_normal(s.in), 0x1p-40);
+}
+
 /// Fills half of the lines with magnitudes between `least` and `most`. Scales the others so that
 /// they stay below `most`. `signs` permits lines of a single sign.
 void fill(const Lines& lines, double least, double most, bool signs, std::mt19937_64& random) {
@@ -88,12 +94,18 @@ void fill(const Lines& lines, double least, double most, bool signs, std::mt1993
 
 }  // namespace
 
+void harden_product(const Shape& shape, HostTensor& a, HostTensor& b, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const double least = least_of(shape);
+  const Limits most = limits_of(shape, least, random);
+  fill({a, shape.a_along_k}, least, most.a, true, random);
+  fill({b, shape.b_along_k}, least, most.b, false, random);
+}
+
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape s = shape_of(problem);
   std::mt19937_64 random(seed);
-  // Keeps products of the smallest elements, and the rounding errors of their sums, in f32's normal
-  // range.
-  const double least = std::max(smallest_normal(s.in), 0x1p-40);
+  const double least = least_of(s);
   const Limits most = limits_of(s, least, random);
   fill({inputs[0], s.a_along_k}, least, most.a, true, random);
   fill({inputs[1], s.b_along_k}, least, most.b, false, random);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "kernels/templates/gemm/shape.hpp"
 
 namespace greta::kernels::gemm {
 
@@ -12,5 +13,8 @@ namespace greta::kernels::gemm {
 /// Columns of B keep a mean of zero, as GemmErrorModel requires. Elements of A and B are normal
 /// numbers, because some matrix instructions (gfx90a) flush subnormal 16-bit inputs to zero.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
+
+/// Makes rows of A and columns of B of a plain product extreme in the same way.
+void harden_product(const Shape& shape, HostTensor& a, HostTensor& b, std::uint64_t seed);
 
 }  // namespace greta::kernels::gemm

@@ -75,7 +75,8 @@ std::int64_t most_slices(const DeviceInfo& device) {
 std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device) {
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-  return {
+  std::vector<Constraint> list = group_constraints(shape);
+  const std::vector<Constraint> slices{
       {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
        p["SPLIT"] == 1 || p["SPLIT"] * p["BK"] <= shape.k},
       {"enough_workgroups",
@@ -90,6 +91,8 @@ std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& 
                select(p["ALIGN"] != 0, aligned_bytes(shape), 0) <=
            most},
   };
+  append(list, slices);
+  return list;
 }
 
 void add_alignment(Defines& defines, const Shape& shape, const Config& config) {
@@ -113,7 +116,7 @@ void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& devic
   }
   Defines defines = problem_defines(shape);
   add_alignment(defines, shape, config);
-  plan.sources.push_back(kernel_source(device, "align", defines, 256));
+  plan.sources.push_back(kernel_source(shape, device, "align", defines, 256));
   const std::int64_t threads = std::max(a_bytes(shape), b_bytes(shape)) / 16;
   copy.grid = grid(device, plan.sources.back(), static_cast<std::uint64_t>(ceil_div(threads, 256)),
                    has_odd_a(shape) && has_odd_b(shape) ? 2 : 1);

@@ -57,7 +57,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)), offered},
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       shape.m >= least_tiled_rows},
+       shape.grouped() || shape.m >= least_tiled_rows},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
       plain_product(shape),
@@ -125,7 +125,7 @@ struct Tile {
   int bm, bn, wm, wn, bk, stages = 2;
 
   std::int64_t count(const Shape& shape) const {
-    return ceil_div(shape.m, bm) * ceil_div(shape.n, bn);
+    return filled_lines(shape, bm) * ceil_div(shape.n, bn);
   }
 };
 
@@ -135,7 +135,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
   // A copy costs as much as reading the operand twice. It pays off if many tiles share it.
   constexpr std::int64_t many_rows = 256;
   const bool odd = has_odd_a(shape) || has_odd_b(shape);
-  const bool align = odd && std::min(shape.m, shape.n) >= many_rows;
+  const bool align = odd && !shape.grouped() && std::min(shape.m, shape.n) >= many_rows;
   return {"matrix",
           {{"BM", tile.bm},
            {"BN", tile.bn},
@@ -156,17 +156,20 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
 /// Returns a configuration for small problems: tiles with large BK and many subgroups, whose loads
 /// hide each other's latency, and as many slices of at least 256 K steps as are resident at once.
 Config config_of_little(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o) {
-  if (shape.k <= 1024 && shape.m > 64) {
+  const std::int64_t m = shape.rows_of_group();
+  if (shape.k <= 1024 && m > 64) {
     return config_of(shape, device, o, {64, 64, 32, 16, 64}, 1);
   }
-  const Tile tile = shape.m <= 16   ? Tile{16, 64, 16, 16, 64}
-                    : shape.m <= 32 ? Tile{32, 128, 32, 32, 64}
-                    : shape.m <= 64 ? Tile{64, 128, 32, 32, 64, 1}
-                    : shape.m < 256 ? Tile{128, 64, 32, 32, 64, 1}
-                                    : Tile{128, 128, 64, 64, 32};
-  const std::int64_t room = (shape.m <= 16 ? 4 : 2) * busy_workgroups(device);
+  const Tile tile = m <= 16   ? Tile{16, 64, 16, 16, 64}
+                    : m <= 32 ? Tile{32, 128, 32, 32, 64}
+                    : m <= 64 ? Tile{64, 128, 32, 32, 64, 1}
+                    : m < 256 ? Tile{128, 64, 32, 32, 64, 1}
+                              : Tile{128, 128, 64, 64, 32};
+  const std::int64_t room = (m <= 16 ? 4 : 2) * busy_workgroups(device);
   int split = 1;
-  while (split < 32 && tile.count(shape) * split * 2 <= room && shape.k >= 512 * split) split *= 2;
+  while (!shape.grouped() && split < 32 && tile.count(shape) * split * 2 <= room &&
+         shape.k >= 512 * split)
+    split *= 2;
   return config_of(shape, device, o, tile, split);
 }
 
@@ -220,7 +223,7 @@ std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& d
                               {64, 64, 32, 32, 32},   {32, 64, 32, 32, 32},   {16, 64, 16, 32, 32},
                               {32, 32, 32, 16, 32},   {16, 32, 16, 16, 32}};
   const std::int64_t busy = busy_workgroups(device);
-  if (shape.m <= 64 || by_size[2].count(shape) < 2 * busy) {
+  if (shape.rows_of_group() <= 64 || by_size[2].count(shape) < 2 * busy) {
     configs.push_back(config_of_little(shape, device, list.front()));
   }
   std::vector<Tile> order, few;
@@ -244,7 +247,7 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
   defines.emplace_back("INSTR_N", std::to_string(o.n));
   defines.emplace_back("INSTR_K", std::to_string(o.k));
   add_alignment(defines, shape, config);
-  KernelSource kernel = kernel_source(device, "matrix", defines, threads_of(config));
+  KernelSource kernel = kernel_source(shape, device, "matrix", defines, threads_of(config));
   if (device.subgroup_size_control) {
     kernel.required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
   }

@@ -209,7 +209,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   tiles.slice = slice_length(shape, split, 16);  // aligned for every vector width
 
   LaunchPlan plan;
-  plan.sources.push_back(kernel_source(device, "gemv", defines, config["THREADS"]));
+  plan.sources.push_back(kernel_source(shape, device, "gemv", defines, config["THREADS"]));
   if (split > 1) {  // the last slice to finish adds the partial sums of all
     plan.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
     plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);

@@ -52,6 +52,7 @@
 #include "common/cooperative_matrix.glsl"
 #include "common/in_out.glsl"
 #include "gemm/operands.glsl"
+#include "gemm/groups.glsl"
 #include "gemm/aligned.glsl"
 #include "gemm/tile_order.glsl"
 
@@ -63,6 +64,9 @@
 #endif
 #if INSTR_M * PIECE % (4 * SUBGROUP) != 0 || INSTR_N % 4 != 0 || BK % 8 != 0
 #error "every lane must write the same number of fours"
+#endif
+#if GROUPED && (SPLIT != 1 || ALIGN_A || ALIGN_B)
+#error "groups have neither slices nor copies"
 #endif
 #if STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
 #error "STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
@@ -87,7 +91,7 @@ uint64_t a_next, b_next;  // this thread's first chunk of the K step to load nex
 #define PITCH A_PITCH
 #define SPAN BM
 #define START row0
-#define EXTENT args.m
+#define EXTENT ROWS_M
 #define ALONG_K A_ALONG_K
 #define STRIDE A_STRIDE
 #include "gemm/matrix_loader.glsl"
@@ -152,9 +156,9 @@ void put_piece(uint row, uint col, uint place) {
     const uint r = four / (PIECE / 4), c = four % (PIECE / 4);
     const vec4 sum = uintBitsToFloat(matrix_memory[place + r * PIECE_PITCH + c]);
 #if SPLIT > 1
-    if (row + r < args.m) put_partial4(gl_WorkGroupID.z, row + r, col + c * 4, sum);
+    if (row + r < ROWS_M) put_partial4(gl_WorkGroupID.z, row + r, col + c * 4, sum);
 #else
-    if (row + r < args.m) put4(row + r, col + c * 4, sum);
+    if (row + r < ROWS_M) put4(row + r, col + c * 4, sum);
 #endif
   }
 }
@@ -176,10 +180,11 @@ void main() {
   if (workgroup() >= args.tiles_m * args.tiles_n) return;
   tid = gl_LocalInvocationIndex;
   pick_tile();
+  if (!enter_group(BM, row0)) return;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
-  a_next = first_a(args.a, k_begin);
-  b_next = first_b(args.b, k_begin);
+  a_next = first_a(MATRIX_A, k_begin);
+  b_next = first_b(MATRIX_B, k_begin);
   [[unroll]] for (uint i = 0; i < (WM / INSTR_M) * (WN / INSTR_N); ++i) sums[i] = zero_matrix();
 
   load(k_begin, k_end);

@@ -21,7 +21,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
   add_alignment(defines, shape, config);
-  KernelSource source = kernel_source(device, "matrix", defines, kernel.threads(config));
+  KernelSource source = kernel_source(shape, device, "matrix", defines, kernel.threads(config));
   if (kernel.by_warpgroups(config) && has_warpgroup_products(device.architecture)) {
     source.options.emplace_back("--gpu-architecture=sm_90a");
   }
@@ -110,7 +110,7 @@ double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int 
   constexpr double moved = 64, added = 512;  // cost per element, in multiplications
   const bool clusters = default_fold(device, tile, split) == 2;
   const std::int64_t units = clusters ? units_of_clusters(device, split) : busy_workgroups(device);
-  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
   const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
   const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
   const double step = tile.bm * tile.bn + moved * (tile.bm + tile.bn);
@@ -154,7 +154,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     })->second = value;
   };
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
-  const bool align = (has_odd_a(shape) || has_odd_b(shape)) && std::min(shape.m, shape.n) >= large;
+  const bool align = (has_odd_a(shape) || has_odd_b(shape)) && !shape.grouped() &&
+                     std::min(shape.m, shape.n) >= large;
   const std::int64_t bk = config["BK"];
   const auto of_thread = [&](int span) -> std::int64_t {
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
@@ -189,11 +190,12 @@ bool is_cheaper(const Choice& x, const Choice& y) {
 std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                                bool powers_of_two) {
   constexpr std::size_t cheapest = 3;
-  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
   std::vector<Choice> choices;
   for (const int split : MatrixKernel(shape, device).slice_counts()) {
     if (powers_of_two && !std::has_single_bit(static_cast<unsigned>(split))) continue;
-    const bool possible = split * tile.bk <= shape.k && tiles * split <= most_slices(device);
+    const bool possible =
+        !shape.grouped() && split * tile.bk <= shape.k && tiles * split <= most_slices(device);
     if (split == 1 || possible) {
       choices.push_back({cost(shape, device, tile, split), tile, split});
     }

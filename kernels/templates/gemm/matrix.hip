@@ -32,9 +32,13 @@
 #if SPLIT < 1 || SWIZZLE < 1 || XCDS < 1 || WALK < 0 || WALK > 1 || (FOLD && SPLIT == 1)
 #error "SPLIT, SWIZZLE and XCDS are at least 1, WALK is 0 or 1; FOLD needs slices"
 #endif
+#if GROUPED && (SPLIT != 1 || ALIGN_A || ALIGN_B)
+#error "groups have neither slices nor copies"
+#endif
 
 #include "common/matrix.hip"
 #include "gemm/aligned.hip"
+#include "gemm/groups.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
 #if INSTR == 64
@@ -61,24 +65,28 @@ GRETA_DEVICE constexpr u32 shared_bytes() {
   return inbox_bytes + (tiles > sums_bytes() ? tiles : sums_bytes());
 }
 
-MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
+MATRIX_KERNEL GEMM_ENTRY(matrix)(GEMM_PARAMETERS) {
   MATRIX_SHARED(u8, shared);
   static_assert(shared_bytes() == SHARED_BYTES, "as MatrixKernel::shared_bytes() has it");
-  const Arguments args = GEMM_ARGUMENTS;
+  const Arguments all = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
 #if FOLD == 2
   const Inbox inbox{reinterpret_cast<u64*>(shared)};
   inbox.open(received_by(block_z()));
   if (inbox_apart) inbox.let_others_send();
 #endif
-  const Position tile = pick_tile<WALK == 1, XCDS>(args);
+  Position tile = pick_tile<WALK == 1, XCDS>(all);
+  const Group group = find_group<BM>(all, tile.row / BM);
+  if (GROUPED && group.row >= group.rows) return;
+  const Arguments args = of_group(all, group);
+  tile.row = group.row;
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Pipeline pipeline;
   pipeline.shared = shared_memory(shared + inbox_bytes);
-  const u32 a_length = A_ALONG_K ? k : m, b_length = B_ALONG_K ? k : n;
-  pipeline.a.start(a, tile.row, m, ALIGN_A ? aligned_stride(a_length) : a_length, k_begin);
-  pipeline.b.start(b, tile.col, n, ALIGN_B ? aligned_stride(b_length) : b_length, k_begin);
+  const u32 a_length = A_ALONG_K ? k : args.m, b_length = B_ALONG_K ? k : n;
+  pipeline.a.start(args.a, tile.row, args.m, ALIGN_A ? aligned_stride(a_length) : a_length, k_begin);
+  pipeline.b.start(args.b, tile.col, n, ALIGN_B ? aligned_stride(b_length) : b_length, k_begin);
   Sums sums = {};
   pipeline.walk(k_end - k_begin, sums);
   put_tile(args, shared, tile, sums);

@@ -25,7 +25,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"many_rows",
        fmt::format("tiles need m >= {}{}, m is {}; gemv serves fewer", least_tiled_rows,
                    kernel.offers_warpgroups() ? " or INSTR=64" : "", shape.m),
-       shape.m >= least_tiled_rows || by_warpgroups},
+       shape.grouped() || shape.m >= least_tiled_rows || by_warpgroups},
       {"offsets", "256 lines of A or B are more than 2 GiB", lines_fit},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),

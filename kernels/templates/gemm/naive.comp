@@ -8,6 +8,7 @@
 
 #include "common/in_out.glsl"
 #include "gemm/operands.glsl"
+#include "gemm/groups.glsl"
 
 #define SQUARES 64  // that are added before they are added to others
 
@@ -15,10 +16,12 @@ layout(local_size_x = THREADS) in;
 
 void main() {
   const uint64_t id = uint64_t(workgroup()) * THREADS + gl_LocalInvocationIndex;
-  if (id >= uint64_t(args.m) * args.n) return;
-  const uint row = uint(id / args.n), col = uint(id % args.n);
-  uint64_t a = args.a + uint64_t(row) * (A_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
-  uint64_t b = args.b + uint64_t(col) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  if (id >= uint64_t(args.tiles_m) * args.n) return;
+  uint row = uint(id / args.n);
+  const uint col = uint(id % args.n);
+  if (!enter_group(1, row)) return;
+  uint64_t a = MATRIX_A + uint64_t(row) * (A_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  uint64_t b = MATRIX_B + uint64_t(col) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
   const uint64_t a_step = uint64_t(A_ALONG_K != 0 ? 1 : args.m) * IN_BYTES;
   const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : product_cols()) * IN_BYTES;
   float sum = 0.0;

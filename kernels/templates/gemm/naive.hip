@@ -5,17 +5,21 @@
 #error "THREADS, A_ALONG_K and B_ALONG_K must be defined"
 #endif
 
+#include "gemm/groups.hip"
 #include "gemm/operands.hip"
 
 #define SQUARES 64  // that are added before they are added to others
 
-GRETA_KERNEL(THREADS) gemm_naive(GEMM_PARAMETERS) {
-  const Arguments args = GEMM_ARGUMENTS;
+GRETA_KERNEL(THREADS) GEMM_ENTRY(naive)(GEMM_PARAMETERS) {
+  const Arguments all = GEMM_ARGUMENTS;
   const u64 id = u64(block_index<THREADS>()) * THREADS + thread_index();
-  if (id >= u64(m) * n) return;
-  const u32 row = u32(id / n), col = u32(id % n);
-  const In* a_next = a + u64(row) * (A_ALONG_K ? k : 1);
-  const In* b_next = b + u64(col) * (B_ALONG_K ? k : 1);
+  if (id >= u64(tiles_m) * n) return;
+  const Group group = find_group<1>(all, u32(id / n));
+  if (GROUPED && group.row >= group.rows) return;
+  const Arguments args = of_group(all, group);
+  const u32 row = group.row, col = u32(id % n);
+  const In* a_next = args.a + u64(row) * (A_ALONG_K ? k : 1);
+  const In* b_next = args.b + u64(col) * (B_ALONG_K ? k : 1);
   const u64 a_step = A_ALONG_K ? 1 : m, b_step = B_ALONG_K ? 1 : product_cols(args);
   float sum = 0.0f;
 #if GATED

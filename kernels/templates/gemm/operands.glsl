@@ -20,6 +20,10 @@
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
 #endif
 
+#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 2 || (GROUPED && (GATED || NORM))
+#error "GROUPED is 0, or 1 (contiguous) or 2 (masked) without gates and norms"
+#endif
+
 layout(push_constant, std430) uniform Arguments {
   uint64_t a, b, weight;       // addresses; of k weights with NORM
   uint64_t bias, residual, c;  // bias and residual are 0 where there is none
@@ -30,7 +34,26 @@ layout(push_constant, std430) uniform Arguments {
   uint slice;             // K steps of one slice
   float alpha, beta;
   float epsilon;  // added under the root with NORM
+#if GROUPED
+  uint64_t group_rows;  // ends or numbers of rows of the groups, i32
+  uint groups;
+#endif
 } args;
+
+// The matrices and rows of the product: with GROUPED those of the current group (groups.glsl).
+#if GROUPED
+uint64_t group_a, group_b, group_c;
+uint group_m;
+#define MATRIX_A group_a
+#define MATRIX_B group_b
+#define MATRIX_C group_c
+#define ROWS_M group_m
+#else
+#define MATRIX_A args.a
+#define MATRIX_B args.b
+#define MATRIX_C args.c
+#define ROWS_M args.m
+#endif
 
 float load_out(uint64_t at) {
 #if OUT_F16
@@ -88,7 +111,7 @@ float biased(uint col, float sum) {
 
 void put(uint row, uint col, float gate, float up) {
   const float x = activate(vec4(biased(col, gate))).x * biased(args.n + col, up);
-  store_out(args.c + element(row, col) * OUT_BYTES, x);
+  store_out(MATRIX_C + element(row, col) * OUT_BYTES, x);
 }
 #else
 void put(uint row, uint col, float sum) {
@@ -100,7 +123,7 @@ void put(uint row, uint col, float sum) {
 #if HAS_RESIDUAL
   x += load_out(args.residual + at * OUT_BYTES);
 #endif
-  const uint64_t c = args.c + at * OUT_BYTES;
+  const uint64_t c = MATRIX_C + at * OUT_BYTES;
   if (args.beta != 0.0) x += args.beta * load_out(c);
   store_out(c, activate(vec4(x)).x);
 }
@@ -117,7 +140,7 @@ void put4(uint row, uint col, vec4 sum) {
 #if HAS_RESIDUAL
     x += load_out4(args.residual + at * OUT_BYTES);
 #endif
-    const uint64_t c = args.c + at * OUT_BYTES;
+    const uint64_t c = MATRIX_C + at * OUT_BYTES;
     if (args.beta != 0.0) x += args.beta * load_out4(c);
     store_out4(c, activate(x));
   }

@@ -21,6 +21,10 @@
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
 #endif
 
+#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 2 || (GROUPED && (GATED || NORM))
+#error "GROUPED is 0, or 1 (contiguous) or 2 (masked) without gates and norms"
+#endif
+
 #include "common/in_out.hip"
 #if NORM
 #include "common/inverse_root.hip"
@@ -37,7 +41,21 @@ struct Arguments {
   u32 slice;             // K steps of one slice
   float alpha, beta;
   float epsilon;  // added under the root with NORM
+#if GROUPED
+  const int* group_rows;  // ends or numbers of rows of the groups
+  u32 groups;
+#endif
 };
+
+#if GROUPED
+#define GROUP_PARAMETERS , const int *__restrict__ group_rows, u32 groups
+#define GROUP_ARGUMENTS , group_rows, groups
+#define GEMM_ENTRY(kernel) grouped_gemm_##kernel
+#else
+#define GROUP_PARAMETERS
+#define GROUP_ARGUMENTS
+#define GEMM_ENTRY(kernel) gemm_##kernel
+#endif
 
 // As a kernel's parameters, in the same order; pointers are parameters of their own, so that
 // compilers know that they point to global memory.
@@ -45,11 +63,11 @@ struct Arguments {
   const In *__restrict__ a, const In *__restrict__ b, const In *__restrict__ weight,          \
       const Out *__restrict__ bias, const Out *__restrict__ residual, Out *__restrict__ c,    \
       float *partial, u32 *counters, u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, \
-      float alpha, float beta, float epsilon
+      float alpha, float beta, float epsilon GROUP_PARAMETERS
 #define GEMM_ARGUMENTS                                                                         \
   Arguments {                                                                                  \
     a, b, weight, bias, residual, c, partial, counters, m, n, k, tiles_m, tiles_n, slice, alpha, \
-        beta, epsilon                                                                          \
+        beta, epsilon GROUP_ARGUMENTS                                                          \
   }
 
 // Kernels that are made for alpha = 1 need no factor.

@@ -30,6 +30,7 @@ Defines problem_defines(const Shape& shape) {
       {"ACTIVATION", number(shape.activation)},
       {"GATED", is(shape.gated)},
       {"NORM", is(shape.norm)},
+      {"GROUPED", number(static_cast<int>(shape.grouping))},
       {"STORE_VEC", shape.n % 4 == 0 ? "4" : "1"},
   };
   defines.insert(defines.end(), own.begin(), own.end());
@@ -43,10 +44,11 @@ void add_packs(Defines& defines, const Shape& shape, const DeviceInfo& device,
   }
 }
 
-KernelSource kernel_source(const DeviceInfo& device, std::string_view name, const Defines& defines,
-                           std::int64_t threads) {
-  return kernels::kernel_source(device, fmt::format("gemm/{}", name), defines, threads,
-                                arguments({}, {}, false));
+KernelSource kernel_source(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                           const Defines& defines, std::int64_t threads) {
+  const std::string_view folder = shape.grouped() ? "grouped_gemm" : "gemm";
+  return kernels::kernel_source(device, fmt::format("{}/{}", folder, name), defines, threads,
+                                arguments(shape, {}, false));
 }
 
 std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool workspace,
@@ -57,9 +59,11 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
     return OperandArgument{next++};
   };
   std::vector<Argument> list;
-  for (const bool there : {true, true, shape.norm, shape.bias, shape.residual, true}) {
+  for (const bool there : {true, true, shape.norm, shape.bias, shape.residual}) {
     list.push_back(operand(there));
   }
+  const Argument group_rows = operand(shape.grouped());
+  list.push_back(operand(true));
   for (const std::uint64_t offset : {zeroed_bytes, std::uint64_t{0}}) {
     list.push_back(workspace ? Argument{WorkspaceArgument{offset}} : Argument{std::uint64_t{0}});
   }
@@ -70,6 +74,10 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   list.emplace_back(shape.alpha);
   list.emplace_back(shape.beta);
   list.emplace_back(shape.epsilon);
+  if (shape.grouped()) {
+    list.push_back(group_rows);
+    list.emplace_back(static_cast<std::uint32_t>(shape.groups));
+  }
   return list;
 }
 
@@ -82,7 +90,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
                          KernelSource kernel) {
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   Tiles tiles;
-  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
+  tiles.m = static_cast<std::uint64_t>(launched_lines(shape, std::int64_t{config["BM"]}));
   tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
   tiles.slice = slice_length(shape, split, config["BK"]);
   LaunchPlan plan;
@@ -94,7 +102,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   plan.workspace_bytes = partial_bytes(shape, split);
   Defines defines = problem_defines(shape);
   defines.emplace_back("SPLIT", number(split));
-  plan.sources.push_back(kernel_source(device, "reduce", defines, 256));
+  plan.sources.push_back(kernel_source(shape, device, "reduce", defines, 256));
   const std::int64_t fours = shape.m * ceil_div(shape.n, 4);  // a thread reduces four elements
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
@@ -125,8 +133,8 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   // With split_k, every slice is at least one whole step or empty.
   const bool whole_steps = c.variant == "split_k";
   const bool along_n = c.has("WALK") && c["WALK"] == 1;
-  const std::int64_t lines =
-      along_n ? ceil_div(shape.n, c["BN"]) : ceil_div(shape.m, c["BM"]);  // of tiles
+  const std::int64_t lines = along_n ? ceil_div(shape.n, c["BN"])
+                                     : launched_lines(shape, std::int64_t{c["BM"]});  // of tiles
   std::vector<Division> list{{"m", shape.m, c["BM"], "BM"},
                              {"n", shape.n, c["BN"], "BN"},
                              {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},

@@ -18,9 +18,10 @@ Defines problem_defines(const Shape& shape);
 void add_packs(Defines& defines, const Shape& shape, const DeviceInfo& device,
                const Config& config);
 
-/// Returns the kernel gemm/NAME in the device's language.
-KernelSource kernel_source(const DeviceInfo& device, std::string_view name, const Defines& defines,
-                           std::int64_t threads);
+/// Returns the kernel gemm/NAME in the device's language, or grouped_gemm/NAME where there are
+/// groups.
+KernelSource kernel_source(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                           const Defines& defines, std::int64_t threads);
 
 /// The fields of the argument block (operands.glsl, operands.hip) that differ between launches.
 struct Tiles {

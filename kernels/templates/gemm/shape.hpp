@@ -8,9 +8,15 @@
 
 namespace greta::kernels::gemm {
 
+/// Whether a problem is one product, or one for each of several groups of rows: one after the
+/// other, or each in a block of m rows of which the first ones count (groups.hip).
+enum class Grouping { none, contiguous, masked };
+
 /// The dimensions, types and attributes of a GEMM problem.
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
+  Grouping grouping = Grouping::none;
+  std::int64_t groups = 1;  ///< each has an op(B)
   DType in = DType::f32;
   DType out = DType::f32;
   bool a_along_k = true;   ///< K is contiguous in A: layouts nn and nt
@@ -25,6 +31,14 @@ struct Shape {
   float alpha = 1;
   float beta = 0;
 
+  bool grouped() const { return grouping != Grouping::none; }
+  /// Returns the rows of a group in the mean, as far as they are known before a launch: a masked
+  /// one is taken as half full.
+  std::int64_t rows_of_group() const {
+    if (grouping == Grouping::none) return m;
+    const std::int64_t parts = grouping == Grouping::masked ? 2 : groups;
+    return (m + parts - 1) / parts;
+  }
   /// Returns the number of columns of op(A) op(B).
   std::int64_t products() const { return gated ? 2 * n : n; }
   /// Leading dimensions of A and B as stored, in elements.

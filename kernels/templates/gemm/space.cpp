@@ -9,6 +9,7 @@ namespace greta::kernels::gemm {
 
 int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
   int split = 1;
+  if (shape.grouped()) return split;
   if (vectorising_cpu(device)) {
     constexpr std::int64_t longest_slice = 50000;  // K steps that the driver's loops support
     while (split < 32 && shape.k / split > longest_slice) split *= 2;
@@ -53,7 +54,16 @@ Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
   return {
       "grid",
       fmt::format("{} x {} in tiles of BM x BN is more than {} workgroups", shape.m, shape.n, most),
-      ceil_div(shape.m, p["BM"]) * ceil_div(shape.n, p["BN"]) <= most};
+      launched_lines(shape, p["BM"]) * ceil_div(shape.n, p["BN"]) <= most};
+}
+
+std::vector<Constraint> group_constraints(const Shape& shape) {
+  if (!shape.grouped()) return {};
+  return {{"group_slices", "groups have tiles enough: K is not sliced, and SPLIT must be 1",
+           p["SPLIT"] == 1},
+          {"group_copies",
+           "ALIGN must be 0: a copy of every group's B takes as long as the products of few rows",
+           p["ALIGN"] == 0}};
 }
 
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {

@@ -11,6 +11,19 @@
 /// Shared parts of the spaces of several variants.
 namespace greta::kernels::gemm {
 
+/// Returns the lines of tiles of `height` rows that a launch has: enough for any rows of the
+/// groups. The height is a number or an expression.
+template <typename Height>
+auto launched_lines(const Shape& shape, const Height& height) {
+  using Lines = decltype(ceil_div(shape.m, height));
+  if (shape.grouping == Grouping::contiguous) return Lines(shape.m / height + shape.groups);
+  return Lines(shape.groups * ceil_div(shape.m, height));
+}
+/// Returns the lines of tiles that have rows, for groups of equal length.
+inline std::int64_t filled_lines(const Shape& shape, std::int64_t height) {
+  return shape.groups * ceil_div(shape.rows_of_group(), height);
+}
+
 /// gemv supports up to most_gemv_rows rows. Tiles need least_tiled_rows; with fewer rows most of a
 /// tile is idle.
 constexpr std::int64_t most_gemv_rows = 8;
@@ -36,6 +49,8 @@ Constraint alignment_constraint(const char* name, const char* parameter, std::in
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim);
 /// Rejects prologues and gates, which need whole rows of A, or the gate and the up of a column.
 Constraint plain_product(const Shape& shape);
+/// Rejects slices of K and copies of odd lines where there are groups, with the reason.
+std::vector<Constraint> group_constraints(const Shape& shape);
 /// Rejects more tiles of BM x BN than the grid supports.
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device);
 /// SPLIT partial sums of C in f32 must leave room for the operands.

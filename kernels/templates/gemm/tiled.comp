@@ -15,6 +15,7 @@
 
 #include "common/in_out.glsl"
 #include "gemm/operands.glsl"
+#include "gemm/groups.glsl"
 #include "gemm/tile_order.glsl"
 
 #define TX (BN / TN)  // threads along n
@@ -32,6 +33,9 @@
 #endif
 #if BM * BK % (VA * THREADS) != 0 || BN * BK % (VB * THREADS) != 0
 #error "every thread must load the same number of vectors"
+#endif
+#if GROUPED && SPLIT != 1
+#error "groups have no slices"
 #endif
 #if BK % UNROLL != 0 || STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
 #error "UNROLL divides BK; STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
@@ -58,7 +62,7 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define BASE a_next
 #define SPAN BM
 #define FIRST row0
-#define EXTENT args.m
+#define EXTENT ROWS_M
 #define ALONG_K A_ALONG_K
 #define STRIDE (A_ALONG_K != 0 ? args.k : args.m)
 #include "gemm/tile_loader.glsl"
@@ -90,7 +94,7 @@ uint64_t first_vector(uint64_t base, bool along_k, uint span, uint vec, uint fir
 }
 
 void load(uint k0, uint k_end) {
-  const bool whole = row0 + BM <= args.m && col0 + BN <= args.n && k0 + BK <= k_end;
+  const bool whole = row0 + BM <= ROWS_M && col0 + BN <= args.n && k0 + BK <= k_end;
   if (whole) {
     load_a(k0, k_end, true);
     load_b(k0, k_end, true);
@@ -127,10 +131,11 @@ void main() {
   if (workgroup() >= args.tiles_m * args.tiles_n) return;
   tid = gl_LocalInvocationIndex;
   pick_tile();
+  if (!enter_group(BM, row0)) return;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
-  a_next = first_vector(args.a, A_ALONG_K != 0, BM, VA, row0, args.m, k_begin);
-  b_next = first_vector(args.b, B_ALONG_K != 0, BN, VB, col0, args.n, k_begin);
+  a_next = first_vector(MATRIX_A, A_ALONG_K != 0, BM, VA, row0, args.m, k_begin);
+  b_next = first_vector(MATRIX_B, B_ALONG_K != 0, BN, VB, col0, args.n, k_begin);
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const uint bundle = tid / 32, lane = tid % 32;
   const uint tx = bundle % (TX / LX) * LX + lane % LX;
@@ -166,9 +171,9 @@ void main() {
     const uint row = row0 + (i / 4 * TY + ty) * 4 + i % 4;
     const uint col = col0 + (j * TX + tx) * 4;
 #if SPLIT > 1
-    if (row < args.m) put_partial4(gl_WorkGroupID.z, row, col, acc[e]);
+    if (row < ROWS_M) put_partial4(gl_WorkGroupID.z, row, col, acc[e]);
 #else
-    if (row < args.m) put4(row, col, acc[e]);
+    if (row < ROWS_M) put4(row, col, acc[e]);
 #endif
   }
 }

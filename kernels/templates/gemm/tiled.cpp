@@ -90,7 +90,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   return {
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       shape.m >= least_tiled_rows},
+       shape.grouped() || shape.m >= least_tiled_rows},
       alignment_constraint("a_alignment", "VA", shape.a_stride()),
       alignment_constraint("b_alignment", "VB", shape.b_stride()),
       tile_fits("tile_m", "BM", shape.m, 'm'),
@@ -162,7 +162,7 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
                               {16, 64, 4, 4, 16},   {16, 32, 4, 4, 16}};
   std::vector<Tile> order, few;
   for (const Tile& tile : by_size) {
-    const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
   }
   order.insert(order.end(), few.rbegin(), few.rend());
@@ -216,7 +216,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_parameters(defines, config);
   if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
   add_packs(defines, shape, device, config);
-  KernelSource kernel = kernel_source(device, "tiled", defines, threads_of(config));
+  KernelSource kernel = kernel_source(shape, device, "tiled", defines, threads_of(config));
   kernel.required_subgroup_size =
       config.has("SUBGROUP") ? static_cast<std::uint32_t>(config["SUBGROUP"]) : 0;
   if (device.language == Language::hip) {

@@ -25,10 +25,14 @@
 #if BM * BK % (VA * THREADS) != 0 || BN * BK % (VB * THREADS) != 0
 #error "every thread must load the same number of vectors"
 #endif
+#if GROUPED && SPLIT != 1
+#error "groups have no slices"
+#endif
 #if BK % UNROLL != 0 || STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
 #error "UNROLL divides BK; STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
 #endif
 
+#include "gemm/groups.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_loader.hip"
 #include "gemm/tile_order.hip"
@@ -106,18 +110,22 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row0, u32 col0, const Sums& 
   }
 }
 
-GRETA_KERNEL(THREADS) gemm_tiled(GEMM_PARAMETERS) {
+GRETA_KERNEL(THREADS) GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
   GRETA_DYNAMIC_SHARED(float, a_tile);
   float* const b_tile = a_tile + STAGES * BK * a_pitch;
-  const Arguments args = GEMM_ARGUMENTS;
+  const Arguments all = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
-  const Position tile = pick_tile(args);
+  Position tile = pick_tile(all);
+  const Group group = find_group<BM>(all, tile.row / BM);
+  if (GROUPED && group.row >= group.rows) return;
+  const Arguments args = of_group(all, group);
+  tile.row = group.row;
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Loaders loaders;
-  loaders.a.start(a, m, k, tile.row, k_begin);
-  loaders.b.start(b, n, k, tile.col, k_begin);
+  loaders.a.start(args.a, args.m, k, tile.row, k_begin);
+  loaders.b.start(args.b, n, k, tile.col, k_begin);
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const u32 bundle = thread_index() / 32, lane = thread_index() % 32;
   const u32 tx = bundle % (TX / LX) * LX + lane % LX;

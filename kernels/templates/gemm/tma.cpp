@@ -10,7 +10,7 @@
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
 
-/// GEMM by warpgroups that read what one thread copies in boxes: NVIDIA's sm_90.
+/// GEMM, also of groups, by warpgroups that read what one thread copies in boxes: NVIDIA's sm_90.
 namespace greta::kernels::gemm {
 namespace {
 
@@ -18,14 +18,17 @@ bool has_odd_lines(const Shape& shape) {
   return has_odd_a(shape) || has_odd_b(shape);
 }
 
-/// Returns the number of clusters, of one workgroup or several, along one dimension.
-std::int64_t clusters_along(std::int64_t extent, int tile, int cluster) {
-  return ceil_div(extent, std::int64_t{tile} * cluster);
+/// Returns the number of clusters, of one workgroup or several, along m and along n.
+std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
+  return ceil_div(launched_lines(shape, std::int64_t{c["BM"]}), std::int64_t{c["CLUSTER_M"]});
+}
+
+std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
+  return ceil_div(shape.n, std::int64_t{c["BN"]} * c["CLUSTER_N"]);
 }
 
 std::int64_t cluster_count(const Shape& shape, const Config& c) {
-  return clusters_along(shape.m, c["BM"], c["CLUSTER_M"]) *
-         clusters_along(shape.n, c["BN"], c["CLUSTER_N"]);
+  return clusters_along_m(shape, c) * clusters_along_n(shape, c);
 }
 
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
@@ -86,6 +89,10 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo
       {"fold",
        fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
        p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))},
+      {"group_clusters", "each group has a B of its own: CLUSTER_M must be 1",
+       !shape.grouped() || p["CLUSTER_M"] == 1},
+      {"group_steps", "BK must divide k: the next group's B must not be read",
+       !shape.grouped() || shape.b_along_k || (shape.k % p["BK"] == 0)},
       {"walk", "WALK=1 needs more than 128 rows and columns",
        p["WALK"] == 0 || std::min(shape.m, shape.n) > 128},
   };
@@ -151,8 +158,9 @@ Argument mapped(const Shape& shape, const Argument& matrix, std::int64_t lines, 
 /// Appends the operands' maps, which differ where an operand is copied to aligned rows.
 void add_maps(std::vector<Argument>& arguments, const Shape& shape, const TmaKernel& kernel,
               const Config& config) {
-  const std::int64_t lines_a = shape.a_along_k ? shape.m : shape.k;
-  const std::int64_t lines_b = shape.b_along_k ? shape.n : shape.k;
+  const bool masked = shape.grouping == Grouping::masked;  // each group has m rows
+  const std::int64_t lines_a = shape.a_along_k ? shape.m * (masked ? shape.groups : 1) : shape.k;
+  const std::int64_t lines_b = (shape.b_along_k ? shape.n : shape.k) * shape.groups;
   const Argument a = arguments[0], b = arguments[1];
   arguments.push_back(mapped(shape, a, lines_a, shape.a_stride(), kernel.lines_a(config)));
   arguments.push_back(mapped(shape, b, lines_b, shape.b_stride(), kernel.lines_b(config)));
@@ -168,7 +176,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (shape.alpha == 1) defines.emplace_back("ALPHA_IS_ONE", "1");
   defines.emplace_back("PACKED", kernel.packed(config) ? "1" : "0");
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
-  KernelSource source = kernel_source(device, "tma", defines, kernel.threads(config));
+  KernelSource source = kernel_source(shape, device, "tma", defines, kernel.threads(config));
   if (has_warpgroup_products(device.architecture)) {
     source.options.emplace_back("--gpu-architecture=sm_90a");
   }
@@ -186,10 +194,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
         config["RESIDENT"] != 0 ? std::min(all, kernel.resident_clusters(config)) : all;
     product.grid =
         grid(device, plan.sources[product.source], static_cast<std::uint64_t>(running * cluster));
-    product.arguments[tiles_m] =
-        static_cast<std::uint32_t>(clusters_along(shape.m, config["BM"], config["CLUSTER_M"]));
-    product.arguments[tiles_n] =
-        static_cast<std::uint32_t>(clusters_along(shape.n, config["BN"], config["CLUSTER_N"]));
+    product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
+    product.arguments[tiles_n] = static_cast<std::uint32_t>(clusters_along_n(shape, config));
   }
   add_maps(product.arguments, shape, kernel, config);
   declare_arguments(plan.sources[product.source], product.arguments);
@@ -224,8 +230,9 @@ bool between_cache_lines(const Shape& shape) {
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const TmaKernel kernel(shape, device);
-  const bool pairs = split == 1 && between_cache_lines(shape) && tile.bm >= warpgroup_rows &&
-                     shape.m > tile.bm && has_clusters(device.architecture);
+  const bool pairs = split == 1 && !shape.grouped() && between_cache_lines(shape) &&
+                     tile.bm >= warpgroup_rows && shape.m > tile.bm &&
+                     has_clusters(device.architecture);
   Config config{"tma",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -266,7 +273,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
 double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   constexpr double moved = 64, added = 512;  // cost per element, in multiplications
   const std::int64_t units = busy_workgroups(device);
-  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
   const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
   const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
   const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
@@ -284,7 +291,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Choice> choices;
   for (const Tile& tile : default_tiles()) {
     for (const int split : {1, 2, 3, 4, 6, 8}) {
-      if (split > 1 && split * tile.bk > shape.k) break;
+      if (split > 1 && (shape.grouped() || split * tile.bk > shape.k)) break;
       choices.push_back({cost(shape, device, tile, split), tile, split});
     }
   }

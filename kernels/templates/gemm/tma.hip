@@ -35,6 +35,7 @@
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_matrix.hip"
+#include "gemm/groups.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
 #include "gemm/warpgroup_tile.hip"
@@ -167,13 +168,22 @@ struct Stages {
   }
 };
 
+// A tile of the products of a group of rows, or of the only product.
+struct OutputTile {
+  Group group;
+  Position at;
+
+  GRETA_DEVICE bool has_rows() const { return !GROUPED || group.row < group.rows; }
+};
+
 // The workgroup's place: rank in its cluster, whose rows are neighbours first.
 struct Place {
   u32 rank, cluster;
 
-  GRETA_DEVICE Position tile(const Arguments& args, u32 index) const {
+  GRETA_DEVICE OutputTile tile(const Arguments& args, u32 index) const {
     const Position at = tile_at<WALK == 1>(args, index);
-    return {(at.row * CLUSTER_M + rank % CLUSTER_M) * BM, (at.col * CLUSTER_N + rank / CLUSTER_M) * BN};
+    const Group group = find_group<BM>(args, at.row * CLUSTER_M + rank % CLUSTER_M);
+    return {group, {group.row, (at.col * CLUSTER_N + rank / CLUSTER_M) * BN}};
   }
 };
 
@@ -184,20 +194,26 @@ GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
 }
 
 // One thread copies the operands of a tile's K steps, which start at `k`.
-GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
-                          Position tile, u32 k, u32 steps, u32 rank, Stages& at) {
+GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
+                          const TensorMap& map_b, const OutputTile& tile, u32 k, u32 steps, u32 rank,
+                          Stages& at) {
   // Those with the same rows of A: of one column in the cluster, a rank apart by CLUSTER_M.
   const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
   const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
   const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
+  const u32 first_a = tile.group.first + tile.at.row;
+  // Lines of B: its matrices lie one after the other.
+  const u32 line_b = GROUPED ? tile.group.index * (B_ALONG_K ? args.n : args.k) : 0;
+  const u32 first_b = tile.at.col + (B_ALONG_K ? line_b : 0);
   GRETA_NO_UNROLL
   for (u32 step = 0; step < steps; ++step) {
     at.emptied(at.index).wait(at.parity ^ 1);
     const CountedBarrier filled = at.filled(at.index);
     filled.expect(stage_bytes);
     const u32 to = at.index * stage_bytes;
-    MappedA::copy(shared, to, map_a, tile.row, k, column, same_rows, filled);
-    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, tile.col, k, row, same_columns, filled);
+    MappedA::copy(shared, to, map_a, first_a, k, column, same_rows, filled);
+    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, first_b, k + (B_ALONG_K ? 0 : line_b),
+                  row, same_columns, filled);
     at.next();
     k += BK;
   }
@@ -226,7 +242,7 @@ GRETA_DEVICE void consume(SharedMemory shared, u32 steps, u32 rank, Stages& at, 
   at.release(before, rank);
 }
 
-TMA_KERNEL gemm_tma(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
+TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = GEMM_ARGUMENTS;
   const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
@@ -237,13 +253,14 @@ TMA_KERNEL gemm_tma(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARA
   const SharedMemory tiles = shared_memory(shared + inbox_bytes);
   const u32 k_begin = block_z() * slice, steps = steps_of(args, k_begin);
   // Copies don't wait for the other threads: only for blocks that they go to.
-  const u32 early = CLUSTER == 1 ? smaller(steps, STAGES) : 0;
+  const OutputTile first = place.tile(args, place.cluster);
+  const u32 early = CLUSTER == 1 && first.has_rows() ? smaller(steps, STAGES) : 0;
   const bool copier = wave_index() == THREADS / WAVE && elected();
   if (copier) {
     expect_map(map_a);
     expect_map(map_b);
     stages.open();
-    produce(tiles, map_a, map_b, place.tile(args, place.cluster), k_begin, early, place.rank, stages);
+    produce(args, tiles, map_a, map_b, first, k_begin, early, place.rank, stages);
   }
 #if FOLD == 2
   const Inbox inbox{reinterpret_cast<u64*>(shared)};
@@ -262,8 +279,10 @@ TMA_KERNEL gemm_tma(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARA
     if (copier) {
       u32 done = early;
       for (u32 index = place.cluster; index < all; index += clusters) {
-        produce(tiles, map_a, map_b, place.tile(args, index), k_begin + done * BK, steps - done,
-                place.rank, stages);
+        const OutputTile tile = index == place.cluster ? first : place.tile(args, index);
+        if (!tile.has_rows()) continue;
+        produce(args, tiles, map_a, map_b, tile, k_begin + done * BK, steps - done, place.rank,
+                stages);
         done = 0;
       }
     }
@@ -272,6 +291,8 @@ TMA_KERNEL gemm_tma(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARA
     const u32 group = PINGPONG ? warpgroup_index() : 0;
     u32 others = group, parity = group == 0 ? 1 : 0;
     for (u32 index = place.cluster; index < all; index += clusters) {
+      const OutputTile tile = index == place.cluster ? first : place.tile(args, index);
+      if (!tile.has_rows()) continue;
       if (PINGPONG && others != 0) {  // another warpgroup's tile
         stages.skip(steps);
         --others;
@@ -286,7 +307,7 @@ TMA_KERNEL gemm_tma(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARA
         if (lane_index() == 0) stages.turn_of((group + 1) % GROUPS).arrive();
       }
       if (!RESIDENT) team_barrier();  // all are done with the tiles, where sums go
-      put_tile(args, shared + sums_start - inbox_bytes, place.tile(args, index), sums);
+      put_tile(of_group(args, tile.group), shared + sums_start - inbox_bytes, tile.at, sums);
     }
   }
 #if CLUSTER > 1

@@ -9,19 +9,19 @@ namespace greta::kernels::gemm {
 LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
   const double in = bytes_of(shape.in, 1), out = bytes_of(shape.out, 1);
-  const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
-               k = static_cast<double>(shape.k);
+  const double m = static_cast<double>(filled_lines(shape, 1)), n = static_cast<double>(shape.n),
+               k = static_cast<double>(shape.k), groups = static_cast<double>(shape.groups);
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   const auto slice = slice_length(shape, split, config["BK"]);
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.m, config["BM"]) *
+  work.workgroups = static_cast<double>(filled_lines(shape, config["BM"]) *
                                         ceil_div(shape.n, config["BN"]) * split);
   work.steps = static_cast<double>(ceil_div(slice, config["BK"]));
   work.read_bytes = work.steps * bk * (bm + bn) * in;
   work.written_bytes = bm * bn * (split > 1 ? 4 : out);
   work.loads = work.steps * bk * (bm / config["VA"] + bn / config["VB"]);
   work.barriers = work.steps;
-  work.unique_bytes = (m + n) * k * in + m * n * (split > 1 ? 4 * split : out);
+  work.unique_bytes = (m + groups * n) * k * in + m * n * (split > 1 ? 4 * split : out);
   return work;
 }
 

@@ -85,6 +85,16 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
   });
 }
 
+greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
+                                const greta_tensor* b, const greta_tensor* groups,
+                                const greta_tensor* c, greta_layout layout) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->grouped_gemm(call(a, "a"), call(b, "b"), call(groups, "groups"), call(c, "c"),
+                              choose(layout, {Layout::nn, Layout::nt, Layout::tn}, "layout"));
+  });
+}
+
 greta_status greta_add(greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
                        const greta_tensor* out) {
   return guarded([&] {

@@ -100,6 +100,27 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   return start(problem, given);
 }
 
+Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
+                                      const Tensor& c, Layout layout) {
+  const bool b_transposed = layout == Layout::nt;
+  if (layout == Layout::tn) return refused("grouped_gemm", "the layout must be nn or nt");
+  if (b && b.shape().rank() != 3) {
+    return bad_rank("grouped_gemm", "B", b, b_transposed ? "[groups, n, k]" : "[groups, k, n]");
+  }
+  const std::size_t rank = a ? a.shape().rank() : 2;
+  if (rank != 2 && rank != 3) {
+    return bad_rank("grouped_gemm", "A", a, "[rows, k] or [groups, most rows, k]");
+  }
+  Problem problem = problem_of("grouped_gemm", a.dtype(), c.dtype(),
+                               {{"groups", b ? b.shape()[0] : 1},
+                                {"m", a ? a.shape()[rank - 2] : 1},
+                                {"n", b ? b.shape()[b_transposed ? 1 : 2] : 1},
+                                {"k", cols_of(a)}});
+  if (rank == 3) set(problem, "form", "masked");
+  if (!b_transposed) set(problem, "layout", "nn");
+  return start(problem, std::array{a, b, groups, c});
+}
+
 Result<void> Operations::add(const Tensor& a, const Tensor& b, const Tensor& out) {
   return start(rows_problem("add", a, out), std::array{a, b, out});
 }

@@ -92,6 +92,13 @@ class Operations {
   /// [n, k]), and C is [.., m, n].
   Result<void> gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                     const GemmOptions& options = {});
+  /// C = A B[group] for groups of rows, as experts multiply. B is [groups, k, n] (nt: [groups, n,
+  /// k]), and `groups` i32 [groups], which is read when kernels run. If A is [rows, k] and C [rows,
+  /// n], the groups' rows lie one after the other and `groups` has the row after each one's last;
+  /// ends must not decrease. If A is [groups, most, k] and C [groups, most, n], `groups` has the
+  /// number of rows of each group that count. Other rows of C stay as they are.
+  Result<void> grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups, const Tensor& c,
+                            Layout layout = Layout::nt);
   /// out = a + b, all of the same shape.
   Result<void> add(const Tensor& a, const Tensor& b, const Tensor& out);
   /// out = silu(gate) * up, all of the same shape.

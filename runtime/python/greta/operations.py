@@ -75,6 +75,16 @@ class Operations:
             "alpha": alpha, "beta": beta, "bias": bias, "residual": residual,
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon})
 
+    def grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
+                     layout: str = "nt") -> None:
+        """C = A B[group] for groups of rows, with b [groups, n, k] (layout "nn": [groups, k, n])
+
+        a [rows, k], c [rows, n]: groups i32 [groups] has the row after each group's last.
+        a [groups, most, k], c [groups, most, n]: it has the number of rows of each group that
+        count. Other rows of c stay as they are."""
+        self._call("grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c},
+                   choose(_LAYOUTS, layout, "layout"))
+
     def add(self, a: Operand, b: Operand, out: Operand) -> None:
         """out = a + b"""
         self._call("add", {"a": a, "b": b, "out": out})

@@ -116,6 +116,59 @@ std::vector<Case> gemm_cases(const DTypes& types) {
           {{"B", times(8)}}, {11.2, 9.8, 12, 1.1, 1.1})};
 }
 
+// ------------------------------------------------------------------------------- grouped_gemm
+
+/// Each group has some of the rows.
+Outputs grouped_gemm(const Given& given) {
+  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
+  const bool transposed = given.problem.attribute("layout", "nt") == "nt";
+  const bool masked = given.problem.attribute("form", "contiguous") == "masked";
+  const auto &a = given["A"], &b = given["B"];
+  const std::size_t rows = a.size() / k;
+  std::vector<float> out(rows * n, std::numeric_limits<float>::quiet_NaN());
+  std::size_t start = 0;
+  for (std::size_t group = 0; group < given.dim("groups"); ++group) {
+    if (masked) start = group * m;
+    const std::size_t end = masked ? start + static_cast<std::size_t>(given["rows"][group])
+                                   : static_cast<std::size_t>(given["ends"][group]);
+    for (std::size_t row = start; row < end; ++row) {
+      for (std::size_t col = 0; col < n; ++col) {
+        const auto x = [&](std::size_t l) { return Float(a[row * k + l]); };
+        const auto y = [&](std::size_t l) {
+          return Float(b[group * n * k + (transposed ? col * k + l : l * n + col)]);
+        };
+        out[row * n + col] = dot(k, x, y).value();
+      }
+    }
+    start = end;
+  }
+  return {out};
+}
+
+std::vector<Case> grouped_gemm_cases(const DTypes& types) {
+  const Contents ends = [](double, std::size_t group) { return 50.0 * static_cast<double>(group); };
+  const Contents rows = [](double, std::size_t) { return 60.0; };
+  const std::map<std::string, Contents> small{
+      {"A", times(std::sqrt(tiny(types)))}, {"B", times(std::sqrt(tiny(types)))}, {"ends", ends}};
+  return {Case{"short",
+               {{"groups", "4"}, {"m", "150"}, {"n", "150"}, {"k", "5"}},
+               {{"ends", ends}},
+               {3.8, 5.3, 8.5, 1.1, 1.1}},
+          Case{"masked, moderate",
+               {{"form", "masked"},
+                {"layout", "nn"},
+                {"groups", "3"},
+                {"m", "60"},
+                {"n", "90"},
+                {"k", "60"}},
+               {{"rows", rows}},
+               {4.2, 3.9, 11, 1.1, 1.1}},
+          Case{"tiny",
+               {{"routing", "skewed"}, {"groups", "4"}, {"m", "150"}, {"n", "120"}, {"k", "2"}},
+               small,
+               {3.1, 0, 3.1, 1.1, 3.1}}};
+}
+
 // ---------------------------------------------------------------------------------- attention
 
 /// Returns a weight as matrix cores read it: rounded to the inputs' type if that has 16 bits.
@@ -310,7 +363,9 @@ std::vector<Case> attention_cases(const DTypes& types) {
 }  // namespace
 
 std::vector<Emulation> product_emulations() {
-  return {{"gemm", gemm_cases, gemm}, {"attention", attention_cases, attention}};
+  return {{"gemm", gemm_cases, gemm},
+          {"grouped_gemm", grouped_gemm_cases, grouped_gemm},
+          {"attention", attention_cases, attention}};
 }
 
 }  // namespace greta::test::bounds

@@ -1,0 +1,82 @@
+#include "kernels/templates/grouped_gemm/adversarial.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "kernels/model/random.hpp"
+#include "kernels/templates/gemm/adversarial.hpp"
+#include "kernels/templates/grouped_gemm/shape.hpp"
+
+namespace greta::kernels::grouped_gemm {
+namespace {
+
+constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
+
+std::int64_t below(std::mt19937_64& random, std::int64_t bound) {
+  return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
+}
+
+/// Returns ends of contiguous groups: at random, one row apart, or with all rows in one group. The
+/// first ones may lie before all rows, the last ones past them, and rows may be left over.
+std::vector<std::int64_t> draw_ends(std::int64_t groups, std::int64_t m, std::mt19937_64& random) {
+  std::vector<std::int64_t> ends(static_cast<std::size_t>(groups));
+  enum { scattered, single_rows, one_group, kinds };
+  const std::int64_t kind = below(random, kinds), first = below(random, groups);
+  const std::int64_t left = below(random, 2) == 0 ? below(random, m + 1) : 0;  // over
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto group = static_cast<std::int64_t>(i);
+    if (kind == scattered) ends[i] = below(random, m + 1);
+    if (kind == single_rows) ends[i] = std::min(m, group + 1);
+    if (kind == one_group) ends[i] = group < first ? 0 : m - left;
+    if (kind == scattered && i > 0 && below(random, 4) == 0) ends[i] = ends[i - 1];
+  }
+  std::sort(ends.begin(), ends.end());
+  if (kind == scattered && left == 0) ends.back() = m;
+  for (std::int64_t& end : ends) {
+    if (end == 0 && below(random, 3) == 0) end = below(random, 2) == 0 ? -1 : -farthest;
+    if (end == m && below(random, 3) == 0) end = below(random, 2) == 0 ? m + 1 : farthest;
+  }
+  return ends;
+}
+
+/// Returns a number of rows of a masked group.
+std::int64_t draw_rows(std::int64_t m, std::mt19937_64& random) {
+  const std::int64_t special[] = {0,        0,  1,        1, m, m, std::min(m, farthest - 1) + 1,
+                                  farthest, -1, -farthest};
+  const std::int64_t draw = below(random, 2 * std::ssize(special));
+  return draw < std::ssize(special) ? special[draw] : below(random, m + 1);
+}
+
+/// Makes rows of A from `first` to `end` - 1 NaN.
+void hide(HostTensor& a, std::int64_t first, std::int64_t end) {
+  for (std::int64_t i = first * a.spec.cols; i < end * a.spec.cols; ++i) {
+    store_element(a.spec.dtype, a.data.data(), static_cast<std::size_t>(i),
+                  std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+}  // namespace
+
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const gemm::Shape s = shape_of(problem);
+  gemm::harden_product(s, inputs[0], inputs[1], seed);
+  std::mt19937_64 random(mix64(seed));
+  const auto store = [&](std::int64_t group, std::int64_t rows) {
+    store_element(DType::i32, inputs[2].data.data(), static_cast<std::size_t>(group),
+                  static_cast<double>(rows));
+  };
+  if (s.grouping == gemm::Grouping::contiguous) {
+    const std::vector<std::int64_t> ends = draw_ends(s.groups, s.m, random);
+    for (std::int64_t g = 0; g < s.groups; ++g) store(g, ends[static_cast<std::size_t>(g)]);
+    hide(inputs[0], std::clamp<std::int64_t>(ends.back(), 0, s.m), s.m);
+    return;
+  }
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    const std::int64_t rows = draw_rows(s.m, random);
+    store(g, rows);
+    hide(inputs[0], g * s.m + std::clamp<std::int64_t>(rows, 0, s.m), (g + 1) * s.m);
+  }
+}
+
+}  // namespace greta::kernels::grouped_gemm

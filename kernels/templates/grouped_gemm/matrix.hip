@@ -1,0 +1,7 @@
+// Tiles on matrix cores of the products of groups: as gemm/matrix.hip, with GROUPED.
+
+#if !defined(GROUPED) || GROUPED == 0
+#error "GROUPED must be defined, and not be 0"
+#endif
+
+#include "gemm/matrix.hip"

@@ -1,0 +1,7 @@
+// One thread for each element of the products of groups: as gemm/naive.hip, with GROUPED.
+
+#if !defined(GROUPED) || GROUPED == 0
+#error "GROUPED must be defined, and not be 0"
+#endif
+
+#include "gemm/naive.hip"
