@@ -84,28 +84,25 @@ class GroupedGemm : public ::testing::TestWithParam<std::string> {};
 TEST_P(GroupedGemm, ComputesAnyDistributionOfRows) {
   Device& device = test::device(GetParam());
   for (const bool masked : {false, true}) {
-    for (const char* layout : {"nt", "nn"}) {
-      const std::int64_t groups = 9, m = masked ? 40 : 150;
-      const Problem problem = problem_of(masked, groups, m, layout);
-      for (const char* variant : {"naive", "tiled"}) {
-        const auto candidates =
-            kernels::sample_candidates(operation(), problem, device.info(), variant, 2, 5);
-        ASSERT_FALSE(candidates.empty());
-        for (const kernels::Candidate& candidate : candidates) {
-          const auto plan = operation().plan(problem, device.info(), candidate.config).value();
-          for (const Rows& rows : distributions(groups, m, masked)) {
-            const auto inputs = inputs_of(problem, rows);
-            const auto run = run_plan(device, plan, operation().tensors(problem), inputs);
-            ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-            EXPECT_EQ(run->overrun, "");
-            const auto expected = plain_product(problem, inputs, rows);
-            for (std::size_t i = 0; i < expected.size(); ++i) {
-              const double got = run->outputs.front().at(i);
-              ASSERT_EQ(std::isnan(got), std::isnan(expected[i])) << candidate.config.text() << i;
-              if (std::isnan(got)) continue;
-              ASSERT_NEAR(got, expected[i], 1e-5) << i;
-            }
-          }
+    const std::int64_t groups = 9, m = masked ? 40 : 150;
+    const Problem problem = problem_of(masked, groups, m, masked ? "nn" : "nt");
+    for (const char* variant : {"naive", "tiled"}) {
+      const auto candidates =
+          kernels::sample_candidates(operation(), problem, device.info(), variant, 1, 5);
+      ASSERT_FALSE(candidates.empty());
+      const kernels::Candidate& candidate = candidates.front();
+      const auto plan = operation().plan(problem, device.info(), candidate.config).value();
+      for (const Rows& rows : distributions(groups, m, masked)) {
+        const auto inputs = inputs_of(problem, rows);
+        const auto run = run_plan(device, plan, operation().tensors(problem), inputs);
+        ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+        EXPECT_EQ(run->overrun, "");
+        const auto expected = plain_product(problem, inputs, rows);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const double got = run->outputs.front().at(i);
+          ASSERT_EQ(std::isnan(got), std::isnan(expected[i])) << candidate.config.text() << i;
+          if (std::isnan(got)) continue;
+          ASSERT_NEAR(got, expected[i], 1e-5) << i;
         }
       }
     }
