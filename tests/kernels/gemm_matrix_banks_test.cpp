@@ -299,8 +299,8 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
 
 // Reads that transpose serve 32 lanes of 8 bytes together. A group of 16 lanes reads 16 elements of
 // four lines, as MatrixCore::half_place() says. Two groups of a product of 32 x 32 read 32 elements
-// of the same four lines, which trade places as if these were eight: they meet twice. So do lines of
-// 16 elements, of which eight have all banks, and may lines that are no power of two long.
+// of the same four lines, which trade places as if these were eight: they meet twice. So do lines
+// of 16 elements, of which eight have all banks, and may lines that are no power of two long.
 TEST_P(MatrixBanks, TransposingReadsHaveNoConflicts) {
   std::size_t judged = 0;
   for (const Operand& o : operands_) {
