@@ -103,7 +103,10 @@ void complete_statistics(KernelStatistics& statistics, const Context& context,
 /// Compares the kernel's requirements with the device's limits and the source's declarations.
 void check_resources(const Context& context, const KernelSource& source, const Function& function,
                      const KernelStatistics& needs, std::optional<std::uint32_t> argument_bytes) {
-  if (argument_bytes && *argument_bytes > source.argument_bytes) {
+  // Where the driver places arguments by its own rule, tensor maps may lie that much further on.
+  const std::uint32_t shifted =
+      source.argument_offsets.empty() ? 0 : std::uint32_t{tensor_map_alignment};
+  if (argument_bytes && *argument_bytes > source.argument_bytes + shifted) {
     refuse(source, fmt::format("the text declares {} bytes of arguments, its source says {}",
                                *argument_bytes, source.argument_bytes));
   }
