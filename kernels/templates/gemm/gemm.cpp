@@ -166,7 +166,7 @@ Operation make_gemm() {
              {{16, 4096, 4096}},
              {{1000, 1001, 999}},
              {{64, 64, 65536}}};
-  t.variants = {gemm::gemv(),  gemm::naive(),   gemm::tma(),   gemm::matrix(),
+  t.variants = {gemm::gemv(),  gemm::naive(),   gemm::matrix(), gemm::tma(),
                 gemm::tiled(), gemm::split_k(), gemm::vendor()};
   t.untuned = Operation::Untuned::best_predicted;
   t.naive = Config{"naive", {{"THREADS", 256}}};

@@ -39,8 +39,8 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       if (is_new) seen->second = compile(source, is_default);
       uses_matrix_cores = uses_matrix_cores || seen->second;
     }
-    EXPECT_EQ(uses_matrix_cores,
-              config.variant.starts_with("matrix") || config.variant == "warpgroups");
+    EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix") || config.variant == "tma" ||
+                                     config.variant == "warpgroups");
   }
 
   /// Compiles `each` samples of every variant for which `taken(entry, variant)` holds.
