@@ -56,7 +56,7 @@ class BadInput(Case):
         self.check([*SMALL, "--variant", "tile"], "--variant tile", "did you mean tiled?")
         self.check([*SMALL, "--fix", "BM"], "--fix BM", "BM=128")
         self.check([*SMALL, "--fix", "BM=16,32"], "--fix BM=16,32")
-        self.check([*SMALL, "--range", "BM=7"], "BM=7", "16, 32, 64")
+        self.check([*SMALL, "--range", "BM=7"], "BM=7", "16, 24, 32, 40")
         self.check([*SMALL, "--range", "XY=1"], "XY", "BM")
         self.check([*SMALL, "--range", "BM=16,32", "--fix", "BM=64"], "BM is limited twice")
         self.check([*SMALL, "--variant", "tiled", "--try", "naive THREADS=64"], "--try", "outside the limits")
