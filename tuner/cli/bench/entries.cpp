@@ -6,6 +6,7 @@
 #include <regex>
 #include <tuple>
 
+#include "tuner/cli/program/revision.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
@@ -30,8 +31,10 @@ bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b) {
 std::size_t leave_out(const std::vector<MeasuredResult>& known,
                       std::vector<GoogleRun::Entry>& entries) {
   return std::erase_if(entries, [&](const GoogleRun::Entry& entry) {
+    Subject exported = entry.benchmark.subject;
+    exported.greta_revision = revision();
     return std::any_of(known.begin(), known.end(), [&](const MeasuredResult& result) {
-      return !result.failure && result.us.median > 0 && result.subject == entry.benchmark.subject;
+      return !result.failure && result.us.median > 0 && result.subject == exported;
     });
   });
 }

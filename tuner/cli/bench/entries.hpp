@@ -15,8 +15,8 @@ bool matches(const std::string& filter, const std::string& name);
 /// configurations.
 bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b);
 
-/// Removes benchmarks whose subject `known` contains with times and without failure. Returns the
-/// number of removed ones.
+/// Removes benchmarks whose subject `known` contains, measured by this commit, with times and
+/// without failure. Returns the number of removed ones.
 std::size_t leave_out(const std::vector<MeasuredResult>& known,
                       std::vector<GoogleRun::Entry>& entries);
 
