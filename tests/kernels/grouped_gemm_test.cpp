@@ -102,7 +102,8 @@ TEST_P(GroupedGemm, ComputesAnyDistributionOfRows) {
             for (std::size_t i = 0; i < expected.size(); ++i) {
               const double got = run->outputs.front().at(i);
               ASSERT_EQ(std::isnan(got), std::isnan(expected[i])) << candidate.config.text() << i;
-              if (!std::isnan(got)) ASSERT_NEAR(got, expected[i], 1e-5) << i;
+              if (std::isnan(got)) continue;
+              ASSERT_NEAR(got, expected[i], 1e-5) << i;
             }
           }
         }
