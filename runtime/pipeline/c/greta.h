@@ -322,11 +322,11 @@ GRETA_API greta_norm_options greta_norm_defaults(void);
 GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tensor* a,
                                   const greta_tensor* b, const greta_tensor* c,
                                   const greta_gemm_options* options);
-/* C = A B[group] for groups of rows, with B [groups, k, n] (GRETA_NT: [groups, n, k]) and groups i32
- * [groups], which is read when kernels run. With A [rows, k] and C [rows, n] the groups' rows lie one
- * after the other, and `groups` has the row after each one's last; ends must not decrease. With A
- * [groups, most, k] and C [groups, most, n] it has the number of rows of each group that count. Other
- * rows of C stay as they are. */
+/* C = A B[group] for groups of rows, with B [groups, k, n] (GRETA_NT: [groups, n, k]) and groups
+ * i32 [groups], which is read when kernels run. With A [rows, k] and C [rows, n] the groups' rows
+ * lie one after the other, and `groups` has the row after each one's last; ends must not decrease.
+ * With A [groups, most, k] and C [groups, most, n] it has the number of rows of each group that
+ * count. Other rows of C stay as they are. */
 GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
                                           const greta_tensor* b, const greta_tensor* groups,
                                           const greta_tensor* c, greta_layout layout);
