@@ -39,10 +39,10 @@ std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel
   const int copy = kernel.copies().empty() ? 0 : kernel.copies().back();
   std::vector<Constraint> list;
   if (!kernel.turned(shape.a_along_k)) {
-    list.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride(), copy));
+    list.push_back(wide_enough("a_width", "VA", shape.in, shape.a_unit(), copy));
   }
   if (!kernel.turned(shape.b_along_k)) {
-    list.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride(), copy));
+    list.push_back(wide_enough("b_width", "VB", shape.in, shape.b_unit(), copy));
   }
   return list;
 }
