@@ -100,8 +100,9 @@ class Stream {
   /// which its later launches read. Fails with `unavailable` where kernels have none (GLSL).
   virtual Result<void> write_constant(const Kernel& kernel, std::size_t index, std::uint64_t from,
                                       std::size_t bytes);
-  /// Writes a tensor map's form in argument blocks: tensor_map_bytes bytes. `address` is that of its
-  /// first element, a multiple of 16. Fails with `unavailable` where kernels have no tensor maps.
+  /// Writes a tensor map's form in argument blocks: tensor_map_bytes bytes. `address` is that of
+  /// its first element, a multiple of 16. Fails with `unavailable` where kernels have no tensor
+  /// maps.
   virtual Result<void> encode(const TensorMap& map, std::uint64_t address, std::byte* to);
   /// Fills a range with a 32-bit pattern. The offset and the size are multiples of 4.
   virtual Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes,

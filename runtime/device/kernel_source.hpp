@@ -20,9 +20,9 @@ struct KernelSource {
   std::string text;  ///< complete: includes are expanded, parameters are #defines
   /// The function. In HIP also the instantiation of a template: "scale<float, 4>".
   std::string entry = "main";
-  std::vector<std::string> options;             ///< compiler options
-  std::uint32_t required_subgroup_size = 0;     ///< 0: the driver's choice
-  std::uint32_t argument_bytes = 0;             ///< size of the argument block (push constants)
+  std::vector<std::string> options;          ///< compiler options
+  std::uint32_t required_subgroup_size = 0;  ///< 0: the driver's choice
+  std::uint32_t argument_bytes = 0;          ///< size of the argument block (push constants)
   /// Offsets of the arguments in that block, if there are tensor maps among them: the CUDA driver
   /// places these by a rule of its own, and gets such arguments one by one.
   std::vector<std::uint32_t> argument_offsets{};

@@ -125,9 +125,10 @@ Result<void> check_plan_of_case(const LaunchPlan& plan) {
     }
   }
   for (const Launch& launch : plan.launches) {
-    if (std::none_of(launch.arguments.begin(), launch.arguments.end(), [](const Argument& argument) {
-          return std::holds_alternative<TensorMapArgument>(argument);
-        })) {
+    if (std::none_of(launch.arguments.begin(), launch.arguments.end(),
+                     [](const Argument& argument) {
+                       return std::holds_alternative<TensorMapArgument>(argument);
+                     })) {
       continue;
     }
     return Failure{Status::invalid_argument,

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "kernels/templates/gemm/alignment.hpp"
@@ -63,9 +64,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
 }
 
 /// Returns the constraints of workgroups that share copies, and of those that stay.
-std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo& device,
-                                            const TmaKernel& kernel) {
-  const std::int64_t units = busy_workgroups(device);
+std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel& kernel) {
   return {
       {"shares",
        "CLUSTER_M must divide B's lines of a K step, and CLUSTER_N those of A, into multiples of 8",
@@ -76,12 +75,6 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo
         }}},
       {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than there are",
        (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
-      {"resident",
-       fmt::format("RESIDENT needs more tiles than there are on {} compute units at once", units),
-       {{"BM", "BN", "CLUSTER_M", "CLUSTER_N", "RESIDENT"},
-        [=](const Config& c) {
-          return c["RESIDENT"] == 0 || cluster_count(shape, c) > kernel.resident_clusters(c);
-        }}},
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
       {"whole_k", "SPLIT needs RESIDENT=0, CLUSTER_M=1 and CLUSTER_N=1",
@@ -135,7 +128,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"ALIGN", {has_odd_lines(shape) ? 1 : 0}}},
                 {}};
   a.constraints = tile_constraints(shape, device, kernel);
-  append(a.constraints, cluster_constraints(shape, device, kernel));
+  append(a.constraints, cluster_constraints(shape, kernel));
   append(a.constraints, slice_constraints(shape, device));
   return a;
 }
@@ -328,6 +321,16 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = true;
   work.barriers = work.steps / 4;  // nobody waits for other warpgroups
   work.ahead_bytes = bk * (bm + bn) * 2 * (config["STAGES"] - 1);
+  if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
+    const double running = static_cast<double>(kernel.resident_clusters(config)) *
+                           static_cast<double>(TmaKernel::cluster(config));
+    const double tiles = std::ceil(std::max(1.0, work.workgroups / running));
+    work.workgroups = std::min(work.workgroups, running);
+    for (double* const each : {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads,
+                               &work.barriers, &work.matrix_flops, &work.shared_traffic}) {
+      *each *= tiles;
+    }
+  }
   if (config["FOLD"] != 0) {
     add_folding(work, config, config["FOLD"] == 1);
     work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost

@@ -33,15 +33,14 @@ struct Issue {
       }
     }
     std::size_t size = function.argument_bytes;
-    std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, block,
-                               HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, hip.launch_param_end};
+    std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, block, HIP_LAUNCH_PARAM_BUFFER_SIZE,
+                               &size, hip.launch_param_end};
     const bool one_by_one = !parameters.empty();
-    context.check(
-        hip.hipModuleLaunchKernel(function.handle, launch.grid[0], launch.grid[1], launch.grid[2], x,
-                                  y, z, function.dynamic_shared_bytes, stream,
-                                  one_by_one ? parameters.data() : nullptr,
-                                  one_by_one ? nullptr : extra.data()),
-        "hipModuleLaunchKernel");
+    context.check(hip.hipModuleLaunchKernel(function.handle, launch.grid[0], launch.grid[1],
+                                            launch.grid[2], x, y, z, function.dynamic_shared_bytes,
+                                            stream, one_by_one ? parameters.data() : nullptr,
+                                            one_by_one ? nullptr : extra.data()),
+                  "hipModuleLaunchKernel");
   }
 
   void operator()(const Commands::Copy& copy) const {

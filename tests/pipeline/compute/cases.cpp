@@ -57,9 +57,7 @@ const std::vector<OperationCase>& operation_cases() {
       {"GroupedGemm",
        "grouped_gemm dtype=f16 out=f32 groups=3 m=20 n=24 k=40",
        {{20, 40}, {3, 24, 40}, {3}, {20, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.grouped_gemm(t[0], t[1], t[2], t[3]);
-       }},
+       [](Operations& ops, const Operands& t) { return ops.grouped_gemm(t[0], t[1], t[2], t[3]); }},
       {"GroupedGemmMasked",
        "grouped_gemm dtype=f32 out=f32 form=masked layout=nn groups=3 m=5 n=24 k=16",
        {{3, 5, 16}, {3, 16, 24}, {3}, {3, 5, 24}},

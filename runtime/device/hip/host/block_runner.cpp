@@ -32,9 +32,8 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 }  // namespace
 
 const greta_host::Calls BlockRunner::calls_{
-    &meet_wave,     &meet_block,   &meet_some,     &stage_copy, &commit_copies,
-    &finish_copies, &meet_counted, &stage_counted, &fail,       &access,
-    &fence,         &call};
+    &meet_wave,    &meet_block,    &meet_some, &stage_copy, &commit_copies, &finish_copies,
+    &meet_counted, &stage_counted, &fail,      &access,     &fence,         &call};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
 BlockRunner::~BlockRunner() = default;

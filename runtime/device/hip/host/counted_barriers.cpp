@@ -4,8 +4,8 @@
 
 #include "runtime/device/hip/host/block_state.hpp"
 
-/// Barriers in shared memory that count threads and copied bytes: PTX's mbarrier. Copies are written
-/// when their phase ends, so that a missing wait is seen.
+/// Barriers in shared memory that count threads and copied bytes: PTX's mbarrier. Copies are
+/// written when their phase ends, so that a missing wait is seen.
 namespace greta::device::hip::host {
 
 BlockRunner::CountedBarrier& BlockRunner::counted(greta_host::Thread& thread, const void* barrier,
