@@ -10,19 +10,29 @@
 namespace greta::kernels {
 namespace {
 
-auto find(const Config& config, std::string_view name) {
+template <typename AnyConfig>
+auto find(AnyConfig& config, std::string_view name) {
   return std::find_if(config.values.begin(), config.values.end(),
                       [name](const auto& value) { return value.first == name; });
+}
+
+template <typename AnyConfig>
+auto& value_of(AnyConfig& config, std::string_view name) {
+  const auto found = find(config, name);
+  if (found == config.values.end()) {
+    throw Error(fmt::format("configuration \"{}\" has no parameter {}", config.text(), name));
+  }
+  return found->second;
 }
 
 }  // namespace
 
 int Config::operator[](std::string_view name) const {
-  const auto found = find(*this, name);
-  if (found == values.end()) {
-    throw Error(fmt::format("configuration \"{}\" has no parameter {}", text(), name));
-  }
-  return found->second;
+  return value_of(*this, name);
+}
+
+int& Config::value(std::string_view name) {
+  return value_of(*this, name);
 }
 
 bool Config::has(std::string_view name) const {

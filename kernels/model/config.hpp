@@ -27,6 +27,8 @@ struct Config {
 
   /// Returns the value of a parameter. Throws Error if there is no parameter of that name.
   int operator[](std::string_view name) const;
+  /// Returns the value of a parameter, which may be changed. Throws likewise.
+  int& value(std::string_view name);
   bool has(std::string_view name) const;
   std::string text() const;
   /// Returns the text with words in place of the values that stand for them, for people.

@@ -211,9 +211,7 @@ std::string Operation::key() const {
 }
 
 Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, double fraction) {
-  const auto found = std::find_if(problem.dims.begin(), problem.dims.end(),
-                                  [&](const auto& dim) { return dim.first == dimension; });
-  std::int64_t& extent = found->second;
+  std::int64_t& extent = problem.extent(dimension);
   const std::int64_t rest = extent % step, steps = extent / step;
   const auto wanted =
       static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(steps)));

@@ -86,13 +86,22 @@ std::string attribute_or_dimension(Problem& problem, std::string_view word) {
   return {};
 }
 
+template <typename AnyProblem>
+auto& extent_of(AnyProblem& problem, std::string_view name) {
+  for (auto& [dimension, value] : problem.dims) {
+    if (dimension == name) return value;
+  }
+  throw Error(fmt::format("problem \"{}\" has no dimension {}", problem.key(), name));
+}
+
 }  // namespace
 
 std::int64_t Problem::dim(std::string_view name) const {
-  for (const auto& [dimension, value] : dims) {
-    if (dimension == name) return value;
-  }
-  throw Error(fmt::format("problem \"{}\" has no dimension {}", key(), name));
+  return extent_of(*this, name);
+}
+
+std::int64_t& Problem::extent(std::string_view name) {
+  return extent_of(*this, name);
 }
 
 std::string Problem::attribute(std::string_view name, std::string_view fallback) const {

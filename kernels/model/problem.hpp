@@ -26,6 +26,8 @@ struct Problem {
 
   /// Returns the extent of a dimension. Throws Error if there is no dimension of that name.
   std::int64_t dim(std::string_view name) const;
+  /// Returns the extent of a dimension, which may be changed. Throws as dim().
+  std::int64_t& extent(std::string_view name);
   /// Returns the value of an attribute, or `fallback` if the attribute has its default.
   std::string attribute(std::string_view name, std::string_view fallback) const;
 

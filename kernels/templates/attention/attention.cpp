@@ -180,12 +180,8 @@ Problem unfused(const Problem& problem) {
 /// heads.
 Problem stand_in(const Problem& problem, double fraction) {
   Problem smaller = problem;
-  const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
-    return std::find_if(smaller.dims.begin(), smaller.dims.end(),
-                        [name](const auto& d) { return d.first == name; })
-        ->second;
-  };
-  std::int64_t &batch = dim("batch"), &heads = dim("heads"), &kv_heads = dim("kv_heads");
+  std::int64_t &batch = smaller.extent("batch"), &heads = smaller.extent("heads"),
+               &kv_heads = smaller.extent("kv_heads");
   const std::int64_t group = heads / kv_heads;
   const auto part = [](std::int64_t extent, double of) {
     return std::max<std::int64_t>(1, std::llround(std::ceil(static_cast<double>(extent) * of)));

@@ -52,10 +52,13 @@ bool has_odd_b(const Shape& shape) {
   return shape.b_stride() % chunk_of(shape) != 0;
 }
 
+bool has_odd_lines(const Shape& shape) {
+  return has_odd_a(shape) || has_odd_b(shape);
+}
+
 std::vector<Constraint> alignment_constraints(const Shape& shape) {
   return {
-      {"align", "there are no odd lines for ALIGN",
-       p["ALIGN"] == 0 || (has_odd_a(shape) || has_odd_b(shape))},
+      {"align", "there are no odd lines for ALIGN", p["ALIGN"] == 0 || has_odd_lines(shape)},
       divides("a_alignment", "VA", shape.a_stride()),
       divides("b_alignment", "VB", shape.b_stride()),
   };

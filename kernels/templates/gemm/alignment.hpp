@@ -13,6 +13,8 @@ namespace greta::kernels::gemm {
 /// Return whether A or B has stored rows that do not begin at multiples of 16 bytes.
 bool has_odd_a(const Shape& shape);
 bool has_odd_b(const Shape& shape);
+/// Returns whether A or B does.
+bool has_odd_lines(const Shape& shape);
 /// Returns the constraints that VA divides the leading dimension of A, and VB that of B, unless
 /// ALIGN pads them.
 std::vector<Constraint> alignment_constraints(const Shape& shape);

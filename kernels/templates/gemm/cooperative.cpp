@@ -134,7 +134,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
   const auto width = [](std::int64_t stride) { return widest_vector(DType::f16, stride, chunk); };
   // A copy costs as much as reading the operand twice. It pays off if many tiles share it.
   constexpr std::int64_t many_rows = 256;
-  const bool odd = has_odd_a(shape) || has_odd_b(shape);
+  const bool odd = has_odd_lines(shape);
   const bool align = odd && !shape.grouped() && std::min(shape.m, shape.n) >= many_rows;
   return {"matrix",
           {{"BM", tile.bm},

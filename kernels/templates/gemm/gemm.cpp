@@ -71,12 +71,7 @@ Problem stand_in(const Problem& problem, double fraction) {
   // m and n remains, and enough of k for every split (32 slices of 128).
   constexpr std::int64_t block = 256, least_k = 4096;
   Problem smaller = problem;
-  const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
-    return std::find_if(smaller.dims.begin(), smaller.dims.end(),
-                        [name](const auto& d) { return d.first == name; })
-        ->second;
-  };
-  std::int64_t &m = dim("m"), &n = dim("n"), &k = dim("k");
+  std::int64_t &m = smaller.extent("m"), &n = smaller.extent("n"), &k = smaller.extent("k");
   const auto work = [&] {
     return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   };
@@ -111,9 +106,7 @@ Problem unfused(const Problem& problem) {
     const bool first = plain.attributes.empty() || plain.attributes.front().first != "layout";
     plain.attributes.insert(plain.attributes.begin() + (first ? 0 : 1), {"epilogue", "bias"});
   }
-  std::find_if(plain.dims.begin(), plain.dims.end(), [](const auto& dim) {
-    return dim.first == "n";
-  })->second = s.products();
+  plain.extent("n") = s.products();
   return plain;
 }
 

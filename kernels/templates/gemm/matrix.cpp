@@ -26,9 +26,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     source.options.emplace_back("--gpu-architecture=sm_90a");
   }
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
-  LaunchPlan plan = config["FOLD"] != 0
-                        ? folded_plan_of_tiles(shape, device, config, std::move(source))
-                        : plan_of_tiles(shape, device, config, std::move(source));
+  LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(source));
   add_alignment(plan, shape, device, config);
   return plan;
 }
@@ -104,18 +102,11 @@ std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
   return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
 }
 
-/// Estimates the run time with this tile and `split` slices of K, in multiplications of a compute
-/// unit: whole waves of tiles, moving the tiles' edges, and adding slices.
+/// Estimates the run time with this tile and `split` slices of K.
 double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
-  constexpr double moved = 64, added = 512;  // cost per element, in multiplications
   const bool clusters = default_fold(device, tile, split) == 2;
   const std::int64_t units = clusters ? units_of_clusters(device, split) : busy_workgroups(device);
-  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
-  const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
-  const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
-  const double step = tile.bm * tile.bn + moved * (tile.bm + tile.bn);
-  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
-  return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
+  return cost_of_tiles(shape, {tile.bm, tile.bn, tile.bk, tile.bm}, split, units);
 }
 
 /// Returns the elements of a load that leaves no thread idle, if there is such a width.
@@ -148,30 +139,25 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"ALIGN", 0}}};
   if (kernel.offers_priority()) config.values.emplace_back("PRIORITY", 0);
   if (turns) config.values.emplace_back("TURN", 1);
-  const auto set = [&config](std::string_view name, int value) {
-    std::find_if(config.values.begin(), config.values.end(), [&](const auto& v) {
-      return v.first == name;
-    })->second = value;
-  };
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
-  const bool align = (has_odd_a(shape) || has_odd_b(shape)) && !shape.grouped() &&
-                     std::min(shape.m, shape.n) >= large;
+  const bool align =
+      has_odd_lines(shape) && !shape.grouped() && std::min(shape.m, shape.n) >= large;
   const std::int64_t bk = config["BK"];
   const auto of_thread = [&](int span) -> std::int64_t {
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
   };
-  set("ALIGN", align);
-  set("VA", load_width(shape, kernel.turned(config, shape.a_along_k), align ? 8 : shape.a_stride(),
-                       of_thread(tile.bm)));
-  set("VB", load_width(shape, kernel.turned(config, shape.b_along_k), align ? 8 : shape.b_stride(),
-                       of_thread(tile.bn)));
+  config.value("ALIGN") = align ? 1 : 0;
+  config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
+                                  align ? 8 : shape.a_stride(), of_thread(tile.bm));
+  config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
+                                  align ? 8 : shape.b_stride(), of_thread(tile.bn));
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
   };
   const bool async = copied(config["VA"]) && copied(config["VB"]);
-  set("ASYNC", async);
-  if (!async) set("STAGES", std::min(tile.stages, 2));
+  config.value("ASYNC") = async ? 1 : 0;
+  if (!async) config.value("STAGES") = std::min(tile.stages, 2);
   return config;
 }
 

@@ -203,10 +203,7 @@ std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
 /// FOLD adds slices in the same launch, so it requires SPLIT.
 std::vector<Constraint> fold_constraints(const DeviceInfo& device, const MatrixKernel& kernel) {
   const std::int64_t shared = device.shared_memory_bytes;
-  std::vector<Constraint> list{
-      {"fold",
-       fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
-       p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))}};
+  std::vector<Constraint> list{fold_constraint()};
   if (!has_clusters(device.architecture)) return list;
   list.push_back(
       {"cluster_memory",
@@ -216,16 +213,6 @@ std::vector<Constraint> fold_constraints(const DeviceInfo& device, const MatrixK
        {{"BM", "BN", "BK", "INSTR", "PAD", "STAGES", "SPLIT", "FOLD"},
         [=](const Config& c) { return c["FOLD"] != 2 || kernel.cluster_bytes(c) <= shared; }}});
   return list;
-}
-
-/// Rejects a second order of tiles where there is hardly more than one row or column of them.
-Constraint walk_constraint(const Shape& shape) {
-  constexpr std::int64_t one_tile = 128;
-  return {"walk",
-          fmt::format("WALK=1 needs more than {0} rows and columns: {1} x {2} have few tiles on "
-                      "one side, whose order makes no difference",
-                      one_tile, shape.m, shape.n),
-          p["WALK"] == 0 || std::min(shape.m, shape.n) > one_tile};
 }
 
 /// Returns BM, BN, WM and WN with their values. Warpgroup instructions have any multiple of 8

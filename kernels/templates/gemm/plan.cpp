@@ -86,8 +86,35 @@ std::uint64_t partial_bytes(const Shape& shape, int split) {
          static_cast<std::uint64_t>(shape.products()) * 4;
 }
 
+namespace {
+
+/// Returns a plan of one launch that also adds the slices.
+LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Config& config,
+                       KernelSource source) {
+  const int split = config["SPLIT"];
+  Tiles tiles;
+  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
+  tiles.slice = slice_length(shape, split, config["BK"]);
+  LaunchPlan plan;
+  const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
+  if (by_the_last) {
+    plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
+    plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+  }
+  plan.sources.push_back(std::move(source));
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
+                           arguments(shape, tiles, by_the_last, plan.zeroed_bytes)});
+  return plan;
+}
+
+}  // namespace
+
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel) {
+  if (config.has("FOLD") && config["FOLD"] != 0) {
+    return folded_plan(shape, device, config, std::move(kernel));
+  }
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   Tiles tiles;
   tiles.m = static_cast<std::uint64_t>(launched_lines(shape, std::int64_t{config["BM"]}));
@@ -107,25 +134,6 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
        arguments(shape, {}, true)});
-  return plan;
-}
-
-LaunchPlan folded_plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
-                                KernelSource source) {
-  const int split = config["SPLIT"];
-  Tiles tiles;
-  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
-  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
-  tiles.slice = slice_length(shape, split, config["BK"]);
-  LaunchPlan plan;
-  const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
-  if (by_the_last) {
-    plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
-    plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
-  }
-  plan.sources.push_back(std::move(source));
-  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
-                           arguments(shape, tiles, by_the_last, plan.zeroed_bytes)});
   return plan;
 }
 

@@ -38,14 +38,11 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
 std::uint64_t partial_bytes(const Shape& shape, int split);
 
 /// Returns the plan of a kernel that computes tiles of BM x BN in steps of BK. With SPLIT, each
-/// slice of K writes its partial sums to the workspace, and a second launch adds them.
+/// slice of K writes its partial sums to the workspace, and a second launch adds them; with FOLD,
+/// the kernel adds them itself: the last slice to arrive from the workspace, or a cluster in shared
+/// memory.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel);
-
-/// The same with FOLD, for kernels that add the slices in the same launch: the last one to arrive
-/// from the workspace, or a cluster in shared memory.
-LaunchPlan folded_plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
-                                KernelSource kernel);
 
 /// Returns the divisions of such a kernel: C into tiles, these into groups of SWIZZLE rows (or
 /// columns), and K into slices and steps.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/templates/gemm/matrix_kernel.hpp"
+
 namespace greta::kernels::gemm {
 
 int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
@@ -73,6 +75,21 @@ Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
           fmt::format("SPLIT partial sums of {} x {} elements need more than {} MiB", shape.m,
                       shape.products(), most >> 20),
           p["SPLIT"] == 1 || shape.m * shape.products() <= most / 4 / p["SPLIT"]};
+}
+
+Constraint fold_constraint() {
+  return {"fold",
+          fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
+          p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))};
+}
+
+Constraint walk_constraint(const Shape& shape) {
+  constexpr std::int64_t one_tile = 128;
+  return {"walk",
+          fmt::format("WALK=1 needs more than {0} rows and columns: {1} x {2} have few tiles on "
+                      "one side, whose order makes no difference",
+                      one_tile, shape.m, shape.n),
+          p["WALK"] == 0 || std::min(shape.m, shape.n) > one_tile};
 }
 
 }  // namespace greta::kernels::gemm

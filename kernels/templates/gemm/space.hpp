@@ -49,6 +49,11 @@ Constraint alignment_constraint(const char* name, const char* parameter, std::in
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim);
 /// Rejects prologues and gates, which need whole rows of A, or the gate and the up of a column.
 Constraint plain_product(const Shape& shape);
+/// Rejects FOLD without slices, and clusters of too many of them.
+Constraint fold_constraint();
+/// Rejects WALK=1 where there are few tiles on one side.
+Constraint walk_constraint(const Shape& shape);
+
 /// Rejects slices of K and copies of odd lines where there are groups, with the reason.
 std::vector<Constraint> group_constraints(const Shape& shape);
 /// Rejects more tiles of BM x BN than the grid supports.

@@ -15,10 +15,6 @@
 namespace greta::kernels::gemm {
 namespace {
 
-bool has_odd_lines(const Shape& shape) {
-  return has_odd_a(shape) || has_odd_b(shape);
-}
-
 /// Returns the number of clusters, of one workgroup or several, along m and along n.
 std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
   return ceil_div(launched_lines(shape, std::int64_t{c["BM"]}), std::int64_t{c["CLUSTER_M"]});
@@ -79,15 +75,12 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
       {"whole_k", "SPLIT needs RESIDENT=0, CLUSTER_M=1 and CLUSTER_N=1",
        p["SPLIT"] == 1 || (p["RESIDENT"] == 0 && p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
-      {"fold",
-       fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
-       p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))},
+      fold_constraint(),
       {"group_clusters", "each group has a B of its own: CLUSTER_M must be 1",
        !shape.grouped() || p["CLUSTER_M"] == 1},
       {"group_steps", "BK must divide k: the next group's B must not be read",
        !shape.grouped() || shape.b_along_k || (shape.k % p["BK"] == 0)},
-      {"walk", "WALK=1 needs more than 128 rows and columns",
-       p["WALK"] == 0 || std::min(shape.m, shape.n) > 128},
+      walk_constraint(shape),
   };
 }
 
@@ -100,8 +93,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // BM x BN    tile of C per workgroup
   // BK         K steps per stage
   // GROUPS     warpgroups that share the tile: its rows, or if there are fewer than 64 its columns
-  // PINGPONG   1: each of the warpgroups computes whole tiles, and they take turns: one stores
-  // while
+  // PINGPONG   1: each warpgroup computes whole tiles, and they take turns: one stores while
   //            another one multiplies
   // STAGES     stages in shared memory
   // CLUSTER_M  workgroups with neighbouring rows, which share the copies of B
@@ -174,9 +166,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     source.options.emplace_back("--gpu-architecture=sm_90a");
   }
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
-  LaunchPlan plan = config["FOLD"] != 0
-                        ? folded_plan_of_tiles(shape, device, config, std::move(source))
-                        : plan_of_tiles(shape, device, config, std::move(source));
+  LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(source));
   add_alignment(plan, shape, device, config);
   Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
   if (config["SPLIT"] == 1) {
@@ -243,35 +233,17 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                           : split <= most_in_cluster ? 2
                                                      : 1},
                  {"ALIGN", has_odd_lines(shape) ? 1 : 0}}};
-  const auto value = [&config](std::string_view name) -> int& {
-    return std::find_if(config.values.begin(), config.values.end(),
-                        [&](const auto& v) { return v.first == name; })
-        ->second;
-  };
   if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
-    value("RESIDENT") = 1;
+    config.value("RESIDENT") = 1;
   }
   constexpr int most_stages = 8;
-  int& stages = value("STAGES");
-  while (stages < most_stages) {
-    ++stages;
-    if (kernel.shared_bytes(config) <= std::int64_t{device.shared_memory_bytes}) continue;
-    --stages;
-    break;
+  int& stages = config.value("STAGES");
+  for (const std::int64_t shared = device.shared_memory_bytes; stages < most_stages; ++stages) {
+    Config deeper = config;
+    ++deeper.value("STAGES");
+    if (kernel.shared_bytes(deeper) > shared) break;
   }
   return config;
-}
-
-/// Estimates the run time in multiplications of a compute unit, as in matrix.cpp.
-double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
-  constexpr double moved = 64, added = 512;  // cost per element, in multiplications
-  const std::int64_t units = busy_workgroups(device);
-  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
-  const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
-  const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
-  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
-  const double step = std::max(tile.bm, 64) * tile.bn + moved * (tile.bm + tile.bn);
-  return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
@@ -281,11 +253,13 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     Tile tile;
     int split;
   };
+  const std::int64_t units = busy_workgroups(device);
   std::vector<Choice> choices;
   for (const Tile& tile : default_tiles()) {
     for (const int split : {1, 2, 3, 4, 6, 8}) {
       if (split > 1 && (shape.grouped() || split * tile.bk > shape.k)) break;
-      choices.push_back({cost(shape, device, tile, split), tile, split});
+      const TileExtents extents{tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)};
+      choices.push_back({cost_of_tiles(shape, extents, split, units), tile, split});
     }
   }
   std::stable_sort(choices.begin(), choices.end(),

@@ -39,6 +39,16 @@ LaunchWork work_of_adding_slices(const Shape& shape, int split) {
   return work;
 }
 
+double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std::int64_t units) {
+  constexpr double moved = 64, added = 512;  // cost per element, in multiplications
+  const std::int64_t tiles = filled_lines(shape, tile.rows) * ceil_div(shape.n, tile.columns);
+  const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
+  const auto length = static_cast<double>(slice_length(shape, split, tile.k));
+  const double step = tile.multiplied_rows * tile.columns + moved * (tile.rows + tile.columns);
+  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
+  return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
+}
+
 void add_folding(LaunchWork& work, const Config& config, bool by_the_last) {
   const double tile_bytes = 4.0 * config["BM"] * config["BN"];
   if (!by_the_last) {

@@ -99,15 +99,10 @@ Problem unfused(const Problem& problem) {
 /// Reduces the number of groups, with their rows, and then that of columns.
 Problem stand_in(const Problem& problem, double fraction) {
   Problem smaller = problem;
-  const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
-    return std::find_if(smaller.dims.begin(), smaller.dims.end(),
-                        [name](const auto& d) { return d.first == name; })
-        ->second;
-  };
   const std::int64_t all = problem.dim("groups");
   const auto groups = static_cast<std::int64_t>(std::ceil(static_cast<double>(all) * fraction));
-  std::int64_t& m = dim("m");
-  dim("groups") = groups;
+  std::int64_t& m = smaller.extent("m");
+  smaller.extent("groups") = groups;
   if (!is_masked(shape_of(problem))) m = std::max<std::int64_t>(1, m * groups / all);
   fraction *= static_cast<double>(all) / static_cast<double>(groups);
   return fraction < 1 ? shorter(std::move(smaller), "n", 256, fraction) : smaller;
