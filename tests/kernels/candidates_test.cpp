@@ -35,8 +35,8 @@ TEST(RandomChoices, MeetEachInstructionOfAVariant) {
 
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
   for (const Operation& operation : catalog()) {
-    const auto choices = random_candidates(operation, device("sm_90"), "", 80, 1);
-    ASSERT_EQ(choices.size(), 80U);
+    const auto choices = random_candidates(operation, device("sm_90"), "", 120, 1);
+    ASSERT_EQ(choices.size(), 120U);
     std::map<std::string, std::set<std::string>> seen;
     for (const auto& [problem, config] : choices) {
       ASSERT_TRUE(check_problem(operation, problem)) << problem.key();

@@ -77,10 +77,10 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
     return info_.backend != Api::hip_host || number % 4 == static_cast<std::size_t>(info_.index);
   }
 
-  /// Returns whether the device has matrix operations for a type.
-  bool multiplies(DType type) const {
+  /// Returns whether the device has matrix operations for a type, of so many rows at least.
+  bool multiplies(DType type, std::uint32_t rows = 1) const {
     return std::any_of(info_.matrix_operations.begin(), info_.matrix_operations.end(),
-                       [&](const MatrixOperation& o) { return o.input == type; });
+                       [&](const MatrixOperation& o) { return o.input == type && o.m >= rows; });
   }
 
   Device& device_ = test::device(std::get<0>(GetParam()));
@@ -105,6 +105,7 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
     }
     const DTypes& types = built_in("gemm").dtypes[number % built_in("gemm").dtypes.size()];
     const bool possible = variant_.name == "matrix"         ? multiplies(types.in)
+                          : variant_.name == "tma"          ? multiplies(types.in, 64)
                           : variant_.name == vendor_variant ? !info_.matrix_library.empty()
                                                             : true;
     EXPECT_EQ(right, possible) << number;

@@ -205,7 +205,9 @@ TEST(GemmWarpgroupSpace, OnlyTheseKernelsNameTheirArchitecture) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   const Operation& gemm = built_in("gemm");
   const Problem problem = test::gemm_problem(4095, 4095, 4095, DType::f16, DType::f16);
-  const Config config = gemm.default_config(problem, hopper);
+  const auto defaults = gemm.variant("matrix").defaults(gemm.shape(problem), hopper);
+  ASSERT_FALSE(defaults.empty());
+  const Config& config = defaults.front();
   EXPECT_EQ(config["INSTR"], 64) << config.text();
   const auto plan = gemm.plan(problem, hopper, config).value();
   ASSERT_EQ(plan.sources.size(), 2U);  // the GEMM, and copies with aligned rows
