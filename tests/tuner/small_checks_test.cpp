@@ -37,9 +37,14 @@ const char* const causal =
 
 /// The extents are multiples of every tile.
 const std::vector<Plant> plants{
-    {"TiledRows", square, "tiled", {}, "if (row < args.m) put4", "put4"},
+    {"TiledRows", square, "tiled", {}, "if (row < ROWS_M) put4", "put4"},
     {"TiledK", square, "tiled", {{"VA", 1}}, "k0 + BK <= k_end;", "true;"},
-    {"NaiveElements", square, "naive", {}, "if (id >= uint64_t(args.m) * args.n) return;", ""},
+    {"NaiveElements",
+     square,
+     "naive",
+     {},
+     "if (id >= uint64_t(args.tiles_m) * args.n) return;",
+     ""},
     {"GemvColumns",
      one_row,
      "gemv",

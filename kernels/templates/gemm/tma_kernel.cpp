@@ -17,7 +17,10 @@ std::int64_t whole_kib(std::int64_t bytes) {
 }  // namespace
 
 TmaKernel::TmaKernel(const Shape& shape, const DeviceInfo& device)
-    : shape_(shape), matrix_(shape, device), units_(busy_workgroups(device)) {}
+    : shape_(shape),
+      matrix_(shape, device),
+      offered_(device.language == Language::hip && matrix_.offers_warpgroups()),
+      units_(busy_workgroups(device)) {}
 
 int TmaKernel::groups_of_tile(const Config& c) {
   return c["PINGPONG"] != 0 ? 1 : c["GROUPS"];

@@ -13,7 +13,7 @@ class TmaKernel {
   TmaKernel(const Shape& shape, const DeviceInfo& device);
 
   /// Returns whether the device has warpgroup instructions for these inputs.
-  bool offered() const { return matrix_.offers_warpgroups(); }
+  bool offered() const { return offered_; }
   int wave() const { return matrix_.wave(); }
   const std::vector<int>& slice_counts() const { return matrix_.slice_counts(); }
   /// Returns whether instructions have 64 columns instead of 64 rows.
@@ -53,6 +53,7 @@ class TmaKernel {
 
   Shape shape_;
   MatrixKernel matrix_;
+  bool offered_;
   std::int64_t units_;
 };
 

@@ -301,6 +301,10 @@ HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& sp
   return data;
 }
 
+HostTensor unwritten(const TensorSpec& spec) {
+  return {spec, std::vector<std::byte>(spec.bytes(), std::byte{0xff})};
+}
+
 std::vector<Shape> plain_shapes(const Problem& problem) {
   std::vector<Shape> shapes;
   for (const TensorSpec& spec : built_in(problem.op).tensors(problem)) {
@@ -317,9 +321,8 @@ Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& 
   auto next = loaded.inputs.begin();
   const auto specs = kernel.tensors(problem);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const HostTensor nan{specs[i], std::vector<std::byte>(specs[i].bytes(), std::byte{0xff})};
-    loaded.operands.push_back(
-        upload(runtime, specs[i].role == Role::output ? nan : *next++, shapes.at(i)));
+    loaded.operands.push_back(upload(
+        runtime, specs[i].role == Role::output ? unwritten(specs[i]) : *next++, shapes.at(i)));
   }
   return loaded;
 }

@@ -39,6 +39,8 @@ Tensor upload(Runtime& runtime, const HostTensor& data, const Shape& shape);
 Tensor upload(Runtime& runtime, const std::vector<std::int32_t>& values);
 /// Returns a tensor's contents as the operand `spec`.
 HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& spec);
+/// Returns the contents of an output before it is written: NaN.
+HostTensor unwritten(const TensorSpec& spec);
 /// Tensors of an operation's operands: inputs drawn from `seed`, outputs filled with NaN.
 struct Loaded {
   std::vector<Tensor> operands;

@@ -19,7 +19,7 @@ ShippedSummary summarise_file(const std::filesystem::path& file) {
   try {
     const TunedDb db = TunedDb::open(file, TunedDb::Mode::read_only);
     for (const auto& device : db.devices()) summary.devices.push_back(device.info);
-    const auto results = db.winners();
+    const auto results = db.results();
     summary.results = results.size();
     summary.damaged = db.damaged().size();
     for (const auto& result : results) {
