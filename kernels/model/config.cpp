@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstring>
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/text/hash.hpp"
@@ -12,8 +12,13 @@ namespace {
 
 template <typename AnyConfig>
 auto find(AnyConfig& config, std::string_view name) {
-  return std::find_if(config.values.begin(), config.values.end(),
-                      [name](const auto& value) { return value.first == name; });
+  // Constraints call this for each of millions of combinations: sizes are compared first.
+  auto at = config.values.begin();
+  for (const auto end = config.values.end(); at != end; ++at) {
+    const std::string& own = at->first;
+    if (own.size() == name.size() && std::memcmp(own.data(), name.data(), name.size()) == 0) break;
+  }
+  return at;
 }
 
 template <typename AnyConfig>

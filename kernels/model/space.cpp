@@ -41,15 +41,6 @@ Condition::Condition(std::vector<std::string> parameters,
                      std::function<bool(const Config&)> function)
     : parameters_(std::move(parameters)), function_(std::move(function)) {}
 
-bool Condition::holds(const std::string& variant, std::span<const std::int64_t> values) const {
-  if (expression_) return expression_->holds(values);
-  Config seen{variant, {}};  // only the declared parameters, so that the function can't read others
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    seen.values.emplace_back(parameters_[i], static_cast<int>(values[i]));
-  }
-  return function_(seen);
-}
-
 bool Condition::holds(const Config& config) const {
   if (!expression_) return function_(config);
   std::vector<std::int64_t> values;

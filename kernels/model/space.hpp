@@ -33,9 +33,6 @@ class Condition {
   Condition(std::vector<std::string> parameters, std::function<bool(const Config&)> function);
 
   const std::vector<std::string>& parameters() const { return parameters_; }
-  /// `values` are those of parameters(), in the same order; `variant` is the configuration's
-  /// variant.
-  bool holds(const std::string& variant, std::span<const std::int64_t> values) const;
   bool holds(const Config& config) const;
   /// Returns std::nullopt if the condition is a function.
   const std::optional<Expression>& expression() const { return expression_; }

@@ -24,7 +24,7 @@ using Parameters = std::bitset<256>;
 class Rule {
  public:
   Rule(const Alternative& alternative, const Constraint& constraint)
-      : variant_(alternative.variant), condition_(constraint.condition) {
+      : condition_(constraint.condition), seen_{alternative.variant, {}} {
     std::size_t combinations = 1;
     for (const std::string& name : condition_.parameters()) {
       const auto found =
@@ -33,6 +33,7 @@ class Rule {
       reads_.push_back(static_cast<std::size_t>(found - alternative.parameters.begin()));
       parameters_.set(reads_.back());
       lists_.push_back(&found->values);
+      seen_.values.emplace_back(name, 0);
       combinations = std::min(most_answers + 1, combinations * found->values.size());
     }
     values_.resize(reads_.size());
@@ -58,18 +59,24 @@ class Rule {
   static constexpr std::size_t most_answers = std::size_t{1} << 20;
 
   bool ask(const SpaceTable::Positions& choice) {
+    const auto& expression = condition_.expression();
     for (std::size_t i = 0; i < reads_.size(); ++i) {
-      values_[i] = (*lists_[i])[choice[reads_[i]]];
+      const int value = (*lists_[i])[choice[reads_[i]]];
+      if (expression) {
+        values_[i] = value;
+      } else {
+        seen_.values[i].second = value;
+      }
     }
-    return condition_.holds(variant_, values_);
+    return expression ? expression->holds(values_) : condition_.holds(seen_);
   }
 
-  const std::string& variant_;
   const Condition& condition_;
   std::vector<std::size_t> reads_;
   Parameters parameters_;  ///< the elements of reads_ as a set
   std::vector<const std::vector<int>*> lists_;
-  std::vector<std::int64_t> values_;
+  std::vector<std::int64_t> values_;  ///< for an expression
+  Config seen_;  ///< for a function: only the declared parameters, so that it can't read others
   std::vector<Answer> answers_;
 };
 
@@ -178,20 +185,30 @@ class SpaceTable::Builder {
                                 parameter.name, alternative.variant));
       }
     }
+    table_.nodes_ = {Node{}, Node{0, 0, 1}};  // dead_end, complete
+    table_.order_.resize(choice_.size());
+    std::iota(table_.order_.begin(), table_.order_.end(), 0);
+    if (!possible()) return;
     for (const Constraint& constraint : alternative.constraints) {
       rules_.emplace_back(alternative, constraint);
     }
     table_.order_ = assignment_order(alternative, rules_);
     find_rules_and_live_parameters();
-    table_.nodes_ = {Node{}, Node{0, 0, 1}};  // dead_end, complete
     for (const auto& live : live_) memo_.emplace_back(alternative, live);
-    const bool possible = std::all_of(rules_.begin(), rules_.end(), [&](Rule& rule) {
-      return !rule.reads().empty() || rule.holds(choice_);
-    });
-    table_.root_ = possible ? build(0) : dead_end;
+    table_.root_ = build(0);
   }
 
  private:
+  /// Returns whether the problem and the device meet the constraints that read no parameter. Most
+  /// variants that are not for them fail here, before the table costs anything.
+  bool possible() const {
+    return std::all_of(alternative_.constraints.begin(), alternative_.constraints.end(),
+                       [&](const Constraint& constraint) {
+                         return !constraint.condition.parameters().empty() ||
+                                constraint.condition.holds(Config{alternative_.variant, {}});
+                       });
+  }
+
   void find_rules_and_live_parameters() {
     const auto depth_of = [&](std::size_t parameter) {
       const auto& order = table_.order_;
