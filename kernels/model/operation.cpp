@@ -24,7 +24,7 @@ bool can_run(const Operation& operation, const Problem& problem, const DeviceInf
 /// below and above it that could run, as the end of a message.
 std::string what_could_run(const Operation& operation, const Problem& problem,
                            const DeviceInfo& device) {
-  for (std::size_t i = 0; i < operation.dimensions.size(); ++i) {
+  for (std::size_t i = 0; i < problem.dims.size(); ++i) {
     const Dimension& dimension = operation.dimensions[i];
     if (dimension.most - dimension.least > 1024) continue;
     std::vector<std::int64_t> found;

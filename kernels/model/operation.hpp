@@ -52,6 +52,9 @@ struct Dimension {
   std::string fallback{};
   std::vector<std::int64_t> examples{};        ///< extents to test; empty: any allowed extent
   std::optional<RunTimeExtent> at_run_time{};  ///< std::nullopt: fixed by the model
+  /// Problems in which the dimension has its default, a number, do not contain it, so that their
+  /// keys are those from before it was added. Only the last dimension can be optional.
+  bool optional = false;
 };
 
 /// Returns the dimension `rows` or `tokens`, which look-ups round up to a power of two.
@@ -70,7 +73,7 @@ struct Attribute {
   std::function<std::optional<std::string>(const std::string&)> canonical{};
   std::vector<std::string> examples{};  ///< canonical values to test; used if `allowed` is empty
   /// Set only for row strides (leading dimensions, in elements). Returns the stride of packed rows,
-  /// which is the default and the minimum.
+  /// which is the default and the minimum; 0 if the problem has no such rows.
   std::function<std::int64_t(const Problem&)> packed{};
 };
 

@@ -104,6 +104,13 @@ std::int64_t& Problem::extent(std::string_view name) {
   return extent_of(*this, name);
 }
 
+std::int64_t Problem::dim(std::string_view name, std::int64_t fallback) const {
+  for (const auto& [dimension, value] : dims) {
+    if (dimension == name) return value;
+  }
+  return fallback;
+}
+
 std::string Problem::attribute(std::string_view name, std::string_view fallback) const {
   for (const auto& [attribute, value] : attributes) {
     if (attribute == name) return value;

@@ -28,6 +28,8 @@ struct Problem {
   std::int64_t dim(std::string_view name) const;
   /// Returns the extent of a dimension, which may be changed. Throws as dim().
   std::int64_t& extent(std::string_view name);
+  /// Returns the extent of a dimension, or `fallback` if there is none: of an optional one.
+  std::int64_t dim(std::string_view name, std::int64_t fallback) const;
   /// Returns the value of an attribute, or `fallback` if the attribute has its default.
   std::string attribute(std::string_view name, std::string_view fallback) const;
 

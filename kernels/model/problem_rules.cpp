@@ -112,16 +112,24 @@ Result<void> check_dimensions(const Operation& operation, const Problem& problem
   const auto same_name = [](const auto& given, const Dimension& known) {
     return given.first == known.name;
   };
+  const bool shorter = !operation.dimensions.empty() && operation.dimensions.back().optional &&
+                       problem.dims.size() < operation.dimensions.size();
   if (!std::equal(problem.dims.begin(), problem.dims.end(), operation.dimensions.begin(),
-                  operation.dimensions.end(), same_name)) {
+                  operation.dimensions.end() - (shorter ? 1 : 0), same_name)) {
     std::vector<std::string> names;
     for (const Dimension& dimension : operation.dimensions) names.push_back(dimension.name);
     return bad_request(fmt::format("{}: the dimensions of {} are {}", problem.key(), operation.name,
                                    fmt::join(names, ", ")));
   }
   for (std::size_t i = 0; i < problem.dims.size(); ++i) {
-    auto extent = read_extent(operation.dimensions[i], std::to_string(problem.dims[i].second));
+    const Dimension& dimension = operation.dimensions[i];
+    const std::string text = std::to_string(problem.dims[i].second);
+    auto extent = read_extent(dimension, text);
     if (!extent) return extent.failure();
+    if (dimension.optional && text == dimension.fallback) {
+      return bad_request(
+          fmt::format("{}: {} must be absent where it is {}", problem.key(), dimension.name, text));
+    }
   }
   return {};
 }
@@ -178,6 +186,7 @@ Result<void> read_dimensions(const Operation& operation, const ProblemRequest& r
     }
     const auto extent = read_extent(dimension, text);
     if (!extent) return extent.failure();
+    if (dimension.optional && std::to_string(*extent) == dimension.fallback) continue;
     problem.dims.emplace_back(dimension.name, *extent);
   }
   return {};
@@ -226,6 +235,7 @@ std::vector<std::string> values_to_test(const Attribute& attribute, const Proble
     return values;
   }
   const std::int64_t packed = attribute.packed(problem);
+  if (packed == 0) return {"0"};
   std::vector<std::string> values;
   for (const std::int64_t stride : {packed, packed + 1, packed / 8 * 8 + 8, packed * 2}) {
     values.push_back(std::to_string(stride));
@@ -249,7 +259,9 @@ std::string output_types_text(const Operation& operation) {
 Problem typical_problem(const Operation& operation, const DTypes& types, std::size_t number) {
   const TypicalSize& size = operation.sizes.at(number);
   Problem problem{operation.name, types.in, types.out, size.attributes, {}};
-  for (std::size_t i = 0; i < operation.dimensions.size(); ++i) {
+  const bool shorter =
+      operation.dimensions.back().optional && size.extents.size() < operation.dimensions.size();
+  for (std::size_t i = 0; i < operation.dimensions.size() - (shorter ? 1 : 0); ++i) {
     problem.dims.emplace_back(operation.dimensions[i].name, size.extents.at(i));
   }
   return problem;
@@ -292,7 +304,7 @@ Problem renamed(const Operation& operation, Problem problem) {
 Problem bucket(const Operation& operation, const Problem& problem) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   Problem rounded = problem;
-  for (std::size_t i = 0; i < operation.dimensions.size(); ++i) {
+  for (std::size_t i = 0; i < rounded.dims.size(); ++i) {
     const auto& varies = operation.dimensions[i].at_run_time;
     std::int64_t& extent = rounded.dims.at(i).second;
     if (!varies || extent <= varies->exact_to || extent > most) continue;

@@ -372,12 +372,14 @@ class GemmReference : public Reference {
 bool gemm_fully_checked(const Problem& problem) {
   const auto extent = [&](const char* name) { return static_cast<double>(problem.dim(name)); };
   const double m = extent("m"), n = extent("n"), k = extent("k");
-  return m * n * k <= 0x1p31 && m * n <= 0x1p24 && (m + n) * k <= 0x1p28;
+  const auto batch = static_cast<double>(problem.dim("batch", 1));
+  return batch * m * n * k <= 0x1p31 && batch * m * n <= 0x1p24 && batch * (m + n) * k <= 0x1p28;
 }
 
 std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) {
+  if (problem.dim("batch", 1) > 1) return gemm_batch_reference(problem, inputs, seed);
   return std::make_unique<GemmReference>(problem, inputs, seed);
 }
 

@@ -19,6 +19,11 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
+/// Returns the same of a batch, each of whose products is checked as one of its own.
+std::unique_ptr<Reference> gemm_batch_reference(const Problem& problem,
+                                                const std::vector<HostTensor>& inputs,
+                                                std::uint64_t seed);
+
 /// Returns whether the problem is small enough to check every element.
 bool gemm_fully_checked(const Problem& problem);
 

@@ -52,7 +52,12 @@ std::vector<Feature> problem_features(const Operation& operation, const Problem&
     }
   }
   for (const Dimension& dimension : operation.dimensions) {
-    const std::int64_t extent = problem.dim(dimension.name);
+    const std::int64_t extent = problem.dim(dimension.name, 0);
+    if (dimension.optional) {
+      list.push_back(
+          fmt::format("{} {} {}", variant, dimension.name, extent > 0 ? "given" : "none"));
+      continue;
+    }
     if (has_few_extents(dimension)) {
       list.push_back(value_feature(variant, dimension.name, std::to_string(extent)));
     }

@@ -18,6 +18,7 @@ namespace greta::kernels {
 ///     tiled layout=nt         value of an attribute, or of a dimension with few extents
 ///     held x_stride apart     rows that are packed, or apart (strided)
 ///     vector kv_heads other   a dimension equal to its default (same), or not (other)
+///     tiled batch given       an optional dimension that is given, or not (none)
 ///     tiled m by BM=64 rest   a Division: whole parts; parts and a rest; less than one part
 ///     gemv k rest             the same, if several parameters determine the part
 using Feature = std::string;

@@ -130,8 +130,13 @@ Problem random_problem(const Operation& operation, const DTypes& types, Attribut
     if (dimensions[longest].most > 8192 * 2) extent = long_extent(random);
   }
   shrink(problem, operation, longest, limit, random);
+  const Dimension& last = dimensions.back();
+  if (last.optional && std::to_string(problem.dims.back().second) == last.fallback) {
+    problem.dims.pop_back();
+  }
   for (const Attribute& attribute : operation.attributes) {
-    if (attribute.packed == nullptr || one_in(2, random)) continue;
+    if (attribute.packed == nullptr || attribute.packed(problem) == 0 || one_in(2, random))
+      continue;
     const auto values = values_to_test(attribute, problem);
     const std::string& value = values[uniform_below(random, values.size())];
     if (value != default_value(attribute, problem)) {

@@ -140,8 +140,9 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
       const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
       // Kernels are specialised for stores of four elements and for wide loads.
       const std::int64_t step = chance(1, 2) ? 4 : 1;
+      // An optional dimension of the given problem may be missing in the other one.
       extent = chance(1, 3) ? std::max(operation_.dimensions[j].least, extent - less)
-                            : other.dims[j].second;
+                            : other.dim(problem.dims[j].first, 2);
       if (extent > step) extent -= extent % step;
     }
     for (const auto& [attribute, value] : values) {

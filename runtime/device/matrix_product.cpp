@@ -6,9 +6,10 @@ namespace greta::device {
 
 std::string MatrixProduct::text() const {
   return fmt::format(
-      "m={} n={} k={} in={} out={} a={} b={} bias={} alpha={} beta={} workspace={} rank={}", m, n,
+      "m={} n={} k={} in={} out={} a={} b={} bias={} alpha={} beta={} workspace={} rank={}{}", m, n,
       k, to_string(in), to_string(out), transposed_a ? 't' : 'n', transposed_b ? 't' : 'n', bias,
-      alpha, beta, workspace_bytes, rank);
+      alpha, beta, workspace_bytes, rank,
+      batch == 1 ? "" : fmt::format(" batch={} steps={},{},{}", batch, a_step, b_step, d_step));
 }
 
 }  // namespace greta::device

@@ -18,6 +18,9 @@ struct MatrixProduct {
   bool transposed_a = false;  ///< A is stored as k x m
   bool transposed_b = false;  ///< B is stored as n x k
   bool bias = false;
+  /// Products that have their matrices at equal distances, in elements. With one product these are
+  /// not used; a distance of 0 means that all products have the same matrix. The bias is common.
+  std::uint64_t batch = 1, a_step = 0, b_step = 0, d_step = 0;
   float alpha = 1, beta = 0;
   std::uint64_t workspace_bytes = 0;  ///< the most that the library may use
   /// Position of the algorithm in the library's own ranking for this problem and workspace.

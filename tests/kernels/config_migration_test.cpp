@@ -125,7 +125,7 @@ Problem typical(const Operation& operation) {
                   operation.dtypes.front().out,
                   size.attributes,
                   {}};
-  for (std::size_t i = 0; i < operation.dimensions.size(); ++i) {
+  for (std::size_t i = 0; i < size.extents.size(); ++i) {
     problem.dims.emplace_back(operation.dimensions[i].name, size.extents[i]);
   }
   return problem;

@@ -50,6 +50,19 @@ int products(const Config& c) {
   return c["WM"] / c["INSTR"] * (c["WN"] / 16) * (c["BK"] / 16);
 }
 
+void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
+                           const Config& config, const std::vector<HostTensor>& inputs) {
+  SCOPED_TRACE(problem.key() + " | " + config.text());
+  const Operation& operation = built_in(problem.op);
+  auto plan = operation.plan(problem, info, config).value();
+  for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};
+  const auto run = test::run_plan(device, plan, operation.tensors(problem), inputs);
+  ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+  EXPECT_EQ(run->overrun, "");
+  const Verdict verdict = operation.reference(problem, inputs, 5)->check(run->outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
 TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   const auto device = open_device("vulkan:0", {}).value();
   DeviceInfo info = device->info();
@@ -61,17 +74,32 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     if (space.count("matrix") == 0) continue;  // too few rows
     const Config config = space.sample("matrix", random);
     if (products(config) > 16) continue;  // compiling for a CPU takes long
-    SCOPED_TRACE(problem.key() + " | " + config.text());
-    auto plan = built_in("gemm").plan(problem, info, config).value();
-    for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};
-    const auto tensors = built_in("gemm").tensors(problem);
-    const auto inputs = test::random_inputs(tensors, 5);
-    const auto run = test::run_plan(*device, plan, tensors, inputs);
-    ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-    EXPECT_EQ(run->overrun, "");
-    const Verdict verdict = built_in("gemm").reference(problem, inputs, 5)->check(run->outputs);
-    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    expect_right_emulated(*device, info, problem, config,
+                          test::random_inputs(built_in("gemm").tensors(problem), 5));
     ++done;
+  }
+}
+
+TEST(GemmCooperative, BatchesAndGroupsOfRowsAreRightWithEmulatedMatrices) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  info.matrix_operations = nvidia_products;
+  std::mt19937_64 random(4);
+  for (const char* key :
+       {"gemm dtype=f16 out=f32 layout=nt epilogue=bias,residual b_batch_stride=\"5000\" m=40 n=72 "
+        "k=64 batch=3",
+        "gemm dtype=bf16 out=bf16 shared=b m=33 n=50 k=40 batch=2",
+        "grouped_gemm dtype=bf16 out=f32 groups=5 m=90 n=68 k=48",
+        "grouped_gemm dtype=f16 out=f16 layout=nn routing=skewed groups=7 m=60 n=48 k=40",
+        "grouped_gemm dtype=f16 out=f32 form=masked groups=3 m=40 n=33 k=64"}) {
+    const Problem problem = catalog().read(key).value();
+    const Operation& operation = built_in(problem.op);
+    const Space space = operation.space(problem, info);
+    for (const auto style : {InputStyle::plain, InputStyle::adversarial}) {
+      Config config = space.sample("matrix", random);
+      while (products(config) > 16) config = space.sample("matrix", random);
+      expect_right_emulated(*device, info, problem, config, operation.inputs(problem, 5, style));
+    }
   }
 }
 

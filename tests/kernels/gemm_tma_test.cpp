@@ -147,5 +147,33 @@ TEST(GemmTmaOfGroups, FewRows) {
                "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
 }
 
+/// Returns a batch of three products; boxes of operands reach over the ends of its matrices.
+Problem batch(const char* layout, std::vector<std::pair<std::string, std::string>> attributes) {
+  if (layout != std::string("nn")) attributes.insert(attributes.begin(), {"layout", layout});
+  Problem problem = test::gemm_problem(136, 104, 128, DType::f16, DType::f16, attributes);
+  problem.dims.emplace_back("batch", 3);
+  return problem;
+}
+
+TEST(GemmTmaOfBatches, InTurns) {
+  expect_right(batch("nt", {{"epilogue", "residual"}}),
+               "tma BM=64 BN=80 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
+TEST(GemmTmaOfBatches, AcrossKWithACommonB) {
+  expect_right(batch("tn", {{"shared", "b"}}),
+               "tma BM=64 BN=96 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=0 SWIZZLE=4 WALK=1 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
+TEST(GemmTmaOfBatches, LinesApart) {
+  expect_right(batch("nn", {{"a_batch_stride", "17536"},
+                            {"b_batch_stride", "13416"},
+                            {"c_batch_stride", "14148"}}),
+               "tma BM=128 BN=48 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
 }  // namespace
 }  // namespace greta::test::gemm_tma_test

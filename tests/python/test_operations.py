@@ -84,6 +84,13 @@ class OnEachDevice:
         product = rms(x, weight, 1e-3) @ y
         self.check(c, silu(product[:, :32]) * product[:, 32:], 1e-3)
 
+    def test_gemm_of_a_batch(self):
+        x, y = values(3, 24, 40), values(3, 40, 32)
+        a, b = self.make(x, y)
+        c = self.runtime.empty((3, 24, 32))
+        self.runtime.gemm(a, b, c)
+        self.check(c, x @ y)
+
     def test_grouped_gemm(self):
         x, y = values(24, 40), values(3, 32, 40)
         a, b, ends = self.make(x, y, np.array([5, 5, 20], "int32"))

@@ -92,6 +92,22 @@ void fill(const Lines& lines, double least, double most, bool signs, std::mt1993
   }
 }
 
+/// Calls change() for each matrix of a batch, or for the only one.
+template <typename F>
+void for_each_matrix(HostTensor& tensor, std::int64_t rows, std::int64_t cols, const F& change) {
+  const std::int64_t matrices = static_cast<std::int64_t>(tensor.spec.elements()) / (rows * cols);
+  if (matrices == 1) return change(tensor);
+  HostTensor matrix = tensor;
+  matrix.spec.rows = rows;
+  matrix.spec.cols = cols;
+  const auto bytes = static_cast<std::ptrdiff_t>(matrix.spec.bytes());
+  for (auto at = tensor.data.begin(); at != tensor.data.end(); at += bytes) {
+    matrix.data.assign(at, at + bytes);
+    change(matrix);
+    std::copy(matrix.data.begin(), matrix.data.end(), at);
+  }
+}
+
 }  // namespace
 
 void harden_product(const Shape& shape, HostTensor& a, HostTensor& b, std::uint64_t seed) {
@@ -107,8 +123,12 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   const double least = least_of(s);
   const Limits most = limits_of(s, least, random);
-  fill({inputs[0], s.a_along_k}, least, most.a, true, random);
-  fill({inputs[1], s.b_along_k}, least, most.b, false, random);
+  for_each_matrix(inputs[0], s.a_along_k ? s.m : s.k, s.a_stride(), [&](HostTensor& a) {
+    fill({a, s.a_along_k}, least, most.a, true, random);
+  });
+  for_each_matrix(inputs[1], s.b_along_k ? s.products() : s.k, s.b_stride(), [&](HostTensor& b) {
+    fill({b, s.b_along_k}, least, most.b, false, random);
+  });
   if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);
   for (std::size_t i = s.norm ? 3 : 2; i < inputs.size(); ++i) {
     const double factor = inputs[i].spec.name == "C" ? std::max(1.0, std::abs(double{s.beta})) : 1;

@@ -45,11 +45,11 @@ std::int64_t aligned_bytes(const Shape& shape) {
 }  // namespace
 
 bool has_odd_a(const Shape& shape) {
-  return shape.a_stride() % chunk_of(shape) != 0;
+  return shape.a_unit() % chunk_of(shape) != 0;
 }
 
 bool has_odd_b(const Shape& shape) {
-  return shape.b_stride() % chunk_of(shape) != 0;
+  return shape.b_unit() % chunk_of(shape) != 0;
 }
 
 bool has_odd_lines(const Shape& shape) {
@@ -59,8 +59,8 @@ bool has_odd_lines(const Shape& shape) {
 std::vector<Constraint> alignment_constraints(const Shape& shape) {
   return {
       {"align", "there are no odd lines for ALIGN", p["ALIGN"] == 0 || has_odd_lines(shape)},
-      divides("a_alignment", "VA", shape.a_stride()),
-      divides("b_alignment", "VB", shape.b_stride()),
+      divides("a_alignment", "VA", shape.a_unit()),
+      divides("b_alignment", "VB", shape.b_unit()),
   };
 }
 

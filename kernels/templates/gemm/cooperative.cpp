@@ -135,7 +135,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
   // A copy costs as much as reading the operand twice. It pays off if many tiles share it.
   constexpr std::int64_t many_rows = 256;
   const bool odd = has_odd_lines(shape);
-  const bool align = odd && !shape.grouped() && std::min(shape.m, shape.n) >= many_rows;
+  const bool align = odd && !shape.several() && std::min(shape.m, shape.n) >= many_rows;
   return {"matrix",
           {{"BM", tile.bm},
            {"BN", tile.bn},
@@ -143,8 +143,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
            {"WN", tile.wn},
            {"BK", tile.bk},
            {"INSTR", static_cast<int>(o.n)},
-           {"VA", align ? chunk : width(shape.a_stride())},
-           {"VB", align ? chunk : width(shape.b_stride())},
+           {"VA", align ? chunk : width(shape.a_unit())},
+           {"VB", align ? chunk : width(shape.b_unit())},
            {"PAD", 1},
            {"STAGES", tile.stages},
            {"SWIZZLE", 8},
@@ -167,7 +167,7 @@ Config config_of_little(const Shape& shape, const DeviceInfo& device, const Matr
                               : Tile{128, 128, 64, 64, 32};
   const std::int64_t room = (m <= 16 ? 4 : 2) * busy_workgroups(device);
   int split = 1;
-  while (!shape.grouped() && split < 32 && tile.count(shape) * split * 2 <= room &&
+  while (!shape.several() && split < 32 && tile.count(shape) * split * 2 <= room &&
          shape.k >= 512 * split)
     split *= 2;
   return config_of(shape, device, o, tile, split);
@@ -208,8 +208,8 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, !list.empty()));
   append(a.constraints, alignment_constraints(shape));
-  a.constraints.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride()));
-  a.constraints.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride()));
+  a.constraints.push_back(wide_enough("a_width", "VA", shape.in, shape.a_unit()));
+  a.constraints.push_back(wide_enough("b_width", "VB", shape.in, shape.b_unit()));
   append(a.constraints, tile_constraints(shape, device, list));
   append(a.constraints, slice_constraints(shape, device));
   return a;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "kernels/operations.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 #include "kernels/skeletons/norms.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
 #include "kernels/templates/gemm/space.hpp"
@@ -16,19 +19,24 @@
 namespace greta::kernels {
 namespace {
 
+/// The matrices of a batch lie one after the other; those with a stride are the tensor's rows.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const gemm::Shape s = gemm::shape_of(problem);
-  const auto spec = [](const char* name, Role role, DType type, std::int64_t rows,
-                       std::int64_t cols) {
-    return TensorSpec{name, role, type, rows, cols};
-  };
   std::vector<TensorSpec> list;
-  list.push_back(spec("A", Role::input, s.in, s.a_along_k ? s.m : s.k, s.a_stride()));
-  list.push_back(spec("B", Role::input, s.in, s.b_along_k ? s.products() : s.k, s.b_stride()));
-  if (s.norm) list.push_back(spec("weight", Role::input, s.in, 1, s.k));
-  if (s.bias) list.push_back(spec("bias", Role::input, s.out, 1, s.products()));
-  if (s.residual) list.push_back(spec("residual", Role::input, s.out, s.m, s.n));
-  list.push_back(spec("C", s.beta != 0 ? Role::input_output : Role::output, s.out, s.m, s.n));
+  const auto add = [&](const char* name, Role role, DType type, std::int64_t rows,
+                       std::int64_t cols, std::int64_t step = 0) {
+    if (step > rows * cols) {
+      list.push_back({name, role, type, s.groups, rows * cols, step});
+    } else {
+      list.push_back({name, role, type, step > 0 ? s.groups * rows : rows, cols});
+    }
+  };
+  add("A", Role::input, s.in, s.a_along_k ? s.m : s.k, s.a_stride(), s.a_step);
+  add("B", Role::input, s.in, s.b_along_k ? s.products() : s.k, s.b_stride(), s.b_step);
+  if (s.norm) add("weight", Role::input, s.in, 1, s.k);
+  if (s.bias) add("bias", Role::input, s.out, 1, s.products());
+  if (s.residual) add("residual", Role::input, s.out, s.m, s.n, s.c_step);
+  add("C", s.beta != 0 ? Role::input_output : Role::output, s.out, s.m, s.n, s.c_step);
   return list;
 }
 
@@ -36,7 +44,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 /// the weight.
 Work work(const Problem& problem) {
   const gemm::Shape s = gemm::shape_of(problem);
-  const double m = static_cast<double>(s.m), k = static_cast<double>(s.k);
+  const double m = static_cast<double>(s.groups * s.m), k = static_cast<double>(s.k);
   Work least;
   least.flops = 2.0 * m * static_cast<double>(s.products()) * k + (s.norm ? 3.0 * m * k : 0);
   least.bytes = operand_bytes(tensors(problem));
@@ -59,6 +67,17 @@ Result<void> check(const Problem& problem) {
   if (s.gated && s.beta != 0) {
     return bad_field("beta", problem.attribute("beta", "0"), "must be 0 with swiglu and geglu");
   }
+  for (const char* name : {"a_batch_stride", "b_batch_stride", "c_batch_stride", "shared"}) {
+    const std::string said = problem.attribute(name, "");
+    if (s.groups == 1 && !said.empty()) return bad_field(name, said, "needs batch");
+  }
+  if (s.b_step == 0 && !problem.attribute("b_batch_stride", "").empty()) {
+    return bad_field("shared", "b", "must be none with b_batch_stride");
+  }
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (s.groups > 1 && s.groups > most / (s.m + 256)) {
+    return bad_field("batch", std::to_string(s.groups), "batch x (m + 256) must be below 2^31");
+  }
   const std::string epsilon = problem.attribute("epsilon", "");
   if (!s.norm && !epsilon.empty()) {
     return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
@@ -71,6 +90,14 @@ Problem stand_in(const Problem& problem, double fraction) {
   // m and n remains, and enough of k for every split (32 slices of 128).
   constexpr std::int64_t block = 256, least_k = 4096;
   Problem smaller = problem;
+  if (const std::int64_t batch = problem.dim("batch", 1); batch > 2) {
+    // Of a batch, at least two products remain, as one has other kernels.
+    const auto products =
+        std::max<std::int64_t>(2, std::llround(fraction * static_cast<double>(batch)));
+    smaller.extent("batch") = products;
+    fraction *= static_cast<double>(batch) / static_cast<double>(products);
+    if (fraction >= 1) return smaller;
+  }
   std::int64_t &m = smaller.extent("m"), &n = smaller.extent("n"), &k = smaller.extent("k");
   const auto work = [&] {
     return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -92,12 +119,16 @@ Problem stand_in(const Problem& problem, double fraction) {
   return smaller;
 }
 
-/// A gate and a norm change little of what a kernel for few rows reads.
+/// A gate and a norm change little of what a kernel for few rows reads, and a batch is as many
+/// products.
 Problem unfused(const Problem& problem) {
   Problem plain = problem;
   std::erase_if(plain.attributes, [](const auto& attribute) {
-    return attribute.first == "prologue" || attribute.first == "epsilon";
+    const std::string& name = attribute.first;
+    return name == "prologue" || name == "epsilon" || name == "shared" ||
+           name.ends_with("_batch_stride");
   });
+  std::erase_if(plain.dims, [](const auto& dim) { return dim.first == "batch"; });
   const gemm::Shape s = gemm::shape_of(problem);
   if (!s.gated) return plain;
   std::erase_if(plain.attributes,
@@ -108,6 +139,18 @@ Problem unfused(const Problem& problem) {
   }
   plain.extent("n") = s.products();
   return plain;
+}
+
+/// Returns the attribute for the distance of a batch's matrices. Without a batch there is none.
+Attribute batch_stride(std::string name, const std::string& of, std::string packed, char matrix) {
+  return stride_attribute(std::move(name),
+                          "elements from one matrix of a batch to the next, of " + of,
+                          std::move(packed), [matrix](const Problem& problem) -> std::int64_t {
+                            if (problem.dim("batch", 1) == 1) return 0;
+                            const gemm::Shape s = gemm::shape_of(problem);
+                            if (matrix == 'a') return s.m * s.k;
+                            return (matrix == 'b' ? s.k * s.products() : s.m * s.n);
+                          });
 }
 
 }  // namespace
@@ -127,7 +170,13 @@ Operation make_gemm() {
                    // a transposed A.
                    .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", "tn"}}},
                   {.name = "n", .help = "columns of C"},
-                  {.name = "k", .help = "reduction dimension: length of the dot products"}};
+                  {.name = "k", .help = "reduction dimension: length of the dot products"},
+                  {.name = "batch",
+                   .help = "products, each of an A, a B and a C of its own",
+                   .fallback = "1",
+                   .examples = {1, 1, 2, 3, 5},
+                   .at_run_time = RunTimeExtent{},
+                   .optional = true}};
   t.attributes = {
       {.name = "layout",
        .help = "storage of A and B: n not transposed, t transposed",
@@ -149,6 +198,13 @@ Operation make_gemm() {
       rows::epsilon_attribute(),
       number_attribute("alpha", "factor of the product", "1", {"1", "-0.5"}),
       number_attribute("beta", "factor of C's old value", "0", {"0", "2"}),
+      {.name = "shared",
+       .help = "b: all products of a batch have the same B",
+       .fallback = "none",
+       .allowed = {"none", "b"}},
+      batch_stride("a_batch_stride", "A", "m x k", 'a'),
+      batch_stride("b_batch_stride", "B", "k x n", 'b'),
+      batch_stride("c_batch_stride", "C, and of the residual", "m x n", 'c'),
   };
   t.dtypes = {{DType::f32, DType::f32}};
   for (const DType type : narrow_types()) {
@@ -158,7 +214,8 @@ Operation make_gemm() {
              {{1, 4096, 4096}},
              {{16, 4096, 4096}},
              {{1000, 1001, 999}},
-             {{64, 64, 65536}}};
+             {{64, 64, 65536}},
+             {{512, 512, 128, 16}}};
   t.variants = {gemm::gemv(),  gemm::naive(),   gemm::matrix(), gemm::tma(),
                 gemm::tiled(), gemm::split_k(), gemm::vendor()};
   t.untuned = Operation::Untuned::best_predicted;

@@ -15,6 +15,7 @@
 
 #include "common/in_out.glsl"
 #include "gemm/operands.glsl"
+#include "gemm/groups.glsl"
 #if SPLIT > 1
 #include "common/arrival.glsl"
 #endif
@@ -80,7 +81,7 @@ B_RAW b_raw[UNROLL * TN];
 
 uint64_t a_address(uint row, uint k) {
   const uint64_t at = A_ALONG_K != 0 ? uint64_t(row) * args.k + k : uint64_t(k) * args.m + row;
-  return args.a + at * IN_BYTES;
+  return MATRIX_A + at * IN_BYTES;
 }
 
 // Elements of A that meet load u: VA of one row from k on, weighted, or zeros past the end.
@@ -225,7 +226,11 @@ void finish(uint row, uint col) {
 }
 
 void main() {
-  if (workgroup() >= args.tiles_n) return;
+  if (workgroup() >= args.tiles_m * args.tiles_n) return;
+  // The workgroup's number among those of its product.
+  const uint group = GROUPED != 0 ? workgroup() % args.tiles_n : workgroup();
+  uint first_row = GROUPED != 0 ? workgroup() / args.tiles_n * ROWS : 0;
+  enter_group(ROWS, first_row);
   const uint tid = gl_LocalInvocationIndex;
 #if B_ALONG_K
   const uint lane = tid % KL, column = tid / KL;
@@ -238,11 +243,11 @@ void main() {
 #if GATED
   const uint half_ = column * CT / OUT_WIDTH, in_half = column * CT % OUT_WIDTH;
   const uint64_t safe =
-      min(workgroup() * OUT_WIDTH + in_half, args.n - SPAN) + half_ * uint64_t(args.n);
+      min(group * OUT_WIDTH + in_half, args.n - SPAN) + half_ * uint64_t(args.n);
 #else
-  const uint64_t safe = min(workgroup() * WIDTH + column * CT, args.n - CT);
+  const uint64_t safe = min(group * WIDTH + column * CT, args.n - CT);
 #endif
-  const uint64_t b_column = args.b + safe * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  const uint64_t b_column = MATRIX_B + safe * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
   [[unroll]] for (uint e = 0; e < SUMS; ++e) sum[e] = 0.0;
@@ -254,7 +259,7 @@ void main() {
     load_b(b_column, k, k_end);
     accumulate(k, k_end);
   }
-  const uint out_col = workgroup() * OUT_WIDTH + tid;
+  const uint out_col = group * OUT_WIDTH + tid;
   const bool writes = tid < OUT_WIDTH && out_col < args.n;
   [[unroll]] for (uint row = 0; row < ROWS; ++row) {
     add_lanes(row, lane, column);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/planning/arrival.hpp"
 #include "kernels/templates/gemm/plan.hpp"
@@ -61,15 +62,22 @@ std::int64_t registers_of(const Shape& shape, const Config& c) {
          16;
 }
 
+/// Return what divides the distances of a thread's loads. Gates and ups begin at multiples of n.
+std::int64_t a_unit_of(const Shape& shape) {
+  return shape.a_along_k ? shape.a_unit() : 1;
+}
+std::int64_t b_unit_of(const Shape& shape) {
+  return std::gcd(shape.b_along_k ? shape.k : shape.n, shape.b_step);
+}
+
 /// Returns the constraints that depend on the problem's extents.
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   return {
       {"few_rows", fmt::format("gemv needs m <= {}, m is {}", most_gemv_rows, shape.m),
        shape.m <= most_gemv_rows},
-      alignment_constraint("a_alignment", "VA", shape.a_along_k ? shape.k : 1),
-      // Gates and ups begin at multiples of n.
-      alignment_constraint("b_alignment", "VB", shape.b_along_k ? shape.k : shape.n),
+      alignment_constraint("a_alignment", "VA", a_unit_of(shape)),
+      alignment_constraint("b_alignment", "VB", b_unit_of(shape)),
       {"columns_of_thread",
        shape.b_along_k ? fmt::format("TN must divide n, {}", shape.n)
                        : std::string("TN must be 1: a load of B has several columns"),
@@ -77,8 +85,10 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"slices", fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
        p["SPLIT"] == 1 || p["SPLIT"] * p["UNROLL"] <= shape.k},
       {"grid", fmt::format("n is more than {} workgroups wide", groups),
-       ceil_div(shape.n, out_width_of(shape, p)) <= groups},
+       shape.groups * ceil_div(shape.n, out_width_of(shape, p)) <= groups},
       workspace_constraint(shape, device),
+      {"batch_slices", "K is not sliced in a batch: SPLIT must be 1",
+       p["SPLIT"] == 1 || !shape.several()},
   };
 }
 
@@ -165,15 +175,15 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
   const bool fours = shape.b_along_k && device.language == Language::hip && shape.n % 4 == 0 &&
-                     shape.products() / 4 >= busy_workgroups(device);
+                     shape.groups * shape.products() / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
   const int unroll = !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
-  const int vb = widest_vector(shape.in, shape.b_along_k ? shape.k : shape.n, 8);
-  const int va =
-      shape.b_along_k ? vb : widest_vector(shape.in, shape.a_along_k ? shape.k : 1, unroll);
+  const int vb = widest_vector(shape.in, b_unit_of(shape), 8);
+  const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
   int cols = fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
-    return ceil_div(shape.products(), std::int64_t{cols} * (shape.b_along_k ? tn : vb));
+    return shape.groups *
+           ceil_div(shape.products(), std::int64_t{cols} * (shape.b_along_k ? tn : vb));
   };
   while (cols > 2 && 3 * groups() < busy_workgroups(device)) cols /= 2;
   const int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
@@ -205,6 +215,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_packs(defines, shape, device, config);
   const int split = config["SPLIT"];
   Tiles tiles;
+  tiles.m = static_cast<std::uint64_t>(shape.groups);
   tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, out_width_of(shape, config)));
   tiles.slice = slice_length(shape, split, 16);  // aligned for every vector width
 
@@ -217,7 +228,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
       plan.workspace_bytes += 4 * tiles.n * static_cast<std::uint64_t>(split * shape.m);
     }
   }
-  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.n, split),
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
                            arguments(shape, tiles, split > 1, plan.zeroed_bytes)});
   return plan;
 }
@@ -241,7 +252,8 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double lanes = threads / config["COLS"];
   LaunchWork work;
   const double products = static_cast<double>(shape.products());
-  work.workgroups = std::ceil(products / width) * split;
+  const double batch = static_cast<double>(shape.groups);
+  work.workgroups = batch * std::ceil(products / width) * split;
   work.threads = threads;
   work.shared_bytes = 4 * width * lanes / std::min(lanes, 32.0);
   work.registers = static_cast<double>(registers_of(shape, config));
@@ -255,7 +267,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.ahead_bytes = threads * loads * config["VB"] * in;
   work.steps = std::ceil(width * slice * in / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? barriers_of_arrival(4 * m * width * split) : 0);
-  work.unique_bytes = (products + rows) * static_cast<double>(shape.k) * in;
+  work.unique_bytes = batch * (products + rows) * static_cast<double>(shape.k) * in;
   return {work};
 }
 

@@ -44,6 +44,7 @@
 #endif
 
 #include "common/reduce.hip"
+#include "gemm/groups.hip"
 #include "gemm/operands.hip"
 #if SPLIT > 1
 #include "gemm/slices.hip"
@@ -287,9 +288,12 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row, u32 col, Total total) {
 
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   GRETA_SHARED(float, part_sums, parts * LINE);  // of one row
-  const Arguments args = GEMM_ARGUMENTS;
-  const u32 group = block_index<THREADS>();
-  if (group >= tiles_n) return;
+  const Arguments all = GEMM_ARGUMENTS;
+  if (block_index<THREADS>() >= tiles_m * tiles_n) return;
+  // The workgroup's number among those of its product.
+  const u32 group = GROUPED ? block_index<THREADS>() % tiles_n : block_index<THREADS>();
+  const Arguments args =
+      of_group(all, find_group<ROWS>(all, GROUPED ? block_index<THREADS>() / tiles_n : 0));
   const u32 tid = thread_index();
 #if B_ALONG_K
   const u32 lane = tid % KL, column = tid / KL;
@@ -307,7 +311,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
 #else
   const u64 safe = smaller(group * WIDTH + column * CT, n - CT);
 #endif
-  const In* const b_column = b + safe * (B_ALONG_K ? k : 1);
+  const In* const b_column = args.b + safe * (B_ALONG_K ? k : 1);
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Sums sums = {};

@@ -1,8 +1,11 @@
-// Groups of rows of A and C, each of which is multiplied by a B of its own. With GROUPED
-//   1  contiguous: the rows of all groups lie one after the other, and group_rows are the groups' ends
-//   2  masked: each group has m rows, of which the first group_rows[group] are multiplied
-// B has the matrices of the groups one after the other. The host does not know the groups' rows: it
-// launches as many lines of tiles as there can be, and a workgroup finds the group that has its line.
+// Several products, each with a B of its own. A workgroup computes a tile of one of them.
+// GROUPED says where their rows are:
+//   1  contiguous groups: the rows of all lie one after the other; group_rows are the groups' ends
+//   2  masked groups: each has m rows, of which the first group_rows[group] are multiplied
+//   3  a batch: each has m rows; its matrices are a_batch, b_batch and c_batch elements after those
+//      of the one before
+// The host does not know the rows of groups: it launches as many lines of tiles as there can be, and
+// a workgroup finds the group that has its line. The groups' B lie one after the other.
 #pragma once
 
 #include "gemm/operands.hip"
@@ -14,7 +17,7 @@ struct Group {
   u32 row;  // of the group's, where the line of tiles starts: past all rows where there is none
 };
 
-#if GROUPED
+#if GROUPED == 1 || GROUPED == 2
 // A number of rows in memory, as one that is possible.
 GRETA_DEVICE u32 possible_rows(const Arguments& args, u32 group) {
   const int rows = args.group_rows[group];
@@ -47,9 +50,14 @@ GRETA_DEVICE Group find_group(const Arguments& args, u32 line) {
   }
   const u32 start = group_start(args, low), end = possible_rows(args, low);
   return {low, start, end > start ? end - start : 0, (line - (start / height + low)) * height};
-#elif GROUPED == 2
+#elif GROUPED
   const u32 lines = (args.m + (height - 1)) / height, group = line / lines;  // lines of a group
-  return {group, group * args.m, possible_rows(args, group), line % lines * height};
+#if GROUPED == 2
+  const u32 rows = possible_rows(args, group);
+#else
+  const u32 rows = args.m;
+#endif
+  return {group, group * args.m, rows, line % lines * height};
 #else
   return {0, 0, args.m, line * height};
 #endif
@@ -58,7 +66,14 @@ GRETA_DEVICE Group find_group(const Arguments& args, u32 line) {
 // The arguments of a product of this group alone.
 GRETA_DEVICE Arguments of_group(const Arguments& all, const Group& group) {
   Arguments args = all;
-#if GROUPED
+#if GROUPED == 3
+  args.a += group.index * args.a_batch;
+  args.b += group.index * args.b_batch;
+  args.c += group.index * args.c_batch;
+#if HAS_RESIDUAL
+  args.residual += group.index * args.c_batch;
+#endif
+#elif GROUPED
   args.a += u64(group.first) * args.k;
   args.b += u64(group.index) * args.n * args.k;
   args.c += u64(group.first) * args.n;

@@ -141,16 +141,16 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   if (turns) config.values.emplace_back("TURN", 1);
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align =
-      has_odd_lines(shape) && !shape.grouped() && std::min(shape.m, shape.n) >= large;
+      has_odd_lines(shape) && !shape.several() && std::min(shape.m, shape.n) >= large;
   const std::int64_t bk = config["BK"];
   const auto of_thread = [&](int span) -> std::int64_t {
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
   };
   config.value("ALIGN") = align ? 1 : 0;
   config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
-                                  align ? 8 : shape.a_stride(), of_thread(tile.bm));
+                                  align ? 8 : shape.a_unit(), of_thread(tile.bm));
   config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
-                                  align ? 8 : shape.b_stride(), of_thread(tile.bn));
+                                  align ? 8 : shape.b_unit(), of_thread(tile.bn));
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
@@ -181,7 +181,7 @@ std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, con
   for (const int split : MatrixKernel(shape, device).slice_counts()) {
     if (powers_of_two && !std::has_single_bit(static_cast<unsigned>(split))) continue;
     const bool possible =
-        !shape.grouped() && split * tile.bk <= shape.k && tiles * split <= most_slices(device);
+        !shape.several() && split * tile.bk <= shape.k && tiles * split <= most_slices(device);
     if (split == 1 || possible) {
       choices.push_back({cost(shape, device, tile, split), tile, split});
     }

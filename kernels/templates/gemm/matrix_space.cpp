@@ -45,8 +45,8 @@ std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel
     if (transposed) wide.condition = p["TURN"] == 0 || *wide.condition.expression();
     list.push_back(std::move(wide));
   };
-  add("a_width", "VA", shape.a_along_k, shape.a_stride());
-  add("b_width", "VB", shape.b_along_k, shape.b_stride());
+  add("a_width", "VA", shape.a_along_k, shape.a_unit());
+  add("b_width", "VB", shape.b_along_k, shape.b_unit());
   return list;
 }
 

@@ -20,8 +20,8 @@
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
 #endif
 
-#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 2 || (GROUPED && (GATED || NORM))
-#error "GROUPED is 0, or 1 (contiguous) or 2 (masked) without gates and norms"
+#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 3 || (GROUPED % 3 != 0 && (GATED || NORM))
+#error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
 #endif
 
 layout(push_constant, std430) uniform Arguments {
@@ -34,7 +34,9 @@ layout(push_constant, std430) uniform Arguments {
   uint slice;             // K steps of one slice
   float alpha, beta;
   float epsilon;  // added under the root with NORM
-#if GROUPED
+#if GROUPED == 3
+  uint64_t a_batch, b_batch, c_batch;  // elements from one matrix of the batch to the next
+#elif GROUPED
   uint64_t group_rows;  // ends or numbers of rows of the groups, i32
   uint groups;
 #endif
@@ -42,16 +44,18 @@ layout(push_constant, std430) uniform Arguments {
 
 // The matrices and rows of the product: with GROUPED those of the current group (groups.glsl).
 #if GROUPED
-uint64_t group_a, group_b, group_c;
+uint64_t group_a, group_b, group_c, group_residual;
 uint group_m;
 #define MATRIX_A group_a
 #define MATRIX_B group_b
 #define MATRIX_C group_c
+#define RESIDUAL group_residual
 #define ROWS_M group_m
 #else
 #define MATRIX_A args.a
 #define MATRIX_B args.b
 #define MATRIX_C args.c
+#define RESIDUAL args.residual
 #define ROWS_M args.m
 #endif
 
@@ -121,7 +125,7 @@ void put(uint row, uint col, float sum) {
   x += load_out(args.bias + uint64_t(col) * OUT_BYTES);
 #endif
 #if HAS_RESIDUAL
-  x += load_out(args.residual + at * OUT_BYTES);
+  x += load_out(RESIDUAL + at * OUT_BYTES);
 #endif
   const uint64_t c = MATRIX_C + at * OUT_BYTES;
   if (args.beta != 0.0) x += args.beta * load_out(c);
@@ -138,7 +142,7 @@ void put4(uint row, uint col, vec4 sum) {
     x += load_out4(args.bias + uint64_t(col) * OUT_BYTES);
 #endif
 #if HAS_RESIDUAL
-    x += load_out4(args.residual + at * OUT_BYTES);
+    x += load_out4(RESIDUAL + at * OUT_BYTES);
 #endif
     const uint64_t c = MATRIX_C + at * OUT_BYTES;
     if (args.beta != 0.0) x += args.beta * load_out4(c);

@@ -21,8 +21,8 @@
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
 #endif
 
-#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 2 || (GROUPED && (GATED || NORM))
-#error "GROUPED is 0, or 1 (contiguous) or 2 (masked) without gates and norms"
+#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 3 || (GROUPED % 3 != 0 && (GATED || NORM))
+#error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
 #endif
 
 #include "common/in_out.hip"
@@ -41,13 +41,19 @@ struct Arguments {
   u32 slice;             // K steps of one slice
   float alpha, beta;
   float epsilon;  // added under the root with NORM
-#if GROUPED
+#if GROUPED == 3
+  u64 a_batch, b_batch, c_batch;  // elements from one matrix of the batch to the next
+#elif GROUPED
   const int* group_rows;  // ends or numbers of rows of the groups
   u32 groups;
 #endif
 };
 
-#if GROUPED
+#if GROUPED == 3
+#define GROUP_PARAMETERS , u64 a_batch, u64 b_batch, u64 c_batch
+#define GROUP_ARGUMENTS , a_batch, b_batch, c_batch
+#define GEMM_ENTRY(kernel) gemm_##kernel
+#elif GROUPED
 #define GROUP_PARAMETERS , const int *__restrict__ group_rows, u32 groups
 #define GROUP_ARGUMENTS , group_rows, groups
 #define GEMM_ENTRY(kernel) grouped_gemm_##kernel

@@ -31,7 +31,7 @@ Defines problem_defines(const Shape& shape) {
       {"GATED", is(shape.gated)},
       {"NORM", is(shape.norm)},
       {"GROUPED", number(static_cast<int>(shape.grouping))},
-      {"STORE_VEC", shape.n % 4 == 0 ? "4" : "1"},
+      {"STORE_VEC", shape.c_unit() % 4 == 0 ? "4" : "1"},
   };
   defines.insert(defines.end(), own.begin(), own.end());
   return defines;
@@ -74,6 +74,11 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   list.emplace_back(shape.alpha);
   list.emplace_back(shape.beta);
   list.emplace_back(shape.epsilon);
+  if (shape.grouping == Grouping::batch) {
+    for (const std::int64_t step : {shape.a_step, shape.b_step, shape.c_step}) {
+      list.emplace_back(static_cast<std::uint64_t>(step));
+    }
+  }
   if (shape.grouped()) {
     list.push_back(group_rows);
     list.emplace_back(static_cast<std::uint32_t>(shape.groups));

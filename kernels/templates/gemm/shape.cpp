@@ -45,6 +45,17 @@ Shape shape_of(const Problem& problem) {
   shape.epsilon = rows::epsilon(problem);
   shape.alpha = finite_number(problem.attribute("alpha", "1")).value();
   shape.beta = finite_number(problem.attribute("beta", "0")).value();
+  shape.groups = problem.dim("batch", 1);
+  if (shape.groups == 1) return shape;
+  shape.grouping = Grouping::batch;
+  const auto step = [&](const char* name, std::int64_t packed) {
+    const std::int64_t said = problem.stride(name, 0);
+    return said > 0 ? said : packed;
+  };
+  shape.a_step = step("a_batch_stride", shape.m * shape.k);
+  shape.b_step = step("b_batch_stride", shape.products() * shape.k);
+  shape.c_step = step("c_batch_stride", shape.m * shape.n);
+  if (problem.attribute("shared", "none") == "b") shape.b_step = 0;
   return shape;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -9,14 +10,17 @@
 namespace greta::kernels::gemm {
 
 /// Whether a problem is one product, or one for each of several groups of rows: one after the
-/// other, or each in a block of m rows of which the first ones count (groups.hip).
-enum class Grouping { none, contiguous, masked };
+/// other, or each in a block of m rows of which the first ones count; or a batch of products that
+/// have their matrices at equal distances (groups.hip).
+enum class Grouping { none, contiguous, masked, batch };
 
 /// The dimensions, types and attributes of a GEMM problem.
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
   Grouping grouping = Grouping::none;
-  std::int64_t groups = 1;  ///< each has an op(B)
+  std::int64_t groups = 1;  ///< products: each has an op(B)
+  /// Of a batch: elements from one matrix to the next; 0 for a B that all products have.
+  std::int64_t a_step = 0, b_step = 0, c_step = 0;
   DType in = DType::f32;
   DType out = DType::f32;
   bool a_along_k = true;   ///< K is contiguous in A: layouts nn and nt
@@ -31,11 +35,13 @@ struct Shape {
   float alpha = 1;
   float beta = 0;
 
-  bool grouped() const { return grouping != Grouping::none; }
+  /// Return whether there are several products, and whether they are groups of rows.
+  bool several() const { return grouping != Grouping::none; }
+  bool grouped() const { return several() && grouping != Grouping::batch; }
   /// Returns the rows of a group in the mean, as far as they are known before a launch: a masked
   /// one is taken as half full.
   std::int64_t rows_of_group() const {
-    if (grouping == Grouping::none) return m;
+    if (!grouped()) return m;
     const std::int64_t parts = grouping == Grouping::masked ? 2 : groups;
     return (m + parts - 1) / parts;
   }
@@ -44,6 +50,10 @@ struct Shape {
   /// Leading dimensions of A and B as stored, in elements.
   std::int64_t a_stride() const { return a_along_k ? k : m; }
   std::int64_t b_stride() const { return b_along_k ? k : products(); }
+  /// Return what divides the distances of all lines of A, B and C, in elements.
+  std::int64_t a_unit() const { return std::gcd(a_stride(), a_step); }
+  std::int64_t b_unit() const { return std::gcd(b_stride(), b_step); }
+  std::int64_t c_unit() const { return std::gcd(n, c_step); }
 };
 
 /// Requires a problem that check_problem() accepts.

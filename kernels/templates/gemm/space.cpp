@@ -11,7 +11,7 @@ namespace greta::kernels::gemm {
 
 int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
   int split = 1;
-  if (shape.grouped()) return split;
+  if (shape.several()) return split;
   if (vectorising_cpu(device)) {
     constexpr std::int64_t longest_slice = 50000;  // K steps that the driver's loops support
     while (split < 32 && shape.k / split > longest_slice) split *= 2;
@@ -60,12 +60,16 @@ Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Constraint> group_constraints(const Shape& shape) {
-  if (!shape.grouped()) return {};
-  return {{"group_slices", "groups have tiles enough: K is not sliced, and SPLIT must be 1",
-           p["SPLIT"] == 1},
-          {"group_copies",
-           "ALIGN must be 0: a copy of every group's B takes as long as the products of few rows",
-           p["ALIGN"] == 0}};
+  if (!shape.several()) return {};
+  return {
+      {"group_slices",
+       "SPLIT must be 1: K is not sliced where there are several products, which make tiles "
+       "enough",
+       p["SPLIT"] == 1},
+      {"group_copies",
+       "ALIGN must be 0 where there are several products: a copy of every B takes as long as its "
+       "product with few rows",
+       p["ALIGN"] == 0}};
 }
 
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {

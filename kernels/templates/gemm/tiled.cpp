@@ -91,8 +91,8 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
        shape.grouped() || shape.m >= least_tiled_rows},
-      alignment_constraint("a_alignment", "VA", shape.a_stride()),
-      alignment_constraint("b_alignment", "VB", shape.b_stride()),
+      alignment_constraint("a_alignment", "VA", shape.a_unit()),
+      alignment_constraint("b_alignment", "VB", shape.b_unit()),
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
       plain_product(shape),
@@ -101,7 +101,8 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
 }
 
 std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
-  return {{"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+  return {{"group_slices", "K is not sliced where there are several products", !shape.several()},
+          {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
            p["SPLIT"] * p["BK"] <= shape.k},
           workspace_constraint(shape, device)};
 }
@@ -179,8 +180,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   const int split =
       default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
   const bool gpu = !vectorising_cpu(device);
-  const int va = widest_vector(shape.in, shape.a_stride(), tile.bm * tile.bk / threads);
-  const int vb = widest_vector(shape.in, shape.b_stride(), tile.bn * tile.bk / threads);
+  const int va = widest_vector(shape.in, shape.a_unit(), tile.bm * tile.bk / threads);
+  const int vb = widest_vector(shape.in, shape.b_unit(), tile.bn * tile.bk / threads);
   // Mesa's AMD driver keeps an address per load. Many narrow loads leave no registers for
   // prefetched elements.
   const bool ahead =

@@ -76,10 +76,12 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
       {"whole_k", "SPLIT needs RESIDENT=0, CLUSTER_M=1 and CLUSTER_N=1",
        p["SPLIT"] == 1 || (p["RESIDENT"] == 0 && p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
       fold_constraint(),
-      {"group_clusters", "each group has a B of its own: CLUSTER_M must be 1",
-       !shape.grouped() || p["CLUSTER_M"] == 1},
-      {"group_steps", "BK must divide k: the next group's B must not be read",
-       !shape.grouped() || shape.b_along_k || (shape.k % p["BK"] == 0)},
+      {"group_clusters", "each product has a B of its own: CLUSTER_M must be 1",
+       !shape.several() || p["CLUSTER_M"] == 1},
+      {"group_steps", "BK must divide k: the next product's operands must not be read",
+       !shape.several() || (shape.a_along_k && shape.b_along_k) || (shape.k % p["BK"] == 0)},
+      {"batch_lines", "the distances of A and of B must be of whole lines",
+       Expression(shape.a_step % shape.a_stride() == 0 && shape.b_step % shape.b_stride() == 0)},
       walk_constraint(shape),
   };
 }
@@ -143,9 +145,18 @@ Argument mapped(const Shape& shape, const Argument& matrix, std::int64_t lines, 
 /// Appends the operands' maps, which differ where an operand is copied to aligned rows.
 void add_maps(std::vector<Argument>& arguments, const Shape& shape, const TmaKernel& kernel,
               const Config& config) {
-  const bool masked = shape.grouping == Grouping::masked;  // each group has m rows
-  const std::int64_t lines_a = shape.a_along_k ? shape.m * (masked ? shape.groups : 1) : shape.k;
-  const std::int64_t lines_b = (shape.b_along_k ? shape.n : shape.k) * shape.groups;
+  // Lines up to the last product's end.
+  const auto lines = [&](std::int64_t own, std::int64_t step) {
+    return own + (shape.groups - 1) * step;
+  };
+  const std::int64_t own_a = shape.a_along_k ? shape.m : shape.k;
+  const std::int64_t own_b = shape.b_along_k ? shape.n : shape.k;
+  const bool batch = shape.grouping == Grouping::batch;
+  const bool contiguous = shape.grouping == Grouping::contiguous;  // m rows of all groups
+  const std::int64_t lines_a = lines(own_a, batch        ? shape.a_step / shape.a_stride()
+                                            : contiguous ? 0
+                                                         : own_a);
+  const std::int64_t lines_b = lines(own_b, batch ? shape.b_step / shape.b_stride() : own_b);
   const Argument a = arguments[0], b = arguments[1];
   arguments.push_back(mapped(shape, a, lines_a, shape.a_stride(), kernel.lines_a(config)));
   arguments.push_back(mapped(shape, b, lines_b, shape.b_stride(), kernel.lines_b(config)));
@@ -213,7 +224,7 @@ bool between_cache_lines(const Shape& shape) {
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const TmaKernel kernel(shape, device);
-  const bool pairs = split == 1 && !shape.grouped() && between_cache_lines(shape) &&
+  const bool pairs = split == 1 && !shape.several() && between_cache_lines(shape) &&
                      tile.bm >= warpgroup_rows && shape.m > tile.bm &&
                      has_clusters(device.architecture);
   Config config{"tma",
@@ -257,7 +268,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Choice> choices;
   for (const Tile& tile : default_tiles()) {
     for (const int split : {1, 2, 3, 4, 6, 8}) {
-      if (split > 1 && (shape.grouped() || split * tile.bk > shape.k)) break;
+      if (split > 1 && (shape.several() || split * tile.bk > shape.k)) break;
       const TileExtents extents{tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)};
       choices.push_back({cost_of_tiles(shape, extents, split, units), tile, split});
     }

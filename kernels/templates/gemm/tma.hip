@@ -193,6 +193,25 @@ GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
   return (smaller(args.slice, args.k - k_begin) + BK - 1) / BK;
 }
 
+// The lines of a map before those of a product: a batch's matrices are whole lines apart, and those
+// of groups lie one after the other.
+GRETA_DEVICE u32 first_line_a(const Arguments& args, const Group& group) {
+#if GROUPED == 3
+  return group.index * u32(args.a_batch / (A_ALONG_K ? args.k : args.m));
+#else
+  return group.first;
+#endif
+}
+
+GRETA_DEVICE u32 first_line_b(const Arguments& args, const Group& group) {
+  const u32 length = B_ALONG_K ? args.k : args.n;
+#if GROUPED == 3
+  return group.index * u32(args.b_batch / length);
+#else
+  return GROUPED ? group.index * (B_ALONG_K ? args.n : args.k) : 0;
+#endif
+}
+
 // One thread copies the operands of a tile's K steps, which start at `k`.
 GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
                           const TensorMap& map_b, const OutputTile& tile, u32 k, u32 steps, u32 rank,
@@ -201,9 +220,8 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
   const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
   const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
-  const u32 first_a = tile.group.first + tile.at.row;
-  // Lines of B: its matrices lie one after the other.
-  const u32 line_b = GROUPED ? tile.group.index * (B_ALONG_K ? args.n : args.k) : 0;
+  const u32 line_a = first_line_a(args, tile.group), line_b = first_line_b(args, tile.group);
+  const u32 first_a = tile.at.row + (A_ALONG_K ? line_a : 0);
   const u32 first_b = tile.at.col + (B_ALONG_K ? line_b : 0);
   GRETA_NO_UNROLL
   for (u32 step = 0; step < steps; ++step) {
@@ -211,7 +229,8 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
     const CountedBarrier filled = at.filled(at.index);
     filled.expect(stage_bytes);
     const u32 to = at.index * stage_bytes;
-    MappedA::copy(shared, to, map_a, first_a, k, column, same_rows, filled);
+    MappedA::copy(shared, to, map_a, first_a, k + (A_ALONG_K ? 0 : line_a), column, same_rows,
+                  filled);
     MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, first_b, k + (B_ALONG_K ? 0 : line_b),
                   row, same_columns, filled);
     at.next();

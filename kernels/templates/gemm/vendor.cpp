@@ -36,6 +36,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   product.transposed_a = !shape.a_along_k;
   product.transposed_b = shape.b_along_k;
   product.bias = shape.bias;
+  product.batch = static_cast<std::uint64_t>(shape.groups);
+  product.a_step = static_cast<std::uint64_t>(shape.a_step);
+  product.b_step = static_cast<std::uint64_t>(shape.b_step);
+  product.d_step = static_cast<std::uint64_t>(shape.c_step);
   product.alpha = shape.alpha;
   product.beta = shape.residual ? 1 : shape.beta;
   product.workspace_bytes = static_cast<std::uint64_t>(config["WORKSPACE_MIB"]) * mib;

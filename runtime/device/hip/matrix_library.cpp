@@ -22,6 +22,8 @@ constexpr std::uint32_t least_alignment = 16;
 constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .transposed = 1,
                                                 .compute_f32 = 68,
+                                                .batch_count = 5,
+                                                .batch_step = 6,
                                                 .transpose_a = 3,
                                                 .transpose_b = 4,
                                                 .epilogue = 7,
@@ -56,6 +58,7 @@ MatrixLibraryFunctions load(const DynamicLibrary& library, const std::string& pr
   one(all.destroy, "Destroy");
   one(all.layout_create, "MatrixLayoutCreate");
   one(all.layout_destroy, "MatrixLayoutDestroy");
+  one(all.layout_set, "MatrixLayoutSetAttribute");
   one(all.desc_create, "MatmulDescCreate");
   one(all.desc_destroy, "MatmulDescDestroy");
   one(all.desc_set, "MatmulDescSetAttribute");
@@ -152,14 +155,24 @@ void PreparedProduct::release() {
 void PreparedProduct::describe() {
   const auto& f = library_->functions();
   const MatrixLibraryNumbers& numbers = library_->numbers();
-  const auto layout = [&](void*& made, DType type, std::uint64_t rows, std::uint64_t cols) {
+  const auto layout_set = [&](void* layout, int attribute, auto value) {
+    check(f.layout_set(layout, attribute, &value, sizeof value), "MatrixLayoutSetAttribute",
+          Status::compile);
+  };
+  const auto layout = [&](void*& made, DType type, std::uint64_t rows, std::uint64_t cols,
+                          std::uint64_t step) {
     check(f.layout_create(&made, type_number(type), cols, rows, static_cast<std::int64_t>(cols)),
           "MatrixLayoutCreate", Status::compile);
+    if (product_.batch == 1) return;
+    layout_set(made, numbers.batch_count, static_cast<std::int32_t>(product_.batch));
+    layout_set(made, numbers.batch_step, static_cast<std::int64_t>(step));
   };
   const auto& [m, n, k] = std::tie(product_.m, product_.n, product_.k);
-  layout(a_, product_.in, product_.transposed_a ? k : m, product_.transposed_a ? m : k);
-  layout(b_, product_.in, product_.transposed_b ? n : k, product_.transposed_b ? k : n);
-  layout(d_, product_.out, m, n);
+  layout(a_, product_.in, product_.transposed_a ? k : m, product_.transposed_a ? m : k,
+         product_.a_step);
+  layout(b_, product_.in, product_.transposed_b ? n : k, product_.transposed_b ? k : n,
+         product_.b_step);
+  layout(d_, product_.out, m, n, product_.d_step);
   check(f.desc_create(&desc_, numbers.compute_f32, real_f32), "MatmulDescCreate", Status::compile);
   const auto set = [&](int attribute, int value) {
     check(f.desc_set(desc_, attribute, &value, sizeof value), "MatmulDescSetAttribute",

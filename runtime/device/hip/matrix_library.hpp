@@ -25,6 +25,8 @@ struct MatrixLibraryFunctions {
   hipblasStatus_t (*layout_create)(void** layout, int type, std::uint64_t rows, std::uint64_t cols,
                                    std::int64_t stride) = nullptr;
   hipblasStatus_t (*layout_destroy)(void* layout) = nullptr;
+  hipblasStatus_t (*layout_set)(void* layout, int attribute, const void* value,
+                                std::size_t bytes) = nullptr;
   hipblasStatus_t (*desc_create)(void** desc, int compute_type, int scale_type) = nullptr;
   hipblasStatus_t (*desc_destroy)(void* desc) = nullptr;
   hipblasStatus_t (*desc_set)(void* desc, int attribute, const void* value,
@@ -47,6 +49,7 @@ struct MatrixLibraryFunctions {
 struct MatrixLibraryNumbers {
   int not_transposed, transposed;  ///< hipblasOperation_t
   int compute_f32;                 ///< hipblasComputeType_t
+  int batch_count, batch_step;     ///< hipblasLtMatrixLayoutAttribute_t
   // hipblasLtMatmulDescAttributes_t
   int transpose_a, transpose_b, epilogue, bias_pointer, bias_type;
   /// The preference of which reductions of split-K are allowed, and the value for those in f32;
@@ -61,6 +64,8 @@ struct MatrixLibraryNumbers {
 inline constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
                                                         .transposed = 112,
                                                         .compute_f32 = 2,
+                                                        .batch_count = 0,
+                                                        .batch_step = 1,
                                                         .transpose_a = 0,
                                                         .transpose_b = 1,
                                                         .epilogue = 2,

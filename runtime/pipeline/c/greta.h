@@ -318,7 +318,8 @@ GRETA_API greta_norm_options greta_norm_defaults(void);
 
 /* Options may be NULL, which selects the defaults. */
 
-/* C = act(alpha norm(A) B + bias + residual + beta C) */
+/* C = act(alpha norm(A) B + bias + residual + beta C). With B [batch, k, n] or [batch, n, k], A is
+ * [batch, m, k] or [batch, k, m] and C [batch, m, n]: a product for each. */
 GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tensor* a,
                                   const greta_tensor* b, const greta_tensor* c,
                                   const greta_gemm_options* options);

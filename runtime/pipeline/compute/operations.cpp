@@ -64,13 +64,20 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const GemmOptions& options) {
   const bool a_transposed = options.layout == Layout::tn;
   const bool b_transposed = options.layout == Layout::nt;
-  if (a && a_transposed && a.shape().rank() != 2) return bad_rank("gemm", "A", a, "[k, m]");
-  if (b && b.shape().rank() != 2) {
+  const bool batched = b && b.shape().rank() == 3;
+  if (a && batched && a.shape().rank() != 3) {
+    return bad_rank("gemm", "A", a, a_transposed ? "[batch, k, m]" : "[batch, m, k]");
+  }
+  if (a && a_transposed && !batched && a.shape().rank() != 2) {
+    return bad_rank("gemm", "A", a, "[k, m]");
+  }
+  if (b && b.shape().rank() != 2 && !batched) {
     return bad_rank("gemm", "B", b, b_transposed ? "[n, k]" : "[k, n]");
   }
+  const std::int64_t batch = batched ? b.shape()[0] : 1;
   const bool gated =
       options.activation == Activation::swiglu || options.activation == Activation::geglu;
-  const std::int64_t products = !b ? 1 : b.shape()[b_transposed ? 0 : 1];
+  const std::int64_t products = !b ? 1 : b.shape()[b.shape().rank() - (b_transposed ? 2 : 1)];
   const std::int64_t n = gated ? products / 2 : products;
   if (gated && products % 2 != 0) {
     return refused(
@@ -78,9 +85,10 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
         fmt::format("B has {} columns, but gates need as many others beside them", products));
   }
   Problem problem = problem_of("gemm", a.dtype(), c.dtype(),
-                               {{"m", a_transposed ? cols_of(a) : rows_of(a)},
+                               {{"m", a_transposed ? cols_of(a) : rows_of(a) / batch},
                                 {"n", n},
-                                {"k", a_transposed ? rows_of(a) : cols_of(a)}});
+                                {"k", a_transposed ? rows_of(a) / batch : cols_of(a)}});
+  if (batch > 1) problem.dims.emplace_back("batch", batch);
   if (options.layout != Layout::nn) set(problem, "layout", b_transposed ? "nt" : "tn");
   if (std::string list = epilogue(options); !list.empty())
     set(problem, "epilogue", std::move(list));
@@ -90,6 +98,11 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   }
   if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
   if (options.beta != 0) set(problem, "beta", number(options.beta));
+  if (batch > 1) {
+    set_stride(problem, "a_batch_stride", a, 2);
+    set_stride(problem, "b_batch_stride", b, 2);
+    set_stride(problem, "c_batch_stride", c, 2);
+  }
   Given given;
   given.add(a);
   given.add(b);

@@ -89,7 +89,9 @@ class Operations {
   virtual ~Operations() = default;
 
   /// C = act(alpha A B + bias + residual + beta C). A is [.., m, k] (tn: [k, m]), B is [k, n] (nt:
-  /// [n, k]), and C is [.., m, n].
+  /// [n, k]), and C is [.., m, n]. If B is [batch, k, n] (nt: [batch, n, k]), A is [batch, m, k]
+  /// (tn: [batch, k, m]) and C [batch, m, n]: a product for each. Its matrices are packed, and may
+  /// be apart.
   Result<void> gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                     const GemmOptions& options = {});
   /// C = A B[group] for groups of rows, as experts multiply. B is [groups, k, n] (nt: [groups, n,

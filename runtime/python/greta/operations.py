@@ -68,7 +68,8 @@ class Operations:
 
         layout: "nn", "nt" (B is transposed) or "tn" (A is). activation: "none", "silu", "gelu",
         or gated "swiglu" and "geglu", where the first half of B's columns are gates. norm_weight:
-        A, of at most 8 rows, is replaced by its rmsnorm."""
+        A, of at most 8 rows, is replaced by its rmsnorm. If b has three dimensions, the first is
+        that of a batch, as in a and c."""
         self._call("gemm", {"a": a, "b": b, "c": c}, options={
             "layout": choose(_LAYOUTS, layout, "layout"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),

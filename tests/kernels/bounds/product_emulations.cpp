@@ -16,13 +16,16 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 /// alpha times the product, plus the bias.
 class Products {
  public:
-  Products(const Given& given, std::size_t columns)
+  /// `product`: of a batch.
+  Products(const Given& given, std::size_t columns, std::size_t product)
       : given_(given),
         m_(given.dim("m")),
         k_(given.dim("k")),
         columns_(columns),
         layout_(given.problem.attribute("layout", "nn")),
-        norm_(given.problem.attribute("prologue", "none") == "rmsnorm") {}
+        norm_(given.problem.attribute("prologue", "none") == "rmsnorm"),
+        a_first_(product * m_ * k_),
+        b_first_(given.problem.attribute("shared", "none") == "b" ? 0 : product * columns * k_) {}
 
   Float at(std::size_t row, std::size_t col) const {
     const auto x = [&](std::size_t l) { return a(row, l); };
@@ -31,7 +34,7 @@ class Products {
     };
     const auto& b = given_["B"];
     Float sum = dot(k_, weighted, [&](std::size_t l) {
-      return Float(b[layout_ == "nt" ? col * k_ + l : l * columns_ + col]);
+      return Float(b[b_first_ + (layout_ == "nt" ? col * k_ + l : l * columns_ + col)]);
     });
     if (norm_) {
       const Float mean = dot(k_, x, x) / Float(static_cast<float>(k_));
@@ -44,13 +47,14 @@ class Products {
 
  private:
   Float a(std::size_t row, std::size_t l) const {
-    return {given_["A"][layout_ == "tn" ? l * m_ + row : row * k_ + l]};
+    return {given_["A"][a_first_ + (layout_ == "tn" ? l * m_ + row : row * k_ + l)]};
   }
 
   const Given& given_;
   std::size_t m_, k_, columns_;
   std::string layout_;
   bool norm_;
+  std::size_t a_first_, b_first_;
 };
 
 Outputs gemm(const Given& given) {
@@ -58,10 +62,11 @@ Outputs gemm(const Given& given) {
   const std::string epilogue = given.problem.attribute("epilogue", "none");
   const bool gated = epilogue.ends_with("swiglu") || epilogue.ends_with("geglu");
   const float beta = given.number("beta", "0");
-  const Products products(given, gated ? 2 * n : n);
-  std::vector<float> out(m * n);
-  for (std::size_t at = 0; at < m * n; ++at) {
-    const std::size_t i = at / n, j = at % n;
+  const auto batch = static_cast<std::size_t>(given.problem.dim("batch", 1));
+  std::vector<float> out(batch * m * n);
+  for (std::size_t at = 0; at < out.size(); ++at) {
+    const std::size_t i = at / n % m, j = at % n;
+    const Products products(given, gated ? 2 * n : n, at / n / m);
     Float x = products.at(i, j);
     if (given.has("residual")) x = x + Float(given["residual"][at]);
     if (beta != 0) x = multiply_add(Float(beta), given["C"][at], x);
@@ -96,6 +101,10 @@ std::vector<Case> gemm_cases(const DTypes& types) {
       with("long", "20", "2000", {{"layout", "tn"}}, {}, {8.2, 7.3, 16, 1.2, 1.2}),
       with("scaled", "120", "2", {{"alpha", "0.3"}}, {}, {2.7, 4.3, 6.5, 1.1, 1.1}),
       with("bias", "120", "2", {{"epilogue", "bias"}}, large, {2.2, 2.2, 2.1, 1.1, 1.1}),
+      with("batch", "85", "2", {{"epilogue", "residual"}, {"batch", "2"}}, large,
+           {2.2, 2.2, 2.1, 1.1, 1.1}),
+      with("batch with one B", "85", "2", {{"shared", "b"}, {"batch", "2"}}, {},
+           {2.9, 5.9, 7.1, 1.1, 1.1}),
       with("residual", "120", "2", {{"epilogue", "residual"}}, large, {2.2, 2.2, 2.1, 1.1, 1.1}),
       with("old values", "120", "2", {{"beta", "-0.7"}}, large, {1.7, 1.8, 1.7, 1.1, 1.1}),
       with("silu", "80", "20", {{"epilogue", "silu"}}, {{"A", times(64)}},

@@ -29,7 +29,7 @@ Problem problem(const Operation& entry, const DTypes& types, const TypicalSize& 
   Problem drawn;
   for (int tries = 0; tries == 0 || (tries < 100 && !check_problem(entry, drawn)); ++tries) {
     drawn = {entry.name, types.in, types.out, {}, {}};
-    for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
+    for (std::size_t i = 0; i < size.extents.size(); ++i) {
       drawn.dims.emplace_back(entry.dimensions[i].name, size.extents.at(i));
     }
     for (const Attribute& attribute : entry.attributes) {

@@ -54,6 +54,12 @@ const std::vector<OperationCase>& operation_cases() {
        "gemm dtype=f32 out=f32 m=1 n=64 k=48",
        {{48}, {48, 64}, {64}},
        [](Operations& ops, const Operands& t) { return ops.gemm(t[0], t[1], t[2]); }},
+      {"GemmOfABatch",
+       "gemm dtype=f16 out=f32 layout=nt epilogue=bias m=6 n=24 k=40 batch=3",
+       {{3, 6, 40}, {3, 24, 40}, {24}, {3, 6, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(t[0], t[1], t[3], {.layout = Layout::nt, .bias = t[2]});
+       }},
       {"GroupedGemm",
        "grouped_gemm dtype=f16 out=f32 groups=3 m=20 n=24 k=40",
        {{20, 40}, {3, 24, 40}, {3}, {20, 24}},

@@ -38,6 +38,8 @@ struct Layout {
   int type = type_f32;
   std::uint64_t rows = 0, cols = 0;
   std::int64_t stride = 0;
+  std::int32_t batch = 1;
+  std::int64_t step = 0;  // elements from one matrix to the next
 };
 struct Description {
   int transpose_a = host_numbers.not_transposed, transpose_b = host_numbers.not_transposed;
@@ -141,6 +143,22 @@ void Product::run() const {
   }
 }
 
+const void* matrix_of(const void* first, const Layout& layout, std::int64_t number) {
+  const std::int64_t bytes = layout.type == type_f32 ? 4 : 2;
+  return static_cast<const std::byte*>(first) + number * layout.step * bytes;
+}
+
+/// The product of a batch with this number.
+Product product_of(const Product& all, std::int64_t number) {
+  Product one = all;
+  one.a = matrix_of(all.a, all.a_layout, number);
+  one.b = matrix_of(all.b, all.b_layout, number);
+  one.c = matrix_of(all.c, all.d_layout, number);
+  one.d = static_cast<std::byte*>(all.d) +
+          (static_cast<const std::byte*>(one.c) - static_cast<const std::byte*>(all.c));
+  return one;
+}
+
 template <typename T>
 hipblasStatus_t create(void** object) {
   *object = new T;
@@ -166,6 +184,13 @@ hipblasStatus_t set_description(void* object, int attribute, const void* value, 
   if (attribute == host_numbers.epilogue) return copy(description.epilogue, value, bytes);
   if (attribute == host_numbers.bias_pointer) return copy(description.bias, value, bytes);
   if (attribute == host_numbers.bias_type) return copy(description.bias_type, value, bytes);
+  return invalid_value;
+}
+
+hipblasStatus_t set_layout(void* object, int attribute, const void* value, std::size_t bytes) {
+  auto& layout = *static_cast<Layout*>(object);
+  if (attribute == host_numbers.batch_count) return copy(layout.batch, value, bytes);
+  if (attribute == host_numbers.batch_step) return copy(layout.step, value, bytes);
   return invalid_value;
 }
 
@@ -201,7 +226,9 @@ hipblasStatus_t multiply(void*, void* desc, const void* alpha, const void* a, vo
   product.workspace = static_cast<float*>(workspace);
   const auto pushed = push(stream, [&product] {
     return [product](Execution& execution) {
-      if (!execution.over()) product.run();
+      for (std::int64_t i = 0; i < product.d_layout.batch && !execution.over(); ++i) {
+        product_of(product, i).run();
+      }
     };
   });
   return pushed == hipSuccess ? ok : failed;
@@ -219,6 +246,7 @@ Result<std::shared_ptr<const MatrixLibrary>> open_matrix_library() {
     return ok;
   };
   all.layout_destroy = &destroy<Layout>;
+  all.layout_set = &set_layout;
   all.desc_create = [](void** description, int, int) { return create<Description>(description); };
   all.desc_destroy = &destroy<Description>;
   all.desc_set = &set_description;
