@@ -144,7 +144,7 @@ Result<void> check_attributes(const Operation& operation, const Problem& problem
     }
     const std::string fallback = default_value(*known, problem);
     if (value == fallback) continue;
-    if (known->packed && !known->canonical(fallback)) {
+    if (known->packed && fallback != "0" && !known->canonical(fallback)) {
       return bad_value(
           name, value,
           fmt::format("{}, {}: rows this long are always packed", known->fallback, fallback));

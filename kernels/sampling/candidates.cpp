@@ -131,18 +131,21 @@ class Dealer {
   }
 
   /// Draws values of the attributes that are not strides. Half of the time an uncovered value
-  /// replaces the drawn one; not always, as some attributes cannot be combined with some types.
+  /// replaces the drawn one; not always, as some attributes cannot be combined with some types, and
+  /// not forever, as some variants do not support some values.
   AttributeValues draw_attributes(const std::string& variant) {
     AttributeValues values;
     for (auto& [attribute, deck] : attributes_) {
       std::string value = deck.draw(random_);
       std::vector<std::string> unmet;
       for (const std::string& other : values_to_test(*attribute, {})) {
-        const bool met = met_.contains(fmt::format("{} {}={}", variant, attribute->name, other));
-        if (!met) unmet.push_back(other);
+        const auto feature = fmt::format("{} {}={}", variant, attribute->name, other);
+        if (!met_.contains(feature) && wanted_[feature] < patience) unmet.push_back(other);
       }
-      if (!unmet.empty() && uniform_below(random_, 2) == 0)
+      if (!unmet.empty() && uniform_below(random_, 2) == 0) {
         value = unmet[uniform_below(random_, unmet.size())];
+        ++wanted_[fmt::format("{} {}={}", variant, attribute->name, value)];
+      }
       if (value != attribute->fallback) values.emplace_back(attribute->name, value);
     }
     return values;
@@ -217,7 +220,7 @@ class Dealer {
   /// Draws several problems that support the variant, and configurations of each, and returns the
   /// choice with the largest gain.
   std::optional<Candidate> find(const Kind& kind) {
-    constexpr int tries = 600, configs = 8, patience = 100;
+    constexpr int tries = 600, configs = 8;
     const int problems = in_vain_ < patience ? 6 : 1;
     const Variant& variant = operation_.variant(kind.variant);
     std::optional<Candidate> best;
@@ -253,6 +256,8 @@ class Dealer {
     return best;
   }
 
+  static constexpr int patience = 100;
+
   const Operation& operation_;
   const DeviceInfo& device_;
   std::mt19937_64 random_;
@@ -260,6 +265,7 @@ class Dealer {
   std::vector<AttributeDeck> attributes_;
   std::unordered_set<Feature> met_;
   std::unordered_set<std::string> met_pairs_;
+  std::unordered_map<Feature, int> wanted_;     ///< how often an uncovered attribute was drawn
   int in_vain_ = 0;                             ///< choices since one covered a new feature
   std::unordered_map<Feature, int> aimed_;      ///< how often a value was aimed at
   std::unordered_map<std::string, Seen> seen_;  ///< by variant

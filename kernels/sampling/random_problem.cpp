@@ -119,19 +119,21 @@ Problem random_problem(const Operation& operation, const DTypes& types, Attribut
   const auto& dimensions = operation.dimensions;
   const bool least = one_in(12, random);  // a single element, or nearly
   for (const Dimension& dimension : dimensions) {
+    if (dimension.optional && !one_in(3, random)) continue;  // it is the last one
     const std::int64_t extent =
         least ? between(1, 2, random) : draw_extent(dimension, problem, part, random);
     problem.dims.emplace_back(dimension.name, std::clamp(extent, dimension.least, dimension.most));
   }
-  std::size_t longest = dimensions.size();
+  std::size_t longest = problem.dims.size();
   if (!least && one_in(3, random)) {
-    longest = uniform_below(random, dimensions.size());
+    longest = uniform_below(random, problem.dims.size());
     auto& extent = problem.dims[longest].second;
     if (dimensions[longest].most > 8192 * 2) extent = long_extent(random);
   }
   shrink(problem, operation, longest, limit, random);
-  const Dimension& last = dimensions.back();
-  if (last.optional && std::to_string(problem.dims.back().second) == last.fallback) {
+  const auto& [last, extent] = problem.dims.back();
+  if (dimensions.back().optional && dimensions.back().name == last &&
+      dimensions.back().fallback == std::to_string(extent)) {
     problem.dims.pop_back();
   }
   for (const Attribute& attribute : operation.attributes) {

@@ -164,7 +164,7 @@ TEST(GemmTmaOfBatches, InTurns) {
 TEST(GemmTmaOfBatches, AcrossKWithACommonB) {
   expect_right(batch("tn", {{"shared", "b"}}),
                "tma BM=64 BN=96 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=0 SWIZZLE=4 WALK=1 SPLIT=1 FOLD=0 ALIGN=0");
+               "RESIDENT=0 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
 }
 
 TEST(GemmTmaOfBatches, LinesApart) {

@@ -174,7 +174,7 @@ Operation make_gemm() {
                   {.name = "batch",
                    .help = "products, each of an A, a B and a C of its own",
                    .fallback = "1",
-                   .examples = {1, 1, 2, 3, 5},
+                   .examples = {2, 3, 5},
                    .at_run_time = RunTimeExtent{},
                    .optional = true}};
   t.attributes = {
