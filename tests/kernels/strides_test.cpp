@@ -25,6 +25,10 @@ constexpr DTypes f16{DType::f16, DType::f16}, f32{DType::f32, DType::f32};
 /// Returns problems by operation, some with strides that allow wide loads.
 const std::map<std::string, std::vector<const char*>>& strided_problems() {
   static const std::map<std::string, std::vector<const char*>> problems{
+      {"gemm",
+       {"gemm dtype=f16 out=f16 layout=nt a_batch_stride=\"680\" c_batch_stride=\"488\" m=12 n=40 "
+        "k=56 batch=3",
+        "gemm dtype=f32 out=f32 b_batch_stride=\"777\" m=5 n=24 k=32 batch=2"}},
       {"argmax",
        {"argmax dtype=f16 out=i32 x_stride=\"264\" rows=5 cols=256",
         "argmax dtype=f32 out=i32 x_stride=\"1002\" rows=9 cols=1001"}},

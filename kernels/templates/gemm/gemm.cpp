@@ -210,12 +210,8 @@ Operation make_gemm() {
   for (const DType type : narrow_types()) {
     t.dtypes.insert(t.dtypes.end(), {{type, type}, {type, DType::f32}});
   }
-  t.sizes = {{{4096, 4096, 4096}},
-             {{1, 4096, 4096}},
-             {{16, 4096, 4096}},
-             {{1000, 1001, 999}},
-             {{64, 64, 65536}},
-             {{512, 512, 128, 16}}};
+  t.sizes = {{{4096, 4096, 4096}}, {{1, 4096, 4096}}, {{16, 4096, 4096}},
+             {{1000, 1001, 999}},  {{64, 64, 65536}}, {{512, 512, 128, 16}}};
   t.variants = {gemm::gemv(),  gemm::naive(),   gemm::matrix(), gemm::tma(),
                 gemm::tiled(), gemm::split_k(), gemm::vendor()};
   t.untuned = Operation::Untuned::best_predicted;

@@ -84,11 +84,16 @@ bool has_variant(const Operation& entry, const std::string& variant, const Devic
   return variants(entry, device).contains(variant);
 }
 
+/// Returns a generator of an operation's own: what others draw does not change its samples.
+Random random_of(const Operation& operation, std::uint64_t seed) {
+  return Random(Hash().add(operation.name).low() + seed);
+}
+
 void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit& visit) {
-  Random random(7);
   std::size_t number = 0;
   std::size_t turn = Hash().add(device.architecture).low() % 1000;
   for (const Operation& entry : catalog()) {
+    Random random = random_of(entry, 7);
     const auto& types = entry.dtypes;
     for (const auto& size : entry.sizes) {
       const bool is_taken = number++ % sizes.step == sizes.first;
@@ -102,8 +107,8 @@ void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit&
 }
 
 void for_each_sample(const DeviceInfo& device, int each, const Visit& visit) {
-  Random random(11);
   for (const Operation& entry : catalog()) {
+    Random random = random_of(entry, 11);
     for (const std::string& variant : variants(entry, device)) {
       int sampled = 0;
       for (int tries = 0; sampled < each && tries < 20 * each; ++tries) {
@@ -122,8 +127,8 @@ void for_each_sample(const DeviceInfo& device, int each, const Visit& visit) {
 
 void for_each_rejected(const DeviceInfo& device, const std::string& constraint, int each,
                        const Visit& visit) {
-  Random random(17);
   for (const Operation& entry : catalog()) {
+    Random random = random_of(entry, 17);
     for (const std::string& variant : variants(entry, device)) {
       int sampled = 0;
       for (int tries = 0; sampled < each && tries < 10 * each; ++tries) {
