@@ -99,7 +99,7 @@ function ratio_chart(row: Result): HTMLElement | null {
       yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (x: number) => tick(ratio(x)), showMinLabel: false, showMaxLabel: false } }),
       series: [{
         type: "scatter", symbolSize: 6, data: ratios.map((one, i) => [i + 1, one]), itemStyle: { color: colours.categories[2] },
-        markLine: { silent: true, symbol: "none", label: { show: true, position: "insideEndTop", color: colours.muted, fontSize: 10.5, formatter: ({ name }: any) => name }, data: [
+        markLine: { silent: true, symbol: "none", label: { show: true, position: "insideEndTop", color: colours.muted, backgroundColor: colours.surface, padding: [1, 3], fontSize: 10.5, formatter: ({ name }: any) => name }, data: [
           { yAxis: 1, name: "", lineStyle: { color: colours.muted, type: "dashed" } },
           { yAxis: row.speedup, name: `median ${ratio(row.speedup)}`, lineStyle: { color: colours.categories[2], type: "solid" } },
         ] },
