@@ -69,6 +69,8 @@ class Report(Case):
             result = self.run_tune(*SMALL, "--budget", "2", "--device", "hip-host:0", "--db", new, "--report", name)
             self.refused(result, "is not a page")
             self.assertFalse(new.exists())
+        rows = self.folder / "new.csv"
+        self.refused(self.run_tune(*SMALL, *QUICK, "--db", self.db, "--csv", rows, "--report", rows), "is not a page")
         self.assertEqual(self.report(self.db).returncode, 0)
         self.assertEqual(self.report(self.db).returncode, 0)
 

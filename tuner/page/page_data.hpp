@@ -63,9 +63,11 @@ namespace greta::tuner {
 //           confidence, margin, regressions, only_from and only_to: names of benchmarks that the
 //           other file lacks, changes: list of {name, finding, processor (whether
 //           the ratio is of processor times), ratio, low, high}}
-// passes    list of passes of models: file, number (in the file), configurations ("tuned", "default"
-//           or empty), device (name and API, or empty), tokens (null: unknown), launches, wall_us, gaps_us, operations: list of {name, problem, runs, us, launches, config,
-//           origin, speedup, regret (null: unknown)}; texts are empty in traces of older versions
+// passes    list of passes of models: file, number (in the file), configurations ("tuned",
+//           "default" or empty), device (name and API, or empty), tokens (null: unknown),
+//           launches, wall_us, gaps_us, operations: list of {name, problem, runs, us, launches,
+//           config, origin, speedup, regret (null: unknown)}; texts are empty in traces of older
+//           versions
 
 /// A database, with the name by which the page shows its file.
 struct PageDatabase {

@@ -249,7 +249,8 @@ TEST_F(Page, PassesOfATrace) {
 }
 
 TEST(PassData, TellsPrefillFromDecodeStepAndWhatRan) {
-  const json trace = json::parse(R"({"otherData": {"configurations": "default", "device": "Card of HIP"}, "traceEvents": [
+  const json trace = json::parse(
+      R"({"otherData": {"configurations": "default", "device": "Card of HIP"}, "traceEvents": [
       {"name": "layer 0 qkv", "ph": "X", "pid": 1, "ts": 0, "dur": 10, "args": {"tokens": 5, "problem": "gemm m=5",
        "config": "tiled BM=16", "origin": "exact", "launches": 2, "speedup": 1.5, "expected_regret": 1.25}},
       {"name": "layer 1 qkv", "ph": "X", "pid": 1, "ts": 10, "dur": 20, "args": {"tokens": 5, "problem": "gemm m=5",
@@ -260,26 +261,26 @@ TEST(PassData, TellsPrefillFromDecodeStepAndWhatRan) {
       {"name": ["odd"], "ph": 5, "pid": "one"}, 3]
 })");
   const json passes = pass_data({{"trace.json", trace}});
-ASSERT_EQ(passes.size(), 2U);  // without a gap: the number of tokens differs
-EXPECT_EQ(passes[0]["tokens"], 5);
-EXPECT_EQ(passes[1]["configurations"], "default");
-EXPECT_EQ(passes[1]["device"], "Card of HIP");
-EXPECT_EQ(passes[0]["launches"], 5);  // 2 + 2, and 1 where it is unknown
-EXPECT_EQ(passes[0]["wall_us"], 35);
-ASSERT_EQ(passes[0]["operations"].size(), 2U);  // one for each problem
-const json& first = passes[0]["operations"][0];
-EXPECT_EQ(first["name"], "qkv");
-EXPECT_EQ(first["problem"], "gemm m=5");
-EXPECT_EQ(first["runs"], 2);
-EXPECT_EQ(first["launches"], 4);
-EXPECT_EQ(first["us"], 30);
-EXPECT_EQ(first["config"], "tiled BM=16");
-EXPECT_EQ(first["origin"], "exact");
-EXPECT_EQ(first["speedup"], 1.5);
-EXPECT_EQ(first["regret"], 1.25);
-EXPECT_EQ(passes[0]["operations"][1]["config"], "");
-EXPECT_EQ(passes[1]["tokens"], 1);
-EXPECT_EQ(passes[1]["wall_us"], 4);
+  ASSERT_EQ(passes.size(), 2U);  // without a gap: the number of tokens differs
+  EXPECT_EQ(passes[0]["tokens"], 5);
+  EXPECT_EQ(passes[1]["configurations"], "default");
+  EXPECT_EQ(passes[1]["device"], "Card of HIP");
+  EXPECT_EQ(passes[0]["launches"], 5);  // 2 + 2, and 1 where it is unknown
+  EXPECT_EQ(passes[0]["wall_us"], 35);
+  ASSERT_EQ(passes[0]["operations"].size(), 2U);  // one for each problem
+  const json& first = passes[0]["operations"][0];
+  EXPECT_EQ(first["name"], "qkv");
+  EXPECT_EQ(first["problem"], "gemm m=5");
+  EXPECT_EQ(first["runs"], 2);
+  EXPECT_EQ(first["launches"], 4);
+  EXPECT_EQ(first["us"], 30);
+  EXPECT_EQ(first["config"], "tiled BM=16");
+  EXPECT_EQ(first["origin"], "exact");
+  EXPECT_EQ(first["speedup"], 1.5);
+  EXPECT_EQ(first["regret"], 1.25);
+  EXPECT_EQ(passes[0]["operations"][1]["config"], "");
+  EXPECT_EQ(passes[1]["tokens"], 1);
+  EXPECT_EQ(passes[1]["wall_us"], 4);
 }
 
 TEST(TrialData, WordsStandForValues) {

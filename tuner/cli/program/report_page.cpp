@@ -205,10 +205,8 @@ void check_report(const std::string& option, const fs::path& out,
     if (!fs::equivalent(input, out, error) &&
         fs::weakly_canonical(input, error) != fs::weakly_canonical(out, error))
       continue;
-    throw CommandError(
-        exit_usage,
-        fmt::format("{} {}: is not a page but {}, which the page shows; it would be replaced",
-                    option, out.string(), input.string()));
+    throw CommandError(exit_usage, fmt::format("{} {}: is not a page but {}; it would be replaced",
+                                               option, out.string(), input.string()));
   }
   check_replaces_page(option, out);
   const auto page = page_html(nullptr);

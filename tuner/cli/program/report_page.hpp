@@ -23,7 +23,7 @@ ReportFiles report_files(const std::vector<std::string>& files);
 
 /// Throws CommandError that names the option if this build has no page, or if the folder of the
 /// file can't be written, or if the file exists and is no page, or is one of the files that the
-/// page will show. Call it before work whose report is to be written.
+/// command reads or writes. Call it before work whose report is to be written.
 void check_report(const std::string& option, const std::filesystem::path& out,
                   const std::vector<std::filesystem::path>& inputs = {});
 
