@@ -453,7 +453,7 @@ test("what is beyond the peaks, damaged or far down a list is shown", async (con
   writeFileSync(changed, begin + JSON.stringify(data).replaceAll("<", "\\u003c") + end);
   await other.goto(`file://${changed}`);
   await other.waitForFunction(() => [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
-  assert.match(await other.textContent(".notice:visible"), /^tuned\.db: 3 rows left out because of damage/);
+  assert.match(await other.textContent(".notice:visible"), /^tuned\.db: 3 rows skipped because of damage/);
   const labels = await other.locator("figure:has(h3:text-is('Share of the roofline')) svg text").allTextContents();
   assert.ok(labels.includes("120 %") || labels.includes("140 %"), labels.join());
   await other.evaluate(() => (location.hash = "#/coverage"));

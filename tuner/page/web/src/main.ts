@@ -70,7 +70,7 @@ function header(report: Report): HTMLElement {
 /** What the page lacks: rows of databases that are damaged. */
 function notices(report: Report): HTMLElement[] {
   return report.made.files.filter((file) => (file.damaged ?? 0) > 0).map((file) =>
-    h("p", { class: "notice" }, `${file.name}: ${count(file.damaged!, "row")} left out because of damage, so that this page is incomplete. greta-db verify names them; tuning a problem again replaces a damaged result.`));
+    h("p", { class: "notice" }, `${file.name}: ${count(file.damaged!, "row")} skipped because of damage, so that this page is incomplete. greta-db verify names them; tuning a problem again replaces a damaged result.`));
 }
 
 function footer(report: Report): HTMLElement {
