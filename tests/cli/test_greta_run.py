@@ -148,8 +148,12 @@ class Run(RunCase):
         file = self.folder / "trace.json"
         result = self.story("--tokens", 4, "--trace", file)
         self.assertEqual(result.returncode, 0, result.stderr)
-        names = {event.get("name") for event in json.loads(file.read_text())["traceEvents"]}
-        self.assertIn("layer 0 attention", names)
+        trace = json.loads(file.read_text())
+        self.assertIn("layer 0 attention", {event.get("name") for event in trace["traceEvents"]})
+        self.assertEqual(trace["otherData"]["configurations"], "tuned")
+        self.assertTrue(trace["otherData"]["device"])
+        self.assertEqual(self.story("--tokens", 2, "--untuned", "--trace", file).returncode, 0)
+        self.assertEqual(json.loads(file.read_text())["otherData"]["configurations"], "default")
 
     def test_a_capture_is_tuned(self):
         file = self.folder / "capture.jsonl"

@@ -13,6 +13,7 @@ import unittest
 import urllib.request
 
 from cli_case import BENCH, SMALL, SOURCE, TUNE, Case
+from sealed_database import damage
 
 REPORT = os.environ["GRETA_REPORT"]
 QUICK = ["--budget", "3", "--device", "vulkan:0"]
@@ -57,13 +58,58 @@ class Report(Case):
         self.refused(self.report(self.db, out="kept.csv"), "kept.csv: exists and is not a page")
         self.refused(self.run_tune(*SMALL, *QUICK, "--db", self.db, "--report", self.db), "is not a page")
         self.assertEqual((self.db.read_bytes(), csv.read_text()), (before, "a,b\n"))
-        # A database that the tune creates is not replaced either.
+        # The page of another program is not GRETA's.
+        other = self.folder / "other.html"
+        other.write_text("<!doctype html>\n<title>Notes</title>")
+        self.refused(self.report(self.db, out="other.html"), "other.html: exists and is not a page")
+        self.assertIn("Notes", other.read_text())
+        # A database that the tune would create is refused before anything runs.
         new = self.folder / "new.db"
-        result = self.run_tune(*SMALL, "--budget", "2", "--device", "hip-host:0", "--db", new, "--report", new)
-        self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertEqual(self.run_db("verify", db=new).returncode, 0)
+        for name in (new, self.folder / "." / "new.db"):
+            result = self.run_tune(*SMALL, "--budget", "2", "--device", "hip-host:0", "--db", new, "--report", name)
+            self.refused(result, "is not a page")
+            self.assertFalse(new.exists())
+        rows = self.folder / "new.csv"
+        self.refused(self.run_tune(*SMALL, *QUICK, "--db", self.db, "--csv", rows, "--report", rows), "is not a page")
         self.assertEqual(self.report(self.db).returncode, 0)
         self.assertEqual(self.report(self.db).returncode, 0)
+
+    def test_standard_output_is_no_file(self):
+        if not self.has_page():
+            return
+        self.refused(self.run_words(REPORT, str(self.db), "--out", "-"), "--out -: a page is written to a file")
+        self.assertFalse((self.folder / "-").exists())
+
+    def test_damage_is_named(self):
+        """A page of what is left looked like one of everything."""
+        if not self.has_page():
+            return
+        self.assertEqual(self.run_tune(*SMALL, *QUICK, "--db", self.db).returncode, 0)
+        self.assertEqual(self.report(self.db).returncode, 0)
+        self.assertEqual(self.data()["made"]["files"][0]["damaged"], 0)
+        damage(self.db, "update winners set median_us=1e308")
+        result = self.report(self.db)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("1 row skipped because of damage", result.stderr)
+        self.assertIn("winners: the row of gemm", result.stderr)
+        data = self.data()
+        self.assertEqual(data["made"]["files"][0]["damaged"], 1)
+        self.assertEqual(data["results"], [])
+
+    def test_files_are_told_apart_and_taken_once(self):
+        if not self.has_page():
+            return
+        for name in ("one", "two"):
+            (self.folder / name).mkdir()
+            (self.folder / name / "tuned.db").write_bytes(self.db.read_bytes())
+        self.assertEqual(self.report(self.db).returncode, 0)
+        files = [self.folder / "one/tuned.db", self.folder / "two/tuned.db", self.folder / "one/../one/tuned.db", self.db]
+        self.assertEqual(self.report(*files).returncode, 0)
+        names = [file["name"] for file in self.data()["made"]["files"]]
+        if self.db.name == "tuned.db":
+            self.assertEqual(names, ["one/tuned.db", "two/tuned.db", f"{self.folder.name}/tuned.db"])
+        else:
+            self.assertEqual(names, ["one/tuned.db", "two/tuned.db", self.db.name])
 
     def test_a_tune_writes_the_page_of_its_database(self):
         page = self.folder / "page.html"
@@ -153,6 +199,11 @@ class Report(Case):
         self.assertRegex(revision, r"^([0-9a-f]{12}(-dirty)?)?$")
         self.assertEqual(self.report(csv).returncode, 0)
         self.assertEqual(self.data()["baselines"][0]["files"][0]["revision"], revision)
+        csv.write_text(header + "\n")
+        (self.folder / "page.html").unlink()
+        self.refused(self.report(csv), "rows.csv: has no rows")
+        csv.write_text(header.partition(",")[0] + ",others\n")
+        self.refused(self.report(csv), "rows.csv: is not a CSV file of this version of GRETA: it has other columns")
 
     def test_served_pages_stay_reachable_and_have_a_port_of_their_own(self):
         if not self.has_page():
@@ -188,6 +239,15 @@ class Report(Case):
         trace = self.folder / "trace.json"
         trace.write_text('{"events": []}')
         self.refused(self.report(trace), "trace.json")
+        unknown = self.folder / "unknown"
+        for content in (bytes(range(128, 255)), b"<!doctype html>\n<title>GRETA report</title>", b'{"traceEvents": [{"ph"',
+                        b"not,a,baseline\n1,2\n"):
+            unknown.write_bytes(content)
+            self.refused(self.report(unknown), "unknown: neither a database, a recording, a baseline nor a trace")
+        trace.write_text('{"traceEvents": [{"ph": "X", "pid": 1, "name": "a", "ts": "abc", "dur": 3}]}')
+        self.refused(self.report(trace), 'trace.json: event 1: "ts" is not a time')
+        trace.write_text('{"traceEvents": [{"ph": "M"}, {"ph": "X", "pid": 1, "name": "a", "ts": 1, "dur": -3}]}')
+        self.refused(self.report(trace), 'trace.json: event 2: "dur" is not a time')
         cut = self.folder / "cut.jsonl.gz"
         cut.write_bytes(gzip.compress(b"x" * 1000)[:20])
         self.refused(self.report(cut), "cut.jsonl.gz")

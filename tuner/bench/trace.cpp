@@ -73,12 +73,18 @@ void Trace::alignment(const std::string& device, double error_us) {
   alignment_us_[device] = std::max(alignment_us_[device], error_us);
 }
 
+void Trace::fact(const std::string& name, std::string value) {
+  const std::lock_guard lock(mutex_);
+  facts_[name] = std::move(value);
+}
+
 Result<void> Trace::write(const std::filesystem::path& file) const {
   const std::lock_guard lock(mutex_);
   std::ofstream out(file);
+  json other{{"alignment_error_us", alignment_us_}, {"events_left_out", dropped_}};
+  other.update(facts_);
   out << "{\"displayTimeUnit\": \"ns\", \"otherData\": "
-      << json{{"alignment_error_us", alignment_us_}, {"events_left_out", dropped_}}.dump()
-      << ", \"traceEvents\": [\n"
+      << other.dump(-1, ' ', false, json::error_handler_t::replace) << ", \"traceEvents\": [\n"
       << name_event("process_name", 0, 0, "host").dump();
   for (const auto& [device, process] : devices_) {
     out << ",\n" << name_event("process_name", process, 0, device).dump();

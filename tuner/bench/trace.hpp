@@ -29,6 +29,8 @@ class Trace : public TelemetrySink {
   /// Reports the possible error of the device's clock relative to the host's. The file contains the
   /// largest one.
   void alignment(const std::string& device, double error_us);
+  /// Adds what the whole trace is of to the file's otherData, for example its device.
+  void fact(const std::string& name, std::string value);
 
   /// Writes the trace; fails with `io`. A trace holds a million events. The file states how many
   /// further events were dropped.
@@ -55,6 +57,7 @@ class Trace : public TelemetrySink {
   std::map<std::thread::id, std::uint32_t> threads_;
   std::map<std::string, std::uint32_t> devices_;
   std::map<std::string, double> alignment_us_;
+  std::map<std::string, std::string> facts_;
 };
 
 /// Converts a device's events to the host's clock. An event is recorded on the idle device between

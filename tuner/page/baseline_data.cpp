@@ -48,11 +48,20 @@ std::vector<Run> runs_of(const PageBaselines& file) {
   return runs;
 }
 
-/// Returns whether most benchmarks of the smaller run are in both.
-bool same_benchmarks(const Run& a, const Run& b) {
+/// Returns whether the benchmarks are those of one preset: files do not name it, and versions of
+/// one preset differ in few benchmarks.
+bool same_preset(const Run& a, const Run& b) {
   std::size_t common = 0;
   for (const auto& [name, row] : a.rows) common += b.rows.count(name);
-  return 2 * common >= std::min(a.rows.size(), b.rows.size()) && common > 0;
+  return 5 * common >= 4 * std::max(a.rows.size(), b.rows.size()) && common > 0;
+}
+
+/// Returns the benchmarks of a run that another one lacks.
+json missing_json(const Run& run, const Run& other) {
+  json names = json::array();
+  for (const auto& [name, row] : run.rows)
+    if (other.rows.count(name) == 0) names.push_back(name);
+  return names;
 }
 
 json changes_json(const std::vector<Run>& runs, std::size_t from, std::size_t to) {
@@ -71,6 +80,8 @@ json changes_json(const std::vector<Run>& runs, std::size_t from, std::size_t to
           {"confidence", compared.confidence},
           {"margin", margin},
           {"regressions", compared.regressions()},
+          {"only_from", missing_json(runs[from], runs[to])},
+          {"only_to", missing_json(runs[to], runs[from])},
           {"changes", changes}};
 }
 
@@ -110,7 +121,9 @@ json baseline_data(const std::vector<PageBaselines>& baselines) {
   for (const auto& file : baselines) {
     for (Run& run : runs_of(file)) {
       const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
-        return one.front().side.device == run.side.device && same_benchmarks(one.front(), run);
+        return one.front().side.device == run.side.device &&
+               std::any_of(one.begin(), one.end(),
+                           [&](const Run& other) { return same_preset(other, run); });
       });
       if (group == groups.end()) {
         groups.emplace_back().push_back(std::move(run));

@@ -81,34 +81,30 @@ json lookup_data(const std::vector<PageResult>& results, const PageInput& input,
 
 json next_data(const std::vector<PageResult>& results, const PageInput& input,
                const Catalog& catalog) {
-  json list = json::array();
+  struct Found {
+    NextStep step;
+    std::size_t result, file;
+  };
+  std::vector<Found> found;
   StalenessJudge judge(catalog);
-  for (std::size_t file = 0; file < input.databases.size(); ++file) {
-    std::vector<StoredWinner> known_here;
-    std::map<Question, std::size_t> places;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const auto& one = results[i];
-      if (one.file != file || !one.current || catalog.find(one.stored.problem.op) == nullptr)
-        continue;
-      known_here.push_back(one.stored);
-      places.emplace(question_of(one.stored), i);
-    }
-    for (const auto& step : next_steps(known_here, judge, most_steps)) {
-      std::size_t place = 0;
-      for (const auto& [question, at] : places) {
-        if (question.problem_key == step.problem.key() && question.cold == step.cold &&
-            results[at].stored.device_id == step.device_id)
-          place = at;
-      }
-      list.push_back({{"problem", step.problem.key()},
-                      {"device", results[place].device},
-                      {"result", place},
-                      {"why", step.why},
-                      {"gain_us", known(step.gain_us)},
-                      {"stale", step.stale},
-                      {"command", input.tune_command(step.problem, step.device_id, step.cold,
-                                                     input.databases[file])}});
-    }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& one = results[i];
+    if (!one.current || catalog.find(one.stored.problem.op) == nullptr) continue;
+    for (auto& step : next_steps({one.stored}, judge, 1)) found.push_back({step, i, one.file});
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.step.gain_us > b.step.gain_us; });
+  if (found.size() > most_steps) found.resize(most_steps);
+  json list = json::array();
+  for (const auto& [step, result, file] : found) {
+    list.push_back({{"problem", step.problem.key()},
+                    {"device", results[result].device},
+                    {"result", result},
+                    {"why", step.why},
+                    {"gain_us", step.gain_us > 0 ? known(step.gain_us) : json(nullptr)},
+                    {"stale", step.stale},
+                    {"command", input.tune_command(step.problem, step.device_id, step.cold,
+                                                   input.databases[file])}});
   }
   return list;
 }

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t most_rows = 1000;  // that a forest is fitted to
 constexpr std::size_t most_means = 128;  // rows that a mean is taken over
+constexpr std::size_t most_combinations = 4096;
+constexpr double least_variance = 1e-12;
 constexpr std::size_t least_rows = 10;
 constexpr std::size_t held_out = 5;  // one of as many rows
 
@@ -38,14 +40,112 @@ std::vector<T> spaced(const std::vector<T>& all, std::size_t most) {
   return some;
 }
 
+/// Rows that have the same parameters, and predictions of combinations of the values that these
+/// rows have: of all combinations, or of a sample in which every value is equally frequent.
+class Group {
+ public:
+  Group(const Rows& rows, std::size_t all_rows, const Predict& predict)
+      : weight(static_cast<double>(rows.size()) / static_cast<double>(all_rows)),
+        places_(rows.front().size()),
+        values_(rows.front().size()) {
+    std::size_t combinations = 1;
+    for (std::size_t column = 0; column < values_.size(); ++column) {
+      std::set<float> values;
+      for (const auto& row : rows) values.insert(row[column]);
+      values_[column] = {values.begin(), values.end()};
+      combinations = std::min(most_combinations + 1, combinations * values.size());
+    }
+    sampled_ = combinations > most_combinations;
+    place(sampled_ ? most_combinations : combinations);
+    std::vector<float> row(values_.size());
+    predictions_.resize(places_.front().size());
+    for (std::size_t i = 0; i < predictions_.size(); ++i) {
+      for (std::size_t column = 0; column < row.size(); ++column)
+        row[column] = values_[column][places_[column][i]];
+      predictions_[i] = predict(row);
+    }
+    mean = mean_of(predictions_);
+    variance = variance_of(predictions_);
+  }
+
+  /// Returns the variance of the means of one parameter's values.
+  double explained(std::size_t column) const {
+    return between(places_[column], values_[column].size());
+  }
+  /// Returns the variance of the means of pairs of values, beyond that of each parameter.
+  double beyond(std::size_t a, std::size_t b) const {
+    std::vector<std::size_t> cells(predictions_.size());
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      cells[i] = places_[a][i] * values_[b].size() + places_[b][i];
+    const double both = between(cells, values_[a].size() * values_[b].size());
+    return std::max(0.0, both - explained(a) - explained(b));
+  }
+
+  const double weight;  ///< share of the rows
+  double mean = 0, variance = 0;
+
+ private:
+  /// Chooses the place of each column's value in each combination.
+  void place(std::size_t count) {
+    std::mt19937_64 random(1);  // a report of the same database is the same
+    std::size_t period = 1;
+    for (std::size_t column = 0; column < values_.size(); ++column) {
+      auto& places = places_[column];
+      for (std::size_t i = 0; i < count; ++i)
+        places.push_back((sampled_ ? i : i / period) % values_[column].size());
+      if (sampled_) std::shuffle(places.begin(), places.end(), random);
+      period *= values_[column].size();
+    }
+  }
+
+  /// Returns the variance of the means of cells. In a sample, means differ by chance as well: what
+  /// is expected of that, by the variance within cells, is subtracted.
+  double between(const std::vector<std::size_t>& cells, std::size_t count) const {
+    std::vector<double> sums(count), numbers(count);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      sums[cells[i]] += predictions_[i];
+      ++numbers[cells[i]];
+    }
+    double squares = 0, used = 0;
+    for (std::size_t cell = 0; cell < count; ++cell) {
+      if (numbers[cell] == 0) continue;
+      const double far = sums[cell] / numbers[cell] - mean;
+      squares += numbers[cell] * far * far;
+      ++used;
+    }
+    const auto all = static_cast<double>(cells.size());
+    if (!sampled_) return squares / all;
+    if (used >= all) return 0;
+    const double within = (variance * all - squares) / (all - used);
+    return std::max(0.0, squares - (used - 1) * within) / all;
+  }
+
+  bool sampled_ = false;
+  std::vector<std::vector<std::size_t>> places_;  // [column][combination]
+  std::vector<std::vector<float>> values_;        // [column]
+  std::vector<double> predictions_;
+};
+
 /// Computes the parts of a decomposition.
 class Decomposition {
  public:
-  Decomposition(const Rows& rows, const Predict& predict)
+  Decomposition(const Rows& rows, const Predict& predict, std::optional<std::size_t> variant)
       : rows_(spaced(rows, most_means)), predict_(predict) {
-    std::vector<double> predictions;
-    for (const auto& row : rows_) predictions.push_back(predict_(row));
-    variance_ = variance_of(predictions);
+    std::map<std::vector<float>, Rows> alike;
+    for (const auto& row : rows) {
+      std::vector<float> has(row.size());
+      for (std::size_t column = 0; column < row.size(); ++column)
+        has[column] = column == variant ? row[column] : row[column] == absent_coordinate ? 0 : 1;
+      alike[has].push_back(row);
+    }
+    for (const auto& [has, group] : alike) {
+      groups_.emplace_back(group, rows.size(), predict);
+      if (variant) variants_.push_back(has[*variant]);
+    }
+    double mean = 0;
+    for (const Group& group : groups_) mean += group.weight * group.mean;
+    for (const Group& group : groups_)
+      variance_ += group.weight * (group.variance + std::pow(group.mean - mean, 2));
   }
 
   Marginal marginal(const Rows& all, std::size_t column) const {
@@ -68,55 +168,54 @@ class Decomposition {
       }
       result.means.push_back(sum / present);
     }
-    result.share = share(variance_of(result.means), present);
+    result.share = share([&](const Group& group) { return group.explained(column); });
     return result;
   }
 
-  /// Returns the effect of a column whose values are not exchanged.
+  /// Returns the effect of the variant, whose values are not exchanged.
   Marginal between(std::size_t column) const {
-    std::map<float, std::vector<double>> groups;
-    for (const auto& row : rows_) groups[row[column]].push_back(predict_(row));
-    std::vector<double> means_of_rows;
+    std::map<float, std::vector<double>> predictions;
+    for (const auto& row : rows_) predictions[row[column]].push_back(predict_(row));
     Marginal result{.values = {}, .means = {}};
-    for (const auto& [value, predictions] : groups) {
+    for (const auto& [value, of_rows] : predictions) {
       result.values.push_back(value);
-      result.means.push_back(mean_of(predictions));
-      means_of_rows.insert(means_of_rows.end(), predictions.size(), result.means.back());
+      result.means.push_back(mean_of(of_rows));
     }
-    result.share = share(variance_of(means_of_rows), static_cast<double>(rows_.size()));
+    std::map<float, std::pair<double, double>> sums;  // weights and weighted means
+    double mean = 0;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      auto& [weight, sum] = sums[variants_[i]];
+      weight += groups_[i].weight;
+      sum += groups_[i].weight * groups_[i].mean;
+      mean += groups_[i].weight * groups_[i].mean;
+    }
+    double variance = 0;
+    for (const auto& [value, sum] : sums)
+      variance += sum.first * std::pow(sum.second / sum.first - mean, 2);
+    result.share = share_of(variance);
     return result;
   }
 
-  /// Returns what two parameters explain beyond the sum of their marginals.
-  double beyond(std::size_t a, const Marginal& of_a, std::size_t b, const Marginal& of_b) const {
-    std::vector<double> rest;
-    double present = 0;
-    for (std::size_t i = 0; i < of_a.values.size(); ++i) {
-      for (std::size_t j = 0; j < of_b.values.size(); ++j) {
-        double sum = 0;
-        present = 0;
-        for (auto row : rows_) {
-          if (row[a] == absent_coordinate || row[b] == absent_coordinate) continue;
-          row[a] = of_a.values[i];
-          row[b] = of_b.values[j];
-          sum += predict_(row);
-          ++present;
-        }
-        if (present == 0) return 0;
-        rest.push_back(sum / present - of_a.means[i] - of_b.means[j]);
-      }
-    }
-    return share(variance_of(rest), present);
+  /// Returns what two parameters explain beyond what each explains by itself.
+  double beyond(std::size_t a, std::size_t b) const {
+    return share([&](const Group& group) { return group.beyond(a, b); });
   }
 
  private:
-  double share(double variance, double present) const {
-    if (!(variance_ > 1e-12)) return 0;
-    return std::min(1.0, variance / variance_ * present / static_cast<double>(rows_.size()));
+  template <typename Part>
+  double share(Part part) const {
+    double variance = 0;
+    for (const Group& group : groups_) variance += group.weight * part(group);
+    return share_of(variance);
+  }
+  double share_of(double variance) const {
+    return variance_ > least_variance ? std::min(1.0, variance / variance_) : 0;
   }
 
   Rows rows_;
   const Predict& predict_;
+  std::vector<Group> groups_;
+  std::vector<float> variants_;  // by group, if there is a column of them
   double variance_ = 0;
 };
 
@@ -139,7 +238,7 @@ double fit_of(const Rows& rows, const std::vector<double>& values) {
   for (std::size_t i = 0; i < asked.size(); ++i)
     squares += std::pow(forest.guess(asked[i]).mean - asked_values[i], 2);
   const double variance = variance_of(asked_values);
-  return variance > 1e-12 ? 1 - squares / static_cast<double>(asked.size()) / variance : 0;
+  return variance > least_variance ? 1 - squares / static_cast<double>(asked.size()) / variance : 0;
 }
 
 }  // namespace
@@ -148,7 +247,7 @@ Importance importance_of(const Rows& rows, const Predict& predict,
                          std::optional<std::size_t> variant, std::size_t most_paired) {
   Importance result;
   if (rows.empty()) return result;
-  const Decomposition decomposition(rows, predict);
+  const Decomposition decomposition(rows, predict, variant);
   for (std::size_t column = 0; column < rows.front().size(); ++column)
     result.marginals.push_back(column == variant ? decomposition.between(column)
                                                  : decomposition.marginal(rows, column));
@@ -165,8 +264,7 @@ Importance importance_of(const Rows& rows, const Predict& predict,
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (std::size_t j = i + 1; j < order.size(); ++j) {
       const std::size_t a = order[i], b = order[j];
-      result.pairs.push_back(
-          {a, b, decomposition.beyond(a, result.marginals[a], b, result.marginals[b])});
+      result.pairs.push_back({a, b, decomposition.beyond(a, b)});
     }
   }
   std::stable_sort(result.pairs.begin(), result.pairs.end(),

@@ -37,15 +37,16 @@ struct Importance {
 /// Marks a parameter that a row lacks.
 inline constexpr float absent_coordinate = -1;
 
-/// Decomposes the variance of predictions, as functional ANOVA does: a parameter's share is the
-/// variance of its marginal means over its values, each counted once, divided by the variance of
-/// the predictions of the rows. A parameter that only some rows have counts by their share of the
-/// rows. Means are over the rows instead of over all combinations of values, because constraints
-/// forbid most of these. Pairs are those of the `most_paired` parameters with the largest shares.
-/// The column `variant` says which parameters a row has, so that it is not exchanged: its means
-/// are over the rows of each value, its share is the variance between them, weighted by their rows,
-/// and it takes part in no pair. Source: Hutter, Hoos, Leyton-Brown, "An Efficient Approach for
-/// Assessing Hyperparameter Importance", ICML 2014.
+/// Decomposes the variance of predictions, as functional ANOVA does. Rows that have the same
+/// parameters and the same variant are a group. The variance is that over the combinations of the
+/// values that a group's rows have, each combination counted once, and between groups, each
+/// weighted by its rows. A parameter's share is the variance of its values' means within groups, a
+/// pair's what the means of pairs of values have beyond that. Therefore shares add up to at most 1.
+/// Of more than 4096 combinations, as many are sampled. Pairs are those of the `most_paired`
+/// parameters with the largest shares. The column `variant` says which parameters a row has, so
+/// that it is not exchanged: its means are over the rows of each value, its share is the variance
+/// between its groups, and it takes part in no pair. Source: Hutter, Hoos, Leyton-Brown, "An
+/// Efficient Approach for Assessing Hyperparameter Importance", ICML 2014.
 Importance importance_of(const Rows& rows, const Predict& predict,
                          std::optional<std::size_t> variant = {}, std::size_t most_paired = 5);
 

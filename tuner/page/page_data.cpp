@@ -12,7 +12,8 @@ namespace {
 nlohmann::json files_json(const PageInput& input) {
   nlohmann::json files = nlohmann::json::array();
   for (const auto& one : input.databases)
-    files.push_back({{"name", one.name}, {"kind", "database"}});
+    files.push_back(
+        {{"name", one.name}, {"kind", "database"}, {"damaged", one.db->damaged().size()}});
   for (const auto& one : input.recordings)
     files.push_back({{"name", one.name}, {"kind", "recording"}});
   for (const auto& one : input.baselines)

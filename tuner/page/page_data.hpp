@@ -19,7 +19,7 @@ namespace greta::tuner {
 //
 // format    "greta-report 1"
 // made      greta_version, utc, files: list of {name, kind: "database" | "recording" |
-//           "baselines" | "trace"}
+//           "baselines" | "trace", damaged (of a database): rows that are left out}
 // devices   list of: name, id, backend, vendor, architecture, driver, compiler, kind, fingerprint,
 //           units, memory_bytes, hardware (equal for views of one card through two APIs),
 //           ceilings: {copy_gbps: …, fma_f32_gflops: …}, ceilings_utc,
@@ -55,15 +55,19 @@ namespace greta::tuner {
 // lookups   list of devices: device, answers: list of {problem, dims, op, origin, regret
 // (expected),
 //           command (null for an exact answer)}
-// next      list of {problem, device, why, gain_us, stale, command, result}
+// next      list of {problem, device, why, gain_us (null: unknown), stale, command, result}, those
+//           with the most to gain of all databases first
 // baselines list of groups: device, files: list of {name, utc, driver, compiler, version,
 //           revision: the commit, or empty}, rows: list of {name, status: list, us, low_us,
 //           high_us: columns by file}, comparisons: list of {from, to (indices of files),
-//           confidence, margin, regressions, changes: list of {name, finding, processor (whether
+//           confidence, margin, regressions, only_from and only_to: names of benchmarks that the
+//           other file lacks, changes: list of {name, finding, processor (whether
 //           the ratio is of processor times), ratio, low, high}}
-// passes    list of passes of models: file, number (in the file), tokens (null: unknown), launches,
-//           wall_us, gaps_us, operations: list of {name, problem, runs, us, launches, config,
-//           origin, speedup, regret (null: unknown)}; texts are empty in traces of older versions
+// passes    list of passes of models: file, number (in the file), configurations ("tuned",
+//           "default" or empty), device (name and API, or empty), tokens (null: unknown),
+//           launches, wall_us, gaps_us, operations: list of {name, problem, runs, us, launches,
+//           config, origin, speedup, regret (null: unknown)}; texts are empty in traces of older
+//           versions
 
 /// A database, with the name by which the page shows its file.
 struct PageDatabase {

@@ -54,7 +54,7 @@ std::vector<Span> device_spans(const json& trace) {
   return spans;
 }
 
-json pass_json(const std::string& file, std::size_t number, const std::vector<Span>& spans) {
+json pass_json(const PageTrace& trace, std::size_t number, const std::vector<Span>& spans) {
   struct Sum {
     std::size_t runs = 0;
     double us = 0;
@@ -85,8 +85,11 @@ json pass_json(const std::string& file, std::size_t number, const std::vector<Sp
                           {"regret", known_number(number_of(sum.details, "expected_regret"))}});
   }
   const double wall = spans.back().start_us + spans.back().us - spans.front().start_us;
-  return {{"file", file},
+  const json other = trace.trace.value("otherData", json(nullptr));
+  return {{"file", trace.name},
           {"number", number},
+          {"configurations", text_of(other, "configurations")},
+          {"device", text_of(other, "device")},
           {"tokens", known_number(number_of(spans.front().details, "tokens"))},
           {"launches", launches},
           {"wall_us", known(wall)},
@@ -102,8 +105,7 @@ json pass_data(const std::vector<PageTrace>& traces) {
     std::vector<Span> pass;
     std::size_t number = 0;
     const auto finish = [&] {
-      if (!pass.empty() && number < most_passes)
-        list.push_back(pass_json(one.name, number++, pass));
+      if (!pass.empty() && number < most_passes) list.push_back(pass_json(one, number++, pass));
       pass.clear();
     };
     for (const Span& span : device_spans(one.trace)) {

@@ -20,14 +20,15 @@ NextStep step_of(const StoredWinner& result, const std::vector<std::string>& sta
                 .device_id = result.device_id,
                 .cold = winner.cold,
                 .stale = !stale.empty()};
-  if (winner.roofline > 0 && winner.roofline < near_roofline) {
-    step.gain_us = us * (1 - winner.roofline);
+  const bool far = winner.roofline > 0 && winner.roofline < near_roofline;
+  if (far || (step.stale && winner.roofline > 0))
+    step.gain_us = us * std::max(0.0, 1 - winner.roofline);
+  if (far) {
     step.why = fmt::format("{} at {} of the roofline, at most {} to gain", format_time(us),
                            format_share(winner.roofline), format_time(step.gain_us));
   }
   if (step.stale) {
     step.why = fmt::format("{}, stale: {}", format_time(us), fmt::join(stale, "; "));
-    step.gain_us = std::max(step.gain_us, us);
   }
   return step;
 }
@@ -39,7 +40,7 @@ std::vector<NextStep> next_steps(const std::vector<StoredWinner>& results, Stale
   std::vector<NextStep> steps;
   for (const StoredWinner& result : results) {
     NextStep step = step_of(result, judge.reasons(result));
-    if (step.gain_us > 0) steps.push_back(std::move(step));
+    if (step.gain_us > 0 || step.stale) steps.push_back(std::move(step));
   }
   std::stable_sort(steps.begin(), steps.end(), [](const NextStep& a, const NextStep& b) {
     return a.stale != b.stale ? a.stale : a.gain_us > b.gain_us;

@@ -13,7 +13,7 @@ struct NextStep {
   Problem problem;
   std::string device_id;
   bool cold = true;
-  double gain_us = 0;  ///< most that a launch could gain: its time above the roofline
+  double gain_us = 0;  ///< most that a launch could gain: its time above the roofline; 0: unknown
   bool stale = false;  ///< the winner is of another driver, compiler or template
   std::string why{};   ///< "12.3 ms at 16 % of the roofline, at most 10.3 ms to gain"
 };

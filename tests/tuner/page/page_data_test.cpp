@@ -185,6 +185,20 @@ TEST_F(Page, AnswersAndCommandsOfALookup) {
   EXPECT_FALSE(data_["next"].empty());
 }
 
+TEST_F(Page, NextStepsAreThoseWithTheMostAboveTheRoofline) {
+  ASSERT_EQ(data_["next"].size(), 7U);  // all results are stale
+  double before = 1e9;
+  for (const auto& step : data_["next"]) {
+    const json& result = data_["results"][step["result"].get<std::size_t>()];
+    EXPECT_EQ(step["problem"], result["problem"]);
+    EXPECT_EQ(step["device"], result["device"]);
+    const double us = result["us"], gain = step["gain_us"];
+    EXPECT_NEAR(gain, us * (1 - result["roofline"].get<double>()), 1e-9);
+    EXPECT_LE(gain, before);
+    before = gain;
+  }
+}
+
 TEST_F(Page, BaselinesAreInTheOrderOfTheirDates) {
   ASSERT_EQ(data_["baselines"].size(), 1U);
   const json& group = data_["baselines"][0];
@@ -198,6 +212,25 @@ TEST_F(Page, BaselinesAreInTheOrderOfTheirDates) {
   EXPECT_NEAR(comparison["changes"][0]["ratio"], 1.5, 0.02);
 }
 
+TEST(BaselineData, GroupsFilesByTheirPreset) {
+  const TemporaryFolder folder;
+  write_page_baselines(folder / "before.csv", folder / "after.csv");
+  const auto all = read_csv(folder / "before.csv").value();
+  const auto newer = read_csv(folder / "after.csv").value();
+  // A part of a preset is another one, although the larger one has all of its benchmarks.
+  const std::vector<MeasuredResult> part(newer.begin(), newer.begin() + 3);
+  std::vector<MeasuredResult> grown(newer.begin() + 1, newer.end());
+  const json groups = baseline_data({{"all", all}, {"part", part}, {"grown", grown}});
+  ASSERT_EQ(groups.size(), 2U);
+  ASSERT_EQ(groups[0]["files"].size(), 2U);
+  EXPECT_EQ(groups[0]["files"][1]["name"], "grown");
+  EXPECT_EQ(groups[1]["files"][0]["name"], "part");
+  const json& comparison = groups[0]["comparisons"][0];
+  ASSERT_EQ(comparison["only_from"].size(), 1U);
+  EXPECT_NE(comparison["only_from"][0].get<std::string>().find("m=1 "), std::string::npos);
+  EXPECT_EQ(comparison["only_to"], json::array());
+}
+
 TEST_F(Page, PassesOfATrace) {
   ASSERT_EQ(data_["passes"].size(), 2U);
   const json& pass = data_["passes"][0];
@@ -205,6 +238,7 @@ TEST_F(Page, PassesOfATrace) {
   EXPECT_EQ(pass["wall_us"], 42);
   EXPECT_EQ(pass["gaps_us"], 10);
   EXPECT_EQ(pass["tokens"], nullptr);
+  EXPECT_EQ(pass["configurations"], "");
   ASSERT_EQ(pass["operations"].size(), 2U);
   EXPECT_EQ(pass["operations"][0]["name"], "argmax");
   EXPECT_EQ(pass["operations"][1]["name"], "norm");
@@ -215,7 +249,8 @@ TEST_F(Page, PassesOfATrace) {
 }
 
 TEST(PassData, TellsPrefillFromDecodeStepAndWhatRan) {
-  const json trace = json::parse(R"({"traceEvents": [
+  const json trace = json::parse(
+      R"({"otherData": {"configurations": "default", "device": "Card of HIP"}, "traceEvents": [
       {"name": "layer 0 qkv", "ph": "X", "pid": 1, "ts": 0, "dur": 10, "args": {"tokens": 5, "problem": "gemm m=5",
        "config": "tiled BM=16", "origin": "exact", "launches": 2, "speedup": 1.5, "expected_regret": 1.25}},
       {"name": "layer 1 qkv", "ph": "X", "pid": 1, "ts": 10, "dur": 20, "args": {"tokens": 5, "problem": "gemm m=5",
@@ -223,10 +258,13 @@ TEST(PassData, TellsPrefillFromDecodeStepAndWhatRan) {
       {"name": "layer 2 qkv", "ph": "X", "pid": 1, "ts": 30, "dur": 5, "args": {"tokens": 5, "problem": "gemm m=6",
        "config": 7, "origin": null}},
       {"name": "layer 0 qkv", "ph": "X", "pid": 1, "ts": 36, "dur": 4, "args": {"tokens": 1}},
-      {"name": ["odd"], "ph": 5, "pid": "one"}, 3]})");
+      {"name": ["odd"], "ph": 5, "pid": "one"}, 3]
+})");
   const json passes = pass_data({{"trace.json", trace}});
   ASSERT_EQ(passes.size(), 2U);  // without a gap: the number of tokens differs
   EXPECT_EQ(passes[0]["tokens"], 5);
+  EXPECT_EQ(passes[1]["configurations"], "default");
+  EXPECT_EQ(passes[1]["device"], "Card of HIP");
   EXPECT_EQ(passes[0]["launches"], 5);  // 2 + 2, and 1 where it is unknown
   EXPECT_EQ(passes[0]["wall_us"], 35);
   ASSERT_EQ(passes[0]["operations"].size(), 2U);  // one for each problem

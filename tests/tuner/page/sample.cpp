@@ -57,8 +57,10 @@ Winner winner_of(double us, double speedup) {
 }
 
 void add_search(TunedDb& db, const DeviceInfo& device, const Problem& problem, bool is_hostile,
-                int trials = trials_of_a_search) {
-  const auto session = db.begin_session(session_of(device, problem, is_hostile));
+                int trials = trials_of_a_search, const std::string& started_utc = {}) {
+  SessionRecord record = session_of(device, problem, is_hostile);
+  if (!started_utc.empty()) record.provenance.started_utc = started_utc;
+  const auto session = db.begin_session(record);
   for (int i = 0; i < trials; ++i) {
     Trial trial = page_trial(i);
     trial.problem_key = problem.key();
@@ -177,9 +179,10 @@ void write_page_database(const std::filesystem::path& file) {
   }
 }
 
-void add_page_search(const std::filesystem::path& file, int trials) {
+void add_page_search(const std::filesystem::path& file, int trials,
+                     const std::string& started_utc) {
   TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
-  add_search(db, page_device(Api::hip), gemm(64), false, trials);
+  add_search(db, page_device(Api::hip), gemm(64), false, trials, started_utc);
 }
 
 void write_empty_page_database(const std::filesystem::path& file) {

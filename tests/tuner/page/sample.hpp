@@ -22,8 +22,10 @@ Trial page_trial(int i);
 /// Writes a database: searches with trials of a GEMM through two APIs, results of several shapes,
 /// one of which stands for its default, ceilings, and texts that are hostile wherever text is free.
 void write_page_database(const std::filesystem::path& file);
-/// Adds a search of its own to a database, which is made if it does not exist.
-void add_page_search(const std::filesystem::path& file, int trials = 240);
+/// Adds a search of its own to a database, which is made if it does not exist. It begins at a time
+/// of its own, or with the sample's other searches.
+void add_page_search(const std::filesystem::path& file, int trials = 240,
+                     const std::string& started_utc = {});
 /// Writes a database of one search in which every trial failed, so that views have nothing to draw.
 void write_empty_page_database(const std::filesystem::path& file);
 /// Writes two CSV files of the same benchmarks: in the second, one is slower and one faster, and

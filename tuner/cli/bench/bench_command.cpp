@@ -125,7 +125,7 @@ Bench::Bench(const BenchOptions& options)
   if (!options.report.empty()) {
     if (!options.exporting)
       throw CommandError(exit_usage, "--report: needs --export, whose file it shows");
-    check_report("--report", options.report);
+    check_report("--report", options.report, {options.db, options.export_file});
   }
   if (options_.exporting) {
     if (options_.export_file.empty()) return;  // the folder in results/ is created

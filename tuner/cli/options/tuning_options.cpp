@@ -166,7 +166,8 @@ TunerOptions tuner_options(const TuningOptions& options) {
 
 ResultFiles::ResultFiles(const TuningOptions& options) : options_(options), date_(utc_now()) {
   check_csv("--csv", options.csv);
-  if (!options.report.empty()) check_report("--report", options.report);
+  if (!options.report.empty())
+    check_report("--report", options.report, {options.db, options.csv, options.csv_wide});
   if (options.csv_wide.empty()) return;
   check_folder("--csv-wide", options.csv_wide);
   if (std::filesystem::exists(options.csv_wide)) {

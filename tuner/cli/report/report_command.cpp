@@ -15,10 +15,11 @@ struct ReportOptions {
 int report(const ReportOptions& options) {
   if (options.files.empty()) throw CommandError(exit_usage, "files: at least one is needed");
   check_report("--out", options.out);
-  write_report(report_files(options.files), options.out);
+  const ReportFiles files = report_files(options.files);
+  write_report(files, options.out);
   const auto bytes = std::filesystem::file_size(options.out);
   print("{}: {}\n", options.out.string(), format_bytes(static_cast<double>(bytes)));
-  return exit_done;
+  return end_of_report(files, exit_done);
 }
 
 }  // namespace

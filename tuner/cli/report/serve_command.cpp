@@ -154,6 +154,7 @@ class PageServer {
 int serve(const ServeOptions& options) {
   const ReportFiles files = report_files(options.files);
   report_page(files);  // reports an error before anything is served
+  end_of_report(files, exit_done);
   catch_interrupts();
   PageServer(files).run(options.port);
   return exit_done;

@@ -96,7 +96,7 @@ int generate(const GenerateOptions& options) {
   if (options.trace_layers) return trace_layers(generation);
   if (!options.capture.empty()) generation.runtime().telemetry().set({true, true});
   if (!options.trace.empty()) {
-    write_model_trace(generation, options.trace);
+    write_model_trace(generation, options.trace, options.runtime.untuned);
   } else {
     generation.run();
   }

@@ -82,8 +82,11 @@ std::string closest_text(const std::vector<StageFinding>& findings) {
 
 }  // namespace
 
-void write_model_trace(Generation& generation, const std::filesystem::path& file) {
+void write_model_trace(Generation& generation, const std::filesystem::path& file, bool untuned) {
   Trace trace;
+  const DeviceInfo& device = generation.runtime().device().info();
+  trace.fact("configurations", untuned ? "default" : "tuned");
+  trace.fact("device", fmt::format("{} ({})", device.name, to_string(device.backend)));
   trace.write(file).value();  // reports an error before anything runs
   try {
     const Listening listening(trace);

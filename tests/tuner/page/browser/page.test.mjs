@@ -365,4 +365,98 @@ test("greta-report serve shows what a tune adds, to this machine and with the to
   execFileSync(GRETA_PAGE_SAMPLE, [folder, "more", served]);
   await live.waitForFunction((old) => document.querySelector("nav a[data-view='search'] .number").textContent !== old, before);
   assert.notEqual(await number(), before);
+
+  // What the server cannot answer is said, and the page recovers.
+  const lost = live.locator("[data-notice=connection]");
+  assert.equal(await lost.isVisible(), false);
+  await live.route("**/data", (route) => route.fulfill({ status: 500, body: "served.db: is locked" }));
+  const then = await number();
+  execFileSync(GRETA_PAGE_SAMPLE, [folder, "more", served]);
+  await lost.waitFor({ state: "visible" });
+  assert.match(await lost.textContent(), /^The server has no data: served.db: is locked; data of \d\d:\d\d UTC\./);
+  await live.unroute("**/data");
+  await lost.waitFor({ state: "hidden" });
+  assert.notEqual(await number(), then);
+  server.kill("SIGINT");
+  await lost.waitFor({ state: "visible" });
+  assert.match(await lost.textContent(), /^Connection lost; data of \d\d:\d\d UTC\./);
+});
+
+test("a page opens on what it has, on the newest search, and says what it lacks", async (context) => {
+  const other = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  context.after(() => other.close());
+  const file = join(folder, "other.html");
+  const open = async (...files) => {
+    execFileSync(GRETA_REPORT, [...files.map((name) => join(folder, name)), "--out", file], { stdio: "pipe" });
+    await other.goto("about:blank");
+    await other.goto(`file://${file}`);
+    await other.waitForSelector("main > [data-view]");
+    return other.getAttribute("main > [data-view]", "data-view");
+  };
+  assert.equal(await open("trace.json"), "model");
+  assert.equal(await open("before.csv", "after.csv"), "baselines");
+  assert.equal(await open("tuned.db", "trace.json"), "overview");
+  assert.equal(await other.locator(".notice:visible").count(), 0);
+  // Few trials have no importance, and no line of means.
+  copyFileSync(join(folder, "few.db"), join(folder, "newest.db"));
+  execFileSync(GRETA_PAGE_SAMPLE, [folder, "five"]);
+  await open("newest.db");
+  await other.evaluate(() => (location.hash = "#/search"));
+  await other.waitForSelector("main > [data-view=search]");
+  assert.equal(await other.textContent(".tile dd >> nth=0"), "5" + "100 % correct");
+  assert.match(await other.textContent("figure:has(h3:text-is('Importance')) .missing"), /need at least 10 correct trials .* has 5;/);
+  assert.doesNotMatch(await other.textContent("main"), /The line is the marginal mean/);
+});
+
+test("passes with default configurations are what tuned ones are compared with, in any order of the files", async (context) => {
+  const other = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  context.after(() => other.close());
+  const trace = (name, configurations, us) => writeFileSync(join(folder, name), JSON.stringify({
+    otherData: { configurations, device: "Card" },
+    traceEvents: [{ name: "norm", ph: "X", pid: 1, ts: 0, dur: us, args: { tokens: 1, problem: "norm", origin: "exact" } }],
+  }));
+  trace("a.json", "tuned", 50);
+  trace("b.json", "default", 100);
+  const file = join(folder, "passes.html");
+  execFileSync(GRETA_REPORT, [join(folder, "a.json"), join(folder, "b.json"), "--out", file]);
+  await other.goto(`file://${file}`);
+  const rows = await other.locator("section:has(h2:text-is('Passes')) tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(rows.map((row) => row.slice(0, 6)), [
+    ["decode step", "default", "Card", "b.json", "100 µs", "–"],
+    ["decode step", "tuned", "Card", "a.json", "50.0 µs", "−50 %"],
+  ]);
+});
+
+test("baselines are compared with the last file, and benchmarks of one file are named", async (context) => {
+  const other = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  context.after(() => other.close());
+  const lines = readFileSync(join(folder, "after.csv"), "utf8").trimEnd().split("\n");
+  writeFileSync(join(folder, "later.csv"), `${lines.slice(0, -1).join("\n").replaceAll("2026-11-22", "2026-11-23")}\n`);
+  const file = join(folder, "series.html");
+  execFileSync(GRETA_REPORT, [...["before.csv", "later.csv", "after.csv"].map((name) => join(folder, name)), "--out", file]);
+  await other.goto(`file://${file}`);
+  assert.equal(await other.locator("[data-key=from] select").evaluate((list) => list.selectedOptions[0].text), "after.csv → later.csv");
+  assert.equal(await other.textContent("details.only summary"), "1 benchmark only in after.csv");
+  assert.equal(await other.locator("details.only li").count(), 1);
+});
+
+test("what is beyond the peaks, damaged or far down a list is shown", async (context) => {
+  const other = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  context.after(() => other.close());
+  const html = readFileSync(file, "utf8");
+  const [, begin, text, end] = html.match(/^([^]*id="data">)(.*?)(<\/script>[^]*)$/);
+  const data = JSON.parse(text);
+  data.made.files[0].damaged = 3;
+  data.results.find((one) => one.current).roofline = 1.34;
+  data.next = [...data.next, ...data.next];
+  const changed = join(folder, "changed.html");
+  writeFileSync(changed, begin + JSON.stringify(data).replaceAll("<", "\\u003c") + end);
+  await other.goto(`file://${changed}`);
+  await other.waitForFunction(() => [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
+  assert.match(await other.textContent(".notice:visible"), /^tuned\.db: 3 rows skipped because of damage/);
+  const labels = await other.locator("figure:has(h3:text-is('Share of the roofline')) svg text").allTextContents();
+  assert.ok(labels.includes("120 %") || labels.includes("140 %"), labels.join());
+  await other.evaluate(() => (location.hash = "#/coverage"));
+  await other.waitForSelector("section:has(h2:text-is('More to gain'))");
+  assert.deepEqual(await other.locator("section:has(h2:text-is('More to gain')) th").allTextContents(), ["Problem", "Device", "At most", "Why", "Command"]);
 });

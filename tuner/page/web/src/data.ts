@@ -144,6 +144,9 @@ export interface BaselineGroup {
     confidence: number;
     margin: number;
     regressions: number;
+    /** Names of benchmarks that the other file lacks. */
+    only_from: string[];
+    only_to: string[];
     changes: Change[];
   }[];
 }
@@ -173,6 +176,9 @@ export interface PassOperation {
 export interface Pass {
   file: string;
   number: number;
+  /** "tuned", "default", or empty in traces of older versions, as the device. */
+  configurations: string;
+  device: string;
   /** Rows that it computes: 1 in a decode step; null: unknown. */
   tokens: number | null;
   launches: number;
@@ -183,7 +189,7 @@ export interface Pass {
 
 export interface Report {
   format: string;
-  made: { greta_version: string; utc: string; files: { name: string; kind: string }[] };
+  made: { greta_version: string; utc: string; files: { name: string; kind: string; damaged?: number }[] };
   devices: Device[];
   rivals: {
     a: number;

@@ -67,6 +67,12 @@ function header(report: Report): HTMLElement {
   );
 }
 
+/** What the page lacks: rows of databases that are damaged. */
+function notices(report: Report): HTMLElement[] {
+  return report.made.files.filter((file) => (file.damaged ?? 0) > 0).map((file) =>
+    h("p", { class: "notice" }, `${file.name}: ${count(file.damaged!, "row")} skipped because of damage, so that this page is incomplete. greta-db verify names them; tuning a problem again replaces a damaged result.`));
+}
+
 function footer(report: Report): HTMLElement {
   const licences = document.getElementById("licences")?.textContent ?? "";
   return h(
@@ -91,10 +97,11 @@ function start(): void {
   const main = h("main", { id: "main", tabindex: -1 });
   const skip = h("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to the content");
   page.append(skip, header(report), main, footer(report));
+  const lost = h("p", { class: "notice", role: "status", "data-notice": "connection", hidden: true });
   let last = "";
   const show = () => {
     const route = read_route();
-    const view = views.find((one) => one.name === route.view) ?? overview;
+    const view = views.find((one) => one.name === route.view) ?? views.find((one) => one.count(report) > 0) ?? overview;
     document.title = `${view.title} · GRETA report`;
     for (const item of document.querySelectorAll<HTMLElement>("nav a")) {
       const here = item.dataset["view"] === view.name;
@@ -105,7 +112,7 @@ function start(): void {
     const active = document.activeElement instanceof HTMLElement ? focus_key(document.activeElement) : null;
     dispose_charts();
     const content: Child[] = view.show(report, route);
-    main.replaceChildren(h("div", { "data-view": view.name }, content));
+    main.replaceChildren(lost, ...notices(report), h("div", { "data-view": view.name }, content));
     const place = `${view.name}/${route.id}`;
     if (place !== last) scrollTo(0, 0);
     last = place;
@@ -113,20 +120,53 @@ function start(): void {
   };
   addEventListener("hashchange", show);
   show();
-  // Served by greta-report serve: an event says that the databases have changed.
-  if (location.protocol === "http:") {
-    new EventSource("events").addEventListener("message", () => {
-      void fetch("data")
-        .then((answer) => answer.text())
-        .then((text) => {
-          report = read_report(text);
-          const top = scrollY;
-          document.querySelector("header")!.replaceWith(header(report));
-          show();
-          scrollTo(0, top);
-        });
+  if (location.protocol === "http:") follow((text) => {
+    report = read_report(text);
+    const top = scrollY;
+    document.querySelector("header")!.replaceWith(header(report));
+    show();
+    scrollTo(0, top);
+  }, lost, () => report);
+}
+
+const try_again_ms = 2000;
+
+/** Updates a page that greta-report serve serves: an event says that the databases have changed. */
+function follow(update: (text: string) => void, lost: HTMLElement, shown: () => Report): void {
+  let waiting = 0;
+  const tell = (why: string) => {
+    lost.textContent = `${why}; data of ${date(shown().made.utc).slice(11)} UTC. The page tries again.`;
+    lost.hidden = false;
+  };
+  const later = (what: () => void) => {
+    clearTimeout(waiting);
+    waiting = window.setTimeout(what, try_again_ms);
+  };
+  const load = async () => {
+    try {
+      const answer = await fetch("data");
+      const text = await answer.text();
+      if (!answer.ok) {
+        tell(`The server has no data: ${text || answer.status}`);
+        return later(load);
+      }
+      update(text);
+      lost.hidden = true;
+    } catch {
+      tell("Connection lost");
+      later(load);
+    }
+  };
+  const listen = () => {
+    const events = new EventSource("events");
+    events.addEventListener("message", () => void load());
+    events.addEventListener("open", () => !lost.hidden && void load());
+    events.addEventListener("error", () => {
+      tell("Connection lost");
+      if (events.readyState === EventSource.CLOSED) later(listen);  // otherwise the browser tries again
     });
-  }
+  };
+  listen();
 }
 
 /** The control of a place: itself, its list, its pressed button or its first one. */

@@ -20,7 +20,7 @@ export function read_route(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [view = "", id] = path.split("/");
   return {
-    view: view || "overview",
+    view,
     id: id !== undefined && /^\d+$/.test(id) ? Number(id) : null,
     settings: new URLSearchParams(query),
   };

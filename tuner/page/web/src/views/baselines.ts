@@ -134,12 +134,18 @@ function what_changed(from: BaselineGroup["files"][number], to: BaselineGroup["f
   return changes.length ? `. Changed: ${changes.join("; ")}.` : ". Driver, compiler and version are the same.";
 }
 
+/** Names benchmarks that one of two files lacks, which have no ratio. */
+function only_in(file: string, names: string[]): HTMLElement | null {
+  if (!names.length) return null;
+  return h("details", { class: "only" }, h("summary", {}, `${count(names.length, "benchmark")} only in ${file}`), h("ul", {}, names.map((name) => h("li", {}, name))));
+}
+
 function show(report: Report, route: Route): Node[] {
   const title = h("h1", {}, "Baselines over time");
   if (!report.baselines.length) return [title, empty("Give the CSV files of greta-bench beside the database; files of one device with the same benchmarks become a series:", "greta-report tuned.db before.csv after.csv --out report.html")];
   const index = report.baselines[route.id ?? -1] ? route.id! : 0;
   const group = report.baselines[index]!;
-  const number = Number(route.settings.get("from") ?? group.comparisons.length - 1);
+  const number = Number(route.settings.get("from") ?? group.comparisons.findIndex((one) => one.to === group.files.length - 1));
   const comparison = group.comparisons[number];
   const files = (one: BaselineGroup) => one.files.map((file) => file.name).join(", ");
   const names = (one: BaselineGroup["comparisons"][number]) => `${group.files[one.from]!.name} → ${group.files[one.to]!.name}`;
@@ -157,7 +163,8 @@ function show(report: Report, route: Route): Node[] {
         { label: "Inconclusive", value: counts("inconclusive") },
         { label: "Fail", value: counts("fails") },
       ]),
-      section("From one to the other", forest(group, comparison)),
+      section("From one to the other", forest(group, comparison),
+        only_in(group.files[comparison.from]!.name, comparison.only_from), only_in(group.files[comparison.to]!.name, comparison.only_to)),
     ] : [empty("This device has one file of these benchmarks. A second one shows what changed.")]),
     section("Over time", timeline(group, route.settings.get("bench") ?? "")),
     section("Files", h("div", { class: "card" }, table({

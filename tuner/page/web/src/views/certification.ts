@@ -93,13 +93,13 @@ function ratio_chart(row: Result): HTMLElement | null {
     height: 290,
     points: ratios.length,
     option: (colours) => ({
-      grid: { left: 8, right: 16, top: 14, bottom: 34, containLabel: true },
+      grid: { left: 8, right: 88, top: 14, bottom: 34, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [["speed-up", ratio(at.data[1])]] })),
       xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, splitLine: { show: false }, axisLabel: { color: colours.muted, showMaxLabel: false } }),
       yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (x: number) => tick(ratio(x)), showMinLabel: false, showMaxLabel: false } }),
       series: [{
         type: "scatter", symbolSize: 6, data: ratios.map((one, i) => [i + 1, one]), itemStyle: { color: colours.categories[2] },
-        markLine: { silent: true, symbol: "none", label: { show: true, position: "insideEndTop", color: colours.muted, fontSize: 10.5, formatter: ({ name }: any) => name }, data: [
+        markLine: { silent: true, symbol: "none", label: { show: true, position: "end", color: colours.muted, fontSize: 10.5, formatter: ({ name }: any) => name }, data: [
           { yAxis: 1, name: "", lineStyle: { color: colours.muted, type: "dashed" } },
           { yAxis: row.speedup, name: `median ${ratio(row.speedup)}`, lineStyle: { color: colours.categories[2], type: "solid" } },
         ] },

@@ -142,6 +142,7 @@ function show(report: Report): Node[] {
       first: 10,
       columns: [
         { title: "Problem", value: (row) => key_text(row.problem), show: (row) => h("a", { href: link("certification", row.result) }, key_text(row.problem)) },
+        { title: "Device", value: (row) => device_name(report, row.device) },
         { title: "At most", value: (row) => row.gain_us, show: (row) => time(row.gain_us), align: "right", wide: true },
         { title: "Why", value: (row) => row.why },
         { title: "Command", value: (row) => row.command, show: (row) => copy_button(row.command) },

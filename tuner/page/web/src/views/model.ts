@@ -16,19 +16,26 @@ function kind_of(pass: Pass): string {
   return pass.tokens === 1 ? "decode step" : `prefill of ${count(pass.tokens, "token")}`;
 }
 
-function name_of(pass: Pass): string {
-  return `${kind_of(pass)} · ${pass.file}`;
+/** The kind of a pass with its configurations, where the trace says so. */
+function run_of(pass: Pass): string {
+  return [kind_of(pass), pass.configurations].filter(Boolean).join(", ");
 }
 
-/** Passes of one kind beside each other, in the order of the files. */
+function name_of(pass: Pass): string {
+  return `${run_of(pass)} · ${pass.file}`;
+}
+
+/** Passes of one kind beside each other, default configurations first, then in the order of the files. */
 function in_order(report: Report): Pass[] {
   const kinds = [...new Set(report.passes.map(kind_of))];
-  return [...report.passes].sort((a, b) => kinds.indexOf(kind_of(a)) - kinds.indexOf(kind_of(b)));
+  const rank = (pass: Pass) => 2 * kinds.indexOf(kind_of(pass)) + (pass.configurations === "default" ? 0 : 1);
+  return [...report.passes].sort((a, b) => rank(a) - rank(b));
 }
 
-/** The pass of the same kind in the first file, with which others are compared. */
+/** The pass with which another one is compared: of the same kind and device, with default configurations, or else the first. */
 function rival_of(passes: Pass[], pass: Pass): Pass | null {
-  const first = passes.find((one) => kind_of(one) === kind_of(pass));
+  const same = passes.filter((one) => kind_of(one) === kind_of(pass) && (one.device === pass.device || !one.device || !pass.device));
+  const first = same.find((one) => one.configurations === "default") ?? same[0];
   return first && first.file !== pass.file ? first : null;
 }
 
@@ -54,7 +61,7 @@ function drawing(passes: Pass[], all: number): HTMLElement {
       grid: { left: 8, right: 28, top: 36, bottom: 8, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: name_of(passes[at.dataIndex]!), rows: [[at.seriesName, time(at.value)], ["of the pass", share(at.value / passes[at.dataIndex]!.wall_us)]] })),
       xAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, hideOverlap: true, formatter: (value: number) => tick(time(value)) } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: passes.map((pass) => `${kind_of(pass)}\n${pass.file}`), axisLabel: { color: colours.ink, interval: 0, lineHeight: 13, width: narrow ? 110 : 220, overflow: "truncate" }, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: passes.map((pass) => `${run_of(pass)}\n${pass.file}`), axisLabel: { color: colours.ink, interval: 0, lineHeight: 13, width: narrow ? 110 : 220, overflow: "truncate" }, splitLine: { show: false } }),
       series: series.map((one, i) => ({
         name: one.name, type: "bar", stack: "t", barWidth: 18, data: one.data,
         itemStyle: i === gaps ? { color: colours.line, borderColor: colours.muted, borderType: "dashed" } : { color: colours.categories[i % 7], opacity: i < 7 ? 1 : 0.6, borderColor: colours.surface, borderWidth: 0.6 },
@@ -95,7 +102,7 @@ function explained(passes: Pass[], pass: Pass): HTMLElement {
         { title: "Launches", value: (one) => one.launches, align: "right", wide: true },
         { title: "Time", value: (one) => one.us, show: (one) => time(one.us), align: "right" },
         { title: "Of the pass", value: (one) => one.us / pass.wall_us, show: (one) => share(one.us / pass.wall_us), align: "right" },
-        ...(other ? [{ title: `To ${other.file}`, value: (one: PassOperation) => (before(one) ? one.us / before(one)! : null), show: (one: PassOperation) => (before(one) ? change(one.us / before(one)!) : "–"), align: "right" as const }] : []),
+        ...(other ? [{ title: other.configurations === "default" ? "To the default" : `To ${other.file}`, value: (one: PassOperation) => (before(one) ? one.us / before(one)! : null), show: (one: PassOperation) => (before(one) ? change(one.us / before(one)!) : "–"), align: "right" as const }] : []),
         ...(known ? [
           { title: "Problem", value: (one: PassOperation) => key_text(one.problem), wide: true },
           { title: "Configuration", value: (one: PassOperation) => one.config, show: (one: PassOperation) => (one.config ? h("code", {}, one.config) : "–"), wide: true },
@@ -121,10 +128,12 @@ function show(report: Report, route: Route): Node[] {
     ...title,
     section("Time by operation", drawing(passes.slice(0, most_passes), passes.length)),
     section("Passes", h("div", { class: "card" }, table({
-      caption: "Passes of the traces, with their change from the first file's pass of the same kind",
+      caption: "Passes of the traces, with their change from the pass of the same kind with default configurations, or else of the first file",
       rows: passes,
       columns: [
         { title: "Pass", value: kind_of, show: (pass) => h("a", { href: link("model", null, { pass: String(passes.indexOf(pass)) }) }, kind_of(pass)) },
+        ...(passes.some((pass) => pass.configurations) ? [{ title: "Configurations", value: (pass: Pass) => pass.configurations, show: (pass: Pass) => pass.configurations || "–" }] : []),
+        ...(passes.some((pass) => pass.device) ? [{ title: "Device", value: (pass: Pass) => pass.device, show: (pass: Pass) => pass.device || "–", wide: true }] : []),
         { title: "File", value: (pass) => pass.file },
         { title: "Time", value: (pass) => pass.wall_us, show: (pass) => time(pass.wall_us), align: "right" },
         { title: "Change", value: (pass) => { const other = rival_of(passes, pass); return other ? pass.wall_us / other.wall_us : null; }, show: (pass) => { const other = rival_of(passes, pass); return other ? change(pass.wall_us / other.wall_us) : "–"; }, align: "right" },

@@ -11,6 +11,7 @@ import type { Parameter, Trials } from "./trials";
 const most_small_charts = 8;
 const most_axes = 9;
 const most_lines = 4000;
+const least_rows = 10;  // of an importance
 
 export function importance(trials: Trials): HTMLElement {
   const found = trials.search.importance;
@@ -19,11 +20,10 @@ export function importance(trials: Trials): HTMLElement {
     ...found.pairs.filter((one) => one.share > 0.01).slice(0, 4).map((one) => ({ name: `${trials.parameter(one.a).name} × ${trials.parameter(one.b).name}`, share: one.share, pair: true })),
   ].sort((a, b) => b.share - a.share).slice(0, 14);
   const weak = found.fit === null || found.fit < 0.3;
-  const least = 10;
   return chart({
     title: "Importance",
-    missing: !rows.length && (found.rows < least
-      ? `Shares of the variance need at least ${least} correct trials with different times, and this search has ${found.rows}; a longer budget gives more.`
+    missing: (found.rows < least_rows || !rows.some((row) => row.share > 0)) && (found.rows < least_rows
+      ? `Shares of the variance need at least ${least_rows} correct trials with different times, and this search has ${found.rows}; a longer budget gives more.`
       : "No parameter explains any of the variance: all trials have the same time, or the same values."),
     note: `Share of the variance of the log time that a parameter explains by itself, and pairs beyond that (functional ANOVA on a random forest of ${found.rows} trials). The forest predicts ${share(Math.max(0, found.fit ?? 0))} of the variance of trials that it has not seen${weak ? ": too little to rely on" : ""}.`,
     summary: `Importance of parameters: ${rows.slice(0, 4).map((row) => `${row.name} ${share(row.share)}`).join(", ")}.`,
@@ -105,14 +105,18 @@ export function pairs(trials: Trials, route: Route): HTMLElement {
     height: 320,
     controls: choose,
     option: (colours) => ({
-      grid: { left: 8, right: 8, top: 6, bottom: 30, containLabel: true },
+      grid: { left: 8 + 16, right: 8, top: 40, bottom: 30, containLabel: true },
       tooltip: tip(colours, ({ dataIndex }) => {
         const cell = cells[dataIndex]!;
         return { title: `${a.name}=${a.values[cell.x]} ${b.name}=${b.values[cell.y]}`, rows: [["best", time(cell.best)], ["to the best of all", ratio(cell.best / best)], ["trials", String(cell.count)], ["configuration", trials.config(cell.trial)]] };
       }),
       xAxis: axis(colours, { type: "category", data: a.values.map(String), name: a.name, nameGap: 22, splitLine: { show: false } }),
-      yAxis: axis(colours, { type: "category", data: b.values.map(String), name: b.name, nameGap: 40, splitLine: { show: false } }),
-      visualMap: { type: "continuous", show: false, dimension: 2, min: 0, max: Math.log(4), inRange: { color: colours.scale } },
+      yAxis: axis(colours, { type: "category", data: b.values.map(String), name: b.name, nameGap: 14 + 6.2 * Math.max(...b.values.map((value) => String(value).length)), splitLine: { show: false } }),
+      visualMap: {
+        type: "continuous", dimension: 2, min: 0, max: Math.log(4), inRange: { color: colours.scale }, calculable: false, hoverLink: false,
+        orient: "horizontal", left: 0, top: 0, itemWidth: 12, itemHeight: 120, padding: 0, textStyle: { color: colours.muted, fontSize: 11 },
+        text: ["4× and more", "the best"], inverse: false,
+      },
       series: [{
         type: "heatmap",
         data: cells.map((cell) => ({
@@ -155,9 +159,10 @@ export function values(trials: Trials): HTMLElement {
   }
   const range = trials.range();
   const step = Math.max(1, Math.floor(ok.length / 1500));
+  const fitted = trials.search.importance.rows >= least_rows;
   const charts = trials.varied().slice(0, most_small_charts).map((parameter) => {
     const of = trials.search.importance.marginals.find((one) => one.parameter === parameter.index);
-    const mean = parameter.values.map((value) => of?.us[of.values.indexOf(value)] ?? null);
+    const mean = parameter.values.map((value) => (fitted && of?.us[of.values.indexOf(value)]) || null);
     const best = parameter.values.map(() => Infinity);
     const number = parameter.values.map(() => 0);
     for (const i of ok) {
@@ -201,7 +206,7 @@ export function values(trials: Trials): HTMLElement {
     });
   });
   return h("div", {},
-    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. The line is the marginal mean of the forest, with the other parameters as in the trials. Times beyond 30 times the best are not drawn." + (step > 1 ? ` Drawn is every ${step}th of ${count(ok.length, "correct trial")}; bests and tables are of all.` : "")),
+    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. " + (fitted ? "The line is the marginal mean of the forest, with the other parameters as in the trials. " : "") + "Times beyond 30 times the best are not drawn." + (step > 1 ? ` Drawn is every ${step}th of ${count(ok.length, "correct trial")}; bests and tables are of all.` : "")),
     h("div", { class: "grid three values" }, charts));
 }
 

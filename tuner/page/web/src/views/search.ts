@@ -275,9 +275,15 @@ function head(report: Report, search: Search, trials: Trials): Node[] {
       result
         ? { label: "Certified", value: result.is_default ? "default stood" : ratio(result.speedup), note: result.is_default ? "" : "over the default", tone: result.is_default ? "" : "good" }
         : { label: "Certified", value: "–", note: "no result of this session" },
-      { label: "Roofline", value: share(result?.roofline), note: result ? "of the measured peaks" : "" },
+      { label: "Roofline", value: share(result?.roofline), note: result ? `of the measured peaks, by the certified ${time(result.us)}` : "" },
     ]),
   ];
+}
+
+/** The search that began last, which may still run; recordings have no date. */
+function newest(searches: Search[]): number {
+  const later = (a: Search, b: Search) => a.utc !== b.utc ? a.utc > b.utc : a.file === b.file ? a.session > b.session : false;
+  return searches.reduce((last, one, i) => (later(one, searches[last]!) ? i : last), 0);
 }
 
 function show(report: Report, route: Route): Node[] {
@@ -285,7 +291,7 @@ function show(report: Report, route: Route): Node[] {
   if (!report.searches.length) {
     return [title, empty("These databases hold no trials: databases that ship have winners only. A tune records its trials in the database of --db:", "greta-tune gemm --m 1024 --n 1024 --k 1024 --db tuned.db --report report.html")];
   }
-  const index = report.searches[route.id ?? -1] ? route.id! : report.searches.reduce((most, one, i, all) => (one.trials > all[most]!.trials ? i : most), 0);
+  const index = report.searches[route.id ?? -1] ? route.id! : newest(report.searches);
   const search = report.searches[index]!;
   const trials = trials_of(search);
   const choices = report.searches.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}, ${count(one.trials, "trial")}, ${one.recorded ? "recorded" : date(one.utc)}` }));
