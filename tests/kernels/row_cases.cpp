@@ -51,8 +51,9 @@ std::vector<Config> one_of_each(const Operation& entry, const Problem& problem,
   std::mt19937_64 random(seed);
   std::vector<Config> configs{entry.default_config(problem, device)};
   const Space space = entry.space(problem, device);
-  for (const Variant& variant : entry.variants) {
-    if (space.count(variant.name) > 0) configs.push_back(space.sample(variant.name, random));
+  for (const Alternative& alternative : space.alternatives()) {
+    const std::string& variant = alternative.variant;
+    if (space.count(variant) > 0) configs.push_back(space.sample(variant, random));
   }
   return configs;
 }

@@ -43,10 +43,16 @@ class Registers : public ::testing::TestWithParam<std::string> {
         [&](const Operation& entry, const Problem& wanted, const Config& config) {
           if (!taken(number++)) return;
           SCOPED_TRACE(wanted.key() + " | " + config.text());
-          const KernelStatistics statistics = compile(entry, wanted, config);
-          print("rejected,,", statistics, config, wanted);
-          EXPECT_TRUE(statistics.spills()) << statistics.registers << " registers";
           ++compiled;
+          try {
+            const KernelStatistics statistics = compile(entry, wanted, config);
+            print("rejected,,", statistics, config, wanted);
+            EXPECT_TRUE(statistics.spills()) << statistics.registers << " registers";
+          } catch (const Error& error) {
+            // A warpgroup instruction whose sums a thread has no registers for.
+            EXPECT_NE(std::string(error.what()).find("ptxas fatal"), std::string::npos)
+                << error.what();
+          }
         });
     EXPECT_GT(compiled, 0);
   }
