@@ -58,7 +58,7 @@ TEST(StaticPrior, DescribesTheLaunchesOfEveryVariantThatTells) {
   int described = 0;
   for (const DeviceInfo& device : devices()) {
     for (const Operation& operation : Catalog::built_in()) {
-      for (const Candidate& candidate : random_candidates(operation, device, "", 20, 7)) {
+      for (const Candidate& candidate : random_candidates(operation, device, "", 60, 7)) {
         const Instance instance(operation, candidate.problem, device);
         const KernelWork work = instance.work(candidate.config);
         const bool tells = bool(operation.variant(candidate.config.variant).work);
@@ -75,7 +75,7 @@ TEST(StaticPrior, DescribesTheLaunchesOfEveryVariantThatTells) {
       }
     }
   }
-  EXPECT_GT(described, 400);
+  EXPECT_GT(described, 1000);
 }
 
 LaunchWork some_work() {
