@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <span>
 
 #include "runtime/device/text/strings.hpp"
 
@@ -108,14 +109,20 @@ Result<std::int64_t> read_extent(const Dimension& dimension, const std::string& 
   return value;
 }
 
+/// Returns the dimensions of an operation, without an optional one if there are fewer extents.
+std::span<const Dimension> dimensions_of(const Operation& operation, std::size_t extents) {
+  const std::span all(operation.dimensions);
+  const bool shorter = !all.empty() && all.back().optional && extents < all.size();
+  return all.first(all.size() - (shorter ? 1 : 0));
+}
+
 Result<void> check_dimensions(const Operation& operation, const Problem& problem) {
   const auto same_name = [](const auto& given, const Dimension& known) {
     return given.first == known.name;
   };
-  const bool shorter = !operation.dimensions.empty() && operation.dimensions.back().optional &&
-                       problem.dims.size() < operation.dimensions.size();
-  if (!std::equal(problem.dims.begin(), problem.dims.end(), operation.dimensions.begin(),
-                  operation.dimensions.end() - (shorter ? 1 : 0), same_name)) {
+  const auto dimensions = dimensions_of(operation, problem.dims.size());
+  if (!std::equal(problem.dims.begin(), problem.dims.end(), dimensions.begin(), dimensions.end(),
+                  same_name)) {
     std::vector<std::string> names;
     for (const Dimension& dimension : operation.dimensions) names.push_back(dimension.name);
     return bad_request(fmt::format("{}: the dimensions of {} are {}", problem.key(), operation.name,
@@ -259,10 +266,9 @@ std::string output_types_text(const Operation& operation) {
 Problem typical_problem(const Operation& operation, const DTypes& types, std::size_t number) {
   const TypicalSize& size = operation.sizes.at(number);
   Problem problem{operation.name, types.in, types.out, size.attributes, {}};
-  const bool shorter =
-      operation.dimensions.back().optional && size.extents.size() < operation.dimensions.size();
-  for (std::size_t i = 0; i < operation.dimensions.size() - (shorter ? 1 : 0); ++i) {
-    problem.dims.emplace_back(operation.dimensions[i].name, size.extents.at(i));
+  const auto dimensions = dimensions_of(operation, size.extents.size());
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    problem.dims.emplace_back(dimensions[i].name, size.extents.at(i));
   }
   return problem;
 }
