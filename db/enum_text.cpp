@@ -22,6 +22,8 @@ constexpr std::array<std::string_view, 4> regret_sources{"same", "tie", "trials"
 
 constexpr std::array<std::string_view, 4> trial_phases{"plan", "search", "finals", "lost"};
 
+constexpr std::array<std::string_view, 3> departures{"slower", "failed", "slower elsewhere"};
+
 // Python's float() and JavaScript's Number() accept these names.
 constexpr std::array<std::pair<std::string_view, double>, 3> special_numbers{{
     {"NaN", std::numeric_limits<double>::quiet_NaN()},
@@ -59,6 +61,16 @@ TrialPhase trial_phase_from_text(std::string_view text) {
   const auto found = std::find(trial_phases.begin(), trial_phases.end(), text);
   if (found != trial_phases.end()) return static_cast<TrialPhase>(found - trial_phases.begin());
   throw Error(fmt::format("unknown phase of a trial \"{}\"", text));
+}
+
+std::string_view to_string(Departure departure) {
+  return departures[static_cast<std::size_t>(departure)];
+}
+
+Departure departure_from_text(std::string_view text) {
+  const auto found = std::find(departures.begin(), departures.end(), text);
+  if (found != departures.end()) return static_cast<Departure>(found - departures.begin());
+  throw Error(fmt::format("unknown departure of a finalist \"{}\"", text));
 }
 
 std::string_view to_string(Regret::Source source) {

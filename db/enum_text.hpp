@@ -23,6 +23,10 @@ std::optional<Status> status_from_text(std::string_view text);
 std::string_view to_string(TrialPhase phase);
 TrialPhase trial_phase_from_text(std::string_view text);
 
+/// Returns "slower", "failed" or "slower elsewhere". The inverse throws Error for other text.
+std::string_view to_string(Departure departure);
+Departure departure_from_text(std::string_view text);
+
 /// Returns the source of a regret: "same", "tie", "trials" or "measured". The inverse throws Error
 /// for other text.
 std::string_view to_string(Regret::Source source);

@@ -10,6 +10,7 @@
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/device_rows.hpp"
+#include "db/sqlite/finalist_rows.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
@@ -108,6 +109,18 @@ void TunedDb::add_trial(std::int64_t session, const Trial& trial) {
     writer.reset();  // a statement that failed can't be used again
     throw;
   }
+}
+
+void TunedDb::set_finalists(std::int64_t session, const std::vector<Finalist>& finalists) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { put_finalists(database, session, finalists); });
+}
+
+std::vector<Finalist> TunedDb::finalists(std::int64_t session) const {
+  std::vector<Finalist> all;
+  impl_->connection.read(
+      [&](SQLite::Database& database) { all = read_finalists(database, session); });
+  return all;
 }
 
 void TunedDb::end_session(std::int64_t session, const std::string& outcome) {

@@ -11,6 +11,7 @@
 #include "db/comparison.hpp"
 #include "db/damage.hpp"
 #include "db/energy.hpp"
+#include "db/finalist.hpp"
 #include "db/pin.hpp"
 #include "db/run.hpp"
 #include "db/safety.hpp"
@@ -242,6 +243,10 @@ class TunedDb {
 
   std::int64_t begin_session(const SessionRecord& session);
   void add_trial(std::int64_t session, const Trial& trial);
+  /// Stores the finalists of a session, with all their rounds.
+  void set_finalists(std::int64_t session, const std::vector<Finalist>& finalists);
+  /// Returns the finalists of a session, as stored; none for one of an older version.
+  std::vector<Finalist> finalists(std::int64_t session) const;
   /// Records how a session ended ("done", "failed", …). A session without an outcome was killed.
   void end_session(std::int64_t session, const std::string& outcome);
 

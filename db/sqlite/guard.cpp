@@ -60,7 +60,7 @@ std::string subject(const std::string& table, const std::string& row) {
     return fmt::format("(SELECT p.key FROM main.problems p WHERE p.id = {}problem), {}", row,
                        device_of("device"));
   }
-  if (table == "trials") return of_session("session");
+  if (table == "trials" || table == "finalists") return of_session("session");
   if (table == "comparisons") return of_session("faster");
   if (table == "winners" || table == "energy_winners") {
     return fmt::format(

@@ -150,6 +150,7 @@ class HistoryCopy {
     }
     ids_[theirs] = known->id;
     copy_trials(theirs, *known);
+    if (!rehearse_) copy_finalists(theirs, known->id);
   }
 
   void insert_session(SQLite::Statement& row, std::int64_t id) {
@@ -179,6 +180,16 @@ class HistoryCopy {
       ++merged_.trials;
       if (!rehearse_) trials_.copy(select, {{"id", next_trial_++}, {"session", known.id}});
     }
+  }
+
+  /// A session's finalists are stored together, at its end.
+  void copy_finalists(std::int64_t theirs, std::int64_t id) {
+    SQLite::Statement there(into_, "SELECT 1 FROM main.finalists WHERE session = ?");
+    there.bind(1, id);
+    if (there.executeStep()) return;
+    SQLite::Statement select(from_, "SELECT * FROM finalists WHERE session = ? ORDER BY place");
+    select.bind(1, theirs);
+    while (select.executeStep()) finalists_.copy(select, {{"session", id}});
   }
 
   void copy_comparisons() {
@@ -231,7 +242,7 @@ class HistoryCopy {
   SQLite::Database& from_;
   SQLite::Database& into_;
   bool rehearse_;
-  RowCopy sessions_{into_, "sessions"}, trials_{into_, "trials"},
+  RowCopy sessions_{into_, "sessions"}, trials_{into_, "trials"}, finalists_{into_, "finalists"},
       comparisons_{into_, "comparisons"};
   std::multimap<std::string, std::int64_t> known_;  // sessions of `into` by key
   std::map<std::int64_t, std::int64_t> ids_;        // of `from`: ids in `into`

@@ -56,7 +56,7 @@ struct Reference {
   const char* condition;  ///< true for a row without a sound target
 };
 /// The order matters: rows that are removed for one reference leave other rows without a target.
-constexpr std::array<Reference, 10> references{
+constexpr std::array<Reference, 11> references{
     {{"cards", "device NOT IN (SELECT id FROM devices)"},
      {"circumstances", "device NOT IN (SELECT id FROM devices)"},
      {"ceilings", "device NOT IN (SELECT id FROM devices)"},
@@ -67,6 +67,7 @@ constexpr std::array<Reference, 10> references{
      {"winners", "circumstances NOT IN (SELECT id FROM circumstances)"},
      {"energy_winners", "circumstances NOT IN (SELECT id FROM circumstances)"},
      {"trials", "session NOT IN (SELECT id FROM sessions)"},
+     {"finalists", "session NOT IN (SELECT id FROM sessions)"},
      {"comparisons",
       "(faster NOT IN (SELECT id FROM sessions) OR slower NOT IN (SELECT id FROM sessions))"}}};
 
@@ -133,9 +134,16 @@ Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
       SELECT faster, slower FROM comparisons
       WHERE faster NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)
         OR slower NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)))");
+  database.exec(R"(
+    DELETE FROM main.finalists WHERE (session, place) IN (
+      SELECT f.session, f.place FROM finalists f JOIN sessions s ON s.id = f.session
+      WHERE s.outcome IS NOT NULL
+        AND f.session NOT IN (SELECT session FROM main.trials)
+        AND f.session NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)))");
   pruned.sessions += database.exec(R"(
     DELETE FROM main.sessions WHERE id IN (SELECT id FROM sessions WHERE outcome IS NOT NULL)
       AND id NOT IN (SELECT session FROM main.trials)
+      AND id NOT IN (SELECT session FROM main.finalists)
       AND id NOT IN (SELECT faster FROM main.comparisons)
       AND id NOT IN (SELECT slower FROM main.comparisons)
       AND id NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)

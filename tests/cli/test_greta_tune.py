@@ -254,6 +254,9 @@ class Tune(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         report = json.loads(result.stdout)
         winner = report["winner"]
+        finalists = {one["config_text"]: one for one in report["finalists"]}
+        self.assertEqual(finalists[winner["config_text"]]["samples_us"], winner["measurement"]["samples_us"])
+        self.assertEqual([one["speedup"] for one in report["finalists"] if one["is_default"]], [1])
         self.assertTrue(winner["verdict"]["passed"])
         self.assertLessEqual(winner["verdict"]["error"], winner["verdict"]["bound"])
         self.assertGreaterEqual(winner["speedup"], 1)

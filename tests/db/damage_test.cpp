@@ -28,6 +28,7 @@ std::string real_file(const TemporaryFolder& folder) {
       db.add_trial(session, trial);
     }
     db.set_winner(session, sample_winner());
+    db.set_finalists(session, sample_finalists());
     db.set_ceilings(sample_device(), {{"copy_gbps", 4000, 1.5, "1.2.3", ""}});
     db.end_session(session, "done");
   }
@@ -47,6 +48,7 @@ Outcome use(const std::filesystem::path& file, Mode mode) {
     db.counts();
     db.winners();
     db.trials(1);
+    db.finalists(1);
     db.ceilings(sample_device().fingerprint());
     db.find_winner(sample_device().fingerprint(), sample_problem().key(), true);
     if (mode == Mode::read_only) return db.check().empty() ? Outcome::works : Outcome::unsound;
@@ -125,6 +127,7 @@ TEST(Damage, AChangedValueIsFoundInEveryTable) {
       "UPDATE problems SET dims = ''",
       "UPDATE sessions SET driver = 'another' WHERE id = 1",
       "UPDATE trials SET median_us = median_us + 1e-12 WHERE id = 7",
+      "UPDATE finalists SET samples_us = replace(samples_us, '31', '32') WHERE place = 2",
       "UPDATE circumstances SET compiler = ''",
       "UPDATE winners SET config = replace(config, '6', '7')",
       "UPDATE ceilings SET value = 4001"};

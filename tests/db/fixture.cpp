@@ -208,6 +208,15 @@ Winner sample_winner() {
   return winner;
 }
 
+std::vector<Finalist> sample_finalists() {
+  const auto config = [](int bm) { return Config{"tiled", {{"BM", bm}}}; };
+  return {{.config = config(64), .us = {25, 24.5, 25.5, 1e-300}, .batch = 3, .is_default = true},
+          {.config = sample_winner().config, .us = {12.5, 12.25, 12.75, 12.5}, .batch = 3},
+          {.config = config(16), .us = {30, 31}, .left = Departure::slower},
+          {.config = config(32), .us = {}, .left = Departure::failed},
+          {.config = config(8), .us = {11, 12, 13, 14}, .left = Departure::slower_elsewhere}};
+}
+
 namespace {
 
 void expect_same(double actual, double expected) {

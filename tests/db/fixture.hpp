@@ -26,6 +26,8 @@ Trial random_trial(std::mt19937_64& random);
 /// Returns a measurement with random fields.
 Measurement random_measurement(std::mt19937_64& random);
 Winner sample_winner();
+/// Returns finalists with special numbers and every departure.
+std::vector<Finalist> sample_finalists();
 
 /// Compares all fields; NaN equals NaN.
 void expect_equal(const Trial& actual, const Trial& expected);

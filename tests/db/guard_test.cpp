@@ -89,11 +89,12 @@ TEST(Guard, PruneNamesTheSoundRowsThatGoWithDamagedOnes) {
   EXPECT_EQ(pruned.trials, 3);
   EXPECT_EQ(rows_of(pruned, "trials"), 3);
   EXPECT_EQ(rows_of(pruned, "comparisons"), 1);
-  EXPECT_EQ(pruned.orphans.size(), 4U);
+  EXPECT_EQ(rows_of(pruned, "finalists"), std::ssize(sample_finalists()));
+  EXPECT_EQ(std::ssize(pruned.orphans), 4 + std::ssize(sample_finalists()));
   Plain(folder / "t.db")->exec("UPDATE devices SET name = char(27) || 'x'");
   const Pruned all = db.prune(request, false);
   for (const char* table :
-       {"circumstances", "ceilings", "unsafe", "sessions", "winners", "trials"}) {
+       {"circumstances", "ceilings", "unsafe", "sessions", "winners", "trials", "finalists"}) {
     EXPECT_GT(rows_of(all, table), 0) << table;
   }
   for (const auto& row : all.orphans) {

@@ -28,6 +28,7 @@ class History : public ::testing::Test {
     for (const Trial& trial : trials) db.add_trial(session, trial);
     if (outcome == nullptr) return session;
     db.set_winner(session, sample_winner());
+    db.set_finalists(session, sample_finalists());
     db.end_session(session, outcome);
     return session;
   }
@@ -72,6 +73,7 @@ TEST_F(History, CarriesEveryTrialInOrder) {
     expect_equal(carried[i], original[i]);
     EXPECT_EQ(carried[i].recorded_utc, original[i].recorded_utc);
   }
+  EXPECT_EQ(all.finalists(sessions[1].id), sample_finalists());
 }
 
 TEST_F(History, AgainAddsNothing) {
@@ -82,6 +84,7 @@ TEST_F(History, AgainAddsNothing) {
   for (int i = 0; i < 2; ++i) {
     const auto again = merge(all, part);
     EXPECT_EQ(again.sessions + again.trials + again.comparisons, 0);
+    EXPECT_EQ(all.finalists(all.sessions().front().id), sample_finalists());
   }
   EXPECT_EQ(merge(part, all).sessions, 0);
 }
@@ -94,6 +97,7 @@ TEST_F(History, TakesWhatARunningSessionHasAddedSince) {
   EXPECT_EQ(merge(all, part).sessions, 1);
   EXPECT_EQ(all.sessions().front().outcome, std::nullopt);
   for (std::size_t i = 2; i < trials.size(); ++i) part.add_trial(session, trials[i]);
+  part.set_finalists(session, sample_finalists());
   part.end_session(session, "done");
   const auto merged = merge(all, part);
   EXPECT_EQ(merged.sessions, 0);
@@ -101,6 +105,7 @@ TEST_F(History, TakesWhatARunningSessionHasAddedSince) {
   ASSERT_EQ(all.sessions().size(), 1U);
   EXPECT_EQ(all.sessions().front().outcome, "done");
   EXPECT_EQ(all.trials(all.sessions().front().id).size(), 6U);
+  EXPECT_EQ(all.finalists(all.sessions().front().id), sample_finalists());
 }
 
 // Two machines may begin the same tune in the same second.

@@ -101,6 +101,7 @@ void mutate_databases(int count, std::uint64_t seed) {
     const auto session = db.begin_session(sample_session());
     for (int i = 0; i < 30; ++i) db.add_trial(session, sample_trial(std::to_string(i)));
     db.set_winner(session, sample_winner());
+    db.set_finalists(session, sample_finalists());
     db.end_session(session, "done");
     TunedDb::ship(db.contents(), folder / "shipped.db");
   }

@@ -51,6 +51,20 @@ TEST(RoundTrip, EveryTrialComesBackAsItWas) {
   EXPECT_TRUE(db.check().empty());
 }
 
+TEST(RoundTrip, FinalistsComeBackInTheirOrder) {
+  const TemporaryFolder folder;
+  std::int64_t session = 0;
+  {
+    auto db = open(folder / "t.db");
+    session = db.begin_session(sample_session());
+    db.set_finalists(session, sample_finalists());
+    EXPECT_THROW(db.set_finalists(session + 1, sample_finalists()), Error);
+  }
+  const auto db = open(folder / "t.db");
+  EXPECT_EQ(db.finalists(session), sample_finalists());
+  EXPECT_TRUE(db.finalists(session + 1).empty());
+}
+
 TEST(RoundTrip, EveryStatusCanBeStored) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");

@@ -31,6 +31,7 @@ inline void tune(TunedDb& db, std::int64_t m, double us) {
   auto winner = sample_winner();
   winner.measurement.median_us = us;
   db.set_winner(id, winner);
+  db.set_finalists(id, sample_finalists());
   db.end_session(id, "done");
   db.end_run(session.run);
 }

@@ -16,16 +16,16 @@ Config config(int id) {
   return {"tiled", {{"BM", id}}};
 }
 
-Certification certify_all(const std::vector<Contender>& contenders) {
+Certification certify_all(const std::vector<Finalist>& contenders) {
   return certify(contenders, contenders.size() - 1);
 }
 
 // Returns contenders with the given true times, in rounds with common drift and individual noise.
-std::vector<Contender> measured(const std::vector<double>& us, int rounds, double noise,
-                                std::uint64_t seed) {
+std::vector<Finalist> measured(const std::vector<double>& us, int rounds, double noise,
+                               std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, 1);
-  std::vector<Contender> contenders;
+  std::vector<Finalist> contenders;
   for (std::size_t i = 0; i < us.size(); ++i)
     contenders.push_back({config(static_cast<int>(i)), {}});
   for (int round = 0; round < rounds; ++round) {
@@ -61,7 +61,7 @@ TEST(Certify, OneRoundProvesNothing) {
 
 // A gain that is smaller than the width of its interval is no claim to make.
 TEST(Certify, AnIntervalWiderThanTheGainProvesNothing) {
-  std::vector<Contender> contenders{{config(0), {}}, {config(1), {}}};
+  std::vector<Finalist> contenders{{config(0), {}}, {config(1), {}}};
   for (int round = 0; round < 30; ++round) {
     contenders[0].us.push_back(100);
     contenders[1].us.push_back(100 / (round % 3 == 0 ? 1.30 : 1.01));
@@ -77,6 +77,36 @@ TEST(Certify, AnIntervalWiderThanTheGainProvesNothing) {
   const auto narrow = certify_all(contenders);
   EXPECT_EQ(narrow.winner, 1U);
   EXPECT_TRUE(narrow.unproved.empty());
+}
+
+// By hand: logarithms of a constant ratio have no spread, so that each interval is the ratio
+// itself.
+TEST(Certify, StandingsCompareTheRoundsThatBothWereIn) {
+  const std::vector<Finalist> finalists{
+      {.config = config(0), .us = {100, 200, 400, 100, 100, 100}, .is_default = true},
+      {.config = config(1), .us = {50, 100, 200, 50, 50, 50}},
+      {.config = config(2), .us = {125, 250, 500}, .left = Departure::slower},
+      {.config = config(3), .us = {1}, .left = Departure::failed}};
+  const auto standing = standings(finalists);
+  ASSERT_EQ(standing.size(), 4U);
+  EXPECT_EQ(standing[0].us.estimate, 100);
+  EXPECT_EQ(standing[1].us.estimate, 50);
+  EXPECT_EQ(standing[1].us.low, 50);
+  EXPECT_EQ(standing[1].us.high, 200);
+  ASSERT_TRUE(standing[0].speedup && standing[1].speedup && standing[2].speedup);
+  EXPECT_EQ(standing[0].speedup->estimate, 1);
+  EXPECT_NEAR(standing[1].speedup->estimate, 2, 1e-12);
+  EXPECT_NEAR(standing[2].speedup->low, 0.8, 1e-12);
+  EXPECT_NEAR(standing[2].speedup->high, 0.8, 1e-12);
+  EXPECT_FALSE(standing[3].speedup);
+}
+
+TEST(Certify, StandingsWithoutTheDefaultHaveNoSpeedup) {
+  EXPECT_TRUE(standings({}).empty());
+  const auto standing = standings({{.config = config(1), .us = {1, 2, 3}}});
+  ASSERT_EQ(standing.size(), 1U);
+  EXPECT_EQ(standing[0].us.estimate, 2);
+  EXPECT_FALSE(standing[0].speedup);
 }
 
 // The rate of false positives over all comparisons together is at most 5 %.

@@ -34,6 +34,13 @@ class SessionTest : public ::testing::Test {
     evaluator_.renewed_ = 0;
     return first;
   }
+  /// Returns how a configuration left the rounds; nothing if it stayed or was no finalist.
+  static std::optional<Departure> departure(const SessionResult& result, const Config& config) {
+    for (const Finalist& one : result.finalists) {
+      if (one.config == config) return one.left;
+    }
+    return std::nullopt;
+  }
   Config default_config() const {
     return built_in("gemm").default_config(problem_, evaluator_.device());
   }

@@ -24,6 +24,23 @@ TEST_F(SessionTest, FindsAndStoresACertifiedWinner) {
   EXPECT_EQ(db_.counts().trials, static_cast<std::int64_t>(result.trials.size()));
 }
 
+TEST_F(SessionTest, StoresTheRoundsOfAllFinalists) {
+  const auto result = tune_problem();
+  ASSERT_TRUE(result.winner);
+  ASSERT_GE(result.finalists.size(), 2U);
+  EXPECT_TRUE(result.finalists.front().is_default);
+  EXPECT_EQ(result.finalists.front().us, result.winner->default_samples_us);
+  const auto winner =
+      std::find_if(result.finalists.begin(), result.finalists.end(),
+                   [&](const Finalist& one) { return one.config == result.winner->config; });
+  ASSERT_NE(winner, result.finalists.end());
+  EXPECT_EQ(winner->us, result.winner->measurement.samples_us);
+  for (const Finalist& one : result.finalists) {
+    EXPECT_EQ(one.left.has_value(), one.us.size() < winner->us.size()) << one.config.text();
+  }
+  EXPECT_EQ(db_.finalists(result.id), result.finalists);
+}
+
 TEST_F(SessionTest, TheDefaultWinsWhenNothingIsFaster) {
   evaluator_.factor = [&](const Config& config) { return config == default_config() ? 1.0 : 1.05; };
   const auto result = tune_problem();
@@ -97,6 +114,7 @@ TEST_F(SessionTest, WhatIsFasterInOneProcessOnlyIsNoWinner) {
   ASSERT_FALSE(result.notes.empty());
   EXPECT_NE(result.notes.front().find(first.text() + " is faster than the default in one process"),
             std::string::npos);
+  EXPECT_EQ(departure(result, first), Departure::slower_elsewhere);
 }
 
 TEST_F(SessionTest, LongWinnersNeedOneProcess) {
@@ -157,6 +175,7 @@ TEST_F(SessionTest, AWinnerThatFailsItsLastCheckIsReplaced) {
   ASSERT_TRUE(second.winner);
   EXPECT_NE(second.winner->config, first.winner->config);
   EXPECT_TRUE(second.winner->verdict.passed);
+  EXPECT_EQ(departure(second, first.winner->config), Departure::failed);
 }
 
 TEST_F(SessionTest, AFinalistThatFailsInTheRoundsIsDropped) {
@@ -166,6 +185,7 @@ TEST_F(SessionTest, AFinalistThatFailsInTheRoundsIsDropped) {
   ASSERT_TRUE(second.winner);
   EXPECT_NE(second.winner->config, first.winner->config);
   EXPECT_FALSE(second.notes.empty());
+  EXPECT_EQ(departure(second, first.winner->config), Departure::failed);
 }
 
 TEST_F(SessionTest, StoppingKeepsEveryTrialAndStoresNoWinner) {

@@ -27,7 +27,7 @@ std::size_t fastest_proved(const std::vector<Interval>& speedups) {
   return best;
 }
 
-std::vector<Interval> ratios_to(const std::vector<Contender>& contenders, std::size_t base,
+std::vector<Interval> ratios_to(const std::vector<Finalist>& contenders, std::size_t base,
                                 double confidence) {
   std::vector<Interval> ratios;
   for (std::size_t i = 0; i < contenders.size(); ++i) {
@@ -37,9 +37,14 @@ std::vector<Interval> ratios_to(const std::vector<Contender>& contenders, std::s
   return ratios;
 }
 
+// Bonferroni's correction.
+double confidence_of_each(double joint, std::size_t comparisons) {
+  return 1 - (1 - joint) / static_cast<double>(comparisons);
+}
+
 }  // namespace
 
-Certification certify(const std::vector<Contender>& contenders, std::size_t comparisons,
+Certification certify(const std::vector<Finalist>& contenders, std::size_t comparisons,
                       double confidence) {
   Certification result;
   result.confidence = confidence;
@@ -47,8 +52,7 @@ Certification certify(const std::vector<Contender>& contenders, std::size_t comp
     result.ratios.assign(contenders.size(), Interval{1, 1, 1});
     return result;
   }
-  const double each =
-      1 - (1 - confidence) / static_cast<double>(std::max(comparisons, contenders.size() - 1));
+  const double each = confidence_of_each(confidence, std::max(comparisons, contenders.size() - 1));
   std::vector<Interval> speedups{{1, 1, 1}};
   for (std::size_t i = 1; i < contenders.size(); ++i) {
     speedups.push_back(ratio_interval(contenders[0].us, contenders[i].us, each));
@@ -73,6 +77,27 @@ Certification certify(const std::vector<Contender>& contenders, std::size_t comp
     if (i != result.winner && result.ratios[i].contains(1)) result.ties.push_back(i);
   }
   return result;
+}
+
+std::vector<Standing> standings(const std::vector<Finalist>& finalists, double confidence) {
+  const auto control = std::find_if(finalists.begin(), finalists.end(),
+                                    [](const auto& one) { return one.is_default; });
+  const double each = confidence_of_each(confidence, finalists.size() - 1);
+  std::vector<Standing> all;
+  for (const Finalist& one : finalists) {
+    Standing standing{median_interval(one.us, confidence), std::nullopt};
+    const std::size_t common =
+        control == finalists.end() ? 0 : std::min(one.us.size(), control->us.size());
+    const auto end = static_cast<std::ptrdiff_t>(common);
+    if (one.is_default) {
+      standing.speedup = {1, 1, 1};
+    } else if (common >= 2) {
+      standing.speedup = ratio_interval({control->us.begin(), control->us.begin() + end},
+                                        {one.us.begin(), one.us.begin() + end}, each);
+    }
+    all.push_back(standing);
+  }
+  return all;
 }
 
 bool sure_enough(const Certification& certification, double target) {

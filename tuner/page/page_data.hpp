@@ -35,8 +35,10 @@ namespace greta::tuner {
 //           default_us, speedup, speedup_low, speedup_high (null if the default failed),
 //           confidence, rounds, dropped, roofline (null if unknown), regret: null or {neighbour,
 //           ratio, source}, stale: list of reasons, flops, bytes, driver, compiler, version, utc,
-//           clocks, watts, ties: list of {config, ratio}, rounds_us and default_rounds_us: columns
-//           by round, kernels: list of figures, verdict: text, command
+//           clocks, watts, ties: list of {config, ratio}, finalists: list of {config, is_default,
+//           left (null: it stayed to the end), us, low_us, high_us, speedup, speedup_low,
+//           speedup_high (null: no common rounds with the default), rounds_us}, rounds_us and
+//           default_rounds_us: columns by round, kernels: list of figures, verdict: text, command
 // searches  list of sessions with trials, and of recordings: recorded (whether it is one, whose
 // trials
 //           are in no strategy's order and have no times of the host), device, file, session,

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "db/enum_text.hpp"
 #include "db/staleness.hpp"
+#include "tuner/measure/certify.hpp"
 #include "tuner/page/columns.hpp"
 #include "tuner/page/page_parts.hpp"
 #include "tuner/report/format.hpp"
@@ -44,8 +46,31 @@ std::string verdict_text(const Verdict& verdict) {
                      verdict.method);
 }
 
+/// Returns the finalists of a session with their rounds.
+json finalists_json(const std::vector<Finalist>& finalists,
+                    const std::function<std::string(Config)>& shown) {
+  const auto standing = standings(finalists);
+  json list = json::array();
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    const Finalist& one = finalists[i];
+    const auto speedup = standing[i].speedup.value_or(Interval{NAN, NAN, NAN});
+    list.push_back({{"config", shown(one.config)},
+                    {"is_default", one.is_default},
+                    {"left", one.left ? json(to_string(*one.left)) : json(nullptr)},
+                    {"us", known(standing[i].us.estimate)},
+                    {"low_us", known(standing[i].us.low)},
+                    {"high_us", known(standing[i].us.high)},
+                    {"speedup", known(speedup.estimate)},
+                    {"speedup_low", known(speedup.low)},
+                    {"speedup_high", known(speedup.high)},
+                    {"rounds_us", column(std::span<const double>(one.us))}});
+  }
+  return list;
+}
+
 /// Adds what a winner was certified with.
-void add_certificate(json& row, const Winner& winner, const ValueWords& known_words) {
+void add_certificate(json& row, const Winner& winner, const std::vector<Finalist>& finalists,
+                     const ValueWords& known_words) {
   const bool ratio = has_ratio(winner);
   const auto words = std::make_shared<const ValueWords>(known_words);
   const auto shown = [&](Config config) {
@@ -74,6 +99,7 @@ void add_certificate(json& row, const Winner& winner, const ValueWords& known_wo
   row["kernels"] = figures_json(winner.kernels);
   row["rounds_us"] = column(std::span<const double>(winner.measurement.samples_us));
   row["default_rounds_us"] = column(std::span<const double>(winner.default_samples_us));
+  row["finalists"] = finalists_json(finalists, shown);
   row["ties"] = json::array();
   for (const auto& tie : winner.ties)
     row["ties"].push_back({{"config", shown(tie.config)}, {"ratio", known(tie.ratio_to_winner)}});
@@ -130,7 +156,10 @@ json result_data(const std::vector<PageResult>& results, const SearchPlaces& sea
     if (catalog.find(stored.problem.op) != nullptr)
       row["command"] = input.tune_command(stored.problem, stored.device_id, stored.winner.cold,
                                           input.databases[one.file]);
-    add_certificate(row, stored.winner,
+    const auto finalists = stored.session != 0
+                               ? input.databases[one.file].db->finalists(stored.session)
+                               : std::vector<Finalist>();
+    add_certificate(row, stored.winner, finalists,
                     value_words(stored.problem, stored.device, stored.winner.config, catalog));
     list.push_back(std::move(row));
   }

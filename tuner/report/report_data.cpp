@@ -3,6 +3,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "runtime/device/version.hpp"
+#include "tuner/measure/certify.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta::tuner {
@@ -30,6 +31,28 @@ json energy_json(const Energy& energy) {
   return {{"median", json_number(energy.joules)},
           {"low", json_number(energy.low)},
           {"high", json_number(energy.high)}};
+}
+
+json finalists_json(const std::vector<Finalist>& finalists) {
+  const auto standing = standings(finalists);
+  json list = json::array();
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    const Finalist& one = finalists[i];
+    const auto& speedup = standing[i].speedup;
+    list.push_back({{"config", to_json(one.config)},
+                    {"config_text", one.config.shown()},
+                    {"is_default", one.is_default},
+                    {"median_us", json_number(standing[i].us.estimate)},
+                    {"low_us", json_number(standing[i].us.low)},
+                    {"high_us", json_number(standing[i].us.high)},
+                    {"speedup", speedup ? json_number(speedup->estimate) : json(nullptr)},
+                    {"speedup_low", speedup ? json_number(speedup->low) : json(nullptr)},
+                    {"speedup_high", speedup ? json_number(speedup->high) : json(nullptr)},
+                    {"samples_us", json_numbers(one.us)},
+                    {"batch", one.batch},
+                    {"left", one.left ? json(to_string(*one.left)) : json(nullptr)}});
+  }
+  return list;
 }
 
 json problem_json(const SessionResult& result) {
@@ -84,6 +107,7 @@ json report_json(const SessionResult& result, const std::string& database) {
                                              : "no winner"},
               {"winner", nullptr},
               {"default_config", to_json(result.default_config)},
+              {"finalists", finalists_json(result.finalists)},
               {"naive", nullptr},
               {"stand_in", nullptr},
               {"trials", trial_counts(result)},

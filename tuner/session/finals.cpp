@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "runtime/device/text/hash.hpp"
 #include "tuner/measure/ceilings.hpp"
@@ -122,7 +123,7 @@ void Finals::confirm(const RecordTrial& record) {
       record(std::move(trial));
     }
     if (passed) {
-      contenders_.push_back({config, {}});
+      contenders_.push_back({.config = config, .is_default = config == result_.default_config});
     } else if (config == result_.default_config) {
       default_failed_ = true;
     }
@@ -130,8 +131,10 @@ void Finals::confirm(const RecordTrial& record) {
   comparisons_ = contenders_.size() - std::min<std::size_t>(contenders_.size(), 1);
 }
 
-void Finals::drop(std::size_t contender) {
+void Finals::drop(std::size_t contender, Departure why) {
   if (contender == 0) default_failed_ = true;
+  left_.push_back(std::move(contenders_[contender]));
+  left_.back().left = why;
   contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(contender));
 }
 
@@ -165,10 +168,10 @@ void Finals::find_culprit(const Failure& failure, const RecordTrial& record) {
     result_.notes.push_back(fmt::format("{} failed while its time was certified: {}",
                                         trial.config.shown(), trial.message));
     record(std::move(trial));
-    drop(i);
+    drop(i, Departure::failed);
   }
   if (contenders_.size() == before && ++unexplained_failures_ == most_unexplained_failures) {
-    contenders_.clear();
+    while (!contenders_.empty()) drop(contenders_.size() - 1, Departure::failed);
   }
 }
 
@@ -176,9 +179,7 @@ void Finals::find_culprit(const Failure& failure, const RecordTrial& record) {
 void Finals::drop_hopeless() {
   const auto now = certification();
   for (std::size_t i = contenders_.size(); i-- > 1;) {
-    if (i != now.winner && now.ratios[i].low > 1.02) {
-      contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
+    if (i != now.winner && now.ratios[i].low > 1.02) drop(i, Departure::slower);
   }
 }
 
@@ -283,7 +284,7 @@ bool Finals::check_again(const Config& config, const RecordTrial& record, Verdic
 }
 
 Winner Finals::describe(const Certification& certification) const {
-  const Contender& chosen = contenders_[certification.winner];
+  const Finalist& chosen = contenders_[certification.winner];
   Winner winner;
   winner.config = chosen.config;
   winner.is_default = chosen.config == result_.default_config;
@@ -340,7 +341,7 @@ bool Finals::keep_earlier(const Certification& proved, const RecordTrial& record
   as_winner.ties.clear();
   Winner winner = describe(as_winner);
   if (!check_again(winner.config, record, winner.verdict)) {
-    drop(*earlier);
+    drop(*earlier, Departure::failed);
     return false;
   }
   result_.notes.push_back(fmt::format(
@@ -354,8 +355,33 @@ bool Finals::keep_earlier(const Certification& proved, const RecordTrial& record
 
 std::vector<Config> Finals::contenders() const {
   std::vector<Config> configs;
-  for (const Contender& contender : contenders_) configs.push_back(contender.config);
+  for (const Finalist& contender : contenders_) configs.push_back(contender.config);
   return configs;
+}
+
+// Chooses the winner: the first in the order of certification that passes the last checks.
+void Finals::choose(const RecordTrial& record, const Announce& announce) {
+  while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
+    const auto proved = certification();
+    const std::size_t before = contenders_.size();
+    if (keep_earlier(proved, record)) return;
+    if (contenders_.size() < before) continue;  // it failed its last check
+    Winner winner = describe(proved);
+    const bool faster = faster_elsewhere(winner.config, announce);
+    if (!faster || !check_again(winner.config, record, winner.verdict)) {
+      drop(proved.winner, faster ? Departure::failed : Departure::slower_elsewhere);
+      continue;
+    }
+    for (const double ratio : elsewhere_) {
+      winner.speedup_low = std::min(winner.speedup_low, ratio);
+      winner.speedup_high = std::max(winner.speedup_high, ratio);
+    }
+    elsewhere_.push_back(winner.speedup);
+    winner.speedup = median(elsewhere_);
+    result_.winner = std::move(winner);
+    report_unproved(proved);
+    return;
+  }
 }
 
 void Finals::run(const RecordTrial& record, const Announce& announce) {
@@ -367,26 +393,9 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
   confirm(record);
   announce("certifying the winner in interleaved rounds");
   time_in_rounds(record);
-  while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
-    const auto proved = certification();
-    const std::size_t before = contenders_.size();
-    if (keep_earlier(proved, record)) break;
-    if (contenders_.size() < before) continue;  // it failed its last check
-    Winner winner = describe(proved);
-    if (faster_elsewhere(winner.config, announce) &&
-        check_again(winner.config, record, winner.verdict)) {
-      for (const double ratio : elsewhere_) {
-        winner.speedup_low = std::min(winner.speedup_low, ratio);
-        winner.speedup_high = std::max(winner.speedup_high, ratio);
-      }
-      elsewhere_.push_back(winner.speedup);
-      winner.speedup = median(elsewhere_);
-      result_.winner = std::move(winner);
-      report_unproved(proved);
-      break;
-    }
-    drop(proved.winner);
-  }
+  choose(record, announce);
+  result_.finalists = contenders_;
+  result_.finalists.insert(result_.finalists.end(), left_.begin(), left_.end());
   if (!result_.winner && !stop_) {
     result_.notes.push_back(
         dropped_rounds_ > 0

@@ -29,7 +29,8 @@ class Finals {
   /// Returns the default (unless it failed) and the contenders that were not significantly slower.
   std::vector<Config> contenders() const;
 
-  /// Sets result.winner, unless no finalist was correct or the session was stopped.
+  /// Sets result.winner, unless no finalist was correct or the session was stopped, and
+  /// result.finalists.
   void run(const RecordTrial& record, const Announce& announce);
 
  private:
@@ -41,6 +42,7 @@ class Finals {
   void find_culprit(const Failure& failure, const RecordTrial& record);
   void drop_hopeless();
   std::optional<std::size_t> unbeaten_earlier(const Certification& proved) const;
+  void choose(const RecordTrial& record, const Announce& announce);
   bool keep_earlier(const Certification& proved, const RecordTrial& record);
   void report_unproved(const Certification& proved);
   Result<double> ratio_elsewhere(const Config& config, int process);
@@ -49,16 +51,17 @@ class Finals {
   Winner describe(const Certification& certification) const;
   double time_left_s() const;
   TrialLimits limits(double best_us) const;
-  void drop(std::size_t contender);
+  void drop(std::size_t contender, Departure why);
 
   Evaluator& evaluator_;
   SessionResult& result_;
   const Budget& budget_;
   const SessionOptions& options_;
   const std::atomic<bool>& stop_;
-  const double search_s_;              // wall time before the finals
-  std::vector<Contender> contenders_;  // [0] is the default, unless it failed
-  std::size_t comparisons_ = 0;        // number of contenders compared with the default
+  const double search_s_;             // wall time before the finals
+  std::vector<Finalist> contenders_;  // [0] is the default, unless it failed
+  std::vector<Finalist> left_;        // those that were dropped
+  std::size_t comparisons_ = 0;       // number of contenders compared with the default
   bool default_failed_ = false;
   int dropped_rounds_ = 0;
   std::uint64_t flush_bytes_ = 0;

@@ -185,6 +185,7 @@ void Session::conclude() {
       result_.pinned = db.pinned(question);
     }
     if (result_.winner && work_.options.pin) db.pin(question);
+    if (!result_.interrupted) db.set_finalists(result_.id, result_.finalists);
     if (result_.energy_winner) db.set_energy_winner(result_.id, *result_.energy_winner);
     db.end_session(result_.id, outcome);
     const auto replaced = db.discarded();

@@ -37,6 +37,7 @@ SessionResult read_result(SessionResult about, std::int64_t session, bool cold, 
   for (Trial& trial : db.trials(session)) {
     if (trial.phase != TrialPhase::lost) result.trials.push_back(std::move(trial));
   }
+  result.finalists = db.finalists(session);
   const auto winners = db.find_winners(result.device.fingerprint(), result.problem.key(), cold);
   const auto own = std::find_if(winners.begin(), winners.end(), [&](const StoredWinner& stored) {
     return stored.session == session;

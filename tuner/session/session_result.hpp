@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "db/finalist.hpp"
 #include "db/trial.hpp"
 #include "db/tuned_db.hpp"
 #include "kernels/model/operation.hpp"
@@ -75,6 +76,7 @@ struct SessionResult {
   /// Whether `winner` is that of an earlier session in the same circumstances, because nothing is
   /// proved to be better. The database keeps its row with its certificate.
   bool keeps_earlier = false;
+  std::vector<Finalist> finalists;  ///< those that stayed to the end first
   std::optional<Trial> naive;
   bool interrupted = false;
   std::size_t resumed = 0;       ///< number of trials that an earlier, unfinished part recorded

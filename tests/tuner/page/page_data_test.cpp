@@ -151,6 +151,23 @@ TEST_F(Page, HasASearchWithItsTrials) {
   EXPECT_TRUE(search["columns"]["variant"]["u1"].get<std::string>().starts_with("AAAAAAEAAAAAAQ"));
 }
 
+TEST_F(Page, FinalistsHaveTheirRounds) {
+  const json& search = data_["searches"][0];
+  const json& result = data_["results"][search["result"].get<std::size_t>()];
+  const json& finalists = result["finalists"];
+  ASSERT_EQ(finalists.size(), 4U);
+  EXPECT_EQ(finalists[0]["is_default"], true);
+  EXPECT_EQ(finalists[0]["speedup"], 1);
+  EXPECT_EQ(finalists[1]["config"], result["config"]);
+  EXPECT_EQ(finalists[1]["rounds_us"], result["rounds_us"]);
+  EXPECT_NEAR(finalists[1]["speedup"], 1.8, 0.01);
+  EXPECT_NEAR(finalists[2]["us"].get<double>() / finalists[1]["us"].get<double>(), 1.004, 1e-9);
+  EXPECT_EQ(finalists[2]["left"], nullptr);
+  EXPECT_EQ(finalists[3]["left"], "slower");
+  EXPECT_NEAR(finalists[3]["speedup"], 1, 1e-9);  // it has the default's times
+  EXPECT_EQ(finalists[3]["rounds_us"]["f4"].get<std::string>().size(), 44U);  // 8 times
+}
+
 TEST_F(Page, FindsTheParameterThatMatters) {
   const json& found = data_["searches"][0]["importance"];
   EXPECT_GT(found["fit"], 0.8);

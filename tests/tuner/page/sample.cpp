@@ -56,6 +56,18 @@ Winner winner_of(double us, double speedup) {
   return winner;
 }
 
+/// Returns finalists of which the first are the default and the winner of winner_of().
+std::vector<Finalist> finalists_of(const Winner& winner) {
+  std::vector<Finalist> finalists{
+      {.config = page_trial(0).config, .us = winner.default_samples_us, .is_default = true},
+      {.config = winner.config, .us = winner.measurement.samples_us},
+      {.config = winner.ties.front().config, .us = winner.measurement.samples_us},
+      {.config = page_trial(2).config, .us = winner.default_samples_us, .left = Departure::slower}};
+  for (double& us : finalists[2].us) us *= 1.004;
+  finalists[3].us.resize(8);
+  return finalists;
+}
+
 void add_search(TunedDb& db, const DeviceInfo& device, const Problem& problem, bool is_hostile,
                 int trials = trials_of_a_search, const std::string& started_utc = {}) {
   SessionRecord record = session_of(device, problem, is_hostile);
@@ -78,13 +90,16 @@ void add_search(TunedDb& db, const DeviceInfo& device, const Problem& problem, b
     for (auto& kernel : winner.kernels) kernel.name = hostile;
   }
   db.set_winner(session, winner);
+  db.set_finalists(session, finalists_of(winner));
   db.end_session(session, "done");
 }
 
 void add_result(TunedDb& db, const DeviceInfo& device, const Problem& problem, double us,
                 double speedup) {
   const auto session = db.begin_session(session_of(device, problem, false));
-  db.set_winner(session, winner_of(us, speedup));
+  const Winner winner = winner_of(us, speedup);
+  db.set_winner(session, winner);
+  db.set_finalists(session, finalists_of(winner));
   db.end_session(session, "done");
 }
 

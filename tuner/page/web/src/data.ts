@@ -46,6 +46,20 @@ export interface Kernel {
   waves: number;
 }
 
+/** A configuration that was timed in the certifying rounds. */
+export interface Finalist {
+  config: string;
+  is_default: boolean;
+  left: string | null;
+  us: number | null;
+  low_us: number | null;
+  high_us: number | null;
+  speedup: number | null;
+  speedup_low: number | null;
+  speedup_high: number | null;
+  rounds_us: Column;
+}
+
 export interface Result {
   device: number;
   file: number;
@@ -85,6 +99,7 @@ export interface Result {
   watts: number | null;
   verdict: string;
   ties: { config: string; ratio: number | null }[];
+  finalists: Finalist[];
   rounds_us: Column;
   default_rounds_us: Column;
   kernels: Kernel[];

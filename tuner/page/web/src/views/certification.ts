@@ -1,11 +1,12 @@
-// How a result was certified: the rounds of the winner and of the default, and the ties.
-import { axis, chart, intervals, legend, no_chart, tip } from "../chart";
+// How a result was certified: the rounds of all finalists, and the ties.
+import { axis, chart, no_chart, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Result } from "../data";
 import { command, empty, h, section, select, tag, tiles, where_commands_run, type Child } from "../dom";
-import { bytes, count, date, rate, ratio, share, tick, time } from "../format";
+import { bytes, date, rate, ratio, share, tick, time } from "../format";
 import { link, type Route, type View } from "../shell";
 import { table } from "../table";
-import { trials_of } from "./trials";
+import { finalists, finalists_chart } from "./finalists";
+import { most_of, outside_text, rounds_chart } from "./rounds";
 
 /** Why the winner won, or the default stood. */
 function reason(row: Result): string {
@@ -16,64 +17,6 @@ function reason(row: Result): string {
   if (row.speedup === null) return `The default failed, so nothing compares with the winner, which took ${time(row.us)}.`;
   const gain = `${ratio(row.speedup)} as fast as the default, between ${ratio(row.speedup_low)} and ${ratio(row.speedup_high)} at ${level} confidence`;
   return `The winner is ${gain}${rounds}: the whole interval lies above 1, so it replaced the default.`;
-}
-
-/** The range of most values: a few that lie far off would squeeze the others. */
-function most_of(values: number[]): { min: number; max: number; outside: number } {
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))]!;
-  const width = at(0.9) - at(0.1) || at(0.5) * 0.02;
-  const low = Math.max(sorted[0]!, at(0.1) - 1.5 * width);
-  const high = Math.min(sorted[sorted.length - 1]!, at(0.9) + 1.5 * width);
-  const pad = (high - low) * 0.08;
-  const [min, max] = [low - pad, high + pad];
-  return { min, max, outside: values.filter((one) => one < min || one > max).length };
-}
-
-function outside_text(outside: number): string {
-  return outside ? ` ${count(outside, "sample")} far off ${outside === 1 ? "is" : "are"} in the table only.` : "";
-}
-
-const no_samples = "These files have no samples of this result's rounds: databases that ship omit them. The database of the tune itself (greta-tune --db) has them.";
-
-function rounds_chart(row: Result): HTMLElement {
-  const winner = numbers(row.rounds_us);
-  const standard = numbers(row.default_rounds_us);
-  if (!winner.length) return no_chart("Rounds", no_samples);
-  const both = standard.length > 0 && !row.is_default;
-  const all = [...winner, ...(both ? standard : [])];
-  const { min, max, outside } = most_of(all);
-  return chart({
-    title: "Rounds",
-    note: `Each round times every finalist in turn, so that what disturbs the device disturbs all. ${both ? "The default is the control: a round that is slow for both is the device's, not the winner's. " : ""}The band is the interval of the winner's median.${outside_text(outside)}`,
-    summary: `${winner.length} rounds: the winner's median is ${time(row.us)}${both ? `, the default's ${time(row.default_us)}` : ""}.`,
-    height: 290,
-    points: all.length,
-    option: (colours) => ({
-      legend: legend(colours),
-      grid: { left: 8, right: 16, top: 30, bottom: 34, containLabel: true },
-      tooltip: tip(colours, (at) => ({ title: `round ${at.data[0]}`, rows: [[at.seriesName, time(at.data[1])]] })),
-      xAxis: axis(colours, { type: "value", min: 0, max: winner.length + 1, name: "round", nameGap: 22, minInterval: 1, splitLine: { show: false }, axisLabel: { color: colours.muted, showMaxLabel: false } }),
-      yAxis: axis(colours, { type: "value", min, max, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)), showMinLabel: false, showMaxLabel: false } }),
-      series: [
-        ...(both ? [{ name: "default", type: "scatter", symbol: "triangle", symbolSize: 6, data: Array.from(standard, (us, i) => [i + 1, us]), itemStyle: { color: colours.categories[1] } }] : []),
-        {
-          name: row.is_default ? "default, the winner" : "winner", type: "scatter", symbolSize: 6, data: Array.from(winner, (us, i) => [i + 1, us]), itemStyle: { color: colours.categories[0] },
-          markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.categories[0], width: 1 }, data: [{ yAxis: row.us }] },
-          markArea: { silent: true, itemStyle: { color: colours.categories[0], opacity: 0.12 }, data: [[{ yAxis: row.low_us }, { yAxis: row.high_us }]] },
-        },
-      ],
-    }),
-    table: () => ({
-      caption: "Times by round",
-      rows: Array.from(winner, (_, i) => i),
-      columns: [
-        { title: "Round", value: (i) => i + 1, align: "right" },
-        { title: "Winner", value: (i) => winner[i]!, show: (i) => time(winner[i]!), align: "right" },
-        { title: "Default", value: (i) => standard[i] ?? null, show: (i) => time(standard[i]), align: "right" },
-      ],
-    }),
-  });
 }
 
 const ratio_title = "Default divided by winner, round by round";
@@ -112,72 +55,6 @@ function ratio_chart(row: Result): HTMLElement | null {
       columns: [
         { title: "Round", value: (at) => at.i + 1, align: "right" },
         { title: "Speed-up", value: (at) => at.one, show: (at) => ratio(at.one), align: "right" },
-      ],
-    }),
-  });
-}
-
-interface Finalist {
-  config: string;
-  role: string;
-  us: number;
-  low: number;
-  high: number;
-}
-
-/** The finalists: the winner, what ties with it, and trials of the session's last phase. */
-function finalists(report: Report, row: Result): Finalist[] {
-  if (row.search === null) return [];
-  const trials = trials_of(report.searches[row.search]!);
-  const phase = trials.column("phase");
-  const low = trials.column("low_us");
-  const high = trials.column("high_us");
-  // Trials name their parameters in another order.
-  const key = (config: string) => config.split(" ").sort().join(" ");
-  const tied = new Set(row.ties.map((one) => key(one.config)));
-  const winner = key(row.config);
-  const role = (config: string) => (key(config) === winner ? (row.is_default ? "the default, which won" : "winner") : tied.has(key(config)) ? "tie" : "");
-  return trials.places()
-    .filter((i) => trials.ok(i))
-    .map((i) => ({ i, config: trials.config(i) }))
-    .filter(({ i, config }) => phase[i] === 2 || role(config) !== "")
-    .map(({ i, config }) => ({ config, role: role(config), us: trials.us[i]!, low: low[i]!, high: high[i]! }))
-    .sort((a, b) => a.us - b.us);
-}
-
-function finalists_chart(row: Result, list: Finalist[]): HTMLElement {
-  if (!list.length) {
-    return no_chart("Finalists", row.search === null
-      ? "The trials of this result's search are not in these files: databases that ship have winners only. The database of the tune itself has them."
-      : "No trial of the search is this winner, a tie or of the last phase: the winner was known before the search, whose trials are in the database of that tune.");
-  }
-  return chart({
-    title: "Finalists",
-    note: "Medians with intervals from the search: of the winner, of what ties with it, and of trials in the last phase. The search timed them one by one; only the rounds above decide.",
-    summary: `${list.length} finalists, the fastest ${time(list[0]!.us)}.`,
-    height: 64 + 22 * list.length,
-    option: (colours, narrow, width) => ({
-      grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: true },
-      tooltip: tip(colours, ({ data }) => {
-        const one = list[data.value?.[1] ?? data[1]];
-        return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`]] } : null;
-      }),
-      xAxis: axis(colours, { type: "value", scale: true, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: list.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, interval: 0, width: narrow ? 130 : Math.min(420, 0.5 * width), overflow: "truncate" } }),
-      series: [
-        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.muted, false),
-        { type: "scatter", symbolSize: 9, data: list.map((one, i) => ({ value: [one.us, i], symbol: one.role === "tie" ? "diamond" : one.role ? "circle" : "emptyCircle", itemStyle: { color: one.role === "tie" ? colours.categories[2] : one.role ? colours.categories[0] : colours.muted } })) },
-      ],
-    }),
-    table: () => ({
-      caption: "Finalists",
-      rows: list,
-      columns: [
-        { title: "Configuration", value: (one) => one.config, show: (one) => h("code", {}, one.config) },
-        { title: "Role", value: (one) => one.role || "finalist" },
-        { title: "Median", value: (one) => one.us, show: (one) => time(one.us), align: "right" },
-        { title: "From", value: (one) => one.low, show: (one) => time(one.low), align: "right" },
-        { title: "To", value: (one) => one.high, show: (one) => time(one.high), align: "right" },
       ],
     }),
   });
@@ -234,8 +111,8 @@ function show(report: Report, route: Route): Node[] {
   const row = report.results[index]!;
   const choices = report.results.map((one, i) => ({ value: String(i), text: `${problem_name(one)} — ${device_name(report, one.device)}${one.current ? "" : `, ${date(one.utc)}`}` }));
   const others = report.results.map((one, i) => ({ one, i })).filter(({ one }) => one !== row && one.problem === row.problem && one.cold === row.cold);
+  const list = finalists(report, row);
   const charts = [rounds_chart(row), ratio_chart(row)].filter((one): one is HTMLElement => one !== null);
-  const finals = finalists_chart(row, finalists(report, row));
   return [
     h("div", { class: "head" }, h("h1", {}, problem_name(row)), h("span", { "data-key": "result" }, select("Result", choices, String(index), (value) => (location.hash = link("certification", Number(value)))))),
     h("p", { class: "lead" }, device_name(report, row.device), ". ", row.search === null ? null : h("a", { href: link("search", row.search) }, "Its search")),
@@ -248,7 +125,7 @@ function show(report: Report, route: Route): Node[] {
       { label: "Ties", value: String(row.ties.length) },
     ]),
     section("Rounds", h("div", { class: charts.length > 1 ? "grid" : "" }, charts)),
-    section("Finalists", finals),
+    section("Finalists", finalists_chart(row, list)),
     section("Ties", ties(row)),
     section("Details", details(row)),
     ...(others.length ? [section("The same problem elsewhere", h("div", { class: "card" }, table({
