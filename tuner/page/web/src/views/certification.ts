@@ -1,8 +1,9 @@
 // How a result was certified: the rounds of the winner and of the default, and the ties.
-import { axis, chart, intervals, legend, no_chart, tip } from "../chart";
+import { axis, chart, intervals, legend, most_narrow, no_chart, tip } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Result } from "../data";
 import { command, empty, h, section, select, tag, tiles, where_commands_run, type Child } from "../dom";
 import { bytes, count, date, rate, ratio, share, tick, time } from "../format";
+import { row_labels } from "../labels";
 import { link, type Route, type View } from "../shell";
 import { table } from "../table";
 import { trials_of } from "./trials";
@@ -151,22 +152,23 @@ function finalists_chart(row: Result, list: Finalist[]): HTMLElement {
       ? "The trials of this result's search are not in these files: databases that ship have winners only. The database of the tune itself has them."
       : "No trial of the search is this winner, a tie or of the last phase: the winner was known before the search, whose trials are in the database of that tune.");
   }
+  const labels = (width: number) => row_labels(list.map((one) => one.config), width, width < most_narrow);
   return chart({
     title: "Finalists",
     note: "Medians with intervals from the search: of the winner, of what ties with it, and of trials in the last phase. The search timed them one by one; only the rounds above decide.",
     summary: `${list.length} finalists, the fastest ${time(list[0]!.us)}.`,
-    height: 64 + 22 * list.length,
-    option: (colours, narrow, width) => ({
-      grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: true },
+    height: (width) => 40 + labels(width).step * list.length,
+    option: (colours, _, width) => ({
+      grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: !labels(width).above },
       tooltip: tip(colours, ({ data }) => {
         const one = list[data.value?.[1] ?? data[1]];
         return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`]] } : null;
       }),
       xAxis: axis(colours, { type: "value", scale: true, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: list.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, interval: 0, width: narrow ? 130 : Math.min(420, 0.5 * width), overflow: "truncate" } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: labels(width).names, axisLabel: { color: colours.ink, ...labels(width).axisLabel } }),
       series: [
-        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.muted, false),
-        { type: "scatter", symbolSize: 9, data: list.map((one, i) => ({ value: [one.us, i], symbol: one.role === "tie" ? "diamond" : one.role ? "circle" : "emptyCircle", itemStyle: { color: one.role === "tie" ? colours.categories[2] : one.role ? colours.categories[0] : colours.muted } })) },
+        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.muted, false, { offset: labels(width).offset }),
+        { type: "scatter", symbolSize: 9, data: list.map((one, i) => ({ value: [one.us, i], symbolOffset: [0, labels(width).offset(i)], symbol: one.role === "tie" ? "diamond" : one.role ? "circle" : "emptyCircle", itemStyle: { color: one.role === "tie" ? colours.categories[2] : one.role ? colours.categories[0] : colours.muted } })) },
       ],
     }),
     table: () => ({
@@ -258,7 +260,7 @@ function show(report: Report, route: Route): Node[] {
         { title: "Device", value: ({ one }) => device_name(report, one.device), show: ({ one, i }) => h("a", { href: link("certification", i) }, device_name(report, one.device)) },
         { title: "Time", value: ({ one }) => one.us, show: ({ one }) => time(one.us), align: "right" },
         { title: "Over default", value: ({ one }) => one.speedup, show: ({ one }) => (one.is_default ? "1×" : ratio(one.speedup)), align: "right" },
-        { title: "Driver", value: ({ one }) => one.driver, wide: true },
+        { title: "Driver", value: ({ one }) => one.driver },
         { title: "Certified", value: ({ one }) => one.utc, show: ({ one }) => date(one.utc) },
       ],
     })))] : []),
