@@ -269,10 +269,11 @@ export function legend(colours: Theme, more: Option = {}): Option {
 }
 
 /** Ends of logarithmic axes at 1, 2 or 5 times a power of ten around the values. */
-export function log_range(values: Iterable<number>): { min: number; max: number } {
+export function log_range(values: ArrayLike<number>): { min: number; max: number } {
   let low = Infinity;
   let high = 0;
-  for (const value of values) {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
     if (!(value > 0) || !Number.isFinite(value)) continue;
     low = Math.min(low, value);
     high = Math.max(high, value);
@@ -292,9 +293,9 @@ function round_125(value: number, up: boolean): number {
 
 /**
  * A line from low to high with ends, drawn at data [place, low, high]; `upright` or lying. `other` is the colour of
- * those with a 1 after that, `offset` how far below its place one is drawn.
+ * those with a 1 after that.
  */
-export function intervals(name: string, data: number[][], colour: string, upright: boolean, { other, offset, ...more }: Option = {}): Option {
+export function intervals(name: string, data: number[][], colour: string, upright: boolean, { other, ...more }: Option = {}): Option {
   return {
     name,
     type: "custom",
@@ -304,7 +305,6 @@ export function intervals(name: string, data: number[][], colour: string, uprigh
       const at = api.value(0);
       const a = api.coord(upright ? [at, api.value(1)] : [api.value(1), at]);
       const b = api.coord(upright ? [at, api.value(2)] : [api.value(2), at]);
-      if (offset) for (const point of [a, b]) point[1] += offset(at);
       const end = 3;
       const ends = upright ? [end, 0] : [0, end];
       const lines = [

@@ -40,28 +40,43 @@ export function wrap(text: string, width: number): string {
 
 export const line_count = (text: string): number => text.split("\n").length;
 
-export interface RowLabels {
-  names: string[];
-  /** The height of a row. */
-  step: number;
-  /** Whether the labels lie above what is drawn in their rows, and not beside it. */
-  above: boolean;
-  /** How far below the middle of its row something is drawn. */
-  offset: (row: number) => number;
-  axisLabel: Option;
+/** Labels of the rows of a bar chart, beside the bars. */
+export function row_labels(all: string[], width: number): { names: string[]; step: number; axisLabel: Option } {
+  const names = all.map((name) => wrap(name, 0.4 * width));
+  const most = names.reduce((lines, name) => Math.max(lines, line_count(name)), 1);
+  return { names, step: Math.max(22, 5 + line_height * most), axisLabel: { fontSize: size, lineHeight: line_height, interval: 0 } };
 }
 
-/** Labels of rows in a chart of a width. `above`: that they lie above what is drawn. */
-export function row_labels(all: string[], width: number, above: boolean): RowLabels {
-  const room = above ? width - 40 : Math.min(380, 0.4 * width);
-  const names = all.map((name) => wrap(name, room));
-  const lines = names.map(line_count);
-  const most = lines.reduce((a, b) => Math.max(a, b), 1);
+/** Rows of different heights with their labels, on an axis of pixels. */
+export interface Rows {
+  height: number;
+  /** The middle of what is drawn in each row. */
+  at: number[];
+  /** Whether labels lie above what is drawn, for which a narrow screen has no place beside them. */
+  above: boolean;
+  axis: Option;
+}
+
+export function labelled_rows(all: string[], width: number, above: boolean): Rows {
+  const room = above ? width - 40 : Math.min(380, 0.45 * width);
+  const names = new Map<number, string>();
+  const at: number[] = [];
+  let height = 0;
+  for (const name of all.map((one) => wrap(one, room))) {
+    const text = line_height * line_count(name);
+    names.set(height + (above ? 6 + text / 2 : (text + 6) / 2), name);
+    at.push(height + (above ? 6 + text + 8 : (text + 6) / 2));
+    height += above ? 6 + text + 18 : text + 6;
+  }
   return {
-    names,
-    step: above ? 26 + line_height * most : Math.max(17, 5 + line_height * most),
-    above,
-    offset: (row) => (above ? 7 + (line_height / 2) * lines[row]! : 0),
-    axisLabel: { fontSize: size, lineHeight: line_height, interval: 0, ...(above ? { inside: true, align: "left", margin: 2 } : {}) },
+    height, at, above,
+    axis: {
+      type: "value", inverse: true, min: 0, max: height, splitLine: { show: false },
+      axisTick: { show: false, customValues: [...names.keys()] },
+      axisLabel: {
+        fontSize: size, lineHeight: line_height, customValues: [...names.keys()], formatter: (place: number) => names.get(place) ?? "",
+        ...(above ? { inside: true, align: "left", margin: 2 } : {}),
+      },
+    },
   };
 }

@@ -3,7 +3,7 @@ import { axis, chart, intervals, most_narrow, no_chart, ratio_axis, tip, type Op
 import { numbers, type BaselineGroup, type Change, type Report } from "../data";
 import { empty, h, section, select, tag, tiles } from "../dom";
 import { change, count, date, digits_between, ratio, tick, time } from "../format";
-import { line_count, row_labels, wrap, type RowLabels } from "../labels";
+import { labelled_rows, line_count, wrap, type Rows } from "../labels";
 import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 import type { Theme } from "../theme";
@@ -26,20 +26,20 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
   const tones = { slower: 1, fails: 1, faster: 2 } as Record<string, number>;
   const by_processor = timed.filter((row) => row.processor).length;
   const names = rows.map((one) => (one.processor && by_processor < timed.length ? `${one.name} (processor time)` : one.name));
-  const labels = (width: number) => row_labels(names, width, width < most_narrow);
-  const forest_option = (colours: Theme, labels: RowLabels): Option => ({
-    grid: { left: 8, right: 16, top: 8, bottom: 34, containLabel: !labels.above },
-    tooltip: tip(colours, ({ data }) => {
-      const row = rows[data.value?.[1] ?? data[1]];
+  const placed = (width: number) => labelled_rows(names, width, width < most_narrow);
+  const forest_option = (colours: Theme, { at, above, axis: lying }: Rows): Option => ({
+    grid: { left: 8, right: 16, top: 8, bottom: 34, containLabel: !above },
+    tooltip: tip(colours, ({ dataIndex }) => {
+      const row = rows[dataIndex];
       return row ? { title: row.name, rows: [["finding", row.finding], ["of", row.processor ? "processor times" : "times"], ["change", change(row.ratio)], ["interval", `${ratio(row.low)} to ${ratio(row.high)}`]] } : null;
     }),
     xAxis: ratio_axis(colours, ends.flat(), { name: "new time / old time" }),
-    yAxis: axis(colours, { type: "category", inverse: true, data: labels.names, splitLine: { show: false }, axisLabel: { color: colours.ink, ...labels.axisLabel } }),
+    yAxis: axis(colours, { ...lying, axisLabel: { color: colours.ink, ...lying["axisLabel"] } }),
     series: [
-      { ...intervals("interval", rows.map((one, i) => [i, ...ends[i]!, worse(one) ? 1 : 0]), colours.muted, false, { other: colours.bad, clip: true, offset: labels.offset }) },
+      { ...intervals("interval", rows.map((one, i) => [at[i]!, ...ends[i]!, worse(one) ? 1 : 0]), colours.muted, false, { other: colours.bad, clip: true }) },
       {
         type: "scatter", z: 4, symbolSize: 8,
-        data: rows.map((one, i) => ({ value: [within(one.ratio!), i], symbolOffset: [0, labels.offset(i)], symbol: worse(one) ? "triangle" : one.finding === "faster" ? "diamond" : "circle", itemStyle: { color: one.finding in tones ? colours.categories[tones[one.finding]!] : colours.muted } })),
+        data: rows.map((one, i) => ({ value: [within(one.ratio!), at[i]!], symbol: worse(one) ? "triangle" : one.finding === "faster" ? "diamond" : "circle", itemStyle: { color: one.finding in tones ? colours.categories[tones[one.finding]!] : colours.muted } })),
         markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colours.muted }, data: [{ xAxis: 0 }] },
         markArea: { silent: true, itemStyle: { color: colours.muted, opacity: 0.12 }, data: [[{ xAxis: -Math.log(1 + comparison.margin) }, { xAxis: Math.log(1 + comparison.margin) }]] },
       },
@@ -50,8 +50,8 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
     missing: !timed.length && "No benchmark of these two files has a time in both, so there are no ratios; the table of files below says what is in each, and a newer file of the same preset adds some.",
     note: `New time divided by the old one, with intervals that hold at ${(comparison.confidence * 100).toFixed(2)} % each (95 % for all together). The band is the margin of ${(comparison.margin * 100).toFixed(0)} % that counts as no change. ${rows.length < timed.length ? `Shown are ${rows.length} of ${timed.length}: slower ones, then faster ones, with the largest changes first; the table has all.` : ""}${by_processor ? ` ${by_processor === timed.length ? "All ratios are" : `${count(by_processor, "ratio")} of ${timed.length} (with “processor time” beside the name) ${by_processor === 1 ? "is" : "are"}`} of processor times, which other programs disturb less than the times below: this device computes on the CPU.` : ""}`,
     summary: `${comparison.regressions} regressions among ${timed.length} benchmarks.`,
-    height: (width) => 46 + labels(width).step * rows.length,
-    option: (colours, _, width) => forest_option(colours, labels(width)),
+    height: (width) => 42 + placed(width).height,
+    option: (colours, _, width) => forest_option(colours, placed(width)),
     table: () => ({
       caption: `Changes from ${group.files[comparison.from]!.name} to ${group.files[comparison.to]!.name}`,
       rows: comparison.changes,

@@ -1,11 +1,12 @@
 // How a result was certified: the rounds of the winner and of the default, and the ties.
-import { axis, chart, intervals, legend, most_narrow, no_chart, tip } from "../chart";
+import { axis, chart, intervals, legend, most_narrow, no_chart, tip, type Option } from "../chart";
 import { device_name, numbers, problem_name, type Report, type Result } from "../data";
 import { command, empty, h, section, select, tag, tiles, where_commands_run, type Child } from "../dom";
 import { bytes, count, date, rate, ratio, share, tick, time } from "../format";
-import { row_labels } from "../labels";
+import { labelled_rows, type Rows } from "../labels";
 import { link, type Route, type View } from "../shell";
 import { table } from "../table";
+import type { Theme } from "../theme";
 import { trials_of } from "./trials";
 
 /** Why the winner won, or the default stood. */
@@ -152,25 +153,26 @@ function finalists_chart(row: Result, list: Finalist[]): HTMLElement {
       ? "The trials of this result's search are not in these files: databases that ship have winners only. The database of the tune itself has them."
       : "No trial of the search is this winner, a tie or of the last phase: the winner was known before the search, whose trials are in the database of that tune.");
   }
-  const labels = (width: number) => row_labels(list.map((one) => one.config), width, width < most_narrow);
+  const placed = (width: number) => labelled_rows(list.map((one) => one.config), width, width < most_narrow);
+  const finalists_option = (colours: Theme, { at, above, axis: lying }: Rows): Option => ({
+    grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: !above },
+    tooltip: tip(colours, ({ dataIndex }) => {
+      const one = list[dataIndex];
+      return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`]] } : null;
+    }),
+    xAxis: axis(colours, { type: "value", scale: true, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
+    yAxis: axis(colours, { ...lying, axisLabel: { color: colours.ink, ...lying["axisLabel"] } }),
+    series: [
+      intervals("interval", list.map((one, i) => [at[i]!, one.low, one.high]), colours.muted, false),
+      { type: "scatter", symbolSize: 9, data: list.map((one, i) => ({ value: [one.us, at[i]!], symbol: one.role === "tie" ? "diamond" : one.role ? "circle" : "emptyCircle", itemStyle: { color: one.role === "tie" ? colours.categories[2] : one.role ? colours.categories[0] : colours.muted } })) },
+    ],
+  });
   return chart({
     title: "Finalists",
     note: "Medians with intervals from the search: of the winner, of what ties with it, and of trials in the last phase. The search timed them one by one; only the rounds above decide.",
     summary: `${list.length} finalists, the fastest ${time(list[0]!.us)}.`,
-    height: (width) => 40 + labels(width).step * list.length,
-    option: (colours, _, width) => ({
-      grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: !labels(width).above },
-      tooltip: tip(colours, ({ data }) => {
-        const one = list[data.value?.[1] ?? data[1]];
-        return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`]] } : null;
-      }),
-      xAxis: axis(colours, { type: "value", scale: true, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: labels(width).names, axisLabel: { color: colours.ink, ...labels(width).axisLabel } }),
-      series: [
-        intervals("interval", list.map((one, i) => [i, one.low, one.high]), colours.muted, false, { offset: labels(width).offset }),
-        { type: "scatter", symbolSize: 9, data: list.map((one, i) => ({ value: [one.us, i], symbolOffset: [0, labels(width).offset(i)], symbol: one.role === "tie" ? "diamond" : one.role ? "circle" : "emptyCircle", itemStyle: { color: one.role === "tie" ? colours.categories[2] : one.role ? colours.categories[0] : colours.muted } })) },
-      ],
-    }),
+    height: (width) => 34 + placed(width).height,
+    option: (colours, _, width) => finalists_option(colours, placed(width)),
     table: () => ({
       caption: "Finalists",
       rows: list,

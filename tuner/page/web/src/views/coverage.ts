@@ -12,7 +12,7 @@ const tones: Record<string, string> = { exact: "good", "nearest shape": "", "sam
 
 function stacked(report: Report): HTMLElement {
   const devices = report.lookups.map((one) => device_name(report, one.device));
-  const labels = (width: number) => row_labels(report.lookups.map((one) => `${report.devices[one.device]!.name} ${api_name(report.devices[one.device]!.backend)}`), width, false);
+  const labels = (width: number) => row_labels(report.lookups.map((one) => `${report.devices[one.device]!.name} ${api_name(report.devices[one.device]!.backend)}`), width);
   const counts = origins.map((origin) => report.lookups.map((one) => one.answers.filter((answer) => answer.origin === origin).length));
   const used = origins.map((origin, i) => ({ origin, i })).filter(({ i }) => counts[i]!.some((value) => value > 0));
   return chart({

@@ -52,7 +52,7 @@ function drawing(passes: Pass[], all: number): HTMLElement {
     { name: "gaps", data: passes.map((pass) => pass.gaps_us) },
   ];
   const gaps = series.length - 1;
-  const labels = (width: number) => row_labels(passes.map((pass) => `${run_of(pass)} ${pass.file}`), width, false);
+  const labels = (width: number) => row_labels(passes.map((pass) => `${run_of(pass)} ${pass.file}`), width);
   return chart({
     title: "Passes",
     note: `A bar is a pass: the device's time by operation, with all layers together, then the gaps in which the device ran nothing.${passes.length < all ? ` The first ${passes.length} of ${all} passes; the table below has all.` : ""}`,

@@ -21,7 +21,7 @@ export function importance(trials: Trials): HTMLElement {
     ...found.marginals.map((one) => ({ name: trials.parameter(one.parameter).name, share: one.share, pair: false })),
     ...found.pairs.filter((one) => one.share > 0.01).slice(0, 4).map((one) => ({ name: `${trials.parameter(one.a).name} × ${trials.parameter(one.b).name}`, share: one.share, pair: true })),
   ].sort((a, b) => b.share - a.share).slice(0, 14);
-  const labels = (width: number) => row_labels(rows.map((row) => row.name), width, false);
+  const labels = (width: number) => row_labels(rows.map((row) => row.name), width);
   const weak = found.fit === null || found.fit < 0.3;
   return chart({
     title: "Importance",
@@ -30,7 +30,7 @@ export function importance(trials: Trials): HTMLElement {
       : "No parameter explains any of the variance: all trials have the same time, or the same values."),
     note: `Share of the variance of the log time that a parameter explains by itself, and pairs beyond that (functional ANOVA on a random forest of ${found.rows} trials). The forest predicts ${share(Math.max(0, found.fit ?? 0))} of the variance of trials that it has not seen${weak ? ": too little to rely on" : ""}.`,
     summary: `Importance of parameters: ${rows.slice(0, 4).map((row) => `${row.name} ${share(row.share)}`).join(", ")}.`,
-    height: (width) => 60 + Math.max(22, labels(width).step) * Math.max(3, rows.length),
+    height: (width) => 60 + labels(width).step * Math.max(3, rows.length),
     option: (colours, _, width) => ({
       grid: { left: 8, right: 48, top: 4, bottom: 4, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: at.name, rows: [["share", share(at.value)]] })),
@@ -190,7 +190,7 @@ function value_chart(trials: Trials, parameter: Parameter, drawn: number[], rang
         axis(colours, { type: "category", data: rows.map((row) => `${row.value}\n${row.trials.toLocaleString("en")}`), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, lineHeight: 13, hideOverlap: true } }),
         { type: "value", show: false, min: -0.5, max: rows.length - 0.5 },
       ],
-      yAxis: axis(colours, { type: "log", ...own, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
+      yAxis: axis(colours, { type: "log", ...own, axisLine: { onZero: false, lineStyle: { color: colours.line } }, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
       series: [
         { type: "scatter", xAxisIndex: 1, symbolSize: 4, itemStyle: { color: colours.categories[5 % 7], opacity: 0.5 },
           data: drawn.filter((i) => parameter.places[i]! < rows.length).map((i) => [parameter.places[i]! + jitter(i) * 0.6, trials.us[i], i]) },
@@ -246,7 +246,7 @@ class Parallel {
 
   constructor(private readonly trials: Trials, private readonly axes: Parameter[], private readonly all_axes: number, private readonly ok: number[]) {
     this.best = trials.best();
-    this.absent = axes.map((one) => Array.prototype.some.call(one.places, (place: number) => place >= one.values.length));
+    this.absent = axes.map((one) => one.places.some((place) => place >= one.values.length));
   }
 
   /** The place of a trial on an axis, from the bottom. "none" is below the values. */
@@ -389,5 +389,5 @@ class Parallel {
 }
 
 function trials_range(places: number[], trials: Trials): { min: number; max: number } {
-  return log_range(places.length === trials.count ? (trials.us as Float32Array) : places.map((i) => trials.us[i]!));
+  return log_range(places.length === trials.count ? trials.us : places.map((i) => trials.us[i]!));
 }

@@ -1,6 +1,6 @@
 // A search: what it tried, when, and what came of it.
 import { axis, chart, legend, log_range, many_points, no_chart, packed, point_size, tip } from "../chart";
-import { device_name, numbers, problem_name, type Report, type Search } from "../data";
+import { device_name, numbers, problem_name, type Numbers, type Report, type Search } from "../data";
 import { empty, h, section, segmented, select, tiles } from "../dom";
 import { bytes, count, date, flop_rate, rate, ratio, seconds, share, tick, time } from "../format";
 import { text_width } from "../labels";
@@ -54,7 +54,7 @@ function history(trials: Trials, by: string): HTMLElement {
   const points = trials.places();
   const phase = trials.column("phase");
   const shown = trials.column("variant");
-  const range = log_range(trials.us as Float32Array);
+  const range = log_range(trials.us);
   const best = Array.from(trials.best_trial, (trial, i) => [x(trial), trials.best_us[i]!]);
   const last = trials.count ? x(trials.count - 1) : 1;
   if (best.length) best.push([last, trials.best()]);
@@ -175,16 +175,17 @@ const figures: Record<string, Figure> = {
 };
 
 /** Returns a figure of each trial; the share of the matrix rate follows from its time. */
-function figure_of(report: Report, trials: Trials, name: string): ArrayLike<number> {
+function figure_of(report: Report, trials: Trials, name: string): Numbers {
   if (name !== "matrix") return trials.column(name);
   const search = trials.search;
   const peak = report.devices[search.device]!.ceilings[`matrix_${search.dtype}_gflops`] ?? 0;
-  return Float32Array.from(trials.us, (us) => (peak > 0 ? (search.flops ?? 0) / us / 1e3 / peak : NaN));
+  if (!(peak > 0)) return new Float32Array(trials.count).fill(NaN);
+  return new Float32Array(trials.us).map((us) => (search.flops ?? 0) / us / 1e3 / peak);
 }
 
 /** A figure of the kernels beside the time. */
 function resources(report: Report, trials: Trials, chosen: string): HTMLElement {
-  const known = Object.keys(figures).filter((name) => Array.prototype.some.call(figure_of(report, trials, name), (value: number) => value > 0));
+  const known = Object.keys(figures).filter((name) => figure_of(report, trials, name).some((value) => value > 0));
   const name = known.includes(chosen) ? chosen : known[0];
   if (!name) return no_chart("Resources beside time", trials.search.recorded
     ? "Recordings have no figures of kernels; a tune stores the registers, shared memory and matrix instructions of each trial where the driver reports them."
@@ -259,7 +260,7 @@ function origin_of(report: Report, search: Search): string {
 
 function head(report: Report, search: Search, trials: Trials): Node[] {
   const result = search.result === null ? null : report.results[search.result]!;
-  const ok = Array.prototype.reduce.call(trials.status, (sum: any, status) => sum + Number(status === 0), 0) as number;
+  const ok = trials.status.filter((status) => status === 0).length;
   const best = trials.best();
   const last = trials.best_trial[trials.best_trial.length - 1];
   return [
@@ -301,7 +302,7 @@ function show(report: Report, route: Route): Node[] {
       h("div", { class: "grid", style: "margin-top:14px" }, phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
     section("Parameters", h("div", { class: "grid" }, importance(trials), pairs(trials, route)), values(trials)),
     section("All parameters at once", parallel(trials)),
-    failures(search, trials.places().filter((i) => trials.status[i]! > 0).length),
+    failures(search, trials.status.filter((status) => status > 0).length),
     section("Trials", h("div", { class: "card" }, table({ ...trial_rows(trials, trials.places(), "All trials, the fastest first"), search: true, first: 20 }))),
   ];
 }

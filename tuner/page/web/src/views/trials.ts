@@ -82,11 +82,16 @@ export class Trials {
 
   /** A range of times without trials far slower than the best. */
   range(): { min: number; max: number } {
-    return (this.range_ ??= log_range((this.us as Float32Array).filter((us) => us <= 30 * this.best())));
+    const most = 30 * this.best();
+    return (this.range_ ??= log_range(this.us.filter((us) => us <= most)));
   }
 
   places(): number[] {
-    return (this.places_ ??= Array.from({ length: this.count }, (_, i) => i));
+    if (!this.places_) {
+      this.places_ = [];
+      for (let i = 0; i < this.count; i++) this.places_.push(i);
+    }
+    return this.places_;
   }
 
   /** The places of correct trials. */
