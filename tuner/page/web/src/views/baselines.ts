@@ -33,7 +33,7 @@ function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][n
       const row = rows[dataIndex];
       return row ? { title: row.name, rows: [["finding", row.finding], ["of", row.processor ? "processor times" : "times"], ["change", change(row.ratio)], ["interval", `${ratio(row.low)} to ${ratio(row.high)}`]] } : null;
     }),
-    xAxis: ratio_axis(colours, ends.flat(), { name: "new time / old time" }),
+    xAxis: ratio_axis(colours, ends.flat(), { name: "new time / old time", axisLine: { onZero: false, lineStyle: { color: colours.line } } }),
     yAxis: axis(colours, { ...lying, axisLabel: { color: colours.ink, ...lying["axisLabel"] } }),
     series: [
       { ...intervals("interval", rows.map((one, i) => [at[i]!, ...ends[i]!, worse(one) ? 1 : 0]), colours.muted, false, { other: colours.bad, clip: true }) },

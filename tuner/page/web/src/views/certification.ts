@@ -160,7 +160,7 @@ function finalists_chart(row: Result, list: Finalist[]): HTMLElement {
       const one = list[dataIndex];
       return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`]] } : null;
     }),
-    xAxis: axis(colours, { type: "value", scale: true, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
+    xAxis: axis(colours, { type: "value", scale: true, axisLine: { onZero: false, lineStyle: { color: colours.line } }, name: "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
     yAxis: axis(colours, { ...lying, axisLabel: { color: colours.ink, ...lying["axisLabel"] } }),
     series: [
       intervals("interval", list.map((one, i) => [at[i]!, one.low, one.high]), colours.muted, false),
