@@ -58,7 +58,7 @@ export interface Rows {
 }
 
 export function labelled_rows(all: string[], width: number, above: boolean): Rows {
-  const room = above ? width - 40 : Math.min(380, 0.45 * width);
+  const room = above ? width - 40 : Math.min(380, 0.5 * width);
   const names = new Map<number, string>();
   const at: number[] = [];
   let height = 0;

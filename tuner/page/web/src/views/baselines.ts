@@ -8,7 +8,7 @@ import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 import type { Theme } from "../theme";
 
-const most_rows = 30;  // on paper, with what is above them
+const most_rows = 22;  // on paper, with labels of two lines and what is above them
 const worse = (one: Change) => one.finding === "slower" || one.finding === "fails";
 
 function forest(group: BaselineGroup, comparison: BaselineGroup["comparisons"][number]): HTMLElement {
