@@ -48,6 +48,7 @@ class BenchRun(BenchCase):
                 self.assertEqual(row["samples"], "12")
                 self.assertEqual(row["processes"], "" if row["op"] == "gemm" else "4")
                 self.assertEqual(row["status"], "ok")
+                self.assertEqual(row["preset"], "tiny")
                 self.assertIn(f"/{row['op']}", result.stdout)
         gemm = rows[-1]
         self.assertEqual((gemm["dtype"], gemm["problem"], gemm["attributes"], gemm["origin"]),

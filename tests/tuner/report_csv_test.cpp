@@ -35,6 +35,7 @@ MeasuredResult example() {
                     .cpu_control_us = {6.5, 6.25}};
   result.processes = 2;
   result.subject.greta_revision = "6544f00c7990-dirty";
+  result.preset = "standard, of \"mine\"";
   return result;
 }
 
@@ -69,6 +70,7 @@ TEST(ReportCsv, ResultsComeBackAsTheyWere) {
   EXPECT_EQ(result.samples.cpu_control_us, example().samples.cpu_control_us);
   EXPECT_EQ(result.processes, 2U);
   EXPECT_EQ(result.subject.greta_revision, "6544f00c7990-dirty");
+  EXPECT_EQ(result.preset, "standard, of \"mine\"");
   EXPECT_EQ(csv_line(result), csv_line(example()));
   EXPECT_EQ(results->back().subject, failed_call().subject);
   EXPECT_EQ(results->back().failure->status, Status::timeout);
@@ -121,7 +123,7 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
             std::string::npos);
 }
 
-// Files without the revision, without the number of processes, and without CPU times.
+// Files without the preset, the revision, the number of processes, and CPU times.
 TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "a.csv";
@@ -130,10 +132,11 @@ TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
     return text + "\n";
   };
   MeasuredResult result = example();
-  result.subject.greta_revision.clear();
-  for (const int missing : {1, 2, 4}) {
-    if (missing > 1) result.processes = 0;
-    if (missing == 4) {
+  result.preset.clear();
+  for (const int missing : {1, 2, 3, 5}) {
+    if (missing > 1) result.subject.greta_revision.clear();
+    if (missing > 2) result.processes = 0;
+    if (missing == 5) {
       result.samples.cpu_us.clear();
       result.samples.cpu_control_us.clear();
     }

@@ -101,6 +101,7 @@ struct MeasuredResult {
   /// Number of processes that the samples were taken in, if each block had its own process.
   std::size_t processes = 0;
   std::string date{};    ///< start time, UTC
+  std::string preset{};  ///< name of the preset that it is of; empty: of none, or unknown
   std::string clocks{};  ///< clocks of the GPU; empty if not readable
 
   /// Sets the times, cache state and clocks, with the samples as one block.

@@ -14,9 +14,10 @@ using nlohmann::json;
 
 constexpr double margin = 0.05;  // as greta-bench compare
 
-/// The rows of one backend of a file, without those of searches, and the time of each benchmark.
+/// The rows of one backend and preset of a file, without those of searches, and the time of each
+/// benchmark.
 struct Run {
-  std::string name;
+  std::string name, preset;
   std::vector<MeasuredResult> results{};
   BaselineReport::Side side{};
   std::string utc{};
@@ -28,19 +29,22 @@ bool of_a_search(const MeasuredResult& result) {
          result.subject.origin == ResultOrigin::stand_in;
 }
 
-/// Returns the rows of a file by backend.
+/// Returns the rows of a file by backend and preset.
 std::vector<Run> runs_of(const PageBaselines& file) {
-  std::map<std::string, Run> by_backend;
+  std::map<std::pair<std::string, std::string>, Run> parts;
   for (const auto& result : file.results) {
     if (of_a_search(result)) continue;
-    Run& run = by_backend.try_emplace(result.subject.backend, Run{.name = file.name}).first->second;
+    Run& run = parts
+                   .try_emplace({result.subject.backend, result.preset},
+                                Run{.name = file.name, .preset = result.preset})
+                   .first->second;
     if (run.utc.empty() || result.date < run.utc) run.utc = result.date;
     run.results.push_back(result);
   }
   std::vector<Run> runs;
-  for (auto& [backend, run] : by_backend) {
+  for (auto& [part, run] : parts) {
     run.side = side_of(file.name, run.results);
-    if (!backend.empty()) run.side.device += " (" + backend + ")";
+    if (!part.first.empty()) run.side.device += " (" + part.first + ")";
     for (const auto& result : run.results)
       run.rows.emplace(benchmark_name(result.subject), &result);
     runs.push_back(std::move(run));  // the rows stay where they are
@@ -48,12 +52,43 @@ std::vector<Run> runs_of(const PageBaselines& file) {
   return runs;
 }
 
-/// Returns whether the benchmarks are those of one preset: files do not name it, and versions of
-/// one preset differ in few benchmarks.
-bool same_preset(const Run& a, const Run& b) {
+/// Runs of one device and preset.
+using Series = std::vector<Run>;
+
+/// Returns the preset that a run names; empty if none does, as in files of older versions.
+std::string preset_of(const Series& series) {
+  for (const Run& run : series)
+    if (!run.preset.empty()) return run.preset;
+  return "";
+}
+
+/// Returns whether the benchmarks are those of one preset: versions of one preset differ in few
+/// benchmarks.
+bool alike(const Run& a, const Run& b) {
   std::size_t common = 0;
   for (const auto& [name, row] : a.rows) common += b.rows.count(name);
   return 5 * common >= 4 * std::max(a.rows.size(), b.rows.size()) && common > 0;
+}
+
+/// Adds a run to the series of its device and preset. Where a preset is unknown, that of the
+/// benchmarks counts.
+void add_run(std::vector<Series>& all, Run run) {
+  const auto find = [&](auto fits) {
+    return std::find_if(all.begin(), all.end(), [&](const Series& series) {
+      return series.front().side.device == run.side.device && fits(series);
+    });
+  };
+  auto series =
+      find([&](const Series& one) { return !run.preset.empty() && preset_of(one) == run.preset; });
+  if (series == all.end()) {
+    series = find([&](const Series& one) {
+      return (run.preset.empty() || preset_of(one).empty()) &&
+             std::any_of(one.begin(), one.end(),
+                         [&](const Run& other) { return alike(other, run); });
+    });
+  }
+  if (series == all.end()) series = all.emplace(all.end());
+  series->push_back(std::move(run));
 }
 
 /// Returns the benchmarks of a run that another one lacks.
@@ -117,21 +152,9 @@ json rows_json(const std::vector<Run>& runs) {
 }  // namespace
 
 json baseline_data(const std::vector<PageBaselines>& baselines) {
-  std::vector<std::vector<Run>> groups;
-  for (const auto& file : baselines) {
-    for (Run& run : runs_of(file)) {
-      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
-        return one.front().side.device == run.side.device &&
-               std::any_of(one.begin(), one.end(),
-                           [&](const Run& other) { return same_preset(other, run); });
-      });
-      if (group == groups.end()) {
-        groups.emplace_back().push_back(std::move(run));
-      } else {
-        group->push_back(std::move(run));
-      }
-    }
-  }
+  std::vector<Series> groups;
+  for (const auto& file : baselines)
+    for (Run& run : runs_of(file)) add_run(groups, std::move(run));
   json list = json::array();
   for (auto& runs : groups) {
     std::stable_sort(runs.begin(), runs.end(),
@@ -149,6 +172,7 @@ json baseline_data(const std::vector<PageBaselines>& baselines) {
       comparisons.push_back(changes_json(runs, i - 1, i));
     if (runs.size() > 2) comparisons.push_back(changes_json(runs, 0, runs.size() - 1));
     list.push_back({{"device", runs.front().side.device},
+                    {"preset", preset_of(runs)},
                     {"files", files},
                     {"rows", rows_json(runs)},
                     {"comparisons", comparisons}});

@@ -90,7 +90,7 @@ json next_data(const std::vector<PageResult>& results, const PageInput& input,
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& one = results[i];
     if (!one.current || catalog.find(one.stored.problem.op) == nullptr) continue;
-    for (auto& step : next_steps({one.stored}, judge, 1)) found.push_back({step, i, one.file});
+    if (auto step = next_step(one.stored, judge)) found.push_back({*std::move(step), i, one.file});
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Found& a, const Found& b) { return a.step.gain_us > b.step.gain_us; });

@@ -13,7 +13,6 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::size_t most_rows = 1000;  // that a forest is fitted to
-constexpr std::size_t most_means = 128;  // rows that a mean is taken over
 constexpr std::size_t most_combinations = 4096;
 constexpr double least_variance = 1e-12;
 constexpr std::size_t least_rows = 10;
@@ -29,6 +28,14 @@ double variance_of(const std::vector<double>& values) {
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return squares / static_cast<double>(values.size());
+}
+
+/// Returns the values that a parameter has, ascending.
+std::vector<float> values_of(const Rows& rows, std::size_t column) {
+  std::set<float> values;
+  for (const auto& row : rows)
+    if (row[column] != absent_coordinate) values.insert(row[column]);
+  return {values.begin(), values.end()};
 }
 
 /// Returns at most `most` items, evenly spaced.
@@ -129,8 +136,7 @@ class Group {
 /// Computes the parts of a decomposition.
 class Decomposition {
  public:
-  Decomposition(const Rows& rows, const Predict& predict, std::optional<std::size_t> variant)
-      : rows_(spaced(rows, most_means)), predict_(predict) {
+  Decomposition(const Rows& rows, const Predict& predict, std::optional<std::size_t> variant) {
     std::map<std::vector<float>, Rows> alike;
     for (const auto& row : rows) {
       std::vector<float> has(row.size());
@@ -148,39 +154,12 @@ class Decomposition {
       variance_ += group.weight * (group.variance + std::pow(group.mean - mean, 2));
   }
 
-  Marginal marginal(const Rows& all, std::size_t column) const {
-    std::set<float> values;
-    for (const auto& row : all)
-      if (row[column] != absent_coordinate) values.insert(row[column]);
-    Marginal result{.values = {values.begin(), values.end()}, .means = {}};
-    double present = 0;
-    for (const auto& row : rows_) present += row[column] != absent_coordinate ? 1 : 0;
-    if (present == 0) {
-      result.values.clear();
-      return result;
-    }
-    for (const float value : result.values) {
-      double sum = 0;
-      for (auto row : rows_) {
-        if (row[column] == absent_coordinate) continue;
-        row[column] = value;
-        sum += predict_(row);
-      }
-      result.means.push_back(sum / present);
-    }
-    result.share = share([&](const Group& group) { return group.explained(column); });
-    return result;
+  double marginal(std::size_t column) const {
+    return share([&](const Group& group) { return group.explained(column); });
   }
 
-  /// Returns the effect of the variant, whose values are not exchanged.
-  Marginal between(std::size_t column) const {
-    std::map<float, std::vector<double>> predictions;
-    for (const auto& row : rows_) predictions[row[column]].push_back(predict_(row));
-    Marginal result{.values = {}, .means = {}};
-    for (const auto& [value, of_rows] : predictions) {
-      result.values.push_back(value);
-      result.means.push_back(mean_of(of_rows));
-    }
+  /// Returns the share of the variant, whose values are not exchanged.
+  double between() const {
     std::map<float, std::pair<double, double>> sums;  // weights and weighted means
     double mean = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -192,8 +171,7 @@ class Decomposition {
     double variance = 0;
     for (const auto& [value, sum] : sums)
       variance += sum.first * std::pow(sum.second / sum.first - mean, 2);
-    result.share = share_of(variance);
-    return result;
+    return share_of(variance);
   }
 
   /// Returns what two parameters explain beyond what each explains by itself.
@@ -212,8 +190,6 @@ class Decomposition {
     return variance_ > least_variance ? std::min(1.0, variance / variance_) : 0;
   }
 
-  Rows rows_;
-  const Predict& predict_;
   std::vector<Group> groups_;
   std::vector<float> variants_;  // by group, if there is a column of them
   double variance_ = 0;
@@ -249,8 +225,9 @@ Importance importance_of(const Rows& rows, const Predict& predict,
   if (rows.empty()) return result;
   const Decomposition decomposition(rows, predict, variant);
   for (std::size_t column = 0; column < rows.front().size(); ++column)
-    result.marginals.push_back(column == variant ? decomposition.between(column)
-                                                 : decomposition.marginal(rows, column));
+    result.marginals.push_back({values_of(rows, column), column == variant
+                                                             ? decomposition.between()
+                                                             : decomposition.marginal(column)});
   std::vector<std::size_t> order(result.marginals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

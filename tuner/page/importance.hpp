@@ -17,9 +17,6 @@ using Predict = std::function<double(const std::vector<float>&)>;
 /// The effect of one parameter by itself.
 struct Marginal {
   std::vector<float> values;  ///< those that occur, ascending
-  /// For each value, the mean prediction over the rows that have the parameter, with this value in
-  /// place of theirs.
-  std::vector<double> means;
   double share = 0;  ///< of the variance of the predictions that the parameter explains alone, 0…1
 };
 
@@ -44,8 +41,8 @@ inline constexpr float absent_coordinate = -1;
 /// pair's what the means of pairs of values have beyond that. Therefore shares add up to at most 1.
 /// Of more than 4096 combinations, as many are sampled. Pairs are those of the `most_paired`
 /// parameters with the largest shares. The column `variant` says which parameters a row has, so
-/// that it is not exchanged: its means are over the rows of each value, its share is the variance
-/// between its groups, and it takes part in no pair. Source: Hutter, Hoos, Leyton-Brown, "An
+/// that it is not exchanged: its share is the variance between its groups, and it takes part in no
+/// pair. Source: Hutter, Hoos, Leyton-Brown, "An
 /// Efficient Approach for Assessing Hyperparameter Importance", ICML 2014.
 Importance importance_of(const Rows& rows, const Predict& predict,
                          std::optional<std::size_t> variant = {}, std::size_t most_paired = 5);

@@ -51,15 +51,18 @@ namespace greta::tuner {
 //           lds_bytes, spills, code_bytes, matrix_instructions, waves, raced, and p0, p1 …: the
 //           place of each parameter's value (the type's largest number: it has none), best: {trial,
 //           us} as columns: the trials that were faster than all before, fronts: {registers,
-//           lds_bytes}: trials that no other one beats in time and in this figure, importance: fit,
-//           marginals: list of {parameter, share, values, us}, pairs: list of {a, b, share};
-//           parameters are indices, −1: the variant
+//           lds_bytes}: trials that no other one beats in time and in this figure, effects: list of
+//           {parameter, and by its values: trials (correct ones with this value), best_us,
+//           quarter_us, median_us, three_quarters_us (null without trials)}, importance: fit,
+//           marginals: list of {parameter, share}, pairs: list of {a, b, share}; parameters are
+//           indices, −1: the variant
 // lookups   list of devices: device, answers: list of {problem, dims, op, origin, regret
 // (expected),
 //           command (null for an exact answer)}
 // next      list of {problem, device, why, gain_us (null: unknown), stale, command, result}, those
 //           with the most to gain of all databases first
-// baselines list of groups: device, files: list of {name, utc, driver, compiler, version,
+// baselines list of groups: device, preset (empty: unknown), files: list of {name, utc, driver,
+// compiler, version,
 //           revision: the commit, or empty}, rows: list of {name, status: list, us, low_us,
 //           high_us: columns by file}, comparisons: list of {from, to (indices of files),
 //           confidence, margin, regressions, only_from and only_to: names of benchmarks that the

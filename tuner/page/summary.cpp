@@ -27,6 +27,16 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
+std::vector<Spread> spreads_by_value(const std::vector<double>& times,
+                                     const std::vector<std::uint16_t>& places, std::size_t values) {
+  std::vector<std::vector<double>> groups(values);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (places[i] < values) groups[places[i]].push_back(times[i]);
+  std::vector<Spread> spreads;
+  for (const auto& group : groups) spreads.push_back(spread_of(group));
+  return spreads;
+}
+
 std::vector<std::size_t> pareto(const std::vector<double>& x, const std::vector<double>& y) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < x.size(); ++i)

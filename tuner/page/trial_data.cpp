@@ -210,9 +210,37 @@ json best_json(const std::vector<Trial>& trials) {
           {"us", column(std::span<const double>(best))}};
 }
 
+/// Returns the times by the values of each parameter; the variant is parameter −1.
+json effects_json(const std::vector<Trial>& trials, const Parameters& parameters,
+                  const std::vector<std::string>& variants,
+                  const std::vector<std::uint8_t>& variant_of) {
+  std::vector<double> times;
+  for (const Trial& trial : trials) times.push_back(time_of(trial));
+  json effects = json::array();
+  const auto add = [&](int parameter, const std::vector<std::uint16_t>& places,
+                       std::size_t values) {
+    if (values < 2) return;
+    json effect{{"parameter", parameter}};
+    const auto time = [](const Spread& spread, double us) {
+      return spread.count > 0 ? json(us) : json(nullptr);
+    };
+    for (const Spread& one : spreads_by_value(times, places, values)) {
+      effect["trials"].push_back(one.count);
+      effect["best_us"].push_back(time(one, one.least));
+      effect["quarter_us"].push_back(time(one, one.quarter));
+      effect["median_us"].push_back(time(one, one.half));
+      effect["three_quarters_us"].push_back(time(one, one.three_quarters));
+    }
+    effects.push_back(std::move(effect));
+  };
+  add(-1, {variant_of.begin(), variant_of.end()}, variants.size());
+  for (std::size_t p = 0; p < parameters.names.size(); ++p)
+    add(static_cast<int>(p), parameters.places[p], parameters.values[p].size());
+  return effects;
+}
+
 json importance_json(const std::vector<Trial>& trials, const Parameters& parameters,
-                     const std::vector<std::string>& variants,
-                     const std::vector<std::uint8_t>& variant_of, const ValueWords& words) {
+                     const std::vector<std::uint8_t>& variant_of) {
   // The first column is the variant, of which the page knows as parameter −1.
   Rows rows;
   std::vector<double> times;
@@ -230,22 +258,7 @@ json importance_json(const std::vector<Trial>& trials, const Parameters& paramet
   for (std::size_t c = 0; c < found.marginals.size(); ++c) {
     const Marginal& one = found.marginals[c];
     if (one.values.size() < 2) continue;
-    json values = json::array(), us = json::array();
-    for (std::size_t v = 0; v < one.values.size(); ++v) {
-      const auto place = static_cast<std::size_t>(one.values[v]);
-      if (c == 0) {
-        values.push_back(variants[place]);
-      } else {
-        values.push_back(
-            value_json(words, parameters.names[c - 1],
-                       *std::next(parameters.values[c - 1].begin(), static_cast<long>(place))));
-      }
-      us.push_back(known(std::exp(one.means[v])));
-    }
-    marginals.push_back({{"parameter", static_cast<int>(c) - 1},
-                         {"share", one.share},
-                         {"values", values},
-                         {"us", us}});
+    marginals.push_back({{"parameter", static_cast<int>(c) - 1}, {"share", one.share}});
   }
   for (const auto& pair : found.pairs)
     pairs.push_back({{"a", static_cast<int>(pair.a) - 1},
@@ -301,7 +314,8 @@ json trial_data(const std::vector<Trial>& trials, const ValueWords& words) {
           {"fronts",
            {{"registers", front(trials, &KernelStatistics::registers)},
             {"lds_bytes", front(trials, &KernelStatistics::shared_memory_bytes)}}},
-          {"importance", importance_json(trials, parameters, variants.list(), variant, words)}};
+          {"effects", effects_json(trials, parameters, variants.list(), variant)},
+          {"importance", importance_json(trials, parameters, variant)}};
 }
 
 }  // namespace greta::tuner

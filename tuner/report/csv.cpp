@@ -182,7 +182,7 @@ void read_attributes(const std::string& text, Subject& subject) {
   subject.problem.attributes = read_pairs(text);
 }
 
-constexpr std::size_t later_columns = 4;  // columns that older files may lack
+constexpr std::size_t later_columns = 5;  // columns that older files may lack
 
 struct Column {
   const char* name;
@@ -278,6 +278,7 @@ const std::vector<Column>& columns() {
       column("cpu_control_us", &R::samples, &Samples::cpu_control_us),
       column("processes", &R::processes),
       column("revision", &R::subject, &S::greta_revision),
+      text("preset", &R::preset),
   };
   return list;
 }

@@ -35,12 +35,17 @@ NextStep step_of(const StoredWinner& result, const std::vector<std::string>& sta
 
 }  // namespace
 
+std::optional<NextStep> next_step(const StoredWinner& result, StalenessJudge& judge) {
+  NextStep step = step_of(result, judge.reasons(result));
+  if (!(step.gain_us > 0) && !step.stale) return std::nullopt;
+  return step;
+}
+
 std::vector<NextStep> next_steps(const std::vector<StoredWinner>& results, StalenessJudge& judge,
                                  std::size_t most) {
   std::vector<NextStep> steps;
   for (const StoredWinner& result : results) {
-    NextStep step = step_of(result, judge.reasons(result));
-    if (step.gain_us > 0 || step.stale) steps.push_back(std::move(step));
+    if (auto step = next_step(result, judge)) steps.push_back(*std::move(step));
   }
   std::stable_sort(steps.begin(), steps.end(), [](const NextStep& a, const NextStep& b) {
     return a.stale != b.stale ? a.stale : a.gain_us > b.gain_us;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct NextStep {
   bool stale = false;  ///< the winner is of another driver, compiler or template
   std::string why{};   ///< "12.3 ms at 16 % of the roofline, at most 10.3 ms to gain"
 };
+
+/// Returns what a problem would gain; nothing if it is neither stale nor below the roofline.
+std::optional<NextStep> next_step(const StoredWinner& result, StalenessJudge& judge);
 
 /// Returns the results with most to gain, at most `most`: stale ones first, then by the time above
 /// the roofline.

@@ -248,6 +248,38 @@ TEST(BaselineData, GroupsFilesByTheirPreset) {
   EXPECT_EQ(comparison["only_to"], json::array());
 }
 
+TEST(BaselineData, FilesThatNameTheirPresetAreOfIt) {
+  const TemporaryFolder folder;
+  write_page_baselines(folder / "before.csv", folder / "after.csv");
+  const auto all = read_csv(folder / "after.csv").value();
+  const auto of = [](std::vector<MeasuredResult> rows, const std::string& preset) {
+    for (auto& row : rows) row.preset = preset;
+    return rows;
+  };
+  const std::vector<MeasuredResult> part(all.begin(), all.begin() + 3);
+  // The same benchmarks of two presets are two series, a part of a preset is of its series, and
+  // files that name none are of the first series with their benchmarks.
+  const json groups = baseline_data({{"old", all},
+                                     {"standard", of(all, "standard")},
+                                     {"perf", of(all, "perf")},
+                                     {"part", of(part, "perf")},
+                                     {"unknown", all}});
+  const auto names = [](const json& group) {
+    std::vector<std::string> list;
+    for (const auto& file : group["files"]) list.push_back(file["name"]);
+    return list;
+  };
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0]["preset"], "standard");
+  EXPECT_EQ(names(groups[0]), (std::vector<std::string>{"old", "standard", "unknown"}));
+  EXPECT_EQ(groups[1]["preset"], "perf");
+  EXPECT_EQ(names(groups[1]), (std::vector<std::string>{"perf", "part"}));
+  // A file of two presets is of two series.
+  auto both = of(part, "a");
+  for (const auto& row : of(part, "b")) both.push_back(row);
+  EXPECT_EQ(baseline_data({{"both", both}}).size(), 2U);
+}
+
 TEST_F(Page, PassesOfATrace) {
   ASSERT_EQ(data_["passes"].size(), 2U);
   const json& pass = data_["passes"][0];
@@ -311,14 +343,44 @@ TEST(TrialData, WordsStandForValues) {
   const json data = trial_data(trials, {{"MODE", {"strided", "blocked"}}, {"BLOCK", {"a"}}});
   EXPECT_EQ(data["parameters"][0]["values"], json({"strided", "blocked"}));
   EXPECT_EQ(data["parameters"][1]["values"], json({32, 64, 128, 256}));  // beyond its words
-  bool found = false;
-  for (const auto& one : data["importance"]["marginals"]) {
-    if (one["parameter"] != 0) continue;
-    found = true;
-    EXPECT_EQ(one["values"], json({"strided", "blocked"}));
-  }
-  EXPECT_TRUE(found);
   EXPECT_EQ(trial_data(trials)["parameters"][0]["values"], json({0, 1}));
+}
+
+// A parameter that trials of one variant alone have: its times are theirs, and not what a model
+// predicts for others.
+TEST(TrialData, EffectsAreOfTheTrialsThatHaveTheValue) {
+  struct Measured {
+    const char* variant;
+    int split;  // 0: the trial has none
+    double us;  // 0: it failed
+  };
+  std::vector<Trial> trials;
+  for (const auto& [variant, split, us] :
+       {Measured{"tiled", 0, 90}, Measured{"tiled", 0, 70}, Measured{"split_k", 2, 10},
+        Measured{"split_k", 2, 30}, Measured{"split_k", 4, 50}, Measured{"split_k", 2, 20},
+        Measured{"split_k", 2, 60}, Measured{"split_k", 8, 0}}) {
+    Trial trial = page_trial(us > 0 ? 0 : 7);  // 7 fails
+    trial.config = {variant, {{"BM", 64}}};
+    if (split > 0) trial.config.values.emplace_back("SPLIT", split);
+    trial.measurement.median_us = us;
+    trials.push_back(trial);
+  }
+  const json effects = trial_data(trials)["effects"];
+  ASSERT_EQ(effects.size(), 2U);  // BM has one value
+  EXPECT_EQ(effects[0], json({{"parameter", -1},
+                              {"trials", {2, 5}},
+                              {"best_us", {70.0, 10.0}},
+                              {"quarter_us", {75.0, 20.0}},
+                              {"median_us", {80.0, 30.0}},
+                              {"three_quarters_us", {85.0, 50.0}}}));
+  // SPLIT=2: 10, 20, 30 and 60, whose quarters lie at 3/4 of the way from 10 to 20, half of that
+  // from 20 to 30, and a quarter of that from 30 to 60.
+  EXPECT_EQ(effects[1], json({{"parameter", 1},
+                              {"trials", {4, 1, 0}},
+                              {"best_us", {10.0, 50.0, nullptr}},
+                              {"quarter_us", {17.5, 50.0, nullptr}},
+                              {"median_us", {25.0, 50.0, nullptr}},
+                              {"three_quarters_us", {37.5, 50.0, nullptr}}}));
 }
 
 TEST_F(Page, BaselinesNameTheCommit) {

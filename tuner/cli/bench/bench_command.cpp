@@ -366,6 +366,7 @@ void Bench::write(const std::vector<NamedResult>& rows) const {
       if (subject.backend == to_string(device->info().backend) &&
           subject.device == device->info().name) {
         own.push_back(result);
+        own.back().preset = preset_.name;
       }
     }
     const auto file = export_file(device->info());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/system/input_file.hpp"
@@ -81,29 +82,30 @@ nlohmann::json trace_of(const fs::path& file) {
   return trace;
 }
 
-/// Returns the shortest ends of paths that tell them apart.
+/// Returns the shortest ends of paths that tell them apart. Two paths of one file have the whole
+/// path.
 std::vector<std::string> distinct_names(const std::vector<fs::path>& files) {
-  std::vector<std::string> names;
-  const auto end_of = [](const fs::path& file, std::size_t parts) {
+  std::vector<std::vector<fs::path>> parts;  // of each path, the last first
+  std::size_t longest = 0;
+  for (const auto& file : files) {
     const fs::path whole = fs::absolute(file).lexically_normal();
-    const auto all = static_cast<std::size_t>(std::distance(whole.begin(), whole.end()));
+    parts.emplace_back(whole.begin(), whole.end());
+    std::reverse(parts.back().begin(), parts.back().end());
+    longest = std::max(longest, parts.back().size());
+  }
+  std::vector<std::string> names(files.size());
+  const auto end_of = [&](std::size_t file, std::size_t count) {
     fs::path end;
-    for (auto at =
-             std::next(whole.begin(), static_cast<std::ptrdiff_t>(all - std::min(all, parts)));
-         at != whole.end(); ++at)
-      end /= *at;
+    for (std::size_t i = std::min(count, parts[file].size()); i > 0; --i) end /= parts[file][i - 1];
     return end.string();
   };
-  constexpr std::size_t most_parts = 64;
-  for (const auto& file : files) {
-    std::size_t parts = 1;
-    const auto others = [&] {
-      return std::count_if(files.begin(), files.end(), [&](const fs::path& other) {
-        return end_of(other, parts) == end_of(file, parts);
-      });
-    };
-    while (parts < most_parts && others() > 1) ++parts;
-    names.push_back(end_of(file, parts));
+  for (std::size_t count = 1; count <= longest; ++count) {
+    std::map<std::string, std::size_t> same;
+    for (std::size_t i = 0; i < files.size(); ++i) ++same[end_of(i, count)];
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::string end = end_of(i, count);
+      if (names[i].empty() && (same[end] == 1 || count == longest)) names[i] = end;
+    }
   }
   return names;
 }

@@ -1,7 +1,7 @@
 // Protects: the page of greta-report in a browser: every view draws, filters and brushing work, the keyboard
 // reaches everything, axe-core finds nothing, nothing is loaded, and hostile names stay text. The structure of
 // each view is compared with structure.json; GRETA_UPDATE=1 writes it anew. Also: what is printed, narrow screens,
-// views without data, and searches of more trials than can be drawn.
+// views without data, searches of more trials than can be drawn, and what is made late.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -283,6 +283,123 @@ test("nothing is wider than a narrow screen, and labels do not lie on each other
   await page.setViewportSize({ width: 1280, height: 900 });
 });
 
+test("narrow screens show every column with its title, and tables sort there", async () => {
+  await page.setViewportSize({ width: 390, height: 800 });
+  for (const view of views) {
+    await show(view);
+    const { seen, lacking } = await page.evaluate(() => {
+      const tables = [...document.querySelectorAll("main table")];
+      const lacking = [];
+      for (const table of tables) {
+        const titles = [...table.tHead.rows[0].cells];
+        for (const row of table.rows) {
+          for (const cell of row.cells) {
+            const box = cell.getBoundingClientRect();
+            const title = titles[cell.cellIndex].textContent;
+            if (!cell.checkVisibility() || box.width < 8 || box.height < 8 || box.right > innerWidth) lacking.push(`${title} is hidden`);
+            const stacked = getComputedStyle(table).display === "block";
+            if (titles.length > 3 !== stacked) lacking.push(`${title} is not stacked`);
+            const label = getComputedStyle(cell, "::before").content;
+            if (stacked && cell.tagName === "TD" && !label.startsWith(JSON.stringify(title).slice(0, -1))) lacking.push(`${title} is called ${label}`);
+          }
+        }
+      }
+      return { seen: tables.length, lacking };
+    });
+    assert.deepEqual(lacking, [], view);
+    assert.ok(seen > 0 || view === "certification", view);
+  }
+  await show("overview");
+  const table = page.locator(".table:has(th:has-text('Over default'))");
+  assert.deepEqual(await table.locator("th").allTextContents(), ["Problem", "Device", "Time", "Over default", "Roofline", "Rate", "Configuration", "Notes", "Certified", "Trials"]);
+  await table.locator("th button:text-is('Time')").click();
+  assert.equal(await table.locator("th:has(button:text-is('Time'))").getAttribute("aria-sort"), "descending");
+  const times = await table.locator("td[data-label=Time]").allTextContents();
+  assert.deepEqual(times.map(parseFloat), times.map(parseFloat).sort((a, b) => b - a));
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test("labels of charts are whole, above the intervals on narrow screens", async (context) => {
+  const other = await browser.newPage({ viewport: { width: 390, height: 800 } });
+  context.after(() => other.close());
+  // Names that need two lines even where they are above their interval.
+  const more = "m=$1 n=1024 k=4096 heads=32 kv_heads=32 positions=8192 dim=128 capacity=8192 vocabulary=128256";
+  for (const name of ["before", "after"])
+    writeFileSync(join(folder, `long-${name}.csv`), readFileSync(join(folder, `${name}.csv`), "utf8").replace(/m=(\d+) n=1024 k=4096/g, more));
+  const file = join(folder, "long.html");
+  execFileSync(GRETA_REPORT, [join(folder, "long-before.csv"), join(folder, "long-after.csv"), "--out", file]);
+  for (const width of [390, 1280]) {
+    await other.setViewportSize({ width, height: 800 });
+    await other.goto("about:blank");
+    await other.goto(`file://${file}`);
+    await other.waitForFunction(() => document.querySelectorAll(".plot").length && [...document.querySelectorAll(".plot")].every((plot) => plot.dataset.drawn));
+    assert.deepEqual(await other.evaluate(colliding_texts), [], String(width));
+    const labels = await other.evaluate(() => {
+      const figure = [...document.querySelectorAll("figure")].find((one) => one.querySelector("h3").textContent === "Changes");
+      const texts = [...figure.querySelectorAll("svg text")].map((one) => ({ text: one.textContent.trim(), box: one.getBoundingClientRect() })).filter(({ text }) => text);
+      const right = figure.querySelector("svg").getBoundingClientRect().right;
+      return { text: texts.sort((a, b) => a.box.top - b.box.top).map(({ text }) => text).join(" "), cut: texts.filter(({ box }) => box.right > right).length };
+    });
+    assert.equal(labels.cut, 0);
+    for (let m = 1; m <= 6; m++)
+      assert.ok(labels.text.includes(`gemm f16 to f32 ${more.replace("$1", m)}, default, hip`), `${m} at ${width}: ${labels.text}`);
+  }
+  // No label of another chart is shortened, but those of legends and of parallel axes.
+  await page.setViewportSize({ width: 390, height: 800 });
+  for (const view of views) {
+    await show(view);
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll("figure:not(:has(.selection)) .plot svg g:not([clip-path]) > text")].filter((one) => !one.closest("[clip-path]")).map((one) => one.textContent).filter((text) => text.endsWith("…"))), [], view);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test("charts and long tables are made when they are near what is seen, and all of them for a print", async (context) => {
+  execFileSync(GRETA_PAGE_SAMPLE, [folder, "many", "5200"]);
+  execFileSync(GRETA_REPORT, [join(folder, "many.db"), "--out", join(folder, "late.html")]);
+  const late = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  context.after(() => late.close());
+  await late.addInitScript(() => (window.requestIdleCallback = () => 0));  // never idle
+  const undrawn = () => late.evaluate(() => [...document.querySelectorAll("figure:has(.plot)")].filter((one) => !one.querySelector(".plot").dataset.drawn).map((one) => one.querySelector("h3").textContent));
+  const rows = () => late.locator("section:has(h2:text-is('Trials')) tbody tr").count();
+  const open = async () => {
+    await late.goto("about:blank");
+    await late.goto(`file://${join(folder, "late.html")}#/search`);
+    await late.waitForSelector(".plot[data-drawn]");
+  };
+  await open();
+  assert.equal(await late.textContent(".tile dd >> nth=0"), "5,20092 % correct");
+  assert.ok((await undrawn()).includes("Parallel coordinates"));
+  assert.equal(await rows(), 0);
+  // A selection before the chart is drawn counts for the chart.
+  await late.locator(".filters label:has-text('BM') select").evaluate((list) => ((list.value = "0"), list.dispatchEvent(new Event("change"))));
+  await late.locator("section:has(h2:text-is('Trials')) .table").scrollIntoViewIfNeeded();
+  await late.waitForFunction(() => document.querySelectorAll("main > div > section:last-child tbody tr").length === 20);
+  await late.locator("figure:has(.selection)").scrollIntoViewIfNeeded();
+  await late.waitForFunction(() => document.querySelector("figure:has(.selection) .plot").dataset.drawn);
+  assert.match(await late.textContent(".selection"), /^1,2\d\d trials of 4,800 selected/);
+  assert.equal(await late.textContent(".drawn"), "");
+  await open();
+  assert.ok((await undrawn()).length > 0);
+  await late.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.deepEqual(await undrawn(), []);
+  assert.equal(await rows(), 20);
+});
+
+test("times by value are those of the trials with the value", async () => {
+  await show("search/0");
+  const figure = page.locator("figure:has(h3:text-is('SPLIT'))");
+  await figure.locator(".as-table").click();
+  const cells = await figure.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(cells.map((row) => row[0]), ["2", "4", "8"]);
+  assert.deepEqual(await figure.locator("th").allTextContents(), ["SPLIT", "Best", "Lower quartile", "Median", "Upper quartile", "Correct trials"]);
+  // Every fifth of 240 trials has the parameter, and every 13th of all fails.
+  const split = Array.from({ length: 240 }, (_, i) => i).filter((i) => i % 5 === 4 && i % 13 !== 7);
+  assert.equal(cells.reduce((sum, row) => sum + Number(row[5]), 0), split.length);
+  for (const [, best, quarter, median, three_quarters] of cells.map((row) => row.map(parseFloat)))
+    assert.ok(best <= quarter && quarter <= median && median <= three_quarters, cells.join("; "));
+  assert.match(await figure.locator(".plot").getAttribute("aria-label"), /2: median .* of \d+ trials, 4: median/);
+});
+
 test("every view prints on A4 and Letter: charts fit the paper, in light colours, without controls", async () => {
   await page.emulateMedia({ colorScheme: "dark" });
   // What the page is like while the browser lays the paper out.
@@ -397,7 +514,7 @@ test("a page opens on what it has, on the newest search, and says what it lacks"
   assert.equal(await open("before.csv", "after.csv"), "baselines");
   assert.equal(await open("tuned.db", "trace.json"), "overview");
   assert.equal(await other.locator(".notice:visible").count(), 0);
-  // Few trials have no importance, and no line of means.
+  // Few trials have no importance.
   copyFileSync(join(folder, "few.db"), join(folder, "newest.db"));
   execFileSync(GRETA_PAGE_SAMPLE, [folder, "five"]);
   await open("newest.db");
@@ -405,7 +522,8 @@ test("a page opens on what it has, on the newest search, and says what it lacks"
   await other.waitForSelector("main > [data-view=search]");
   assert.equal(await other.textContent(".tile dd >> nth=0"), "5" + "100 % correct");
   assert.match(await other.textContent("figure:has(h3:text-is('Importance')) .missing"), /need at least 10 correct trials .* has 5;/);
-  assert.doesNotMatch(await other.textContent("main"), /The line is the marginal mean/);
+  // Their times by value are what was measured all the same.
+  assert.match(await other.locator("figure:has(h3:text-is('BM')) .plot").getAttribute("aria-label"), /^Time by BM: 16: median .* of 2 trials, 32: median .* of 1 trial,/);
 });
 
 test("passes with default configurations are what tuned ones are compared with, in any order of the files", async (context) => {

@@ -15,6 +15,8 @@ import * as echarts from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 import { h, new_id, type Child } from "./dom";
 import { ratio, tick } from "./format";
+import { font } from "./labels";
+import { forget_waiting, make_waiting, when_near } from "./later";
 import { table, type TableOptions } from "./table";
 import { on_theme, theme, type Theme } from "./theme";
 
@@ -31,16 +33,25 @@ export type Instance = echarts.ECharts;
 /** Points beyond which a chart is drawn on a canvas, which is faster than SVG. */
 const most_svg_points = 1200;
 /** Width in pixels below which charts have less beside each other. */
-const most_narrow = 520;
-/** Points of a series beyond which they are drawn as one shape. */
-export const many_points = { large: true, largeThreshold: 20000 };
+export const most_narrow = 520;
+/** Points of a chart beyond which those of a series are drawn as one shape. */
+const most_shapes = 5000;
+/** What a series of points needs in a chart with this number of them. */
+export function many_points(count: number): Option {
+  return count > most_shapes ? { large: true, largeThreshold: 0, progressive: 0 } : {};
+}
+/** Many points are smaller; below 4 pixels, ECharts draws them as squares, which is much faster. */
+export function point_size(count: number): number {
+  return count > most_shapes ? 3 : count > 1000 ? 4 : 6;
+}
 
 export interface ChartOptions {
   title: string;
   note?: Child;
   /** Says what the chart shows, for readers who do not see it. */
   summary: string;
-  height: number;
+  /** In pixels, or for the width of the chart. */
+  height: number | ((width: number) => number);
   points?: number;
   /** The height where the chart is narrow, if it is another one. */
   tall?: number | undefined;
@@ -54,7 +65,7 @@ export interface ChartOptions {
 
 /** Points as ECharts takes them: pairs and their places, or one array of numbers where there are many. */
 export function packed(places: number[], x: (place: number) => number, y: (place: number) => number): number[][] | Float32Array {
-  if (places.length <= many_points.largeThreshold) return places.map((place) => [x(place), y(place), place]);
+  if (places.length <= most_shapes) return places.map((place) => [x(place), y(place), place]);
   const numbers = new Float32Array(2 * places.length);
   places.forEach((place, i) => {
     numbers[2 * i] = x(place);
@@ -67,7 +78,7 @@ const alive = new Set<{ host: HTMLElement; instance: Instance; draw: () => void;
 
 /** Removes charts that have left the page. */
 export function dispose_charts(): void {
-  waiting.length = 0;
+  forget_waiting();
   for (const one of alive) {
     one.instance.dispose();
     alive.delete(one);
@@ -86,7 +97,7 @@ export function chart(options: ChartOptions): HTMLElement {
   if (options.missing) return no_chart(options.title, options.missing);
   const id = new_id();
   const host = h("div", { class: "plot", role: "img", "aria-label": options.summary });
-  host.style.height = `${options.height}px`;
+  host.style.height = `${height_of(options, document.documentElement.clientWidth - 60)}px`;
   const alternative = h("div", { class: "alternative", hidden: true });
   const button = h("button", { type: "button", class: "as-table", "aria-pressed": "false" }, "Table");
   button.addEventListener("click", () => {
@@ -111,20 +122,13 @@ export function chart(options: ChartOptions): HTMLElement {
     host,
     alternative,
   );
-  waiting.push(() => {
-    if (host.isConnected) start(host, options);
-  });
-  if (waiting.length === 1) requestAnimationFrame(draw_next);
+  when_near(host, () => start(host, options));
   return figure;
 }
 
-/** Charts that are not drawn yet, in the order of the page. */
-const waiting: (() => void)[] = [];
-
-/** Draws the first chart, and the others after the browser has shown it. */
-function draw_next(): void {
-  waiting.shift()?.();
-  if (waiting.length) setTimeout(draw_next, 0);
+function height_of(options: ChartOptions, width: number): number {
+  if (width < most_narrow && options.tall !== undefined) return options.tall;
+  return typeof options.height === "number" ? options.height : options.height(width);
 }
 
 function start(host: HTMLElement, options: ChartOptions): void {
@@ -133,7 +137,7 @@ function start(host: HTMLElement, options: ChartOptions): void {
   const draw = () => {
     const colours = theme();
     const narrow = host.clientWidth < most_narrow;
-    const height = narrow ? (options.tall ?? options.height) : options.height;
+    const height = height_of(options, host.clientWidth);
     if (host.style.height !== `${height}px`) {
       host.style.height = `${height}px`;
       instance.resize({ animation: { duration: 0 } });
@@ -160,14 +164,12 @@ function start(host: HTMLElement, options: ChartOptions): void {
 }
 
 on_theme(() => {
-  while (waiting.length) waiting.shift()!();  // a print has all of them
+  make_waiting();  // a print has all of them
   for (const one of alive) {
     one.fit();
     one.draw();
   }
 });
-
-export const font = '"Inter", system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
 function defaults(colours: Theme): Option {
   return {
@@ -267,10 +269,11 @@ export function legend(colours: Theme, more: Option = {}): Option {
 }
 
 /** Ends of logarithmic axes at 1, 2 or 5 times a power of ten around the values. */
-export function log_range(values: Iterable<number>): { min: number; max: number } {
+export function log_range(values: ArrayLike<number>): { min: number; max: number } {
   let low = Infinity;
   let high = 0;
-  for (const value of values) {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
     if (!(value > 0) || !Number.isFinite(value)) continue;
     low = Math.min(low, value);
     high = Math.max(high, value);
@@ -288,8 +291,11 @@ function round_125(value: number, up: boolean): number {
   return (step ?? 1) * power;
 }
 
-/** A line from low to high with ends, drawn at data [place, low, high]; `upright` or lying. */
-export function intervals(name: string, data: number[][], colour: string, upright: boolean, more: Option = {}): Option {
+/**
+ * A line from low to high with ends, drawn at data [place, low, high]; `upright` or lying. `other` is the colour of
+ * those with a 1 after that.
+ */
+export function intervals(name: string, data: number[][], colour: string, upright: boolean, { other, ...more }: Option = {}): Option {
   return {
     name,
     type: "custom",
@@ -311,7 +317,7 @@ export function intervals(name: string, data: number[][], colour: string, uprigh
         children: lines.map(([from, to]) => ({
           type: "line",
           shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] },
-          style: { stroke: api.value(3) === 1 ? more["other"] : colour, lineWidth: 1.4 },
+          style: { stroke: api.value(3) === 1 ? other : colour, lineWidth: 1.4 },
         })),
       };
     },

@@ -106,11 +106,15 @@ export interface Result {
   command: string | null;
 }
 
-export interface Marginal {
+/** Times by the values of a parameter; −1: the variant. */
+export interface Effect {
   parameter: number;
-  share: number;
-  values: (number | string)[];
-  us: (number | null)[];
+  /** Numbers of correct trials. */
+  trials: number[];
+  best_us: (number | null)[];
+  quarter_us: (number | null)[];
+  median_us: (number | null)[];
+  three_quarters_us: (number | null)[];
 }
 
 export interface Search {
@@ -141,16 +145,19 @@ export interface Search {
   columns: Record<string, Column>;
   best: { trial: Column; us: Column };
   fronts: { registers: Column; lds_bytes: Column };
+  effects: Effect[];
   importance: {
     fit: number | null;
     rows: number;
-    marginals: Marginal[];
+    marginals: { parameter: number; share: number }[];
     pairs: { a: number; b: number; share: number }[];
   };
 }
 
 export interface BaselineGroup {
   device: string;
+  /** Empty: unknown. */
+  preset: string;
   files: { name: string; utc: string; driver: string; compiler: string; version: string; revision: string }[];
   rows: { name: string; status: string[]; us: Column; low_us: Column; high_us: Column }[];
   comparisons: {
@@ -239,15 +246,22 @@ export interface Report {
   passes: Pass[];
 }
 
+function bytes_of(base64: string): Uint8Array<ArrayBuffer> {
+  const made = Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
+  if (made.fromBase64) return made.fromBase64(base64);
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
 const decoded = new WeakMap<Column, Numbers>();
 
 /** Returns a column's numbers; they are decoded once. */
 export function numbers(column: Column): Numbers {
   let array = decoded.get(column);
   if (array) return array;
-  const text = atob(column.f4 ?? column.u1 ?? column.u2 ?? column.i4 ?? "");
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const bytes = bytes_of(column.f4 ?? column.u1 ?? column.u2 ?? column.i4 ?? "");
   if (column.f4 !== undefined) array = new Float32Array(bytes.buffer);
   else if (column.u2 !== undefined) array = new Uint16Array(bytes.buffer);
   else if (column.i4 !== undefined) array = new Int32Array(bytes.buffer);

@@ -7,19 +7,24 @@ function digits(value: number, count = 3): string {
   return value.toFixed(Math.max(0, Math.min(6, count - before)));
 }
 
-export function time(us: number | null | undefined): string {
+export function time(us: number | null | undefined, count = 3): string {
   if (us === null || us === undefined || !Number.isFinite(us)) return "–";
   if (Math.abs(us) < 1e-4) return "0";  // sums of times leave rests of rounding
-  if (us < 1) return `${digits(us * 1e3)} ns`;
-  if (us < 1e3) return `${digits(us)} µs`;
-  if (us < 1e6) return `${digits(us / 1e3)} ms`;
-  return `${digits(us / 1e6)} s`;
+  if (us < 1) return `${digits(us * 1e3, count)} ns`;
+  if (us < 1e3) return `${digits(us, count)} µs`;
+  if (us < 1e6) return `${digits(us / 1e3, count)} ms`;
+  return `${digits(us / 1e6, count)} s`;
 }
 
 export function seconds(s: number): string {
   if (s >= 5940) return `${digits(s / 3600)} h`;
   if (s >= 99) return `${digits(s / 60)} min`;
   return s >= 1 ? `${digits(s)} s` : time(s * 1e6);
+}
+
+/** Digits that tell times apart that lie between two others. */
+export function digits_between(low: number, high: number): number {
+  return high > low && low > 0 ? Math.min(7, Math.max(3, 2 + Math.ceil(Math.log10(high / (high - low))))) : 3;
 }
 
 /** A rate of floating point operations, from FLOPs and µs. */

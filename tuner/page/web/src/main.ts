@@ -79,7 +79,7 @@ function footer(report: Report): HTMLElement {
     "footer",
     {},
     h("p", {}, `greta-report ${report.made.greta_version}, ${date(report.made.utc)} UTC, from ${count(report.made.files.length, "file")}. Times are medians; intervals are at 95 % unless they say otherwise.`),
-    report.made.files.length > 3 ? h("details", {}, h("summary", {}, "Files"), h("ul", {}, report.made.files.map((file) => h("li", {}, `${file.name} (${file.kind})`)))) : null,
+    report.made.files.length ? h("details", {}, h("summary", {}, "Files"), h("ul", {}, report.made.files.map((file) => h("li", {}, `${file.name} (${file.kind})`)))) : null,
     h("details", {}, h("summary", {}, "Licences"), h("pre", { tabindex: 0 }, licences)),
   );
 }

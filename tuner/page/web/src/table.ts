@@ -1,6 +1,7 @@
 // Tables that sort, search and show more rows on demand.
 import { h, new_id, type Child } from "./dom";
 import { count as rows_text } from "./format";
+import { when_near } from "./later";
 
 export interface TableColumn<Row> {
   title: string;
@@ -8,8 +9,6 @@ export interface TableColumn<Row> {
   value: (row: Row) => string | number | null | undefined;
   show?: (row: Row) => Child;
   align?: "right";
-  /** Hidden on narrow screens. */
-  wide?: boolean;
 }
 
 export interface TableOptions<Row> {
@@ -23,6 +22,10 @@ export interface TableOptions<Row> {
 }
 
 const page_rows = 50;
+/** Columns that lie beside each other on narrow screens; rows of more are stacked there. */
+const most_beside = 3;
+/** Rows beyond which sorting them waits until the table is near what is seen. */
+const most_at_once = 5000;
 
 export function table<Row>(options: TableOptions<Row>): HTMLElement {
   let { column, down } = options.sort ?? { column: -1, down: false };
@@ -37,13 +40,13 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     }
     return text;
   };
-  const body = h("tbody");
+  const body = h("tbody", { role: "rowgroup" });
   const count = h("p", { class: "count", role: "status" });
   const more = h("button", { type: "button", class: "more" });
   const heads = options.columns.map((one, i) =>
     h(
       "th",
-      { scope: "col", class: cell_class(one) },
+      { scope: "col", class: one.align, role: "columnheader" },
       h(
         "button",
         {
@@ -65,16 +68,16 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     const by = options.columns[column];
     if (!by) return list;
     const sign = down ? -1 : 1;
-    return [...list].sort((a, b) => {
-      const x = by.value(a) ?? null;
-      const y = by.value(b) ?? null;
-      if (x === null || y === null || x !== x || y !== y) {
-        return Number(x === null || x !== x) - Number(y === null || y !== y);  // unknown ones last
-      }
-      if (typeof x === "string" && typeof y === "string")
-        return sign * x.localeCompare(y, "en", { numeric: true });
+    const keys = list.map((row) => by.value(row) ?? null);  // once for each row, not for each comparison
+    const unknown = (key: string | number | null) => key === null || key !== key;
+    return list.map((_, i) => i).sort((a, b) => {
+      const x = keys[a]!;
+      const y = keys[b]!;
+      if (typeof x === "number" && typeof y === "number" && x === x && y === y) return sign * (x - y);
+      if (unknown(x) || unknown(y)) return Number(unknown(x)) - Number(unknown(y));  // unknown ones last
+      if (typeof x === "string" && typeof y === "string") return sign * x.localeCompare(y, "en", { numeric: true });
       return sign * (Number(x) - Number(y));
-    });
+    }).map((i) => list[i]!);
   }
 
   function fill(): void {
@@ -83,9 +86,9 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
       ...list.slice(0, shown).map((row) =>
         h(
           "tr",
-          {},
+          { role: "row" },
           options.columns.map((one) =>
-            h("td", { class: cell_class(one) }, one.show ? one.show(row) : (one.value(row) ?? "–")),
+            h("td", { class: one.align, role: "cell", "data-label": one.title }, one.show ? one.show(row) : (one.value(row) ?? "–")),
           ),
         ),
       ),
@@ -111,20 +114,19 @@ export function table<Row>(options: TableOptions<Row>): HTMLElement {
     shown = options.first ?? page_rows;
     fill();
   });
-  fill();
-  return h(
+  const made = h(
     "div",
-    { class: "table" },
+    { class: options.columns.length > most_beside ? "table stacks" : "table" },
     options.search ? h("div", { class: "controls" }, box) : null,
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": id },
-      h("table", {}, h("caption", { id }, h("span", {}, options.caption)), h("thead", {}, h("tr", {}, heads)), body),
+      // Where rows are stacked, browsers forget that this is a table; roles say it.
+      h("table", { role: "table" }, h("caption", { id }, h("span", {}, options.caption)), h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)), body),
     ),
     h("div", { class: "foot" }, count, more),
   );
-}
-
-function cell_class(column: { align?: string; wide?: boolean }): string {
-  return [column.align === "right" ? "right" : "", column.wide ? "wide" : ""].filter(Boolean).join(" ");
+  if (options.rows.length > most_at_once) when_near(made, fill);
+  else fill();
+  return made;
 }

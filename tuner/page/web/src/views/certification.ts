@@ -135,7 +135,7 @@ function show(report: Report, route: Route): Node[] {
         { title: "Device", value: ({ one }) => device_name(report, one.device), show: ({ one, i }) => h("a", { href: link("certification", i) }, device_name(report, one.device)) },
         { title: "Time", value: ({ one }) => one.us, show: ({ one }) => time(one.us), align: "right" },
         { title: "Over default", value: ({ one }) => one.speedup, show: ({ one }) => (one.is_default ? "1×" : ratio(one.speedup)), align: "right" },
-        { title: "Driver", value: ({ one }) => one.driver, wide: true },
+        { title: "Driver", value: ({ one }) => one.driver },
         { title: "Certified", value: ({ one }) => one.utc, show: ({ one }) => date(one.utc) },
       ],
     })))] : []),

@@ -3,6 +3,7 @@ import { axis, chart, jitter, legend, no_chart, ratio_axis, tip } from "../chart
 import { api_name, device_name, key_text, problem_name, type Report } from "../data";
 import { command, copy_button, empty, h, section, tag, where_commands_run, type Child } from "../dom";
 import { change, count, share, time } from "../format";
+import { row_labels } from "../labels";
 import { link, type View } from "../shell";
 import { table } from "../table";
 
@@ -11,20 +12,20 @@ const tones: Record<string, string> = { exact: "good", "nearest shape": "", "sam
 
 function stacked(report: Report): HTMLElement {
   const devices = report.lookups.map((one) => device_name(report, one.device));
-  const labels = report.lookups.map((one) => `${report.devices[one.device]!.name}\n${api_name(report.devices[one.device]!.backend)}`);
+  const labels = (width: number) => row_labels(report.lookups.map((one) => `${report.devices[one.device]!.name} ${api_name(report.devices[one.device]!.backend)}`), width);
   const counts = origins.map((origin) => report.lookups.map((one) => one.answers.filter((answer) => answer.origin === origin).length));
   const used = origins.map((origin, i) => ({ origin, i })).filter(({ i }) => counts[i]!.some((value) => value > 0));
   return chart({
     title: "Where answers come from",
     note: "For every problem of these databases, what a look-up in them answers on each device.",
     summary: report.lookups.map((_, at) => `${devices[at]}: ${used.map(({ origin, i }) => `${origin} ${counts[i]![at]}`).join(", ")}`).join(". "),
-    height: 70 + 38 * devices.length,
-    option: (colours, narrow) => ({
+    height: (width) => 70 + Math.max(38, labels(width).step) * devices.length,
+    option: (colours, narrow, width) => ({
       legend: legend(colours),
       grid: { left: 8, right: 16, top: narrow ? 60 : 32, bottom: 4, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: devices[at.dataIndex]!, rows: [[at.seriesName, count(at.value, "problem")]] })),
       xAxis: axis(colours, { type: "value", minInterval: 1 }),
-      yAxis: axis(colours, { type: "category", data: labels, inverse: true, axisLabel: { color: colours.ink, interval: 0, width: narrow ? 110 : 200, overflow: "truncate", lineHeight: 13 }, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "category", data: labels(width).names, inverse: true, axisLabel: { color: colours.ink, ...labels(width).axisLabel }, splitLine: { show: false } }),
       series: used.map(({ origin, i }) => ({ name: origin, type: "bar", stack: "o", barWidth: 18, data: counts[i], itemStyle: { color: [colours.categories[0], colours.categories[5], colours.categories[2], colours.categories[4], colours.categories[1], colours.muted][i] } })),
     }),
     table: () => ({
@@ -143,7 +144,7 @@ function show(report: Report): Node[] {
       columns: [
         { title: "Problem", value: (row) => key_text(row.problem), show: (row) => h("a", { href: link("certification", row.result) }, key_text(row.problem)) },
         { title: "Device", value: (row) => device_name(report, row.device) },
-        { title: "At most", value: (row) => row.gain_us, show: (row) => time(row.gain_us), align: "right", wide: true },
+        { title: "At most", value: (row) => row.gain_us, show: (row) => time(row.gain_us), align: "right" },
         { title: "Why", value: (row) => row.why },
         { title: "Command", value: (row) => row.command, show: (row) => copy_button(row.command) },
       ],

@@ -1,8 +1,10 @@
 // The finalists of a result: their times in the certifying rounds, and how they ended.
-import { axis, chart, intervals, no_chart, tip } from "../chart";
+import { axis, chart, intervals, most_narrow, no_chart, tip, type Option } from "../chart";
 import type { Report, Result } from "../data";
 import { h } from "../dom";
 import { ratio, tick, time } from "../format";
+import { labelled_rows, type Rows } from "../labels";
+import type { Theme } from "../theme";
 import { trials_of } from "./trials";
 
 interface Row {
@@ -79,29 +81,31 @@ export function finalists_chart(row: Result, { rows, rounds }: Finalists): HTMLE
       ? "The finalists of this result are not in these files: databases that ship have winners only. The database of the tune itself has them."
       : "No trial of the search is this winner, a tie or of the last phase: the winner was known before the search, whose trials are in the database of that tune.");
   }
+  const placed = (width: number) => labelled_rows(rows.map((one) => one.config), width, width < most_narrow);
+  const option = (colours: Theme, { at, above, axis: lying }: Rows): Option => {
+    const colour = { winner: colours.categories[0], tie: colours.categories[2], default: colours.categories[1], other: colours.muted };
+    return {
+      grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: !above },
+      tooltip: tip(colours, ({ dataIndex }) => {
+        const one = rows[dataIndex];
+        return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`], ["over default", one.speedup.estimate === null ? "unknown" : ratio(one.speedup.estimate)]] } : null;
+      }),
+      xAxis: axis(colours, { type: "value", scale: true, axisLine: { onZero: false, lineStyle: { color: colours.line } }, name: rounds ? "time in the rounds" : "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
+      yAxis: axis(colours, { ...lying, axisLabel: { color: colours.ink, ...lying["axisLabel"] } }),
+      series: [
+        intervals("interval", rows.map((one, i) => [at[i]!, one.low, one.high]), colours.muted, false),
+        { type: "scatter", symbolSize: 9, data: rows.map((one, i) => ({ value: [one.us, at[i]!], symbol: symbols[one.mark], itemStyle: { color: colour[one.mark] } })) },
+      ],
+    };
+  };
   return chart({
     title: "Finalists",
     note: rounds
       ? "Medians in the rounds, with their intervals. The speed-ups in the table are ratios round by round, which decide: they are corrected for the number of comparisons."
       : "Medians with intervals from the search, which timed them one by one: this file has no rounds of finalists other than the winner and the default. Only the rounds above decide.",
     summary: `${rows.length} finalists, the fastest ${time(rows[0]!.us)}.`,
-    height: 64 + 22 * rows.length,
-    option: (colours, narrow, width) => {
-      const colour = { winner: colours.categories[0], tie: colours.categories[2], default: colours.categories[1], other: colours.muted };
-      return {
-        grid: { left: 8, right: 20, top: 6, bottom: 28, containLabel: true },
-        tooltip: tip(colours, ({ data }) => {
-          const one = rows[data.value?.[1] ?? data[1]];
-          return one ? { title: one.config, rows: [["role", one.role || "finalist"], ["median", time(one.us)], ["interval", `${time(one.low)} to ${time(one.high)}`], ["over default", one.speedup.estimate === null ? "unknown" : ratio(one.speedup.estimate)]] } : null;
-        }),
-        xAxis: axis(colours, { type: "value", scale: true, name: rounds ? "time in the rounds" : "time in the search", nameGap: 22, axisLabel: { color: colours.muted, hideOverlap: true, formatter: (us: number) => tick(time(us)) } }),
-        yAxis: axis(colours, { type: "category", inverse: true, data: rows.map((one) => one.config), axisLabel: { color: colours.ink, fontSize: 10.5, interval: 0, width: narrow ? 130 : Math.min(420, 0.5 * width), overflow: "truncate" } }),
-        series: [
-          intervals("interval", rows.map((one, i) => [i, one.low, one.high]), colours.muted, false),
-          { type: "scatter", symbolSize: 9, data: rows.map((one, i) => ({ value: [one.us, i], symbol: symbols[one.mark], itemStyle: { color: colour[one.mark] } })) },
-        ],
-      };
-    },
+    height: (width) => 34 + placed(width).height,
+    option: (colours, _, width) => option(colours, placed(width)),
     table: () => ({
       caption: "Finalists",
       rows,

@@ -3,6 +3,7 @@ import { axis, chart, legend, tip } from "../chart";
 import { key_text, type Pass, type PassOperation, type Report } from "../data";
 import { empty, h, section, select, tag } from "../dom";
 import { change, count, ratio, share, tick, time } from "../format";
+import { row_labels } from "../labels";
 import { link, set, type Route, type View } from "../shell";
 import { table } from "../table";
 
@@ -51,17 +52,18 @@ function drawing(passes: Pass[], all: number): HTMLElement {
     { name: "gaps", data: passes.map((pass) => pass.gaps_us) },
   ];
   const gaps = series.length - 1;
+  const labels = (width: number) => row_labels(passes.map((pass) => `${run_of(pass)} ${pass.file}`), width);
   return chart({
     title: "Passes",
     note: `A bar is a pass: the device's time by operation, with all layers together, then the gaps in which the device ran nothing.${passes.length < all ? ` The first ${passes.length} of ${all} passes; the table below has all.` : ""}`,
     summary: passes.map((pass) => `${name_of(pass)}: ${time(pass.wall_us)}, ${count(pass.launches, "launch", "launches")}`).join(". "),
-    height: 100 + 34 * passes.length,
-    option: (colours, narrow) => ({
+    height: (width) => 60 + Math.max(34, labels(width).step) * passes.length,
+    option: (colours, _, width) => ({
       legend: legend(colours, { type: "scroll", right: 0 }),
       grid: { left: 8, right: 28, top: 36, bottom: 8, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: name_of(passes[at.dataIndex]!), rows: [[at.seriesName, time(at.value)], ["of the pass", share(at.value / passes[at.dataIndex]!.wall_us)]] })),
       xAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, hideOverlap: true, formatter: (value: number) => tick(time(value)) } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: passes.map((pass) => `${run_of(pass)}\n${pass.file}`), axisLabel: { color: colours.ink, interval: 0, lineHeight: 13, width: narrow ? 110 : 220, overflow: "truncate" }, splitLine: { show: false } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: labels(width).names, axisLabel: { color: colours.ink, ...labels(width).axisLabel }, splitLine: { show: false } }),
       series: series.map((one, i) => ({
         name: one.name, type: "bar", stack: "t", barWidth: 18, data: one.data,
         itemStyle: i === gaps ? { color: colours.line, borderColor: colours.muted, borderType: "dashed" } : { color: colours.categories[i % 7], opacity: i < 7 ? 1 : 0.6, borderColor: colours.surface, borderWidth: 0.6 },
@@ -99,16 +101,16 @@ function explained(passes: Pass[], pass: Pass): HTMLElement {
       columns: [
         { title: "Operation", value: (one) => one.name },
         { title: "Runs", value: (one) => one.runs, align: "right" },
-        { title: "Launches", value: (one) => one.launches, align: "right", wide: true },
+        { title: "Launches", value: (one) => one.launches, align: "right" },
         { title: "Time", value: (one) => one.us, show: (one) => time(one.us), align: "right" },
         { title: "Of the pass", value: (one) => one.us / pass.wall_us, show: (one) => share(one.us / pass.wall_us), align: "right" },
         ...(other ? [{ title: other.configurations === "default" ? "To the default" : `To ${other.file}`, value: (one: PassOperation) => (before(one) ? one.us / before(one)! : null), show: (one: PassOperation) => (before(one) ? change(one.us / before(one)!) : "–"), align: "right" as const }] : []),
         ...(known ? [
-          { title: "Problem", value: (one: PassOperation) => key_text(one.problem), wide: true },
-          { title: "Configuration", value: (one: PassOperation) => one.config, show: (one: PassOperation) => (one.config ? h("code", {}, one.config) : "–"), wide: true },
+          { title: "Problem", value: (one: PassOperation) => key_text(one.problem) },
+          { title: "Configuration", value: (one: PassOperation) => one.config, show: (one: PassOperation) => (one.config ? h("code", {}, one.config) : "–") },
           { title: "Origin", value: (one: PassOperation) => one.origin, show: (one: PassOperation) => (one.origin ? tag(one.origin, tones[one.origin] ?? "") : "–") },
           { title: "Gain", value: (one: PassOperation) => one.speedup, show: (one: PassOperation) => (one.speedup ? ratio(one.speedup) : "–"), align: "right" as const },
-          { title: "Expected regret", value: (one: PassOperation) => one.regret, show: (one: PassOperation) => ((one.regret ?? 1) > 1 ? change(one.regret) : "–"), align: "right" as const, wide: true },
+          { title: "Expected regret", value: (one: PassOperation) => one.regret, show: (one: PassOperation) => ((one.regret ?? 1) > 1 ? change(one.regret) : "–"), align: "right" as const },
         ] : []),
       ],
     }));
@@ -133,7 +135,7 @@ function show(report: Report, route: Route): Node[] {
       columns: [
         { title: "Pass", value: kind_of, show: (pass) => h("a", { href: link("model", null, { pass: String(passes.indexOf(pass)) }) }, kind_of(pass)) },
         ...(passes.some((pass) => pass.configurations) ? [{ title: "Configurations", value: (pass: Pass) => pass.configurations, show: (pass: Pass) => pass.configurations || "–" }] : []),
-        ...(passes.some((pass) => pass.device) ? [{ title: "Device", value: (pass: Pass) => pass.device, show: (pass: Pass) => pass.device || "–", wide: true }] : []),
+        ...(passes.some((pass) => pass.device) ? [{ title: "Device", value: (pass: Pass) => pass.device, show: (pass: Pass) => pass.device || "–" }] : []),
         { title: "File", value: (pass) => pass.file },
         { title: "Time", value: (pass) => pass.wall_us, show: (pass) => time(pass.wall_us), align: "right" },
         { title: "Change", value: (pass) => { const other = rival_of(passes, pass); return other ? pass.wall_us / other.wall_us : null; }, show: (pass) => { const other = rival_of(passes, pass); return other ? change(pass.wall_us / other.wall_us) : "–"; }, align: "right" },

@@ -1,7 +1,8 @@
 // What a search tells of its parameters.
-import { axis, chart, jitter, log_range, no_chart, tip, type Instance, type Option } from "../chart";
+import { axis, chart, intervals, jitter, log_range, no_chart, tip, type Instance, type Option } from "../chart";
 import { h, select, type Child } from "../dom";
 import { count, ratio, share, tick, time } from "../format";
+import { row_labels } from "../labels";
 import { set, type Route } from "../shell";
 import { table } from "../table";
 import type { Theme } from "../theme";
@@ -11,6 +12,7 @@ import type { Parameter, Trials } from "./trials";
 const most_small_charts = 8;
 const most_axes = 9;
 const most_lines = 4000;
+const most_points = 1500;  // of a small chart
 const least_rows = 10;  // of an importance
 
 export function importance(trials: Trials): HTMLElement {
@@ -19,6 +21,7 @@ export function importance(trials: Trials): HTMLElement {
     ...found.marginals.map((one) => ({ name: trials.parameter(one.parameter).name, share: one.share, pair: false })),
     ...found.pairs.filter((one) => one.share > 0.01).slice(0, 4).map((one) => ({ name: `${trials.parameter(one.a).name} × ${trials.parameter(one.b).name}`, share: one.share, pair: true })),
   ].sort((a, b) => b.share - a.share).slice(0, 14);
+  const labels = (width: number) => row_labels(rows.map((row) => row.name), width);
   const weak = found.fit === null || found.fit < 0.3;
   return chart({
     title: "Importance",
@@ -27,12 +30,12 @@ export function importance(trials: Trials): HTMLElement {
       : "No parameter explains any of the variance: all trials have the same time, or the same values."),
     note: `Share of the variance of the log time that a parameter explains by itself, and pairs beyond that (functional ANOVA on a random forest of ${found.rows} trials). The forest predicts ${share(Math.max(0, found.fit ?? 0))} of the variance of trials that it has not seen${weak ? ": too little to rely on" : ""}.`,
     summary: `Importance of parameters: ${rows.slice(0, 4).map((row) => `${row.name} ${share(row.share)}`).join(", ")}.`,
-    height: 60 + 22 * Math.max(3, rows.length),
-    option: (colours) => ({
+    height: (width) => 60 + labels(width).step * Math.max(3, rows.length),
+    option: (colours, _, width) => ({
       grid: { left: 8, right: 48, top: 4, bottom: 4, containLabel: true },
       tooltip: tip(colours, (at) => ({ title: at.name, rows: [["share", share(at.value)]] })),
       xAxis: axis(colours, { type: "value", min: 0, axisLabel: { color: colours.muted, formatter: share } }),
-      yAxis: axis(colours, { type: "category", inverse: true, data: rows.map((row) => row.name), axisLabel: { color: colours.ink, interval: 0, width: 130, overflow: "truncate" } }),
+      yAxis: axis(colours, { type: "category", inverse: true, data: labels(width).names, axisLabel: { color: colours.ink, ...labels(width).axisLabel } }),
       series: [{
         type: "bar", barWidth: 12,
         data: rows.map((row) => ({ value: row.share, itemStyle: { color: row.pair ? colours.categories[3] : colours.categories[0] } })),
@@ -59,12 +62,12 @@ interface Cell {
 }
 
 function cells_of(trials: Trials, a: Parameter, b: Parameter): Cell[] {
-  const cells = new Map<string, Cell>();
+  const cells = new Map<number, Cell>();
   for (let i = 0; i < trials.count; i++) {
     const x = a.places[i]!;
     const y = b.places[i]!;
     if (!trials.ok(i) || x >= a.values.length || y >= b.values.length) continue;
-    const key = `${x},${y}`;
+    const key = x * b.values.length + y;
     const cell = cells.get(key) ?? { x, y, best: Infinity, trial: i, count: 0 };
     cell.count++;
     if (trials.us[i]! < cell.best) {
@@ -151,69 +154,74 @@ function label_colour(dark: boolean, slower: number): string {
 
 /** A small chart for each parameter: the times of its values. */
 export function values(trials: Trials): HTMLElement {
-  const ok = trials.places().filter((i) => trials.ok(i));
+  const ok = trials.correct();
   if (!ok.length || !trials.varied().length) {
     return h("div", { style: "margin-top:14px" }, no_chart("Times by value", ok.length
       ? "All trials have the same values; a search whose parameters are not all fixed has several."
       : "No trial was correct, so there are no times; a search with a correct trial has them."));
   }
   const range = trials.range();
-  const step = Math.max(1, Math.floor(ok.length / 1500));
-  const fitted = trials.search.importance.rows >= least_rows;
-  const charts = trials.varied().slice(0, most_small_charts).map((parameter) => {
-    const of = trials.search.importance.marginals.find((one) => one.parameter === parameter.index);
-    const mean = parameter.values.map((value) => (fitted && of?.us[of.values.indexOf(value)]) || null);
-    const best = parameter.values.map(() => Infinity);
-    const number = parameter.values.map(() => 0);
-    for (const i of ok) {
-      const place = parameter.places[i]!;
-      if (place >= best.length) continue;
-      best[place] = Math.min(best[place]!, trials.us[i]!);
-      number[place]!++;
-    }
-    const fits = best.some((us) => us <= range.max);
-    const own = fits ? range : log_range(ok.filter((i) => parameter.places[i]! < best.length).map((i) => trials.us[i]!));
-    return chart({
-      title: parameter.name,
-      note: fits ? null : "All times are beyond 30 times the best, so this chart has an axis of its own.",
-      summary: `Time by ${parameter.name}: ${parameter.values.map((value, i) => `${value}: best ${time(best[i])}`).join(", ")}.`,
-      height: 190,
-      points: ok.length / step,
-      option: (colours) => ({
-        grid: { left: 4, right: 8, top: 6, bottom: 4, containLabel: true },
-        tooltip: tip(colours, ({ data }) => trial_tip(trials, data[2])),
-        xAxis: [
-          axis(colours, { type: "category", data: parameter.values.map(String), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, hideOverlap: true } }),
-          { type: "value", show: false, min: -0.5, max: parameter.values.length - 0.5 },
-        ],
-        yAxis: axis(colours, { type: "log", ...own, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
-        series: [
-          { type: "scatter", xAxisIndex: 1, symbolSize: 4, itemStyle: { color: colours.categories[5 % 7], opacity: 0.5 },
-            data: ok.filter((i, at) => at % step === 0 && parameter.places[i]! < parameter.values.length).map((i) => [parameter.places[i]! + jitter(i) * 0.6, trials.us[i], i]) },
-          { type: "line", name: "mean of the model", data: mean, symbol: "diamond", symbolSize: 7, silent: true, lineStyle: { color: colours.categories[1], width: 1.6 }, itemStyle: { color: colours.categories[1] } },
-        ],
-      }),
-      table: () => ({
-        caption: `Time by ${parameter.name}`,
-        rows: parameter.values.map((value, i) => ({ value, best: best[i]!, mean: mean[i], count: number[i]! })),
-        columns: [
-          { title: parameter.name, value: (row) => row.value },
-          { title: "Best", value: (row) => row.best, show: (row) => time(row.best), align: "right" },
-          { title: "Marginal mean", value: (row) => row.mean, show: (row) => time(row.mean), align: "right" },
-          { title: "Correct trials", value: (row) => row.count, align: "right" },
-        ],
-      }),
-    });
-  });
+  const step = Math.max(1, Math.floor(ok.length / most_points));
+  const drawn = ok.filter((_, at) => at % step === 0);
+  const charts = trials.varied().slice(0, most_small_charts).map((parameter) => value_chart(trials, parameter, drawn, range));
   return h("div", {},
-    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first. " + (fitted ? "The line is the marginal mean of the forest, with the other parameters as in the trials. " : "") + "Times beyond 30 times the best are not drawn." + (step > 1 ? ` Drawn is every ${step}th of ${count(ok.length, "correct trial")}; bests and tables are of all.` : "")),
+    h("p", { class: "lead", style: "margin:14px 0 10px" }, "Times by the values of each parameter, the most important first, of the trials that were measured with the value. The diamonds are the medians, with the quartiles as bars; below each value is its number of correct trials. A search tries good regions more often, so that medians compare what was tried. Times beyond 30 times the best are not drawn." + (step > 1 ? ` Drawn is every ${step}th of ${count(ok.length, "correct trial")}; medians, quartiles and tables are of all.` : "")),
     h("div", { class: "grid three values" }, charts));
+}
+
+function value_chart(trials: Trials, parameter: Parameter, drawn: number[], range: { min: number; max: number }): HTMLElement {
+  const found = trials.search.effects.find((one) => one.parameter === parameter.index)!;
+  const rows = parameter.values.map((value, i) => ({
+    value, trials: found.trials[i]!, best: found.best_us[i]!, quarter: found.quarter_us[i]!, median: found.median_us[i]!, three_quarters: found.three_quarters_us[i]!,
+  }));
+  const timed = rows.map((row, place) => ({ ...row, place })).filter((row) => row.trials > 0);
+  const fits = timed.some((row) => row.best <= range.max);
+  const own = fits ? range : log_range(timed.flatMap((row) => [row.best, row.three_quarters]));
+  return chart({
+    title: parameter.name,
+    note: fits ? null : "All times are beyond 30 times the best, so this chart has an axis of its own.",
+    summary: `Time by ${parameter.name}: ${timed.map((row) => `${row.value}: median ${time(row.median)}, best ${time(row.best)} of ${count(row.trials, "trial")}`).join(", ")}.`,
+    height: 204,
+    points: drawn.length,
+    option: (colours) => ({
+      grid: { left: 4, right: 8, top: 6, bottom: 4, containLabel: true },
+      tooltip: tip(colours, ({ data, seriesIndex }) => (seriesIndex === 0 ? trial_tip(trials, data[2]) : effect_tip(parameter.name, rows[data[0]]))),
+      xAxis: [
+        axis(colours, { type: "category", data: rows.map((row) => `${row.value}\n${row.trials.toLocaleString("en")}`), splitLine: { show: false }, axisLabel: { color: colours.muted, fontSize: 10.5, lineHeight: 13, hideOverlap: true } }),
+        { type: "value", show: false, min: -0.5, max: rows.length - 0.5 },
+      ],
+      yAxis: axis(colours, { type: "log", ...own, axisLine: { onZero: false, lineStyle: { color: colours.line } }, axisLabel: { color: colours.muted, fontSize: 10.5, formatter: (us: number) => tick(time(us)), hideOverlap: true } }),
+      series: [
+        { type: "scatter", xAxisIndex: 1, symbolSize: 4, itemStyle: { color: colours.categories[5 % 7], opacity: 0.5 },
+          data: drawn.filter((i) => parameter.places[i]! < rows.length).map((i) => [parameter.places[i]! + jitter(i) * 0.6, trials.us[i], i]) },
+        intervals("quartiles", timed.filter((row) => row.median <= own.max).map((row) => [row.place, row.quarter, Math.min(row.three_quarters, own.max)]), colours.categories[1]!, true),
+        { type: "scatter", name: "median", data: timed.filter((row) => row.median <= own.max).map((row) => [row.place, row.median]), symbol: "diamond", symbolSize: 9, z: 4, itemStyle: { color: colours.categories[1], borderColor: colours.surface, borderWidth: 1 } },
+      ],
+    }),
+    table: () => ({
+      caption: `Time by ${parameter.name}`,
+      rows: timed,
+      columns: [
+        { title: parameter.name, value: (row) => row.value },
+        { title: "Best", value: (row) => row.best, show: (row) => time(row.best), align: "right" },
+        { title: "Lower quartile", value: (row) => row.quarter, show: (row) => time(row.quarter), align: "right" },
+        { title: "Median", value: (row) => row.median, show: (row) => time(row.median), align: "right" },
+        { title: "Upper quartile", value: (row) => row.three_quarters, show: (row) => time(row.three_quarters), align: "right" },
+        { title: "Correct trials", value: (row) => row.trials, align: "right" },
+      ],
+    }),
+  });
+}
+
+function effect_tip(name: string, row: { value: number | string; trials: number; best: number; quarter: number; median: number; three_quarters: number } | undefined) {
+  if (!row) return null;
+  return { title: `${name}=${row.value}`, rows: [["median", time(row.median)], ["quartiles", `${time(row.quarter)} to ${time(row.three_quarters)}`], ["best", time(row.best)], ["correct trials", row.trials.toLocaleString("en")]] as [string, string][] };
 }
 
 /** Parallel coordinates: an axis for each parameter, a line for each trial. */
 export function parallel(trials: Trials): HTMLElement {
   const varied = trials.varied();
-  const ok = trials.places().filter((i) => trials.ok(i));
+  const ok = trials.correct();
   if (!ok.length || !varied.length) {
     return no_chart("Parallel coordinates", ok.length
       ? "All trials have the same values, so there is nothing to set beside each other; a search whose parameters are not all fixed has several."
@@ -238,7 +246,7 @@ class Parallel {
 
   constructor(private readonly trials: Trials, private readonly axes: Parameter[], private readonly all_axes: number, private readonly ok: number[]) {
     this.best = trials.best();
-    this.absent = axes.map((one) => Array.prototype.some.call(one.places, (place: number) => place >= one.values.length));
+    this.absent = axes.map((one) => one.places.some((place) => place >= one.values.length));
   }
 
   /** The place of a trial on an axis, from the bottom. "none" is below the values. */
@@ -275,9 +283,10 @@ class Parallel {
     const all = this.filtered();
     if (all.length <= most_lines) return all;
     const us = this.trials.us;
-    const order = [...all].sort((a, b) => us[a]! - us[b]!);
-    const fast = order.slice(0, most_lines / 4);
-    const rest = order.slice(most_lines / 4).sort((a, b) => a - b);
+    const limit = Float64Array.from(all, (trial) => us[trial]!).sort()[most_lines / 4 - 1]!;
+    const fast: number[] = [];
+    const rest: number[] = [];
+    for (const trial of all) (us[trial]! <= limit && fast.length < most_lines / 4 ? fast : rest).push(trial);
     const step = rest.length / (most_lines - fast.length);
     return [...fast, ...Array.from({ length: most_lines - fast.length }, (_, i) => rest[Math.floor(i * step)]!)].sort((a, b) => a - b);
   }
@@ -286,16 +295,21 @@ class Parallel {
     const rows = this.selected();
     const least = rows.reduce((low, i) => Math.min(low, this.trials.us[i]!), Infinity);
     this.said.textContent = rows.length ? `${count(rows.length, "trial")} of ${this.ok.length.toLocaleString("en")} selected, the best ${time(least)}` : "No trial is selected";
+    this.selection.replaceChildren(rows.length < this.ok.length ? table({ ...trial_rows(this.trials, rows, "Selected trials, the fastest first"), first: 10 }) : "");
+  }
+
+  private tell_drawn(): void {
     const all = this.filtered().length;
     this.shown.textContent = this.drawn.length < all
       ? `Drawn are ${this.drawn.length.toLocaleString("en")} of ${count(all, "correct trial")}: the fastest ${(most_lines / 4).toLocaleString("en")}, and the others at equal steps in the order of the search. Selections and the table have all of them.`
       : "";
-    this.selection.replaceChildren(rows.length < this.ok.length ? table({ ...trial_rows(this.trials, rows, "Selected trials, the fastest first"), first: 10 }) : "");
   }
 
   private redraw(): void {
+    if (!this.instance) return;  // it draws what is chosen then
     this.drawn = this.to_draw();
-    this.instance?.setOption({ series: [{ data: this.drawn.map((trial) => this.line(trial)) }] });
+    this.tell_drawn();
+    this.instance.setOption({ series: [{ data: this.drawn.map((trial) => this.line(trial)) }] });
   }
 
   private controls(): Child {
@@ -318,21 +332,23 @@ class Parallel {
 
   figure(): HTMLElement {
     const { axes, trials } = this;
-    this.drawn = this.to_draw();
-    const range = trials_range(this.ok, trials);
     const figure = chart({
       title: "Parallel coordinates",
       note: `A line is a correct trial; the bluer, the faster. Drag along an axis to select, or choose values below.${this.all_axes > axes.length ? ` The ${axes.length} most important of ${this.all_axes} parameters with several values.` : ""}`,
       summary: `Parallel coordinates of ${this.ok.length} trials over ${axes.map((one) => one.name).join(", ")} and time.`,
       height: 340,
-      points: this.drawn.length,
+      points: Math.min(this.ok.length, most_lines),
       tall: axes.length > 3 ? 90 + 58 * (axes.length + 1) : undefined,
       controls: this.controls(),
       ready: (made) => {
         this.instance = made;
         made.on("axisareaselected", () => this.read_brushes(made));
       },
-      option: (colours, narrow) => this.option(colours, narrow, range),
+      option: (colours, narrow) => {
+        this.drawn = this.to_draw();
+        this.tell_drawn();
+        return this.option(colours, narrow, trials_range(this.ok, trials));
+      },
       table: () => ({ ...trial_rows(trials, this.ok, "Correct trials") }),
     });
     figure.append(this.shown, this.said, this.selection);
@@ -373,5 +389,5 @@ class Parallel {
 }
 
 function trials_range(places: number[], trials: Trials): { min: number; max: number } {
-  return log_range(places.map((i) => trials.us[i]!));
+  return log_range(places.length === trials.count ? trials.us : places.map((i) => trials.us[i]!));
 }

@@ -177,7 +177,7 @@ function show(report: Report, route: Route): Node[] {
         { title: "Problem", value: (row) => problem_name(row), show: (row) => h("a", { href: link("certification", report.results.indexOf(row)) }, problem_name(row)) },
         { title: "Time", value: (row) => row.us, show: (row) => time(row.us), align: "right" },
         { title: "Roofline", value: (row) => row.roofline, show: (row) => share(row.roofline), align: "right" },
-        { title: "Above the roofline", value: (row) => row.us! * (1 - row.roofline!), show: (row) => time(row.us! * (1 - row.roofline!)), align: "right", wide: true },
+        { title: "Above the roofline", value: (row) => row.us! * (1 - row.roofline!), show: (row) => time(row.us! * (1 - row.roofline!)), align: "right" },
       ],
     }))),
   ];

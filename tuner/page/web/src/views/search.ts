@@ -1,8 +1,9 @@
 // A search: what it tried, when, and what came of it.
-import { axis, chart, legend, log_range, many_points, no_chart, packed, tip } from "../chart";
-import { device_name, numbers, problem_name, type Report, type Search } from "../data";
+import { axis, chart, legend, log_range, many_points, no_chart, packed, point_size, tip } from "../chart";
+import { device_name, numbers, problem_name, type Numbers, type Report, type Search } from "../data";
 import { empty, h, section, segmented, select, tiles } from "../dom";
 import { bytes, count, date, flop_rate, rate, ratio, seconds, share, tick, time } from "../format";
+import { text_width } from "../labels";
 import { link, set, type Route, type View } from "../shell";
 import { table, type TableOptions } from "../table";
 import { symbols } from "../theme";
@@ -36,18 +37,13 @@ export function trial_rows(trials: Trials, places: number[], caption: string): T
     sort: { column: 2, down: false },
     columns: [
       { title: "Trial", value: (i) => i + 1, align: "right" },
-      { title: "Status", value: (i) => trials.status_text(i), wide: true },
+      { title: "Status", value: (i) => trials.status_text(i) },
       { title: "Time", value: (i) => (trials.ok(i) ? trials.us[i]! : null), show: (i) => (trials.ok(i) ? time(trials.us[i]!) : trials.status_text(i)), align: "right" },
-      { title: "To the best", value: (i) => (trials.ok(i) ? trials.us[i]! / trials.best() : null), show: (i) => (trials.ok(i) ? ratio(trials.us[i]! / trials.best()) : "–"), align: "right", wide: true },
+      { title: "To the best", value: (i) => (trials.ok(i) ? trials.us[i]! / trials.best() : null), show: (i) => (trials.ok(i) ? ratio(trials.us[i]! / trials.best()) : "–"), align: "right" },
       { title: "Configuration", value: (i) => trials.config(i), show: (i) => h("code", {}, trials.config(i)) },
-      { title: "Message", value: (i) => trials.message(i), show: (i) => trials.message(i) || "–", wide: true },
+      { title: "Message", value: (i) => trials.message(i), show: (i) => trials.message(i) || "–" },
     ],
   };
-}
-
-/** Many points are smaller; below 4 pixels, ECharts draws them as squares, which is much faster. */
-function point_size(count: number): number {
-  return count > many_points.largeThreshold ? 3 : count > 1000 ? 4 : 6;
 }
 
 /** Time over trials with the best so far, and below it the failures. */
@@ -58,12 +54,14 @@ function history(trials: Trials, by: string): HTMLElement {
   const points = trials.places();
   const phase = trials.column("phase");
   const shown = trials.column("variant");
-  const range = log_range(trials.us as Float32Array);
+  const range = log_range(trials.us);
   const best = Array.from(trials.best_trial, (trial, i) => [x(trial), trials.best_us[i]!]);
   const last = trials.count ? x(trials.count - 1) : 1;
   if (best.length) best.push([last, trials.best()]);
   const lanes = failures.length ? 22 + failures.length * 15 : 0;
-  const of_variant = search.variants.map((_, variant) => points.filter((i) => shown[i] === variant && trials.ok(i)));
+  const left = failures.reduce((most, status) => Math.max(most, text_width(status) + 14), 64);
+  const of_variant: number[][] = search.variants.map(() => []);
+  for (const i of trials.correct()) of_variant[shown[i]!]?.push(i);
   return chart({
     title: "Time over trials",
     missing: !trials.count && "This search has no trials yet; each trial of a tune appears here when it ends.",
@@ -81,8 +79,8 @@ function history(trials: Trials, by: string): HTMLElement {
         return { ...it, rows: [...it.rows, ["phase", phases[phase[trial]!] ?? "unknown"]] };
       }),
       grid: [
-        { left: 64, right: 16, top: 30, bottom: lanes + 40 },
-        ...(lanes ? [{ left: 64, right: 16, height: lanes - 20, bottom: 34 }] : []),
+        { left, right: 16, top: 30, bottom: lanes + 40 },
+        ...(lanes ? [{ left, right: 16, height: lanes - 20, bottom: 34 }] : []),
       ],
       xAxis: [0, 1].slice(0, lanes ? 2 : 1).map((grid) => axis(colours, {
         type: "value", gridIndex: grid, min: 0, max: last, splitLine: { show: false },
@@ -91,14 +89,14 @@ function history(trials: Trials, by: string): HTMLElement {
       })),
       yAxis: [
         axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
-        ...(lanes ? [axis(colours, { type: "category", gridIndex: 1, data: failures, inverse: true, splitLine: { show: true, lineStyle: { color: colours.line } }, axisLabel: { color: colours.muted, fontSize: 10, interval: 0, width: 58, overflow: "truncate" } })] : []),
+        ...(lanes ? [axis(colours, { type: "category", gridIndex: 1, data: failures, inverse: true, splitLine: { show: true, lineStyle: { color: colours.line } }, axisLabel: { color: colours.muted, fontSize: 10, interval: 0 } })] : []),
       ],
       dataZoom: [{ type: "inside", xAxisIndex: lanes ? [0, 1] : [0], zoomOnMouseWheel: "ctrl" }],
       series: [
         ...of_variant.map((places, variant) => ({
           name: search.variants[variant],
           type: "scatter",
-          ...many_points,
+          ...many_points(trials.count),
           data: packed(places, x, (i) => trials.us[i]!),
           symbol: symbols[variant % symbols.length],
           symbolSize: point_size(trials.count),
@@ -109,7 +107,7 @@ function history(trials: Trials, by: string): HTMLElement {
           lineStyle: { color: colours.categories[1], width: 2 }, itemStyle: { color: colours.categories[1] },
         },
         ...(lanes ? [{
-          name: "failures", type: "scatter", large: true, largeThreshold: 2000, xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2.5, 10], itemStyle: { color: colours.bad, opacity: 0.8 },
+          name: "failures", type: "scatter", ...many_points(trials.count), xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2.5, 10], itemStyle: { color: colours.bad, opacity: 0.8 },
           data: points.filter((i) => trials.status[i]! > 0).map((i) => [x(i), trials.status[i]! - 1, i]),
         }] : []),
       ],
@@ -177,26 +175,27 @@ const figures: Record<string, Figure> = {
 };
 
 /** Returns a figure of each trial; the share of the matrix rate follows from its time. */
-function figure_of(report: Report, trials: Trials, name: string): ArrayLike<number> {
+function figure_of(report: Report, trials: Trials, name: string): Numbers {
   if (name !== "matrix") return trials.column(name);
   const search = trials.search;
   const peak = report.devices[search.device]!.ceilings[`matrix_${search.dtype}_gflops`] ?? 0;
-  return Float32Array.from(trials.us, (us) => (peak > 0 ? (search.flops ?? 0) / us / 1e3 / peak : NaN));
+  if (!(peak > 0)) return new Float32Array(trials.count).fill(NaN);
+  return new Float32Array(trials.us).map((us) => (search.flops ?? 0) / us / 1e3 / peak);
 }
 
 /** A figure of the kernels beside the time. */
 function resources(report: Report, trials: Trials, chosen: string): HTMLElement {
-  const known = Object.keys(figures).filter((name) => Array.prototype.some.call(figure_of(report, trials, name), (value: number) => value > 0));
+  const known = Object.keys(figures).filter((name) => figure_of(report, trials, name).some((value) => value > 0));
   const name = known.includes(chosen) ? chosen : known[0];
   if (!name) return no_chart("Resources beside time", trials.search.recorded
     ? "Recordings have no figures of kernels; a tune stores the registers, shared memory and matrix instructions of each trial where the driver reports them."
     : "No trial has figures of its kernels; a tune stores those that the driver reports for kernels that compile.");
   const figure = figures[name]!;
   const column = figure_of(report, trials, name);
-  const ok = trials.places().filter((i) => trials.ok(i) && column[i]! >= 0);
+  const ok = trials.correct().filter((i) => column[i]! >= 0);
   const front = figure.front ? Array.from(numbers(trials.search.fronts[figure.front])) : [];
   const range = trials.range();
-  const widest = Math.max(...ok.map((i) => column[i]!), 1);
+  const widest = ok.reduce((most, i) => Math.max(most, column[i]!), 1);
   return chart({
     title: "Resources beside time",
     note: front.length ? "The line joins trials that no other one beats both in time and in this figure." : null,
@@ -215,7 +214,7 @@ function resources(report: Report, trials: Trials, chosen: string): HTMLElement 
       xAxis: axis(colours, { type: "value", name: figure.name, ...(figure.text === bytes ? { min: 0, interval: 2 ** Math.ceil(Math.log2(widest / 5)) } : { scale: true }), axisLabel: { color: colours.muted, formatter: (value: number) => tick(figure.text(value)), hideOverlap: true, showMaxLabel: figure.text !== bytes } }),
       yAxis: axis(colours, { type: "log", ...range, axisLabel: { color: colours.muted, formatter: (us: number) => tick(time(us)) } }),
       series: [
-        { type: "scatter", ...many_points, data: packed(ok, (i) => column[i]!, (i) => trials.us[i]!), symbolSize: point_size(ok.length), itemStyle: { color: colours.categories[0], opacity: 0.55 } },
+        { type: "scatter", ...many_points(ok.length), data: packed(ok, (i) => column[i]!, (i) => trials.us[i]!), symbolSize: point_size(ok.length), itemStyle: { color: colours.categories[0], opacity: 0.55 } },
         { type: "line", data: front.map((i) => [column[i], trials.us[i]]), step: "end", silent: true, symbolSize: 7, lineStyle: { color: colours.categories[1], width: 1.6 }, itemStyle: { color: colours.categories[1] } },
       ],
     }),
@@ -261,7 +260,7 @@ function origin_of(report: Report, search: Search): string {
 
 function head(report: Report, search: Search, trials: Trials): Node[] {
   const result = search.result === null ? null : report.results[search.result]!;
-  const ok = trials.places().filter((i) => trials.status[i] === 0).length;
+  const ok = trials.status.filter((status) => status === 0).length;
   const best = trials.best();
   const last = trials.best_trial[trials.best_trial.length - 1];
   return [
@@ -303,7 +302,7 @@ function show(report: Report, route: Route): Node[] {
       h("div", { class: "grid", style: "margin-top:14px" }, phases_chart(trials), resources(report, trials, route.settings.get("figure") ?? ""))),
     section("Parameters", h("div", { class: "grid" }, importance(trials), pairs(trials, route)), values(trials)),
     section("All parameters at once", parallel(trials)),
-    failures(search, trials.places().filter((i) => trials.status[i]! > 0).length),
+    failures(search, trials.status.filter((status) => status > 0).length),
     section("Trials", h("div", { class: "card" }, table({ ...trial_rows(trials, trials.places(), "All trials, the fastest first"), search: true, first: 20 }))),
   ];
 }

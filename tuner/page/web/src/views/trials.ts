@@ -82,12 +82,26 @@ export class Trials {
 
   /** A range of times without trials far slower than the best. */
   range(): { min: number; max: number } {
-    return log_range(Array.prototype.filter.call(this.us, (us: number) => us <= 30 * this.best()) as number[]);
+    const most = 30 * this.best();
+    return (this.range_ ??= log_range(this.us.filter((us) => us <= most)));
   }
 
   places(): number[] {
-    return Array.from({ length: this.count }, (_, i) => i);
+    if (!this.places_) {
+      this.places_ = [];
+      for (let i = 0; i < this.count; i++) this.places_.push(i);
+    }
+    return this.places_;
   }
+
+  /** The places of correct trials. */
+  correct(): number[] {
+    return (this.correct_ ??= this.places().filter((i) => this.ok(i)));
+  }
+
+  private range_: { min: number; max: number } | undefined;
+  private places_: number[] | undefined;
+  private correct_: number[] | undefined;
 }
 
 const made = new WeakMap<Search, Trials>();
