@@ -78,7 +78,7 @@ TEST(GemmTf32x3Bound, TwoProductsAreOutsideOfIt) {
   const Problem problem = problem_of(64, 64, 128, {{"layout", "nt"}});
   const auto inputs = gemm().inputs(problem, 1);
   for (const char* term :
-       {"multiply_chunks(sums, a.low, b.high);", "multiply_chunks(sums, a.high, b.low);"}) {
+       {"multiply_chunks(part, a.low, b.high);", "multiply_chunks(part, a.high, b.low);"}) {
     LaunchPlan plan = plan_of(problem, copied);
     const std::size_t at = plan.sources[0].text.find(term);
     ASSERT_NE(at, std::string::npos);

@@ -104,13 +104,15 @@ GRETA_DEVICE float within(float x, float most) {
 #endif
 }
 
+// The largest TF32. An infinite high part would make low ones NaN.
+constexpr float most_of_tf32 = 0x1.ffcp127f;
+
 GRETA_DEVICE SplitChunk split_chunk(const Chunk& chunk) {
-  constexpr float most = 0x1.ffcp127f;  // of a TF32; an infinite high part would make low ones NaN
   SplitChunk parts;
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {
     const float x = float_from_bits(chunk.word[i]);
-    const float high = within(float_from_bits(rounded_to_tf32(x)), most);
+    const float high = within(float_from_bits(rounded_to_tf32(x)), most_of_tf32);
     parts.high.word[i] = bits_of(high);
     parts.low.word[i] = rounded_to_tf32(x - high);
   }
@@ -191,10 +193,15 @@ struct MatrixCore {
   }
 
   static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
-    if constexpr (sizeof(T) == 4) {  // the product of the low parts is less than what is left over
-      multiply_chunks(sums, a.low, b.high);
-      multiply_chunks(sums, a.high, b.low);
-      multiply_chunks(sums, a.high, b.high);
+    if constexpr (sizeof(T) == 4) {
+      // The product of the low parts is less than what is left over. Instructions truncate sums, which
+      // over thousands of products is an error of one sign: the threads add each one's, with rounding.
+      Sums part = {};
+      multiply_chunks(part, a.low, b.high);
+      multiply_chunks(part, a.high, b.low);
+      multiply_chunks(part, a.high, b.high);
+      GRETA_UNROLL
+      for (int i = 0; i < 8; ++i) sums.column[i / 4][i % 4] += part.column[i / 4][i % 4];
     } else {
       multiply_chunks(sums, a, b);
     }
