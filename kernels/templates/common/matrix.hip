@@ -18,6 +18,7 @@
 
 #include "common/async_copy.hip"
 #include "common/shared_tile.hip"
+#include "common/tf32.hip"
 
 #if (defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 800) || (defined(GRETA_HOST) && GRETA_HOST == 80)
 #define GRETA_MATRIX_MMA
@@ -78,46 +79,6 @@ constexpr bool matrix_load_turns = TURN;
 #endif
 
 #if defined(GRETA_MATRIX_MMA)
-
-// f32 as sums of two TF32, whose 11 bits are rounded to nearest: what is left over is at most 2^-23
-// of a value.
-struct SplitChunk {
-  Chunk high, low;
-};
-
-GRETA_DEVICE u32 rounded_to_tf32(float x) {
-#if defined(GRETA_HOST)
-  return greta_host::to_tf32(x);
-#else
-  u32 rounded;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-  return rounded;
-#endif
-}
-
-// NaN gives a bound.
-GRETA_DEVICE float within(float x, float most) {
-#if defined(GRETA_HOST)
-  return __builtin_fmaxf(__builtin_fminf(x, most), -most);
-#else
-  return fmaxf(fminf(x, most), -most);
-#endif
-}
-
-// The largest TF32. An infinite high part would make low ones NaN.
-constexpr float most_of_tf32 = 0x1.ffcp127f;
-
-GRETA_DEVICE SplitChunk split_chunk(const Chunk& chunk) {
-  SplitChunk parts;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 4; ++i) {
-    const float x = float_from_bits(chunk.word[i]);
-    const float high = within(float_from_bits(rounded_to_tf32(x)), most_of_tf32);
-    parts.high.word[i] = bits_of(high);
-    parts.low.word[i] = rounded_to_tf32(x - high);
-  }
-  return parts;
-}
 
 template <u32 element_bytes>
 struct FragmentOf {
@@ -194,8 +155,8 @@ struct MatrixCore {
 
   static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
     if constexpr (sizeof(T) == 4) {
-      // The product of the low parts is less than what is left over. Instructions truncate sums, which
-      // over thousands of products is an error of one sign: the threads add each one's, with rounding.
+      // Instructions truncate sums, which over thousands of products is an error of one sign: the
+      // threads add each one's sums, with rounding.
       Sums part = {};
       multiply_chunks(part, a.low, b.high);
       multiply_chunks(part, a.high, b.low);

@@ -220,7 +220,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 /// With this many products, the bound of their sum is at least 2^-21 times the sum of their
-/// magnitudes. Three products of TF32 leave out at most as much: 2^-22 by the low parts' product,
+/// magnitudes. Three products of TF32 omit at most as much: 2^-22 by the low parts' product,
 /// and 2^-23 by the rounding of each low part.
 constexpr std::int64_t least_split_products = 8;
 
@@ -304,7 +304,7 @@ Variant tf32x3() {
          {"tensor_cores", "the device has no products of TF32 that HIP kernels can use",
           (!shape.tf32x3 || MatrixKernel(shape, device).splits())},
          {"many_products",
-          fmt::format("k is less than {}: what three products leave out may exceed the bound",
+          fmt::format("k is less than {}: what three products omit may exceed the bound",
                       least_split_products),
           shape.k >= least_split_products}});
     return a;

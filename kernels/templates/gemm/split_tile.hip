@@ -1,5 +1,5 @@
 // The 64 rows by SPAN columns that a warpgroup computes of a tile, in f32 by three products of TF32
-// (common/matrix.hip has how values are split). The rows are those of the operand R, which goes
+// (common/tf32.hip). The rows are those of the operand R, which goes
 // through registers: its fragments are split there. The columns are those of the operand S, which
 // products read from shared memory: its high parts lie where the values were copied to, and its low
 // parts in a tile of their own. R is A and S is B; or with SWAPPED, where B does not lie along k, R is
@@ -9,6 +9,7 @@
 // sums of their own, PIECE columns at a time, which the threads add to the whole ones with rounding.
 #pragma once
 
+#include "common/tf32.hip"
 #include "common/warpgroup_matrix.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
@@ -115,8 +116,7 @@ GRETA_DEVICE void split_values(const Values& values, Parts& parts) {
 }
 
 // Starts the products of a K step for a piece's columns. `high`, `low`: where S's parts lie. The small
-// products are added first: the sums are small as well then, and lose less. The product of the low
-// parts is less than what is left over.
+// products are added first: the sums are small as well then, and lose less.
 template <bool add>
 GRETA_DEVICE void start_piece(SharedMemory shared, u32 high, u32 low, u32 piece, const Parts& parts,
                               PieceSums& sums) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t most_rows = 192;  ///< of R: three warpgroups
 
-/// Three products leave out at most 2^-20 of the sum of the products' magnitudes where high parts
+/// Three products omit at most 2^-20 of the sum of the products' magnitudes where high parts
 /// are cut off: 2^-21 by the low parts' product, of either sign, and 2^-22 and 2^-23 by their
 /// rounding. The root mean square is less than a tenth of f32's bound from here on.
 constexpr std::int64_t least_cut_products = 32;
@@ -33,7 +33,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"along_k", "products read A or B along k from shared memory: neither lies along k",
        kernel.has_shared_operand()},
       {"many_products",
-       fmt::format("k is less than {}: what three products leave out may exceed the bound",
+       fmt::format("k is less than {}: what three products omit may exceed the bound",
                    least_cut_products),
        shape.k >= least_cut_products},
       storage_constraint(shape.in, shape.out, device),
