@@ -131,7 +131,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 struct Tile {
-  std::int64_t rows, span;  ///< of R and of S
+  int rows, span;  ///< of R and of S
   int piece, ahead;
 };
 
@@ -143,10 +143,9 @@ std::vector<Tile> default_tiles() {
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const SplitKernel kernel(shape, device);
-  const auto rows = static_cast<int>(tile.rows), span = static_cast<int>(tile.span);
   Config config{"tf32x3_tma",
-                {{"BM", kernel.swapped() ? span : rows},
-                 {"BN", kernel.swapped() ? rows : span},
+                {{"BM", kernel.swapped() ? tile.span : tile.rows},
+                 {"BN", kernel.swapped() ? tile.rows : tile.span},
                  {"BK", 32},
                  {"PIECE", tile.piece},
                  {"AHEAD", tile.ahead},
@@ -182,8 +181,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   for (const Tile& tile : default_tiles()) {
     for (const int split : {1, 2, 3, 4, 6, 8}) {
       if (split > 1 && (shape.several() || split * 32 > shape.k)) break;
-      const std::int64_t bm = kernel.swapped() ? tile.span : tile.rows;
-      const std::int64_t bn = kernel.swapped() ? tile.rows : tile.span;
+      const int bm = kernel.swapped() ? tile.span : tile.rows;
+      const int bn = kernel.swapped() ? tile.rows : tile.span;
       const TileExtents extents{bm, bn, 32, bm};
       choices.push_back({cost_of_tiles(shape, extents, split, units), tile, split});
     }
