@@ -37,7 +37,7 @@ std::vector<Case> cases() {
        "BM=128 BN=96 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 TURNS=1 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
        "ALIGN=0"},
       {"b_in_registers_three_groups",
-       {100, 200, 152},
+       {140, 200, 152},
        {{"epilogue", "bias"}},
        "BM=96 BN=192 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 TURNS=1 STAGES=3 WALK=1 SPLIT=1 FOLD=0 "
        "ALIGN=0"},

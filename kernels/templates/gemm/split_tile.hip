@@ -14,12 +14,9 @@
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
 
-#define SWAPPED (!B_ALONG_K)
-#define ROWS (SWAPPED ? BN : BM)  // of R in the tile, 64 for each warpgroup
-#define SPAN (SWAPPED ? BM : BN)
-#define GROUPS (ROWS / 64)
-#define PIECES (SPAN / PIECE)
-
+#if !defined(SWAPPED) || !defined(ROWS) || !defined(SPAN) || !defined(PIECES)
+#error "SWAPPED, ROWS and SPAN (of R and of S in the tile) and PIECES must be defined"
+#endif
 #if SWAPPED && !A_ALONG_K
 #error "products read an operand that lies along k from shared memory"
 #endif

@@ -18,6 +18,16 @@
 #error "STAGES are at least 2, FOLD is 0 or 1 and needs SPLIT"
 #endif
 
+#define SWAPPED (!B_ALONG_K)      // R, which goes through registers, is B
+#define ROWS (SWAPPED ? BN : BM)  // of R in the tile, 64 for each warpgroup
+#define SPAN (SWAPPED ? BM : BN)  // of S, which products read from shared memory
+#define GROUPS (ROWS / 64)
+#define PIECES (SPAN / PIECE)
+
+#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups that multiply
+#define SPLITTERS (3 * WAVE)
+#define HELPERS (4 * WAVE)
+
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "gemm/groups.hip"
@@ -32,10 +42,6 @@
 #if TURNS && (GROUPS == 1 || !AHEAD)
 #error "TURNS needs several warpgroups, and AHEAD"
 #endif
-
-#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups that multiply
-#define SPLITTERS (3 * WAVE)
-#define HELPERS (4 * WAVE)
 
 // Where the warpgroups that multiply meet.
 GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
