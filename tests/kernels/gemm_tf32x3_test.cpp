@@ -56,7 +56,7 @@ std::vector<Case> cases() {
        "BM=32 BN=64 WM=16 WN=32 BK=16 INSTR=16 VA=2 VB=4 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=0"},
       {"both_turned", problem_of(61, 45, 99, {{"layout", "tn"}, {"beta", "2"}}),
-       "BM=64 BN=48 WM=32 WN=48 BK=16 INSTR=16 VA=1 VB=1 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=2 "
+       "BM=64 BN=64 WM=32 WN=64 BK=16 INSTR=16 VA=1 VB=1 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
       {"single_elements_copied", problem_of(20, 31, 77, {{"layout", "nt"}}),
        "BM=16 BN=32 WM=16 WN=16 BK=16 INSTR=16 VA=1 VB=1 PAD=0 STAGES=4 ASYNC=1 FRAGMENTS=1 "

@@ -298,6 +298,10 @@ Variant tf32x3() {
     Alternative a = matrix_space(shape, device);
     a.variant = "tf32x3";
     std::erase_if(a.parameters, [](const Parameter& each) { return each.name == "PRIORITY"; });
+    for (Parameter& each : a.parameters) {  // others are as good as one of these
+      if (each.name == "BM" || each.name == "BN") each.values = {16, 32, 64, 128, 256};
+      if (each.name == "WM" || each.name == "WN") each.values = {16, 32, 64, 128};
+    }
     a.constraints.insert(
         a.constraints.begin(),
         {{"math", "three products of TF32 need math tf32x3", shape.tf32x3},
