@@ -36,6 +36,16 @@ TEST(PredictedConfig, IsValidAndNoSlowerThanAnyDefaultByThePrior) {
   EXPECT_GT(differ, 20);
 }
 
+// A and B are read together, so that loads are as narrow as the less aligned one.
+TEST(PredictedConfig, ExistsForRowsAtOddDistances) {
+  Problem problem{"gemm", DType::f32, DType::f32, {}, {}};
+  problem.attributes = {{"layout", "nt"}, {"prologue", "rmsnorm"}, {"a_batch_stride", "91"}};
+  problem.dims = {{"m", 5}, {"n", 32}, {"k", 18}, {"batch", 3}};
+  const Catalog catalog = Catalog::built_in();
+  const DeviceInfo device = architecture_info("gfx942").value();
+  EXPECT_TRUE(predicted_config(catalog.at("gemm"), problem, device));
+}
+
 TEST(PredictedConfig, IsNoneForCpus) {
   DeviceInfo device = architecture_info("gfx942").value();
   device.kind = DeviceKind::cpu;

@@ -178,7 +178,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                      shape.groups * shape.products() / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
   const int unroll = !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
-  const int vb = widest_vector(shape.in, b_unit_of(shape), 8);
+  const std::int64_t together = shape.b_along_k ? a_unit_of(shape) : 0;  // A is read along with B
+  const int vb = widest_vector(shape.in, std::gcd(together, b_unit_of(shape)), 8);
   const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
   int cols = fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {

@@ -40,6 +40,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       uses_matrix_cores = uses_matrix_cores || seen->second;
     }
     EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix") || config.variant == "tma" ||
+                                     config.variant.starts_with("tf32x3") ||
                                      config.variant == "warpgroups");
   }
 
