@@ -298,9 +298,13 @@ Variant tf32x3() {
     Alternative a = matrix_space(shape, device);
     a.variant = "tf32x3";
     std::erase_if(a.parameters, [](const Parameter& each) { return each.name == "PRIORITY"; });
-    for (Parameter& each : a.parameters) {  // others are as good as one of these
-      if (each.name == "BM" || each.name == "BN") each.values = {16, 32, 64, 128, 256};
-      if (each.name == "WM" || each.name == "WN") each.values = {16, 32, 64, 128};
+    // The parts of an f32 take twice the registers of 16-bit values, so that tiles are smaller.
+    for (Parameter& each : a.parameters) {
+      if (each.name == "BM" || each.name == "BN") each.values = {16, 32, 64, 128};
+      if (each.name == "WM" || each.name == "WN") each.values = {16, 32, 64};
+      if (each.name == "BK") each.values = {16, 32};
+      if (each.name == "SPLIT") each.values = {1, 2, 4, 8};
+      if (each.name == "SWIZZLE") each.values = {1, 8};
     }
     a.constraints.insert(
         a.constraints.begin(),
@@ -324,6 +328,8 @@ Variant tf32x3() {
       "f32 on NVIDIA's matrix cores, where math allows it: three products of TF32, of the "
       "high and the low parts of values",
       space, plan, own_defaults, divisions_of_tiles);
+  // Of one type of inputs, with as many parameters as `matrix`: more random problems are needed.
+  variant.kernels_by = "STAGES";
   set_work<Shape>(variant, work);
   return variant;
 }
