@@ -34,43 +34,43 @@ std::vector<Case> cases() {
       {"a_in_registers_around_the_rings",
        {130, 72, 264},
        {{"layout", "nt"}, {"epilogue", "bias,residual,gelu"}, {"beta", "2"}},
-       "BM=128 BN=96 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 TURNS=1 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
+       "BM=128 BN=96 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
        "ALIGN=0"},
       {"b_in_registers_three_groups",
        {140, 200, 152},
        {{"epilogue", "bias"}},
-       "BM=96 BN=192 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 TURNS=1 STAGES=3 WALK=1 SPLIT=1 FOLD=0 "
+       "BM=96 BN=192 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 STAGES=3 WALK=1 SPLIT=1 FOLD=0 "
        "ALIGN=0"},
       {"sums_of_four_steps",
        {128, 64, 232},
        {{"epilogue", "silu"}},
-       "BM=64 BN=64 PIECE=64 AHEAD=0 PROMOTE=4 ROUNDED=1 TURNS=0 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
+       "BM=64 BN=64 PIECE=64 AHEAD=0 PROMOTE=4 ROUNDED=1 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
        "ALIGN=0"},
       {"sums_of_two_steps_a_in_registers",
        {64, 100, 104},
        {{"layout", "nt"}, {"alpha", "-0.5"}},
-       "BM=64 BN=128 PIECE=128 AHEAD=0 PROMOTE=2 ROUNDED=1 TURNS=0 STAGES=4 WALK=0 SPLIT=1 FOLD=0 "
+       "BM=64 BN=128 PIECE=128 AHEAD=0 PROMOTE=2 ROUNDED=1 STAGES=4 WALK=0 SPLIT=1 FOLD=0 "
        "ALIGN=0"},
       {"aligned_with_an_empty_slice",
        {60, 61, 131},
        {{"layout", "nt"}},
-       "BM=64 BN=64 PIECE=32 AHEAD=0 PROMOTE=1 ROUNDED=0 TURNS=0 STAGES=3 WALK=0 SPLIT=4 FOLD=0 "
+       "BM=64 BN=64 PIECE=32 AHEAD=0 PROMOTE=1 ROUNDED=0 STAGES=3 WALK=0 SPLIT=4 FOLD=0 "
        "ALIGN=1"},
       {"the_last_slice_adds",
        {160, 120, 200},
        {{"epilogue", "bias"}},
-       "BM=160 BN=128 PIECE=160 AHEAD=0 PROMOTE=1 ROUNDED=0 TURNS=0 STAGES=2 WALK=0 SPLIT=2 FOLD=1 "
+       "BM=160 BN=128 PIECE=160 AHEAD=0 PROMOTE=1 ROUNDED=0 STAGES=2 WALK=0 SPLIT=2 FOLD=1 "
        "ALIGN=0"},
       {"batch_across_k",
        {72, 96, 96},
        {{"epilogue", "residual"}},
-       "BM=64 BN=64 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 TURNS=0 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
+       "BM=64 BN=64 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED=0 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
        "ALIGN=0",
        3},
       {"batch_with_a_common_b",
        {72, 96, 72},
        {{"layout", "nt"}, {"shared", "b"}},
-       "BM=64 BN=96 PIECE=96 AHEAD=0 PROMOTE=1 ROUNDED=1 TURNS=0 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
+       "BM=64 BN=96 PIECE=96 AHEAD=0 PROMOTE=1 ROUNDED=1 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
        "ALIGN=0",
        2},
   };
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, GemmTf32x3Tma, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 constexpr const char* small =
-    "BM=64 BN=64 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED={} TURNS=0 STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
+    "BM=64 BN=64 PIECE=32 AHEAD=1 PROMOTE=1 ROUNDED={} STAGES=2 WALK=0 SPLIT=1 FOLD=0 "
     "ALIGN=0";
 
 TEST(GemmTf32x3TmaBound, TwoProductsAreOutsideOfIt) {

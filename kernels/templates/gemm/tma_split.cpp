@@ -63,11 +63,9 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const SplitKe
       {"ahead", "AHEAD needs several pieces", p["AHEAD"] == 0 || p["PIECE"] < span},
       {"promote", "PROMOTE of more than 1 needs AHEAD=0, and one piece",
        p["PROMOTE"] == 1 || (p["AHEAD"] == 0 && p["PIECE"] == span)},
-      {"turns", "TURNS needs AHEAD=1, and several warpgroups",
-       p["TURNS"] == 0 || (p["AHEAD"] == 1 && rows > 64)},
       {"shared_memory",
        fmt::format("STAGES of both tiles, and two of low parts, must fit {} KiB", shared / 1024),
-       {{"BM", "BN", "BK", "STAGES", "TURNS"},
+       {{"BM", "BN", "BK", "STAGES"},
         [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }}},
       {"registers",
        "sums, those of pieces and the parts of a step need more registers than a thread has",
@@ -81,11 +79,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // BM x BN  tile of C per workgroup. R, which is A or in layout nn B, has 64 rows for each
   // warpgroup BK       K steps per stage PIECE    columns of a product, whose sums are added to the
   // whole ones with rounding AHEAD    1: the next piece's products run while a piece's sums are
-  // added PROMOTE  K steps whose products are summed up before that ROUNDED  high parts of S are
-  // rounded, and not cut off TURNS    1: warpgroups start the products of a step one after the
-  // other STAGES   stages in shared memory SWIZZLE  rows of tiles that are rasterised together;
-  // WALK=1: columns SPLIT    slices of K; FOLD: how they are added, as in `matrix` ALIGN    1:
-  // operands with odd lines are first copied to aligned rows
+  // added PROMOTE  K steps whose products are summed up before that ROUNDED  1: high parts of S are
+  // rounded, and not cut off STAGES   stages in shared memory SWIZZLE  rows of tiles that are
+  // rasterised together; WALK=1: columns SPLIT    slices of K; FOLD: how they are added, as in
+  // `matrix` ALIGN    1: operands with odd lines are first copied to aligned rows
   const std::vector<int> extents{64, 96, 128, 160, 192, 224, 256};
   Alternative a{"tf32x3_tma",
                 {{"BM", extents},
@@ -95,7 +92,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"AHEAD", {0, 1}},
                  {"PROMOTE", {1, 2, 4}},
                  {"ROUNDED", {0, 1}},
-                 {"TURNS", {0, 1}},
                  {"STAGES", {2, 3, 4, 5, 6}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"WALK", {0, 1}},
@@ -137,7 +133,7 @@ struct Tile {
 
 /// Returns tiles whose sums fit the registers, large ones first.
 std::vector<Tile> default_tiles() {
-  return {{128, 192, 64, 1}, {128, 128, 64, 1}, {128, 256, 64, 0}, {192, 128, 32, 1},
+  return {{128, 256, 64, 0}, {192, 128, 64, 0}, {128, 192, 64, 1}, {128, 128, 64, 0},
           {128, 64, 32, 1},  {64, 256, 64, 0},  {64, 128, 64, 1},  {64, 64, 32, 1}};
 }
 
@@ -150,8 +146,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"PIECE", tile.piece},
                  {"AHEAD", tile.ahead},
                  {"PROMOTE", 1},
-                 {"ROUNDED", 0},
-                 {"TURNS", 0},
+                 {"ROUNDED", 1},
                  {"STAGES", 2},
                  {"SWIZZLE", 8},
                  {"WALK", 0},

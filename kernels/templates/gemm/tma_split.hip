@@ -2,14 +2,12 @@
 // of C: warpgroups multiply (split_tile.hip), one thread of a further one copies a box of each operand
 // for every K step to one of STAGES buffers (tensor_copy.hip), and the other three waves of that one
 // make the low parts of the operand that products read from shared memory, in two further buffers.
-// Everybody waits at counted barriers only for what they need. With TURNS, warpgroups start their
-// products of a K step one after the other, so that one multiplies while another one splits. SPLIT and
-// FOLD are as in matrix.hip.
+// Everybody waits at counted barriers only for what they need. SPLIT and FOLD are as in matrix.hip.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(PIECE) || !defined(AHEAD) ||      \
-    !defined(PROMOTE) || !defined(ROUNDED) || !defined(TURNS) || !defined(STAGES) ||           \
-    !defined(SWIZZLE) || !defined(WALK) || !defined(SPLIT) || !defined(FOLD)
-#error "BM BN BK PIECE AHEAD PROMOTE ROUNDED TURNS STAGES SWIZZLE WALK SPLIT FOLD are undefined"
+    !defined(PROMOTE) || !defined(ROUNDED) || !defined(STAGES) || !defined(SWIZZLE) ||         \
+    !defined(WALK) || !defined(SPLIT) || !defined(FOLD)
+#error "BM BN BK PIECE AHEAD PROMOTE ROUNDED STAGES SWIZZLE WALK SPLIT FOLD are undefined"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
 #error "WAVE, SHARED_BYTES and {A,B}_ALONG_K must be defined"
@@ -39,9 +37,6 @@
 #if IN_F16 || IN_BF16
 #error "inputs are f32"
 #endif
-#if TURNS && (GROUPS == 1 || !AHEAD)
-#error "TURNS needs several warpgroups, and AHEAD"
-#endif
 
 // Where the warpgroups that multiply meet.
 GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
@@ -69,7 +64,7 @@ constexpr u32 start_r = SWAPPED ? MappedA::Tile::bytes : 0;
 constexpr u32 lows = 2, lows_start = STAGES * stage_bytes;
 constexpr u32 tiles_bytes = lows_start + lows * TileS::bytes;
 constexpr u32 barriers_start = (sums_bytes() > tiles_bytes ? sums_bytes() : tiles_bytes);
-constexpr u32 barriers = 2 * STAGES + 2 * lows + (TURNS ? GROUPS : 0);
+constexpr u32 barriers = 2 * STAGES + 2 * lows;
 static_assert(barriers_start + barriers * 8 == SHARED_BYTES, "as SplitKernel::shared_bytes() has it");
 
 // A place in a ring of buffers.
@@ -99,8 +94,6 @@ struct Barriers {
   GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return at(STAGES + stage); }
   GRETA_DEVICE CountedBarrier split(u32 low) const { return at(2 * STAGES + low); }
   GRETA_DEVICE CountedBarrier used(u32 low) const { return at(2 * STAGES + lows + low); }
-  // With TURNS: the warpgroup before this one has started its products.
-  GRETA_DEVICE CountedBarrier turn_of(u32 group) const { return at(2 * STAGES + 2 * lows + group); }
 
   // One thread.
   GRETA_DEVICE void open() const {
@@ -112,7 +105,6 @@ struct Barriers {
       split(low).open(SPLITTERS / WAVE);
       used(low).open(THREADS / WAVE);
     }
-    for (u32 group = 0; TURNS && group < GROUPS; ++group) turn_of(group).open(4);
     show_barriers();
   }
 };
@@ -176,7 +168,6 @@ struct Multiplier {
   Values values;
   Parts parts;
   PieceSums sums[1 + AHEAD];
-  u32 turn = 0;  // parity
 
   // Waits for the step's values of R.
   GRETA_DEVICE void load() {
@@ -190,10 +181,6 @@ struct Multiplier {
     split_values(values, parts);
     const Step now = at;
     barriers.split(now.low.index).wait(now.low.parity);
-#if TURNS
-    barriers.turn_of(warpgroup_index()).wait(turn ^ (warpgroup_index() == 0 ? 1 : 0));
-    turn ^= 1;
-#endif
     at.next();
     GRETA_UNROLL
     for (u32 piece = 0; piece < PIECES; ++piece) {
@@ -203,12 +190,7 @@ struct Multiplier {
         wait_for_products<1>();
         promote(all, piece - 1, sums[AHEAD ? (piece - 1) % 2 : 0]);
       }
-      if (piece == PIECES - 1) {
-#if TURNS
-        if (lane_index() == 0) barriers.turn_of((warpgroup_index() + 1) % GROUPS).arrive();
-#endif
-        if (more) load();
-      }
+      if (piece == PIECES - 1 && more) load();
       if (!AHEAD || piece == PIECES - 1) {
         wait_for_products<0>();
         if (whole) promote(all, piece, own);
