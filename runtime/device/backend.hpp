@@ -73,7 +73,7 @@ const std::vector<Backend*>& backends();
 /// first usable one of that backend), a card's PCI address or UUID, alone or as in
 /// "vulkan:0000:c1:00.0", or a part of a device's name or architecture, case-insensitive. Fails
 /// with `unavailable` and a message that lists the devices there are. "auto" never selects a device
-/// that can't execute kernels.
+/// that can't execute kernels. The id of a device loads no drivers of other backends.
 Result<ProbedDevice> select_device(std::string_view wanted);
 /// Finds a device in the same way among the given backends.
 Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among);

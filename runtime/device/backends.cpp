@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "runtime/device/backend.hpp"
@@ -57,32 +59,27 @@ bool is_address(const DeviceInfo& device, std::string part) {
   return part == lowercase(pci_address) || (!uuid.empty() && plain_uuid(part) == lowercase(uuid));
 }
 
-}  // namespace
-
-const std::vector<Backend*>& backends() {
-  // The list is never destroyed: some drivers fail when they are shut down while the process exits.
-  static const auto* const list =
-      new std::vector<Backend*>{hip::create_backend().release(), vulkan::create_backend().release(),
-                                hip::create_host_backend().release()};
-  return *list;
+/// Returns the device whose id is `part`, in lower case. Probes only the backend of the id, so that
+/// a process that says which device it uses loads no drivers of others.
+std::optional<ProbedDevice> device_of_id(const std::string& part,
+                                         const std::vector<Backend*>& among) {
+  for (Backend* const backend : among) {
+    const auto api = std::string(to_string(backend->api())) + ":";
+    if (!part.starts_with(api) ||
+        part.find_first_not_of("0123456789", api.size()) != std::string::npos)
+      continue;
+    Probe probe = backend->probe();
+    for (auto& device : probe.devices) {
+      if (device.info.id() == part) return std::move(device);
+    }
+  }
+  return std::nullopt;
 }
 
-Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among) {
-  std::vector<ProbedDevice> devices;
-  std::vector<std::string> absent;
-  for (Backend* const backend : among) {
-    Probe probe = backend->probe();
-    if (!probe.available)
-      absent.push_back(fmt::format("{}: {}", to_string(backend->api()), probe.reason));
-    std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
-  }
+/// Returns the device that `part`, in lower case and no device's id, selects, or a null pointer.
+const ProbedDevice* choose(const std::vector<ProbedDevice>& devices, const std::string& part) {
   const ProbedDevice* chosen = nullptr;
-  const std::string part = lowercase(wanted);
   for (const auto& device : devices) {
-    if (device.info.id() == part) {
-      chosen = &device;
-      break;
-    }
     if (to_string(device.info.backend) == part) {  // its first usable device
       if (device.usable && chosen == nullptr) chosen = &device;
       continue;
@@ -96,12 +93,40 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
     if (!matches || !device.usable) continue;
     if (chosen == nullptr || rank(device) > rank(*chosen)) chosen = &device;
   }
-  if (chosen != nullptr && chosen->usable) return *chosen;
+  return chosen;
+}
+
+Result<ProbedDevice> if_usable(const ProbedDevice& device, std::string_view wanted) {
+  if (device.usable) return device;
+  return Failure{
+      Status::unavailable, fmt::format("device {} is not usable: {}", wanted, device.reason), {}};
+}
+
+}  // namespace
+
+const std::vector<Backend*>& backends() {
+  // The list is never destroyed: some drivers fail when they are shut down while the process exits.
+  static const auto* const list =
+      new std::vector<Backend*>{hip::create_backend().release(), vulkan::create_backend().release(),
+                                hip::create_host_backend().release()};
+  return *list;
+}
+
+Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among) {
+  const std::string part = lowercase(wanted);
+  if (auto device = device_of_id(part, among)) return if_usable(*device, wanted);
+  std::vector<ProbedDevice> devices;
+  std::vector<std::string> absent;
+  for (Backend* const backend : among) {
+    Probe probe = backend->probe();
+    if (!probe.available)
+      absent.push_back(fmt::format("{}: {}", to_string(backend->api()), probe.reason));
+    std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
+  }
+  if (const ProbedDevice* const chosen = choose(devices, part)) return if_usable(*chosen, wanted);
   return Failure{Status::unavailable,
-                 chosen != nullptr
-                     ? fmt::format("device {} is not usable: {}", wanted, chosen->reason)
-                     : fmt::format("no usable device matches \"{}\"; there is: {}", wanted,
-                                   describe(devices, absent)),
+                 fmt::format("no usable device matches \"{}\"; there is: {}", wanted,
+                             describe(devices, absent)),
                  {}};
 }
 

@@ -16,8 +16,12 @@ namespace greta::test::selection_test {
 namespace {
 
 struct FakeBackend final : Backend {
-  Api api() const override { return Api::vulkan; }
-  Probe probe() override { return found; }
+  explicit FakeBackend(Api of = Api::vulkan) : api_(of) {}
+  Api api() const override { return api_; }
+  Probe probe() override {
+    ++probed;
+    return found;
+  }
   Result<std::unique_ptr<Device>> open(int, const OpenOptions&) override {
     return Failure{Status::unavailable, "a fake", {}};
   }
@@ -33,6 +37,10 @@ struct FakeBackend final : Backend {
     found.devices.push_back(probed);
   }
   Probe found;
+  int probed = 0;  ///< times
+
+ private:
+  Api api_;
 };
 
 class Selection : public ::testing::Test {
@@ -83,6 +91,19 @@ TEST_F(Selection, ByIdAndByPartOfTheName) {
   EXPECT_EQ(select("VULKAN:4")->info.id(), "vulkan:4");
   EXPECT_EQ(select("small")->info.id(), "vulkan:2");
   EXPECT_EQ(select("GRAPHICS")->info.id(), "vulkan:3") << "the better one of two";
+}
+
+TEST_F(Selection, AnIdProbesItsBackendAlone) {
+  FakeBackend host(Api::hip_host);
+  host.add("vulkan:1, imitated", DeviceKind::cpu);
+  host.add("vulkan:9, imitated", DeviceKind::cpu);
+  EXPECT_EQ(select_device("vulkan:2", {&host, &backend_})->info.id(), "vulkan:2");
+  EXPECT_FALSE(select_device("vulkan:1", {&host, &backend_})) << "it is broken";
+  EXPECT_EQ(host.probed, 0);
+  EXPECT_EQ(select_device("hip-host:1", {&host, &backend_})->info.id(), "hip-host:1");
+  EXPECT_EQ(backend_.probed, 2);
+  EXPECT_EQ(select_device("vulkan:9", {&host, &backend_})->info.id(), "hip-host:1");
+  EXPECT_FALSE(select_device("vulkan:", {&backend_}));
 }
 
 TEST_F(Selection, ByABackendTakesItsFirstUsableDevice) {

@@ -37,14 +37,15 @@ TEST(WorkerHandshake, AWorkerThatSpeaksAnotherProtocolIsAnErrorInOneLine) {
 }
 
 TEST(WorkerHandshake, BothEndsHaveTheSameOperations) {
-  auto theirs = greeting(test::catalog());
-  EXPECT_TRUE(check_greeting(test::catalog(), theirs));
+  const auto ours = greeting(test::catalog());
+  auto theirs = ours;
+  EXPECT_TRUE(check_greeting(ours, theirs));
   theirs["operations"]["gemm"] = "0123";
-  EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
+  EXPECT_EQ(check_greeting(ours, theirs).failure().message,
             "two processes have different kernels of operation gemm: a worker must be of the same "
             "build as the program that starts it");
   theirs["operations"].erase("gemm");
-  EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
+  EXPECT_EQ(check_greeting(ours, theirs).failure().message,
             "a worker does not know the operation gemm: it must be of the same build, and read the "
             "same descriptions of kernels, as the program that starts it");
 }

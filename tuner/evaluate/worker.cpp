@@ -106,14 +106,15 @@ int serve_as_worker(const Catalog& catalog) {
   if (channel.receive(request, -1) != LineChannel::Received::message) return 0;
   std::unique_ptr<LocalEvaluator> evaluator;
   try {
-    check_greeting(catalog, request.value("greeting", json())).value();
+    const json ours = greeting(catalog);
+    check_greeting(ours, request.value("greeting", json())).value();
     auto options = evaluator_options_from_json(request.at("options"));
     options.catalog = catalog;
     options.reopen = false;
     end_when_stalled(request.at("stall_s").get<double>());
     evaluator = std::make_unique<LocalEvaluator>(options);
     channel.send({{"result",
-                   {{"greeting", greeting(catalog)},
+                   {{"greeting", ours},
                     {"device", to_json(evaluator->device())},
                     {"lookahead", evaluator->lookahead()}}}});
   } catch (const Error& error) {

@@ -87,17 +87,18 @@ void WorkerEvaluator::spawn() {
 }
 
 void WorkerEvaluator::start() {
+  const json ours = greeting(catalog());
   for (int starts = 1;; ++starts) {
     const bool cached = driver_cache_;
     spawn();
     Result<json> opened = json();
     try {
       opened = call({{"call", "open"},
-                     {"greeting", greeting(catalog())},
+                     {"greeting", ours},
                      {"options", to_json(options_)},
                      {"stall_s", stall_s_}},
                     open_s);
-      if (opened) check_greeting(catalog(), opened->value("greeting", json())).value();
+      if (opened) check_greeting(ours, opened->value("greeting", json())).value();
     } catch (const Error&) {
       stop_worker(true);
       throw;

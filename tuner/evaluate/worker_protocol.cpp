@@ -55,7 +55,7 @@ json greeting(const Catalog& catalog) {
   return {{"protocol", worker_protocol}, {"greta", version()}, {"operations", operations}};
 }
 
-Result<void> check_greeting(const Catalog& catalog, const json& theirs) {
+Result<void> check_greeting(const json& ours, const json& theirs) {
   const auto differs = [](const std::string& how) {
     return Failure{Status::unavailable,
                    how + ": a worker must be of the same build as the program that starts it",
@@ -73,7 +73,7 @@ Result<void> check_greeting(const Catalog& catalog, const json& theirs) {
             ? "GRETA " + (field("greta").is_string() ? field("greta").get<std::string>() : "?")
             : "no version that it reports"));
   }
-  const json ours = greeting(catalog), known = field("operations");
+  const json known = field("operations");
   for (const auto& [name, key] : ours.at("operations").items()) {
     if (!known.is_object() || !known.contains(name)) {
       return Failure{Status::unavailable,

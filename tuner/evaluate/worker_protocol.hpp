@@ -41,9 +41,9 @@ class LineChannel {
 /// Returns the first message of both ends: the versions of the protocol and of GRETA, and the key
 /// of each operation.
 nlohmann::json greeting(const Catalog& catalog);
-/// Checks that the two ends are compatible. `theirs` is a greeting, or null if the other end sent
-/// none. A failure has a one-line message.
-Result<void> check_greeting(const Catalog& catalog, const nlohmann::json& theirs);
+/// Checks that the two ends are compatible. `ours` is the greeting of this end, `theirs` that of
+/// the other, or null if it sent none. A failure has a one-line message.
+Result<void> check_greeting(const nlohmann::json& ours, const nlohmann::json& theirs);
 
 nlohmann::json to_json(const EvaluatorOptions& options);
 EvaluatorOptions evaluator_options_from_json(const nlohmann::json& json);

@@ -4,10 +4,19 @@
 
 namespace greta::device {
 
+namespace {
+
+__extension__ using Uint128 = unsigned __int128;
+constexpr Uint128 prime = (Uint128{0x0000000001000000ULL} << 64) | 0x000000000000013bULL;
+
+Uint128 with_byte(Uint128 state, unsigned char byte) {
+  return (state ^ byte) * prime;
+}
+
+}  // namespace
+
 void Hash::add_byte(unsigned char byte) {
-  constexpr Uint128 prime = (Uint128{0x0000000001000000ULL} << 64) | 0x000000000000013bULL;
-  state_ ^= byte;
-  state_ *= prime;
+  state_ = with_byte(state_, byte);
 }
 
 Hash& Hash::add(std::uint64_t number) {
@@ -17,7 +26,9 @@ Hash& Hash::add(std::uint64_t number) {
 
 Hash& Hash::add(std::string_view field) {
   add(static_cast<std::uint64_t>(field.size()));
-  for (const char c : field) add_byte(static_cast<unsigned char>(c));
+  Uint128 state = state_;  // in registers: a start of a tool hashes megabytes of kernel sources
+  for (const char c : field) state = with_byte(state, static_cast<unsigned char>(c));
+  state_ = state;
   return *this;
 }
 
