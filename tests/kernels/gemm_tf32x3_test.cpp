@@ -37,7 +37,7 @@ LaunchPlan plan_of(const Problem& problem, const std::string& config) {
 
 constexpr const char* copied =
     "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=4 VB=4 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=2 "
-    "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0";
+    "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0";
 
 struct Case {
   const char* name;
