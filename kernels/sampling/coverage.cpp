@@ -95,15 +95,27 @@ void list_features(const Operation& operation, const Problem& problem, const Dev
   }
 }
 
-/// Returns problems of the operation's typical sizes, with default attributes, and random problems:
-/// two with each value of an attribute alone, and others with values at random, since some values
-/// are not allowed without some others.
+/// Returns the value of an attribute with two that is not its default.
+const std::string& other_value(const Attribute& attribute) {
+  return attribute.allowed[attribute.allowed[0] == attribute.fallback ? 1 : 0];
+}
+
+/// Returns problems of the operation's typical sizes, with default attributes and with another
+/// value of an attribute that has two, and random problems: two with each value of an attribute
+/// alone, two with it and the other value of each attribute that has two, which a variant may need,
+/// and others with values at random, since some values are not allowed without some others.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
   constexpr int alone = 2, together = 40;
   std::vector<Problem> list;
   for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
     list.push_back(typical_problem(operation, types, i));
+    for (const Attribute& attribute : operation.attributes) {
+      if (attribute.allowed.size() != 2) continue;
+      Problem problem = typical_problem(operation, types, i);
+      problem.attributes.emplace_back(attribute.name, other_value(attribute));
+      if (check_problem(operation, problem)) list.push_back(std::move(problem));
+    }
   }
   // Adds the first allowed problem of a few.
   const auto add = [&](const auto& draw_values) {
@@ -121,6 +133,12 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
       const AttributeValues only{{attribute.name, value}};
       for (int i = 0; i < alone; ++i) {
         add([&] { return value == attribute.fallback ? AttributeValues{} : only; });
+      }
+      for (const Attribute& other : operation.attributes) {
+        if (other.allowed.size() != 2 || other.name == attribute.name) continue;
+        AttributeValues both{{other.name, other_value(other)}};
+        if (value != attribute.fallback) both.emplace_back(attribute.name, value);
+        for (int i = 0; i < alone; ++i) add([&] { return both; });
       }
     }
   }

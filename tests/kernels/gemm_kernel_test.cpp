@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "kernels/model/random.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -83,6 +84,10 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
                        [&](const MatrixOperation& o) { return o.input == type && o.m >= rows; });
   }
 
+  bool multiplies_tf32() const {
+    return info_.language == Language::hip && matrix_cores(info_.architecture) == MatrixCores::mma;
+  }
+
   Device& device_ = test::device(std::get<0>(GetParam()));
   const DeviceInfo& info_ = device_.info();
   const Variant& variant_ =
@@ -95,8 +100,10 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
   for (std::size_t number = 0; number < 15; ++number) {
     if (!takes(number)) continue;
     bool right = false;
+    const bool splits = variant_.name == "tf32x3";
     for (int tries = 0; tries < 20; ++tries) {  // some problems have e.g. too few K steps to split
-      const Problem problem = random_problem(number, random, variant_.name == "gemv" ? 8 : 200);
+      Problem problem = random_problem(number, random, variant_.name == "gemv" ? 8 : 200);
+      if (splits && problem.dtype == DType::f32) problem.attributes.emplace_back("math", "tf32x3");
       const Space space({variant_.space(built_in("gemm").shape(problem), info_)});
       if (space.count() == 0) continue;
       expect_right(device_, problem, space.sample(random), number);
@@ -104,8 +111,9 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
       break;
     }
     const DTypes& types = built_in("gemm").dtypes[number % built_in("gemm").dtypes.size()];
-    const bool possible = variant_.name == "matrix"         ? multiplies(types.in)
-                          : variant_.name == "tma"          ? multiplies(types.in, 64)
+    const bool possible = variant_.name == "matrix" ? multiplies(types.in)
+                          : variant_.name == "tma"  ? multiplies(types.in, 64)
+                          : splits                  ? types.in == DType::f32 && multiplies_tf32()
                           : variant_.name == vendor_variant ? !info_.matrix_library.empty()
                                                             : true;
     EXPECT_EQ(right, possible) << number;

@@ -76,6 +76,13 @@ class OnEachDevice:
         product = x.astype("float64") @ y.T.astype("float64")
         self.check(c, silu(2 * product + bias + residual + 0.5))
 
+    def test_gemm_in_tf32(self):
+        x, y = values(24, 40), values(40, 32)
+        a, b = self.make(x, y)
+        c = self.runtime.empty((24, 32))
+        self.runtime.gemm(a, b, c, tf32x3=True)
+        self.check(c, x.astype("float64") @ y.astype("float64"))
+
     def test_gemm_with_norm_and_gates(self):
         x, y, weight = values(4, 64), values(64, 64), values(64)
         a, b, w = self.make(x, y, weight)

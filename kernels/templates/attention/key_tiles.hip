@@ -108,7 +108,7 @@ struct LineLoader {
 typedef LineLoader<DIM> KeyLoader;
 #if defined(GRETA_MATRIX_MMA)
 typedef LineLoader<V_DIM> ValueLoader;  // reads for the matrix cores turn them
-typedef Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> ValueReader;
+typedef Reader<Operand::b, !matrix_load_turns<In>, ValueLoader::Tile> ValueReader;
 #elif TURN
 typedef LineLoader<V_DIM, TurnedTile<BK, padded_values / 8>> ValueLoader;
 typedef TurningReader<ValueLoader::Tile> ValueReader;

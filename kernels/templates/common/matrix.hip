@@ -1,7 +1,8 @@
 // Matrix cores: D += A B for matrices that the lanes of a wave hold in registers.
 //
 // MatrixCore<T, span> is such an operation on f32, f16 or bf16 (T) with sums in f32: A has `span`
-// rows, B `span` columns, and the dot products are `depth` long.
+// rows, B `span` columns, and the dot products are `depth` long. On f32, AMD's are exact, and NVIDIA's
+// are three products of TF32.
 //
 //   Fragment                   A, or B: `span` lines (rows of A, columns of B) of `depth` elements
 //   load<operand, along_k>(…)  a Fragment of that operand from a SharedTile
@@ -17,6 +18,7 @@
 
 #include "common/async_copy.hip"
 #include "common/shared_tile.hip"
+#include "common/tf32.hip"
 
 #if (defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 800) || (defined(GRETA_HOST) && GRETA_HOST == 80)
 #define GRETA_MATRIX_MMA
@@ -65,30 +67,40 @@ enum class Operand { a, b };
 template <typename T>
 constexpr u32 chunk_elements = 16 / sizeof(T);
 
-// Whether load() can turn tiles whose lines lie across k. On CDNA that is TURN's to say.
+// Whether load() can turn tiles of T whose lines lie across k. On CDNA that is TURN's to say.
 #if !defined(TURN)
 #define TURN 0
 #endif
-#if defined(GRETA_MATRIX_MMA) || TURN
-constexpr bool matrix_load_turns = true;
+template <typename T>
+#if defined(GRETA_MATRIX_MMA)
+constexpr bool matrix_load_turns = sizeof(T) == 2;
 #else
-constexpr bool matrix_load_turns = false;
+constexpr bool matrix_load_turns = TURN;
 #endif
 
 #if defined(GRETA_MATRIX_MMA)
 
+template <u32 element_bytes>
+struct FragmentOf {
+  typedef Chunk Type;
+};
+template <>
+struct FragmentOf<4> {
+  typedef SplitChunk Type;
+};
+
 template <typename T, u32 span>
 struct MatrixCore {
-  static_assert(span == 16 && sizeof(T) == 2, "two mma.m16n8k16 make a product of 16 x 16");
-  static constexpr u32 depth = 16;
-  // Word i is 8 x 8 elements of the warp. Of A: lines 8 (i % 2) + …, k 8 (i / 2) + …; of B: lines
-  // 8 (i / 2) + …, k 8 (i % 2) + …. So what an instruction takes lies in neighbouring registers.
-  typedef Chunk Fragment;
+  static_assert(span == 16, "two mma.m16n8 make a product of 16 x 16");
+  static constexpr u32 depth = 2 * chunk_elements<T>;
+  // Word i is 8 lines of the warp by a chunk. Of A: lines 8 (i % 2) + …, chunk i / 2; of B: lines
+  // 8 (i / 2) + …, chunk i % 2. So what an instruction takes lies in neighbouring registers.
+  typedef typename FragmentOf<sizeof(T)>::Type Fragment;
   struct Sums {
     float column[2][4];  // columns 0-7 and 8-15
   };
 
-  // Of lines from `line` and k from `k` on, both multiples of 8.
+  // Of lines from `line` and k from `k` on, multiples of 8 and of a chunk.
   template <Operand operand, bool along_k, typename Tile>
   static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
     return load_at<along_k>(shared, start + place<operand, along_k, Tile>(line, k));
@@ -101,7 +113,7 @@ struct MatrixCore {
     const u32 more_lines = operand == Operand::a ? even : half;
     const u32 more_k = operand == Operand::a ? half : even;
     if constexpr (along_k) {
-      return Tile::offset(line + more_lines * 8 + lane % 8, k / 8 + more_k);
+      return Tile::offset(line + more_lines * 8 + lane % 8, k / chunk_elements<T> + more_k);
     } else {
       return Tile::offset(k + more_k * 8 + lane % 8, line / 8 + more_lines);
     }
@@ -109,7 +121,17 @@ struct MatrixCore {
 
   template <bool along_k>
   static GRETA_DEVICE Fragment load_at(SharedMemory shared, u32 offset) {
-    Fragment f;
+    static_assert(along_k || matrix_load_turns<T>, "these elements are not turned");
+    if constexpr (sizeof(T) == 4) {
+      return split_chunk(load_chunks<along_k>(shared, offset));
+    } else {
+      return load_chunks<along_k>(shared, offset);
+    }
+  }
+
+  template <bool along_k>
+  static GRETA_DEVICE Chunk load_chunks(SharedMemory shared, u32 offset) {
+    Chunk f;
     u32(&w)[4] = f.word;
 #if defined(GRETA_HOST)
     if constexpr (along_k) {
@@ -132,27 +154,46 @@ struct MatrixCore {
   }
 
   static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
+    if constexpr (sizeof(T) == 4) {
+      // Instructions truncate sums, which over thousands of products is an error of one sign: the
+      // threads add each one's sums, with rounding.
+      Sums part = {};
+      multiply_chunks(part, a.low, b.high);
+      multiply_chunks(part, a.high, b.low);
+      multiply_chunks(part, a.high, b.high);
+      GRETA_UNROLL
+      for (int i = 0; i < 8; ++i) sums.column[i / 4][i % 4] += part.column[i / 4][i % 4];
+    } else {
+      multiply_chunks(sums, a, b);
+    }
+  }
+
+  static GRETA_DEVICE void multiply_chunks(Sums& sums, const Chunk& a, const Chunk& b) {
     GRETA_UNROLL
     for (int i = 0; i < 2; ++i) {
       float(&d)[4] = sums.column[i];
 #if defined(GRETA_HOST)
       const u32 columns[2] = {b.word[2 * i], b.word[2 * i + 1]};
-      if constexpr (same_type<T, f16>) {
+      if constexpr (sizeof(T) == 4) {
+        greta_host::mma_m16n8k8_tf32(d, a.word, columns, d);
+      } else if constexpr (same_type<T, f16>) {
         greta_host::mma_m16n8k16_f16(d, a.word, columns, d);
       } else {
         greta_host::mma_m16n8k16_bf16(d, a.word, columns, d);
       }
 #else
-#define GRETA_MMA(type)                                                          \
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type            \
+#define GRETA_MMA(depth, type)                                                   \
+  asm volatile("mma.sync.aligned.m16n8" depth ".row.col.f32." type "." type      \
                ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                  \
                : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), \
                  "r"(b.word[2 * i]), "r"(b.word[2 * i + 1]))
-      if constexpr (same_type<T, f16>) {
-        GRETA_MMA("f16");
+      if constexpr (sizeof(T) == 4) {
+        GRETA_MMA("k8", "tf32");
+      } else if constexpr (same_type<T, f16>) {
+        GRETA_MMA("k16", "f16");
       } else {
-        GRETA_MMA("bf16");
+        GRETA_MMA("k16", "bf16");
       }
 #undef GRETA_MMA
 #endif

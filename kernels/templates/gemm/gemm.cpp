@@ -78,6 +78,7 @@ Result<void> check(const Problem& problem) {
   if (s.groups > 1 && s.groups > most / (s.m + 256)) {
     return bad_field("batch", std::to_string(s.groups), "batch x (m + 256) must be below 2^31");
   }
+  if (s.tf32x3 && s.in != DType::f32) return bad_field("math", "tf32x3", "needs dtype f32");
   const std::string epsilon = problem.attribute("epsilon", "");
   if (!s.norm && !epsilon.empty()) {
     return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
@@ -198,6 +199,10 @@ Operation make_gemm() {
       rows::epsilon_attribute(),
       number_attribute("alpha", "factor of the product", "1", {"1", "-0.5"}),
       number_attribute("beta", "factor of C's old value", "0", {"0", "2"}),
+      {.name = "math",
+       .help = "tf32x3: products of f32 may be computed as three of TF32, within the same bound",
+       .fallback = "exact",
+       .allowed = {"exact", "tf32x3"}},
       {.name = "shared",
        .help = "b: all products of a batch have the same B",
        .fallback = "none",
@@ -212,8 +217,8 @@ Operation make_gemm() {
   }
   t.sizes = {{{4096, 4096, 4096}}, {{1, 4096, 4096}}, {{16, 4096, 4096}},
              {{1000, 1001, 999}},  {{64, 64, 65536}}, {{512, 512, 128, 16}}};
-  t.variants = {gemm::gemv(),  gemm::naive(),   gemm::matrix(), gemm::tma(),
-                gemm::tiled(), gemm::split_k(), gemm::vendor()};
+  t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(),  gemm::tf32x3(),
+                gemm::tma(),  gemm::tiled(), gemm::split_k(), gemm::vendor()};
   t.untuned = Operation::Untuned::best_predicted;
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.check = check;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -217,6 +219,17 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+/// With this many products, the bound of their sum is at least 2^-21 times the sum of their
+/// magnitudes. Three products of TF32 omit at most as much: 2^-22 by the low parts' product,
+/// and 2^-23 by the rounding of each low part.
+constexpr std::int64_t least_split_products = 8;
+
+/// Returns the shape without what `math` allows: `matrix` computes with the inputs as they are.
+Shape exact(Shape shape) {
+  shape.tf32x3 = false;
+  return shape;
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const MatrixKernel kernel(shape, device);
   const double in = bytes_of(shape.in, 1), bm = config["BM"], bn = config["BN"], bk = config["BK"];
@@ -225,7 +238,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
-  work.matrix_flops = 2 * bm * bn * bk * work.steps * (bits_of(shape.in) == 32 ? 8 : 1);
+  const double slower = kernel.splits() ? 6 : bits_of(shape.in) == 32 ? 8 : 1;  // than 16 bits
+  work.matrix_flops = 2 * bm * bn * bk * work.steps * slower;
   work.warpgroups = kernel.by_warpgroups(config);
   // Warpgroup instructions read B for 64 rows of A at a time, waves read their part once.
   const double parts = bm / wm * (bn / wn);
@@ -256,14 +270,16 @@ bool cooperative(const DeviceInfo& device) {
 
 Variant matrix() {
   constexpr auto any_space = [](const Shape& shape, const DeviceInfo& device) {
-    return cooperative(device) ? cooperative_space(shape, device) : matrix_space(shape, device);
+    return cooperative(device) ? cooperative_space(shape, device)
+                               : matrix_space(exact(shape), device);
   };
   constexpr auto any_plan = [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_plan(shape, device, config)
-                               : plan(shape, device, config);
+                               : plan(exact(shape), device, config);
   };
   constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
-    return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
+    return cooperative(device) ? cooperative_defaults(shape, device)
+                               : defaults(exact(shape), device);
   };
   Variant variant = make_variant<Shape>(
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
@@ -272,8 +288,49 @@ Variant matrix() {
   variant.migrations = {added("WALK", 0), added("XCDS", 1), added("PRIORITY", 0), added("TURN", 0)};
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
-                               : work(shape, device, config);
+                               : work(exact(shape), device, config);
   });
+  return variant;
+}
+
+Variant tf32x3() {
+  constexpr auto space = [](const Shape& shape, const DeviceInfo& device) {
+    Alternative a = matrix_space(shape, device);
+    a.variant = "tf32x3";
+    std::erase_if(a.parameters, [](const Parameter& each) { return each.name == "PRIORITY"; });
+    // The parts of an f32 take twice the registers of 16-bit values, so that tiles are smaller.
+    for (Parameter& each : a.parameters) {
+      if (each.name == "BM" || each.name == "BN") each.values = {16, 32, 64, 128};
+      if (each.name == "WM" || each.name == "WN") each.values = {16, 32, 64};
+      if (each.name == "BK") each.values = {16, 32};
+      if (each.name == "SPLIT") each.values = {1, 2, 4, 8};
+      if (each.name == "SWIZZLE") each.values = {1, 8};
+    }
+    a.constraints.insert(
+        a.constraints.begin(),
+        {{"math", "three products of TF32 need math tf32x3", shape.tf32x3},
+         {"tensor_cores", "the device has no products of TF32 that HIP kernels can use",
+          (!shape.tf32x3 || MatrixKernel(shape, device).splits())},
+         {"many_products",
+          fmt::format("k is less than {}: what three products omit may exceed the bound",
+                      least_split_products),
+          shape.k >= least_split_products}});
+    return a;
+  };
+  constexpr auto own_defaults = [](const Shape& shape, const DeviceInfo& device) {
+    if (!MatrixKernel(shape, device).splits()) return std::vector<Config>{};
+    std::vector<Config> configs = defaults(shape, device);
+    for (Config& config : configs) config.variant = "tf32x3";
+    return configs;
+  };
+  Variant variant = make_variant<Shape>(
+      "tf32x3",
+      "f32 on NVIDIA's matrix cores, where math allows it: three products of TF32, of the "
+      "high and the low parts of values",
+      space, plan, own_defaults, divisions_of_tiles);
+  // Of one type of inputs, with as many parameters as `matrix`: more random problems are needed.
+  variant.kernels_by = "STAGES";
+  set_work<Shape>(variant, work);
   return variant;
 }
 

@@ -32,11 +32,14 @@ MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
       wave_(static_cast<int>(device.subgroup_size)),
       element_bytes_(bytes_of(shape.in, 1)),
       chunk_(16 / element_bytes_),
-      bank_row_(device.architecture.ends_with("gfx950") ? 16 : 8) {
+      bank_row_(device.architecture.ends_with("gfx950") ? 16 : 8),
+      splits_(shape.tf32x3 && shape.in == DType::f32 && device.language == Language::hip &&
+              cores_ == MatrixCores::mma) {
   for (const MatrixOperation& operation : device.matrix_operations) {
     if (operation.input != shape.in) continue;
     products_.push_back(static_cast<int>(operation.m));
   }
+  if (splits()) products_.push_back(16);
   std::sort(products_.begin(), products_.end());
   products_.erase(std::unique(products_.begin(), products_.end()), products_.end());
   const bool transposes = !reads_transpose() && !(shape.a_along_k && shape.b_along_k);
@@ -72,6 +75,7 @@ std::int64_t MatrixKernel::threads(const Config& c) const {
 }
 
 int MatrixKernel::depth(int product) const {
+  if (cores_ == MatrixCores::mma) return 2 * chunk_;
   return cores_ == MatrixCores::mfma ? 64 / product * chunk_ : 16;
 }
 
@@ -83,7 +87,7 @@ std::int64_t MatrixKernel::instructions(const Config& c) const {
   const std::int64_t products =
       std::int64_t{c["WM"]} / product * (c["WN"] / product) * (c["BK"] / depth(product));
   if (cores_ == MatrixCores::mfma) return products * (element_bytes_ == 4 ? 4 : 2);
-  return products * (cores_ == MatrixCores::mma ? 2 : 1);
+  return products * (cores_ == MatrixCores::mma ? 2 : 1) * (splits() ? 3 : 1);
 }
 
 std::int64_t MatrixKernel::turn_instructions(const Config& c) const {
@@ -162,7 +166,7 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
 }
 
 std::int64_t MatrixKernel::fragment_registers() const {
-  return cores_ == MatrixCores::wmma11 ? 8 : 4;
+  return cores_ == MatrixCores::wmma11 || splits() ? 8 : 4;
 }
 
 std::int64_t MatrixKernel::sum_registers(const Config& c) const {
@@ -207,7 +211,7 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   const std::int64_t fragments =
       std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] * fragment_registers();
   const std::int64_t loaded = loaded_registers(c);
-  if (reads_transpose()) {
+  if (cores_ == MatrixCores::mma) {
     // Address registers: one per fragment and depth.
     const std::int64_t addresses = 2 * (c["BK"] / depth(product)) + 8;
     return sum_registers(c) + fragments + loaded + addresses + 40;

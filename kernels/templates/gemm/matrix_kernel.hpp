@@ -20,7 +20,8 @@ constexpr int whole_part(int extent) {
 }
 
 /// Predicts how matrix.hip treats a configuration: the branches that a device and a problem take,
-/// and the resources of a workgroup. The comments there give the reasons.
+/// and the resources of a workgroup. The comments there give the reasons. If the shape allows
+/// tf32x3, NVIDIA's matrix instructions have products of f32, too.
 class MatrixKernel {
  public:
   MatrixKernel(const Shape& shape, const DeviceInfo& device);
@@ -52,7 +53,9 @@ class MatrixKernel {
     return !along_k && !reads_transpose() && !turns(config);
   }
   /// Returns whether all reads of shared memory can transpose.
-  bool reads_transpose() const { return cores_ == MatrixCores::mma; }
+  bool reads_transpose() const { return cores_ == MatrixCores::mma && element_bytes_ == 2; }
+  /// Returns whether products of f32 are three of TF32.
+  bool splits() const { return splits_; }
   /// Returns whether PRIORITY is a parameter.
   bool offers_priority() const { return cores_ == MatrixCores::mfma; }
   /// Returns the numbers of elements of asynchronous loads to shared memory. Empty if the device
@@ -123,6 +126,7 @@ class MatrixKernel {
   int wave_, element_bytes_;
   int chunk_;              ///< elements in 16 bytes
   std::int64_t bank_row_;  ///< chunks that have each bank of shared memory once
+  bool splits_;
   std::vector<int> products_, copies_;
   bool offers_turning_ = false;
 };

@@ -18,7 +18,7 @@
 template <typename T, bool along_k, u32 span, u32 vec>
 struct OperandLoader {
   static constexpr u32 chunk = chunk_elements<T>;
-  static constexpr bool turned = !along_k && !matrix_load_turns;
+  static constexpr bool turned = !along_k && !matrix_load_turns<T>;
   static constexpr bool tile_along_k = along_k || turned;
   typedef SharedTile<tile_along_k ? span : BK, (tile_along_k ? BK : span) / chunk, PAD, turned> Tile;
 

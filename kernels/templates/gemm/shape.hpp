@@ -32,6 +32,7 @@ struct Shape {
   bool gated = false;
   bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
   float epsilon = 0;  ///< what is added under the root
+  bool tf32x3 = false;  ///< f32 products may be three of TF32 (attribute math)
   float alpha = 1;
   float beta = 0;
 

@@ -266,6 +266,7 @@ typedef struct greta_gemm_options {
    * it is */
   const greta_tensor* norm_weight;
   float norm_epsilon;
+  int32_t tf32x3; /* nonzero: products of f32 may be computed as three of TF32, within f32's bound */
 } greta_gemm_options;
 
 typedef struct greta_rope_append_options {

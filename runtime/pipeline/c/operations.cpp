@@ -44,7 +44,8 @@ greta_gemm_options greta_gemm_defaults() {
           nullptr,
           nullptr,
           nullptr,
-          1e-5F};
+          1e-5F,
+          0};
 }
 
 greta_rope_append_options greta_rope_append_defaults() {
@@ -81,6 +82,7 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     wanted.residual = call.maybe(given.residual, "residual");
     wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
     wanted.norm_epsilon = given.norm_epsilon;
+    wanted.tf32x3 = given.tf32x3 != 0;
     return call->gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }

@@ -98,6 +98,7 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   }
   if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
   if (options.beta != 0) set(problem, "beta", number(options.beta));
+  if (options.tf32x3) set(problem, "math", "tf32x3");
   if (batch > 1) {
     set_stride(problem, "a_batch_stride", a, 2);
     set_stride(problem, "b_batch_stride", b, 2);

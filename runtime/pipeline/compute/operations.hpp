@@ -21,8 +21,10 @@ enum class SoftmaxMask { none, causal };     ///< causal: row r attends to colum
 struct GemmOptions {
   Layout layout = Layout::nn;
   Activation activation = Activation::none;
-  float alpha = 1;    ///< factor of the product
-  float beta = 0;     ///< factor of C's old value
+  float alpha = 1;  ///< factor of the product
+  float beta = 0;   ///< factor of C's old value
+  /// Whether products of f32 may be computed as three of TF32, within the same error bound.
+  bool tf32x3 = false;
   Tensor bias{};      ///< [columns of B], of C's type; empty: none
   Tensor residual{};  ///< shape and type of C; empty: none
   /// [k], of A's type: A, of at most 8 rows, is replaced by its rmsnorm with this weight. Empty: A

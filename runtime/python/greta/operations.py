@@ -63,18 +63,20 @@ class Operations:
     def gemm(self, a: Operand, b: Operand, c: Operand, *, layout: str = "nn",
              activation: str = "none", alpha: float = 1.0, beta: float = 0.0,
              bias: Operand | None = None, residual: Operand | None = None,
-             norm_weight: Operand | None = None, norm_epsilon: float = 1e-5) -> None:
+             norm_weight: Operand | None = None, norm_epsilon: float = 1e-5,
+             tf32x3: bool = False) -> None:
         """C = act(alpha norm(A) B + bias + residual + beta C)
 
         layout: "nn", "nt" (B is transposed) or "tn" (A is). activation: "none", "silu", "gelu",
         or gated "swiglu" and "geglu", where the first half of B's columns are gates. norm_weight:
-        A, of at most 8 rows, is replaced by its rmsnorm. If b has three dimensions, the first is
+        A, of at most 8 rows, is replaced by its rmsnorm. tf32x3: products of f32 may be computed as
+        three of TF32, within the bound of f32. If b has three dimensions, the first is
         that of a batch, as in a and c."""
         self._call("gemm", {"a": a, "b": b, "c": c}, options={
             "layout": choose(_LAYOUTS, layout, "layout"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
             "alpha": alpha, "beta": beta, "bias": bias, "residual": residual,
-            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon})
+            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon, "tf32x3": tf32x3})
 
     def grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                      layout: str = "nt") -> None:

@@ -13,6 +13,32 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 
 // --------------------------------------------------------------------------------------- gemm
 
+/// An f32 as the sum of two TF32.
+struct Split {
+  explicit Split(Float x) : high(to_tf32(x)), low(to_tf32(x - high)) {}
+
+  Float high, low;
+
+ private:
+  static Float to_tf32(Float x) {
+    constexpr int dropped = 13;  // bits of f32 that TF32 lacks
+    return Float(static_cast<float>(coarsened(DType::f32, x.value(), dropped)));
+  }
+};
+
+/// Returns the sum of a(i) b(i), each as three products of TF32.
+template <typename A, typename B>
+Float dot_of_splits(std::size_t count, const A& a, const B& b) {
+  return accumulate(
+      count, Float(),
+      [&](Float sum, std::size_t i) {
+        const Split x(a(i)), y(b(i));
+        sum = multiply_add(x.high, y.low, multiply_add(x.low, y.high, sum));
+        return multiply_add(x.high, y.high, sum);
+      },
+      [](Float x, Float y) { return x + y; });
+}
+
 /// alpha times the product, plus the bias.
 class Products {
  public:
@@ -24,6 +50,7 @@ class Products {
         columns_(columns),
         layout_(given.problem.attribute("layout", "nn")),
         norm_(given.problem.attribute("prologue", "none") == "rmsnorm"),
+        splits_(given.problem.attribute("math", "exact") == "tf32x3"),
         a_first_(product * m_ * k_),
         b_first_(given.problem.attribute("shared", "none") == "b" ? 0 : product * columns * k_) {}
 
@@ -33,9 +60,10 @@ class Products {
       return norm_ ? x(l) * Float(given_["weight"][l]) : x(l);
     };
     const auto& b = given_["B"];
-    Float sum = dot(k_, weighted, [&](std::size_t l) {
+    const auto y = [&](std::size_t l) {
       return Float(b[b_first_ + (layout_ == "nt" ? col * k_ + l : l * columns_ + col)]);
-    });
+    };
+    Float sum = splits_ ? dot_of_splits(k_, weighted, y) : dot(k_, weighted, y);
     if (norm_) {
       const Float mean = dot(k_, x, x) / Float(static_cast<float>(k_));
       sum = sum * inverse_root(mean + Float(given_.number("epsilon", "1e-05")));
@@ -53,7 +81,7 @@ class Products {
   const Given& given_;
   std::size_t m_, k_, columns_;
   std::string layout_;
-  bool norm_;
+  bool norm_, splits_;
   std::size_t a_first_, b_first_;
 };
 
@@ -99,6 +127,7 @@ std::vector<Case> gemm_cases(const DTypes& types) {
       with("short", "150", "5", {}, {}, {3.8, 5.3, 8.5, 1.1, 1.1}),
       with("moderate", "90", "60", {{"layout", "nt"}}, {}, {4.2, 3.9, 11, 1.1, 1.1}),
       with("long", "20", "2000", {{"layout", "tn"}}, {}, {8.2, 7.3, 16, 1.2, 1.2}),
+      with("three products of TF32", "90", "60", {{"math", "tf32x3"}}, {}, {2.3, 0, 0, 0, 0}),
       with("scaled", "120", "2", {{"alpha", "0.3"}}, {}, {2.7, 4.3, 6.5, 1.1, 1.1}),
       with("bias", "120", "2", {{"epilogue", "bias"}}, large, {2.2, 2.2, 2.1, 1.1, 1.1}),
       with("batch", "85", "2", {{"epilogue", "residual"}, {"batch", "2"}}, large,

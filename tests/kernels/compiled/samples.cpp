@@ -111,7 +111,8 @@ void for_each_sample(const DeviceInfo& device, int each, const Visit& visit) {
     Random random = random_of(entry, 11);
     for (const std::string& variant : variants(entry, device)) {
       int sampled = 0;
-      for (int tries = 0; sampled < each && tries < 20 * each; ++tries) {
+      // Some variants are for one of several types, and need values of several attributes.
+      for (int tries = 0; sampled < each && tries < 400 * each; ++tries) {
         const Problem wanted =
             problem(entry, pick(entry.dtypes, random), pick(entry.sizes, random), random);
         if (!check_problem(entry, wanted)) continue;

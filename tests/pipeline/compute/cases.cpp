@@ -54,6 +54,12 @@ const std::vector<OperationCase>& operation_cases() {
        "gemm dtype=f32 out=f32 m=1 n=64 k=48",
        {{48}, {48, 64}, {64}},
        [](Operations& ops, const Operands& t) { return ops.gemm(t[0], t[1], t[2]); }},
+      {"GemmInTf32",
+       "gemm dtype=f32 out=f32 math=tf32x3 m=12 n=24 k=16",
+       {{12, 16}, {16, 24}, {12, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(t[0], t[1], t[2], {.tf32x3 = true});
+       }},
       {"GemmOfABatch",
        "gemm dtype=f16 out=f32 layout=nt epilogue=bias m=6 n=24 k=40 batch=3",
        {{3, 6, 40}, {3, 24, 40}, {24}, {3, 6, 24}},

@@ -58,13 +58,15 @@ std::filesystem::path find_preset(const std::string& wanted) {
 
 }  // namespace
 
-CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed) {
-  return command
-      .add_option("--allow", allowed,
-                  "What is not used by default: vendor, what hipBLASLt or cuBLASLt compute faster "
-                  "(docs/vendor.md); may be repeated")
+CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed,
+                       const std::vector<std::string>& words) {
+  std::string help =
+      "What is not used by default: vendor, what hipBLASLt or cuBLASLt compute faster "
+      "(docs/vendor.md)";
+  if (allows(words, "tf32x3")) help += "; tf32x3, f32 by three products of TF32 (docs/gemm.md)";
+  return command.add_option("--allow", allowed, help + "; may be repeated")
       ->type_name("WORD")
-      ->check(CLI::IsMember({"vendor"}));
+      ->check(CLI::IsMember(words));
 }
 
 bool allows(const std::vector<std::string>& allowed, std::string_view word) {

@@ -50,7 +50,8 @@ CLI::Option* add_whole_number(CLI::App& command, const std::string& option, Numb
 }
 
 /// Adds --allow, whose words permit what is not used by default.
-CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed);
+CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed,
+                       const std::vector<std::string>& words = {"vendor"});
 /// Whether the words of --allow include one.
 bool allows(const std::vector<std::string>& allowed, std::string_view word);
 

@@ -44,8 +44,9 @@ struct TuningOptions {
   bool for_programs() const { return json || json_lines; }
 };
 
-/// Adds the options to a subcommand.
-void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget);
+/// Adds the options to a subcommand. `allowed`: the words of --allow.
+void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget,
+                        const std::vector<std::string>& allowed = {"vendor"});
 /// Returns how much progress is shown. Throws CommandError.
 Verbosity verbosity(const TuningOptions& options);
 /// Converts the options. Throws CommandError.

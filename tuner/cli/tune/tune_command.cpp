@@ -33,6 +33,9 @@ int tune_one(const Operation& operation, OperationOptions options) {
   if (options.tuning.naive && !operation.naive) {
     throw CommandError(exit_usage, "--naive: " + operation.name + " has no kernel of that kind");
   }
+  if (allows(options.tuning.allow, "tf32x3")) {
+    options.problem.values.emplace_back("math", "tf32x3");
+  }
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
   check_recording_options(options.recording, options.tuning);
@@ -60,6 +63,14 @@ int tune_one(const Operation& operation, OperationOptions options) {
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
+std::vector<std::string> words_of_allow(const Operation& operation) {
+  std::vector<std::string> words{"vendor"};
+  for (const Attribute& attribute : operation.attributes) {
+    if (attribute.name == "math") words.emplace_back("tf32x3");
+  }
+  return words;
+}
+
 void add_operation(CLI::App& app, Action& action, const Operation& operation,
                    const std::string& name, const std::string& words) {
   auto* command = app.add_subcommand(name, operation.summary);
@@ -84,7 +95,7 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation,
       ->allow_extra_args(false)
       ->group(group);
   add_recording_options(*command, options->recording);
-  add_tuning_options(*command, options->tuning, "60s");
+  add_tuning_options(*command, options->tuning, "60s", words_of_allow(operation));
   const std::string example = "greta-tune " + words;
   command->footer("Examples:\n  " + example + "\n  " + example +
                   " --budget 30s --json > result.json");

@@ -6,6 +6,8 @@
 
 #if GRETA_HOST == 80
 
+#include <cstring>
+
 #include "runtime/device/hip/host/language/float_formats.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
 
@@ -87,6 +89,45 @@ inline void mma_m16n8k8_f16(float (&d)[4], const uint32_t (&a)[2], const uint32_
 inline void mma_m16n8k8_bf16(float (&d)[4], const uint32_t (&a)[2], const uint32_t (&b)[1],
                              const float (&c)[4], Site site = here("mma.m16n8k8")) {
   mma_m16n8<Bf16, 8>(d, a, b, c, site);
+}
+
+/// cvt.rna.tf32.f32: 11 significant bits, rounded to nearest, halves away from zero.
+inline uint32_t to_tf32(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  const uint32_t sign = bits & 0x80000000U, magnitude = bits & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) return 0x7fffffffU;  // NaN
+  return sign | ((magnitude + 0x1000U) & ~0x1fffU);
+}
+
+struct Tf32Parts {
+  float a[4], b[2];
+};
+
+/// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: d = a b + c. The low 13 bits of the inputs
+/// are ignored.
+inline void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                             const float (&c)[4], Site site = here("mma.m16n8k8.tf32")) {
+  const auto read = [](uint32_t bits) {
+    bits &= ~0x1fffU;
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+  };
+  Tf32Parts mine;
+  for (int i = 0; i < 4; ++i) mine.a[i] = read(a[i]);
+  for (int i = 0; i < 2; ++i) mine.b[i] = read(b[i]);
+  const auto all = exchange_all(mine, site);
+  // Words of A: rows 0-7 and 8-15 of k 0-3, then of k 4-7; four lanes share a row, one k each.
+  const unsigned group = current->lane / 4, in_group = current->lane % 4;
+  for (unsigned element = 0; element < 4; ++element) {
+    const unsigned lower = element / 2, column = 2 * in_group + element % 2;
+    float sum = c[element];
+    for (unsigned k = 0; k < 8; ++k) {
+      sum += all[4 * group + k % 4].a[2 * (k / 4) + lower] * all[4 * column + k % 4].b[k / 4];
+    }
+    d[element] = sum;
+  }
 }
 
 /// A matrix descriptor of sm_90's wgmma, whose tile has panels of `width` chunks of 16 bytes;
