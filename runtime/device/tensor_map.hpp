@@ -13,7 +13,7 @@ namespace greta::device {
 /// box has 128 bytes. In shared memory, the 16-byte chunks of each row are swizzled as warpgroup
 /// instructions require: chunk c of row r lies at place c ^ r % 8.
 struct TensorMap {
-  DType type = DType::f16;      ///< of the elements; 16 bits
+  DType type = DType::f16;      ///< of the elements; f16, bf16 or f32
   std::uint64_t columns = 0;    ///< elements of a row
   std::uint64_t rows = 0;       ///< at most 2^32, as columns
   std::uint64_t row_bytes = 0;  ///< from one row to the next, a multiple of 16
@@ -24,7 +24,7 @@ struct TensorMap {
 /// Size and alignment of a tensor map in an argument block.
 constexpr std::size_t tensor_map_bytes = 128, tensor_map_alignment = 64;
 
-/// Columns of a box, which fill 128 bytes.
+/// Columns of a box of 16-bit elements, which fill 128 bytes; of f32, half as many.
 constexpr std::uint32_t box_columns = 64;
 
 }  // namespace greta::device

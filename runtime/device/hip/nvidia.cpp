@@ -140,7 +140,7 @@ void load_functions(const DynamicLibrary& library, Functions& hip) {
 
 /// Returns the function that encodes tensor maps, or nothing if the driver is older than CUDA 12.
 decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
-  constexpr int f16 = 6, bf16 = 9;  // CUtensorMapDataType
+  constexpr int f16 = 6, f32 = 7, bf16 = 9;  // CUtensorMapDataType
   // Where lines of a box start within lines of the cache, promoted fetches take half as long again.
   constexpr int swizzle_128 = 3, no = 0;  // of the enumerations beside it
   hipError_t (*tiled)(void* map, int type, std::uint32_t rank, std::uint64_t address,
@@ -150,11 +150,13 @@ decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
   if (!library.load(tiled, "cuTensorMapEncodeTiled")) return {};
   return [=](const TensorMap& map, std::uint64_t address, std::byte* to) {
     const std::array<std::uint64_t, 2> extents{map.columns, map.rows};
-    const std::array<std::uint32_t, 2> box{box_columns, map.box_rows}, steps{1, 1};
+    const bool wide = map.type == DType::f32;
+    const int type = wide ? f32 : map.type == DType::bf16 ? bf16 : f16;
+    const std::array<std::uint32_t, 2> box{wide ? box_columns / 2 : box_columns, map.box_rows};
+    const std::array<std::uint32_t, 2> steps{1, 1};
     alignas(tensor_map_alignment) std::array<std::byte, tensor_map_bytes> encoded;
-    const hipError_t error =
-        tiled(encoded.data(), map.type == DType::bf16 ? bf16 : f16, 2, address, extents.data(),
-              &map.row_bytes, box.data(), steps.data(), no, swizzle_128, no, no);
+    const hipError_t error = tiled(encoded.data(), type, 2, address, extents.data(), &map.row_bytes,
+                                   box.data(), steps.data(), no, swizzle_128, no, no);
     std::copy(encoded.begin(), encoded.end(), to);
     return error;
   };

@@ -162,7 +162,7 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
   constexpr std::uint64_t most = std::uint64_t{1} << 32;
   const bool extents = map.columns >= 1 && map.columns <= most && map.rows >= 1 && map.rows <= most;
   if (!extents || address % 16 != 0 || map.row_bytes % 16 != 0 || map.box_rows < 1 ||
-      map.box_rows > 256 || bits_of(map.type) != 16) {
+      map.box_rows > 256 || (bits_of(map.type) != 16 && map.type != DType::f32)) {
     return hipErrorInvalidValue;
   }
   greta_host::TensorMap encoded{};
@@ -172,6 +172,7 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
   encoded.rows = map.rows;
   encoded.row_bytes = map.row_bytes;
   encoded.box_rows = map.box_rows;
+  encoded.element_bytes = static_cast<unsigned>(bits_of(map.type) / 8);
   std::memcpy(to, &encoded, sizeof encoded);
   return hipSuccess;
 }

@@ -78,15 +78,16 @@ inline void counted_wait(uint64_t* barrier, unsigned parity, Site site = here("c
 inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map, unsigned column,
                      unsigned row, uint64_t* barrier, Site site = here("copy_box")) {
   if (start % 1024 != 0) fail(site, "the target is not aligned to 1024 bytes");
+  const unsigned size = map.element_bytes;
   for (unsigned r = 0; r < map.box_rows; ++r) {
     for (unsigned chunk = 0; chunk < 8; ++chunk) {
       unsigned char* const to = shared + start + r * 128 + (chunk ^ r % 8) * 16;
       if (!is_shared(to) || !is_shared(to + 15)) fail(site, "the target is not in shared memory");
       unsigned char staged[16];
       for (unsigned i = 0; i < 16; ++i) {
-        const uint64_t at = column + chunk * 8 + i / 2, line = uint64_t(row) + r;
+        const uint64_t at = column + (chunk * 16 + i) / size, line = uint64_t(row) + r;
         const bool inside = at < map.columns && line < map.rows;
-        staged[i] = inside ? map.matrix[line * map.row_bytes + at * 2 + i % 2] : 0;
+        staged[i] = inside ? map.matrix[line * map.row_bytes + at * size + i % size] : 0;
       }
       current->calls->stage_counted(*current, barrier, to, staged, site);
     }

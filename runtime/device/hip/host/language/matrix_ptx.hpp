@@ -100,23 +100,24 @@ inline uint32_t to_tf32(float x) {
   return sign | ((magnitude + 0x1000U) & ~0x1fffU);
 }
 
+/// Returns the TF32 that matrix instructions read: they ignore the low 13 bits.
+inline float read_tf32(uint32_t bits) {
+  bits &= ~0x1fffU;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
 struct Tf32Parts {
   float a[4], b[2];
 };
 
-/// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: d = a b + c. The low 13 bits of the inputs
-/// are ignored.
+/// mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: d = a b + c.
 inline void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                              const float (&c)[4], Site site = here("mma.m16n8k8.tf32")) {
-  const auto read = [](uint32_t bits) {
-    bits &= ~0x1fffU;
-    float value;
-    std::memcpy(&value, &bits, sizeof(value));
-    return value;
-  };
   Tf32Parts mine;
-  for (int i = 0; i < 4; ++i) mine.a[i] = read(a[i]);
-  for (int i = 0; i < 2; ++i) mine.b[i] = read(b[i]);
+  for (int i = 0; i < 4; ++i) mine.a[i] = read_tf32(a[i]);
+  for (int i = 0; i < 2; ++i) mine.b[i] = read_tf32(b[i]);
   const auto all = exchange_all(mine, site);
   // Words of A: rows 0-7 and 8-15 of k 0-3, then of k 4-7; four lanes share a row, one k each.
   const unsigned group = current->lane / 4, in_group = current->lane % 4;
@@ -147,6 +148,10 @@ struct MatrixDescriptor {
                   line / 8 * stride + line % 8 * (width * 16);
     at ^= (at >> 7 & (width - 1)) << 4;
     return reinterpret_cast<const uint16_t*>(memory + at);
+  }
+  /// The same for elements of 32 bits, which are along k.
+  const uint32_t* word(unsigned span, unsigned k) const {
+    return reinterpret_cast<const uint32_t*>(element(span, 2 * k, false));
   }
 };
 
@@ -214,6 +219,30 @@ template <int sums>
 void wgmma_m64k16_bf16(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
                        bool b_turned, Site site = here("wgmma.m64k16")) {
   wgmma_m64k16<Bf16>(d, a, b, b_turned, site);
+}
+
+/// A lane's part of 16 rows of A, of TF32.
+struct Tf32Rows {
+  float a[4];
+};
+
+/// wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32 with A in registers, laid out as in
+/// mma.m16n8k8 of TF32.
+template <int sums>
+void wgmma_m64k8_tf32(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
+                      Site site = here("wgmma.m64k8.tf32")) {
+  Tf32Rows mine;
+  for (int i = 0; i < 4; ++i) mine.a[i] = read_tf32(a[i]);
+  const auto all = exchange_all(mine, site);
+  const unsigned group = current->lane / 4;
+  for (unsigned i = 0; i < unsigned(sums); ++i) {
+    const unsigned lower = i / 2 % 2, column = i / 4 * 8 + current->lane % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 8; ++k) {
+      const uint32_t* const word = b.word(column, k);
+      if (!is_shared(word)) fail(site, "an operand is not in shared memory");
+      d[i] += all[4 * group + k % 4].a[2 * (k / 4) + lower] * read_tf32(*word);
+    }
+  }
 }
 
 }  // namespace greta_host
