@@ -84,8 +84,13 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
                        [&](const MatrixOperation& o) { return o.input == type && o.m >= rows; });
   }
 
-  bool multiplies_tf32() const {
-    return info_.language == Language::hip && matrix_cores(info_.architecture) == MatrixCores::mma;
+  /// Returns whether the variant has products of TF32 on the device for this number of
+  /// random_problem().
+  bool multiplies_tf32(std::size_t number) const {
+    if (info_.language != Language::hip) return false;
+    if (variant_.name == "tf32x3") return matrix_cores(info_.architecture) == MatrixCores::mma;
+    const bool neither_along_k = number / built_in("gemm").dtypes.size() % 3 == 2;  // layout tn
+    return has_warpgroup_products(info_.architecture) && !neither_along_k;
   }
 
   Device& device_ = test::device(std::get<0>(GetParam()));
@@ -100,7 +105,7 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
   for (std::size_t number = 0; number < 15; ++number) {
     if (!takes(number)) continue;
     bool right = false;
-    const bool splits = variant_.name == "tf32x3";
+    const bool splits = variant_.name.starts_with("tf32x3");
     for (int tries = 0; tries < 20; ++tries) {  // some problems have e.g. too few K steps to split
       Problem problem = random_problem(number, random, variant_.name == "gemv" ? 8 : 200);
       if (splits && problem.dtype == DType::f32) problem.attributes.emplace_back("math", "tf32x3");
@@ -113,7 +118,7 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
     const DTypes& types = built_in("gemm").dtypes[number % built_in("gemm").dtypes.size()];
     const bool possible = variant_.name == "matrix" ? multiplies(types.in)
                           : variant_.name == "tma"  ? multiplies(types.in, 64)
-                          : splits                  ? types.in == DType::f32 && multiplies_tf32()
+                          : splits ? types.in == DType::f32 && multiplies_tf32(number)
                           : variant_.name == vendor_variant ? !info_.matrix_library.empty()
                                                             : true;
     EXPECT_EQ(right, possible) << number;

@@ -6,6 +6,7 @@
 //   OperandPlace               a part of such a tile, as the instruction names it
 //   WarpgroupSums<columns>     D, spread over the registers of four waves
 //   multiply_async(T(), …)     sums += a b, started; of several, in order; A may lie in registers
+//   multiply_async(…)          the same on TF32, 8 long: A lies in registers, B along k
 //   show_to_products()         in front of a barrier: this thread's copies can be read by products
 //   products_begin()           in front of the first of a group: registers and memory are ready
 //   close_products()           the products started since are a group
@@ -161,6 +162,13 @@ GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, const u32 (&a)
   }
 }
 
+// TF32 of which A has four words, and B lies along k.
+template <bool add, u32 columns>
+GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, const u32 (&a)[4], OperandPlace b) {
+  if (!add) sums = {};
+  greta_host::wgmma_m64k8_tf32(reinterpret_cast<float(&)[columns / 2]>(sums), a, b);
+}
+
 #else
 
 GRETA_DEVICE void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -240,9 +248,9 @@ GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
 #define GRETA_SUMS_128(s) GRETA_SUMS_120(s), GRETA_OCTET(s, 30)
 
 // `count` sums of a lane: half as many as there are columns. n0 to n6 name the operands after them.
-#define GRETA_PRODUCT(type, columns, count, a_names, b_name, turns, add_name, ...)          \
+#define GRETA_PRODUCT(depth, type, columns, count, a_names, b_name, turns, add_name, ...)   \
   asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, %" #add_name ", 0;\n"                 \
-               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type "\n"   \
+               "wgmma.mma_async.sync.aligned.m64n" #columns "k" depth ".f32." type "." type "\n"   \
                "{" GRETA_NAMES_##count "}, " a_names ", %" #b_name ", add, 1, 1" turns ";\n}" \
                : GRETA_SUMS_##count(sums.eight)                                             \
                : __VA_ARGS__)
@@ -250,19 +258,27 @@ GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
   template <bool a_along_k, bool b_along_k, bool add>                                          \
   GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, OperandPlace a,            \
                                    OperandPlace b) {                                           \
-    GRETA_PRODUCT(type, columns, count, "%" #n0, n1, ", %" #n2 ", %" #n3, n4, "l"(a), "l"(b),  \
+    GRETA_PRODUCT("16", type, columns, count, "%" #n0, n1, ", %" #n2 ", %" #n3, n4, "l"(a), "l"(b),  \
                   "n"(int(!a_along_k)), "n"(int(!b_along_k)), "n"(int(add)));                  \
   }                                                                                            \
   template <bool b_along_k, bool add>                                                          \
   GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, const u32 (&a)[4],         \
                                    OperandPlace b) {                                           \
-    GRETA_PRODUCT(type, columns, count, "{%" #n0 ", %" #n1 ", %" #n2 ", %" #n3 "}", n4,        \
+    GRETA_PRODUCT("16", type, columns, count, "{%" #n0 ", %" #n1 ", %" #n2 ", %" #n3 "}", n4,        \
                   ", %" #n5, n6, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),           \
                   "n"(int(!b_along_k)), "n"(int(add)));                                        \
   }
+#define GRETA_TF32_PRODUCTS(columns, count, n0, n1, n2, n3, n4, n5, n6)                         \
+  template <bool add>                                                                          \
+  GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, const u32 (&a)[4],            \
+                                   OperandPlace b) {                                           \
+    GRETA_PRODUCT("8", "tf32", columns, count, "{%" #n0 ", %" #n1 ", %" #n2 ", %" #n3 "}", n4, \
+                  "", n5, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(add)));  \
+  }
 #define GRETA_PRODUCTS(columns, count, ...)                                                    \
   GRETA_PRODUCTS_OF(f16, "f16", columns, count, __VA_ARGS__)                                   \
-  GRETA_PRODUCTS_OF(bf16, "bf16", columns, count, __VA_ARGS__)
+  GRETA_PRODUCTS_OF(bf16, "bf16", columns, count, __VA_ARGS__)                                 \
+  GRETA_TF32_PRODUCTS(columns, count, __VA_ARGS__)
 GRETA_PRODUCTS(8, 4, 4, 5, 6, 7, 8, 9, 10)
 GRETA_PRODUCTS(16, 8, 8, 9, 10, 11, 12, 13, 14)
 GRETA_PRODUCTS(24, 12, 12, 13, 14, 15, 16, 17, 18)
@@ -284,6 +300,7 @@ GRETA_PRODUCTS(240, 120, 120, 121, 122, 123, 124, 125, 126)
 GRETA_PRODUCTS(256, 128, 128, 129, 130, 131, 132, 133, 134)
 #undef GRETA_PRODUCTS
 #undef GRETA_PRODUCTS_OF
+#undef GRETA_TF32_PRODUCTS
 #undef GRETA_PRODUCT
 #undef GRETA_SUMS_128
 #undef GRETA_NAMES_128

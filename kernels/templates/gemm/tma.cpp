@@ -7,6 +7,7 @@
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/tensor_maps.hpp"
 #include "kernels/templates/gemm/tma_kernel.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
@@ -127,41 +128,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Returns the map of an operand that starts at `matrix`. A line of it has `length` elements.
-Argument mapped(const Shape& shape, const Argument& matrix, std::int64_t lines, std::int64_t length,
-                std::int64_t box_lines) {
-  TensorMap map;
-  map.type = shape.in;
-  map.columns = static_cast<std::uint64_t>(length);
-  map.rows = static_cast<std::uint64_t>(lines);
-  map.row_bytes = static_cast<std::uint64_t>(ceil_div(length, 8) * 16);
-  map.box_rows = static_cast<std::uint32_t>(box_lines);
-  if (const auto* const operand = std::get_if<OperandArgument>(&matrix)) {
-    return TensorMapArgument{*operand, map};
-  }
-  return TensorMapArgument{std::get<WorkspaceArgument>(matrix), map};
-}
-
-/// Appends the operands' maps, which differ where an operand is copied to aligned rows.
-void add_maps(std::vector<Argument>& arguments, const Shape& shape, const TmaKernel& kernel,
-              const Config& config) {
-  // Lines up to the last product's end.
-  const auto lines = [&](std::int64_t own, std::int64_t step) {
-    return own + (shape.groups - 1) * step;
-  };
-  const std::int64_t own_a = shape.a_along_k ? shape.m : shape.k;
-  const std::int64_t own_b = shape.b_along_k ? shape.n : shape.k;
-  const bool batch = shape.grouping == Grouping::batch;
-  const bool contiguous = shape.grouping == Grouping::contiguous;  // m rows of all groups
-  const std::int64_t lines_a = lines(own_a, batch        ? shape.a_step / shape.a_stride()
-                                            : contiguous ? 0
-                                                         : own_a);
-  const std::int64_t lines_b = lines(own_b, batch ? shape.b_step / shape.b_stride() : own_b);
-  const Argument a = arguments[0], b = arguments[1];
-  arguments.push_back(mapped(shape, a, lines_a, shape.a_stride(), kernel.lines_a(config)));
-  arguments.push_back(mapped(shape, b, lines_b, shape.b_stride(), kernel.lines_b(config)));
-}
-
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const TmaKernel kernel(shape, device);
   Defines defines = problem_defines(shape);
@@ -191,7 +157,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
     product.arguments[tiles_n] = static_cast<std::uint32_t>(clusters_along_n(shape, config));
   }
-  add_maps(product.arguments, shape, kernel, config);
+  add_tensor_maps(product.arguments, shape, {kernel.lines_a(config), kernel.lines_b(config)});
   declare_arguments(plan.sources[product.source], product.arguments);
   return plan;
 }

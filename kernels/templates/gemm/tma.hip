@@ -36,6 +36,7 @@
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_matrix.hip"
 #include "gemm/groups.hip"
+#include "gemm/mapped_tile.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
 #include "gemm/warpgroup_tile.hip"
@@ -69,34 +70,6 @@ static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 constexpr u32 few_registers = 24;
 constexpr u32 many_registers = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
 
-// One operand's part of a K step, in panels of 64 elements. `parts` workgroups copy it, each a share
-// of the lines.
-template <bool along_k, u32 span, u32 parts>
-struct MappedTile {
-  static constexpr u32 lines = along_k ? span : BK;
-  static constexpr u32 panels = ((along_k ? BK : span) + 63) / 64;
-  typedef PanelTile<lines, panels * 8> Tile;
-  static constexpr u32 share = lines / parts;
-  static_assert(lines % (8 * parts) == 0, "shares are whole groups of lines");
-
-  // `first`: the tile's first row or column; `part`: this workgroup's share, for those in `blocks`.
-  static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,
-                                u32 part, u32 blocks, CountedBarrier barrier) {
-    GRETA_UNROLL
-    for (u32 panel = 0; panel < panels; ++panel) {
-      const u32 at = to + panel * Tile::panel_bytes + part * share * Tile::line_bytes;
-      const u32 column = (along_k ? k : first) + panel * 64;
-      const u32 line = (along_k ? first : k) + part * share;
-#if CLUSTER > 1
-      if constexpr (parts > 1) {
-        copy_box_to(blocks, shared, at, map, column, line, barrier);
-        continue;
-      }
-#endif
-      copy_box(shared, at, map, column, line, barrier);
-    }
-  }
-};
 typedef MappedTile<A_ALONG_K, BM, CLUSTER_N> MappedA;
 typedef MappedTile<B_ALONG_K, BN, CLUSTER_M> MappedB;
 
@@ -186,31 +159,6 @@ struct Place {
     return {group, {group.row, (at.col * CLUSTER_N + rank / CLUSTER_M) * BN}};
   }
 };
-
-// K steps of a slice: at least one, of zeros if it starts past the end.
-GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
-  if (k_begin + BK >= args.k) return 1;
-  return (smaller(args.slice, args.k - k_begin) + BK - 1) / BK;
-}
-
-// The lines of a map before those of a product: a batch's matrices are whole lines apart, and those
-// of groups lie one after the other.
-GRETA_DEVICE u32 first_line_a(const Arguments& args, const Group& group) {
-#if GROUPED == 3
-  return group.index * u32(args.a_batch / (A_ALONG_K ? args.k : args.m));
-#else
-  return group.first;
-#endif
-}
-
-GRETA_DEVICE u32 first_line_b(const Arguments& args, const Group& group) {
-  const u32 length = B_ALONG_K ? args.k : args.n;
-#if GROUPED == 3
-  return group.index * u32(args.b_batch / length);
-#else
-  return GROUPED ? group.index * (B_ALONG_K ? args.n : args.k) : 0;
-#endif
-}
 
 // One thread copies the operands of a tile's K steps, which start at `k`.
 GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,

@@ -5,6 +5,6 @@
 
 namespace greta::kernels::gemm {
 
-Variant gemv(), naive(), matrix(), tf32x3(), tma(), tiled(), split_k(), vendor();
+Variant gemv(), naive(), matrix(), tf32x3(), tf32x3_tma(), tma(), tiled(), split_k(), vendor();
 
 }  // namespace greta::kernels::gemm

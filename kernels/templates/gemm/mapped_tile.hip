@@ -1,0 +1,70 @@
+// Operands that one thread copies in boxes (tensor_copy.hip): how their tiles lie in shared memory,
+// and where they start in a map.
+#pragma once
+
+#include "common/tensor_copy.hip"
+#include "common/warpgroup_matrix.hip"
+#include "gemm/groups.hip"
+#include "gemm/operands.hip"
+#if CLUSTER > 1
+#include "common/cluster.hip"
+#endif
+
+// One operand's part of a K step, in panels of 128 bytes. `parts` workgroups copy it, each a share
+// of the lines.
+template <bool along_k, u32 span, u32 parts = 1>
+struct MappedTile {
+  static constexpr u32 lines = along_k ? span : BK;
+  static constexpr u32 columns = 128 / sizeof(In);  // of a panel
+  static constexpr u32 panels = ((along_k ? BK : span) + columns - 1) / columns;
+  typedef PanelTile<lines, panels * 8> Tile;
+  static constexpr u32 share = lines / parts;
+  static_assert(lines % (8 * parts) == 0, "shares are whole groups of lines");
+
+  // `first`: the tile's first row or column; `part`: this workgroup's share, for those in `blocks`.
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,
+                                u32 part, u32 blocks, CountedBarrier barrier) {
+    GRETA_UNROLL
+    for (u32 panel = 0; panel < panels; ++panel) {
+      const u32 at = to + panel * Tile::panel_bytes + part * share * Tile::line_bytes;
+      const u32 column = (along_k ? k : first) + panel * columns;
+      const u32 line = (along_k ? first : k) + part * share;
+#if CLUSTER > 1
+      if constexpr (parts > 1) {
+        copy_box_to(blocks, shared, at, map, column, line, barrier);
+        continue;
+      }
+#endif
+      copy_box(shared, at, map, column, line, barrier);
+    }
+  }
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,
+                                CountedBarrier barrier) {
+    copy(shared, to, map, first, k, 0, 1, barrier);
+  }
+};
+
+// K steps of a slice: at least one, of zeros if it starts past the end.
+GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
+  if (k_begin + BK >= args.k) return 1;
+  return (smaller(args.slice, args.k - k_begin) + BK - 1) / BK;
+}
+
+// The lines of a map before those of a product: a batch's matrices are whole lines apart, and those
+// of groups lie one after the other.
+GRETA_DEVICE u32 first_line_a(const Arguments& args, const Group& group) {
+#if GROUPED == 3
+  return group.index * u32(args.a_batch / (A_ALONG_K ? args.k : args.m));
+#else
+  return group.first;
+#endif
+}
+
+GRETA_DEVICE u32 first_line_b(const Arguments& args, const Group& group) {
+  const u32 length = B_ALONG_K ? args.k : args.n;
+#if GROUPED == 3
+  return group.index * u32(args.b_batch / length);
+#else
+  return GROUPED ? group.index * (B_ALONG_K ? args.n : args.k) : 0;
+#endif
+}

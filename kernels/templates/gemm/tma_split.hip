@@ -1,0 +1,286 @@
+// f32 by three products of TF32 on the matrix cores of warpgroups. A workgroup computes a BM x BN tile
+// of C: warpgroups multiply (split_tile.hip), one thread of a further one copies a box of each operand
+// for every K step to one of STAGES buffers (tensor_copy.hip), and the other three waves of that one
+// make the low parts of the operand that products read from shared memory, in two further buffers.
+// Everybody waits at counted barriers only for what they need. With TURNS, warpgroups start their
+// products of a K step one after the other, so that one multiplies while another one splits. SPLIT and
+// FOLD are as in matrix.hip.
+
+#if !defined(BM) || !defined(BN) || !defined(BK) || !defined(PIECE) || !defined(AHEAD) ||      \
+    !defined(PROMOTE) || !defined(ROUNDED) || !defined(TURNS) || !defined(STAGES) ||           \
+    !defined(SWIZZLE) || !defined(WALK) || !defined(SPLIT) || !defined(FOLD)
+#error "BM BN BK PIECE AHEAD PROMOTE ROUNDED TURNS STAGES SWIZZLE WALK SPLIT FOLD are undefined"
+#endif
+#if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "WAVE, SHARED_BYTES and {A,B}_ALONG_K must be defined"
+#endif
+#if STAGES < 2 || FOLD < 0 || FOLD > 1 || (FOLD && SPLIT == 1)
+#error "STAGES are at least 2, FOLD is 0 or 1 and needs SPLIT"
+#endif
+
+#define SWAPPED (!B_ALONG_K)      // R, which goes through registers, is B
+#define ROWS (SWAPPED ? BN : BM)  // of R in the tile, 64 for each warpgroup
+#define SPAN (SWAPPED ? BM : BN)  // of S, which products read from shared memory
+#define GROUPS (ROWS / 64)
+#define PIECES (SPAN / PIECE)
+
+#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups that multiply
+#define SPLITTERS (3 * WAVE)
+#define HELPERS (4 * WAVE)
+
+#include "common/partial_barrier.hip"
+#include "common/tensor_copy.hip"
+#include "gemm/groups.hip"
+#include "gemm/operands.hip"
+#include "gemm/tile_order.hip"
+#include "gemm/mapped_tile.hip"
+#include "gemm/split_tile.hip"
+
+#if IN_F16 || IN_BF16
+#error "inputs are f32"
+#endif
+#if TURNS && (GROUPS == 1 || !AHEAD)
+#error "TURNS needs several warpgroups, and AHEAD"
+#endif
+
+// Where the warpgroups that multiply meet.
+GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
+#include "gemm/matrix_sums.hip"
+
+static_assert(WAVE == wave_size, "WAVE is the size of a wave");
+
+// Registers of a thread that copies or splits, and of the others; a single warpgroup has enough.
+constexpr u32 few_registers = 40;
+constexpr u32 many_registers = GROUPS == 2 ? 232 : 152;
+static_assert(GROUPS == 1 || few_registers + GROUPS * many_registers <=
+                                 (GROUPS + 1) * registers_at_launch<THREADS + HELPERS>(),
+              "a warpgroup would wait for registers for ever");
+
+typedef MappedTile<A_ALONG_K, BM> MappedA;
+typedef MappedTile<B_ALONG_K, BN> MappedB;
+static_assert(sizeof(In) == 4 && MappedA::Tile::bytes + MappedB::Tile::bytes ==
+                                     TileS::bytes + TileR::bytes,
+              "both describe the same tiles");
+
+// Of shared memory: STAGES of both operands, and two low parts of S; sums in their place; barriers.
+constexpr u32 stage_bytes = MappedA::Tile::bytes + MappedB::Tile::bytes;
+constexpr u32 start_s = SWAPPED ? 0 : MappedA::Tile::bytes;  // in a stage
+constexpr u32 start_r = SWAPPED ? MappedA::Tile::bytes : 0;
+constexpr u32 lows = 2, lows_start = STAGES * stage_bytes;
+constexpr u32 tiles_bytes = lows_start + lows * TileS::bytes;
+constexpr u32 barriers_start = (sums_bytes() > tiles_bytes ? sums_bytes() : tiles_bytes);
+constexpr u32 barriers = 2 * STAGES + 2 * lows + (TURNS ? GROUPS : 0);
+static_assert(barriers_start + barriers * 8 == SHARED_BYTES, "as SplitKernel::shared_bytes() has it");
+
+// A place in a ring of buffers.
+template <u32 count>
+struct Ring {
+  u32 index = 0, parity = 0;
+
+  GRETA_DEVICE void next() {
+    index = index + 1 == count ? 0 : index + 1;
+    parity ^= index == 0 ? 1 : 0;
+  }
+};
+
+// Barriers. `filled`: both operands are there; `emptied`: all who read them are done; `split`: S's low
+// parts are there; `used`: all products that read these are done.
+struct Barriers {
+  u8* first;
+
+  GRETA_DEVICE CountedBarrier at(u32 i) const {
+#if defined(GRETA_HOST)
+    return {reinterpret_cast<u64*>(first) + i};
+#else
+    return {u32(__cvta_generic_to_shared(first)) + i * 8};
+#endif
+  }
+  GRETA_DEVICE CountedBarrier filled(u32 stage) const { return at(stage); }
+  GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return at(STAGES + stage); }
+  GRETA_DEVICE CountedBarrier split(u32 low) const { return at(2 * STAGES + low); }
+  GRETA_DEVICE CountedBarrier used(u32 low) const { return at(2 * STAGES + lows + low); }
+  // With TURNS: the warpgroup before this one has started its products.
+  GRETA_DEVICE CountedBarrier turn_of(u32 group) const { return at(2 * STAGES + 2 * lows + group); }
+
+  // One thread.
+  GRETA_DEVICE void open() const {
+    for (u32 stage = 0; stage < STAGES; ++stage) {
+      filled(stage).open(1);
+      emptied(stage).open(THREADS / WAVE);
+    }
+    for (u32 low = 0; low < lows; ++low) {
+      split(low).open(SPLITTERS / WAVE);
+      used(low).open(THREADS / WAVE);
+    }
+    for (u32 group = 0; TURNS && group < GROUPS; ++group) turn_of(group).open(4);
+    show_barriers();
+  }
+};
+
+// Where a thread is in both rings.
+struct Step {
+  Ring<STAGES> stage;
+  Ring<lows> low;
+
+  GRETA_DEVICE void next() {
+    stage.next();
+    low.next();
+  }
+  GRETA_DEVICE u32 start() const { return stage.index * stage_bytes; }
+  GRETA_DEVICE u32 low_start() const { return lows_start + low.index * TileS::bytes; }
+};
+
+// One thread copies the operands of all K steps.
+GRETA_DEVICE void copy_steps(const Arguments& args, SharedMemory shared, const Barriers& barriers,
+                             const TensorMap& map_a, const TensorMap& map_b, const Group& group,
+                             Position tile, u32 k, u32 steps) {
+  const u32 line_a = first_line_a(args, group), line_b = first_line_b(args, group);
+  const u32 first_a = tile.row + (A_ALONG_K ? line_a : 0);
+  const u32 first_b = tile.col + (B_ALONG_K ? line_b : 0);
+  Ring<STAGES> at;
+  GRETA_NO_UNROLL
+  for (u32 step = 0; step < steps; ++step) {
+    barriers.emptied(at.index).wait(at.parity ^ 1);
+    const CountedBarrier filled = barriers.filled(at.index);
+    filled.expect(stage_bytes);
+    const u32 to = at.index * stage_bytes;
+    MappedA::copy(shared, to, map_a, first_a, k + (A_ALONG_K ? 0 : line_a), filled);
+    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, first_b, k + (B_ALONG_K ? 0 : line_b),
+                  filled);
+    at.next();
+    k += BK;
+  }
+}
+
+// Three waves make the low parts of all K steps.
+GRETA_DEVICE void split_steps(SharedMemory shared, const Barriers& barriers, u32 steps) {
+  const u32 thread = thread_index() - THREADS - WAVE;
+  Step at;
+  GRETA_NO_UNROLL
+  for (u32 step = 0; step < steps; ++step) {
+    barriers.filled(at.stage.index).wait(at.stage.parity);
+    barriers.used(at.low.index).wait(at.low.parity ^ 1);
+    split_tile(shared, at.start() + start_s, at.low_start(), thread, SPLITTERS);
+    show_to_products();
+    wave_barrier();
+    if (lane_index() == 0) barriers.split(at.low.index).arrive();
+    at.next();
+  }
+}
+
+// What a warpgroup has beside its whole sums.
+struct Multiplier {
+  SharedMemory shared;
+  Barriers barriers;
+  Step at;
+  Values values;
+  Parts parts;
+  PieceSums sums[1 + AHEAD];
+  u32 turn = 0;  // parity
+
+  // Waits for the step's values of R.
+  GRETA_DEVICE void load() {
+    barriers.filled(at.stage.index).wait(at.stage.parity);
+    load_values(shared, at.start() + start_r, values);
+  }
+
+  // The products of one step; `more`: the next step's values are loaded while the last ones run.
+  template <bool add, bool whole>
+  GRETA_DEVICE void multiply(Sums& all, bool more) {
+    split_values(values, parts);
+    const Step now = at;
+    barriers.split(now.low.index).wait(now.low.parity);
+#if TURNS
+    barriers.turn_of(warpgroup_index()).wait(turn ^ (warpgroup_index() == 0 ? 1 : 0));
+    turn ^= 1;
+#endif
+    at.next();
+    GRETA_UNROLL
+    for (u32 piece = 0; piece < PIECES; ++piece) {
+      PieceSums& own = sums[AHEAD ? piece % 2 : 0];
+      start_piece<add>(shared, now.start() + start_s, now.low_start(), piece, parts, own);
+      if (AHEAD && piece > 0) {
+        wait_for_products<1>();
+        promote(all, piece - 1, sums[AHEAD ? (piece - 1) % 2 : 0]);
+      }
+      if (piece == PIECES - 1) {
+#if TURNS
+        if (lane_index() == 0) barriers.turn_of((warpgroup_index() + 1) % GROUPS).arrive();
+#endif
+        if (more) load();
+      }
+      if (!AHEAD || piece == PIECES - 1) {
+        wait_for_products<0>();
+        if (whole) promote(all, piece, own);
+      }
+    }
+    release(now);
+  }
+
+  // All products of a step are done.
+  GRETA_DEVICE void release(const Step& done) {
+    wave_barrier();
+    if (lane_index() == 0) {
+      barriers.emptied(done.stage.index).arrive();
+      barriers.used(done.low.index).arrive();
+    }
+  }
+
+  GRETA_DEVICE void walk(u32 steps, Sums& all) {
+    load();
+#if PROMOTE == 1
+    GRETA_NO_UNROLL
+    for (u32 step = 1; step < steps; ++step) multiply<false, true>(all, true);
+    multiply<false, true>(all, false);
+#else
+    u32 left = steps;
+    GRETA_NO_UNROLL
+    for (; left > PROMOTE; left -= PROMOTE) {
+      multiply<false, false>(all, true);
+      GRETA_NO_UNROLL
+      for (u32 step = 2; step < PROMOTE; ++step) multiply<true, false>(all, true);
+      multiply<true, true>(all, true);
+    }
+    multiply<false, false>(all, left > 1);
+    GRETA_NO_UNROLL
+    for (; left > 1; --left) multiply<true, false>(all, left > 2);
+    promote(all, 0, sums[0]);
+#endif
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS + HELPERS, 1)
+    GEMM_ENTRY(tma_split)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
+  GRETA_PANELS_SHARED(u8, shared);
+  const Arguments all = GEMM_ARGUMENTS;
+  if (block_index<THREADS + HELPERS>() >= tiles_m * tiles_n) return;
+  const Position place = tile_at<WALK == 1>(all, block_index<THREADS + HELPERS>());
+  const Group group = find_group<BM>(all, place.row);
+  const Position tile = {group.row, place.col * BN};
+  const Barriers barriers{shared + barriers_start};
+  const SharedMemory tiles = shared_memory(shared);
+  const u32 k_begin = block_z() * slice, steps = steps_of(all, k_begin);
+  const u32 wave = wave_index();
+  const bool copier = wave == THREADS / WAVE && elected();
+  if (copier) {
+    expect_map(map_a);
+    expect_map(map_b);
+    barriers.open();
+  }
+  block_barrier();
+  if (wave >= THREADS / WAVE) {
+    if constexpr (GROUPS > 1) give_registers<few_registers>();
+    if (copier) {
+      copy_steps(all, tiles, barriers, map_a, map_b, group, tile, k_begin, steps);
+    } else if (wave > THREADS / WAVE) {
+      split_steps(tiles, barriers, steps);
+    }
+  } else {
+    if constexpr (GROUPS > 1) take_registers<many_registers>();
+    Sums sums = {};
+    Multiplier multiplier{tiles, barriers};
+    multiplier.walk(steps, sums);
+    team_barrier();  // all are done with the tiles, where sums go
+    put_tile(of_group(all, group), shared, tile, sums);
+  }
+}
