@@ -400,6 +400,20 @@ test("times by value are those of the trials with the value", async () => {
   assert.match(await figure.locator(".plot").getAttribute("aria-label"), /2: median .* of \d+ trials, 4: median/);
 });
 
+test("certification has the rounds of all finalists, and says how each one left", async () => {
+  await show("certification");
+  const rounds = page.locator("figure:has(h3:text-is('Rounds'))");
+  await rounds.locator(".as-table").click();
+  assert.deepEqual(await rounds.locator("th").allTextContents(), ["Round", "Winner", "Default", "Finalist 3", "Finalist 4"]);
+  const times = await rounds.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.equal(times.length, 40);
+  assert.equal(times.filter((row) => /\d/.test(row[4])).length, 8);  // it left after 8 rounds
+  const finalists = page.locator("figure:has(h3:text-is('Finalists'))");
+  await finalists.locator(".as-table").click();
+  const roles = await finalists.locator("tbody tr td:nth-child(2)").allTextContents();
+  assert.deepEqual(roles.sort(), ["default", "finalist 3, tie", "finalist 4, significantly slower, left the rounds early", "winner"]);
+});
+
 test("every view prints on A4 and Letter: charts fit the paper, in light colours, without controls", async () => {
   await page.emulateMedia({ colorScheme: "dark" });
   // What the page is like while the browser lays the paper out.

@@ -5,6 +5,7 @@ import { h } from "../dom";
 import { ratio, tick, time } from "../format";
 import { labelled_rows, type Rows } from "../labels";
 import type { Theme } from "../theme";
+import { lines, point_style, type Line } from "./rounds";
 import { trials_of } from "./trials";
 
 interface Row {
@@ -15,6 +16,8 @@ interface Row {
   low: number;
   high: number;
   speedup: { estimate: number | null; low: number | null; high: number | null };
+  /** Its times by round, which have its number and colour. */
+  line?: Line | undefined;
 }
 
 export interface Finalists {
@@ -34,12 +37,15 @@ const key = (config: string) => config.split(" ").sort().join(" ");
 
 function of_rounds(row: Result): Row[] {
   const tied = new Set(row.ties.map((one) => key(one.config)));
+  const timed = lines(row);
   const rows = row.finalists.map((one): Row => {
     const won = one.config === row.config;
     const tie = tied.has(key(one.config));
-    const role = [one.is_default ? "default" : "", won ? "winner" : "", tie ? "tie" : "", one.left ? departures[one.left] ?? one.left : ""].filter(Boolean).join(", ");
+    const line = timed.find((other) => other.config === one.config);
+    const stayed = !one.left && !won && !tie && !one.is_default;
+    const role = [one.is_default ? "default" : "", won ? "winner" : "", !won && !one.is_default && line ? line.name : "", tie ? "tie" : "", stayed ? "stayed to the end" : "", one.left ? departures[one.left] ?? one.left : ""].filter(Boolean).join(", ");
     return {
-      config: one.config, role, mark: won ? "winner" : one.is_default ? "default" : tie ? "tie" : "other",
+      config: one.config, role, line, mark: won ? "winner" : one.is_default ? "default" : tie ? "tie" : "other",
       us: one.us ?? NaN, low: one.low_us ?? NaN, high: one.high_us ?? NaN,
       speedup: { estimate: one.speedup, low: one.speedup_low, high: one.speedup_high },
     };
@@ -73,7 +79,7 @@ export function finalists(report: Report, row: Result): Finalists {
   return rows.length ? { rows, rounds: true } : { rows: of_search(report, row), rounds: false };
 }
 
-const symbols = { winner: "circle", tie: "diamond", default: "triangle", other: "emptyCircle" };
+const symbols = { winner: "circle", tie: "diamond", default: "triangle", other: "circle" };
 
 export function finalists_chart(row: Result, { rows, rounds }: Finalists): HTMLElement {
   if (!rows.length) {
@@ -94,14 +100,14 @@ export function finalists_chart(row: Result, { rows, rounds }: Finalists): HTMLE
       yAxis: axis(colours, { ...lying, axisLabel: { color: colours.ink, ...lying["axisLabel"] } }),
       series: [
         intervals("interval", rows.map((one, i) => [at[i]!, one.low, one.high]), colours.muted, false),
-        { type: "scatter", symbolSize: 9, data: rows.map((one, i) => ({ value: [one.us, at[i]!], symbol: symbols[one.mark], itemStyle: { color: colour[one.mark] } })) },
+        { type: "scatter", symbolSize: 9, data: rows.map((one, i) => ({ value: [one.us, at[i]!], symbol: symbols[one.mark], itemStyle: point_style(one.line?.colour(colours) ?? colour[one.mark]!, one.mark === "other") })) },
       ],
     };
   };
   return chart({
     title: "Finalists",
     note: rounds
-      ? "Medians in the rounds, with their intervals. The speed-ups in the table are ratios round by round, which decide: they are corrected for the number of comparisons."
+      ? "Medians in the rounds, with their intervals. The speed-ups in the table are ratios round by round, whose intervals are corrected for the number of comparisons; a short winner was also compared with the default in further processes."
       : "Medians with intervals from the search, which timed them one by one: this file has no rounds of finalists other than the winner and the default. Only the rounds above decide.",
     summary: `${rows.length} finalists, the fastest ${time(rows[0]!.us)}.`,
     height: (width) => 34 + placed(width).height,
