@@ -51,7 +51,8 @@ function ratio_chart(row: Result): HTMLElement | null {
   const processes = of_processes(row);
   const range = most_of(ratios);
   const pad = 0.08 * (range.max - range.min);
-  const [min, max, outside] = [Math.min(range.min, 1 - pad), Math.max(range.max, 1 + pad), range.outside];
+  const [min, max] = [Math.min(range.min, 1 - pad), Math.max(range.max, 1 + pad)];
+  const outside = ratios.filter((one) => one < min || one > max).length;
   return chart({
     title: ratio_title,
     note: `Pairs of one round: what both share cancels out. The band is the interval of the speed-up${processes ? ", which also contains the ratios in five further processes; the certified speed-up is the median of all six" : ""}.${outside_text(outside)}`,
