@@ -57,7 +57,9 @@ TEST_F(SessionMemory, AnEarlierWinnerWithoutARatioGivesItsPlaceToADefaultThatIsA
   ASSERT_TRUE(first.winner);
   EXPECT_FALSE(has_ratio(*first.winner));
   evaluator_.fails = [](const Config&) -> std::optional<Status> { return std::nullopt; };
-  evaluator_.factor = [](const Config&) { return 1.0; };
+  evaluator_.factor = [&](const Config& config) {  // not only by chance
+    return config == default_config() ? 1.0 : 1.01;
+  };
   const auto second = tune_problem("1");
   ASSERT_TRUE(second.winner);
   EXPECT_FALSE(second.keeps_earlier);
