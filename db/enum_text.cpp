@@ -31,6 +31,16 @@ constexpr std::array<std::pair<std::string_view, double>, 3> special_numbers{{
     {"-Infinity", -std::numeric_limits<double>::infinity()},
 }};
 
+/// Returns the value whose text is in `texts`, which are in the order of the values. Throws Error,
+/// with `what` in the message, for other text.
+template <typename Enum, std::size_t count>
+Enum enum_from_text(const std::array<std::string_view, count>& texts, std::string_view text,
+                    std::string_view what) {
+  const auto found = std::find(texts.begin(), texts.end(), text);
+  if (found == texts.end()) throw Error(fmt::format("unknown {} \"{}\"", what, text));
+  return static_cast<Enum>(found - texts.begin());
+}
+
 /// Removes the first word from `rest` and returns it.
 std::string_view next_word(std::string_view& rest) {
   const auto end = std::min(rest.find(' '), rest.size());
@@ -58,9 +68,7 @@ std::string_view to_string(TrialPhase phase) {
 }
 
 TrialPhase trial_phase_from_text(std::string_view text) {
-  const auto found = std::find(trial_phases.begin(), trial_phases.end(), text);
-  if (found != trial_phases.end()) return static_cast<TrialPhase>(found - trial_phases.begin());
-  throw Error(fmt::format("unknown phase of a trial \"{}\"", text));
+  return enum_from_text<TrialPhase>(trial_phases, text, "phase of a trial");
 }
 
 std::string_view to_string(Departure departure) {
@@ -68,9 +76,7 @@ std::string_view to_string(Departure departure) {
 }
 
 Departure departure_from_text(std::string_view text) {
-  const auto found = std::find(departures.begin(), departures.end(), text);
-  if (found != departures.end()) return static_cast<Departure>(found - departures.begin());
-  throw Error(fmt::format("unknown departure of a finalist \"{}\"", text));
+  return enum_from_text<Departure>(departures, text, "departure of a finalist");
 }
 
 std::string_view to_string(Regret::Source source) {
@@ -78,11 +84,7 @@ std::string_view to_string(Regret::Source source) {
 }
 
 Regret::Source regret_source_from_text(std::string_view text) {
-  const auto found = std::find(regret_sources.begin(), regret_sources.end(), text);
-  if (found != regret_sources.end()) {
-    return static_cast<Regret::Source>(found - regret_sources.begin());
-  }
-  throw Error(fmt::format("unknown source of a regret \"{}\"", text));
+  return enum_from_text<Regret::Source>(regret_sources, text, "source of a regret");
 }
 
 Config config_from_text(std::string_view text) {

@@ -33,6 +33,8 @@ struct CountedBarrier {
   void wait(u32 parity) const { greta_host::counted_wait(reinterpret_cast<uint64_t*>(state), parity); }
 };
 
+// The i-th of several barriers in shared memory.
+GRETA_DEVICE CountedBarrier barrier_at(u8* first, u32 i) { return {reinterpret_cast<u64*>(first) + i}; }
 GRETA_DEVICE void show_barriers() {}
 GRETA_DEVICE void expect_map(const TensorMap&) {}
 GRETA_DEVICE bool elected() { return lane_index() == 0; }
@@ -86,6 +88,11 @@ struct CountedBarrier {
         : "memory");
   }
 };
+
+// The i-th of several barriers in shared memory.
+GRETA_DEVICE CountedBarrier barrier_at(u8* first, u32 i) {
+  return {u32(__cvta_generic_to_shared(first)) + i * 8};
+}
 
 GRETA_DEVICE void show_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

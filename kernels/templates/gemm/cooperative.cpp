@@ -273,9 +273,7 @@ KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const 
   work.overlapped = config["STAGES"] > 1;
   work.barriers = work.steps * (work.overlapped ? 1 : 2);
   work.ahead_bytes = 2 * bk * (bm + bn);
-  KernelWork launches = {work};
-  if (config["SPLIT"] > 1) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
-  return with_alignment(std::move(launches), shape, config);
+  return work_of_launches(work, shape, config);
 }
 
 }  // namespace greta::kernels::gemm

@@ -255,11 +255,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.usable_units = static_cast<double>(units_of_clusters(device, config["SPLIT"])) /
                         static_cast<double>(busy_workgroups(device));
   }
-  KernelWork launches = {work};
-  if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
-    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
-  }
-  return with_alignment(std::move(launches), shape, config);
+  return work_of_launches(work, shape, config);
 }
 
 bool cooperative(const DeviceInfo& device) {

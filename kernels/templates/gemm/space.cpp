@@ -96,4 +96,24 @@ Constraint walk_constraint(const Shape& shape) {
           p["WALK"] == 0 || std::min(shape.m, shape.n) > one_tile};
 }
 
+Constraint whole_steps_constraint(const Shape& shape) {
+  return {"group_steps", "BK must divide k: the next product's operands must not be read",
+          !shape.several() || (shape.a_along_k && shape.b_along_k) || (shape.k % p["BK"] == 0)};
+}
+
+Constraint whole_lines_constraint(const Shape& shape) {
+  return {"batch_lines", "the distances of A and of B must be of whole lines",
+          Expression(shape.a_step % shape.a_stride() == 0 && shape.b_step % shape.b_stride() == 0)};
+}
+
+void raise_stages(Config& config, int most, const DeviceInfo& device,
+                  const std::function<std::int64_t(const Config&)>& shared_bytes) {
+  while (config["STAGES"] < most) {
+    Config deeper = config;
+    ++deeper.value("STAGES");
+    if (shared_bytes(deeper) > std::int64_t{device.shared_memory_bytes}) return;
+    config = std::move(deeper);
+  }
+}
+
 }  // namespace greta::kernels::gemm

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/model/space.hpp"
@@ -53,6 +54,15 @@ Constraint plain_product(const Shape& shape);
 Constraint fold_constraint();
 /// Rejects WALK=1 where there are few tiles on one side.
 Constraint walk_constraint(const Shape& shape);
+
+/// Rejects a BK that does not divide k where there are several products: a step must not read the
+/// operands of the next one.
+Constraint whole_steps_constraint(const Shape& shape);
+/// Rejects batches whose matrices are not whole lines apart.
+Constraint whole_lines_constraint(const Shape& shape);
+/// Raises STAGES, to `most` at most, while `shared_bytes` of the configuration fit the device.
+void raise_stages(Config& config, int most, const DeviceInfo& device,
+                  const std::function<std::int64_t(const Config&)>& shared_bytes);
 
 /// Rejects slices of K and copies of odd lines where there are groups, with the reason.
 std::vector<Constraint> group_constraints(const Shape& shape);

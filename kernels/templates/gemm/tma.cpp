@@ -79,10 +79,8 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
       fold_constraint(),
       {"group_clusters", "each product has a B of its own: CLUSTER_M must be 1",
        !shape.several() || p["CLUSTER_M"] == 1},
-      {"group_steps", "BK must divide k: the next product's operands must not be read",
-       !shape.several() || (shape.a_along_k && shape.b_along_k) || (shape.k % p["BK"] == 0)},
-      {"batch_lines", "the distances of A and of B must be of whole lines",
-       Expression(shape.a_step % shape.a_stride() == 0 && shape.b_step % shape.b_stride() == 0)},
+      whole_steps_constraint(shape),
+      whole_lines_constraint(shape),
       walk_constraint(shape),
   };
 }
@@ -213,37 +211,20 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
     config.value("RESIDENT") = 1;
   }
-  constexpr int most_stages = 8;
-  int& stages = config.value("STAGES");
-  for (const std::int64_t shared = device.shared_memory_bytes; stages < most_stages; ++stages) {
-    Config deeper = config;
-    ++deeper.value("STAGES");
-    if (kernel.shared_bytes(deeper) > shared) break;
-  }
+  raise_stages(config, 8, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!TmaKernel(shape, device).offered()) return {};
-  struct Choice {
-    double cost;
-    Tile tile;
-    int split;
-  };
-  const std::int64_t units = busy_workgroups(device);
-  std::vector<Choice> choices;
-  for (const Tile& tile : default_tiles()) {
-    for (const int split : {1, 2, 3, 4, 6, 8}) {
-      if (split > 1 && (shape.several() || split * tile.bk > shape.k)) break;
-      const TileExtents extents{tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)};
-      choices.push_back({cost_of_tiles(shape, extents, split, units), tile, split});
-    }
+  const std::vector<Tile> tiles = default_tiles();
+  std::vector<TileExtents> extents;
+  for (const Tile& tile : tiles) {
+    extents.push_back({tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)});
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
   std::vector<Config> configs;
-  for (const Choice& choice : choices) {
-    configs.push_back(config_of(shape, device, choice.tile, choice.split));
+  for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
+    configs.push_back(config_of(shape, device, tiles[tile], split));
   }
   return configs;
 }
@@ -286,11 +267,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     add_folding(work, config, config["FOLD"] == 1);
     work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
   }
-  KernelWork launches = {work};
-  if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
-    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
-  }
-  return with_alignment(std::move(launches), shape, config);
+  return work_of_launches(work, shape, config);
 }
 
 }  // namespace

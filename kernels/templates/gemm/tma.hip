@@ -96,17 +96,10 @@ struct Stages {
   u8* first;
   u32 index = 0, parity = 0;
 
-  GRETA_DEVICE CountedBarrier barrier(u32 i) const {
-#if defined(GRETA_HOST)
-    return {reinterpret_cast<u64*>(first) + i};
-#else
-    return {u32(__cvta_generic_to_shared(first)) + i * 8};
-#endif
-  }
-  GRETA_DEVICE CountedBarrier filled(u32 stage) const { return barrier(stage); }
-  GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return barrier(STAGES + stage); }
+  GRETA_DEVICE CountedBarrier filled(u32 stage) const { return barrier_at(first, stage); }
+  GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return barrier_at(first, STAGES + stage); }
   // With PINGPONG: the warpgroup before this one has multiplied its tile.
-  GRETA_DEVICE CountedBarrier turn_of(u32 group) const { return barrier(2 * STAGES + group); }
+  GRETA_DEVICE CountedBarrier turn_of(u32 group) const { return barrier_at(first, 2 * STAGES + group); }
   GRETA_DEVICE void next() {
     index = index + 1 == STAGES ? 0 : index + 1;
     parity ^= index == 0 ? 1 : 0;

@@ -41,10 +41,8 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       tile_fits("tile_n", "BN", shape.n, 'n'),
       plain_product(shape),
       grid_of_tiles(shape, device),
-      {"group_steps", "BK must divide k: the next product's operands must not be read",
-       !shape.several() || (shape.a_along_k && shape.b_along_k) || (shape.k % p["BK"] == 0)},
-      {"batch_lines", "the distances of A and of B must be of whole lines",
-       Expression(shape.a_step % shape.a_stride() == 0 && shape.b_step % shape.b_stride() == 0)},
+      whole_steps_constraint(shape),
+      whole_lines_constraint(shape),
       fold_constraint(),
       walk_constraint(shape),
   };
@@ -76,13 +74,17 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const SplitKe
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const SplitKernel kernel(shape, device);
-  // BM x BN  tile of C per workgroup. R, which is A or in layout nn B, has 64 rows for each
-  // warpgroup BK       K steps per stage PIECE    columns of a product, whose sums are added to the
-  // whole ones with rounding AHEAD    1: the next piece's products run while a piece's sums are
-  // added PROMOTE  K steps whose products are summed up before that ROUNDED  1: high parts of S are
-  // rounded, and not cut off STAGES   stages in shared memory SWIZZLE  rows of tiles that are
-  // rasterised together; WALK=1: columns SPLIT    slices of K; FOLD: how they are added, as in
-  // `matrix` ALIGN    1: operands with odd lines are first copied to aligned rows
+  // R, which is A or in layout nn B, has 64 rows of the tile for each warpgroup.
+  // BM x BN  tile of C per workgroup
+  // BK       K steps per stage
+  // PIECE    columns of a product, whose sums are added to the whole ones with rounding
+  // AHEAD    1: the next piece's products run while a piece's sums are added
+  // PROMOTE  K steps whose products are summed up before that
+  // ROUNDED  1: high parts of S are rounded, and not cut off
+  // STAGES   stages in shared memory
+  // SWIZZLE  rows of tiles that are rasterised together; WALK=1: columns
+  // SPLIT    slices of K; FOLD: how they are added, as in `matrix`
+  // ALIGN    1: operands with odd lines are first copied to aligned rows
   const std::vector<int> extents{64, 96, 128, 160, 192, 224, 256};
   Alternative a{"tf32x3_tma",
                 {{"BM", extents},
@@ -153,40 +155,23 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"SPLIT", split},
                  {"FOLD", split > 1 ? 1 : 0},
                  {"ALIGN", has_odd_lines(shape) ? 1 : 0}}};
-  constexpr int most_stages = 6;
-  int& stages = config.value("STAGES");
-  for (const std::int64_t shared = device.shared_memory_bytes; stages < most_stages; ++stages) {
-    Config deeper = config;
-    ++deeper.value("STAGES");
-    if (kernel.shared_bytes(deeper) > shared) break;
-  }
+  raise_stages(config, 6, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const SplitKernel kernel(shape, device);
   if (!kernel.offered() || !kernel.has_shared_operand()) return {};
-  struct Choice {
-    double cost;
-    Tile tile;
-    int split;
-  };
-  const std::int64_t units = busy_workgroups(device);
-  std::vector<Choice> choices;
-  for (const Tile& tile : default_tiles()) {
-    for (const int split : {1, 2, 3, 4, 6, 8}) {
-      if (split > 1 && (shape.several() || split * 32 > shape.k)) break;
-      const int bm = kernel.swapped() ? tile.span : tile.rows;
-      const int bn = kernel.swapped() ? tile.rows : tile.span;
-      const TileExtents extents{bm, bn, 32, bm};
-      choices.push_back({cost_of_tiles(shape, extents, split, units), tile, split});
-    }
+  const std::vector<Tile> tiles = default_tiles();
+  std::vector<TileExtents> extents;
+  for (const Tile& tile : tiles) {
+    const int bm = kernel.swapped() ? tile.span : tile.rows;
+    const int bn = kernel.swapped() ? tile.rows : tile.span;
+    extents.push_back({bm, bn, 32, bm});
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
   std::vector<Config> configs;
-  for (const Choice& choice : choices) {
-    configs.push_back(config_of(shape, device, choice.tile, choice.split));
+  for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
+    configs.push_back(config_of(shape, device, tiles[tile], split));
   }
   return configs;
 }
@@ -217,11 +202,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     add_folding(work, config, true);
     work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
   }
-  KernelWork launches = {work};
-  if (config["SPLIT"] > 1 && config["FOLD"] == 0) {
-    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
-  }
-  return with_alignment(std::move(launches), shape, config);
+  return work_of_launches(work, shape, config);
 }
 
 }  // namespace

@@ -83,13 +83,7 @@ struct Ring {
 struct Barriers {
   u8* first;
 
-  GRETA_DEVICE CountedBarrier at(u32 i) const {
-#if defined(GRETA_HOST)
-    return {reinterpret_cast<u64*>(first) + i};
-#else
-    return {u32(__cvta_generic_to_shared(first)) + i * 8};
-#endif
-  }
+  GRETA_DEVICE CountedBarrier at(u32 i) const { return barrier_at(first, i); }
   GRETA_DEVICE CountedBarrier filled(u32 stage) const { return at(stage); }
   GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return at(STAGES + stage); }
   GRETA_DEVICE CountedBarrier split(u32 low) const { return at(2 * STAGES + low); }

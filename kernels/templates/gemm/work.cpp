@@ -1,5 +1,8 @@
 #include "kernels/templates/gemm/work.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "kernels/planning/arrival.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/space.hpp"
@@ -49,6 +52,23 @@ double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std
   return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
 }
 
+std::vector<TileChoice> cheapest_first(const Shape& shape, const DeviceInfo& device,
+                                       const std::vector<TileExtents>& tiles) {
+  const std::int64_t units = busy_workgroups(device);
+  std::vector<std::pair<double, TileChoice>> choices;  // by cost
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    for (const int split : {1, 2, 3, 4, 6, 8}) {
+      if (split > 1 && (shape.several() || split * tiles[i].k > shape.k)) break;
+      choices.push_back({cost_of_tiles(shape, tiles[i], split, units), {i, split}});
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<TileChoice> sorted;
+  for (const auto& [cost, choice] : choices) sorted.push_back(choice);
+  return sorted;
+}
+
 void add_folding(LaunchWork& work, const Config& config, bool by_the_last) {
   const double tile_bytes = 4.0 * config["BM"] * config["BN"];
   if (!by_the_last) {
@@ -61,8 +81,9 @@ void add_folding(LaunchWork& work, const Config& config, bool by_the_last) {
   work.read_bytes += tile_bytes;
 }
 
-KernelWork with_alignment(KernelWork launches, const Shape& shape, const Config& config) {
-  if (config["ALIGN"] == 0) return launches;
+namespace {
+
+LaunchWork work_of_alignment(const Shape& shape) {
   const auto in = static_cast<std::int64_t>(bytes_of(shape.in, 1));
   const std::int64_t bytes =
       in * shape.k * ((has_odd_a(shape) ? shape.m : 0) + (has_odd_b(shape) ? shape.n : 0));
@@ -73,7 +94,19 @@ KernelWork with_alignment(KernelWork launches, const Shape& shape, const Config&
   copy.read_bytes = copy.written_bytes = copy.ahead_bytes = 256 * 16;
   copy.loads = 256 * 16 / static_cast<double>(in);
   copy.unique_bytes = 2 * static_cast<double>(bytes);
-  launches.insert(launches.begin(), copy);
+  return copy;
+}
+
+}  // namespace
+
+KernelWork work_of_launches(const LaunchWork& product, const Shape& shape, const Config& config) {
+  KernelWork launches;
+  if (config["ALIGN"] != 0) launches.push_back(work_of_alignment(shape));
+  launches.push_back(product);
+  const bool folded = config.has("FOLD") && config["FOLD"] != 0;
+  if (config["SPLIT"] > 1 && !folded) {
+    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  }
   return launches;
 }
 

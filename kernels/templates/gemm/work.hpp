@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "kernels/model/config.hpp"
 #include "kernels/model/launch_work.hpp"
 #include "kernels/templates/gemm/shape.hpp"
+#include "runtime/device/device_info.hpp"
 
 /// Shared parts of the work of several variants.
 namespace greta::kernels::gemm {
@@ -23,11 +27,22 @@ struct TileExtents {
 /// multiplications of one: whole waves of tiles, moving the tiles' edges, and adding slices.
 double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std::int64_t units);
 
+/// One of several tiles, by its index, with a number of slices of K.
+struct TileChoice {
+  std::size_t tile;
+  int split;
+};
+
+/// Returns the tiles with numbers of slices that the shape supports, by their estimated run time.
+std::vector<TileChoice> cheapest_first(const Shape& shape, const DeviceInfo& device,
+                                       const std::vector<TileExtents>& tiles);
+
 /// Adds what the slices of a tile do to add their sums in the same launch: `by_the_last` of them
 /// from memory, or all of them in a cluster.
 void add_folding(LaunchWork& work, const Config& config, bool by_the_last);
 
-/// Adds the launch that copies operands to aligned rows, with ALIGN.
-KernelWork with_alignment(KernelWork launches, const Shape& shape, const Config& config);
+/// Returns the launch of a product with those beside it: that which copies operands to aligned
+/// rows, with ALIGN, and that which adds slices, unless there is a FOLD.
+KernelWork work_of_launches(const LaunchWork& product, const Shape& shape, const Config& config);
 
 }  // namespace greta::kernels::gemm

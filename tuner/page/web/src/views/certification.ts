@@ -4,6 +4,7 @@ import { device_name, numbers, problem_name, type Report, type Result } from "..
 import { command, empty, h, section, select, tag, tiles, where_commands_run, type Child } from "../dom";
 import { bytes, date, rate, ratio, share, tick, time } from "../format";
 import { link, type Route, type View } from "../shell";
+import { median } from "../statistics";
 import { table } from "../table";
 import { finalists, finalists_chart } from "./finalists";
 import { most_of, outside_text, rounds_chart } from "./rounds";
@@ -13,12 +14,6 @@ function round_ratios(row: Result): number[] {
   const winner = numbers(row.rounds_us);
   const standard = numbers(row.default_rounds_us);
   return winner.length === standard.length && !row.is_default ? Array.from(winner, (us, i) => standard[i]! / us) : [];
-}
-
-function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return sorted.length % 2 ? sorted[Math.floor(middle)]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
 /** Whether the speed-up is the median of several processes: then it is not that of the rounds alone. */

@@ -4,18 +4,9 @@ import { api_name, device_name, problem_name, type Report, type Result } from ".
 import { empty, h, section, segmented, tag } from "../dom";
 import { change, count, date, rate, ratio, share, time } from "../format";
 import { link, set, type Route, type View } from "../shell";
+import { geometric_mean, median } from "../statistics";
 import { table } from "../table";
 import type { Theme } from "../theme";
-
-function geometric_mean(values: number[]): number {
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
-}
-
-function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
-}
 
 /** What a winner gained; a default that stood gained nothing. */
 export function gain(result: Result): number | null {
