@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "kernels/model/embedded.hpp"
 
@@ -18,39 +21,74 @@ void append_defines(std::string& text, const Defines& defines) {
   }
 }
 
-/// `once` contains files with #pragma once that are already in the text. Only the first line of a
-/// text may be a #version, so those of included kernels are dropped.
-void append(std::string& text, std::string_view path, const Defines& defines,
-            std::set<std::string>& once) {
-  if (once.contains(std::string(path))) return;
-  std::string_view rest = embedded_file(path);
-  while (!rest.empty()) {
-    const std::string_view line = take_line(rest), included = included_file(line);
-    if (!included.empty()) {
-      append(text, included, {}, once);
-      continue;
-    }
-    if (line == once_word) {
-      once.emplace(path);
-      continue;
-    }
-    const bool version = line.starts_with(version_word);
-    if (version && !text.empty()) continue;
-    text += line;
-    text += '\n';
-    if (version) append_defines(text, defines);
+/// Puts files in place of the lines that include them.
+///
+/// A file with #pragma once that a conditional includes may be left out by the compiler's
+/// preprocessor, so its text has a guard, and comes again where it is included next.
+class Renderer {
+ public:
+  /// Only the first line of a text may be a #version, so those of included kernels are dropped.
+  void append(std::string_view path, const Defines& defines) {
+    if (whole_.contains(path)) return;
+    const bool once = has_line(embedded_file(path), once_word);
+    const bool conditional = depth_ > 0;
+    const bool guarded = once && (conditional || guarded_.contains(path));
+    if (guarded) open_guard(path);
+    if (once) (conditional ? guarded_ : whole_).emplace(path);
+    append_lines(path, defines);
+    if (guarded) text_ += "#endif\n";
   }
-}
+
+  void define(const Defines& defines) { append_defines(text_, defines); }
+
+  std::string text() && { return std::move(text_); }
+
+ private:
+  void append_lines(std::string_view path, const Defines& defines) {
+    std::string_view rest = embedded_file(path);
+    while (!rest.empty()) {
+      const std::string_view line = take_line(rest), included = included_file(line);
+      if (!included.empty()) {
+        append(included, {});
+        continue;
+      }
+      const bool version = line.starts_with(version_word);
+      if (line == once_word || (version && !text_.empty())) continue;
+      if (line.starts_with("#if")) ++depth_;
+      if (line.starts_with("#endif")) --depth_;
+      text_ += line;
+      text_ += '\n';
+      if (version) append_defines(text_, defines);
+    }
+  }
+
+  void open_guard(std::string_view path) {
+    std::string macro = "GRETA_HAS_";
+    for (const char c : path) macro += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    text_ += fmt::format("#if !defined({0})\n#define {0}\n", macro);
+  }
+
+  static bool has_line(std::string_view text, std::string_view wanted) {
+    while (!text.empty()) {
+      if (take_line(text) == wanted) return true;
+    }
+    return false;
+  }
+
+  std::string text_;
+  std::set<std::string, std::less<>> whole_;    // files that the text has, and not in a conditional
+  std::set<std::string, std::less<>> guarded_;  // files that it has in conditionals
+  int depth_ = 0;                               // of conditionals
+};
 
 }  // namespace
 
 std::string render(std::string_view path, const Defines& defines) {
-  std::string text;
-  std::set<std::string> once;
+  Renderer renderer;
   // GLSL requires #version in the first line.
-  if (!embedded_file(path).starts_with(version_word)) append_defines(text, defines);
-  append(text, path, defines, once);
-  return text;
+  if (!embedded_file(path).starts_with(version_word)) renderer.define(defines);
+  renderer.append(path, defines);
+  return std::move(renderer).text();
 }
 
 }  // namespace greta::kernels

@@ -14,8 +14,8 @@ using Defines = std::vector<std::pair<std::string, std::string>>;
 
 /// Returns the complete text of an embedded kernel source. The macros are defined at the top (GLSL:
 /// directly after #version). Every `#include "path"` line (relative to kernels/templates) is
-/// replaced by that file: each time, or once if the file has a `#pragma once` line. Throws Error
-/// for a file that is not embedded.
+/// replaced by that file: each time, or for the compiler once if the file has a `#pragma once`
+/// line. Throws Error for a file that is not embedded.
 std::string render(std::string_view path, const Defines& defines);
 
 }  // namespace greta::kernels
