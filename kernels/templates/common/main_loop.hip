@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/device.hip"
+#include "common/uniform.hip"
 
 // A number that the compiler keeps in a register: it would compute addresses anew in each turn of a
 // loop, and often could not see that one is a constant apart from another.
@@ -15,7 +16,7 @@ GRETA_DEVICE u32 kept(u32 number) {
 // The same for a number, and an address, that all lanes have.
 GRETA_DEVICE u32 kept_by_all(u32 number) {
 #if defined(GRETA_AMD)
-  number = u32(__builtin_amdgcn_readfirstlane(int(number)));
+  number = same_in_wave(number);
   asm volatile("" : "+s"(number));
 #endif
   return number;

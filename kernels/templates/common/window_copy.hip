@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/async_copy.hip"
+#include "common/uniform.hip"
 
 // Device memory from `base` on, less than 2 GiB, the same for the whole wave; zeros lie behind it.
 struct ReadWindow {
@@ -12,11 +13,6 @@ struct ReadWindow {
   // No window reaches so far.
   static constexpr u32 outside = 0x80000000U;
 };
-
-#if defined(GRETA_AMD)
-// In a scalar register.
-GRETA_DEVICE u32 same_in_wave(u32 x) { return u32(__builtin_amdgcn_readfirstlane(int(x))); }
-#endif
 
 // Each lane copies what lies `from` bytes into the window, a multiple of 16. In shared memory the
 // lanes of a wave follow each other from `to` on, which is the same for the whole wave.

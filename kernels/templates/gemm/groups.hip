@@ -8,6 +8,7 @@
 // a workgroup finds the group that has its line. The groups' B lie one after the other.
 #pragma once
 
+#include "common/uniform.hip"
 #include "gemm/operands.hip"
 
 struct Group {
@@ -16,6 +17,12 @@ struct Group {
   u32 rows;
   u32 row;  // of the group's, where the line of tiles starts: past all rows where there is none
 };
+
+// A group that all lanes of a wave have found.
+GRETA_DEVICE Group same_in_wave(const Group& group) {
+  return {same_in_wave(group.index), same_in_wave(group.first), same_in_wave(group.rows),
+          same_in_wave(group.row)};
+}
 
 #if GROUPED == 1 || GROUPED == 2
 // A number of rows in memory, as one that is possible.

@@ -76,7 +76,8 @@ MATRIX_KERNEL GEMM_ENTRY(matrix)(GEMM_PARAMETERS) {
   if (inbox_apart) inbox.let_others_send();
 #endif
   Position tile = pick_tile<WALK == 1, XCDS>(all);
-  const Group group = find_group<BM>(all, tile.row / BM);
+  Group group = find_group<BM>(all, tile.row / BM);
+  if (GROUPED) group = same_in_wave(group);
   if (GROUPED && group.row >= group.rows) return;
   const Arguments args = of_group(all, group);
   tile.row = group.row;

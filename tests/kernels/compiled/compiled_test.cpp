@@ -152,6 +152,34 @@ void CompiledGeneration::sample_on(std::size_t count) {
   });
 }
 
+/// Few samples have groups on matrix cores, whose main loops want addresses in scalar registers.
+TEST_P(CompiledGeneration, Groups) {
+  for (const char* key :
+       {"gemm dtype=bf16 out=bf16 m=512 n=512 k=128 batch=16",
+        "grouped_gemm dtype=f16 out=f16 groups=16 m=512 n=512 k=128",
+        "grouped_gemm dtype=f16 out=f16 form=masked groups=16 m=512 n=512 k=128"}) {
+    const Problem problem = Problem::parse(key).value();
+    const Operation& operation = built_in(problem.op);
+    const auto configs = operation.variant("matrix").defaults(operation.shape(problem), device_);
+    ASSERT_FALSE(configs.empty()) << key;
+    expect_good(operation, problem, configs.front(), false);
+  }
+}
+
+/// Slices that a cluster adds are in few samples.
+TEST_P(CompiledGeneration, SlicesInClusters) {
+  if (!has_clusters(device_.architecture)) return;  // their space has none
+  const Problem problem = Problem::parse("gemm dtype=f16 out=f16 m=256 n=512 k=4096").value();
+  const Operation& gemm = built_in("gemm");
+  for (const char* variant : {"matrix", "tma"}) {
+    const auto configs = gemm.variant(variant).defaults(gemm.shape(problem), device_);
+    const auto found = std::find_if(configs.begin(), configs.end(),
+                                    [](const Config& config) { return config["FOLD"] == 2; });
+    ASSERT_NE(found, configs.end()) << variant;
+    expect_good(gemm, problem, *found, false);
+  }
+}
+
 TEST_P(CompiledGeneration, SomeSamples) {
   sample_on(1);
 }
