@@ -178,12 +178,13 @@ class DatabaseDamage(Tuned):
 
 class DatabaseOverwritten(Tuned):
     def overwrite_during(self, content):
-        """Replaces a database's content, not the file, during a tune. Returns the end of the
+        """Replaces a database's content, not the file, during a search. Returns the end of the
         tune."""
         run = self.start(*GEMM[:-1], "56", "--budget", "4s", "--db", self.db, "--no-lock",
                          "--device", "vulkan:0", "--seed", "1")
         end = time.time() + patient(60)
-        while time.time() < end and self.query("SELECT count(*) FROM sessions")[0][0] < 3:
+        searching = "SELECT plan IS NOT NULL FROM sessions WHERE id > 2"
+        while time.time() < end and self.query(searching) != [(1,)]:
             time.sleep(0.02)
         self.assertIsNone(run.poll(), "the run was over too soon")
         with open(self.db, "r+b") as file:
@@ -209,7 +210,7 @@ class DatabaseOverwritten(Tuned):
                 self.assertEqual(code == 0, "stored in" in output, output + errors)
                 self.assertTrue(stored or code == 1, output + errors)
                 if code != 0:
-                    self.assertIn("NOT STORED", output)
+                    self.assertIn("NOT STORED", output, errors)
                     self.assertRegex(output, "winner|best so far|trials")
                     self.assertIn(str(self.db), errors.splitlines()[-1])
 

@@ -300,7 +300,9 @@ TEST(ReplayEvaluator, ASessionRunsOnARecording) {
        {std::vector<Evaluator*>{&first}, std::vector<Evaluator*>{&first, &second}}) {
     const SessionResult result = Tuned(members, first.problem(), 200).result;
     ASSERT_TRUE(result.winner);
-    EXPECT_LT(result.winner->measurement.median_us, 1.1 * first.recording().optimum_us());
+    // The order of several members' answers differs from run to run, and with it the search.
+    const double slower = members.size() == 1 ? 1.1 : 1.3;
+    EXPECT_LT(result.winner->measurement.median_us, slower * first.recording().optimum_us());
     EXPECT_EQ(result.winner->measurement.median_us,
               first.recording().trial(result.winner->config).measurement.median_us);
     EXPECT_EQ(result.space_count, first.recording().space().count());
