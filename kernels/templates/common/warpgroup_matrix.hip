@@ -113,15 +113,18 @@ GRETA_DEVICE void store_sums(const WarpgroupSums<columns>& sums, u32 first, floa
   }
 }
 
-// All columns of the wave's 16 rows, turned: columns become rows, which are `pitch` floats apart.
-template <u32 columns>
-GRETA_DEVICE void store_turned_sums(const WarpgroupSums<columns>& sums, float* to, u32 pitch) {
+// `width` columns of the wave's 16 rows, from column `first` on, transposed: columns become rows,
+// which are `pitch` floats apart.
+template <u32 width, u32 columns>
+GRETA_DEVICE void store_transposed_sums(const WarpgroupSums<columns>& sums, u32 first, float* to,
+                                        u32 pitch) {
   const u32 lane = lane_index();
   GRETA_UNROLL
-  for (u32 c = 0; c < columns; c += 8) {
+  for (u32 c = 0; c < width; c += 8) {
     GRETA_UNROLL
     for (u32 i = 0; i < 4; ++i) {
-      to[(c + lane % 4 * 2 + i % 2) * pitch + lane / 4 + i / 2 * 8] = sums.eight[c / 8][i];
+      to[(c + lane % 4 * 2 + i % 2) * pitch + lane / 4 + i / 2 * 8] =
+          sums.eight[(first + c) / 8][i];
     }
   }
 }

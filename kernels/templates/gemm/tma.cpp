@@ -42,8 +42,8 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       plain_product(shape),
       grid_of_tiles(shape, device),
       {"groups",
-       "GROUPS must divide BM, or with BM of less than 64 BN, into multiples of 64; with PINGPONG "
-       "that must be a multiple of 64",
+       "GROUPS must divide BM, or BN where BM is not a multiple of 64, into multiples of 64; with "
+       "PINGPONG that must be a multiple of 64",
        {{"BM", "BN", "GROUPS", "PINGPONG"},
         [](const Config& c) { return TmaKernel::has_parts(c); }}},
       {"shared_memory",
@@ -72,6 +72,8 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
         }}},
       {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than there are",
        (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
+      {"pairs", "a cluster is at most two workgroups: four wait for each other",
+       p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
       {"whole_k", "SPLIT needs RESIDENT=0, CLUSTER_M=1 and CLUSTER_N=1",
@@ -93,7 +95,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   for (int column = 16; column <= 256; column += 16) columns.push_back(column);
   // BM x BN    tile of C per workgroup
   // BK         K steps per stage
-  // GROUPS     warpgroups that share the tile: its rows, or if there are fewer than 64 its columns
+  // GROUPS     warpgroups that share the tile: its rows, or its columns if BM is no multiple of 64
   // PINGPONG   1: each warpgroup computes whole tiles, and they take turns: one stores while
   //            another one multiplies
   // STAGES     stages in shared memory
@@ -105,7 +107,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // SPLIT      slices of K; FOLD: how they are added, as in `matrix`
   // ALIGN      1: operands with odd lines are first copied to aligned rows
   Alternative a{"tma",
-                {{"BM", {8, 16, 24, 32, 40, 48, 64, 128, 192, 256}},
+                {{"BM", {8, 16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 144, 160, 192, 208, 256}},
                  {"BN", columns},
                  {"BK", {64, 128}},
                  {"GROUPS", {1, 2, 3, 4}},
@@ -171,6 +173,9 @@ std::vector<Tile> default_tiles() {
   std::vector<Tile> tiles;
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
   tiles.push_back({256, 128, 64, 2});
+  for (const int bm : {208, 160, 144, 112, 96, 80}) {
+    for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
+  }
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
   for (const int bm : {48, 40, 32, 24, 16, 8}) {
     tiles.push_back({bm, 128, 64, 2});
@@ -247,8 +252,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.registers = static_cast<double>(kernel.least_registers(config) + 4);
   work.matrix_flops = 2 * bm * bn * bk * work.steps;
   work.warpgroups = true;
-  const double instructions = std::max(wm, 64.0) / 64 * (TmaKernel::swapped(config) ? wn / 64 : 1);
-  const double read = groups * instructions * (std::min(wm, 64.0) + (wm < 64 ? 64 : wn));
+  const bool swapped = TmaKernel::swapped(config);
+  const double instructions = (swapped ? wn : wm) / 64;
+  const double read = groups * instructions * (64 + (swapped ? wm : wn));
   work.shared_traffic = work.steps * bk * 2 * (bm + bn + read);
   work.overlapped = true;
   work.barriers = work.steps / 4;  // nobody waits for other warpgroups

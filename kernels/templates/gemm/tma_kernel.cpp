@@ -34,6 +34,13 @@ int TmaKernel::wn(const Config& c) {
   return swapped(c) ? c["BN"] / groups_of_tile(c) : c["BN"];
 }
 
+int TmaKernel::piece_rows(const Config& c) {  // as equal_part() in warpgroup_tile.hip
+  const int rows = wm(c);
+  int part = std::min(rows, 64);
+  while (rows % part != 0) part -= 8;
+  return part;
+}
+
 bool TmaKernel::has_parts(const Config& c) {
   return (swapped(c) ? c["BN"] : c["BM"]) % (groups_of_tile(c) * warpgroup_rows) == 0;
 }
@@ -73,7 +80,7 @@ std::int64_t TmaKernel::shared_bytes(const Config& c) const {
   }
   const std::int64_t columns = c["RESIDENT"] != 0 ? 32 : 64, waves = c["GROUPS"] * std::int64_t{4};
   const std::int64_t sums = packed(c) ? waves * quarter * (std::min<std::int64_t>(bn, 64) + 8) * 2
-                            : swapped(c) ? pitched(waves * bm, quarter)
+                            : swapped(c) ? pitched(waves * piece_rows(c), quarter)
                                          : pitched(waves * quarter, std::min(bn, columns));
   return (c["RESIDENT"] != 0 ? tiles + sums : std::max(tiles, sums)) + barriers;
 }

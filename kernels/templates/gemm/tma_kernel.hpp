@@ -17,13 +17,15 @@ class TmaKernel {
   int wave() const { return matrix_.wave(); }
   const std::vector<int>& slice_counts() const { return matrix_.slice_counts(); }
   /// Returns whether instructions have 64 columns instead of 64 rows.
-  static bool swapped(const Config& config) { return config["BM"] < warpgroup_rows; }
+  static bool swapped(const Config& config) { return config["BM"] % warpgroup_rows != 0; }
   /// Returns the number of warpgroups that compute a tile together.
   static int groups_of_tile(const Config& config);
   /// Return the extents of a warpgroup's part of the tile: they share its rows, or swapped its
   /// columns.
   static int wm(const Config& config);
   static int wn(const Config& config);
+  /// Returns the number of swapped rows that a wave hands out at a time.
+  static int piece_rows(const Config& config);
   /// Returns whether parts are whole instructions.
   static bool has_parts(const Config& config);
   /// Returns the number of workgroups of a cluster that share operands.

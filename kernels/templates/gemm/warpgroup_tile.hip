@@ -1,6 +1,6 @@
 // The WM x WN parts of a tile that warpgroups multiply straight from shared memory, in products of 64
-// rows and WN columns; or where WM is less than 64, of 64 columns and WM rows, with the operands'
-// roles swapped.
+// rows and WN columns; or where WM is not a multiple of 64, of 64 columns and WM rows, with the
+// operands' roles swapped.
 #pragma once
 
 #include "common/warpgroup_matrix.hip"
@@ -8,17 +8,25 @@
 #include "gemm/tile_order.hip"
 
 #if BK % 64 != 0 || \
-    (WM < 64 ? WM != BM || WN % 64 != 0 : WM % 64 != 0 || (WN != BN && WN % 64 != 0))
+    (WM % 64 != 0 ? WM != BM || WM % 8 != 0 || WN % 64 != 0 : WN != BN && WN % 64 != 0)
 #error "warpgroups need BK of 64 or 128, and parts of 64 rows or columns and of whole panels"
 #endif
 
-constexpr bool swapped = WM < 64;
+constexpr bool swapped = WM % 64 != 0;
 constexpr u32 products = (swapped ? WN : WM) / 64;
 typedef WarpgroupSums<(swapped ? WM : WN)> Sums[products];
 
-// A wave has 16 of the 64 rows or columns of each product.
-constexpr u32 pieces = products;
-constexpr u32 piece_rows = swapped ? WM : 16, piece_width = swapped ? 16 : WN;
+// The largest part of `rows` of at most 64, in whole rows of lanes.
+GRETA_DEVICE constexpr u32 equal_part(u32 rows) {
+  u32 part = rows < 64 ? rows : 64;
+  while (rows % part != 0) part -= 8;
+  return part;
+}
+
+// A wave has 16 of the 64 rows or columns of each product. A piece is what it hands out at a time.
+constexpr u32 piece_rows = swapped ? equal_part(WM) : 16, piece_width = swapped ? 16 : WN;
+constexpr u32 pieces_of_product = swapped ? WM / piece_rows : 1;
+constexpr u32 pieces = products * pieces_of_product;
 
 // Where the warpgroup's part of the tile starts.
 GRETA_DEVICE Position warpgroup_position() {
@@ -29,15 +37,17 @@ GRETA_DEVICE Position warpgroup_position() {
 // Where piece i of the wave's part starts in the tile.
 GRETA_DEVICE Position piece_position(u32 i) {
   const Position group = warpgroup_position();
-  const u32 first = i * 64 + wave_index() % 4 * 16;
-  return {group.row + (swapped ? 0 : first), group.col + (swapped ? first : 0)};
+  const u32 first = i / pieces_of_product * 64 + wave_index() % 4 * 16;
+  if (swapped) return {group.row + i % pieces_of_product * piece_rows, group.col + first};
+  return {group.row + first, group.col};
 }
 
 // `width` columns of piece i, from column `first` on, as rows `pitch` floats apart.
 template <u32 width>
 GRETA_DEVICE void store_piece(const Sums& sums, u32 i, u32 first, float* to, u32 pitch) {
   if constexpr (swapped) {
-    store_turned_sums(sums[i], to, pitch);
+    store_transposed_sums<piece_rows>(sums[i / pieces_of_product],
+                                      i % pieces_of_product * piece_rows, to, pitch);
   } else {
     store_sums<width>(sums[i], first, to, pitch);
   }
