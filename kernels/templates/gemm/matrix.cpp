@@ -239,14 +239,16 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
   const double slower = kernel.splits() ? 6 : bits_of(shape.in) == 32 ? 8 : 1;  // than 16 bits
-  work.matrix_flops = 2 * bm * bn * bk * work.steps * slower;
   work.warpgroups = kernel.by_warpgroups(config);
+  // Warpgroups that also load multiply for part of their time only.
+  const double waits = work.warpgroups ? 1.15 : 1;
+  work.matrix_flops = 2 * bm * bn * bk * work.steps * slower * waits;
   // Warpgroup instructions read B for 64 rows of A at a time, waves read their part once.
   const double parts = bm / wm * (bn / wn);
   const double read = work.warpgroups ? parts * std::max(1.0, wm / warpgroup_rows) *
                                             (std::min<double>(wm, warpgroup_rows) + wn)
                                       : parts * (wm + wn);
-  work.shared_traffic = work.steps * bk * in * (bm + bn + read);
+  work.shared_traffic = work.steps * bk * in * (bm + bn + read) * waits;
   const double step = bk * (bm + bn) * in;
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;

@@ -245,11 +245,16 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   LaunchWork work = work_of_tiles(shape, loads);
   work.loads /= 64;                                             // one instruction for a box
   const double fetched = between_cache_lines(shape) ? 1.5 : 1;  // of a cache line's part
+  // A cluster's copies share cache lines. Elsewhere they save nothing that a tile waits for.
+  const bool shares = fetched > 1;
   work.read_bytes =
-      fetched * work.steps * bk * 2 * (bm / config["CLUSTER_N"] + bn / config["CLUSTER_M"]);
+      fetched * work.steps * bk * 2 *
+      (bm / (shares ? config["CLUSTER_N"] : 1) + bn / (shares ? config["CLUSTER_M"] : 1));
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
-  work.registers = static_cast<double>(kernel.least_registers(config) + 4);
+  // Warpgroups that multiply get registers of the one that copies.
+  work.registers = static_cast<double>(
+      std::min(kernel.least_registers(config) + 4, kernel.launch_registers(config)));
   work.matrix_flops = 2 * bm * bn * bk * work.steps;
   work.warpgroups = true;
   const bool swapped = TmaKernel::swapped(config);
@@ -257,8 +262,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double read = groups * instructions * (64 + (swapped ? wm : wn));
   work.shared_traffic = work.steps * bk * 2 * (bm + bn + read);
   work.overlapped = true;
-  work.barriers = work.steps / 4;  // nobody waits for other warpgroups
-  work.ahead_bytes = bk * (bm + bn) * 2 * (config["STAGES"] - 1);
+  // Warpgroups do not wait for each other, but one alone waits for its products.
+  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  if (TmaKernel::cluster(config) > 1) work.barriers += 10;  // its workgroups begin together
+  work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
     const double running = static_cast<double>(kernel.resident_clusters(config)) *
                            static_cast<double>(TmaKernel::cluster(config));
@@ -268,10 +275,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                                &work.barriers, &work.matrix_flops, &work.shared_traffic}) {
       *each *= tiles;
     }
+    work.barriers += 5 * tiles * config["RESIDENT"];  // its sums are stored
   }
   if (config["FOLD"] != 0) {
     add_folding(work, config, config["FOLD"] == 1);
-    work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
+    if (config["FOLD"] == 2) work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
   }
   return work_of_launches(work, shape, config);
 }

@@ -95,12 +95,15 @@ std::int64_t TmaKernel::least_registers(const Config& c) const {
   return std::int64_t{wm(c)} * wn(c) / (4 * wave()) + addresses;
 }
 
+std::int64_t TmaKernel::launch_registers(const Config& c) const {
+  return 65536 / threads(c) / 8 * 8;
+}
+
 bool TmaKernel::has_registers(const Config& c) const {
   // ptxas wants an instruction's sums and addresses to fit what a thread has at launch.
   constexpr std::int64_t of_instruction = 26;
-  const std::int64_t at_launch = 65536 / threads(c) / 8 * 8;
   return least_registers(c) <= register_limit(c) &&
-         (swapped(c) ? wm(c) : wn(c)) / 2 + of_instruction <= at_launch;
+         (swapped(c) ? wm(c) : wn(c)) / 2 + of_instruction <= launch_registers(c);
 }
 
 std::int64_t TmaKernel::register_limit(const Config& c) const {

@@ -45,6 +45,8 @@ class TmaKernel {
   /// those of the wave or warpgroup that copies hand over what they don't need.
   std::int64_t least_registers(const Config& config) const;
   std::int64_t register_limit(const Config& config) const;
+  /// Returns the number of registers of each thread when the workgroup starts.
+  std::int64_t launch_registers(const Config& config) const;
   /// Returns whether these registers suffice.
   bool has_registers(const Config& config) const;
   /// Returns the number of clusters that run at the same time with RESIDENT.
