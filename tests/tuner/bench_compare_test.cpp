@@ -62,6 +62,25 @@ void slow_down(MeasuredResult& result, double factor) {
   }
 }
 
+TEST(BenchCompare, ChosenConfigurationsAreComparedWithThemselves) {
+  std::mt19937_64 random(1);
+  std::vector<MeasuredResult> base, fresh;
+  for (const int threads : {64, 128}) {
+    MeasuredResult result = result_of("gemm", ResultOrigin::chosen);
+    result.subject.config = Config{"naive", {{"THREADS", threads}}};
+    result.samples.blocks_us = noisy(threads, random);
+    base.push_back(result);
+    result.samples.blocks_us = noisy(threads, random);
+    fresh.push_back(result);
+  }
+  const auto comparison = compare_baselines(base, fresh, 0.05);
+  EXPECT_EQ(comparison.changes.size(), 2U);
+  EXPECT_EQ(comparison.regressions(), 0);
+  EXPECT_TRUE(subject_text(base[0].subject).ends_with("chosen naive THREADS=64"));
+  base.pop_back();
+  EXPECT_EQ(compare_baselines(base, fresh, 0.05).only_fresh.size(), 1U);
+}
+
 TEST(BenchCompare, HonestRunsReportNothing) {
   std::mt19937_64 random(1);
   int reports = 0;

@@ -40,6 +40,20 @@ TEST_F(BenchPreset, ListsStandForAllTheirValues) {
   EXPECT_TRUE(preset->problems[4].where.ends_with("p.json: problems[0]"));
 }
 
+TEST_F(BenchPreset, ProblemsNameConfigurationsAndVariants) {
+  const auto preset = read(R"({"problems": [
+    {"op": "gemm", "m": [1, 2], "n": 8, "k": 8, "config": "naive THREADS=64", "variants": ["tiled", "gemv"]},
+    {"op": "softmax", "rows": 8, "cols": 8, "variants": "all"}]})");
+  ASSERT_TRUE(preset) << preset.failure().message;
+  ASSERT_EQ(preset->problems.size(), 3U);
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_EQ(preset->problems[i].configs, std::vector<std::string>{"naive THREADS=64"});
+    EXPECT_EQ(preset->problems[i].variants, (std::vector<std::string>{"tiled", "gemv"}));
+  }
+  EXPECT_EQ(preset->problems[2].variants.size(), built_in("softmax").variants.size());
+  EXPECT_TRUE(preset->problems[2].configs.empty());
+}
+
 TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
   const std::string gemm = R"({"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8}, )";
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -53,6 +67,12 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
       {gemm + R"({"op": "gemm", "m": [], "n": 8, "k": 8}]})", "p.json: problems[1].m: is an empty"},
       {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "out_dtype": "f64"}]})",
        "p.json: problems[1].out_dtype: f64: must be"},
+      {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "config": ["tiled", "nope X=1"]}]})",
+       "p.json: problems[1].config[1]: gemm has no variant nope; it has"},
+      {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "config": 7}]})",
+       "p.json: problems[1].config[0]: must be text"},
+      {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "variants": ["nope"]}]})",
+       "p.json: problems[1].variants[0]: nope is not one of"},
       {gemm + "7]}", "p.json: problems[1]: is not an object"},
       {R"({"problem": []})", "p.json: problem: unknown key"},
       {R"({"problems": 7})", "p.json: problems: is not a list"},

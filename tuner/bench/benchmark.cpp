@@ -29,6 +29,7 @@ std::string Benchmark::name() const {
   if (!words.dims.empty()) text += "/" + with(words.dims, ',');
   if (!words.attributes.empty()) text += "/" + with(words.attributes, ',');
   if (subject.origin != ResultOrigin::measured) text += "/" + with(to_string(subject.origin), '-');
+  if (subject.origin == ResultOrigin::chosen) text += "/" + with(subject.config->text(), ',');
   return text;
 }
 

@@ -164,11 +164,13 @@ bool failed(const MeasuredResult& result) {
 }
 
 // The properties that results must share to be compared, in the order of the listing.
-using Key = std::tuple<ProblemWords, std::string, std::string_view, CacheState>;
+using Key = std::tuple<ProblemWords, std::string, std::string_view, std::string, CacheState>;
 
 Key key_of(const Subject& subject) {
   const auto origin = subject.from_database() ? ResultOrigin::winner : subject.origin;
-  return {subject.words(), subject.backend, to_string(origin), subject.cache};
+  const bool chosen = origin == ResultOrigin::chosen && subject.config;
+  return {subject.words(), subject.backend, to_string(origin), chosen ? subject.config->text() : "",
+          subject.cache};
 }
 
 void append(Samples& samples, const Samples& more) {
@@ -366,6 +368,8 @@ std::string subject_text(const Subject& subject) {
   add(words.attributes);
   if (subject.origin != ResultOrigin::measured)
     text += fmt::format(", {}", to_string(subject.origin));
+  if (subject.origin == ResultOrigin::chosen && subject.config)
+    text += " " + subject.config->shown();
   return text;
 }
 

@@ -90,7 +90,7 @@ std::vector<Options> read_options(const Operation& operation, const json& entry,
   const auto known = option_names(operation);
   std::vector<Options> options;
   for (const auto& [name, value] : entry.items()) {
-    if (name == "op") continue;
+    if (name == "op" || name == "config" || name == "variants") continue;
     const std::string here = place + "." + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       refuse(here, fmt::format("{} has no such dimension or option; it has {}", operation.name,
@@ -110,52 +110,13 @@ std::vector<Options> read_options(const Operation& operation, const json& entry,
   return options;
 }
 
-// Reads all combinations of an entry's lists.
-void read_entry(const Catalog& catalog, const json& entry, const std::string& file,
-                const std::string& place, Preset& preset, std::set<std::string>& seen) {
-  const Operation& operation = read_op(catalog, entry, place);
-  const auto options = read_options(operation, entry, place);
-  std::vector<std::size_t> at(options.size(), 0);
-  for (bool more = true; more;) {
-    std::vector<std::pair<std::string, std::string>> values;
-    for (std::size_t i = 0; i < options.size(); ++i) {
-      values.emplace_back(options[i].name, options[i].texts[at[i]]);
-    }
-    if (preset.problems.size() == most_problems) {
-      refuse(place,
-             fmt::format("is more than the {} problems that a preset may have", most_problems));
-    }
-    auto problem = read_problem(operation, values, place);
-    if (!seen.insert(problem.key()).second) {
-      refuse(place, fmt::format("{} is listed twice", problem.key()));
-    }
-    preset.problems.push_back({std::move(problem), fmt::format("{}: {}", file, place)});
-    more = false;
-    for (std::size_t i = options.size(); i-- > 0 && !more;) {
-      at[i] = (at[i] + 1) % options[i].texts.size();
-      more = at[i] != 0;
-    }
-  }
-}
-
 std::string read_text(const json& value, const std::string& place) {
   if (!value.is_string()) refuse(place, "must be text");
   return value.get<std::string>();
 }
 
-int read_whole(const json& value, const std::string& place, int least, int most) {
-  const bool whole = value.is_number_integer() &&
-                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= 1'000'000);
-  const auto number = whole ? value.get<std::int64_t>() : std::int64_t{-1};
-  if (number < least || number > most) {
-    refuse(place, fmt::format("must be a whole number between {} and {}", least, most));
-  }
-  return static_cast<int>(number);
-}
-
 std::vector<std::string> read_names(const json& value, const std::string& place,
-                                    const std::vector<Named>& known) {
-  const auto all = names_of(known);
+                                    const std::vector<std::string>& all) {
   if (value == "all") return all;
   if (!value.is_array()) refuse(place, "must be \"all\" or a list of names: " + joined(all));
   std::vector<std::string> names;
@@ -171,6 +132,73 @@ std::vector<std::string> read_names(const json& value, const std::string& place,
     names.push_back(name);
   }
   return names;
+}
+
+// Reads what is measured of an entry's problems: "config", one or a list, and "variants", "all" or
+// a list of names.
+PresetProblem read_ways(const Operation& operation, const json& entry, const std::string& place) {
+  std::vector<std::string> variants;
+  for (const Variant& variant : operation.variants) variants.push_back(variant.name);
+  const auto check = [&](const std::string& variant, const std::string& here) {
+    if (std::find(variants.begin(), variants.end(), variant) == variants.end()) {
+      refuse(here, fmt::format("{} has no variant {}; it has {}", operation.name, variant,
+                               joined(variants)));
+    }
+  };
+  PresetProblem ways;
+  if (entry.contains("config")) {
+    const json list = entry["config"].is_array() ? entry["config"] : json::array({entry["config"]});
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string here = fmt::format("{}.config[{}]", place, i);
+      ways.configs.push_back(read_text(list[i], here));
+      check(ways.configs.back().substr(0, ways.configs.back().find(' ')), here);
+    }
+  }
+  if (entry.contains("variants")) {
+    ways.variants = read_names(entry["variants"], place + ".variants", variants);
+  }
+  return ways;
+}
+
+// Reads all combinations of an entry's lists.
+void read_entry(const Catalog& catalog, const json& entry, const std::string& file,
+                const std::string& place, Preset& preset, std::set<std::string>& seen) {
+  const Operation& operation = read_op(catalog, entry, place);
+  const auto options = read_options(operation, entry, place);
+  PresetProblem listed = read_ways(operation, entry, place);
+  listed.where = fmt::format("{}: {}", file, place);
+  std::vector<std::size_t> at(options.size(), 0);
+  for (bool more = true; more;) {
+    std::vector<std::pair<std::string, std::string>> values;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      values.emplace_back(options[i].name, options[i].texts[at[i]]);
+    }
+    if (preset.problems.size() == most_problems) {
+      refuse(place,
+             fmt::format("is more than the {} problems that a preset may have", most_problems));
+    }
+    auto problem = read_problem(operation, values, place);
+    if (!seen.insert(problem.key()).second) {
+      refuse(place, fmt::format("{} is listed twice", problem.key()));
+    }
+    listed.problem = std::move(problem);
+    preset.problems.push_back(listed);
+    more = false;
+    for (std::size_t i = options.size(); i-- > 0 && !more;) {
+      at[i] = (at[i] + 1) % options[i].texts.size();
+      more = at[i] != 0;
+    }
+  }
+}
+
+int read_whole(const json& value, const std::string& place, int least, int most) {
+  const bool whole = value.is_number_integer() &&
+                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= 1'000'000);
+  const auto number = whole ? value.get<std::int64_t>() : std::int64_t{-1};
+  if (number < least || number > most) {
+    refuse(place, fmt::format("must be a whole number between {} and {}", least, most));
+  }
+  return static_cast<int>(number);
 }
 
 void read_budget(const json& value, const std::string& place, Preset& preset) {
@@ -200,11 +228,11 @@ void read_key(const Catalog& catalog, const std::string& name, const json& value
     if (!value.is_boolean()) refuse(name, "must be true or false");
     preset.measure = value.get<bool>();
   } else if (name == "checks") {
-    preset.checks = read_names(value, name, check_names());
+    preset.checks = read_names(value, name, names_of(check_names()));
   } else if (name == "platform") {
-    preset.platform = read_names(value, name, platform_names());
+    preset.platform = read_names(value, name, names_of(platform_names()));
   } else if (name == "runtime") {
-    preset.runtime = read_names(value, name, runtime_names());
+    preset.runtime = read_names(value, name, names_of(runtime_names()));
   } else if (name == "problems") {
     if (!value.is_array()) refuse(name, "is not a list");
     std::set<std::string> seen;

@@ -14,6 +14,9 @@ namespace greta::tuner {
 struct PresetProblem {
   Problem problem;
   std::string where;
+  // What is measured; if both are empty, the configuration that a look-up returns.
+  std::vector<std::string> configs{};   ///< these configurations, as reports print them
+  std::vector<std::string> variants{};  ///< the best known configuration of each of these variants
 };
 
 /// A list of problems and benchmarks for one run of tuning or benchmarking. presets/README.md and

@@ -34,6 +34,15 @@ ordered_json attribute_schema(const Attribute& attribute) {
   return schema;
 }
 
+ordered_json text(const std::string& description) {
+  return {{"description", description}, {"type", "string"}};
+}
+
+ordered_json names_schema(const std::string& description, const std::vector<std::string>& names) {
+  const ordered_json list{{"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names}}}};
+  return {{"description", description}, {"anyOf", {{{"const", "all"}}, list}}};
+}
+
 ordered_json operation_schema(const Operation& operation) {
   ordered_json properties{{"op", {{"const", operation.name}}}};
   ordered_json required = ordered_json::array({"op"});
@@ -49,6 +58,12 @@ ordered_json operation_schema(const Operation& operation) {
   for (const auto& attribute : operation.attributes) {
     properties[attribute.name] = one_or_list(attribute_schema(attribute));
   }
+  properties["config"] =
+      one_or_list(text("A configuration that greta-bench measures, as reports print it"));
+  std::vector<std::string> variants;
+  for (const Variant& variant : operation.variants) variants.push_back(variant.name);
+  properties["variants"] =
+      names_schema("Variants whose best known configurations greta-bench measures", variants);
   return {{"description", operation.summary},
           {"properties", properties},
           {"required", required},
@@ -73,18 +88,8 @@ ordered_json problems_schema(const Catalog& catalog) {
             {"allOf", cases}}}};
 }
 
-ordered_json names_schema(const std::string& description, const std::vector<Named>& known) {
-  const ordered_json list{
-      {"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names_of(known)}}}};
-  return {{"description", description}, {"anyOf", {{{"const", "all"}}, list}}};
-}
-
 ordered_json whole(const std::string& description, int least, int most) {
   return {{"description", description}, {"type", "integer"}, {"minimum", least}, {"maximum", most}};
-}
-
-ordered_json text(const std::string& description) {
-  return {{"description", description}, {"type", "string"}};
 }
 
 }  // namespace
@@ -107,9 +112,9 @@ std::string preset_schema(const Catalog& catalog) {
         {"measure",
          {{"description", "false: kernels are checked and not timed"}, {"type", "boolean"}}},
         {"random", whole("Random configurations of each operation to check", 0, 100'000)},
-        {"checks", names_schema("Health checks of the device", check_names())},
-        {"platform", names_schema("Limits of the machine to measure", platform_names())},
-        {"runtime", names_schema("Costs of the runtime to measure", runtime_names())},
+        {"checks", names_schema("Health checks of the device", names_of(check_names()))},
+        {"platform", names_schema("Limits of the machine to measure", names_of(platform_names()))},
+        {"runtime", names_schema("Costs of the runtime to measure", names_of(runtime_names()))},
         {"problems", problems_schema(catalog)}}},
       {"additionalProperties", false},
       {"$defs", ordered_json::object()}};

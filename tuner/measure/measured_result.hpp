@@ -27,10 +27,11 @@ enum class ResultOrigin {
   predicted,          ///< lookup: chosen by the static prior
   measured,           ///< no configuration: machine and runtime benchmarks
   random,             ///< drawn at random for verification
+  chosen,             ///< named by the user, or the best known of a variant
 };
-inline constexpr std::array<std::string_view, 9> result_origins{
+inline constexpr std::array<std::string_view, 10> result_origins{
     "trial",        "stand_in", "default", "winner", "nearest shape", "same architecture",
-    "static prior", "measured", "random"};
+    "static prior", "measured", "random",  "chosen"};
 constexpr std::string_view to_string(ResultOrigin origin) {
   return result_origins[static_cast<std::size_t>(origin)];
 }

@@ -163,13 +163,9 @@ std::string_view finding_text(const ResultChange& row) {
 
 std::string benchmark_name(const Subject& subject) {
   Subject problem = subject;
-  problem.origin = ResultOrigin::measured;  // whose text has no origin
+  if (subject.from_database()) problem.origin = ResultOrigin::measured;  // whose text has no origin
   std::string name = subject_text(problem);
-  if (subject.from_database()) {
-    name += ", tuned";
-  } else if (subject.origin != ResultOrigin::measured) {
-    name += fmt::format(", {}", to_string(subject.origin));
-  }
+  if (subject.from_database()) name += ", tuned";
   name += ", " + subject.backend;
   if (subject.cache == CacheState::warm) name += ", warm";
   return device::one_line(name);

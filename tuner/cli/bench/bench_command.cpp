@@ -12,6 +12,7 @@
 #include "tuner/cli/bench/doctor.hpp"
 #include "tuner/cli/bench/entries.hpp"
 #include "tuner/cli/bench/google_run.hpp"
+#include "tuner/cli/bench/one_problem.hpp"
 #include "tuner/cli/bench/options.hpp"
 #include "tuner/cli/bench/table.hpp"
 #include "tuner/cli/bench/verify_run.hpp"
@@ -91,7 +92,7 @@ class Bench {
 };
 
 Bench::Bench(const BenchOptions& options)
-    : options_(options), preset_(load_preset(options.preset)), seed_(read_seed(options.seed)) {
+    : options_(options), preset_(preset_of(options)), seed_(read_seed(options.seed)) {
   constexpr std::uint64_t most = 10'000;
   if (!options.repeat.empty()) {
     preset_.repeat = static_cast<int>(read_count("--repeat", options.repeat, most));
@@ -121,6 +122,7 @@ Bench::Bench(const BenchOptions& options)
     write_trace();  // reports an error before anything is measured
   }
   selected_ = select_safe_devices(options.device, options.db, options.allow_unsafe);
+  if (options.each_backend) add_backends(selected_);
   read_flush(options.flush);
   if (!options.report.empty()) {
     if (!options.exporting)
@@ -179,6 +181,7 @@ DeviceBench::Options Bench::device_options() {
 }
 
 void Bench::add_entries() {
+  if (options_.problem) check_configs(*options_.problem, devices_);
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const DeviceInfo& info = devices_[i]->info();
     for (auto& benchmark : devices_[i]->benchmarks(preset_)) {
@@ -270,7 +273,7 @@ int Bench::measure() {
   }
   telemetry::set_sink(nullptr);
   write_trace();
-  if (own_output_) print_text(bench_table(rows));
+  if (own_output_) print_text(options_.problem ? ways_table(rows) : bench_table(rows));
   const int code = conclude(rows);
   if (left == 0) return code;
   throw CommandError(exit_failed,
@@ -414,12 +417,14 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   options->google_flags = std::move(google_flags);
   add_options(app, *options);
   const auto* exporting = app.get_option("--export");
-  action = [options, exporting] {
-    options->exporting = exporting->count() > 0;
-    // The option parser stores this if no value is given.
-    if (options->export_file == "true") options->export_file.clear();
-    return Bench(*options).run();
-  };
+  action = [options, exporting] { return run_bench(*options, exporting->count() > 0); };
+}
+
+int run_bench(BenchOptions options, bool exporting) {
+  options.exporting = exporting;
+  // The option parser stores this if no value is given.
+  if (options.export_file == "true") options.export_file.clear();
+  return Bench(options).run();
 }
 
 }  // namespace greta::tuner::cli

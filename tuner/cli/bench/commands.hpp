@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/cli/bench/options.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
@@ -12,6 +13,10 @@ namespace greta::tuner::cli {
 /// Adds the options for running a preset, which happens without a command. `google_flags` are the
 /// arguments for Google Benchmark.
 void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> google_flags);
+/// Runs a preset, or the problem of the options. `exporting`: whether --export was given.
+int run_bench(BenchOptions options, bool exporting);
+/// Adds a command for each operation, which measures one problem in several ways.
+void add_problem_commands(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 /// Adds the hidden command with which doctor starts each check in a separate process.

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "tuner/bench/best_known.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -89,6 +92,32 @@ Benchmark DeviceBench::kernel(const Problem& problem, const Config& config, Resu
   return apart ? processes_of(benchmark).apart(std::move(benchmark)) : benchmark;
 }
 
+/// Adds the configurations that the preset names, and the best known ones of its variants.
+void DeviceBench::add_ways(const Operation& operation, const PresetProblem& listed,
+                           std::vector<Benchmark>& list) {
+  const Problem& problem = listed.problem;
+  std::vector<Config> configs;
+  const auto add = [&](const Config& config) {
+    if (std::find(configs.begin(), configs.end(), config) == configs.end())
+      configs.push_back(config);
+  };
+  for (const std::string& text : listed.configs) {
+    const auto config = operation.space(problem, info()).parse(text);
+    if (config) {
+      add(*config);
+    } else {
+      notes_.push_back(fmt::format("{}: skipped on {}: {}", problem.key(), info().id(),
+                                   config.failure().message));
+    }
+  }
+  for (const std::string& variant : listed.variants) {
+    const auto config = best_known(operation, variant, problem, info(), db_, options_.kernels.cold);
+    if (config) add(*config);
+  }
+  for (const Config& config : configs)
+    list.push_back(kernel(problem, config, ResultOrigin::chosen));
+}
+
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
   const Problem& problem = listed.problem;
   const auto origin_of = [](const Answer& answer) {
@@ -101,6 +130,11 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
     const Operation& operation = checker().catalog().at(problem.op);
     value_of(check_fits(operation, problem, info()));
     const Config fallback = operation.default_config(problem, info());
+    if (!listed.configs.empty() || !listed.variants.empty()) {
+      add_ways(operation, listed, list);
+      if (options_.defaults) list.push_back(kernel(problem, fallback, ResultOrigin::untuned));
+      return;
+    }
     const Answer* known = look_up(problem);
     if (known != nullptr) {
       list.push_back(kernel(problem, known->config, origin_of(*known)));

@@ -55,6 +55,8 @@ class DeviceBench {
  private:
   void learn_ceilings(TunedDb& db);
   void add_problem(const PresetProblem& listed, std::vector<Benchmark>& list);
+  void add_ways(const Operation& operation, const PresetProblem& listed,
+                std::vector<Benchmark>& list);
   Benchmark kernel(const Problem& problem, const Config& config, ResultOrigin origin);
   BlockProcesses& processes_of(const Benchmark& benchmark);
   const Answer* look_up(const Problem& problem);

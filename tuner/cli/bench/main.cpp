@@ -18,6 +18,7 @@ constexpr auto examples = R"(Examples:
   greta-bench --preset standard --export          # and store the figures in results/
   greta-bench --preset perf --both --device hip:0 --filter gemm/f16
   greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
+  greta-bench gemm --m 512 --n 512 --k 512 --each-variant    # one problem, every way
   greta-bench doctor                              # check the health of the devices
   greta-bench doctor --bundle first-run.tar.gz    # and pack the findings for a developer elsewhere
   greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
@@ -37,6 +38,7 @@ int run(int argc, char** argv) {
   const std::vector<std::string> google_flags(own, argv + argc);
   const auto add_commands = [&](CLI::App& app, Action& action) {
     add_bench_options(app, action, google_flags);
+    add_problem_commands(app, action);
     add_compare_command(app, action);
     add_doctor_command(app, action);
     add_schema_command(app, action);

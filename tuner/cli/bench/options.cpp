@@ -9,11 +9,24 @@ void add_options(CLI::App& app, BenchOptions& options) {
   app.add_option("--preset", options.preset,
                  "A preset's name (smoke, standard, perf, verify) or file")
       ->capture_default_str();
+  add_run_options(app, options);
+  app.add_option("--filter", options.filter, "Only benchmarks whose names match this expression");
+  app.add_option("--repeat", options.repeat, "Number of runs of the whole preset [the preset's]");
+  app.add_flag("--untuned", options.untuned, "Run default configurations, not winners");
+  app.add_flag("--both", options.both, "Run both, and report the speedup");
+  app.add_flag("--compute-only", options.compute_only, "Kernels only: omit platform and runtime");
+  app.add_flag("--resume", options.resume,
+               "Skip benchmarks that the file of --export already has, in the same environment");
+  add_number(app, "--limit", options.limit_s,
+             "Seconds after which no benchmark starts; results are exported as they are measured",
+             {.least = 0, .exclusive = true})
+      ->type_name("SECONDS");
+}
+
+void add_run_options(CLI::App& app, BenchOptions& options) {
   app.add_option("--device", options.device,
                  "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0")
       ->capture_default_str();
-  app.add_option("--filter", options.filter, "Only benchmarks whose names match this expression");
-  app.add_option("--repeat", options.repeat, "Number of runs of the whole preset [the preset's]");
   app.add_option("--timeout", options.timeout, "Timeout of one launch in seconds")
       ->capture_default_str();
   add_number(app, "--settle", options.settle_s,
@@ -32,9 +45,6 @@ void add_options(CLI::App& app, BenchOptions& options) {
              "and, on a GPU, short kernels), all (calls and kernels)",
              {"auto", "calls", "all"})
       ->type_name("PROCESSES");
-  app.add_flag("--untuned", options.untuned, "Run default configurations, not winners");
-  app.add_flag("--both", options.both, "Run both, and report the speedup");
-  app.add_flag("--compute-only", options.compute_only, "Kernels only: omit platform and runtime");
   app.add_flag("--warm", options.warm, "Don't flush the caches before each sample");
   app.add_flag("--allow-unsafe", options.allow_unsafe,
                "Also use devices and features that failed a health check (greta-bench doctor)");
@@ -43,14 +53,8 @@ void add_options(CLI::App& app, BenchOptions& options) {
   app.add_option("--export", options.export_file,
                  "Append rows to a CSV file [results/DEVICE/DATE_PRESET.csv]")
       ->expected(0, 1);
-  app.add_flag("--resume", options.resume,
-               "Skip benchmarks that the file of --export already has, in the same environment");
   app.add_option("--report", options.report,
                  "Write a page that shows the database and the file of --export (docs/report.md)");
-  add_number(app, "--limit", options.limit_s,
-             "Seconds after which no benchmark starts; results are exported as they are measured",
-             {.least = 0, .exclusive = true})
-      ->type_name("SECONDS");
 }
 
 }  // namespace greta::tuner::cli

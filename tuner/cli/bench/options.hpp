@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tuner/bench/preset.hpp"
 #include "tuner/cli/options/database_options.hpp"
 
 namespace greta::tuner::cli {
@@ -12,6 +14,8 @@ namespace greta::tuner::cli {
 /// The options of greta-bench. Those that are parsed later are text.
 struct BenchOptions {
   std::string preset = "smoke";
+  std::optional<PresetProblem> problem;  ///< measured in place of the preset
+  bool each_backend = false;             ///< on all devices of the same card
   std::string device = "auto";
   std::filesystem::path db;
   KnownDatabases known;            ///< below `db`
@@ -37,6 +41,9 @@ struct BenchOptions {
   std::vector<std::string> google_flags;
 };
 
+/// Adds the options of a preset's run.
 void add_options(CLI::App& app, BenchOptions& options);
+/// Adds those of them that a run of one problem has as well.
+void add_run_options(CLI::App& app, BenchOptions& options);
 
 }  // namespace greta::tuner::cli

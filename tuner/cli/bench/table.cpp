@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
@@ -15,6 +19,22 @@ std::string failure_text(const Failure& failure) {
 std::string error_text(const Verdict& verdict) {
   return verdict.bound > 0 ? fmt::format("{} of bound", format_share(verdict.error / verdict.bound))
                            : "";
+}
+
+// The time of one divided by that of the other, of blocks that were taken at about the same time.
+// Without an interval if there are too few blocks for one.
+std::string ratio_text(const Samples& one, const Samples& other) {
+  const std::size_t count = std::min(one.blocks_us.size(), other.blocks_us.size());
+  std::vector<double> a, b;
+  for (std::size_t i = 0; i < count; ++i) {
+    a.push_back(median(one.blocks_us[i]));
+    b.push_back(median(other.blocks_us[i]));
+  }
+  const Interval ratio = ratio_interval(a, b, 0.95);
+  if (!std::isfinite(ratio.high) || ratio.low <= 0) {
+    return fmt::format("{:.3g}", a.front() / b.front());
+  }
+  return fmt::format("{:.3g} ({:.3g} to {:.3g})", ratio.estimate, ratio.low, ratio.high);
 }
 
 }  // namespace
@@ -40,6 +60,40 @@ std::string bench_table(const std::vector<NamedResult>& results) {
                has_rate ? format_rate(result.work, us.median) : "",
                result.roofline > 0 ? format_share(result.roofline) : "",
                error_text(result.verdict)});
+  }
+  return table.text();
+}
+
+std::string ways_table(const std::vector<NamedResult>& results) {
+  using enum Table::Align;
+  std::vector<const MeasuredResult*> ways;
+  for (const auto& named : results) ways.push_back(&named.result);
+  const auto later = [](const MeasuredResult* way) { return way->failure || way->us.median <= 0; };
+  std::stable_sort(ways.begin(), ways.end(), [&](const auto* a, const auto* b) {
+    if (later(a) != later(b)) return later(b);
+    return a->us.median < b->us.median;
+  });
+  Table table({{"configuration"},
+               {"of"},
+               {"device"},
+               {"median", right},
+               {"× fastest", right},
+               {"rate", right},
+               {"roofline", right},
+               {"error"}});
+  for (const MeasuredResult* way : ways) {
+    const Subject& subject = way->subject;
+    const std::string config = subject.config ? subject.config->shown() : "";
+    const std::string of(to_string(subject.origin)), device = subject.backend;
+    if (way->failure) {
+      table.add({config, of, device, "", "", "", "", failure_text(*way->failure)});
+      continue;
+    }
+    const auto& us = way->us;
+    table.add({config, of, device, format_time(us.median, us.low, us.high),
+               way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
+               way->work.bytes > 0 && us.median > 0 ? format_rate(way->work, us.median) : "",
+               way->roofline > 0 ? format_share(way->roofline) : "", error_text(way->verdict)});
   }
   return table.text();
 }

@@ -16,6 +16,10 @@ struct NamedResult {
 /// Returns the figures of benchmarks as text, one line each.
 std::string bench_table(const std::vector<NamedResult>& results);
 
+/// Returns the figures of several configurations or devices for one problem, the fastest first,
+/// with the time of each divided by that of the fastest.
+std::string ways_table(const std::vector<NamedResult>& results);
+
 /// Returns the same for benchmarks that were checked and not timed.
 std::string verify_table(const std::vector<NamedResult>& results);
 

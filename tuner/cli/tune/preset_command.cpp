@@ -118,7 +118,7 @@ int tune_preset(const PresetOptions& given) {
   }
   const Preset preset = log ? preset_of(*log, given.from) : load_preset(given.name);
   std::vector<TuningTask> tasks;
-  for (const auto& [problem, where] : preset.problems) {
+  for (const auto& [problem, where, configs, variants] : preset.problems) {
     TuningTask& task = tasks.emplace_back();
     task.problem = problem;
     task.where = where;

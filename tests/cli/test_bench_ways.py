@@ -1,0 +1,80 @@
+"""Protects: one problem is measured in several ways: named configurations, each variant, several devices, from the
+command line and from presets. Comparisons match a chosen configuration with itself only."""
+import unittest
+
+from bench_case import GEMM, BenchCase
+
+SIZE = ["--m", 32, "--n", 32, "--k", 32]
+SMALL = "tiled BM=16 BN=32 TM=4 TN=4 LX=8 BK=8 STAGES=1 PAD=0 VA=1 VB=1 UNROLL=1 SWIZZLE=1 SUBGROUP=0"
+NAIVE = "naive THREADS=64"
+
+
+class BenchWays(BenchCase):
+    known_devices = "vulkan:0,hip-host:0"
+
+    def ways(self, *options, device="vulkan:0", export=()):
+        if "--device" not in options:
+            options += ("--device", device)
+        return self.bench("gemm", *SIZE, "--db", self.db, "--no-lock", "--flush", 1, "--settle", 0,
+                          "--seed", 1, *options, *export)
+
+    def test_named_configurations_and_each_variant(self):
+        file = self.folder / "ways.csv"
+        result = self.ways("--config", NAIVE, "--config", SMALL, "--default", export=["--export", file])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = self.rows(file)
+        self.assertEqual([(row["config"], row["origin"]) for row in rows[:2]],
+                         [(NAIVE, "chosen"), (SMALL, "chosen")])
+        self.assertEqual(rows[2]["origin"], "default")
+        self.assertTrue(all(row["status"] == "ok" and float(row["error"]) <= float(row["bound"]) for row in rows))
+        header, *lines = result.stdout.splitlines()
+        self.assertIn("× fastest", header)
+        self.assertEqual(len(lines), 3)
+        medians = {row["config"]: float(row["us"]) for row in rows}
+        self.assertTrue(lines[0].startswith(min(medians, key=medians.get)), result.stdout)
+        self.assertRegex(lines[-1], r"\d \(\d.* to \d.*\)")
+
+        result = self.ways("--each-variant", device="vulkan:0,hip-host:0", export=["--export", file])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        chosen = [row for row in self.rows(file)[3:] if row["origin"] == "chosen"]
+        self.assertGreaterEqual(len({(row["backend"], row["config"].split()[0]) for row in chosen}), 6)
+        self.assertEqual({row["backend"] for row in chosen}, {"vulkan", "hip-host"})
+
+    def test_the_answer_beside_the_default(self):
+        result = self.ways()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(" default ", result.stdout)
+
+    def test_presets_name_configurations_and_variants(self):
+        preset = self.preset(iterations=3, batch=2, problems=[
+            dict(GEMM, config=[NAIVE, SMALL]), dict(GEMM, k=48, variants=["naive", "split_k"])])
+        before, after = self.folder / "before.csv", self.folder / "after.csv"
+        for file in (before, after):
+            result = self.bench("--preset", preset, "--device", "vulkan:0", "--settle", 0, "--seed", 1,
+                                "--export", file)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([row["config"].split()[0] for row in self.rows(before)],
+                         ["naive", "tiled", "naive", "split_k"])
+        # A file without one of them: the others still find themselves.
+        lines = after.read_text().splitlines(keepends=True)
+        after.write_text("".join(line for line in lines if SMALL not in line))
+        compared = self.bench("compare", before, after, "--format", "json")
+        self.assertIn(compared.returncode, (0, 4), compared.stderr)
+        self.assertIn("tiled BM=16", compared.stdout)
+
+    def test_bad_input(self):
+        for options, message in (
+                (["--config", "tiled BM=3"], '--config: configuration "tiled BM=3": domain: BM=3 is not one of'),
+                (["--config", "nope A=1"], '"nope" is not one of'), (["--variant", "nope"], "nope"),
+                (["--device", "nowhere:7"], "nowhere:7"), (["--preset", "smoke"], "--preset")):
+            with self.subTest(options=options):
+                result = self.ways(*options)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(message, result.stderr.splitlines()[-1])
+                self.assertEqual(result.stdout, "")
+        result = self.ways("--each-backend")
+        self.assertIn("no other API reaches vulkan:0", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

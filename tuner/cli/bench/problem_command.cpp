@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "kernels/model/problem_rules.hpp"
+#include "tuner/cli/bench/commands.hpp"
+#include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/paths.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+struct ProblemOptions {
+  BenchOptions bench;
+  ProblemRequest request;
+  std::vector<std::string> configs;
+  std::vector<std::string> variants;
+  bool each_variant = false;
+};
+
+std::vector<std::string> variants_of(const Operation& operation) {
+  std::vector<std::string> names;
+  for (const Variant& variant : operation.variants) names.push_back(variant.name);
+  return names;
+}
+
+int run_problem(const Operation& operation, const ProblemOptions& options, bool exporting) {
+  auto problem = make_problem(operation, options.request);
+  if (!problem) throw bad_option(problem.failure());
+  BenchOptions bench = options.bench;
+  PresetProblem ways{*std::move(problem), "the command line", options.configs, options.variants};
+  if (options.each_variant) ways.variants = variants_of(operation);
+  const bool chosen = !ways.configs.empty() || !ways.variants.empty();
+  if (!chosen) bench.both = true;  // the look-up's answer beside the default
+  bench.problem = std::move(ways);
+  return run_bench(std::move(bench), exporting);
+}
+
+void add_problem_command(CLI::App& app, Action& action, const Operation& operation) {
+  auto* command = app.add_subcommand(operation.name, operation.summary);
+  command->group("One problem, in several ways");
+  auto options = std::make_shared<ProblemOptions>();
+  options->bench.db = default_database();
+  add_problem_options(*command, operation, options->request);
+  const auto group = "Configurations";
+  command
+      ->add_option("--config", options->configs,
+                   "A configuration, as reports print it; may be repeated. Without these options: "
+                   "what a look-up returns, and the default")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      ->add_option("--variant", options->variants,
+                   "The best known configuration of this variant; may be repeated")
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(variants_of(operation)))
+      ->group(group);
+  command
+      ->add_flag("--each-variant", options->each_variant,
+                 "The best known configuration of each variant: of the database's trials, else of "
+                 "the variant's defaults")
+      ->group(group);
+  command->add_flag("--default", options->bench.both, "Also the default configuration")
+      ->group(group);
+  command
+      ->add_flag("--each-backend", options->bench.each_backend,
+                 "Also through the other APIs that reach the card")
+      ->group(group);
+  add_run_options(*command, options->bench);
+  const auto* exporting = command->get_option("--export");
+  command->footer(fmt::format("Example:\n  greta-bench {} --each-variant",
+                              example_problem(operation, operation.name)));
+  command->callback([&action, &operation, options, exporting] {
+    action = [&operation, options, exporting] {
+      return run_problem(operation, *options, exporting->count() > 0);
+    };
+  });
+}
+
+}  // namespace
+
+void add_problem_commands(CLI::App& app, Action& action) {
+  for (const Operation& operation : Catalog::built_in()) {
+    add_problem_command(app, action, operation);
+  }
+}
+
+}  // namespace greta::tuner::cli
