@@ -35,6 +35,12 @@ Status trial_status(Status status) {
   }
 }
 
+OpenOptions compiles_as(const EvaluatorOptions& options) {
+  OpenOptions open;
+  open.cache_directory = options.cache_directory;
+  return open;
+}
+
 }  // namespace
 
 struct LocalEvaluator::Open {
@@ -56,7 +62,9 @@ struct LocalEvaluator::Open {
 };
 
 LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options)
-    : options_(options), slots_(options.compile_slots, options.compile_slot_count) {
+    : options_(options),
+      slots_(options.compile_slots, options.compile_slot_count),
+      keeper_(options.keep_failed, compiles_as(options)) {
   open();
 }
 LocalEvaluator::~LocalEvaluator() = default;
@@ -222,8 +230,35 @@ Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& c
   if (!right && right.failure().status == Status::correctness) {
     trial.verdict.passed = false;
     trial.verdict.detail = right.failure().message;
+    keep_wrong_small(problem, config, candidate, limits, right.failure());
   }
   return right;
+}
+
+void LocalEvaluator::keep_wrong(const Problem& problem, const Config& config, std::uint64_t seed,
+                                InputStyle style, const Candidate& candidate,
+                                const TrialLimits& limits, const Failure& wrong) {
+  if (!keeper_.wants_more()) return;
+  const Operation& operation = catalog().at(problem.op);
+  if (!check_case(operation, problem)) {
+    Trial ignored;
+    static_cast<void>(check_small(problem, config, candidate, limits, ignored));
+    return;
+  }
+  const FailedCheck failed{{problem, config}, problem, candidate.plan, seed, style, wrong.message};
+  keeper_.keep(*open_->device, info_, open_->warm_timer->stream(), operation, failed,
+               candidate.prepared, limits.run_s);
+}
+
+void LocalEvaluator::keep_wrong_small(const Problem& problem, const Config& config,
+                                      const Candidate& candidate, const TrialLimits& limits,
+                                      const Failure& wrong) {
+  const auto& on = open_->small->failed_on();
+  if (!keeper_.wants_more() || !on) return;
+  const FailedCheck failed{{problem, config}, on->small.problem,       on->small.plan,
+                           on->seed,          InputStyle::adversarial, wrong.message};
+  keeper_.keep(*open_->device, info_, open_->warm_timer->stream(), catalog().at(problem.op), failed,
+               candidate.prepared, limits.run_s);
 }
 
 // Returns the timer for launches on the workload's operands.
@@ -311,6 +346,8 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem
     const auto right = check(candidate->prepared, limits, trial);
     if (right) return candidate;
     if (right.failure().status != Status::correctness) return right.failure();
+    if (attempt > 0)
+      keep_wrong(problem, config, seed, style, *candidate, limits, right.failure());
     open_->workload.reset();
     if (attempt > 0) return right.failure();
   }

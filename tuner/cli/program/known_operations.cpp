@@ -207,6 +207,13 @@ std::string shown(const Problem& problem, const DeviceInfo& device, const Config
   return usable && usable->changes.empty() ? usable->config.shown() : stored.text();
 }
 
+bool is_described(const std::string& operation) {
+  const auto& files = known().files;
+  return std::any_of(files.begin(), files.end(), [&](const KernelFile& file) {
+    return file.description.name == operation;
+  });
+}
+
 const std::vector<KernelFile>& described_kernels() {
   return known().files;
 }
