@@ -45,6 +45,24 @@ bool same_bits(const HostTensor& a, const HostTensor& b, std::size_t index) {
   return std::memcmp(a.data.data() + index * size, b.data.data() + index * size, size) == 0;
 }
 
+/// Returns packed inputs as the operands of a problem, with its strides and shapes. Returns nothing
+/// if the problem has other operands, which the inputs lack.
+std::optional<std::vector<HostTensor>> placed_for(const std::vector<TensorSpec>& specs,
+                                                  const std::vector<HostTensor>& inputs) {
+  std::vector<HostTensor> placed;
+  for (const TensorSpec& spec : specs) {
+    if (spec.role == Role::output) continue;
+    const auto its = std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& input) {
+      return input.spec.name == spec.name;
+    });
+    if (its == inputs.end() || its->spec.elements() != spec.elements() ||
+        its->spec.dtype != spec.dtype)
+      return std::nullopt;
+    placed.push_back(spread(HostTensor{packed_spec(spec), its->data}, spec.stride));
+  }
+  return placed;
+}
+
 }  // namespace
 
 bool agrees(double a, double b, double within) {
@@ -115,15 +133,9 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
 std::optional<Prediction> Evidence::recompute(const Problem& problem,
                                               const std::vector<HostTensor>& inputs) const {
   try {
-    std::vector<HostTensor> placed = inputs;
-    const auto specs = operation_->tensors(problem);
-    for (HostTensor& input : placed) {
-      for (const TensorSpec& spec : specs) {
-        if (spec.name == input.spec.name && spec.stride > 0)
-          input = spread(std::move(input), spec.stride);
-      }
-    }
-    auto made = operation_->reference(problem, placed, failed_->seed)->expected();
+    const auto placed = placed_for(operation_->tensors(problem), inputs);
+    if (!placed) return std::nullopt;
+    auto made = operation_->reference(problem, *placed, failed_->seed)->expected();
     if (!made || made->size() != outputs_.size()) return std::nullopt;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       if ((*made)[i].size() != outputs_[i].want.size()) return std::nullopt;

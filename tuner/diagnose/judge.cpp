@@ -11,6 +11,8 @@ namespace {
 constexpr double least_explained = 0.05;
 /// Sums may be added in another order than the reference's.
 constexpr double bounds_of_agreement = 4;
+/// NaN spreads, so that many causes predict it where it is.
+constexpr double share_of_nan = 0.5;
 
 double square(double x) {
   return std::isfinite(x) ? std::min(x * x, 1e200) : 0;
@@ -19,7 +21,8 @@ double square(double x) {
 }  // namespace
 
 Cause Judge::compare(std::string kind, std::string words, const Prediction& predicted) const {
-  std::size_t matched = 0, changed = 0, changed_wrong = 0;
+  double matched = 0;
+  std::size_t changed = 0, changed_wrong = 0;
   double errors = 0, remaining = 0;
   for (std::size_t o = 0; o < predicted.size(); ++o) {
     const ExaminedOutput& output = evidence_.outputs()[o];
@@ -35,17 +38,17 @@ Cause Judge::compare(std::string kind, std::string words, const Prediction& pred
       const double error = output.got[i] - want.value, rest = output.got[i] - said.value;
       const bool closer = std::isnan(rest) || !std::isfinite(error) || rest == 0 ||
                           std::abs(rest) < 0.5 * std::abs(error);
-      if (agrees(output.got[i], said.value, within) && closer) ++matched;
+      if (agrees(output.got[i], said.value, within) && closer)
+        matched += std::isnan(said.value) ? share_of_nan : 1;
       errors += square(error);
       remaining += square(rest);
     }
   }
   Cause cause{.kind = std::move(kind), .words = std::move(words)};
-  const auto share = [](std::size_t part, std::size_t of) {
-    return of == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(of);
-  };
-  cause.explained = share(matched, evidence_.wrong());
-  cause.precision = changed == 0 ? 1 : share(changed_wrong, changed);
+  const auto all = static_cast<double>(evidence_.wrong());
+  cause.explained = all > 0 ? matched / all : 0;
+  cause.precision =
+      changed == 0 ? 1 : static_cast<double>(changed_wrong) / static_cast<double>(changed);
   cause.residual = errors > 0 ? std::sqrt(remaining / errors) : 0;
   cause.score = cause.explained * (0.8 + 0.2 * cause.precision);
   return cause;

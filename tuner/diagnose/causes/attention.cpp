@@ -62,12 +62,21 @@ class FaultyAttention {
   void offer_heads();
 
  private:
+  /// Returns the row of K and V that a key has, or nothing if it lies outside of them.
+  std::optional<std::int64_t> row_of(const Query& of, std::int64_t kv_head,
+                                     std::int64_t key) const {
+    if (key < 0 || (a_.page > 0 && key / a_.page >= a_.table->spec.cols)) return std::nullopt;
+    const std::int64_t row = a_.key_row(of.sequence, kv_head, key);
+    if (row < 0 || row >= std::min(a_.k.spec.rows, a_.v.spec.rows)) return std::nullopt;
+    return row;
+  }
+
   double score(const Query& of, std::int64_t kv_head, std::int64_t key) const {
     double sum = 0;
     const auto q = a_.row(of.sequence, of.query, of.head) * a_.dim;
-    const auto row = a_.key_row(of.sequence, kv_head, key);
-    if (row >= a_.k.spec.rows) return std::numeric_limits<double>::quiet_NaN();
-    const auto k = row * a_.dim;
+    const auto row = row_of(of, kv_head, key);
+    if (!row) return std::numeric_limits<double>::quiet_NaN();
+    const auto k = *row * a_.dim;
     for (std::int64_t d = 0; d < a_.dim; ++d)
       sum += a_.q.at(static_cast<std::size_t>(q + d)) * a_.k.at(static_cast<std::size_t>(k + d));
     sum *= a_.scale;
@@ -100,8 +109,7 @@ class FaultyAttention {
       sum += weight * (fault.in_sum ? fault.in_sum(key, first, last) : 1);
       const double counted = weight * (fault.in_values ? fault.in_values(key, first, last) : 1);
       if (counted == 0) continue;
-      const auto v_row = a_.key_row(of.sequence, kv_head, key);
-      const auto v = std::min(v_row, a_.v.spec.rows - 1) * a_.v_dim;
+      const auto v = row_of(of, kv_head, key).value_or(0) * a_.v_dim;
       for (std::int64_t d = 0; d < a_.v_dim; ++d)
         row[static_cast<std::size_t>(d)] += counted * a_.v.at(static_cast<std::size_t>(v + d));
     }

@@ -149,8 +149,17 @@ class Operand {
             [&](std::int64_t row, std::int64_t col) { return value(own(row, col)); });
     };
     if (!is_floating(spec_.dtype)) {
-      offer_value("off by one", "is taken as one more than it is", [](double x) { return x + 1; });
-      offer_value("off by one", "is taken as one less than it is", [](double x) { return x - 1; });
+      // Other indices than those of the operand may be none that the reference can follow.
+      double least = memory_.at(0), most = least;
+      for (std::int64_t i = 0; i < spec_.rows * memory_.stride(); ++i) {
+        most = std::max(most, memory_.at(i));
+        least = std::min(least, memory_.at(i));
+      }
+      if (spec_.name == "lengths") most += 1;
+      offer_value("off by one", "is taken as one more than it is",
+                  [&](double x) { return std::min(x + 1, most); });
+      offer_value("off by one", "is taken as one less than it is",
+                  [&](double x) { return std::max(x - 1, least); });
       offer_value("ignored operand", "is ignored and taken as 0", [](double) { return 0.0; });
       return;
     }

@@ -132,41 +132,105 @@ void offer_half(Judge& judge, const ExaminedOutput& output) {
                                      errors.relative, bits)});
 }
 
+/// What an element of an operand is, and what is wrong with the element of the output at its place.
+struct PlacedError {
+  double operand = 0;
+  double ratio = 0;  ///< natural logarithm of what was computed divided by what is expected
+  bool wrong = false;
+};
+
+/// Returns the elements of an output with those of an operand from column `first` on, by the
+/// operand's value.
+std::vector<PlacedError> errors_by(const HostTensor& operand, std::int64_t first,
+                                   const ExaminedOutput& output) {
+  std::vector<PlacedError> errors;
+  for (std::int64_t row = 0; row < output.spec.rows; ++row) {
+    for (std::int64_t col = 0; col < output.spec.cols; ++col) {
+      const auto i = static_cast<std::size_t>(row * output.spec.cols + col);
+      const double x = operand.at(static_cast<std::size_t>(row * operand.spec.cols + first + col));
+      if (std::isfinite(x))
+        errors.push_back({x, std::log(output.got[i] / output.want[i].value), output.wrong[i] != 0});
+    }
+  }
+  std::sort(errors.begin(), errors.end(), [](const PlacedError& a, const PlacedError& b) {
+    return a.operand < b.operand;
+  });
+  return errors;
+}
+
 /// An error that changes little between neighbouring values of an operand is no rounding: the
 /// function itself is another one, by a constant or a term.
-void offer_formula(Judge& judge, const ExaminedOutput& output) {
+void offer_smooth(Judge& judge, const std::string& name, const std::vector<PlacedError>& errors) {
   constexpr double smooth = 0.2;
   constexpr std::size_t fewest = 16;
-  for (const HostTensor& input : judge.evidence().inputs()) {
-    if (input.spec.rows != output.spec.rows || input.spec.cols != output.spec.cols) continue;
-    std::vector<std::pair<double, double>> errors;  // of each element: operand, relative error
-    for (std::size_t i = 0; i < output.got.size(); ++i) {
-      const double ratio = output.got[i] / output.want[i].value - 1;
-      if (output.wrong[i] != 0 && std::isfinite(ratio)) errors.emplace_back(input.at(i), ratio);
-    }
-    if (errors.size() < fewest) continue;
-    std::sort(errors.begin(), errors.end());
-    double steps = 0, size = 0;
-    for (std::size_t i = 1; i < errors.size(); ++i) {
-      steps += std::abs(errors[i].second - errors[i - 1].second);
-      size += std::abs(errors[i].second);
-    }
-    if (!(steps < smooth * size)) continue;
-    const double explained =
-        static_cast<double>(errors.size()) / static_cast<double>(judge.evidence().wrong());
+  std::vector<PlacedError> wrong;
+  for (const PlacedError& one : errors) {
+    if (one.wrong && std::isfinite(one.ratio)) wrong.push_back(one);
+  }
+  if (wrong.size() < fewest) return;
+  double steps = 0, size = 0;
+  for (std::size_t i = 1; i < wrong.size(); ++i) {
+    steps += std::abs(wrong[i].ratio - wrong[i - 1].ratio);
+    size += std::abs(wrong[i].ratio);
+  }
+  if (!(steps < smooth * size)) return;
+  const double explained =
+      static_cast<double>(wrong.size()) / static_cast<double>(judge.evidence().wrong());
+  const PlacedError &low = wrong[wrong.size() / 4], &high = wrong[wrong.size() * 3 / 4];
+  judge.add({.kind = "wrong formula",
+             .words = fmt::format("elements are computed from the right elements of {} with another "
+                                  "formula: a constant or a term is wrong",
+                                  name),
+             .explained = explained,
+             .score = 0.85 * explained,
+             .evidence = fmt::format("the error is a smooth function of {}: {:.3g} times the result "
+                                     "at {:.3g}, {:.3g} times at {:.3g}",
+                                     name, std::exp(low.ratio), low.operand, std::exp(high.ratio),
+                                     high.operand)});
+}
+
+/// Elements that are wrong where an operand exceeds a limit are those of a clamp or of a branch.
+void offer_limit(Judge& judge, const std::string& name, const std::vector<PlacedError>& errors) {
+  constexpr double purity = 0.98;
+  const auto wrong = static_cast<std::size_t>(std::count_if(
+      errors.begin(), errors.end(), [](const PlacedError& one) { return one.wrong; }));
+  if (wrong < 4 || 10 * wrong > 9 * errors.size()) return;
+  for (const bool above : {true, false}) {
+    const std::size_t first = above ? errors.size() - wrong : 0;
+    const auto from = errors.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto there = static_cast<double>(
+        std::count_if(from, from + static_cast<std::ptrdiff_t>(wrong),
+                      [](const PlacedError& one) { return one.wrong; }));
+    if (there < purity * static_cast<double>(wrong)) continue;
+    const double limit = above ? errors[first].operand : errors[wrong - 1].operand;
+    const double explained = there / static_cast<double>(judge.evidence().wrong());
     judge.add({.kind = "wrong formula",
-               .words = fmt::format("each element of {} is computed from the right element of {} "
-                                    "with another formula: a constant or a term is wrong",
-                                    output.spec.name, input.spec.name),
+               .words = fmt::format("elements are wrong where {} is {} about {:.4g}: it is clamped, "
+                                    "or another branch is taken",
+                                    name, above ? "above" : "below", limit),
                .explained = explained,
-               .residual = 1,
-               .score = 0.85 * explained,
-               .evidence = fmt::format("the relative error is a smooth function of {}, {:.3g} at "
-                                       "{:.3g} and {:.3g} at {:.3g}",
-                                       input.spec.name, errors[errors.size() / 4].second,
-                                       errors[errors.size() / 4].first,
-                                       errors[errors.size() * 3 / 4].second,
-                                       errors[errors.size() * 3 / 4].first)});
+               .score = 0.88 * explained,
+               .evidence = "elsewhere, all are correct"});
+  }
+}
+
+/// Offers that a function of an operand's element at the same place is another one. Operands may
+/// have several columns for each of the output's.
+void offer_formula(Judge& judge, const ExaminedOutput& output) {
+  for (const HostTensor& input : judge.evidence().inputs()) {
+    if (input.spec.rows != output.spec.rows || input.spec.cols % output.spec.cols != 0 ||
+        output.spec.elements() < 16 || !is_floating(input.spec.dtype))
+      continue;
+    const std::int64_t parts = input.spec.cols / output.spec.cols;
+    if (parts > 2) continue;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const auto errors = errors_by(input, part * output.spec.cols, output);
+      const std::string name =
+          parts == 1 ? input.spec.name
+                     : fmt::format("{}'s {} half", input.spec.name, part == 0 ? "first" : "second");
+      offer_smooth(judge, name, errors);
+      offer_limit(judge, name, errors);
+    }
   }
 }
 

@@ -112,6 +112,29 @@ void offer_nan(Judge& judge) {
              .evidence = "no operand contains NaN, and the memory around operands does; " + where});
 }
 
+/// Zeros are what many causes predict, so that they have a cause of their own.
+void offer_zeros(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  std::size_t zeros = 0;
+  std::string where;
+  for (const ExaminedOutput& output : evidence.outputs()) {
+    std::vector<char> marks(output.got.size(), 0);
+    for (std::size_t i = 0; i < marks.size(); ++i)
+      marks[i] = output.wrong[i] != 0 && output.got[i] == 0 && is_floating(output.spec.dtype);
+    const std::size_t here = output.count(marks);
+    if (here > 0) where += (where.empty() ? "" : "; ") + words_of_place(evidence, output, marks);
+    zeros += here;
+  }
+  if (zeros == 0) return;
+  const double explained = share_of(zeros, evidence.wrong());
+  judge.add({.kind = "zero result",
+             .words = "elements are 0: what they are made of is never loaded, added or stored",
+             .explained = explained,
+             .residual = 1 - explained,
+             .score = explained,
+             .evidence = where});
+}
+
 /// Writes outside of operands are found by their guard zones, and may be the only error.
 void offer_guards(Judge& judge) {
   const std::string& message = judge.evidence().failed().message;
@@ -144,6 +167,7 @@ void offer_runs(Judge& judge) {
     return false;
   });
   if (!has_nan) offer_nan(judge);
+  offer_zeros(judge);
   offer_guards(judge);
 }
 
