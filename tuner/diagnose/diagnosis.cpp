@@ -25,12 +25,12 @@ std::string percent(double share) {
 /// Returns the facts in favour of a cause.
 std::string facts_of(const Cause& cause) {
   std::string text = fmt::format("explains {} of the wrong elements", percent(cause.explained));
-  if (cause.residual < 1)
-    text += fmt::format(", residual {:.2g} of the errors", cause.residual);
+  if (cause.residual < 1) text += fmt::format(", residual {:.2g} of the errors", cause.residual);
   if (cause.precision < 0.995)
-    text += fmt::format("; of the elements that it would change, {} are wrong: a part of the kernel "
-                        "does it",
-                        percent(cause.precision));
+    text += fmt::format(
+        "; of the elements that it would change, {} are wrong: a part of the kernel "
+        "does it",
+        percent(cause.precision));
   return text;
 }
 
@@ -42,8 +42,8 @@ void offer_all(Judge& judge) {
   offer_attributes(judge);
   offer_attention(judge);
   offer_operands(judge);
-  offer_precision(judge);
   offer_slices(judge);
+  offer_precision(judge);
 }
 
 Diagnosis examined(const Evidence& evidence, double seconds) {
@@ -130,9 +130,10 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += "\nwhere\n";
   for (const std::string& line : diagnosis.places) text += "  " + line + "\n";
   for (const auto& [name, map] : diagnosis.maps) {
-    text += fmt::format("\n{}: . correct, : some wrong, # wrong, N NaN, ~ differs between runs, _ "
-                        "not written\n{}",
-                        name, map);
+    text += fmt::format(
+        "\n{}: . correct, : some wrong, # wrong, N NaN, ~ differs between runs, _ "
+        "not written\n{}",
+        name, map);
   }
   for (const std::string& image : diagnosis.images) text += fmt::format("\nimage {}", image);
   text += fmt::format("\n{} hypotheses tried{}\n", diagnosis.tried,
@@ -151,11 +152,11 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                       {"residual", cause.residual},
                       {"score", cause.score}});
   }
-  return {{"problem", diagnosis.problem},   {"config", diagnosis.config},
-          {"device", diagnosis.device},     {"message", diagnosis.message},
-          {"sure", diagnosis.is_sure()},    {"causes", causes},
-          {"places", diagnosis.places},     {"images", diagnosis.images},
-          {"hypotheses", diagnosis.tried},  {"hurried", diagnosis.hurried}};
+  return {{"problem", diagnosis.problem},  {"config", diagnosis.config},
+          {"device", diagnosis.device},    {"message", diagnosis.message},
+          {"sure", diagnosis.is_sure()},   {"causes", causes},
+          {"places", diagnosis.places},    {"images", diagnosis.images},
+          {"hypotheses", diagnosis.tried}, {"hurried", diagnosis.hurried}};
 }
 
 }  // namespace greta::tuner

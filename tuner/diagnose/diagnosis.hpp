@@ -17,7 +17,7 @@ struct Diagnosis {
   std::vector<std::string> images;                        ///< files in the case's folder
   std::vector<Cause> causes;                              ///< the most probable first
   std::size_t tried = 0;                                  ///< number of hypotheses
-  bool hurried = false;  ///< there was no time for all hypotheses
+  bool hurried = false;                                   ///< there was no time for all hypotheses
 
   /// Whether the first cause explains most of the wrong elements.
   bool is_sure() const;

@@ -78,7 +78,8 @@ void write_error_image(const Evidence& evidence, const ExaminedOutput& output,
   constexpr std::int64_t most_blocks = 1024, wanted = 512, widest = 16;
   const Pixel border{90, 140, 90};
   const TensorSpec& spec = output.spec;
-  const std::int64_t rows = ceil_div(spec.rows, most_blocks), cols = ceil_div(spec.cols, most_blocks);
+  const std::int64_t rows = ceil_div(spec.rows, most_blocks),
+                     cols = ceil_div(spec.cols, most_blocks);
   const std::int64_t down = ceil_div(spec.rows, rows), across = ceil_div(spec.cols, cols);
   const std::int64_t side = std::clamp<std::int64_t>(wanted / std::max(down, across), 1, widest);
   Image image(static_cast<std::size_t>(across * side), static_cast<std::size_t>(down * side), {});

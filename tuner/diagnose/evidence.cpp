@@ -82,8 +82,8 @@ Evidence::Evidence(const Operation& operation, const Problem& problem, const Fai
     return run.outputs_before == failed.runs.front().outputs_before &&
            run.workspace_before == failed.runs.front().workspace_before;
   };
-  equal_runs_ = static_cast<std::size_t>(
-      std::count_if(failed.runs.begin(), failed.runs.end(), is_equal));
+  equal_runs_ =
+      static_cast<std::size_t>(std::count_if(failed.runs.begin(), failed.runs.end(), is_equal));
   std::size_t output = 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const CaseBuffer& buffer = failed.kernel.buffers.at(i);

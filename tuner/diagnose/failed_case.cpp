@@ -35,9 +35,8 @@ ordered_json write_runs(const FailedCase& written, const fs::path& folder) {
     ordered_json outputs = ordered_json::object();
     for (const HostTensor& output : run.outputs) {
       auto& known = files[output.spec.name];
-      auto same = std::find_if(known.begin(), known.end(), [&](const auto& one) {
-        return one.second->data == output.data;
-      });
+      auto same = std::find_if(known.begin(), known.end(),
+                               [&](const auto& one) { return one.second->data == output.data; });
       if (same == known.end()) {
         const auto name = fmt::format("{}.run-{}.bin", output.spec.name, known.size());
         write_bytes(folder / name, output.data.data(), output.data.size());

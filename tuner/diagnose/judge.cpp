@@ -54,8 +54,7 @@ Cause Judge::compare(std::string kind, std::string words, const Prediction& pred
   return cause;
 }
 
-void Judge::offer(std::string kind, std::string words, const Prediction& predicted,
-                  double weight) {
+void Judge::offer(std::string kind, std::string words, const Prediction& predicted, double weight) {
   ++tried_;
   Cause cause = compare(std::move(kind), std::move(words), predicted);
   if (cause.explained < least_explained) return;
@@ -63,8 +62,8 @@ void Judge::offer(std::string kind, std::string words, const Prediction& predict
   causes_.push_back(std::move(cause));
 }
 
-void Judge::offer_inputs(std::string kind, std::string words,
-                         const std::vector<HostTensor>& inputs, double weight) {
+void Judge::offer_inputs(std::string kind, std::string words, const std::vector<HostTensor>& inputs,
+                         double weight) {
   offer_problem(std::move(kind), std::move(words), evidence_.problem(), inputs, weight);
 }
 

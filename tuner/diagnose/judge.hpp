@@ -20,7 +20,7 @@ struct Cause {
   double precision = 1;
   /// Root mean square of what remains of the errors, divided by that of the errors.
   double residual = 1;
-  double score = 0;      ///< by which causes are ranked
+  double score = 0;        ///< by which causes are ranked
   std::string evidence{};  ///< further facts, in a sentence; may be empty
 };
 
@@ -31,8 +31,8 @@ class Judge {
 
   Judge(const Evidence& evidence, double seconds)
       : evidence_(evidence),
-        end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(seconds))) {}
+        end_(Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
 
   const Evidence& evidence() const { return evidence_; }
   /// Returns how well a prediction agrees with the outputs.

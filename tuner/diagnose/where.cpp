@@ -95,13 +95,11 @@ std::string words_of_place(const Evidence& evidence, const ExaminedOutput& outpu
                            const std::vector<char>& marked) {
   const Place place = place_of(output, marked);
   const TensorSpec& spec = output.spec;
-  std::string text =
-      fmt::format("{}: {} of {} elements", spec.name, place.count, spec.elements());
+  std::string text = fmt::format("{}: {} of {} elements", spec.name, place.count, spec.elements());
   if (place.count == 0) return text;
   const auto words = [&](const std::vector<std::int64_t>& indices, std::int64_t extent,
                          const char* one, const char* many) {
-    const std::string said =
-        words_of_indices(indices, extent, part_of(evidence.failed(), extent));
+    const std::string said = words_of_indices(indices, extent, part_of(evidence.failed(), extent));
     if (said == "all") return fmt::format("all {}", many);
     return fmt::format("{} {}", indices.size() == 1 ? one : many, said);
   };
@@ -128,9 +126,9 @@ std::vector<std::string> places(const Evidence& evidence) {
       if (lanes < 2 || elements < 3 * lanes || flat.size() < 4) continue;
       const auto found = residues(flat, lanes);
       if (4 * static_cast<std::int64_t>(found.size()) > lanes) continue;
-      lines.push_back(fmt::format(
-          "if consecutive threads write consecutive elements: threads {} of {}",
-          words_of_indices({found.begin(), found.end()}, lanes, 0), lanes));
+      lines.push_back(
+          fmt::format("if consecutive threads write consecutive elements: threads {} of {}",
+                      words_of_indices({found.begin(), found.end()}, lanes, 0), lanes));
       break;
     }
   }

@@ -19,9 +19,9 @@ constexpr std::uint32_t finite_pattern = 0x3C013C01;
 constexpr std::uint64_t most_case_bytes = std::uint64_t{128} << 20;
 
 std::string text_of(const KernelSource& source) {
-  std::string text = fmt::format(
-      "// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options", source.name, source.entry,
-      source.block[0], source.block[1], source.block[2], source.required_subgroup_size);
+  std::string text = fmt::format("// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options",
+                                 source.name, source.entry, source.block[0], source.block[1],
+                                 source.block[2], source.required_subgroup_size);
   for (const auto& option : source.options) text += " " + option;
   return text + "\n" + source.text;
 }
@@ -133,8 +133,8 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   if (variant.divisions)
     made.divisions = variant.divisions(operation.shape(failed.on), failed.choice.config);
   made.runs = *std::move(runs);
-  return write_failed_case(
-      made, folder_ / name_of_failed_case(failed.choice.problem.key(), failed.choice.config.text()));
+  return write_failed_case(made, folder_ / name_of_failed_case(failed.choice.problem.key(),
+                                                               failed.choice.config.text()));
 }
 
 }  // namespace greta::tuner

@@ -346,8 +346,7 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem
     const auto right = check(candidate->prepared, limits, trial);
     if (right) return candidate;
     if (right.failure().status != Status::correctness) return right.failure();
-    if (attempt > 0)
-      keep_wrong(problem, config, seed, style, *candidate, limits, right.failure());
+    if (attempt > 0) keep_wrong(problem, config, seed, style, *candidate, limits, right.failure());
     open_->workload.reset();
     if (attempt > 0) return right.failure();
   }

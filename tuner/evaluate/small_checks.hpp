@@ -65,7 +65,7 @@ class SmallChecks {
   const SmallProblems problems_;
   std::vector<Made> made_;  ///< oldest first
   std::optional<Case> failed_on_;
-  std::mutex mutex_;        ///< of host_data_
+  std::mutex mutex_;  ///< of host_data_
   /// By problem and seed. Data that a workload of made_ has taken is no longer valid().
   std::map<std::pair<std::string, std::uint64_t>, std::future<HostData>> host_data_;
   std::map<Config, std::future<std::vector<Case>>> prepared_;

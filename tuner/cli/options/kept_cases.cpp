@@ -53,8 +53,9 @@ CLI::Option* add_keep_failed(CLI::App& command, fs::path& folder) {
 }
 
 fs::path folder_of_failures(const fs::path& given, bool described) {
-  const fs::path folder =
-      !given.empty() ? given : described ? default_cache_directory() / "failed" : fs::path();
+  const fs::path folder = !given.empty() ? given
+                          : described    ? default_cache_directory() / "failed"
+                                         : fs::path();
   if (folder.empty()) return folder;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -69,9 +70,8 @@ std::vector<fs::path> kept_cases(const fs::path& folder) {
   std::vector<fs::path> folders;
   for (const auto& [path, written] : cases_in(folder)) folders.push_back(path);
   if (!folders.empty()) return folders;
-  throw CommandError(
-      exit_usage, fmt::format("{}: neither is a case with a {} nor contains one", folder.string(),
-                              failure_name));
+  throw CommandError(exit_usage, fmt::format("{}: neither is a case with a {} nor contains one",
+                                             folder.string(), failure_name));
 }
 
 Result<Diagnosis> diagnose_kept(const fs::path& folder, double seconds) {

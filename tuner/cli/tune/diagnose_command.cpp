@@ -31,7 +31,8 @@ int diagnose_cases(const DiagnoseOptions& options) {
         list.push_back(diagnosis_json(diagnosis));
         list.back()["case"] = folder.string();
       } else {
-        print("{}{}\n", first ? "" : "\n", folder.string());
+        print_text(first ? "" : "\n");
+        print("{}\n", folder.string());
         print_text(diagnosis_text(diagnosis));
       }
       first = false;

@@ -27,9 +27,10 @@ struct Fault {
   /// Returns the keys that are seen, in place of Query::first and last.
   std::function<std::pair<std::int64_t, std::int64_t>(const Query&)> keys{};
   /// Returns how often a key of `seen` counts, in the sum of weights and in that of values.
-  std::function<double(std::int64_t key, std::int64_t first, std::int64_t last)> in_sum{}, in_values{};
+  std::function<double(std::int64_t key, std::int64_t first, std::int64_t last)> in_sum{},
+      in_values{};
   std::function<std::int64_t(std::int64_t head)> kv_head{};
-  bool past_the_end = false;      ///< keys after a sequence's are read as they lie in memory
+  bool past_the_end = false;       ///< keys after a sequence's are read as they lie in memory
   std::int64_t unscaled_tile = 0;  ///< keys of tiles after which sums are not rescaled; 0: they are
 };
 
@@ -37,7 +38,10 @@ struct Fault {
 class FaultyAttention {
  public:
   explicit FaultyAttention(Judge& judge)
-      : judge_(judge), evidence_(judge.evidence()), inputs_(evidence_.inputs()), a_(evidence_.problem(), inputs_) {
+      : judge_(judge),
+        evidence_(judge.evidence()),
+        inputs_(evidence_.inputs()),
+        a_(evidence_.problem(), inputs_) {
     const std::int64_t sequences = static_cast<std::int64_t>(a_.sequences.size());
     for (std::int64_t s = 0; s < std::min(sequences, a_.batch); ++s) {
       for (std::int64_t q = 0; q < a_.of(s).queries; ++q) {
@@ -143,6 +147,11 @@ void FaultyAttention::offer_masks() {
                       by > 0 ? "many" : "few"),
           {.keys = [by](const Query& q) { return std::pair(q.first, q.last + by); }});
     offer("off-by-one mask",
+          fmt::format("the keys that each query sees lie {} {} too {}", std::abs(by), keys,
+                      by > 0 ? "late" : "early"),
+          {.keys = [by](const Query& q) { return std::pair(q.first + by, q.last + by); },
+           .past_the_end = true});
+    offer("off-by-one mask",
           fmt::format("each query sees {} {} too {} at the beginning of the window", std::abs(by),
                       keys, by < 0 ? "many" : "few"),
           {.keys = [by](const Query& q) { return std::pair(q.first + by, q.last); }});
@@ -154,11 +163,13 @@ void FaultyAttention::offer_masks() {
   if (!a_.packs) {
     const HostTensor& lengths = tensor_named(inputs_, "lengths");
     offer("out of range", "lengths greater than the cache's capacity are not clamped to it",
-          {.keys = [&](const Query& q) {
-            const double said = lengths.at(static_cast<std::size_t>(q.sequence));
-            const auto more = static_cast<std::int64_t>(std::min(said, 1e6)) - a_.capacity;
-            return std::pair(q.first, q.last + std::clamp<std::int64_t>(more, 0, 4 * a_.capacity));
-          },
+          {.keys =
+               [&](const Query& q) {
+                 const double said = lengths.at(static_cast<std::size_t>(q.sequence));
+                 const auto more = static_cast<std::int64_t>(std::min(said, 1e6)) - a_.capacity;
+                 return std::pair(q.first,
+                                  q.last + std::clamp<std::int64_t>(more, 0, 4 * a_.capacity));
+               },
            .past_the_end = true});
   }
   offer("wrong mask", "each query sees all keys of its sequence, without a mask",
@@ -212,7 +223,8 @@ void FaultyAttention::offer_heads() {
   offer("wrong head or batch", "every query head uses the first KV head",
         {.kv_head = [](std::int64_t) { return 0; }});
   for (const std::int64_t by : {1, -1}) {
-    offer("wrong head or batch", fmt::format("query heads use the {} KV head", by > 0 ? "next" : "previous"),
+    offer("wrong head or batch",
+          fmt::format("query heads use the {} KV head", by > 0 ? "next" : "previous"),
           {.kv_head = [this, by](std::int64_t head) {
             return (head / a_.group() + by + a_.kv_heads) % a_.kv_heads;
           }});

@@ -62,11 +62,10 @@ void offer_attributes(Judge& judge) {
     for (const std::string& other : other_values(attribute, value, problem)) {
       const Problem changed = with_attribute(problem, attribute.name, other);
       if (!check_problem(evidence.operation(), changed)) continue;
-      judge.offer_problem(
-          attribute.name == "mask" ? "wrong mask" : "wrong attribute",
-          fmt::format("the kernel computes as with {0}={1} in place of {0}={2}", attribute.name,
-                      other, value),
-          changed, evidence.inputs());
+      judge.offer_problem(attribute.name == "mask" ? "wrong mask" : "wrong attribute",
+                          fmt::format("the kernel computes as with {0}={1} in place of {0}={2}",
+                                      attribute.name, other, value),
+                          changed, evidence.inputs());
     }
   }
 }

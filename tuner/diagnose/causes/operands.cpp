@@ -80,8 +80,9 @@ class Operand {
       cols.insert({part, -part});
     for (const std::int64_t by : rows) {
       if (std::abs(by) >= spec_.rows) continue;
-      offer("shifted operand", fmt::format("{} is read {} row{} too {}", spec_.name, std::abs(by),
-                                           std::abs(by) == 1 ? "" : "s", by > 0 ? "far" : "early"),
+      offer("shifted operand",
+            fmt::format("{} is read {} row{} too {}", spec_.name, std::abs(by),
+                        std::abs(by) == 1 ? "" : "s", by > 0 ? "far" : "early"),
             [&](std::int64_t row, std::int64_t col) {
               return memory_.at((row + by) * memory_.stride() + col);
             });
@@ -100,8 +101,8 @@ class Operand {
   void offer_strides() {
     if (spec_.rows < 2) return;
     const std::int64_t right = memory_.stride();
-    std::set<std::int64_t> strides{right + 1, right - 1, spec_.cols, spec_.rows, right / 2,
-                                   2 * right};
+    std::set<std::int64_t> strides{right + 1,  right - 1, spec_.cols,
+                                   spec_.rows, right / 2, 2 * right};
     for (const std::int64_t step : {4, 8, 16, 32, 64, 128}) {
       strides.insert((spec_.cols + step - 1) / step * step);
       strides.insert(spec_.cols / step * step);
@@ -231,9 +232,9 @@ class Operand {
   std::set<std::pair<bool, std::int64_t>> blocks_;
 };
 
-/// Returns the inputs that a problem with other extents reads from the same memory: rows begin where
-/// they do, and elements behind their ends are those that follow. Returns nothing if the problem has
-/// other operands.
+/// Returns the inputs that a problem with other extents reads from the same memory: rows begin
+/// where they do, and elements behind their ends are those that follow. Returns nothing if the
+/// problem has other operands.
 std::optional<Inputs> read_as(const Evidence& evidence, const Problem& problem) {
   Inputs inputs;
   std::size_t which = 0;

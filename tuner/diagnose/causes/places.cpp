@@ -110,6 +110,15 @@ std::string words_of_offset(const Evidence& evidence, const TensorSpec& spec, Of
   return text;
 }
 
+/// Returns whether all wrong elements lie in one part of a length that begins at a multiple of it.
+bool is_one_part(const ExaminedOutput& output, bool rows, std::int64_t length) {
+  constexpr std::int64_t least_length = 4;
+  const Place place = place_of(output, output.wrong);
+  const auto& indices = rows ? place.rows : place.cols;
+  return length >= least_length && indices.front() % length == 0 &&
+         indices.back() < indices.front() + length;
+}
+
 void offer_offsets(Judge& judge, std::size_t at) {
   const Evidence& evidence = judge.evidence();
   const ExaminedOutput& output = evidence.outputs()[at];
@@ -118,9 +127,11 @@ void offer_offsets(Judge& judge, std::size_t at) {
     const auto from = [&](std::int64_t row, std::int64_t col) {
       return Offset{row + offset.first, col + offset.second};
     };
-    const std::int64_t part = part_of(evidence.failed(), one_row ? output.spec.rows : output.spec.cols);
+    const std::int64_t part =
+        part_of(evidence.failed(), one_row ? output.spec.rows : output.spec.cols);
     const std::int64_t distance = one_row ? offset.first : offset.second;
-    const bool tiles = part > 1 && distance % part == 0;
+    const bool tiles =
+        part > 1 ? distance % part == 0 : is_one_part(output, one_row, std::abs(distance));
     judge.offer(tiles ? "stale or wrong tile" : "shifted output",
                 words_of_offset(evidence, output.spec, offset), moved(evidence, at, from), 0.97);
   }

@@ -39,10 +39,10 @@ void offer_rounded(Judge& judge, const char* name, const Round& round) {
       store_element(DType::f32, all[which].data.data(), i, round(inputs[which].at(i)));
     std::vector<HostTensor> one = inputs;
     one[which] = all[which];
-    judge.offer_inputs("low precision",
-                       fmt::format("{} is rounded to {} before it is used",
-                                   inputs[which].spec.name, name),
-                       one, 0.95);
+    judge.offer_inputs(
+        "low precision",
+        fmt::format("{} is rounded to {} before it is used", inputs[which].spec.name, name), one,
+        0.95);
   }
   if (any)
     judge.offer_inputs("low precision", fmt::format("the operands are rounded to {}", name), all,
@@ -51,10 +51,10 @@ void offer_rounded(Judge& judge, const char* name, const Round& round) {
 
 /// The wrong elements of an output as errors of a computation with fewer bits.
 struct Errors {
-  double relative = 0;       ///< median of the errors, relative to the size of their rows
-  double within = 0;         ///< share of the wrong elements whose error is small, of all wrong ones
-  double spread = 0;         ///< share of the elements that are wrong
-  double positive = 0;       ///< share of the errors that are positive
+  double relative = 0;  ///< median of the errors, relative to the size of their rows
+  double within = 0;    ///< share of the wrong elements whose error is small, of all wrong ones
+  double spread = 0;    ///< share of the elements that are wrong
+  double positive = 0;  ///< share of the errors that are positive
   double representable = 0;  ///< share of all elements that f16 or bf16 represents
   DType as = DType::f16;
 };
@@ -93,12 +93,13 @@ Errors errors_of(const Evidence& evidence, const ExaminedOutput& output) {
   }
   if (relative.size() < 4) return found;
   const auto count = static_cast<double>(relative.size());
-  std::nth_element(relative.begin(), relative.begin() + static_cast<std::ptrdiff_t>(relative.size() / 2),
+  std::nth_element(relative.begin(),
+                   relative.begin() + static_cast<std::ptrdiff_t>(relative.size() / 2),
                    relative.end());
   found.relative = relative[relative.size() / 2];
   found.within = count / static_cast<double>(evidence.wrong());
-  found.spread = static_cast<double>(output.count(output.wrong)) /
-                 static_cast<double>(output.got.size());
+  found.spread =
+      static_cast<double>(output.count(output.wrong)) / static_cast<double>(output.got.size());
   found.positive = static_cast<double>(positive) / count;
   found.as = share_represented(output, DType::bf16) > share_represented(output, DType::f16)
                  ? DType::bf16
@@ -116,20 +117,25 @@ void offer_half(Judge& judge, const ExaminedOutput& output) {
   const bool all_halves = output.spec.dtype == DType::f32 && errors.representable > 0.99;
   const double bits = -std::log2(errors.relative);
   const std::string words =
-      all_halves  ? fmt::format("sums or results are kept in {0}: every element of {1} is a number "
-                                "of {0}",
-                                to_string(errors.as), output.spec.name)
+      all_halves ? fmt::format(
+                       "sums or results are kept in {0}: every element of {1} is a number "
+                       "of {0}",
+                       to_string(errors.as), output.spec.name)
       : bits > 16 ? "an intermediate value has fewer bits than f32"
                   : fmt::format("sums or intermediate values are kept in {}",
                                 bits > 9.5 ? "f16" : "bf16 or f16");
-  judge.add({.kind = "half-precision accumulation",
-             .words = words,
-             .explained = errors.within,
-             .residual = 1,
-             .score = (all_halves ? 0.9 : bits > 16 ? 0.3 : 0.55) * errors.within,
-             .evidence = fmt::format("half of the errors exceed {:.2g} of the results, about {:.0f} "
-                                     "correct bits, with either sign",
-                                     errors.relative, bits)});
+  judge.add(
+      {.kind = "half-precision accumulation",
+       .words = words,
+       .explained = errors.within,
+       .residual = 1,
+       .score = (all_halves  ? 0.9
+                 : bits > 16 ? 0.3
+                             : 0.55) *
+                errors.within,
+       .evidence = fmt::format("half of the errors exceed {:.2g} of the results, about {:.0f} "
+                               "correct bits, with either sign",
+                               errors.relative, bits)});
 }
 
 /// What an element of an operand is, and what is wrong with the element of the output at its place.
@@ -152,9 +158,8 @@ std::vector<PlacedError> errors_by(const HostTensor& operand, std::int64_t first
         errors.push_back({x, std::log(output.got[i] / output.want[i].value), output.wrong[i] != 0});
     }
   }
-  std::sort(errors.begin(), errors.end(), [](const PlacedError& a, const PlacedError& b) {
-    return a.operand < b.operand;
-  });
+  std::sort(errors.begin(), errors.end(),
+            [](const PlacedError& a, const PlacedError& b) { return a.operand < b.operand; });
   return errors;
 }
 
@@ -177,16 +182,17 @@ void offer_smooth(Judge& judge, const std::string& name, const std::vector<Place
   const double explained =
       static_cast<double>(wrong.size()) / static_cast<double>(judge.evidence().wrong());
   const PlacedError &low = wrong[wrong.size() / 4], &high = wrong[wrong.size() * 3 / 4];
-  judge.add({.kind = "wrong formula",
-             .words = fmt::format("elements are computed from the right elements of {} with another "
-                                  "formula: a constant or a term is wrong",
-                                  name),
-             .explained = explained,
-             .score = 0.85 * explained,
-             .evidence = fmt::format("the error is a smooth function of {}: {:.3g} times the result "
-                                     "at {:.3g}, {:.3g} times at {:.3g}",
-                                     name, std::exp(low.ratio), low.operand, std::exp(high.ratio),
-                                     high.operand)});
+  judge.add(
+      {.kind = "wrong formula",
+       .words = fmt::format("elements are computed from the right elements of {} with another "
+                            "formula: a constant or a term is wrong",
+                            name),
+       .explained = explained,
+       .score = 0.85 * explained,
+       .evidence = fmt::format("the error is a smooth function of {}: {:.3g} times the result "
+                               "at {:.3g}, {:.3g} times at {:.3g}",
+                               name, std::exp(low.ratio), low.operand, std::exp(high.ratio),
+                               high.operand)});
 }
 
 /// Elements that are wrong where an operand exceeds a limit are those of a clamp or of a branch.
@@ -198,19 +204,20 @@ void offer_limit(Judge& judge, const std::string& name, const std::vector<Placed
   for (const bool above : {true, false}) {
     const std::size_t first = above ? errors.size() - wrong : 0;
     const auto from = errors.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto there = static_cast<double>(
-        std::count_if(from, from + static_cast<std::ptrdiff_t>(wrong),
-                      [](const PlacedError& one) { return one.wrong; }));
+    const auto there =
+        static_cast<double>(std::count_if(from, from + static_cast<std::ptrdiff_t>(wrong),
+                                          [](const PlacedError& one) { return one.wrong; }));
     if (there < purity * static_cast<double>(wrong)) continue;
     const double limit = above ? errors[first].operand : errors[wrong - 1].operand;
     const double explained = there / static_cast<double>(judge.evidence().wrong());
-    judge.add({.kind = "wrong formula",
-               .words = fmt::format("elements are wrong where {} is {} about {:.4g}: it is clamped, "
-                                    "or another branch is taken",
-                                    name, above ? "above" : "below", limit),
-               .explained = explained,
-               .score = 0.88 * explained,
-               .evidence = "elsewhere, all are correct"});
+    judge.add(
+        {.kind = "wrong formula",
+         .words = fmt::format("elements are wrong where {} is {} about {:.4g}: it is clamped, "
+                              "or another branch is taken",
+                              name, above ? "above" : "below", limit),
+         .explained = explained,
+         .score = 0.88 * explained,
+         .evidence = "elsewhere, all are correct"});
   }
 }
 
@@ -262,8 +269,8 @@ void offer_constant(Judge& judge, std::size_t at) {
   Prediction moved = evidence.expected();
   for (Expected& one : moved[at]) one.value += summand;
   judge.offer("wrong summand",
-              fmt::format("{} is {:.6g} more than it ought to be", output.spec.name, summand), moved,
-              0.92);
+              fmt::format("{} is {:.6g} more than it ought to be", output.spec.name, summand),
+              moved, 0.92);
 }
 
 }  // namespace

@@ -117,11 +117,12 @@ class ScaledRows {
         for (std::size_t t = 0; t < basis.size(); ++t) value += fitted[t] * basis[t][col];
       }
     }
-    judge_.offer("wrong row statistic",
-                 fmt::format("each row of {} is scaled and moved by constants of its own: the row's "
-                             "mean or variance is wrong",
-                             output_.spec.name),
-                 predicted, 0.8);
+    judge_.offer(
+        "wrong row statistic",
+        fmt::format("each row of {} is scaled and moved by constants of its own: the row's "
+                    "mean or variance is wrong",
+                    output_.spec.name),
+        predicted, 0.8);
   }
 
   void offer_common_factor() {
@@ -179,8 +180,8 @@ class ScaledRows {
   bool explains(const Matrix& sums, std::int64_t first, std::int64_t last, bool linear,
                 bool doubled) const {
     for (std::size_t r = 0; r < rows(); ++r) {
-      const double part = sums[r][static_cast<std::size_t>(last)] -
-                          sums[r][static_cast<std::size_t>(first)];
+      const double part =
+          sums[r][static_cast<std::size_t>(last)] - sums[r][static_cast<std::size_t>(first)];
       const double counted = doubled ? 1 + part : 1 - part;
       const double factor = linear ? 1 / counted : 1 / std::sqrt(counted);
       const double measured = factors_[r].factor;
@@ -199,9 +200,9 @@ class ScaledRows {
     const auto say = [&](std::int64_t first, std::int64_t last, bool doubled) {
       std::vector<std::int64_t> indices;
       for (std::int64_t i = first; i < last; ++i) indices.push_back(i);
-      judge_.offer(doubled          ? "doubled slice"
-                   : last == cols   ? "missing tail"
-                                    : "missing slice",
+      judge_.offer(doubled        ? "doubled slice"
+                   : last == cols ? "missing tail"
+                                  : "missing slice",
                    fmt::format("columns {} {} {}",
                                words_of_indices(indices, cols, part_of(evidence_.failed(), cols)),
                                doubled ? "count twice in" : "are left out of", what),

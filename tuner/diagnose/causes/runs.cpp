@@ -45,15 +45,15 @@ void offer_race(Judge& judge) {
   }
   const double explained = share_of(varying.wrong, evidence.wrong());
   judge.add({.kind = "race",
-             .words = fmt::format("threads race: {} differ between {} runs on the same inputs",
-                                  varying.all == 1 ? "1 element"
-                                                   : fmt::format("{} elements", varying.all),
-                                  evidence.equal_runs()),
+             .words = fmt::format(
+                 "threads race: {} differ between {} runs on the same inputs",
+                 varying.all == 1 ? "1 element" : fmt::format("{} elements", varying.all),
+                 evidence.equal_runs()),
              .explained = explained,
              .residual = 1 - explained,
              .score = 0.5 + 0.5 * explained,
-             .evidence = fmt::format("{}; {} of them are correct in some runs", varying.where,
-                                     sometimes)});
+             .evidence =
+                 fmt::format("{}; {} of them are correct in some runs", varying.where, sometimes)});
 }
 
 void offer_unwritten(Judge& judge) {
@@ -140,16 +140,17 @@ void offer_guards(Judge& judge) {
   const std::string& message = judge.evidence().failed().message;
   const auto at = message.find("wrote");
   if (at == std::string::npos && message.find("left counters") == std::string::npos) return;
-  judge.add({.kind = "write out of bounds",
-             .words = message.find("input") != std::string::npos
-                          ? "the kernel writes to an operand that it may only read"
-                      : at == std::string::npos
-                          ? "the kernel leaves counters in the workspace that the next run starts from"
-                          : "the kernel writes outside of an operand",
-             .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
-             .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
-             .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
-             .evidence = message});
+  judge.add(
+      {.kind = "write out of bounds",
+       .words = message.find("input") != std::string::npos
+                    ? "the kernel writes to an operand that it may only read"
+                : at == std::string::npos
+                    ? "the kernel leaves counters in the workspace that the next run starts from"
+                    : "the kernel writes outside of an operand",
+       .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
+       .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
+       .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
+       .evidence = message});
 }
 
 }  // namespace
