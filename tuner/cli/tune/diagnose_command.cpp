@@ -46,7 +46,7 @@ int diagnose_cases(const DiagnoseOptions& options) {
 
 void add_diagnose_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "diagnose", "Tell what is wrong with candidates that --keep-failed kept, and where");
+      "diagnose", "Report what is wrong with candidates that --keep-failed kept, and where");
   auto options = std::make_shared<DiagnoseOptions>();
   command->add_option("cases", options->folders, "Folders of cases, or folders with such folders")
       ->required();

@@ -188,7 +188,7 @@ void FaultyAttention::offer_tiles() {
       const auto counts = [=](std::int64_t key, std::int64_t first, std::int64_t last) {
         return is_there(key, first, last) ? times : 1.0;
       };
-      const char* const what = times == 0 ? "left out" : "counted twice";
+      const char* const what = times == 0 ? "skipped" : "counted twice";
       offer(kind, fmt::format("{} of {} keys is {}", which, tile, what),
             {.in_sum = counts, .in_values = counts});
       offer(kind, fmt::format("{} of {} keys is {} in the sum of values", which, tile, what),

@@ -164,8 +164,8 @@ class Operand {
       offer_value("ignored operand", "is ignored and taken as 0", [](double) { return 0.0; });
       return;
     }
-    offer_value("ignored operand", "is left out: it counts as 0", [](double) { return 0.0; });
-    offer_value("ignored operand", "is left out: it counts as 1", [](double) { return 1.0; });
+    offer_value("ignored operand", "is skipped: it counts as 0", [](double) { return 0.0; });
+    offer_value("ignored operand", "is skipped: it counts as 1", [](double) { return 1.0; });
     offer_value("wrong sign", "has the wrong sign", [](double x) { return -x; });
     offer_value("doubled operand", "counts twice", [](double x) { return 2 * x; });
     offer_value("wrong function", "is squared", [](double x) { return x * x; });

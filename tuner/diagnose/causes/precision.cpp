@@ -184,7 +184,7 @@ void offer_smooth(Judge& judge, const std::string& name, const std::vector<Place
   const PlacedError &low = wrong[wrong.size() / 4], &high = wrong[wrong.size() * 3 / 4];
   judge.add(
       {.kind = "wrong formula",
-       .words = fmt::format("elements are computed from the right elements of {} with another "
+       .words = fmt::format("elements are computed from the proper elements of {} with another "
                             "formula: a constant or a term is wrong",
                             name),
        .explained = explained,

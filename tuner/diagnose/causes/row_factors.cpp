@@ -190,7 +190,7 @@ class ScaledRows {
     return true;
   }
 
-  /// Finds columns that are left out of rows' sums, or count twice: tails first, then others.
+  /// Finds columns that are missing in rows' sums, or count twice: tails first, then others.
   void offer_windows(bool linear, const Matrix& shares, const std::string& what) {
     const std::int64_t cols = output_.spec.cols;
     Matrix sums(rows(), std::vector<double>(1, 0));
@@ -205,7 +205,7 @@ class ScaledRows {
                                   : "missing slice",
                    fmt::format("columns {} {} {}",
                                words_of_indices(indices, cols, part_of(evidence_.failed(), cols)),
-                               doubled ? "count twice in" : "are left out of", what),
+                               doubled ? "count twice in" : "are missing in", what),
                    predicted_, 0.99);
     };
     for (const bool doubled : {false, true}) {

@@ -90,7 +90,7 @@ class SlicedAxis {
     std::vector<std::int64_t> indices;
     for (std::int64_t i = first; i < last; ++i) indices.push_back(i);
     judge_.offer_inputs(kind_of(doubled, last == extent_),
-                        words(indices, doubled ? "counts twice" : "is left out"),
+                        words(indices, doubled ? "counts twice" : "is skipped"),
                         scaled(first, last, doubled ? 2 : 0), 0.98);
   }
 
@@ -167,7 +167,7 @@ class SlicedAxis {
     return list;
   }
 
-  /// Fits how often each slice is counted too often, by least squares, and offers what is left out
+  /// Fits how often each slice is counted too often, by least squares, and offers what is skipped
   /// (-1) and what counts twice (1).
   void offer_fitted() {
     std::vector<double> errors;
@@ -201,7 +201,7 @@ class SlicedAxis {
         indices.back() == extent_ - 1 &&
         indices.back() - indices.front() + 1 == static_cast<std::int64_t>(indices.size());
     judge_.offer_inputs(kind_of(doubled, tail),
-                        words(indices, doubled ? "counts twice" : "is left out"), inputs, 0.98);
+                        words(indices, doubled ? "counts twice" : "is skipped"), inputs, 0.98);
   }
 
   Judge& judge_;
