@@ -20,7 +20,7 @@ FAULTS = {
     "shifted_row": ("shifted operand", "a is read 1 row too far"),
     "stale_tile": ("stale or wrong tile", "-8 columns further on"),
     "missing_tail": ("missing tail", "k is taken as 48, not 50"),
-    "missing_slice": ("missing slice", "0 to 7 is left out"),
+    "missing_slice": ("missing slice", "0 to 7 is skipped"),
     "doubled_slice": ("doubled slice", "8 to 15 counts twice"),
     "wrong_stride": ("wrong stride", "a are read with a stride of 52 elements, not 50"),
     "half_sums": ("half-precision accumulation", "f16"),
@@ -148,6 +148,42 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("missing tail", result.stderr)
         self.assertEqual(len(list((self.folder / "kept").iterdir())), 1)
+
+    def tuned(self, race, *options):
+        """Tunes the copy with or without a race, which is within the tolerance."""
+        self.know_ceilings("hip-host:0")
+        description = self.folder / "faulty/arrival.jsonc"
+        default = f'"defaults": {{"RACE": {race}'
+        description.write_text(description.read_text().replace('"defaults": {"RACE": false', default))
+        return self.run_tune("kernel", self.folder / "faulty/arrival.jsonc", "--n", "4000", "--device", "hip-host:0",
+                             "--db", self.db, "--no-lock", "--flush", "1", "--fix", "SIZE=1e-9f", "--budget", "2",
+                             "--fix", f"RACE={int(race == 'true')}", "--json", *options)
+
+    def test_a_race_does_not_win(self):
+        result = self.tuned("true", "--keep-failed", self.folder / "kept")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, "kept .*: race")
+        report = json.loads(result.stdout)
+        self.assertIsNone(report["winner"])
+        self.assertRegex(" ".join(report["notes"]), r"race: \d+ elements? differ between \d+ runs")
+        messages = [message for (message,) in self.query("select message from trials where status = 'correctness'")]
+        self.assertTrue(any(message.startswith("race: ") for message in messages), messages)
+        self.assertEqual(self.query("select count(*) from winners"), [(0,)])
+
+    def test_a_winner_is_run_twenty_times(self):
+        result = self.tuned("false")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ((method,),) = self.query("select method from winners")
+        self.assertIn("equal bits in 20 runs, 10 of them on a busy device", method)
+        self.assertIn("equal bits in 20 runs", json.loads(result.stdout)["winner"]["verdict"]["method"])
+
+    def test_what_is_declared_unordered_may_differ(self):
+        description = self.folder / "faulty/arrival.jsonc"
+        description.write_text(description.read_text().replace('"language"', '"unordered": true, "language"'))
+        result = self.tuned("true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ((method,),) = self.query("select method from winners")
+        self.assertRegex(method, r"other bits of \d+ elements, as sums have no fixed order, in 20 runs")
 
     def test_errors_are_one_line(self):
         self.refused(self.run_tune("diagnose", self.folder), 2, "failure.json")

@@ -100,6 +100,9 @@ class LocalEvaluator : public Evaluator {
                            const TrialLimits& limits, Trial& trial);
   Result<Candidate> checked(const Problem& problem, const Config& config, std::uint64_t seed,
                             InputStyle style, const TrialLimits& limits, Trial& trial);
+  /// Runs a correct candidate again and compares the bits of its results.
+  Result<void> repeat(const Problem& problem, const Config& config, std::uint64_t seed,
+                      const Candidate& candidate, const TrialLimits& limits, Trial& trial);
   /// Keeps a candidate whose results on the workload are wrong, if wanted: on a small problem if
   /// the given one is too large for a case.
   void keep_wrong(const Problem& problem, const Config& config, std::uint64_t seed,

@@ -128,6 +128,7 @@ json to_json(const TrialLimits& limits) {
           {"measure_s", limits.measure_s},
           {"best_us", limits.best_us},
           {"cold", limits.cold},
+          {"repeats", limits.repeats},
           {"reject_spills", limits.reject_spills},
           {"adversarial", limits.inputs == InputStyle::adversarial}};
 }
@@ -139,6 +140,7 @@ TrialLimits limits_from_json(const json& in) {
   limits.measure_s = in.at("measure_s").get<double>();
   limits.best_us = in.at("best_us").get<double>();
   limits.cold = in.at("cold").get<bool>();
+  limits.repeats = in.at("repeats").get<int>();
   limits.reject_spills = in.at("reject_spills").get<bool>();
   if (in.at("adversarial").get<bool>()) limits.inputs = InputStyle::adversarial;
   return limits;
