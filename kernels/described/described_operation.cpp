@@ -159,6 +159,11 @@ Operation operation_of(const std::shared_ptr<const Shared>& shared) {
 
 }  // namespace described
 
+bool is_unordered(const Operation& operation, const Problem& problem) {
+  if (operation.variants.front().name != "described") return false;
+  return operation.shape(problem).as<described::Extents>().shared->description.unordered;
+}
+
 Result<Operation> make_described(const Description& description, const DescribedFiles& files,
                                  std::function<std::unique_ptr<Reference>(
                                      const Problem&, const std::vector<HostTensor>&, std::uint64_t)>

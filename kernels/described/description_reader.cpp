@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 
@@ -26,11 +28,16 @@ class DescriptionReader {
         "arguments",       "grid",        "workgroup", "shared_bytes", "launches",
         "workspace_bytes", "reference"};
     std::vector<std::string_view> all(keys.begin(), keys.end());
-    all.insert(all.end(), {"flops", "bytes"});
+    all.insert(all.end(), {"flops", "bytes", "unordered"});
     allow_keys(file_, all);
     read_integer(need(file_, "greta", "the version of this form, 1"), 1, 1);
     d_.name = read_name(need(file_, "name", "the operation's name"));
     if (const auto* summary = file_.find("summary")) d_.summary = read_text(*summary, 200);
+    if (const auto* unordered = file_.find("unordered")) {
+      if (unordered->truth() == nullptr)
+        fail(*unordered, fmt::format("must be true or false, not {}", unordered->kind()));
+      d_.unordered = *unordered->truth();
+    }
     d_.language = read_language(need(file_, "language", "hip, cuda or glsl"));
     d_.sources = read_sources(need(file_, "source", "the kernel's source file"));
     if (const auto* folders = file_.find("include")) d_.include_folders = read_file_names(*folders);

@@ -187,17 +187,20 @@ GivenReference no_reference() {
   }};
 }
 
-ReferenceDevice reference_devices() {
+ReferenceDevice reference_devices(const std::filesystem::path& cache_directory) {
   struct Opened {
     std::mutex mutex;
     std::map<std::string, std::unique_ptr<Device>> devices;
   };
-  return [opened = std::make_shared<Opened>()](SourceLanguage language) -> Result<Device*> {
+  return [opened = std::make_shared<Opened>(),
+          cache_directory](SourceLanguage language) -> Result<Device*> {
     const std::string id = language == SourceLanguage::glsl ? "vulkan:0" : "hip-host:0";
     const std::lock_guard lock(opened->mutex);
     std::unique_ptr<Device>& device = opened->devices[id];
     if (!device) {
-      auto result = open_device(id, {});
+      OpenOptions options;
+      options.cache_directory = cache_directory;
+      auto result = open_device(id, options);
       if (!result) return result.failure();
       device = *std::move(result);
     }

@@ -38,7 +38,8 @@ GivenReference no_reference();
 constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 32;
 
 /// Returns a device for reference kernels, opened when it is first needed: hip-host for HIP and
-/// CUDA C++, the first Vulkan device for GLSL.
-ReferenceDevice reference_devices();
+/// CUDA C++, the first Vulkan device for GLSL. Compiled kernels are kept in `cache_directory`, if
+/// there is one.
+ReferenceDevice reference_devices(const std::filesystem::path& cache_directory = {});
 
 }  // namespace greta::kernels

@@ -11,9 +11,6 @@ namespace greta::kernels {
 namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
-// NaN in f32 and, per half, in f16 and bf16, like the guards, so that a kernel that reads it
-// computes NaN. As i32 it is negative, so it is no valid length, position or id.
-constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;
 
 constexpr std::size_t whole_words(std::size_t bytes) {
   return bytes / 4 * 4;
@@ -83,10 +80,10 @@ Result<void> GuardedBuffer::download(Device& device, std::span<std::byte> to,
   return device.download(*buffer_, guard_bytes_ + first, to);
 }
 
-Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
+Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first, std::uint32_t pattern) const {
   if (first >= bytes_) return {};
   const std::size_t words_end = whole_words(bytes_);
-  auto filled = stream.fill(*buffer_, guard_bytes_ + first, words_end - first, nan_pattern);
+  auto filled = stream.fill(*buffer_, guard_bytes_ + first, words_end - first, pattern);
   if (!filled || words_end == bytes_) return filled;
   if (guard_bytes_ == 0) {  // fills write whole words, so the remaining bytes are copied
     const std::size_t rest = std::min(bytes_ - words_end, words_end - first);
@@ -95,7 +92,7 @@ Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
   // A part of the last word belongs to the guard.
   const std::uint32_t ours = (std::uint32_t{1} << 8 * (bytes_ - words_end)) - 1;
   return stream.fill(*buffer_, guard_bytes_ + words_end, 4,
-                     (nan_pattern & ours) | (guard_pattern_ & ~ours));
+                     (pattern & ours) | (guard_pattern_ & ~ours));
 }
 
 Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,

@@ -18,6 +18,11 @@ enum class GuardValues {
   finite,  ///< a moderate number in every type, for operands where NaN may be the expected result
 };
 
+/// What outputs and workspaces contain before a checked launch: NaN in f32 and, per half, in f16
+/// and bf16, so that a kernel that reads it computes NaN. As i32 it is negative, so it is no valid
+/// length, position or id.
+inline constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;
+
 /// Device memory with a guard zone before and after it that no kernel may write. The second zone
 /// begins directly after the last byte. Devices that check bounds themselves get no guard zones,
 /// because these would hide invalid accesses.
@@ -32,8 +37,9 @@ class GuardedBuffer {
   /// Copy to and from the buffer, beginning at byte `first`; at most size() - first bytes.
   Result<void> upload(Device& device, std::span<const std::byte> from, std::size_t first = 0);
   Result<void> download(Device& device, std::span<std::byte> to, std::size_t first = 0) const;
-  /// Records a fill with NaN of every type from byte `first`, a multiple of 4, to the end.
-  Result<void> poison(Stream& stream, std::size_t first = 0) const;
+  /// Records a fill with `pattern` from byte `first`, a multiple of 4, to the end.
+  Result<void> poison(Stream& stream, std::size_t first = 0,
+                      std::uint32_t pattern = nan_pattern) const;
   /// Returns which guard zone of this buffer, called `name`, was written and where first, or
   /// std::nullopt if both are intact.
   Result<std::optional<std::string>> broken_guard(Device& device, const std::string& name) const;

@@ -98,10 +98,10 @@ Result<void> Operands::download_part(Device& device, std::size_t tensor, std::si
   return buffers_.at(tensor).download(device, to, first);
 }
 
-Result<void> Operands::poison_outputs(Stream& stream) {
+Result<void> Operands::poison_outputs(Stream& stream, std::uint32_t pattern) {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i].role != Role::output) continue;
-    if (auto filled = buffers_[i].poison(stream); !filled) return filled;
+    if (auto filled = buffers_[i].poison(stream, 0, pattern); !filled) return filled;
   }
   return {};
 }

@@ -32,8 +32,8 @@ class Operands {
                            std::span<const std::byte> from);
   Result<void> download_part(Device& device, std::size_t tensor, std::size_t first,
                              std::span<std::byte> to) const;
-  /// Records fills of the outputs with NaN.
-  Result<void> poison_outputs(Stream& stream);
+  /// Records fills of the outputs with a pattern.
+  Result<void> poison_outputs(Stream& stream, std::uint32_t pattern = nan_pattern);
   /// Downloads all tensors whose role is not input. Reuses the memory of `outputs`, since page
   /// faults on new memory cost more than the copy.
   Result<void> download_outputs(Device& device, std::vector<HostTensor>& outputs) const;

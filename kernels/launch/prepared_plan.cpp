@@ -48,9 +48,9 @@ Result<void> PreparedPlan::record(Stream& stream) const {
   return plan_.record(stream, addresses_, workspace_ ? workspace_->address() : 0);
 }
 
-Result<void> PreparedPlan::poison_workspace(Stream& stream) const {
+Result<void> PreparedPlan::poison_workspace(Stream& stream, std::uint32_t pattern) const {
   if (!workspace_) return {};
-  return workspace_->poison(stream, (plan_.zeroed_bytes() + 3) / 4 * 4);
+  return workspace_->poison(stream, (plan_.zeroed_bytes() + 3) / 4 * 4, pattern);
 }
 
 Result<bool> PreparedPlan::zeroed_part_is_zero(Device& device) const {

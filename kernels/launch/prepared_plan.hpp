@@ -30,9 +30,10 @@ class PreparedPlan {
                                      const Operands& operands) const;
 
   Result<void> record(Stream& stream) const;
-  /// Records a fill of the workspace with NaN, so that kernels that rely on its contents fail.
-  /// Skips the part that is specified to be zero.
-  Result<void> poison_workspace(Stream& stream) const;
+  bool has_workspace() const { return workspace_.has_value(); }
+  /// Records a fill of the workspace with a pattern, by default NaN, so that kernels that rely on
+  /// its contents fail. Skips the part that is specified to be zero.
+  Result<void> poison_workspace(Stream& stream, std::uint32_t pattern = nan_pattern) const;
   /// Returns whether the launches left the zeroed part of the workspace zero.
   Result<bool> zeroed_part_is_zero(Device& device) const;
   /// Returns which guard zone of the workspace was written and where first, or std::nullopt if

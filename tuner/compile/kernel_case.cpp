@@ -172,6 +172,18 @@ KernelCase make_unchecked_case(const Operation& operation, const CompiledChoice&
   return made;
 }
 
+KernelCase make_case_of(const Operation& operation, CompiledChoice compiled,
+                        std::vector<HostTensor> inputs,
+                        std::vector<std::vector<Expected>> expected) {
+  if (compiled.kernels.empty() || !check_plan_of_case(compiled.plan)) {
+    compiled.plan.launches.clear();
+    compiled.kernels.clear();
+  }
+  KernelCase made = make_unchecked_case(operation, compiled, std::move(inputs));
+  expect(operation.tensors(compiled.choice.problem), std::move(expected), made.buffers);
+  return made;
+}
+
 Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
                              std::uint64_t seed) {
   const Problem& problem = compiled.choice.problem;

@@ -73,6 +73,12 @@ Result<void> check_plan_of_case(const LaunchPlan& plan);
 Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
                              std::uint64_t seed);
 
+/// Creates a case of given operands and of all elements that are expected of each output. It has no
+/// launches if nothing is compiled or a case can't hold them (check_plan_of_case()).
+KernelCase make_case_of(const Operation& operation, CompiledChoice compiled,
+                        std::vector<HostTensor> inputs,
+                        std::vector<std::vector<Expected>> expected);
+
 /// Like make_case() without expected values, for a problem of any size. `inputs` are those of
 /// Operation::inputs().
 KernelCase make_unchecked_case(const Operation& operation, const CompiledChoice& compiled,

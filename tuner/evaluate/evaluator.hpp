@@ -22,6 +22,8 @@ struct TrialLimits {
   double measure_s = 1;    ///< time limit of sampling
   double best_us = 0;      ///< sampling stops when clearly slower than this; 0: never
   bool cold = true;
+  /// How often verify() runs a correct candidate to compare the bits of its results; 0: not again.
+  int repeats = 0;
   bool reject_spills = false;  ///< candidates that spill fail (`constraints`), unverified
   /// Inputs for verify(). evaluate() always uses plain inputs.
   InputStyle inputs = InputStyle::plain;

@@ -7,12 +7,10 @@
 #include <thread>
 
 #include "runtime/device/system/stall_watch.hpp"
-#include "tuner/evaluate/small_checks.hpp"
-#include "tuner/evaluate/workload.hpp"
+#include "tuner/evaluate/local_open.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/energy_meter.hpp"
 #include "tuner/measure/sampler.hpp"
-#include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -35,28 +33,18 @@ Status trial_status(Status status) {
   }
 }
 
+OpenOptions compiles_as(const EvaluatorOptions& options) {
+  OpenOptions open;
+  open.cache_directory = options.cache_directory;
+  return open;
+}
+
 }  // namespace
 
-struct LocalEvaluator::Open {
-  explicit Open(const DeviceInfo& info) : rounds(info) {}
-
-  std::unique_ptr<Device> device;
-  std::unique_ptr<CompileAhead> compiler;
-  struct Announced {
-    Problem problem;
-    LaunchPlan plan;
-    std::vector<std::string> kernels;  // being compiled ahead
-  };
-  std::map<Config, Announced> announced;
-  std::optional<LaunchTimer> cold_timer;
-  std::optional<LaunchTimer> warm_timer;
-  std::optional<Workload> workload;
-  std::optional<SmallChecks> small;  // checks for the last evaluated problem
-  RoundTimer rounds;                 // holds candidates of the workload's problem
-};
-
 LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options)
-    : options_(options), slots_(options.compile_slots, options.compile_slot_count) {
+    : options_(options),
+      slots_(options.compile_slots, options.compile_slot_count),
+      keeper_(options.keep_failed, compiles_as(options)) {
   open();
 }
 LocalEvaluator::~LocalEvaluator() = default;
@@ -203,29 +191,6 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::make_candidate(const Problem& 
   return Candidate{*std::move(plan), *std::move(candidate)};
 }
 
-Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLimits& limits,
-                                   Trial& trial) {
-  const Lap lap(trial.verify_s);
-  return open_->workload->check(*open_->device, open_->warm_timer->stream(), candidate,
-                                limits.run_s, trial.verdict);
-}
-
-// Every candidate is checked before it is timed, because a wrong one would mislead the search. The
-// cost is small compared to compiling and timing (docs/measurement.md).
-Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& config,
-                                         const Candidate& candidate, const TrialLimits& limits,
-                                         Trial& trial) {
-  const Lap lap(trial.verify_s);
-  auto right = small_checks(problem, config, candidate.plan)
-                   .check(*open_->device, open_->warm_timer->stream(), config, candidate.plan,
-                          candidate.prepared, limits.run_s, trial.verdict.method);
-  if (!right && right.failure().status == Status::correctness) {
-    trial.verdict.passed = false;
-    trial.verdict.detail = right.failure().message;
-  }
-  return right;
-}
-
 // Returns the timer for launches on the workload's operands.
 LaunchTimer& LocalEvaluator::timer(const TrialLimits& limits) {
   LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
@@ -292,30 +257,6 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
   return trial;
 }
 
-// A candidate may pass although it overwrote its inputs, and the next one then fails. A candidate
-// that fails is therefore checked a second time on newly created operands.
-Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem,
-                                                          const Config& config, std::uint64_t seed,
-                                                          InputStyle style,
-                                                          const TrialLimits& limits, Trial& trial) {
-  for (int attempt = 0;; ++attempt) {
-    {
-      const Lap lap(trial.verify_s);
-      if (auto load = workload(problem, seed, style); !load) throw Error(load.failure());
-    }
-    auto candidate = make_candidate(problem, config, trial);
-    if (!candidate) return candidate;
-    if (limits.reject_spills) {
-      if (auto fine = check_spills(trial.kernels); !fine) return fine.failure();
-    }
-    const auto right = check(candidate->prepared, limits, trial);
-    if (right) return candidate;
-    if (right.failure().status != Status::correctness) return right.failure();
-    open_->workload.reset();
-    if (attempt > 0) return right.failure();
-  }
-}
-
 Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
                                const TrialLimits& limits) {
   return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
@@ -327,15 +268,6 @@ Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
     auto measurement = measure(candidate->prepared, limits);
     if (!measurement) return measurement.failure();
     trial.measurement = *std::move(measurement);
-    return {};
-  });
-}
-
-Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
-                             const TrialLimits& limits) {
-  return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
-    const auto candidate = checked(problem, config, seed, limits.inputs, limits, trial);
-    if (!candidate) return candidate.failure();
     return {};
   });
 }

@@ -11,6 +11,7 @@
 #include "tuner/evaluate/compile_ahead.hpp"
 #include "tuner/evaluate/compile_slots.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/failure_keeper.hpp"
 #include "tuner/evaluate/round_timer.hpp"
 #include "tuner/evaluate/workload.hpp"
 #include "tuner/measure/ceilings.hpp"
@@ -33,6 +34,8 @@ struct EvaluatorOptions {
   Avoided avoid;                  ///< device features that must not be used
   Sanitize sanitize = Sanitize::none;  ///< OpenOptions::sanitize; requires a process started for it
   bool vendor = false;                 ///< OpenOptions::vendor
+  /// The folder where candidates that fail verification are kept as cases; empty: nowhere.
+  std::filesystem::path keep_failed;
   bool reopen = true;  ///< reopen the device after it was lost; a worker exits instead
   /// Once set, calls of a WorkerEvaluator throw Error (`interrupted`) within half a second, even
   /// while a kernel runs. Must outlive the evaluator. A LocalEvaluator ignores it.
@@ -97,6 +100,17 @@ class LocalEvaluator : public Evaluator {
                            const TrialLimits& limits, Trial& trial);
   Result<Candidate> checked(const Problem& problem, const Config& config, std::uint64_t seed,
                             InputStyle style, const TrialLimits& limits, Trial& trial);
+  /// Runs a correct candidate again and compares the bits of its results.
+  Result<void> repeat(const Problem& problem, const Config& config, std::uint64_t seed,
+                      const Candidate& candidate, const TrialLimits& limits, Trial& trial);
+  /// Keeps a candidate whose results on the workload are wrong, if wanted: on a small problem if
+  /// the given one is too large for a case.
+  void keep_wrong(const Problem& problem, const Config& config, std::uint64_t seed,
+                  InputStyle style, const Candidate& candidate, const TrialLimits& limits,
+                  const Failure& wrong);
+  /// Keeps a candidate whose results on a small problem are wrong, if wanted.
+  void keep_wrong_small(const Problem& problem, const Config& config, const Candidate& candidate,
+                        const TrialLimits& limits, const Failure& wrong);
   LaunchTimer& timer(const TrialLimits& limits);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
@@ -108,6 +122,7 @@ class LocalEvaluator : public Evaluator {
   CompileSlots slots_;
   DeviceInfo info_;
   std::unique_ptr<Open> open_;
+  FailureKeeper keeper_;
   RecentConditions conditions_;
   bool lost_ = false;
   std::vector<Trial> undone_;  ///< returned by take_lost()

@@ -141,12 +141,14 @@ Result<void> SmallChecks::check(Device& device, Stream& stream, const Config& co
                                 const LaunchPlan& plan, const PreparedPlan& candidate, double run_s,
                                 std::string& method) {
   const auto cases = chosen_for(config, plan);
+  failed_on_.reset();
   std::size_t small = 0;
   for (const Case& one : cases) {
     const bool is_small = one.small.problem != problem_;
     small += is_small ? 1 : 0;
     const auto right = check_on(device, stream, one, candidate, run_s);
     if (right) continue;
+    failed_on_ = one;
     Failure failure = right.failure();
     const bool unverified = failure.status == Status::out_of_memory;
     failure.message =

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,12 +34,14 @@ class SmallChecks {
   /// problem. After `out_of_memory` the candidate may be correct, but it was not verified.
   Result<void> check(Device& device, Stream& stream, const Config& config, const LaunchPlan& plan,
                      const PreparedPlan& candidate, double run_s, std::string& method);
-
- private:
   struct Case {
     SmallProblem small;  ///< or the problem itself
-    std::uint64_t seed;  ///< of the inputs
+    std::uint64_t seed;  ///< of the inputs, which are adversarial
   };
+  /// Returns what the last candidate failed on, if it did.
+  const std::optional<Case>& failed_on() const { return failed_on_; }
+
+ private:
   struct Made {
     std::unique_ptr<Workload> load;
     std::uint64_t seed;
@@ -61,7 +64,8 @@ class SmallChecks {
   std::uint64_t seed_;
   const SmallProblems problems_;
   std::vector<Made> made_;  ///< oldest first
-  std::mutex mutex_;        ///< of host_data_
+  std::optional<Case> failed_on_;
+  std::mutex mutex_;  ///< of host_data_
   /// By problem and seed. Data that a workload of made_ has taken is no longer valid().
   std::map<std::pair<std::string, std::uint64_t>, std::future<HostData>> host_data_;
   std::map<Config, std::future<std::vector<Case>>> prepared_;

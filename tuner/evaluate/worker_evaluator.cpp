@@ -15,6 +15,7 @@
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/system/process.hpp"
 #include "runtime/device/system/sanitizing.hpp"
+#include "tuner/evaluate/repeats.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
@@ -125,7 +126,8 @@ double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
   auto workload = fmt::format("{} {} {}", problem.key(), seed, static_cast<int>(limits.inputs));
   const double preparing_s = workload == workload_ ? check_s : first_s;
   workload_ = std::move(workload);
-  return limits.compile_s + 3 * limits.run_s + limits.measure_s + preparing_s;
+  const double repeats_s = limits.repeats > 0 ? RepeatLimits().seconds + 3 * limits.run_s : 0;
+  return limits.compile_s + 3 * limits.run_s + repeats_s + limits.measure_s + preparing_s;
 }
 
 void WorkerEvaluator::ensure_started() {

@@ -100,6 +100,7 @@ json to_json(const EvaluatorOptions& options) {
           {"compile_slot_count", options.compile_slot_count},
           {"sanitize", static_cast<int>(options.sanitize)},
           {"vendor", options.vendor},
+          {"keep_failed", options.keep_failed.string()},
           {"avoid_f16", options.avoid.f16},
           {"avoid_matrix", options.avoid.matrix}};
 }
@@ -115,6 +116,7 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
   options.compile_slot_count = in.at("compile_slot_count").get<int>();
   options.sanitize = static_cast<Sanitize>(in.at("sanitize").get<int>());
   options.vendor = in.at("vendor").get<bool>();
+  options.keep_failed = in.at("keep_failed").get<std::string>();
   options.avoid.f16 = in.at("avoid_f16").get<bool>();
   options.avoid.matrix = in.at("avoid_matrix").get<bool>();
   return options;
@@ -126,6 +128,7 @@ json to_json(const TrialLimits& limits) {
           {"measure_s", limits.measure_s},
           {"best_us", limits.best_us},
           {"cold", limits.cold},
+          {"repeats", limits.repeats},
           {"reject_spills", limits.reject_spills},
           {"adversarial", limits.inputs == InputStyle::adversarial}};
 }
@@ -137,6 +140,7 @@ TrialLimits limits_from_json(const json& in) {
   limits.measure_s = in.at("measure_s").get<double>();
   limits.best_us = in.at("best_us").get<double>();
   limits.cold = in.at("cold").get<bool>();
+  limits.repeats = in.at("repeats").get<int>();
   limits.reject_spills = in.at("reject_spills").get<bool>();
   if (in.at("adversarial").get<bool>()) limits.inputs = InputStyle::adversarial;
   return limits;

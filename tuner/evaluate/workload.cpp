@@ -61,15 +61,15 @@ Result<void> Workload::upload_inputs(Device& device, std::uint64_t seed, InputSt
 }
 
 Result<void> Workload::run(Device& device, Stream& stream, const PreparedPlan& candidate,
-                           double run_s) {
+                           double run_s, const BeforeLaunch& before) {
   const StallWatch watch(run_s);
   for (std::size_t i = 0; i < restored_.size(); ++i) {
     if (restored_[i].data.empty()) continue;
     if (auto r = operands_.upload(device, i, restored_[i]); !r) return r;
   }
   const auto record = [&]() -> Result<void> {
-    if (auto r = operands_.poison_outputs(stream); !r) return r;
-    if (auto r = candidate.poison_workspace(stream); !r) return r;
+    if (auto r = operands_.poison_outputs(stream, before.outputs); !r) return r;
+    if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
     return candidate.record(stream);
   };
   if (auto r = record(); !r) {
@@ -88,6 +88,13 @@ void Workload::compute_reference(Device& device) {
     reference_ = operation_->reference(problem_, inputs_, seed_);
   }
   inputs_.clear();
+}
+
+Result<void> Workload::outputs_of(Device& device, Stream& stream, const PreparedPlan& candidate,
+                                  double run_s, const BeforeLaunch& before,
+                                  std::vector<HostTensor>& outputs) {
+  if (auto r = run(device, stream, candidate, run_s, before); !r) return r;
+  return operands_.download_outputs(device, outputs);
 }
 
 Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan& candidate,

@@ -21,6 +21,12 @@ struct HostData {
 HostData host_data(const Operation& operation, const Problem& problem, std::uint64_t seed,
                    InputStyle style);
 
+/// What outputs and workspace contain before a launch.
+struct BeforeLaunch {
+  std::uint32_t outputs = nan_pattern;
+  std::uint32_t workspace = nan_pattern;
+};
+
 /// The operands of a problem on a device, filled with inputs, and the reference. Candidates are
 /// checked on it one after another.
 class Workload {
@@ -42,12 +48,17 @@ class Workload {
   /// inside and outside the operands. A wrong result is a `correctness` failure.
   Result<void> check(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s,
                      Verdict& verdict);
+  /// Runs a candidate once and downloads its outputs, unchecked. Reuses the memory of `outputs`.
+  Result<void> outputs_of(Device& device, Stream& stream, const PreparedPlan& candidate,
+                          double run_s, const BeforeLaunch& before,
+                          std::vector<HostTensor>& outputs);
 
  private:
   Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
   /// Throws Error.
   void compute_reference(Device& device);
-  Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s);
+  Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s,
+                   const BeforeLaunch& before = {});
 
   const Operation* operation_ = nullptr;
   Problem problem_;

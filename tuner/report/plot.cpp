@@ -12,7 +12,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::size_t plot_rows = 6;
-constexpr std::size_t label_columns = 12;
+constexpr std::size_t plot_label_columns = 12;
 constexpr double most_ratio = 8;
 
 std::string utf8(char32_t code) {  // of the Basic Multilingual Plane, from U+0800
@@ -55,9 +55,9 @@ std::string plot_text(const std::vector<double>& times_us, std::size_t columns) 
     best = std::min(best, us);
     worst = std::max(worst, us);
   }
-  if (known < 3 || columns < label_columns + 10) return {};
+  if (known < 3 || columns < plot_label_columns + 10) return {};
   const double top = std::clamp(worst / best, 1.1, most_ratio);
-  Dots dots(columns - label_columns - 1, plot_rows);
+  Dots dots(columns - plot_label_columns - 1, plot_rows);
   const auto x_of = [&](std::size_t i) {
     return i * (dots.width() - 1) / std::max<std::size_t>(1, times_us.size() - 1);
   };
@@ -82,7 +82,7 @@ std::string plot_text(const std::vector<double>& times_us, std::size_t columns) 
                               : r == plot_rows - 1 ? format_time(best)
                                                    : "";
     // "µ" takes two bytes.
-    const std::size_t pad = label_columns - std::min(label_columns, text_columns(label));
+    const std::size_t pad = plot_label_columns - std::min(plot_label_columns, text_columns(label));
     text += std::string(pad, ' ') + label + " " + dots.row(r) + "\n";
   }
   return text;

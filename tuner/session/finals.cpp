@@ -35,6 +35,7 @@ constexpr std::size_t fewest_elsewhere = 4;  // minimum number of rounds without
 // clamped to [least_time_s, most_time_s].
 constexpr double share_of_search = 0.3;
 constexpr double most_time_s = 60;
+constexpr int repeats_of_winners = 20;  // runs whose bits are compared, to find races
 
 bool contains(const std::vector<Config>& configs, const Config& config) {
   return std::find(configs.begin(), configs.end(), config) != configs.end();
@@ -268,8 +269,10 @@ bool Finals::faster_elsewhere(const Config& config, const Announce& announce) {
 }
 
 bool Finals::check_again(const Config& config, const RecordTrial& record, Verdict& verdict) {
+  TrialLimits allowed = limits(0);
+  allowed.repeats = repeats_of_winners;
   Trial trial = evaluator_.verify(result_.problem, config,
-                                  Hash().add(options_.seed).add("final check").low(), limits(0));
+                                  Hash().add(options_.seed).add("final check").low(), allowed);
   verdict = trial.verdict;
   const bool ok = trial.ok();
   if (!ok) {

@@ -206,6 +206,7 @@ Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices,
   shared.cache_directory = options_.cache_directory;
   shared.seed = seed_;
   shared.flush_bytes = options_.flush_bytes;
+  shared.keep_failed = options_.keep_failed;
   shared.stop = &stop_;
   if (devices.size() > 1) {
     slots_.emplace(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));

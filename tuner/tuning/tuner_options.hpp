@@ -31,6 +31,8 @@ struct TunerOptions {
   /// "worker"}. It must call serve_as_worker(). If empty, kernels run in this process, and a crash
   /// or hang of a driver ends it.
   std::vector<std::string> worker;
+  /// The folder where candidates that fail verification are kept as cases; empty: nowhere.
+  std::filesystem::path keep_failed;
   std::string name = "greta::tuner";    ///< program name, shown to processes that wait for the card
   Budget budget = Budget::seconds(60);  ///< per problem
   std::string strategy = "auto";        ///< for parse_strategy()

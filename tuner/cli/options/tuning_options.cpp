@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -10,6 +11,7 @@
 
 #include "runtime/device/system/utc.hpp"
 #include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/kept_cases.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
@@ -120,6 +122,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_option("--csv-wide", options.csv_wide,
                   "Write rows to a CSV file with a column for each dimension and parameter")
       ->group("Output");
+  add_keep_failed(command, options.keep_failed)->group("Output");
   command
       .add_option("--report", options.report,
                   "Write a page that shows the database, as greta-report does (docs/report.md)")
@@ -242,7 +245,12 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
                 const std::function<void(const TuningTask&, const TaskResult&)>& show) {
   if (options.json && options.json_lines)
     throw CommandError(exit_usage, "--json-lines: not with --json");
-  const TunerOptions tuner_is = tuner_options(options);
+  TunerOptions tuner_is = tuner_options(options);
+  const bool described = std::any_of(tasks.begin(), tasks.end(), [](const TuningTask& task) {
+    return is_described(task.problem.op);
+  });
+  tuner_is.keep_failed = folder_of_failures(options.keep_failed, described);
+  KeptCases kept(tuner_is.keep_failed);
   ResultFiles files(options);
   catch_interrupts();
   Terminal terminal(verbosity(options));
@@ -259,6 +267,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
   try {
     const auto tuner = value_of(Tuner::open(tuner_is, tasks, observer, stop_requested()));
     all = tune_all_tasks(*tuner, tasks, files, show);
+    kept.tell();
     if (!stop_requested() && !options.for_programs() && !options.quiet) {
       std::vector<Problem> done;
       for (const auto& task : tasks) done.push_back(task.problem);

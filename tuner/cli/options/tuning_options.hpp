@@ -21,8 +21,9 @@ struct TuningOptions {
   KnownDatabases known;  ///< their configurations are among the first candidates
   std::filesystem::path csv;
   std::filesystem::path csv_wide;
-  std::filesystem::path report;  ///< the page to write at the end; empty: none
-  std::string seed;              ///< empty: random
+  std::filesystem::path report;       ///< the page to write at the end; empty: none
+  std::filesystem::path keep_failed;  ///< folder of cases; empty: of described kernels only
+  std::string seed;                   ///< empty: random
   std::string flush;  ///< cache flush of cold samples in MiB; empty: chosen for the device
   bool warm = false;
   bool naive = false;

@@ -100,7 +100,7 @@ const Operation& add_described(const fs::path& description, const fs::path& refe
   };
   auto file = read_kernel_file(description);
   if (!file) refuse(file.failure());
-  auto operation = load_described(*file, reference_devices(), given);
+  auto operation = load_described(*file, reference_devices(default_cache_directory()), given);
   if (!operation) refuse(operation.failure());
   const std::string name = operation->name;
   if (known().catalog.find(name) != nullptr) {
@@ -205,6 +205,12 @@ std::string devices_for(const std::string& operation, const std::string& wanted)
 std::string shown(const Problem& problem, const DeviceInfo& device, const Config& stored) {
   const auto usable = known_operations().usable(problem, device, stored);
   return usable && usable->changes.empty() ? usable->config.shown() : stored.text();
+}
+
+bool is_described(const std::string& operation) {
+  const auto& files = known().files;
+  return std::any_of(files.begin(), files.end(),
+                     [&](const KernelFile& file) { return file.description.name == operation; });
 }
 
 const std::vector<KernelFile>& described_kernels() {

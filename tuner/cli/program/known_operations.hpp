@@ -45,6 +45,8 @@ std::string shown(const Problem& problem, const DeviceInfo& device, const Config
 /// none.
 std::string devices_for(const std::string& operation, const std::string& wanted);
 
+/// Returns whether an operation is one that was added.
+bool is_described(const std::string& operation);
 /// Returns the files of the descriptions that were added.
 const std::vector<KernelFile>& described_kernels();
 /// Returns the words by which a process of the same program gets these descriptions:

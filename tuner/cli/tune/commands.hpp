@@ -28,6 +28,7 @@ void add_compile_command(CLI::App& app, Action& action, const DescribedFile& des
 void add_replay_command(CLI::App& app, Action& action);
 void add_prior_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);
+void add_diagnose_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
 
 }  // namespace greta::tuner::cli

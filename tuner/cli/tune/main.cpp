@@ -71,6 +71,7 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
   add_replay_command(app, action);
   add_prior_command(app, action);
   add_run_case_command(app, action);
+  add_diagnose_command(app, action);
   add_inspect_command(app, action);
   add_worker_command(app, action);
 }

@@ -13,6 +13,7 @@
 #include "kernels/sampling/coverage.hpp"
 #include "tuner/cli/options/choice_options.hpp"
 #include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/kept_cases.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
@@ -35,6 +36,7 @@ struct VerifyOptions {
   ChoiceOptions choice;
   std::string problems;
   std::string seed;
+  fs::path keep_failed;  ///< folder of cases; empty: of described kernels only
   bool sanitize = false;
   bool first = false;    ///< stop at the first failure
   std::string only;      ///< numbers of problems; empty: all
@@ -288,11 +290,14 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   }
   std::optional<Coverage> coverage;
   if (draws_problems(options)) coverage.emplace(operation, device, options.choice.variant);
+  evaluator.keep_failed = folder_of_failures(options.keep_failed, is_described(operation.name));
+  KeptCases kept(evaluator.keep_failed);
   prepares.reset();
   const auto result =
       verify_in_workers(evaluator, device, wanted, seed, options, std::move(coverage));
   answer_interrupt();
   options.json ? show_json(result) : show_text(result);
+  kept.tell();
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
 
@@ -313,6 +318,7 @@ void add_verified_operation(CLI::App& app, Action& action, const Operation& oper
   add_whole_number(*sub, "--deadline", options->deadline_s, "Timeout of a launch in seconds", 1,
                    86400)
       ->capture_default_str();
+  add_keep_failed(*sub, options->keep_failed);
   add_kernels_option(*sub);
   add_templates_option(*sub);
   sub->add_option("--only", options->only,

@@ -1,0 +1,196 @@
+"""Protects: a candidate with wrong results is kept as a case, and the diagnosis names the planted bug
+as the first cause, also where the kernels, the device and the description are not known."""
+import concurrent.futures
+import json
+import pathlib
+import shutil
+import struct
+import zlib
+
+import unittest
+
+from cli_case import SOURCE, Case
+
+FAULTY = SOURCE / "tests/data/faulty"
+TEMPLATES = SOURCE / "kernels/templates"
+
+# The faults of product.hip: the kind of the first cause, and a part of its words.
+FAULTS = {
+    "transposed_operand": ("transposed operand", "a is read"),
+    "shifted_row": ("shifted operand", "a is read 1 row too far"),
+    "stale_tile": ("stale or wrong tile", "-8 columns further on"),
+    "missing_tail": ("missing tail", "k is taken as 48, not 50"),
+    "missing_slice": ("missing slice", "0 to 7 is skipped"),
+    "doubled_slice": ("doubled slice", "8 to 15 counts twice"),
+    "wrong_stride": ("wrong stride", "a are read with a stride of 52 elements, not 50"),
+    "half_sums": ("half-precision accumulation", "f16"),
+    "uninitialised_read": ("uninitialised read", "an output before it writes it"),
+    "unwritten": ("not written", "never written"),
+    "off_by_one": ("off by one", "k is taken as 49, not 50"),
+    "wrong_sign": ("wrong sign", "has the wrong sign"),
+}
+
+ATTENTION = ["--batch", "2", "--heads", "4", "--kv_heads", "2", "--q", "5", "--kv", "40", "--dim", "16",
+             "--variant", "vector"]
+# Bugs in GRETA's templates: operation, options, file, text, mutant, kind and words of the first cause.
+PLANTED = [
+    ("attention", [*ATTENTION, "--mask", "causal"], "attention/operands.hip", "count + query + 1;",
+     "count + query;", "off-by-one mask", "1 key too few"),
+    ("rmsnorm", ["--rows", "7", "--cols", "93", "--variant", "streamed"], "common/rms.hip",
+     "total / count", "total / (count + 1)", "wrong row statistic", "divided by 94, not by 93"),
+    ("gemm", ["--m", "33", "--n", "20", "--k", "18", "--epilogue", "bias", "--variant", "naive"],
+     "gemm/naive.hip", "i < k; ++i", "i + 1 < k; ++i", "off by one", "k is taken as 17, not 18"),
+    ("gemm", ["--m", "33", "--n", "20", "--k", "18", "--alpha", "3", "--epilogue", "bias", "--variant", "naive"],
+     "gemm/operands.hip", "return args.alpha * sum;", "return sum;", "wrong attribute", "alpha=1 in place of"),
+    ("add", ["--rows", "9", "--cols", "30"], "add/flat.hip", "x[0] + x[1]", "x[0] - x[1]", "wrong sign", "B has"),
+]
+
+
+class Diagnose(Case):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(FAULTY, self.folder / "faulty")
+        self.file = self.folder / "faulty/product.jsonc"
+
+    def keep(self, fault, *options, folder="kept"):
+        """Verifies a fault of product.hip, and returns its case and what verify says."""
+        kept = self.folder / f"{folder}-{fault}"
+        result = self.run_tune("verify", self.file, "--m", "60", "--n", "44", "--k", "50", "--config",
+                               f"described FAULT={fault}", "--device", "hip-host:0", "--seed", "1",
+                               "--keep-failed", kept, *options)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        (case,) = kept.iterdir()
+        return case, result.stderr
+
+    def diagnosis(self, case):
+        result = self.run_tune("diagnose", "--json", case)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (diagnosis,) = json.loads(result.stdout)["diagnoses"]
+        return diagnosis
+
+    def assertNames(self, diagnosis, kind, words):
+        first = diagnosis["causes"][0]
+        self.assertEqual(first["kind"], kind, first)
+        self.assertIn(words, first["words"])
+        self.assertTrue(diagnosis["sure"], first)
+
+    def test_each_fault_of_a_kernel_is_named(self):
+        def check(fault):
+            return self.diagnosis(self.keep(fault)[0])
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for fault, diagnosis in zip(FAULTS, pool.map(check, FAULTS)):
+                with self.subTest(fault=fault):
+                    self.assertNames(diagnosis, *FAULTS[fault])
+
+    def planted(self, number, plant):
+        op, options, file, text, mutant, *_ = plant
+        templates = self.folder / f"templates-{number}"
+        path = templates / file
+        path.parent.mkdir(parents=True)
+        source = (TEMPLATES / file).read_text()
+        self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
+        path.write_text(source.replace(text, mutant))
+        kept = self.folder / f"planted-{number}"
+        result = self.run_tune("verify", op, *options, "--sample", "1", "--first", "--seed", "3", "--device", "hip-host:0",
+                               "--templates", templates, "--keep-failed", kept)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        (case,) = kept.iterdir()
+        return self.diagnosis(case)
+
+    def test_bugs_in_templates_are_named(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for plant, diagnosis in zip(PLANTED, pool.map(self.planted, range(len(PLANTED)), PLANTED)):
+                with self.subTest(plant=plant[4]):
+                    self.assertNames(diagnosis, plant[5], plant[6])
+
+    def test_a_race_is_named_with_its_elements(self):
+        result = self.run_tune("verify", self.folder / "faulty/arrival.jsonc", "--n", "4000", "--config",
+                               "described RACE=1 SIZE=1e-3f", "--device", "hip-host:0", "--keep-failed",
+                               self.folder / "kept")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        (case,) = (self.folder / "kept").iterdir()
+        diagnosis = self.diagnosis(case)
+        self.assertNames(diagnosis, "race", "differ between 8 runs")
+        self.assertRegex(diagnosis["causes"][0]["evidence"], r"y: \d+ of 4000 elements")
+
+    def test_a_case_is_complete_and_diagnosed_elsewhere(self):
+        case, said = self.keep("missing_slice")
+        self.assertIn(f"kept {case}: missing slice", said)
+        names = {path.name for path in case.iterdir()}
+        self.assertLessEqual({"case.json", "failure.json", "kernel-0.hip", "kernel-0.co", "a.bin", "b.bin",
+                              "c.run-0.bin", "c.expected.f64", "c.bound.f64", "diagnosis.txt", "c.errors.png",
+                              "description"}, names)
+        self.assertIn("#define FAULT_IS_missing_slice 1", (case / "kernel-0.hip").read_text())
+        shutil.rmtree(self.file.parent)  # another machine has only the case
+        self.assertNames(self.diagnosis(case), "missing slice", "0 to 7")
+        failed = self.run_tune("run-case", case)
+        self.assertEqual(failed.returncode, 1, failed.stdout)
+
+    def test_the_image_is_a_valid_png(self):
+        case, _ = self.keep("unwritten")
+        data = (case / "c.errors.png").read_bytes()
+        self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", data[16:24])
+        length = struct.unpack(">I", data[33:37])[0]
+        pixels = zlib.decompress(data[41:41 + length])
+        self.assertEqual(len(pixels), height * (3 * width + 1))
+        self.assertEqual((width // 44, height // 60), (8, 8))
+        blue = bytes((60, 120, 255))
+        last = pixels[(height - 1) * (3 * width + 1) + 1:]
+        self.assertEqual(last[-3:], blue)  # the last row of tiles is not written
+        self.assertNotIn(blue, pixels[:3 * width])
+
+    def test_tuning_keeps_what_fails(self):
+        self.know_ceilings("hip-host:0")
+        result = self.run_tune("kernel", self.file, "--m", "60", "--n", "44", "--k", "50", "--device", "hip-host:0",
+                               "--db", self.db, "--no-lock", "--flush", "1", "--range", "FAULT=none,missing_tail",
+                               "--budget", "3", "--quiet", "--keep-failed", self.folder / "kept")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("missing tail", result.stderr)
+        self.assertEqual(len(list((self.folder / "kept").iterdir())), 1)
+
+    def tuned(self, race, *options):
+        """Tunes the copy with or without a race, which is within the tolerance."""
+        self.know_ceilings("hip-host:0")
+        description = self.folder / "faulty/arrival.jsonc"
+        default = f'"defaults": {{"RACE": {race}'
+        description.write_text(description.read_text().replace('"defaults": {"RACE": false', default))
+        return self.run_tune("kernel", self.folder / "faulty/arrival.jsonc", "--n", "4000", "--device", "hip-host:0",
+                             "--db", self.db, "--no-lock", "--flush", "1", "--fix", "SIZE=1e-9f", "--budget", "2",
+                             "--fix", f"RACE={int(race == 'true')}", "--json", *options)
+
+    def test_a_race_does_not_win(self):
+        result = self.tuned("true", "--keep-failed", self.folder / "kept")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, "kept .*: race")
+        report = json.loads(result.stdout)
+        self.assertIsNone(report["winner"])
+        self.assertRegex(" ".join(report["notes"]), r"race: \d+ elements? differ between \d+ runs")
+        messages = [message for (message,) in self.query("select message from trials where status = 'correctness'")]
+        self.assertTrue(any(message.startswith("race: ") for message in messages), messages)
+        self.assertEqual(self.query("select count(*) from winners"), [(0,)])
+
+    def test_a_winner_is_run_twenty_times(self):
+        result = self.tuned("false")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ((method,),) = self.query("select method from winners")
+        self.assertIn("equal bits in 20 runs, 10 of them on a busy device", method)
+        self.assertIn("equal bits in 20 runs", json.loads(result.stdout)["winner"]["verdict"]["method"])
+
+    def test_what_is_declared_unordered_may_differ(self):
+        description = self.folder / "faulty/arrival.jsonc"
+        description.write_text(description.read_text().replace('"language"', '"unordered": true, "language"'))
+        result = self.tuned("true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ((method,),) = self.query("select method from winners")
+        self.assertRegex(method, r"other bits of \d+ elements, as sums have no fixed order, in 20 runs")
+
+    def test_errors_are_one_line(self):
+        self.refused(self.run_tune("diagnose", self.folder), 2, "failure.json")
+        (self.folder / "broken").mkdir()
+        pathlib.Path(self.folder, "broken/failure.json").write_text("{}")
+        self.refused(self.run_tune("diagnose", self.folder / "broken"), 2, "schema 1")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+#include "tuner/cli/options/kept_cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/terminal.hpp"
+#include "tuner/cli/program/tool.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto failure_name = "failure.json";
+
+/// Returns the folders with a case among a folder's own, sorted; with the time of the last write.
+std::set<std::pair<fs::path, fs::file_time_type>> cases_in(const fs::path& folder) {
+  std::set<std::pair<fs::path, fs::file_time_type>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const fs::path file = entry.path() / failure_name;
+    const auto written = fs::last_write_time(file, error);
+    if (!error) found.emplace(entry.path(), written);
+  }
+  return found;
+}
+
+/// Adds the description of a described kernel's case, if this program has read it.
+void complete(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  for (const KernelFile& file : described_kernels()) {
+    if (!name.starts_with(file.description.name + "-")) continue;
+    auto files = file.files;
+    files.insert(file.own.begin(), file.own.end());
+    add_description(folder, file.path.filename().string(), files);
+  }
+}
+
+}  // namespace
+
+CLI::Option* add_keep_failed(CLI::App& command, fs::path& folder) {
+  return command
+      .add_option("--keep-failed", folder,
+                  "Keep candidates with wrong results as cases in this folder, and diagnose them "
+                  "(docs/diagnose.md); those of kernels of your own are always kept")
+      ->type_name("DIR");
+}
+
+fs::path folder_of_failures(const fs::path& given, bool described) {
+  const fs::path folder = !given.empty() ? given
+                          : described    ? default_cache_directory() / "failed"
+                                         : fs::path();
+  if (folder.empty()) return folder;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (fs::is_directory(folder, error)) return fs::absolute(folder);
+  throw CommandError(exit_usage,
+                     fmt::format("--keep-failed {}: can't be made a folder", folder.string()));
+}
+
+std::vector<fs::path> kept_cases(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / failure_name, error)) return {folder};
+  std::vector<fs::path> folders;
+  for (const auto& [path, written] : cases_in(folder)) folders.push_back(path);
+  if (!folders.empty()) return folders;
+  throw CommandError(exit_usage, fmt::format("{}: neither is a case with a {} nor contains one",
+                                             folder.string(), failure_name));
+}
+
+Result<Diagnosis> diagnose_kept(const fs::path& folder, double seconds) {
+  const auto description = description_of(folder);
+  if (!description) return description.failure();
+  if (!description->empty()) {
+    const std::string name = folder.filename().string();
+    const auto& known = described_kernels();
+    const bool is_known = std::any_of(known.begin(), known.end(), [&](const KernelFile& file) {
+      return name.starts_with(file.description.name + "-");
+    });
+    if (!is_known) add_described(*description);
+  }
+  return diagnose_folder(operations_in_use(), folder, seconds);
+}
+
+KeptCases::KeptCases(fs::path folder) : folder_(std::move(folder)) {
+  if (!folder_.empty()) before_ = cases_in(folder_);
+}
+
+void KeptCases::tell() {
+  if (folder_.empty()) return;
+  for (const auto& one : cases_in(folder_)) {
+    if (before_.contains(one)) continue;
+    complete(one.first);
+    const auto diagnosis = diagnose_kept(one.first);
+    tuner::tell(fmt::format("kept {}: {}", one.first.string(),
+                            diagnosis ? cause_line(*diagnosis) : diagnosis.failure().message));
+  }
+}
+
+}  // namespace greta::tuner::cli

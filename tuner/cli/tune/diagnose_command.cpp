@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "tuner/cli/options/kept_cases.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/terminal.hpp"
+#include "tuner/cli/tune/commands.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DiagnoseOptions {
+  std::vector<std::string> folders;
+  int seconds = static_cast<int>(diagnosis_seconds);
+  bool json = false;
+};
+
+int diagnose_cases(const DiagnoseOptions& options) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  bool first = true;
+  for (const std::string& named : options.folders) {
+    for (const fs::path& folder : kept_cases(named)) {
+      const Diagnosis diagnosis = value_of(diagnose_kept(folder, options.seconds));
+      if (options.json) {
+        list.push_back(diagnosis_json(diagnosis));
+        list.back()["case"] = folder.string();
+      } else {
+        print_text(first ? "" : "\n");
+        print("{}\n", folder.string());
+        print_text(diagnosis_text(diagnosis));
+      }
+      first = false;
+    }
+  }
+  if (options.json) print_json(nlohmann::ordered_json{{"diagnoses", std::move(list)}});
+  return exit_done;
+}
+
+}  // namespace
+
+void add_diagnose_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "diagnose", "Report what is wrong with candidates that --keep-failed kept, and where");
+  auto options = std::make_shared<DiagnoseOptions>();
+  command->add_option("cases", options->folders, "Folders of cases, or folders with such folders")
+      ->required();
+  add_whole_number(*command, "--time", options->seconds, "Time limit of a case in seconds", 1, 3600)
+      ->capture_default_str();
+  add_kernels_option(*command);
+  command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
+  command->footer("Example: greta-tune diagnose failed/gemm-0123456789ab");
+  command->callback(
+      [&action, options] { action = [options] { return diagnose_cases(*options); }; });
+}
+
+}  // namespace greta::tuner::cli

@@ -1,0 +1,162 @@
+#include "tuner/diagnose/diagnosis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tuner/compile/case_files.hpp"
+#include "tuner/diagnose/causes/causes.hpp"
+#include "tuner/diagnose/error_map.hpp"
+#include "tuner/diagnose/where.hpp"
+
+namespace greta::tuner {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_causes = 5;
+constexpr double sure_score = 0.5;
+
+std::string percent(double share) {
+  return fmt::format("{:.3g} %", 100 * share);
+}
+
+/// Returns the facts in favour of a cause.
+std::string facts_of(const Cause& cause) {
+  std::string text = fmt::format("explains {} of the wrong elements", percent(cause.explained));
+  if (cause.residual < 1) text += fmt::format(", residual {:.2g} of the errors", cause.residual);
+  if (cause.precision < 0.995)
+    text += fmt::format(
+        "; of the elements that it would change, {} are wrong: a part of the kernel "
+        "does it",
+        percent(cause.precision));
+  return text;
+}
+
+/// Offers all hypotheses. Those that need no reference come first.
+void offer_all(Judge& judge) {
+  offer_runs(judge);
+  offer_places(judge);
+  offer_row_factors(judge);
+  offer_attributes(judge);
+  offer_attention(judge);
+  offer_operands(judge);
+  offer_slices(judge);
+  offer_precision(judge);
+}
+
+Diagnosis examined(const Evidence& evidence, double seconds) {
+  Judge judge(evidence, seconds);
+  offer_all(judge);
+  Diagnosis made;
+  made.causes = judge.ranked();
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+  made.places = places(evidence);
+  for (const ExaminedOutput& output : evidence.outputs()) {
+    if (output.count(output.wrong) + output.count(output.varies) == 0) continue;
+    made.maps.emplace_back(output.spec.name, error_map(output));
+  }
+  made.tried = judge.tried();
+  made.hurried = judge.hurried();
+  return made;
+}
+
+void describe(const FailedCase& failed, Diagnosis& made) {
+  made.problem = failed.kernel.problem;
+  made.config = failed.kernel.config;
+  made.device = failed.device;
+  made.message = failed.message;
+}
+
+Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, double seconds) {
+  const FailedCase failed = read_failed_case(catalog, folder).value();
+  const Problem problem = catalog.read(failed.kernel.problem).value();
+  const Evidence evidence(catalog.at(problem.op), problem, failed);
+  Diagnosis made = examined(evidence, seconds);
+  describe(failed, made);
+  for (const ExaminedOutput& output : evidence.outputs()) {
+    if (output.count(output.wrong) + output.count(output.varies) == 0) continue;
+    const std::string name = output.spec.name + ".errors.png";
+    write_error_image(evidence, output, folder / name);
+    made.images.push_back(name);
+  }
+  const std::string text = diagnosis_text(made);
+  write_bytes(folder / "diagnosis.txt", text.data(), text.size());
+  return made;
+}
+
+}  // namespace
+
+bool Diagnosis::is_sure() const {
+  return !causes.empty() && causes.front().score >= sure_score;
+}
+
+Diagnosis diagnose(const Operation& operation, const FailedCase& failed, double seconds) {
+  const Problem problem = Problem::parse(failed.kernel.problem).value();
+  Diagnosis made = examined(Evidence(operation, problem, failed), seconds);
+  describe(failed, made);
+  return made;
+}
+
+Result<Diagnosis> diagnose_folder(const Catalog& catalog, const fs::path& folder, double seconds) {
+  try {
+    return diagnose_into(catalog, folder, seconds);
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+std::string cause_line(const Diagnosis& diagnosis) {
+  if (diagnosis.causes.empty()) return "no hypothesis explains the errors";
+  const Cause& first = diagnosis.causes.front();
+  return fmt::format("{}{}: {}", diagnosis.is_sure() ? "" : "possibly ", first.kind, first.words);
+}
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  std::string text = fmt::format("{}\n  {}\n  {}\n  {}\n\n", diagnosis.problem, diagnosis.config,
+                                 diagnosis.device, diagnosis.message);
+  text += cause_line(diagnosis) + "\n";
+  if (!diagnosis.causes.empty()) {
+    const Cause& first = diagnosis.causes.front();
+    text += "  " + facts_of(first) + "\n";
+    if (!first.evidence.empty()) text += "  " + first.evidence + "\n";
+  }
+  if (diagnosis.causes.size() > 1) text += "\nalso possible\n";
+  for (std::size_t i = 1; i < diagnosis.causes.size(); ++i) {
+    const Cause& cause = diagnosis.causes[i];
+    text += fmt::format("  {}: {} ({})\n", cause.kind, cause.words, facts_of(cause));
+  }
+  text += "\nwhere\n";
+  for (const std::string& line : diagnosis.places) text += "  " + line + "\n";
+  for (const auto& [name, map] : diagnosis.maps) {
+    text += fmt::format(
+        "\n{}: . correct, : some wrong, # wrong, N NaN, ~ differs between runs, _ "
+        "not written\n{}",
+        name, map);
+  }
+  for (const std::string& image : diagnosis.images) text += fmt::format("\nimage {}", image);
+  text += fmt::format("\n{} hypotheses tried{}\n", diagnosis.tried,
+                      diagnosis.hurried ? "; there was no time for all" : "");
+  return text;
+}
+
+nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
+  auto causes = nlohmann::ordered_json::array();
+  for (const Cause& cause : diagnosis.causes) {
+    causes.push_back({{"kind", cause.kind},
+                      {"words", cause.words},
+                      {"evidence", cause.evidence},
+                      {"explained", cause.explained},
+                      {"precision", cause.precision},
+                      {"residual", cause.residual},
+                      {"score", cause.score}});
+  }
+  return {{"problem", diagnosis.problem},  {"config", diagnosis.config},
+          {"device", diagnosis.device},    {"message", diagnosis.message},
+          {"sure", diagnosis.is_sure()},   {"causes", causes},
+          {"places", diagnosis.places},    {"images", diagnosis.images},
+          {"hypotheses", diagnosis.tried}, {"hurried", diagnosis.hurried}};
+}
+
+}  // namespace greta::tuner

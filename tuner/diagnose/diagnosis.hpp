@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tuner/diagnose/judge.hpp"
+
+namespace greta::tuner {
+
+/// What is wrong with a failed candidate.
+struct Diagnosis {
+  std::string problem, config, device, message;
+  std::vector<std::string> places;  ///< where the errors lie, a fact in each line
+  std::vector<std::pair<std::string, std::string>> maps;  ///< of each wrong output: name and text
+  std::vector<std::string> images;                        ///< files in the case's folder
+  std::vector<Cause> causes;                              ///< the most probable first
+  std::size_t tried = 0;                                  ///< number of hypotheses
+  bool hurried = false;                                   ///< there was no time for all hypotheses
+
+  /// Whether the first cause explains most of the wrong elements.
+  bool is_sure() const;
+};
+
+/// The time limit of a diagnosis.
+inline constexpr double diagnosis_seconds = 30;
+
+/// Examines a case. The operation must be that of its problem. Throws Error for a case that can't
+/// be examined.
+Diagnosis diagnose(const Operation& operation, const FailedCase& failed,
+                   double seconds = diagnosis_seconds);
+
+/// Reads the case of a folder, examines it, and writes `diagnosis.txt` and an image of each wrong
+/// output beside it. Fails like read_failed_case(), and with `invalid_argument` for a case that
+/// can't be examined.
+Result<Diagnosis> diagnose_folder(const Catalog& catalog, const std::filesystem::path& folder,
+                                  double seconds = diagnosis_seconds);
+
+/// Returns the diagnosis as text of several lines.
+std::string diagnosis_text(const Diagnosis& diagnosis);
+/// Returns the first cause in a line.
+std::string cause_line(const Diagnosis& diagnosis);
+nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis);
+
+}  // namespace greta::tuner

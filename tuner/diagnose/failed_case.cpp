@@ -1,0 +1,191 @@
+#include "tuner/diagnose/failed_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/text/hash.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/compile/case_files.hpp"
+
+namespace greta::tuner {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr int failure_schema = 1;
+constexpr auto failure_file = "failure.json";
+constexpr auto description_folder = "description";
+constexpr std::uint64_t most_failure_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t most_output_bytes = std::uint64_t{1} << 30;
+
+void write_text(const fs::path& file, const std::string& text) {
+  write_bytes(file, text.data(), text.size());
+}
+
+/// Writes the outputs of all runs. Equal outputs share a file.
+ordered_json write_runs(const FailedCase& written, const fs::path& folder) {
+  ordered_json list = ordered_json::array();
+  std::map<std::string, std::vector<std::pair<std::string, const HostTensor*>>> files;
+  for (const KeptRun& run : written.runs) {
+    ordered_json outputs = ordered_json::object();
+    for (const HostTensor& output : run.outputs) {
+      auto& known = files[output.spec.name];
+      auto same = std::find_if(known.begin(), known.end(),
+                               [&](const auto& one) { return one.second->data == output.data; });
+      if (same == known.end()) {
+        const auto name = fmt::format("{}.run-{}.bin", output.spec.name, known.size());
+        write_bytes(folder / name, output.data.data(), output.data.size());
+        known.emplace_back(name, &output);
+        same = std::prev(known.end());
+      }
+      outputs[output.spec.name] = same->first;
+    }
+    list.push_back({{"outputs_before", run.outputs_before},
+                    {"workspace_before", run.workspace_before},
+                    {"outputs", outputs}});
+  }
+  return list;
+}
+
+ordered_json divisions_json(const std::vector<Division>& divisions) {
+  ordered_json list = ordered_json::array();
+  for (const Division& one : divisions) {
+    list.push_back({{"name", one.name}, {"extent", one.extent}, {"part", one.part}});
+  }
+  return list;
+}
+
+void write(const FailedCase& written, const fs::path& folder) {
+  write_case(written.kernel, folder).value();
+  const auto extension = written.kernel.language == Language::glsl ? "comp" : "hip";
+  for (std::size_t i = 0; i < written.sources.size(); ++i) {
+    write_text(folder / fmt::format("kernel-{}.{}", i, extension), written.sources[i]);
+  }
+  const ordered_json json{{"schema", failure_schema},
+                          {"greta", version()},
+                          {"device", written.device},
+                          {"message", written.message},
+                          {"seed", written.seed},
+                          {"adversarial", written.style == InputStyle::adversarial},
+                          {"workgroup", written.workgroup},
+                          {"divisions", divisions_json(written.divisions)},
+                          {"runs", write_runs(written, folder)}};
+  write_text(folder / failure_file,
+             json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+}
+
+ordered_json read_failure(const fs::path& folder) {
+  const std::string text = read_file(folder / failure_file, most_failure_bytes).value();
+  auto json = ordered_json::parse(text, nullptr, false);
+  const bool known = json.is_object() && json.value("schema", 0) == failure_schema;
+  if (known) return json;
+  throw Error({Status::invalid_argument,
+               fmt::format("{}: is not of schema {}, which this GRETA reads",
+                           (folder / failure_file).string(), failure_schema),
+               {}});
+}
+
+HostTensor read_output(const fs::path& file, const TensorSpec& spec) {
+  const std::string text = read_file(file, most_output_bytes).value();
+  if (text.size() != spec.bytes()) {
+    throw Error({Status::invalid_argument,
+                 fmt::format("{}: has {} bytes, not {}", file.string(), text.size(), spec.bytes()),
+                 {}});
+  }
+  const auto bytes = std::as_bytes(std::span(text));
+  return {spec, {bytes.begin(), bytes.end()}};
+}
+
+/// Returns a file of the case that its index names: none of another folder.
+fs::path named_file(const fs::path& folder, const std::string& name) {
+  return folder / fs::path(name).filename();
+}
+
+FailedCase read(const Catalog& catalog, const fs::path& folder) {
+  const ordered_json json = read_failure(folder);
+  FailedCase read;
+  read.kernel = read_case(folder).value();
+  const Problem problem = catalog.read(read.kernel.problem).value();
+  const auto specs = catalog.at(problem.op).tensors(problem);
+  read.device = json.at("device").get<std::string>();
+  read.message = json.at("message").get<std::string>();
+  read.seed = json.at("seed").get<std::uint64_t>();
+  if (json.at("adversarial").get<bool>()) read.style = InputStyle::adversarial;
+  read.workgroup = json.at("workgroup").get<std::uint32_t>();
+  read.description = json.value("description", "");
+  for (const auto& one : json.at("divisions")) {
+    Division& made = read.divisions.emplace_back();
+    made.name = one.at("name").get<std::string>();
+    made.extent = one.at("extent").get<std::int64_t>();
+    made.part = std::max<std::int64_t>(1, one.at("part").get<std::int64_t>());
+  }
+  for (const auto& run : json.at("runs")) {
+    KeptRun& made = read.runs.emplace_back();
+    made.outputs_before = run.at("outputs_before").get<std::uint32_t>();
+    made.workspace_before = run.at("workspace_before").get<std::uint32_t>();
+    for (const TensorSpec& spec : specs) {
+      if (spec.role == Role::input) continue;
+      const auto name = run.at("outputs").at(spec.name).get<std::string>();
+      made.outputs.push_back(read_output(named_file(folder, name), spec));
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
+std::string name_of_failed_case(const std::string& problem, const std::string& config) {
+  const std::string op = problem.substr(0, problem.find(' '));
+  return fmt::format("{}-{}", op, Hash().add(problem).add(config).hex().substr(0, 12));
+}
+
+Result<void> write_failed_case(const FailedCase& written, const fs::path& folder) {
+  try {
+    write(written, folder);
+    return {};
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+void add_description(const fs::path& folder, const std::string& name,
+                     const std::map<std::string, std::string>& files) {
+  for (const auto& [file, content] : files) {
+    const fs::path to = folder / description_folder / file;
+    std::error_code error;
+    fs::create_directories(to.parent_path(), error);
+    write_text(to, content);
+  }
+  ordered_json json = read_failure(folder);
+  json["description"] = name;
+  write_text(folder / failure_file, json.dump(2) + "\n");
+}
+
+Result<fs::path> description_of(const fs::path& folder) {
+  try {
+    const auto name = read_failure(folder).value("description", "");
+    return name.empty() ? fs::path() : folder / description_folder / fs::path(name).filename();
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Result<FailedCase> read_failed_case(const Catalog& catalog, const fs::path& folder) {
+  try {
+    return read(catalog, folder);
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  } catch (const ordered_json::exception&) {
+    return Failure{Status::invalid_argument,
+                   fmt::format("{}: lacks a field, or has one of another kind",
+                               (folder / failure_file).string()),
+                   {}};
+  }
+}
+
+}  // namespace greta::tuner

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/catalog.hpp"
+#include "kernels/model/adversarial.hpp"
+#include "tuner/compile/kernel_case.hpp"
+
+namespace greta::tuner {
+
+/// One run of a candidate: what its outputs and its workspace contained before, and the outputs.
+struct KeptRun {
+  std::uint32_t outputs_before = 0;
+  std::uint32_t workspace_before = 0;
+  std::vector<HostTensor> outputs;  ///< of all tensors whose role is not input, in order
+};
+
+/// A candidate whose results are wrong, with everything that is needed to examine them elsewhere.
+struct FailedCase {
+  KernelCase kernel;  ///< compiled kernels, launches, inputs, and expected elements
+  std::string device;
+  std::string message;  ///< why the check failed
+  std::uint64_t seed = 0;
+  InputStyle style = InputStyle::plain;
+  std::vector<std::string> sources;  ///< texts of the kernels, each with a comment on its launch
+  std::uint32_t workgroup = 0;       ///< threads of the last launch
+  std::vector<Division> divisions;   ///< extents that the kernels divide (Variant::divisions)
+  std::vector<KeptRun> runs;         ///< the first ones are equal but for what a race changes
+  /// Of a described kernel: its description, relative to the case's folder.
+  std::string description;
+};
+
+/// The name of a candidate's folder among others.
+std::string name_of_failed_case(const std::string& problem, const std::string& config);
+
+/// Writes a case into its folder, in the form of docs/compile.md with `failure.json` beside it
+/// (docs/diagnose.md). Fails like write_case().
+Result<void> write_failed_case(const FailedCase& written, const std::filesystem::path& folder);
+
+/// Adds a described kernel's files to a case, so that other machines know its operation. `name` is
+/// the description's. Throws Error with `io`.
+void add_description(const std::filesystem::path& folder, const std::string& name,
+                     const std::map<std::string, std::string>& files);
+
+/// Returns the description of a case's kernel; an empty path if GRETA's catalog has its operation.
+/// Fails like read_failed_case().
+Result<std::filesystem::path> description_of(const std::filesystem::path& folder);
+
+/// Reads a case. Fails with `io` for unreadable files, and with `invalid_argument` for a folder
+/// that is no such case, or whose problem the catalog does not know.
+Result<FailedCase> read_failed_case(const Catalog& catalog, const std::filesystem::path& folder);
+
+}  // namespace greta::tuner

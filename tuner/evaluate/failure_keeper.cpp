@@ -1,0 +1,140 @@
+#include "tuner/evaluate/failure_keeper.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+
+#include "runtime/device/system/log.hpp"
+#include "tuner/compile/target_compiler.hpp"
+#include "tuner/evaluate/workload.hpp"
+
+namespace greta::tuner {
+namespace {
+
+constexpr int repeats = 8;
+/// Another content of outputs and workspaces than NaN: small positive numbers in all types of
+/// floating-point numbers.
+constexpr std::uint32_t finite_pattern = 0x3C013C01;
+constexpr std::uint64_t most_case_bytes = std::uint64_t{128} << 20;
+
+std::string text_of(const KernelSource& source) {
+  std::string text = fmt::format("// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options",
+                                 source.name, source.entry, source.block[0], source.block[1],
+                                 source.block[2], source.required_subgroup_size);
+  for (const auto& option : source.options) text += " " + option;
+  return text + "\n" + source.text;
+}
+
+Failure no_case(const std::string& why) {
+  return {Status::unavailable, why, {}};
+}
+
+Result<void> check_size(const Operation& operation, const Problem& problem) {
+  if (auto possible = check_case(operation, problem); !possible) return possible;
+  std::uint64_t bytes = 0;
+  for (const TensorSpec& spec : operation.tensors(problem))
+    bytes += spec.bytes() + (spec.role == Role::input ? 0 : spec.elements() * sizeof(Expected));
+  if (bytes <= most_case_bytes) return {};
+  return no_case(fmt::format("its operands and expected elements are {} MiB, more than {}",
+                             bytes >> 20, most_case_bytes >> 20));
+}
+
+/// Plain inputs tell more than adversarial ones, if the candidate fails with them, too. Returns
+/// whether it does.
+bool fails_plainly(Device& device, Stream& stream, const PreparedPlan& prepared, Workload& load,
+                   std::uint64_t seed, double run_s) {
+  if (!load.set_inputs(device, seed, InputStyle::plain)) return false;
+  Verdict verdict;
+  const auto right = load.check(device, stream, prepared, run_s, verdict);
+  return !right && right.failure().status == Status::correctness;
+}
+
+/// Runs the candidate as often as a race needs to show, and with other contents of what it writes.
+Result<std::vector<KeptRun>> kept_runs(Device& device, Stream& stream, const PreparedPlan& prepared,
+                                       Workload& load, double run_s) {
+  std::vector<BeforeLaunch> all(repeats);
+  all.push_back({.outputs = finite_pattern});
+  if (prepared.has_workspace()) all.push_back({.workspace = finite_pattern});
+  std::vector<KeptRun> runs;
+  for (const BeforeLaunch& before : all) {
+    KeptRun& run = runs.emplace_back();
+    run.outputs_before = before.outputs;
+    run.workspace_before = before.workspace;
+    auto done = load.outputs_of(device, stream, prepared, run_s, before, run.outputs);
+    if (!done) return done.failure();
+  }
+  return runs;
+}
+
+/// Compiles the plan again for its binaries. Nothing is compiled where that is not possible.
+CompiledChoice compiled_again(const DeviceInfo& device, const OpenOptions& options,
+                              const FailedCheck& failed) {
+  CompiledChoice compiled{{failed.on, failed.choice.config}, device.architecture, failed.plan, {}};
+  const auto target = create_probed_target(device, options);
+  if (!target) return compiled;
+  for (const KernelSource& source : failed.plan.sources) {
+    auto kernel = source.product ? Result<CompiledKernel>(no_case("")) : (*target)->compile(source);
+    if (!kernel) {
+      compiled.kernels.clear();
+      break;
+    }
+    compiled.kernels.push_back(*std::move(kernel));
+  }
+  return compiled;
+}
+
+}  // namespace
+
+void FailureKeeper::keep(Device& device, const DeviceInfo& device_info, Stream& stream,
+                         const Operation& operation, const FailedCheck& failed,
+                         const PreparedPlan& candidate, double run_s) {
+  if (!wants_more()) return;
+  const auto kept = try_to_keep(device, device_info, stream, operation, failed, candidate, run_s);
+  if (kept) {
+    ++kept_;
+    return;
+  }
+  log(LogLevel::warning, "{}: not kept: {}", failed.on.key(), kept.failure().message);
+}
+
+Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device_info,
+                                        Stream& stream, const Operation& operation,
+                                        FailedCheck failed, const PreparedPlan& candidate,
+                                        double run_s) {
+  if (auto possible = check_size(operation, failed.on); !possible) return possible;
+  auto load = Workload::create(device, operation, failed.on);
+  if (!load) return load.failure();
+  const auto prepared = candidate.with_launches(device, failed.plan, load->operands());
+  if (!prepared) return prepared.failure();
+  if (failed.style == InputStyle::adversarial &&
+      fails_plainly(device, stream, *prepared, *load, failed.seed, run_s)) {
+    failed.style = InputStyle::plain;
+  }
+  if (auto set = load->set_inputs(device, failed.seed, failed.style); !set) return set;
+  auto runs = kept_runs(device, stream, *prepared, *load, run_s);
+  if (!runs) return runs.failure();
+
+  auto [inputs, reference] = host_data(operation, failed.on, failed.seed, failed.style);
+  auto expected = reference->expected();
+  if (!expected) return no_case("its reference does not compute every element");
+  FailedCase made;
+  made.kernel = make_case_of(operation, compiled_again(device_info, compiler_, failed),
+                             std::move(inputs), *std::move(expected));
+  made.kernel.seed = failed.seed;
+  made.device = fmt::format("{} {}", device_info.id(), device_info.name);
+  made.message = failed.message;
+  made.seed = failed.seed;
+  made.style = failed.style;
+  for (const KernelSource& source : failed.plan.sources) made.sources.push_back(text_of(source));
+  const auto& block = failed.plan.sources[failed.plan.launches.back().source].block;
+  made.workgroup = std::accumulate(block.begin(), block.end(), 1U, std::multiplies<>());
+  const Variant& variant = operation.variant(failed.choice.config.variant);
+  if (variant.divisions)
+    made.divisions = variant.divisions(operation.shape(failed.on), failed.choice.config);
+  made.runs = *std::move(runs);
+  return write_failed_case(made, folder_ / name_of_failed_case(failed.choice.problem.key(),
+                                                               failed.choice.config.text()));
+}
+
+}  // namespace greta::tuner

@@ -1,0 +1,115 @@
+#include "kernels/described/described_operation.hpp"
+#include "tuner/evaluate/local_open.hpp"
+#include "tuner/evaluate/repeats.hpp"
+
+namespace greta::tuner {
+
+Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLimits& limits,
+                                   Trial& trial) {
+  const Lap lap(trial.verify_s);
+  return open_->workload->check(*open_->device, open_->warm_timer->stream(), candidate,
+                                limits.run_s, trial.verdict);
+}
+
+// Every candidate is checked before it is timed, because a wrong one would mislead the search. The
+// cost is small compared to compiling and timing (docs/measurement.md).
+Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& config,
+                                         const Candidate& candidate, const TrialLimits& limits,
+                                         Trial& trial) {
+  const Lap lap(trial.verify_s);
+  auto right = small_checks(problem, config, candidate.plan)
+                   .check(*open_->device, open_->warm_timer->stream(), config, candidate.plan,
+                          candidate.prepared, limits.run_s, trial.verdict.method);
+  if (!right && right.failure().status == Status::correctness) {
+    trial.verdict.passed = false;
+    trial.verdict.detail = right.failure().message;
+    keep_wrong_small(problem, config, candidate, limits, right.failure());
+  }
+  return right;
+}
+
+void LocalEvaluator::keep_wrong(const Problem& problem, const Config& config, std::uint64_t seed,
+                                InputStyle style, const Candidate& candidate,
+                                const TrialLimits& limits, const Failure& wrong) {
+  if (!keeper_.wants_more()) return;
+  const Operation& operation = catalog().at(problem.op);
+  if (!check_case(operation, problem)) {
+    Trial ignored;
+    static_cast<void>(check_small(problem, config, candidate, limits, ignored));
+    return;
+  }
+  const FailedCheck failed{{problem, config}, problem, candidate.plan, seed, style, wrong.message};
+  keeper_.keep(*open_->device, info_, open_->warm_timer->stream(), operation, failed,
+               candidate.prepared, limits.run_s);
+}
+
+void LocalEvaluator::keep_wrong_small(const Problem& problem, const Config& config,
+                                      const Candidate& candidate, const TrialLimits& limits,
+                                      const Failure& wrong) {
+  const auto& on = open_->small->failed_on();
+  if (!keeper_.wants_more() || !on) return;
+  const FailedCheck failed{{problem, config}, on->small.problem,       on->small.plan,
+                           on->seed,          InputStyle::adversarial, wrong.message};
+  keeper_.keep(*open_->device, info_, open_->warm_timer->stream(), catalog().at(problem.op), failed,
+               candidate.prepared, limits.run_s);
+}
+
+// A candidate may pass although it overwrote its inputs, and the next one then fails. A candidate
+// that fails is therefore checked a second time on newly created operands.
+Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem,
+                                                          const Config& config, std::uint64_t seed,
+                                                          InputStyle style,
+                                                          const TrialLimits& limits, Trial& trial) {
+  for (int attempt = 0;; ++attempt) {
+    {
+      const Lap lap(trial.verify_s);
+      if (auto load = workload(problem, seed, style); !load) throw Error(load.failure());
+    }
+    auto candidate = make_candidate(problem, config, trial);
+    if (!candidate) return candidate;
+    if (limits.reject_spills) {
+      if (auto fine = check_spills(trial.kernels); !fine) return fine.failure();
+    }
+    const auto right = check(candidate->prepared, limits, trial);
+    if (right) return candidate;
+    if (right.failure().status != Status::correctness) return right.failure();
+    if (attempt > 0) keep_wrong(problem, config, seed, style, *candidate, limits, right.failure());
+    open_->workload.reset();
+    if (attempt > 0) return right.failure();
+  }
+}
+
+Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
+                             const TrialLimits& limits) {
+  return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
+    const auto candidate = checked(problem, config, seed, limits.inputs, limits, trial);
+    if (!candidate) return candidate.failure();
+    if (limits.repeats == 0) return {};
+    return repeat(problem, config, seed, *candidate, limits, trial);
+  });
+}
+
+// A race may give right results most of the time, so results are compared with each other.
+Result<void> LocalEvaluator::repeat(const Problem& problem, const Config& config,
+                                    std::uint64_t seed, const Candidate& candidate,
+                                    const TrialLimits& limits, Trial& trial) {
+  const Lap lap(trial.verify_s);
+  RepeatLimits repeats;
+  repeats.runs = limits.repeats;
+  repeats.run_s = limits.run_s;
+  const bool unordered = is_unordered(catalog().at(problem.op), problem);
+  auto same = check_repeats(*open_->device, open_->warm_timer->stream(), *open_->workload,
+                            candidate.prepared, repeats, unordered);
+  if (same) {
+    trial.verdict.method += "; " + *same;
+    return {};
+  }
+  if (same.failure().status == Status::correctness) {
+    trial.verdict.passed = false;
+    trial.verdict.detail = same.failure().message;
+    keep_wrong(problem, config, seed, limits.inputs, candidate, limits, same.failure());
+  }
+  return same.failure();
+}
+
+}  // namespace greta::tuner
