@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cstdlib>
 #include <limits>
+#include <memory>
+#include <new>
 #include <numeric>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +21,26 @@ constexpr std::uint32_t complete = 1;
 
 /// A set of parameters, by index.
 using Parameters = std::bitset<256>;
+
+/// Zeros of which most are never read: the system provides those of a large array when they are
+/// first used.
+template <typename T>
+class Zeros {
+ public:
+  Zeros() = default;
+  explicit Zeros(std::size_t count)
+      : data_(static_cast<T*>(std::calloc(std::max<std::size_t>(count, 1), sizeof(T)))) {
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  bool empty() const { return data_ == nullptr; }
+  T& operator[](std::size_t i) { return data_.get()[i]; }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { std::free(data); }
+  };
+  std::unique_ptr<T, Free> data_;
+};
 
 /// A constraint with its parameters as indices and a cache of its results.
 class Rule {
@@ -37,25 +59,25 @@ class Rule {
       combinations = std::min(most_answers + 1, combinations * found->values.size());
     }
     values_.resize(reads_.size());
-    if (combinations <= most_answers) answers_.assign(combinations, Answer::unknown);
+    if (combinations <= most_answers) answers_ = Zeros<Answer>(combinations);
   }
 
   const std::vector<std::size_t>& reads() const { return reads_; }
   const Parameters& parameters() const { return parameters_; }
 
   bool holds(const SpaceTable::Positions& choice) {
+    if (answers_.empty()) return ask(choice);
     std::size_t place = 0;
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       place = place * lists_[i]->size() + choice[reads_[i]];
     }
-    if (answers_.empty()) return ask(choice);
     Answer& answer = answers_[place];
     if (answer == Answer::unknown) answer = ask(choice) ? Answer::yes : Answer::no;
     return answer == Answer::yes;
   }
 
  private:
-  enum class Answer : std::uint8_t { unknown, yes, no };
+  enum class Answer : std::uint8_t { unknown, yes, no };  // zero is unknown
   static constexpr std::size_t most_answers = std::size_t{1} << 20;
 
   bool ask(const SpaceTable::Positions& choice) {
@@ -77,7 +99,7 @@ class Rule {
   std::vector<const std::vector<int>*> lists_;
   std::vector<std::int64_t> values_;  ///< for an expression
   Config seen_;  ///< for a function: only the declared parameters, so that it can't read others
-  std::vector<Answer> answers_;
+  Zeros<Answer> answers_;  ///< empty if there would be too many
 };
 
 /// Maps the values of the parameters that rules still read to the nodes of one depth. Uses an array
@@ -94,10 +116,11 @@ class Memo {
                         alternative.variant));
       }
     }
-    if (combinations <= most_entries) table_.assign(combinations, unknown);
+    if (combinations <= most_entries) table_ = Zeros<std::uint32_t>(combinations);
   }
 
-  /// Returns the node for these choices, which is `unknown` until it is set.
+  /// Returns the number after that of the node for these choices, which is `unknown` until it is
+  /// set.
   std::uint32_t& at(const SpaceTable::Positions& choice) {
     std::uint64_t place = 0;
     for (std::size_t i = 0; i < live_.size(); ++i) place = place * sizes_[i] + choice[live_[i]];
@@ -105,14 +128,14 @@ class Memo {
     return map_.try_emplace(place, unknown).first->second;
   }
 
-  static constexpr std::uint32_t unknown = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t unknown = 0;
 
  private:
   static constexpr std::size_t most_entries = std::size_t{1} << 20;
 
   std::vector<std::size_t> live_;
   std::vector<std::uint64_t> sizes_;
-  std::vector<std::uint32_t> table_;
+  Zeros<std::uint32_t> table_;
   std::unordered_map<std::uint64_t, std::uint32_t> map_;  ///< references to its entries stay valid
 };
 
@@ -235,9 +258,9 @@ class SpaceTable::Builder {
   /// Returns the node for the values chosen at depths below `depth`.
   std::uint32_t build(std::size_t depth) {
     if (depth == choice_.size()) return complete;
-    std::uint32_t& node = memo_[depth].at(choice_);
-    if (node == Memo::unknown) node = add_node(depth);
-    return node;
+    std::uint32_t& after = memo_[depth].at(choice_);
+    if (after == Memo::unknown) after = add_node(depth) + 1;
+    return after - 1;
   }
 
   std::uint32_t add_node(std::size_t depth) {
@@ -342,17 +365,24 @@ std::optional<std::uint64_t> SpaceTable::index(const Positions& choice) const {
 // Every node lies on a path from the root to the end, so each edge is part of a valid choice.
 std::vector<std::vector<std::uint32_t>> SpaceTable::used() const {
   std::vector<std::vector<std::uint32_t>> used(order_.size());
-  std::set<std::uint32_t> level{root_};
+  std::vector<std::uint32_t> level{root_};
+  std::vector<bool> listed(nodes_.size());  // nodes that are in the next level already
   for (const std::size_t parameter : order_) {
-    std::set<std::uint32_t> next, positions;
+    std::vector<std::uint32_t> next;
+    std::vector<bool> positions;
     for (const std::uint32_t at : level) {
       const Node& node = nodes_[at];
-      for (std::uint32_t edge = node.first_edge; edge < node.first_edge + node.edge_count; ++edge) {
-        positions.insert(edges_[edge].choice);
-        next.insert(edges_[edge].child);
+      for (std::uint32_t i = node.first_edge; i < node.first_edge + node.edge_count; ++i) {
+        const Edge& edge = edges_[i];
+        if (edge.choice >= positions.size()) positions.resize(edge.choice + 1);
+        positions[edge.choice] = true;
+        if (!listed[edge.child]) next.push_back(edge.child);
+        listed[edge.child] = true;
       }
     }
-    used[parameter].assign(positions.begin(), positions.end());
+    for (std::uint32_t position = 0; position < positions.size(); ++position) {
+      if (positions[position]) used[parameter].push_back(position);
+    }
     level = std::move(next);
   }
   return used;

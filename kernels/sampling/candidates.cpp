@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <compare>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -199,22 +201,30 @@ class Dealer {
                       [&](const Feature& feature) { return !met_.contains(feature); }));
   }
 
-  /// Calls use(text) for each pair of parameter values.
+  /// Calls use(number) for each pair of parameter values. Numbers of different pairs differ, unless
+  /// two hashes of 64 bits are equal.
   template <typename Use>
   static void each_pair(const Config& config, Use use) {
-    for (auto one = config.values.begin(); one != config.values.end(); ++one) {
-      for (auto other = config.values.begin(); other != one; ++other) {
-        use(fmt::format("{} {}={} {}={}", config.variant, one->first, one->second, other->first,
-                        other->second));
-      }
+    const std::hash<std::string_view> hash;
+    std::vector<std::uint64_t> numbers;
+    for (const auto& [name, value] : config.values) {
+      const std::uint64_t number = 31 * hash(config.variant) + hash(name);
+      numbers.push_back(mix64(number + static_cast<std::uint64_t>(value)));
+      for (std::size_t i = 0; i + 1 < numbers.size(); ++i)
+        use(mix64(3 * numbers.back() + numbers[i]));
     }
   }
 
-  Gain gain(const Candidate& choice) const {
-    Gain gain{unmet(features(operation_, choice)), 0};
-    each_pair(choice.config,
-              [&](const std::string& pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
-    return gain;
+  /// Returns the number of new features of a problem and a configuration of it; `of_problem` is
+  /// that of the problem.
+  std::size_t new_features(const Candidate& choice, std::size_t of_problem) const {
+    return of_problem + unmet(config_features(operation_, choice));
+  }
+
+  std::size_t new_pairs(const Config& config) const {
+    std::size_t count = 0;
+    each_pair(config, [&](std::uint64_t pair) { count += met_pairs_.contains(pair) ? 0 : 1; });
+    return count;
   }
 
   /// Draws several problems that support the variant, and configurations of each, and returns the
@@ -237,9 +247,12 @@ class Dealer {
       const Space space({std::move(alternative)});
       if (space.count() == 0) continue;
       ++found;
+      const std::size_t of_problem = unmet(problem_features(operation_, problem, variant.name));
       for (int j = 0; j < configs; ++j) {
         Candidate choice{problem, space.sample(random_)};
-        const Gain gained = gain(choice);
+        Gain gained{new_features(choice, of_problem), 0};
+        if (best && gained.features < most.features) continue;
+        gained.pairs = new_pairs(choice.config);
         if (best && gained <= most) continue;
         const LaunchPlan plan = variant.plan(operation_.shape(problem), device_, choice.config);
         if (launched_threads(plan) > most_threads_launched) continue;
@@ -250,7 +263,7 @@ class Dealer {
     if (!best) return best;
     in_vain_ = most.features > 0 ? 0 : in_vain_ + 1;
     for (Feature& feature : features(operation_, *best)) met_.insert(std::move(feature));
-    each_pair(best->config, [this](std::string pair) { met_pairs_.insert(std::move(pair)); });
+    each_pair(best->config, [this](std::uint64_t pair) { met_pairs_.insert(pair); });
     seen_[kind.variant].divisions =
         variant.divisions(operation_.shape(best->problem), best->config);
     return best;
@@ -264,11 +277,11 @@ class Dealer {
   Deck<Kind> kinds_;
   std::vector<AttributeDeck> attributes_;
   std::unordered_set<Feature> met_;
-  std::unordered_set<std::string> met_pairs_;
-  std::unordered_map<Feature, int> wanted_;     ///< how often an uncovered attribute was drawn
-  int in_vain_ = 0;                             ///< choices since one covered a new feature
-  std::unordered_map<Feature, int> aimed_;      ///< how often a value was aimed at
-  std::unordered_map<std::string, Seen> seen_;  ///< by variant
+  std::unordered_set<std::uint64_t> met_pairs_;  ///< as each_pair() numbers them
+  std::unordered_map<Feature, int> wanted_;      ///< how often an uncovered attribute was drawn
+  int in_vain_ = 0;                              ///< choices since one covered a new feature
+  std::unordered_map<Feature, int> aimed_;       ///< how often a value was aimed at
+  std::unordered_map<std::string, Seen> seen_;   ///< by variant
 };
 
 }  // namespace

@@ -170,8 +170,15 @@ std::vector<Feature> cases(std::string_view variant, const Division& division, s
 }
 
 std::vector<Feature> features(const Operation& operation, const Candidate& choice) {
+  std::vector<Feature> list = problem_features(operation, choice.problem, choice.config.variant);
+  std::vector<Feature> rest = config_features(operation, choice);
+  std::move(rest.begin(), rest.end(), std::back_inserter(list));
+  return list;
+}
+
+std::vector<Feature> config_features(const Operation& operation, const Candidate& choice) {
   const auto& [problem, config] = choice;
-  std::vector<Feature> list = problem_features(operation, problem, config.variant);
+  std::vector<Feature> list;
   for (const auto& [name, value] : config.values) {
     list.push_back(value_feature(config.variant, name, std::to_string(value)));
   }

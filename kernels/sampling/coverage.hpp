@@ -36,6 +36,8 @@ std::optional<DivisionCase> case_of(const Division& division);
 std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,
                                       std::string_view variant);
 
+/// Returns the other features of a choice.
+std::vector<Feature> config_features(const Operation& operation, const Candidate& choice);
 /// Returns the features of a choice.
 std::vector<Feature> features(const Operation& operation, const Candidate& choice);
 

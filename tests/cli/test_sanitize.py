@@ -8,6 +8,7 @@ import unittest
 from cli_case import WHOLE, Case, patient
 
 GPUS = 4
+PROBLEMS = 2 if WHOLE else 1  # of each variant and each operation
 PROBLEM = ["--m", 33, "--n", 17, "--k", 40]
 
 
@@ -40,7 +41,7 @@ class Sanitize(SanitizeCase):
 
     def run_variant(self, device, variant):
         """Verifies a variant; returns whether the device has configurations of it."""
-        words = ["--device", device, "--variant", variant, "--problems", 2, "--seed", 1]
+        words = ["--device", device, "--variant", variant, "--problems", PROBLEMS, "--seed", 1]
         result = self.run_tune("verify", "gemm", "--sanitize", "--json", *words, timeout=patient(280))
         if result.returncode == 2:
             self.refused(result, 2, "has no valid configuration of gemm here")
@@ -48,7 +49,7 @@ class Sanitize(SanitizeCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         report = json.loads(result.stdout)
         self.assertEqual({entry["variant"] for entry in report["variants"]}, {variant})
-        self.assertEqual(sum(entry["right"] for entry in report["variants"]), 2)
+        self.assertEqual(sum(entry["right"] for entry in report["variants"]), PROBLEMS)
         return True
 
     def test_every_variant_on_every_imitated_gpu(self):
@@ -76,7 +77,7 @@ class Sanitize(SanitizeCase):
         self.assertIn("gemm", operations)
         for operation in operations if WHOLE else operations[::2]:
             with self.subTest(operation=operation):
-                self.verify("--device", "hip-host:1", "--problems", 2, "--seed", 1,
+                self.verify("--device", "hip-host:1", "--problems", PROBLEMS, "--seed", 1,
                             operation=operation)
 
     # A compiler that breaks one kernel simulates a wrong kernel.
