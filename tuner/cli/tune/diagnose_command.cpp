@@ -51,7 +51,8 @@ void add_diagnose_command(CLI::App& app, Action& action) {
   command->add_option("cases", options->folders, "Folders of cases, or folders with such folders")
       ->required();
   add_whole_number(*command, "--time", options->seconds, "Time limit of a case in seconds", 1, 3600)
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("SECONDS");
   add_kernels_option(*command);
   command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
   command->footer("Example: greta-tune diagnose failed/gemm-0123456789ab");
