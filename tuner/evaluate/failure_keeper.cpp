@@ -7,6 +7,7 @@
 
 #include "runtime/device/system/log.hpp"
 #include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/failed_case.hpp"
 #include "tuner/evaluate/workload.hpp"
 
 namespace greta::tuner {

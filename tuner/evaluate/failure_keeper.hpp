@@ -5,10 +5,10 @@
 #include <string>
 
 #include "kernels/launch/prepared_plan.hpp"
+#include "kernels/model/adversarial.hpp"
 #include "kernels/model/operation.hpp"
 #include "kernels/sampling/candidates.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/diagnose/failed_case.hpp"
 
 namespace greta::tuner {
 
