@@ -188,6 +188,12 @@ std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t 
   return contents;
 }
 
+std::vector<std::string> Operation::variant_names() const {
+  std::vector<std::string> names;
+  for (const Variant& one : variants) names.push_back(one.name);
+  return names;
+}
+
 const Variant& Operation::variant(std::string_view named) const {
   const auto found = std::find_if(variants.begin(), variants.end(),
                                   [&](const Variant& one) { return one.name == named; });

@@ -269,6 +269,8 @@ struct Operation {
   /// range, or the reference handles its overflow.
   std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed,
                                  InputStyle style = InputStyle::plain) const;
+  /// Returns the names of the variants, in order.
+  std::vector<std::string> variant_names() const;
   /// Returns the variant of this name. Throws Error if there is none.
   const Variant& variant(std::string_view named) const;
   /// Returns the files of kernels/templates that the kernels are rendered from: those in the folder

@@ -137,8 +137,7 @@ std::vector<std::string> read_names(const json& value, const std::string& place,
 // Reads what is measured of an entry's problems: "config", one or a list, and "variants", "all" or
 // a list of names.
 PresetProblem read_ways(const Operation& operation, const json& entry, const std::string& place) {
-  std::vector<std::string> variants;
-  for (const Variant& variant : operation.variants) variants.push_back(variant.name);
+  const std::vector<std::string> variants = operation.variant_names();
   const auto check = [&](const std::string& variant, const std::string& here) {
     if (std::find(variants.begin(), variants.end(), variant) == variants.end()) {
       refuse(here, fmt::format("{} has no variant {}; it has {}", operation.name, variant,

@@ -60,10 +60,8 @@ ordered_json operation_schema(const Operation& operation) {
   }
   properties["config"] =
       one_or_list(text("A configuration that greta-bench measures, as reports print it"));
-  std::vector<std::string> variants;
-  for (const Variant& variant : operation.variants) variants.push_back(variant.name);
-  properties["variants"] =
-      names_schema("Variants whose best known configurations greta-bench measures", variants);
+  properties["variants"] = names_schema(
+      "Variants whose best known configurations greta-bench measures", operation.variant_names());
   return {{"description", operation.summary},
           {"properties", properties},
           {"required", required},

@@ -54,7 +54,7 @@ Diagnosis examined(const Evidence& evidence, double seconds) {
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
   made.places = places(evidence);
   for (const ExaminedOutput& output : evidence.outputs()) {
-    if (output.count(output.wrong) + output.count(output.varies) == 0) continue;
+    if (!output.fails()) continue;
     made.maps.emplace_back(output.spec.name, error_map(output));
   }
   made.tried = judge.tried();
@@ -62,21 +62,17 @@ Diagnosis examined(const Evidence& evidence, double seconds) {
   return made;
 }
 
-void describe(const FailedCase& failed, Diagnosis& made) {
-  made.problem = failed.kernel.problem;
-  made.config = failed.kernel.config;
-  made.device = failed.device;
-  made.message = failed.message;
-}
-
 Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, double seconds) {
   const FailedCase failed = read_failed_case(catalog, folder).value();
   const Problem problem = catalog.read(failed.kernel.problem).value();
   const Evidence evidence(catalog.at(problem.op), problem, failed);
   Diagnosis made = examined(evidence, seconds);
-  describe(failed, made);
+  made.problem = failed.kernel.problem;
+  made.config = failed.kernel.config;
+  made.device = failed.device;
+  made.message = failed.message;
   for (const ExaminedOutput& output : evidence.outputs()) {
-    if (output.count(output.wrong) + output.count(output.varies) == 0) continue;
+    if (!output.fails()) continue;
     const std::string name = output.spec.name + ".errors.png";
     write_error_image(evidence, output, folder / name);
     made.images.push_back(name);
@@ -90,13 +86,6 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, double s
 
 bool Diagnosis::is_sure() const {
   return !causes.empty() && causes.front().score >= sure_score;
-}
-
-Diagnosis diagnose(const Operation& operation, const FailedCase& failed, double seconds) {
-  const Problem problem = Problem::parse(failed.kernel.problem).value();
-  Diagnosis made = examined(Evidence(operation, problem, failed), seconds);
-  describe(failed, made);
-  return made;
 }
 
 Result<Diagnosis> diagnose_folder(const Catalog& catalog, const fs::path& folder, double seconds) {

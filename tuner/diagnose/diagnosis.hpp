@@ -26,11 +26,6 @@ struct Diagnosis {
 /// The time limit of a diagnosis.
 inline constexpr double diagnosis_seconds = 30;
 
-/// Examines a case. The operation must be that of its problem. Throws Error for a case that can't
-/// be examined.
-Diagnosis diagnose(const Operation& operation, const FailedCase& failed,
-                   double seconds = diagnosis_seconds);
-
 /// Reads the case of a folder, examines it, and writes `diagnosis.txt` and an image of each wrong
 /// output beside it. Fails like read_failed_case(), and with `invalid_argument` for a case that
 /// can't be examined.

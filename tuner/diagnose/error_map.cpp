@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/model/expression.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/diagnose/png.hpp"
 #include "tuner/diagnose/where.hpp"
@@ -53,10 +54,6 @@ Pixel colour_of(const Block& block) {
   return {static_cast<std::uint8_t>(130 + 125 * bright), 20, 20};
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 }  // namespace
 
 std::string error_map(const ExaminedOutput& output) {
@@ -82,12 +79,12 @@ void write_error_image(const Evidence& evidence, const ExaminedOutput& output,
                      cols = ceil_div(spec.cols, most_blocks);
   const std::int64_t down = ceil_div(spec.rows, rows), across = ceil_div(spec.cols, cols);
   const std::int64_t side = std::clamp<std::int64_t>(wanted / std::max(down, across), 1, widest);
+  const std::int64_t tall = part_of(evidence.failed(), spec.rows);
+  const std::int64_t wide = part_of(evidence.failed(), spec.cols);
   Image image(static_cast<std::size_t>(across * side), static_cast<std::size_t>(down * side), {});
   for (std::int64_t y = 0; y < down * side; ++y) {
     for (std::int64_t x = 0; x < across * side; ++x) {
       const std::int64_t row = y / side * rows, col = x / side * cols;
-      const std::int64_t tall = part_of(evidence.failed(), spec.rows);
-      const std::int64_t wide = part_of(evidence.failed(), spec.cols);
       const bool on_border = side > 2 && ((y % side == 0 && tall > 0 && row % tall == 0) ||
                                           (x % side == 0 && wide > 0 && col % wide == 0));
       image.at(static_cast<std::size_t>(x), static_cast<std::size_t>(y)) =

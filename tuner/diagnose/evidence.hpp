@@ -31,6 +31,8 @@ struct ExaminedOutput {
   std::vector<char> reads_outputs, reads_workspace;
 
   std::size_t count(const std::vector<char>& marked) const;
+  /// Whether an element is wrong or differs between equal runs.
+  bool fails() const { return count(wrong) + count(varies) > 0; }
 };
 
 /// A failed case as hypotheses examine it.

@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr int failure_schema = 1;
-constexpr auto failure_file = "failure.json";
 constexpr auto description_folder = "description";
 constexpr std::uint64_t most_failure_bytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_output_bytes = std::uint64_t{1} << 30;

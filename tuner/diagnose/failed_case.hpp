@@ -34,7 +34,10 @@ struct FailedCase {
   std::string description;
 };
 
-/// The name of a candidate's folder among others.
+/// The file by which the folder of a failed case is known.
+inline constexpr auto failure_file = "failure.json";
+
+/// The name of a candidate's folder among others: the operation's, a dash, and a hash.
 std::string name_of_failed_case(const std::string& problem, const std::string& config);
 
 /// Writes a case into its folder, in the form of docs/compile.md with `failure.json` beside it

@@ -27,12 +27,6 @@ std::string types_text(const Operation& kernel) {
   return fmt::format("{}", fmt::join(pairs, ", "));
 }
 
-std::string variant_names(const Operation& kernel) {
-  std::vector<std::string> names;
-  for (const Variant& variant : kernel.variants) names.push_back(variant.name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 std::string options_table(const Operation& kernel) {
   std::string text = "| option | meaning | values |\n|---|---|---|\n";
   for (const Dimension& d : kernel.dimensions) {
@@ -84,7 +78,7 @@ std::string operations_text(const Catalog& operations) {
   std::string text;
   for (const Operation& kernel : operations) {
     text += fmt::format("  {:<18} {}\n", kernel.name, kernel.summary);
-    text += fmt::format("  {:<18} variants {}\n", "", variant_names(kernel));
+    text += fmt::format("  {:<18} variants {}\n", "", fmt::join(kernel.variant_names(), ", "));
   }
   return text;
 }
@@ -94,7 +88,7 @@ std::string operations_markdown(const Catalog& operations) {
   text += "| operation | computes | variants |\n|---|---|---|\n";
   for (const Operation& kernel : operations) {
     text += fmt::format("| [{0}](#{0}) | {1} | {2} |\n", kernel.name, kernel.summary,
-                        variant_names(kernel));
+                        fmt::join(kernel.variant_names(), ", "));
   }
   text += "\n";
   for (const Operation& kernel : operations) text += operation_section(kernel);

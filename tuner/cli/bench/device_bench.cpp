@@ -101,8 +101,9 @@ void DeviceBench::add_ways(const Operation& operation, const PresetProblem& list
     if (std::find(configs.begin(), configs.end(), config) == configs.end())
       configs.push_back(config);
   };
+  const Space space = operation.space(problem, info());
   for (const std::string& text : listed.configs) {
-    const auto config = operation.space(problem, info()).parse(text);
+    const auto config = space.parse(text);
     if (config) {
       add(*config);
     } else {

@@ -20,10 +20,10 @@ Preset preset_of(const BenchOptions& options) {
 }
 
 void add_backends(std::vector<ProbedDevice>& selected) {
-  const std::vector<ProbedDevice> wanted = selected;
+  const std::vector<ProbedDevice> wanted = selected, present = present_devices();
   for (const ProbedDevice& one : wanted) {
     const std::string& card = one.info.card.pci_address;
-    for (const ProbedDevice& other : present_devices()) {
+    for (const ProbedDevice& other : present) {
       const bool listed = std::any_of(selected.begin(), selected.end(), [&](const auto& known) {
         return known.info.id() == other.info.id();
       });

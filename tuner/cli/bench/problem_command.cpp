@@ -19,18 +19,12 @@ struct ProblemOptions {
   bool each_variant = false;
 };
 
-std::vector<std::string> variants_of(const Operation& operation) {
-  std::vector<std::string> names;
-  for (const Variant& variant : operation.variants) names.push_back(variant.name);
-  return names;
-}
-
 int run_problem(const Operation& operation, const ProblemOptions& options, bool exporting) {
   auto problem = make_problem(operation, options.request);
   if (!problem) throw bad_option(problem.failure());
   BenchOptions bench = options.bench;
   PresetProblem ways{*std::move(problem), "the command line", options.configs, options.variants};
-  if (options.each_variant) ways.variants = variants_of(operation);
+  if (options.each_variant) ways.variants = operation.variant_names();
   const bool chosen = !ways.configs.empty() || !ways.variants.empty();
   if (!chosen) bench.both = true;  // the look-up's answer beside the default
   bench.problem = std::move(ways);
@@ -54,7 +48,7 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
       ->add_option("--variant", options->variants,
                    "The best known configuration of this variant; may be repeated")
       ->allow_extra_args(false)
-      ->check(CLI::IsMember(variants_of(operation)))
+      ->check(CLI::IsMember(operation.variant_names()))
       ->group(group);
   command
       ->add_flag("--each-variant", options->each_variant,

@@ -18,8 +18,7 @@ namespace {
 constexpr std::uint64_t most_choices = 1'000'000;
 
 void check_variant(const Operation& operation, const std::string& variant) {
-  std::vector<std::string> names;
-  for (const Variant& one : operation.variants) names.push_back(one.name);
+  const std::vector<std::string> names = operation.variant_names();
   if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
   throw CommandError(exit_usage,
                      fmt::format("--variant {}: {}", variant, must_be_one_of(variant, names)));

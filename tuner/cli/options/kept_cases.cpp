@@ -17,29 +17,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto failure_name = "failure.json";
-
 /// Returns the folders with a case among a folder's own, sorted; with the time of the last write.
 std::set<std::pair<fs::path, fs::file_time_type>> cases_in(const fs::path& folder) {
   std::set<std::pair<fs::path, fs::file_time_type>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const fs::path file = entry.path() / failure_name;
+    const fs::path file = entry.path() / failure_file;
     const auto written = fs::last_write_time(file, error);
     if (!error) found.emplace(entry.path(), written);
   }
   return found;
 }
 
+/// Returns the description of a case's kernel that this program has read, or null.
+const KernelFile* known_description(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  const auto& known = described_kernels();
+  const auto found = std::find_if(known.begin(), known.end(), [&](const KernelFile& file) {
+    return name.starts_with(file.description.name + "-");
+  });
+  return found == known.end() ? nullptr : &*found;
+}
+
 /// Adds the description of a described kernel's case, if this program has read it.
 void complete(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  for (const KernelFile& file : described_kernels()) {
-    if (!name.starts_with(file.description.name + "-")) continue;
-    auto files = file.files;
-    files.insert(file.own.begin(), file.own.end());
-    add_description(folder, file.path.filename().string(), files);
-  }
+  const KernelFile* const file = known_description(folder);
+  if (file == nullptr) return;
+  auto files = file->files;
+  files.insert(file->own.begin(), file->own.end());
+  add_description(folder, file->path.filename().string(), files);
 }
 
 }  // namespace
@@ -66,25 +72,18 @@ fs::path folder_of_failures(const fs::path& given, bool described) {
 
 std::vector<fs::path> kept_cases(const fs::path& folder) {
   std::error_code error;
-  if (fs::exists(folder / failure_name, error)) return {folder};
+  if (fs::exists(folder / failure_file, error)) return {folder};
   std::vector<fs::path> folders;
   for (const auto& [path, written] : cases_in(folder)) folders.push_back(path);
   if (!folders.empty()) return folders;
   throw CommandError(exit_usage, fmt::format("{}: neither is a case with a {} nor contains one",
-                                             folder.string(), failure_name));
+                                             folder.string(), failure_file));
 }
 
 Result<Diagnosis> diagnose_kept(const fs::path& folder, double seconds) {
   const auto description = description_of(folder);
   if (!description) return description.failure();
-  if (!description->empty()) {
-    const std::string name = folder.filename().string();
-    const auto& known = described_kernels();
-    const bool is_known = std::any_of(known.begin(), known.end(), [&](const KernelFile& file) {
-      return name.starts_with(file.description.name + "-");
-    });
-    if (!is_known) add_described(*description);
-  }
+  if (!description->empty() && known_description(folder) == nullptr) add_described(*description);
   return diagnose_folder(operations_in_use(), folder, seconds);
 }
 

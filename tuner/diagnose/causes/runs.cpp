@@ -14,20 +14,28 @@ struct Marked {
   std::string where;
 };
 
-/// Counts the elements that are marked, and how many of the wrong ones are.
-Marked marked(const Evidence& evidence, std::vector<char> ExaminedOutput::*marks) {
+/// Counts the elements for which is_marked(output, index) holds, and how many of the wrong ones do.
+template <typename IsMarked>
+Marked marked_by(const Evidence& evidence, const IsMarked& is_marked) {
   Marked found;
   for (const ExaminedOutput& output : evidence.outputs()) {
-    const auto& these = output.*marks;
-    const std::size_t here = output.count(these);
+    std::vector<char> marks(output.got.size(), 0);
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      marks[i] = is_marked(output, i) ? 1 : 0;
+      if (marks[i] != 0 && output.wrong[i] != 0) ++found.wrong;
+    }
+    const std::size_t here = output.count(marks);
     if (here == 0) continue;
     found.all += here;
-    for (std::size_t i = 0; i < these.size(); ++i) {
-      if (these[i] != 0 && output.wrong[i] != 0) ++found.wrong;
-    }
-    found.where += (found.where.empty() ? "" : "; ") + words_of_place(evidence, output, these);
+    found.where += (found.where.empty() ? "" : "; ") + words_of_place(evidence, output, marks);
   }
   return found;
+}
+
+Marked marked(const Evidence& evidence, std::vector<char> ExaminedOutput::*marks) {
+  return marked_by(evidence, [marks](const ExaminedOutput& output, std::size_t i) {
+    return (output.*marks)[i] != 0;
+  });
 }
 
 double share_of(std::size_t part, std::size_t all) {
@@ -89,50 +97,36 @@ void offer_uninitialised(Judge& judge, std::vector<char> ExaminedOutput::*marks,
 /// registers, or from an invalid operation.
 void offer_nan(Judge& judge) {
   const Evidence& evidence = judge.evidence();
-  std::size_t nan = 0;
-  std::string where;
-  for (const ExaminedOutput& output : evidence.outputs()) {
-    std::vector<char> marks(output.got.size(), 0);
-    for (std::size_t i = 0; i < marks.size(); ++i) {
-      marks[i] = output.wrong[i] != 0 && std::isnan(output.got[i]) && output.unwritten[i] == 0 &&
-                 output.reads_outputs[i] == 0 && output.reads_workspace[i] == 0;
-    }
-    const std::size_t here = output.count(marks);
-    if (here > 0) where += (where.empty() ? "" : "; ") + words_of_place(evidence, output, marks);
-    nan += here;
-  }
-  if (nan == 0) return;
-  const double explained = share_of(nan, evidence.wrong());
-  judge.add({.kind = "uninitialised read",
-             .words = "the kernel reads outside of an operand, or shared memory or a register "
-                      "before it is written: results are NaN",
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = 0.6 * explained,
-             .evidence = "no operand contains NaN, and the memory around operands does; " + where});
+  const Marked nan = marked_by(evidence, [](const ExaminedOutput& output, std::size_t i) {
+    return output.wrong[i] != 0 && std::isnan(output.got[i]) && output.unwritten[i] == 0 &&
+           output.reads_outputs[i] == 0 && output.reads_workspace[i] == 0;
+  });
+  if (nan.all == 0) return;
+  const double explained = share_of(nan.all, evidence.wrong());
+  judge.add(
+      {.kind = "uninitialised read",
+       .words = "the kernel reads outside of an operand, or shared memory or a register "
+                "before it is written: results are NaN",
+       .explained = explained,
+       .residual = 1 - explained,
+       .score = 0.6 * explained,
+       .evidence = "no operand contains NaN, and the memory around operands does; " + nan.where});
 }
 
 /// Zeros are what many causes predict, so that they have a cause of their own.
 void offer_zeros(Judge& judge) {
   const Evidence& evidence = judge.evidence();
-  std::size_t zeros = 0;
-  std::string where;
-  for (const ExaminedOutput& output : evidence.outputs()) {
-    std::vector<char> marks(output.got.size(), 0);
-    for (std::size_t i = 0; i < marks.size(); ++i)
-      marks[i] = output.wrong[i] != 0 && output.got[i] == 0 && is_floating(output.spec.dtype);
-    const std::size_t here = output.count(marks);
-    if (here > 0) where += (where.empty() ? "" : "; ") + words_of_place(evidence, output, marks);
-    zeros += here;
-  }
-  if (zeros == 0) return;
-  const double explained = share_of(zeros, evidence.wrong());
+  const Marked zeros = marked_by(evidence, [](const ExaminedOutput& output, std::size_t i) {
+    return output.wrong[i] != 0 && output.got[i] == 0 && is_floating(output.spec.dtype);
+  });
+  if (zeros.all == 0) return;
+  const double explained = share_of(zeros.all, evidence.wrong());
   judge.add({.kind = "zero result",
              .words = "elements are 0: what they are made of is never loaded, added or stored",
              .explained = explained,
              .residual = 1 - explained,
              .score = explained,
-             .evidence = where});
+             .evidence = zeros.where});
 }
 
 /// Writes outside of operands are found by their guard zones, and may be the only error.
