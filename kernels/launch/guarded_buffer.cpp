@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -29,7 +30,7 @@ std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
 /// Returns the index of the first damaged byte. bytes[0] is at `offset` in the allocation.
 std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset,
                                         std::uint32_t pattern) {
-  constexpr std::size_t words = guard_bytes / 4 + 2;
+  constexpr std::size_t words = guard_bytes / 4 + 256 / 4 + 2;
   const std::vector<std::uint32_t> intact_words(words, pattern);
   const auto* intact = reinterpret_cast<const std::byte*>(intact_words.data()) + offset % 4;
   if (bytes.size() <= (words - 1) * 4 && std::memcmp(bytes.data(), intact, bytes.size()) == 0)
@@ -43,22 +44,26 @@ std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std
 
 }  // namespace
 
-Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, GuardValues values) {
-  // Fills write whole words. The bytes of the last word beyond `bytes` belong to the guard.
+Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, GuardValues values,
+                                            std::size_t offset) {
+  // Fills write whole words. What the first and the last word have beyond the bytes belongs to the
+  // guard.
   const bool watched = device.info().watches_bounds;
-  const std::size_t total = watched ? bytes : guard_bytes + whole_words(bytes + 3) + guard_bytes;
   GuardedBuffer guarded;
   guarded.bytes_ = bytes;
+  guarded.start_ = (watched ? 0 : guard_bytes) + offset;
+  const std::size_t behind = guarded.start_ + bytes;
+  const std::size_t total = watched ? behind : whole_words(behind + 3) + guard_bytes;
   auto buffer = device.allocate(total);
   if (!buffer) return buffer.failure();
   guarded.buffer_ = *std::move(buffer);
   if (watched) return guarded;
-  guarded.guard_bytes_ = guard_bytes;
+  guarded.guarded_ = true;
   guarded.guard_pattern_ = guard_pattern_of(guarded.buffer_->address(), values);
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
-  const std::size_t end = guard_bytes + whole_words(bytes);
-  for (const auto& [first, last] : {std::pair{std::size_t{0}, guard_bytes}, {end, total}}) {
+  const std::size_t start = whole_words(guarded.start_ + 3), end = whole_words(behind);
+  for (const auto& [first, last] : {std::pair{std::size_t{0}, start}, {end, total}}) {
     auto filled = (*stream)->fill(*guarded.buffer_, first, last - first, guarded.guard_pattern_);
     if (!filled) return filled.failure();
   }
@@ -67,32 +72,45 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, G
 }
 
 std::uint64_t GuardedBuffer::address() const {
-  return buffer_->address() + guard_bytes_;
+  return buffer_->address() + start_;
 }
 
 Result<void> GuardedBuffer::upload(Device& device, std::span<const std::byte> from,
                                    std::size_t first) {
-  return device.upload(*buffer_, guard_bytes_ + first, from);
+  return device.upload(*buffer_, start_ + first, from);
 }
 
 Result<void> GuardedBuffer::download(Device& device, std::span<std::byte> to,
                                      std::size_t first) const {
-  return device.download(*buffer_, guard_bytes_ + first, to);
+  return device.download(*buffer_, start_ + first, to);
 }
 
 Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first, std::uint32_t pattern) const {
   if (first >= bytes_) return {};
-  const std::size_t words_end = whole_words(bytes_);
-  auto filled = stream.fill(*buffer_, guard_bytes_ + first, words_end - first, pattern);
-  if (!filled || words_end == bytes_) return filled;
-  if (guard_bytes_ == 0) {  // fills write whole words, so the remaining bytes are copied
-    const std::size_t rest = std::min(bytes_ - words_end, words_end - first);
-    return stream.copy(*buffer_, words_end, *buffer_, first, rest);
+  const auto low_bytes = [](std::size_t count) {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << 8 * count) - 1);
+  };
+  std::size_t from = start_ + first;
+  const std::size_t end = start_ + bytes_, words_end = whole_words(end), odd = from % 4;
+  if (odd != 0) {  // the part of the first word before `from` belongs to the guard
+    pattern = std::rotl(pattern, static_cast<int>(8 * odd));
+    const std::uint32_t ours = low_bytes(std::min<std::size_t>(4, odd + end - from)) & ~low_bytes(odd);
+    const std::uint32_t theirs = guarded_ ? guard_pattern_ : pattern;
+    from -= odd;
+    auto filled = stream.fill(*buffer_, from, 4, (theirs & ~ours) | (pattern & ours));
+    if (!filled) return filled;
+    from += 4;
+    if (from >= end) return {};
+  }
+  auto filled = stream.fill(*buffer_, from, words_end - from, pattern);
+  if (!filled || words_end == end) return filled;
+  if (!guarded_) {  // fills write whole words, so the remaining bytes are copied
+    const std::size_t rest = std::min(end - words_end, words_end - from);
+    return stream.copy(*buffer_, words_end, *buffer_, from, rest);
   }
   // A part of the last word belongs to the guard.
-  const std::uint32_t ours = (std::uint32_t{1} << 8 * (bytes_ - words_end)) - 1;
-  return stream.fill(*buffer_, guard_bytes_ + words_end, 4,
-                     (pattern & ours) | (guard_pattern_ & ~ours));
+  const std::uint32_t ours = low_bytes(end - words_end);
+  return stream.fill(*buffer_, words_end, 4, (pattern & ours) | (guard_pattern_ & ~ours));
 }
 
 Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
@@ -110,9 +128,9 @@ Result<std::optional<std::string>> GuardedBuffer::first_broken_guard(
   std::vector<Download> parts;
   for (std::size_t i = 0; i < named.size(); ++i) {
     const GuardedBuffer& guarded = *named[i].first;
-    if (guarded.guard_bytes_ == 0) continue;
-    const std::size_t end = guard_bytes + guarded.bytes_;
-    zones[i].before.resize(guard_bytes);
+    if (!guarded.guarded_) continue;
+    const std::size_t end = guarded.start_ + guarded.bytes_;
+    zones[i].before.resize(guarded.start_);
     zones[i].after.resize(guarded.buffer_->size() - end);
     parts.push_back({guarded.buffer_.get(), 0, zones[i].before});
     parts.push_back({guarded.buffer_.get(), end, zones[i].after});
@@ -123,9 +141,9 @@ Result<std::optional<std::string>> GuardedBuffer::first_broken_guard(
     const std::uint32_t pattern = guarded->guard_pattern_;
     if (const auto at = first_damage(zones[i].before, 0, pattern)) {
       return std::optional(
-          fmt::format("wrote before {0}, first at byte {1} before it", name, guard_bytes - *at));
+          fmt::format("wrote before {0}, first at byte {1} before it", name, guarded->start_ - *at));
     }
-    if (const auto at = first_damage(zones[i].after, guard_bytes + guarded->bytes_, pattern)) {
+    if (const auto at = first_damage(zones[i].after, guarded->start_ + guarded->bytes_, pattern)) {
       return std::optional(
           fmt::format("wrote past the end of {}, first at byte {} after it", name, *at + 1));
     }

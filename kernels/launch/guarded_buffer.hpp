@@ -28,10 +28,11 @@ inline constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;
 /// because these would hide invalid accesses.
 class GuardedBuffer {
  public:
+  /// The first byte is `offset` bytes after a multiple of 256.
   static Result<GuardedBuffer> create(Device& device, std::size_t bytes,
-                                      GuardValues values = GuardValues::nan);
+                                      GuardValues values = GuardValues::nan, std::size_t offset = 0);
 
-  std::uint64_t address() const;  ///< of byte 0, 256-aligned
+  std::uint64_t address() const;  ///< of byte 0
   std::size_t size() const { return bytes_; }
 
   /// Copy to and from the buffer, beginning at byte `first`; at most size() - first bytes.
@@ -49,7 +50,8 @@ class GuardedBuffer {
 
  private:
   std::size_t bytes_ = 0;
-  std::size_t guard_bytes_ = 0;      ///< size of each zone
+  std::size_t start_ = 0;            ///< of byte 0 in the allocation
+  bool guarded_ = false;             ///< has the zones
   std::uint32_t guard_pattern_ = 0;  ///< contents of the zones
   std::unique_ptr<Buffer> buffer_;
 };

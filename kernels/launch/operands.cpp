@@ -15,9 +15,32 @@ GuardValues guard_values(const TensorSpec& spec) {
 
 /// Returns the place of an element: its column where there is one row.
 std::string place_of(const TensorSpec& spec, std::size_t element) {
-  const auto stride = static_cast<std::size_t>(spec.row_stride());
   if (spec.rows == 1) return fmt::format("{}", element);
-  return fmt::format("({}, {})", element / stride, element % stride);
+  const auto [row, col] = spec.place(static_cast<std::int64_t>(element));
+  return fmt::format("({}, {})", row, col);
+}
+
+/// Bytes between the rows of a tensor, after row `row`.
+struct Gap {
+  std::size_t first = 0, last = 0;
+  std::int64_t row = 0;
+};
+
+/// Returns the gaps by their place in memory.
+std::vector<Gap> gaps_of(const TensorSpec& spec) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> starts;  // of rows, and their numbers
+  for (std::int64_t row = 0; row < spec.rows; ++row) starts.emplace_back(spec.row_start(row), row);
+  if (spec.block_rows > 0) std::sort(starts.begin(), starts.end());
+  const auto bytes = [&spec](std::int64_t elements) {
+    return bytes_of(spec.dtype, static_cast<std::size_t>(elements));
+  };
+  std::vector<Gap> gaps;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    const auto [start, row] = starts[i];
+    const Gap gap{bytes(start + spec.cols), bytes(starts[i + 1].first), row};
+    if (gap.first < gap.last) gaps.push_back(gap);
+  }
+  return gaps;
 }
 
 }  // namespace
@@ -27,7 +50,8 @@ Result<Operands> Operands::create(Device& device, const std::vector<TensorSpec>&
   operands.specs_ = specs;
   operands.kept_.resize(specs.size());
   for (const auto& spec : specs) {
-    auto buffer = GuardedBuffer::create(device, spec.bytes(), guard_values(spec));
+    const auto offset = bytes_of(spec.dtype, static_cast<std::size_t>(spec.offset));
+    auto buffer = GuardedBuffer::create(device, spec.bytes(), guard_values(spec), offset);
     if (!buffer) return buffer.failure();
     operands.buffers_.push_back(*std::move(buffer));
   }
@@ -140,21 +164,20 @@ Result<std::optional<std::string>> Operands::broken_guard(Device& device,
 Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::size_t tensor,
                                                          std::size_t part_bytes) const {
   const TensorSpec& spec = specs_[tensor];
-  const std::size_t row = bytes_of(spec.dtype, static_cast<std::size_t>(spec.row_stride()));
-  const std::size_t used = bytes_of(spec.dtype, static_cast<std::size_t>(spec.cols));
-  const std::size_t end = static_cast<std::size_t>(spec.rows - 1) * row;
-  if (row == used) return std::optional<std::int64_t>{};
+  if (spec.contiguous()) return std::optional<std::int64_t>{};
+  const std::vector<Gap> gaps = gaps_of(spec);
+  auto gap = gaps.begin();
   std::vector<std::byte> part;
-  for (std::size_t first = 0; first < end; first += part.size()) {
-    part.resize(std::min(end - first, part_bytes));
+  for (std::size_t first = 0; gap != gaps.end(); first += part.size()) {
+    part.resize(std::min(spec.bytes() - first, part_bytes));
     if (auto done = download_part(device, tensor, first, part); !done) return done.failure();
-    const std::size_t behind = first + part.size();
-    for (std::size_t at = first / row * row; at < behind; at += row) {
-      const std::size_t from = std::max(at + used, first), to = std::min(at + row, behind);
-      const bool intact =
-          from >= to || std::all_of(part.data() + (from - first), part.data() + (to - first),
-                                    [](std::byte b) { return b == std::byte{0xFF}; });
-      if (!intact) return std::optional(static_cast<std::int64_t>(at / row));
+    const std::size_t end = first + part.size();
+    for (; gap != gaps.end() && gap->first < end; ++gap) {
+      const std::size_t from = std::max(gap->first, first), to = std::min(gap->last, end);
+      const bool intact = std::all_of(part.data() + (from - first), part.data() + (to - first),
+                                      [](std::byte b) { return b == std::byte{0xFF}; });
+      if (!intact) return std::optional(gap->row);
+      if (gap->last > end) break;
     }
   }
   return std::optional<std::int64_t>{};

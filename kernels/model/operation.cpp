@@ -168,10 +168,11 @@ std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t 
     return Hash().add(seed).add(spec.name).low();
   };
   std::vector<HostTensor> contents;
-  std::vector<std::int64_t> strides;
-  for (TensorSpec spec : tensors(problem)) {
-    if (spec.role == Role::output) continue;
-    strides.push_back(std::exchange(spec.stride, 0));
+  std::vector<TensorSpec> places;
+  for (const TensorSpec& operand : tensors(problem)) {
+    if (operand.role == Role::output) continue;
+    places.push_back(operand);
+    const TensorSpec spec = packed(operand);
     const std::uint64_t own = own_seed(spec);
     contents.push_back(input ? input(problem, spec, own) : random_tensor(spec, own));
   }
@@ -184,7 +185,7 @@ std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t 
     }
   }
   for (std::size_t i = 0; i < contents.size(); ++i)
-    contents[i] = spread(std::move(contents[i]), strides[i]);
+    contents[i] = placed(std::move(contents[i]), places[i]);
   return contents;
 }
 

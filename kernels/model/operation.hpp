@@ -37,9 +37,9 @@ struct RunTimeExtent {
   enum class Rounded { up, down };
   std::int64_t exact_to = 0;  ///< extents up to this one are not rounded
   Rounded rounded = Rounded::up;
-  /// The extent is not rounded if this attribute {name, value} is set, because kernels are then
+  /// The extent is not rounded if this attribute has one of these values, because kernels are then
   /// specialised for the extent.
-  std::pair<std::string, std::string> exact_with{};
+  std::pair<std::string, std::vector<std::string>> exact_with{};
 };
 
 /// A dimension of an operation, e.g. {.name = "m", .help = "rows of C"}.
@@ -73,8 +73,11 @@ struct Attribute {
   std::function<std::optional<std::string>(const std::string&)> canonical{};
   std::vector<std::string> examples{};  ///< canonical values to test; used if `allowed` is empty
   /// Set only for row strides (leading dimensions, in elements). Returns the stride of packed rows,
-  /// which is the default and the minimum; 0 if the problem has no such rows.
+  /// which is the default, and the minimum except with `may_interleave`; 0 if the problem has no such
+  /// rows.
   std::function<std::int64_t(const Problem&)> packed{};
+  /// The operation checks a stride below `packed`: e.g. matrices of a batch between each other's rows.
+  bool may_interleave = false;
 };
 
 /// An earlier spelling of an attribute's or dimension's value, which is still read.

@@ -80,7 +80,7 @@ std::vector<std::string> output_types(const Operation& operation, std::string_vi
 /// Checks that strided rows do not overlap.
 Result<void> check_strides(const Operation& operation, const Problem& problem) {
   for (const Attribute& attribute : operation.attributes) {
-    if (!attribute.packed) continue;
+    if (!attribute.packed || attribute.may_interleave) continue;
     const std::int64_t stride = problem.stride(attribute.name, 0),
                        least = attribute.packed(problem);
     if (stride == 0 || stride >= least) continue;
@@ -213,7 +213,9 @@ Problem without_needless_strides(const Operation& operation, Problem problem) {
     const auto tensors = operation.tensors(problem), plain = operation.tensors(without);
     const bool needless = std::equal(tensors.begin(), tensors.end(), plain.begin(),
                                      [](const TensorSpec& a, const TensorSpec& b) {
-                                       return a.stride == b.stride || a.rows == 1;
+                                       const bool alike = a.stride == b.stride || a.rows == 1;
+                                       return alike && a.block_rows == b.block_rows &&
+                                              a.block_stride == b.block_stride;
                                      });
     if (needless) problem = std::move(without);
   }
@@ -314,8 +316,8 @@ Problem bucket(const Operation& operation, const Problem& problem) {
     const auto& varies = operation.dimensions[i].at_run_time;
     std::int64_t& extent = rounded.dims.at(i).second;
     if (!varies || extent <= varies->exact_to || extent > most) continue;
-    const auto& [attribute, value] = varies->exact_with;
-    if (!attribute.empty() && problem.attribute(attribute, "") == value) continue;
+    const auto& [attribute, values] = varies->exact_with;
+    if (contains(values, problem.attribute(attribute, ""))) continue;
     const auto whole = static_cast<std::uint64_t>(extent);
     extent = static_cast<std::int64_t>(varies->rounded == RunTimeExtent::Rounded::down
                                            ? std::bit_floor(whole)

@@ -45,7 +45,7 @@ class JudgedOutput {
       all.reject(fmt::format("the output is not {} x {}", rows, cols), infinity, 0);
       return all.verdict("full");
     }
-    if (output.spec.row_stride() != cols) return judge(packed(output));
+    if (!output.spec.contiguous()) return judge(packed(output));
     return find_in_parts(rows, cols, rows * cols,
                          [&](std::int64_t first, std::int64_t last, Findings& part) {
                            compare_elements(expected_, screen_.get(), output, first, last, part);

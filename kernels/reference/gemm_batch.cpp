@@ -10,7 +10,6 @@ std::unique_ptr<Reference> gemm_batch_reference(const Problem& problem,
   Problem one = problem;
   one.dims.pop_back();
   const bool shared = problem.attribute("shared", "none") == "b";
-  const bool tn = problem.attribute("layout", "nn") == "tn";
   std::vector<HostTensor> all;
   for (const HostTensor& input : inputs) all.push_back(packed(input));
   std::vector<ProductPart> parts;
@@ -19,16 +18,8 @@ std::unique_ptr<Reference> gemm_batch_reference(const Problem& problem,
     for (const HostTensor& input : all) {
       const std::string& name = input.spec.name;
       const bool common = name == "weight" || name == "bias" || (name == "B" && shared);
-      const auto elements = static_cast<std::int64_t>(input.spec.elements()) / (common ? 1 : batch);
-      // Matrices with a stride are the tensor's rows.
-      std::int64_t cols = input.spec.cols;
-      if (name == "A") cols = tn ? m : problem.dim("k");
-      if (name == "B")
-        cols = problem.attribute("layout", "nn") == "nt" ? problem.dim("k")
-                                                         : elements / problem.dim("k");
-      if (name == "residual" || name == "C") cols = n;
-      const std::int64_t rows = elements / cols;
-      own.push_back(rows_of_tensor(input, cols, common ? 0 : number * rows, rows));
+      const std::int64_t rows = input.spec.rows / (common ? 1 : batch);
+      own.push_back(rows_of_tensor(input, common ? 0 : number * rows, rows));
     }
     parts.push_back({"product " + std::to_string(number), number * m, m,
                      gemm_reference(one, own, seed + static_cast<std::uint64_t>(number))});

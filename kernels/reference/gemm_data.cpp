@@ -31,11 +31,11 @@ std::vector<float> load_matrix(const HostTensor& source, bool by_columns) {
 GemmData::GemmData(const Problem& problem, const std::vector<HostTensor>& inputs)
     : model(problem), m(problem.dim("m")), n(problem.dim("n")), k(problem.dim("k")) {
   const std::string layout = problem.attribute("layout", "nn");
-  a_ = load_matrix(tensor_named(inputs, "A"), layout == "tn");
-  b = load_matrix(tensor_named(inputs, "B"), layout != "nt");
+  a_ = load_matrix(packed(tensor_named(inputs, "A")), layout.front() == 't');
+  b = load_matrix(packed(tensor_named(inputs, "B")), layout.back() == 'n');
   if (model.has_bias()) bias_ = tensor_named(inputs, "bias");
-  if (model.has_residual()) residual_ = tensor_named(inputs, "residual");
-  if (model.has_old()) old_ = tensor_named(inputs, "C");
+  if (model.has_residual()) residual_ = packed(tensor_named(inputs, "residual"));
+  if (model.has_old()) old_ = packed(tensor_named(inputs, "C"));
   if (!model.has_norm()) return;
   weight_ = load_matrix(tensor_named(inputs, "weight"), false);
   const double epsilon = std::strtof(problem.attribute("epsilon", "1e-5").c_str(), nullptr);

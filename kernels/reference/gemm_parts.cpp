@@ -27,7 +27,7 @@ class PartsReference : public Reference {
     const HostTensor c = packed(given);
     Verdict all = check_unwritten(c);
     for (const ProductPart& part : parts_) {
-      Verdict one = part.reference->check({rows_of_tensor(c, n_, part.first, part.rows)});
+      Verdict one = part.reference->check({rows_of_tensor(c, part.first, part.rows)});
       if (!one.detail.empty()) {
         one.detail = fmt::format("{} of {} rows from row {}: {}", part.what, part.rows, part.first,
                                  one.detail);
@@ -93,15 +93,12 @@ class PartsReference : public Reference {
 
 }  // namespace
 
-HostTensor rows_of_tensor(const HostTensor& tensor, std::int64_t cols, std::int64_t first,
-                          std::int64_t count) {
-  HostTensor part{tensor.spec, {}};
+HostTensor rows_of_tensor(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
+  HostTensor part{packed(tensor.spec), {}};
   part.spec.rows = count;
-  part.spec.cols = cols;
-  part.spec.stride = 0;
   const auto bytes = [&](std::int64_t rows) {
     return static_cast<std::ptrdiff_t>(
-        bytes_of(tensor.spec.dtype, static_cast<std::size_t>(rows * cols)));
+        bytes_of(tensor.spec.dtype, static_cast<std::size_t>(rows * tensor.spec.cols)));
   };
   const auto begin = tensor.data.begin() + bytes(first);
   part.data.assign(begin, begin + bytes(count));

@@ -15,9 +15,8 @@ struct ProductPart {
   std::unique_ptr<Reference> reference;  ///< of gemm, with an output of `rows` rows
 };
 
-/// Returns rows `first` to `first` + `count` - 1 of a tensor with packed rows of `cols` elements.
-HostTensor rows_of_tensor(const HostTensor& tensor, std::int64_t cols, std::int64_t first,
-                          std::int64_t count);
+/// Returns rows `first` to `first` + `count` - 1 of a tensor with packed rows.
+HostTensor rows_of_tensor(const HostTensor& tensor, std::int64_t first, std::int64_t count);
 
 /// Returns the reference of several products, in the order of their rows in a C of `rows` x `cols`.
 /// Other rows must still have the NaN with which outputs are filled before a launch. `full`:

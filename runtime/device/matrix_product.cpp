@@ -6,9 +6,11 @@ namespace greta::device {
 
 std::string MatrixProduct::text() const {
   return fmt::format(
-      "m={} n={} k={} in={} out={} a={} b={} bias={} alpha={} beta={} workspace={} rank={}{}", m, n,
-      k, to_string(in), to_string(out), transposed_a ? 't' : 'n', transposed_b ? 't' : 'n', bias,
-      alpha, beta, workspace_bytes, rank,
+      "m={} n={} k={} in={} out={} a={} b={} bias={} alpha={} beta={} workspace={} rank={}{}{}{}",
+      m, n, k, to_string(in), to_string(out), transposed_a ? 't' : 'n', transposed_b ? 't' : 'n',
+      bias, alpha, beta, workspace_bytes, rank,
+      lda + ldb + ldd == 0 ? "" : fmt::format(" ld={},{},{}", lda, ldb, ldd),
+      alignment == 16 ? "" : fmt::format(" alignment={}", alignment),
       batch == 1 ? "" : fmt::format(" batch={} steps={},{},{}", batch, a_step, b_step, d_step));
 }
 

@@ -9,7 +9,7 @@
 namespace greta::device {
 
 /// A matrix product that a vendor's library computes: D = alpha op(A) op(B) + beta C + bias. All
-/// matrices are row-major with packed rows. op(A) is m x k, op(B) is k x n, C and D are m x n, and
+/// matrices are row-major. op(A) is m x k, op(B) is k x n, C and D are m x n, and
 /// the bias has n elements. Sums are in f32, as are alpha and beta.
 struct MatrixProduct {
   std::uint64_t m = 0, n = 0, k = 0;
@@ -18,6 +18,9 @@ struct MatrixProduct {
   bool transposed_a = false;  ///< A is stored as k x m
   bool transposed_b = false;  ///< B is stored as n x k
   bool bias = false;
+  /// Leading dimensions in elements, C's that of D; 0: packed rows.
+  std::uint64_t lda = 0, ldb = 0, ldd = 0;
+  std::uint32_t alignment = 16;  ///< bytes that divide the addresses of A, B, C and D
   /// Products that have their matrices at equal distances, in elements. With one product these are
   /// not used; a distance of 0 means that all products have the same matrix. The bias is common.
   std::uint64_t batch = 1, a_step = 0, b_step = 0, d_step = 0;

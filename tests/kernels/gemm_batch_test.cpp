@@ -58,6 +58,16 @@ TEST(GemmBatch, IsWhatItsOptionsNeed) {
     EXPECT_TRUE(problem_with({{"batch", "2"}, {name, "1000"}})) << name;
   }
   EXPECT_FALSE(problem_with({{"shared", "b"}}));
+  // 12 rows of 16 elements: matrices one after the other, or side by side in rows of 40.
+  const auto side_by_side = [](const char* step) {
+    return static_cast<bool>(problem_with({{"batch", "2"}, {"lda", "40"}, {"a_batch_stride", step}}));
+  };
+  EXPECT_FALSE(side_by_side("15"));
+  EXPECT_TRUE(side_by_side("16"));
+  EXPECT_TRUE(side_by_side("24"));
+  EXPECT_FALSE(side_by_side("25"));
+  EXPECT_FALSE(side_by_side("455"));
+  EXPECT_TRUE(side_by_side("456"));
   EXPECT_FALSE(problem_with({{"batch", "2"}, {"shared", "b"}, {"b_batch_stride", "1000"}}));
 }
 
@@ -67,11 +77,21 @@ TEST(GemmBatch, StandsInForItselfWithAtLeastTwoProducts) {
   EXPECT_EQ(gemm().stand_in(batch, 0.001).dim("batch"), 2);
 }
 
-/// Returns an element of a matrix of a batch: that of product `number`, if the tensor has several.
-double element(const HostTensor& tensor, std::int64_t number, std::int64_t size, std::int64_t at) {
-  const bool common = static_cast<std::int64_t>(tensor.spec.elements()) == size;
-  const std::int64_t step = tensor.spec.stride > 0 ? tensor.spec.stride : size;
-  return tensor.at(static_cast<std::size_t>((common ? 0 : number * step) + at));
+/// Where a batch's matrix is: the distance of rows, and of matrices.
+struct Apart {
+  std::int64_t row, matrix;
+};
+
+double element(const HostTensor& tensor, const Apart& apart, std::int64_t number, std::int64_t row,
+               std::int64_t col) {
+  return tensor.at(static_cast<std::size_t>(number * apart.matrix + row * apart.row + col));
+}
+
+std::int64_t said(const Values& values, const char* name, std::int64_t otherwise) {
+  for (const auto& [known, value] : values) {
+    if (known == name) return std::stoll(value);
+  }
+  return otherwise;
 }
 
 class GemmBatchRun : public ::testing::TestWithParam<std::string> {};
@@ -81,10 +101,18 @@ TEST_P(GemmBatchRun, MultipliesTheMatricesOfEachProduct) {
   const Values layouts[] = {{},
                             {{"shared", "b"}},
                             {{"a_batch_stride", "401"}},
-                            {{"b_batch_stride", "400"}, {"c_batch_stride", "500"}}};
+                            {{"b_batch_stride", "400"}, {"c_batch_stride", "500"}},
+                            {{"lda", "19"}, {"ldb", "21"}, {"b_batch_stride", "500"}, {"ldc", "24"}},
+                            {{"lda", "48"}, {"a_batch_stride", "16"}, {"ldc", "70"},
+                             {"c_batch_stride", "25"}}};
   for (const char* rows : {"3", "12"}) {
     const std::int64_t m = std::stoll(rows), n = 20, k = 16;
     for (Values more : layouts) {
+      const bool shared = !more.empty() && more[0].first == "shared";
+      const std::int64_t lda = said(more, "lda", k), ldb = said(more, "ldb", n), ldc = said(more, "ldc", n);
+      const Apart a{lda, said(more, "a_batch_stride", m * lda)},
+          b{ldb, shared ? 0 : said(more, "b_batch_stride", k * ldb)},
+          c{ldc, said(more, "c_batch_stride", m * ldc)};
       more.emplace_back("batch", "3");
       const Problem problem = *problem_with(more, rows);
       const auto specs = gemm().tensors(problem);
@@ -100,10 +128,9 @@ TEST_P(GemmBatchRun, MultipliesTheMatricesOfEachProduct) {
             const std::int64_t number = at / (m * n), row = at / n % m, col = at % n;
             double sum = 0;
             for (std::int64_t l = 0; l < k; ++l) {
-              sum += element(inputs[0], number, m * k, row * k + l) *
-                     element(inputs[1], number, k * n, l * n + col);
+              sum += element(inputs[0], a, number, row, l) * element(inputs[1], b, number, l, col);
             }
-            ASSERT_NEAR(element(run->outputs[0], number, m * n, row * n + col), sum, 1e-5)
+            ASSERT_NEAR(element(run->outputs[0], c, number, row, col), sum, 1e-5)
                 << problem.key() << ": " << candidate.config.text() << ", " << at;
           }
         }

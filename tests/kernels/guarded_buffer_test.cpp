@@ -44,18 +44,22 @@ void main() { Half(args.at + args.offset).v = uint16_t(0x3c00); })";
 }
 
 /// Returns the report of the guard zones for a plan on one f16 tensor of `elements`.
-std::string overrun(const LaunchPlan& plan, std::int64_t elements, Role role = Role::output) {
-  const std::vector<TensorSpec> tensors{{"C", role, DType::f16, 1, elements}};
+std::string overrun(const LaunchPlan& plan, std::int64_t elements, Role role = Role::output,
+                    std::int64_t offset = 0) {
+  std::vector<TensorSpec> tensors{{"C", role, DType::f16, 1, elements}};
+  tensors[0].offset = offset;
   return test::run_plan(test::device(), plan, tensors, test::random_inputs(tensors, 1))
       .value()
       .overrun;
 }
 
-TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
+class GuardedBufferAt : public ::testing::TestWithParam<std::int64_t> {};
+
+TEST_P(GuardedBufferAt, SeesOneHalfPrecisionElementBesideTheTensor) {
   for (const Role role : {Role::output, Role::input_output}) {
     for (const std::int64_t elements : {1, 2, 7, 8, 1001}) {
       const auto write = [&](std::int64_t index) {
-        return overrun(writer(index, OperandArgument{0}), elements, role);
+        return overrun(writer(index, OperandArgument{0}), elements, role, GetParam());
       };
       EXPECT_EQ(write(0), "") << elements;
       EXPECT_EQ(write(elements - 1), "") << elements;
@@ -65,6 +69,8 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Offsets, GuardedBufferAt, ::testing::Values(0, 1, 4, 127));
 
 // Writes a row or a tile away, not just one element: guard zones are 64 KiB wide.
 TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {

@@ -207,7 +207,29 @@ TEST(RandomTensor, HasTheSameRowsWhereTheyAreNotPackedAndNanBetween) {
     }
   }
   EXPECT_EQ(packed(apart).data, together.data);
-  EXPECT_EQ(spread(together, 8).data, apart.data);
+  EXPECT_EQ(placed(together, spec).data, apart.data);
+}
+
+TEST(TensorSpec, PlacesRowsOfBlocks) {
+  TensorSpec apart{"A", Role::input, DType::f16, 6, 5, 8};  // three blocks of two rows
+  apart.block_rows = 2;
+  apart.block_stride = 20;
+  EXPECT_EQ(apart.row_start(3), 28);
+  EXPECT_EQ(apart.span(), 53);
+  TensorSpec between = apart;  // the blocks' rows are side by side
+  between.stride = 20;
+  between.block_stride = 6;
+  EXPECT_EQ(between.row_start(3), 26);
+  EXPECT_EQ(between.span(), 37);
+  for (const TensorSpec& spec : {apart, between}) {
+    EXPECT_FALSE(spec.contiguous());
+    EXPECT_EQ(packed(random_tensor(spec, 7)).data, random_tensor(packed(spec), 7).data);
+    for (std::int64_t row = 0; row < 6; ++row) {
+      for (std::int64_t col = 0; col < 5; ++col)
+        EXPECT_EQ(spec.place(spec.row_start(row) + col), std::pair(row, col));
+    }
+    EXPECT_GE(spec.place(5).second, 5) << "the gap after the first row";
+  }
 }
 
 TEST(RandomTensor, DoesNotDependOnSizeOrMachine) {

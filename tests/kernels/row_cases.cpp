@@ -25,7 +25,7 @@ HostTensor tensor_of(const TensorSpec& spec, const Elements& element) {
                     element(row, col));
     }
   }
-  return spread(std::move(tensor), spec.stride);
+  return placed(std::move(tensor), spec);
 }
 
 std::vector<HostTensor> inputs_of(const Operation& entry, const Problem& problem,

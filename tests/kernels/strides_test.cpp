@@ -28,7 +28,15 @@ const std::map<std::string, std::vector<const char*>>& strided_problems() {
       {"gemm",
        {"gemm dtype=f16 out=f16 layout=nt a_batch_stride=\"680\" c_batch_stride=\"488\" m=12 n=40 "
         "k=56 batch=3",
-        "gemm dtype=f32 out=f32 b_batch_stride=\"777\" m=5 n=24 k=32 batch=2"}},
+        "gemm dtype=f32 out=f32 b_batch_stride=\"777\" m=5 n=24 k=32 batch=2",
+        "gemm dtype=f16 out=f16 layout=tt epilogue=bias,residual lda=\"40\" ldb=\"72\" ldc=\"48\" "
+        "m=24 n=40 k=56",
+        "gemm dtype=bf16 out=bf16 layout=tt lda=\"5\" a_offset=\"1\" ldb=\"88\" m=3 n=40 k=80",
+        "gemm dtype=f32 out=f32 epilogue=residual beta=\"2\" lda=\"37\" ldb=\"25\" b_offset=\"3\" "
+        "c_offset=\"1\" m=5 n=21 k=33",
+        "gemm dtype=bf16 out=f32 layout=tn lda=\"80\" a_offset=\"8\" ldb=\"136\" m=72 n=128 k=64",
+        "gemm dtype=f16 out=f16 layout=nt lda=\"168\" a_batch_stride=\"56\" ldc=\"120\" "
+        "c_batch_stride=\"40\" m=12 n=40 k=56 batch=3"}},
       {"argmax",
        {"argmax dtype=f16 out=i32 x_stride=\"264\" rows=5 cols=256",
         "argmax dtype=f32 out=i32 x_stride=\"1002\" rows=9 cols=1001"}},

@@ -48,13 +48,12 @@ std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
 
 /// Returns the expected value of every element in memory: NaN between rows.
 std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> elements) {
-  if (spec.row_stride() == spec.cols) return elements;
+  if (spec.contiguous()) return elements;
   constexpr Expected untouched{std::numeric_limits<double>::quiet_NaN(), 0};
-  std::vector<Expected> memory(
-      static_cast<std::size_t>((spec.rows - 1) * spec.row_stride() + spec.cols), untouched);
+  std::vector<Expected> memory(static_cast<std::size_t>(spec.span()), untouched);
   for (std::int64_t row = 0; row < spec.rows; ++row) {
     std::copy_n(elements.begin() + row * spec.cols, spec.cols,
-                memory.begin() + row * spec.row_stride());
+                memory.begin() + spec.row_start(row));
   }
   return memory;
 }

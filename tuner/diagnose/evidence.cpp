@@ -10,16 +10,11 @@
 namespace greta::tuner {
 namespace {
 
-TensorSpec packed_spec(TensorSpec spec) {
-  spec.stride = 0;
-  return spec;
-}
-
 std::vector<Expected> packed_expected(const TensorSpec& spec, const std::vector<Expected>& memory) {
   if (memory.size() == spec.elements()) return memory;
   std::vector<Expected> elements;
   for (std::int64_t row = 0; row < spec.rows; ++row) {
-    const auto from = memory.begin() + row * spec.row_stride();
+    const auto from = memory.begin() + spec.row_start(row);
     elements.insert(elements.end(), from, from + spec.cols);
   }
   return elements;
@@ -49,7 +44,7 @@ bool same_bits(const HostTensor& a, const HostTensor& b, std::size_t index) {
 /// if the problem has other operands, which the inputs lack.
 std::optional<std::vector<HostTensor>> placed_for(const std::vector<TensorSpec>& specs,
                                                   const std::vector<HostTensor>& inputs) {
-  std::vector<HostTensor> placed;
+  std::vector<HostTensor> operands;
   for (const TensorSpec& spec : specs) {
     if (spec.role == Role::output) continue;
     const auto its = std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& input) {
@@ -58,9 +53,9 @@ std::optional<std::vector<HostTensor>> placed_for(const std::vector<TensorSpec>&
     if (its == inputs.end() || its->spec.elements() != spec.elements() ||
         its->spec.dtype != spec.dtype)
       return std::nullopt;
-    placed.push_back(spread(HostTensor{packed_spec(spec), its->data}, spec.stride));
+    operands.push_back(kernels::placed(HostTensor{packed(spec), its->data}, spec));
   }
-  return placed;
+  return operands;
 }
 
 }  // namespace
@@ -94,7 +89,7 @@ Evidence::Evidence(const Operation& operation, const Problem& problem, const Fai
 
 void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::size_t at) {
   ExaminedOutput made;
-  made.spec = packed_spec(spec);
+  made.spec = packed(spec);
   made.want = packed_expected(spec, buffer.expected);
   const std::size_t count = spec.elements();
   if (made.want.size() != count)

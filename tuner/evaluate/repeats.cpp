@@ -70,9 +70,8 @@ struct Differences {
     for (std::size_t t = 0; t < marks.size(); ++t) {
       const auto at = std::find(marks[t].begin(), marks[t].end(), char{1});
       if (at == marks[t].end()) continue;
-      const auto stride = outputs[t].spec.row_stride();
-      return fmt::format("({}, {}) of {}", (at - marks[t].begin()) / stride,
-                         (at - marks[t].begin()) % stride, outputs[t].spec.name);
+      const auto [row, col] = outputs[t].spec.place(at - marks[t].begin());
+      return fmt::format("({}, {}) of {}", row, col, outputs[t].spec.name);
     }
     return {};
   }

@@ -106,11 +106,12 @@ struct CheckedElement {
 std::vector<CheckedElement> in_memory(const TensorSpec& spec,
                                       const std::vector<ExpectedElement>& elements) {
   const auto cols = static_cast<std::uint64_t>(spec.cols);
-  const auto stride = static_cast<std::uint64_t>(spec.row_stride());
   std::vector<CheckedElement> checked;
   checked.reserve(elements.size());
   for (const auto& [index, expected] : elements) {
-    checked.push_back({index / cols * stride + index % cols, expected.value, expected.bound});
+    const std::int64_t row = spec.row_start(static_cast<std::int64_t>(index / cols));
+    checked.push_back(
+        {static_cast<std::uint64_t>(row) + index % cols, expected.value, expected.bound});
   }
   return checked;
 }

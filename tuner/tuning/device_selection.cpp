@@ -64,9 +64,7 @@ struct Needs {
 Needs needs_of(const Operation& operation, const Problem& problem, ResultsFor use) {
   Needs needs;
   for (const auto& spec : operation.tensors(problem)) {
-    const double in_memory =
-        static_cast<double>(spec.rows - 1) * static_cast<double>(spec.row_stride()) +
-        static_cast<double>(spec.cols);
+    const auto in_memory = static_cast<double>(spec.span());
     const double bytes = bytes_of(spec.dtype, in_memory);
     needs.operands += bytes;
     needs.largest = std::max(needs.largest, bytes);

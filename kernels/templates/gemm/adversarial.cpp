@@ -123,10 +123,10 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   const double least = least_of(s);
   const Limits most = limits_of(s, least, random);
-  for_each_matrix(inputs[0], s.a_along_k ? s.m : s.k, s.a_stride(), [&](HostTensor& a) {
+  for_each_matrix(inputs[0], s.a_lines(), s.a_length(), [&](HostTensor& a) {
     fill({a, s.a_along_k}, least, most.a, true, random);
   });
-  for_each_matrix(inputs[1], s.b_along_k ? s.products() : s.k, s.b_stride(), [&](HostTensor& b) {
+  for_each_matrix(inputs[1], s.b_lines(), s.b_length(), [&](HostTensor& b) {
     fill({b, s.b_along_k}, least, most.b, false, random);
   });
   if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);

@@ -22,13 +22,14 @@ void main() {
   uint64_t to = args.partial;
   if (second && ALIGN_A != 0) to += aligned_bytes(a_lines, a_length);
 
-  const uint chunks = stride_of(length, true) / 8;
+  const uint chunks = aligned_stride(length) / 8;
   const uint64_t id = uint64_t(workgroup()) * 256 + gl_LocalInvocationIndex;
   // 64-bit divisions take longer than the copy.
   const uint line = id >> 32 == 0 ? uint(id) / chunks : uint(id / chunks);
   const uint first = uint(id - uint64_t(line) * chunks) * 8;
   if (line >= lines) return;
-  const uint64_t from = (second ? args.b : args.a) + (uint64_t(line) * length + first) * 2;
+  const uint stride = second ? B_LINES : A_LINES;
+  const uint64_t from = (second ? args.b : args.a) + (uint64_t(line) * stride + first) * 2;
   uvec4 chunk = uvec4(0);
   [[unroll]] for (uint e = 0; e < 8; ++e) {
     if (first + e < length) chunk[e / 2] |= uint(U16(from + e * 2).v) << e % 2 * 16;

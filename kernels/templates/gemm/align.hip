@@ -13,7 +13,9 @@ GRETA_KERNEL(256) gemm_align(GEMM_PARAMETERS) {
   const bool second = ALIGN_B && (!ALIGN_A || block_z() == 1);
   const u32 lines = second ? (B_ALONG_K ? n : k) : (A_ALONG_K ? m : k);
   const u32 length = second ? (B_ALONG_K ? k : n) : (A_ALONG_K ? k : m);
+  const Arguments args = GEMM_ARGUMENTS;
   const In* const from = second ? b : a;
+  const u64 stride = second ? stride_b(args) : stride_a(args);
   u8* to = reinterpret_cast<u8*>(partial);
   if (second && ALIGN_A) to += aligned_bytes(A_ALONG_K ? m : k, A_ALONG_K ? k : m);
 
@@ -27,7 +29,7 @@ GRETA_KERNEL(256) gemm_align(GEMM_PARAMETERS) {
   GRETA_UNROLL
   for (u32 e = 0; e < count; ++e) {
     if (first + e < length) {
-      const u32 bits = load_words<int(sizeof(In))>(from + line * length + first + e).word[0];
+      const u32 bits = load_words<int(sizeof(In))>(from + line * stride + first + e).word[0];
       words.word[e * sizeof(In) / 4] |= bits << e * sizeof(In) % 4 * 8;
     }
   }

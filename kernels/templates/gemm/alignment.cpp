@@ -21,13 +21,11 @@ std::int64_t copy_bytes(const Shape& shape, std::int64_t lines, std::int64_t len
 }
 
 std::int64_t a_bytes(const Shape& shape) {
-  return has_odd_a(shape) ? copy_bytes(shape, shape.a_along_k ? shape.m : shape.k, shape.a_stride())
-                          : 0;
+  return has_odd_a(shape) ? copy_bytes(shape, shape.a_lines(), shape.a_length()) : 0;
 }
 
 std::int64_t b_bytes(const Shape& shape) {
-  return has_odd_b(shape) ? copy_bytes(shape, shape.b_along_k ? shape.n : shape.k, shape.b_stride())
-                          : 0;
+  return has_odd_b(shape) ? copy_bytes(shape, shape.b_lines(), shape.b_length()) : 0;
 }
 
 Constraint divides(const char* name, const char* parameter, std::int64_t stride) {

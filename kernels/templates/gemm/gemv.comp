@@ -24,7 +24,7 @@
 #if B_ALONG_K
 #define CT TN          // columns of a thread: VB elements of one column in a load
 #define K_OF(u) ((u) * KL * VB)  // of a thread's load, from its first one on
-#if VA != VB || A_ALONG_K == 0
+#if VA != VB
 #error "where B is contiguous along K, A is read along with it"
 #endif
 #else
@@ -80,15 +80,19 @@ float some_squares[ROWS];  // of UNROLL loads, so that no sum has many terms
 B_RAW b_raw[UNROLL * TN];
 
 uint64_t a_address(uint row, uint k) {
-  const uint64_t at = A_ALONG_K != 0 ? uint64_t(row) * args.k + k : uint64_t(k) * args.m + row;
+  const uint64_t at = A_ALONG_K != 0 ? uint64_t(row) * A_LINES + k : uint64_t(k) * A_LINES + row;
   return MATRIX_A + at * IN_BYTES;
 }
 
 // Elements of A that meet load u: VA of one row from k on, weighted, or zeros past the end.
 void load_a(uint row, uint k, uint k_end, out float e[VA]) {
+#if A_ALONG_K || VA == 1
   A_RAW raw = A_RAW(0);
   if (k < k_end) raw = A_RAW(A_PACK(a_address(row, k)).v);
   unpack(raw, e);
+#else
+  [[unroll]] for (uint j = 0; j < VA; ++j) e[j] = k < k_end ? load_in(a_address(row, k + j)) : 0.0;
+#endif
 #if NORM
   float w[VA];
   A_RAW weight = A_RAW(0);
@@ -104,15 +108,15 @@ void load_a(uint row, uint k, uint k_end, out float e[VA]) {
 // The thread's column c in B, from its first one on, in elements.
 uint64_t column_offset(uint c) {
 #if GATED
-  return (c / SPAN * uint64_t(args.n) + c % SPAN) * args.k;
+  return (c / SPAN * uint64_t(args.n) + c % SPAN) * B_LINES;
 #else
-  return c * uint64_t(args.k);
+  return c * uint64_t(B_LINES);
 #endif
 }
 
 // B's elements from (k, col) on; zeros past the end of K.
 void load_b(uint64_t column, uint k, uint k_end) {
-  const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : product_cols()) * IN_BYTES;
+  const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : B_LINES) * IN_BYTES;
   const uint64_t first = column + k * stride;
   if (k + K_OF(UNROLL - 1) < k_end) {
     [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i)
@@ -247,7 +251,7 @@ void main() {
 #else
   const uint64_t safe = min(group * WIDTH + column * CT, args.n - CT);
 #endif
-  const uint64_t b_column = MATRIX_B + safe * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  const uint64_t b_column = MATRIX_B + safe * (B_ALONG_K != 0 ? B_LINES : 1) * IN_BYTES;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
   [[unroll]] for (uint e = 0; e < SUMS; ++e) sum[e] = 0.0;

@@ -64,10 +64,11 @@ std::int64_t registers_of(const Shape& shape, const Config& c) {
 
 /// Return what divides the distances of a thread's loads. Gates and ups begin at multiples of n.
 std::int64_t a_unit_of(const Shape& shape) {
-  return shape.a_along_k ? shape.a_unit() : 1;
+  if (shape.a_along_k) return shape.a_unit();
+  return shape.b_along_k ? 0 : 1;  // along with B, elements are loaded one by one: any number
 }
 std::int64_t b_unit_of(const Shape& shape) {
-  return std::gcd(shape.b_along_k ? shape.k : shape.n, shape.b_step);
+  return shape.b_along_k ? shape.b_unit() : std::gcd(shape.b_unit(), shape.n);
 }
 
 /// Returns the constraints that depend on the problem's extents.
@@ -150,7 +151,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"VB", widths},
       // If K is contiguous in both, A is read along with B; if it is in neither, element by
       // element.
-      {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
+      {"VA", shape.a_along_k || shape.b_along_k ? widths : std::vector<int>{1}},
       // If K is contiguous in B, one load of A serves TN columns.
       {"TN", shape.b_along_k ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}},
       {"UNROLL", {1, 2, 4, 8, 16}},

@@ -16,7 +16,7 @@
 #if B_ALONG_K
 #define CT TN                    // columns of a thread: VB elements of one column in a load
 #define K_OF(u) ((u) * KL * VB)  // of a thread's load, from its first one on
-#if VA != VB || A_ALONG_K == 0
+#if VA != VB
 #error "where B is contiguous along K, A is read along with it"
 #endif
 #else
@@ -81,11 +81,17 @@ struct APacks {
 
   // K elements from k on, or zeros if not `inside`.
   GRETA_DEVICE void load(const Arguments& args, u32 k, bool inside) {
-    const u64 stride = A_ALONG_K ? args.k : 1;
-    const In* const first = args.a + (A_ALONG_K ? u64(k) : u64(k) * args.m);
+    const u64 stride = stride_a(args);
     GRETA_UNROLL
     for (u32 r = 0; r < ROWS; ++r) {
-      row[r] = load_pack<VA>(first + r * stride);
+#if A_ALONG_K || VA == 1
+      row[r] = load_pack<VA>(args.a + (A_ALONG_K ? r * stride + k : k * stride + r));
+#else
+      float apart[VA];
+      GRETA_UNROLL
+      for (u32 j = 0; j < VA; ++j) apart[j] = to_float(args.a[(k + j) * stride + r]);
+      row[r] = narrow_pack<In>(apart);
+#endif
       if (!inside) row[r] = {};
     }
 #if NORM
@@ -152,9 +158,9 @@ GRETA_DEVICE void multiply_across(const APacks& a, u32 v, const Pack<In, VB>& b,
 // The thread's column c in B, from its first one on.
 GRETA_DEVICE u64 column_offset(const Arguments& args, u32 c) {
 #if GATED
-  return (c / SPAN * u64(args.n) + c % SPAN) * args.k;
+  return (c / SPAN * u64(args.n) + c % SPAN) * stride_b(args);
 #else
-  return c * u64(args.k);
+  return c * u64(stride_b(args));
 #endif
 }
 
@@ -167,7 +173,7 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
                              float (&squares)[ROWS]) {
   const auto inside = [=](u32 u) { return whole || k + K_OF(u) < k_end; };
   const auto k_of = [=](u32 u) { return inside(u) ? k + K_OF(u) : k; };
-  const u64 stride = B_ALONG_K ? 1 : product_cols(args);
+  const u64 stride = B_ALONG_K ? 1 : stride_b(args);
   Pack<In, VB> b[UNROLL][TN];
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; ++u) {
@@ -311,7 +317,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
 #else
   const u64 safe = smaller(group * WIDTH + column * CT, n - CT);
 #endif
-  const In* const b_column = args.b + safe * (B_ALONG_K ? k : 1);
+  const In* const b_column = args.b + safe * (B_ALONG_K ? stride_b(args) : 1);
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Sums sums = {};

@@ -54,16 +54,15 @@ GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
 // of groups lie one after the other.
 GRETA_DEVICE u32 first_line_a(const Arguments& args, const Group& group) {
 #if GROUPED == 3
-  return group.index * u32(args.a_batch / (A_ALONG_K ? args.k : args.m));
+  return group.index * u32(args.a_batch / stride_a(args));
 #else
   return group.first;
 #endif
 }
 
 GRETA_DEVICE u32 first_line_b(const Arguments& args, const Group& group) {
-  const u32 length = B_ALONG_K ? args.k : args.n;
 #if GROUPED == 3
-  return group.index * u32(args.b_batch / length);
+  return group.index * u32(args.b_batch / stride_b(args));
 #else
   return GROUPED ? group.index * (B_ALONG_K ? args.n : args.k) : 0;
 #endif

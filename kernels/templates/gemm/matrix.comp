@@ -78,8 +78,8 @@ MatrixC sums[(WM / INSTR_M) * (WN / INSTR_N)];
 uint tid;
 uint64_t a_next, b_next;  // this thread's first chunk of the K step to load next
 
-#define A_STRIDE stride_of(A_ALONG_K != 0 ? args.k : args.m, ALIGN_A != 0)
-#define B_STRIDE stride_of(B_ALONG_K != 0 ? args.k : args.n, ALIGN_B != 0)
+#define A_STRIDE (ALIGN_A != 0 ? aligned_stride(A_ALONG_K != 0 ? args.k : args.m) : A_LINES)
+#define B_STRIDE (ALIGN_B != 0 ? aligned_stride(B_ALONG_K != 0 ? args.k : args.n) : B_LINES)
 
 #define LOAD load_a
 #define STORE store_a

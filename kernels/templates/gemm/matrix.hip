@@ -85,9 +85,10 @@ MATRIX_KERNEL GEMM_ENTRY(matrix)(GEMM_PARAMETERS) {
   const u32 k_end = smaller(k_begin + slice, k);
   Pipeline pipeline;
   pipeline.shared = shared_memory(shared + inbox_bytes);
-  const u32 a_length = A_ALONG_K ? k : args.m, b_length = B_ALONG_K ? k : n;
-  pipeline.a.start(args.a, tile.row, args.m, ALIGN_A ? aligned_stride(a_length) : a_length, k_begin);
-  pipeline.b.start(args.b, tile.col, n, ALIGN_B ? aligned_stride(b_length) : b_length, k_begin);
+  const u32 a_lines = ALIGN_A ? aligned_stride(A_ALONG_K ? k : args.m) : stride_a(args);
+  const u32 b_lines = ALIGN_B ? aligned_stride(B_ALONG_K ? k : n) : stride_b(args);
+  pipeline.a.start(args.a, tile.row, args.m, a_lines, k_begin);
+  pipeline.b.start(args.b, tile.col, n, b_lines, k_begin);
   Sums sums = {};
   pipeline.walk(k_end - k_begin, sums);
   put_tile(args, shared, tile, sums);

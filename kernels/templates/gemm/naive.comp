@@ -20,13 +20,13 @@ void main() {
   uint row = uint(id / args.n);
   const uint col = uint(id % args.n);
   if (!enter_group(1, row)) return;
-  uint64_t a = MATRIX_A + uint64_t(row) * (A_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
-  uint64_t b = MATRIX_B + uint64_t(col) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
-  const uint64_t a_step = uint64_t(A_ALONG_K != 0 ? 1 : args.m) * IN_BYTES;
-  const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : product_cols()) * IN_BYTES;
+  uint64_t a = MATRIX_A + uint64_t(row) * (A_ALONG_K != 0 ? A_LINES : 1) * IN_BYTES;
+  uint64_t b = MATRIX_B + uint64_t(col) * (B_ALONG_K != 0 ? B_LINES : 1) * IN_BYTES;
+  const uint64_t a_step = uint64_t(A_ALONG_K != 0 ? 1 : A_LINES) * IN_BYTES;
+  const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : B_LINES) * IN_BYTES;
   float sum = 0.0;
 #if GATED
-  const uint64_t to_up = uint64_t(args.n) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  const uint64_t to_up = uint64_t(args.n) * (B_ALONG_K != 0 ? B_LINES : 1) * IN_BYTES;
   float up = 0.0;
 #endif
 #if NORM

@@ -18,9 +18,9 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(naive)(GEMM_PARAMETERS) {
   if (GROUPED && group.row >= group.rows) return;
   const Arguments args = of_group(all, group);
   const u32 row = group.row, col = u32(id % n);
-  const In* a_next = args.a + u64(row) * (A_ALONG_K ? k : 1);
-  const In* b_next = args.b + u64(col) * (B_ALONG_K ? k : 1);
-  const u64 a_step = A_ALONG_K ? 1 : m, b_step = B_ALONG_K ? 1 : product_cols(args);
+  const In* a_next = args.a + u64(row) * (A_ALONG_K ? stride_a(args) : 1);
+  const In* b_next = args.b + u64(col) * (B_ALONG_K ? stride_b(args) : 1);
+  const u64 a_step = A_ALONG_K ? 1 : stride_a(args), b_step = B_ALONG_K ? 1 : stride_b(args);
   float sum = 0.0f;
 #if GATED
   float up = 0.0f;
@@ -40,7 +40,7 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(naive)(GEMM_PARAMETERS) {
 #endif
     sum = multiply_add(x, to_float(*b_next), sum);
 #if GATED
-    up = multiply_add(x, to_float(b_next[u64(n) * (B_ALONG_K ? k : 1)]), up);
+    up = multiply_add(x, to_float(b_next[u64(n) * (B_ALONG_K ? stride_b(args) : 1)]), up);
 #endif
   }
 #if NORM

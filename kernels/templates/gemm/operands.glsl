@@ -14,7 +14,7 @@
 #error "gates have an activation and no residual"
 #endif
 #if STORE_VEC != 1 && STORE_VEC != 4
-#error "STORE_VEC is 1, or 4 where n is a multiple of 4"
+#error "STORE_VEC is 1, or 4 where n and the places of C's lines are multiples of 4"
 #endif
 #if ACTIVATION < 0 || ACTIVATION > 2
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
@@ -22,6 +22,13 @@
 
 #if !defined(GROUPED) || GROUPED < 0 || GROUPED > 3 || (GROUPED % 3 != 0 && (GATED || NORM))
 #error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
+#endif
+
+#if !defined(STRIDED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "STRIDED, A_ALONG_K and B_ALONG_K must be defined"
+#endif
+#if STRIDED < 0 || STRIDED > 2 || (STRIDED == 2 && (!defined(LDA) || !defined(LDB) || !defined(LDC)))
+#error "STRIDED is 0, 1 (leading dimensions are arguments) or 2 (LDA, LDB and LDC)"
 #endif
 
 layout(push_constant, std430) uniform Arguments {
@@ -40,7 +47,25 @@ layout(push_constant, std430) uniform Arguments {
   uint64_t group_rows;  // ends or numbers of rows of the groups, i32
   uint groups;
 #endif
+#if STRIDED == 1
+  uint lda, ldb, ldc;  // elements from one line to the next; C's is also the residual's
+#endif
 } args;
+
+// Elements from one line of A, B and C to the next.
+#if STRIDED == 2
+#define A_LINES LDA
+#define B_LINES LDB
+#define C_LINES LDC
+#elif STRIDED
+#define A_LINES args.lda
+#define B_LINES args.ldb
+#define C_LINES args.ldc
+#else
+#define A_LINES (A_ALONG_K != 0 ? args.k : args.m)
+#define B_LINES (B_ALONG_K != 0 ? args.k : product_cols())
+#define C_LINES args.n
+#endif
 
 // The matrices and rows of the product: with GROUPED those of the current group (groups.glsl).
 #if GROUPED
@@ -94,7 +119,7 @@ vec4 activate(vec4 x) {
 }
 
 // Where an element of C is, in elements; 64 bits.
-uint64_t element(uint row, uint col) { return uint64_t(row) * args.n + col; }
+uint64_t element(uint row, uint col) { return uint64_t(row) * C_LINES + col; }
 
 #if NORM
 // What a sum of products with a row of A is multiplied by; `squares`: the sum of the row's squares.

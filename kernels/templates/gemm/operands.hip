@@ -15,7 +15,7 @@
 #error "gates have an activation and no residual"
 #endif
 #if STORE_VEC != 1 && STORE_VEC != 4
-#error "STORE_VEC is 1, or 4 where n is a multiple of 4"
+#error "STORE_VEC is 1, or 4 where n and the places of C's lines are multiples of 4"
 #endif
 #if ACTIVATION < 0 || ACTIVATION > 2
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
@@ -23,6 +23,13 @@
 
 #if !defined(GROUPED) || GROUPED < 0 || GROUPED > 3 || (GROUPED % 3 != 0 && (GATED || NORM))
 #error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
+#endif
+
+#if !defined(STRIDED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "STRIDED, A_ALONG_K and B_ALONG_K must be defined"
+#endif
+#if STRIDED < 0 || STRIDED > 2 || (STRIDED == 2 && (!defined(LDA) || !defined(LDB) || !defined(LDC)))
+#error "STRIDED is 0, 1 (leading dimensions are arguments) or 2 (LDA, LDB and LDC)"
 #endif
 
 #include "common/in_out.hip"
@@ -47,6 +54,9 @@ struct Arguments {
   const int* group_rows;  // ends or numbers of rows of the groups
   u32 groups;
 #endif
+#if STRIDED == 1
+  u32 lda, ldb, ldc;  // elements from one line to the next; C's is also the residual's
+#endif
 };
 
 #if GROUPED == 3
@@ -63,18 +73,48 @@ struct Arguments {
 #define GEMM_ENTRY(kernel) gemm_##kernel
 #endif
 
+#if STRIDED == 1
+#define STRIDE_PARAMETERS , u32 lda, u32 ldb, u32 ldc
+#define STRIDE_ARGUMENTS , lda, ldb, ldc
+#else
+#define STRIDE_PARAMETERS
+#define STRIDE_ARGUMENTS
+#endif
+
 // As a kernel's parameters, in the same order; pointers are parameters of their own, so that
 // compilers know that they point to global memory.
 #define GEMM_PARAMETERS                                                                       \
   const In *__restrict__ a, const In *__restrict__ b, const In *__restrict__ weight,          \
       const Out *__restrict__ bias, const Out *__restrict__ residual, Out *__restrict__ c,    \
       float *partial, u32 *counters, u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, \
-      float alpha, float beta, float epsilon GROUP_PARAMETERS
+      float alpha, float beta, float epsilon GROUP_PARAMETERS STRIDE_PARAMETERS
 #define GEMM_ARGUMENTS                                                                         \
   Arguments {                                                                                  \
     a, b, weight, bias, residual, c, partial, counters, m, n, k, tiles_m, tiles_n, slice, alpha, \
-        beta, epsilon GROUP_ARGUMENTS                                                          \
+        beta, epsilon GROUP_ARGUMENTS STRIDE_ARGUMENTS                                         \
   }
+
+// Elements from one line of A, B and C to the next.
+#if STRIDED == 2
+GRETA_DEVICE u32 stride_a(const Arguments&) { return LDA; }
+GRETA_DEVICE u32 stride_b(const Arguments&) { return LDB; }
+GRETA_DEVICE u32 stride_c(const Arguments&) { return LDC; }
+#elif STRIDED
+GRETA_DEVICE u32 stride_a(const Arguments& args) { return args.lda; }
+GRETA_DEVICE u32 stride_b(const Arguments& args) { return args.ldb; }
+GRETA_DEVICE u32 stride_c(const Arguments& args) { return args.ldc; }
+#else
+GRETA_DEVICE u32 stride_a(const Arguments& args) { return A_ALONG_K ? args.k : args.m; }
+GRETA_DEVICE u32 stride_b(const Arguments& args) {
+  return B_ALONG_K ? args.k : GATED ? 2 * args.n : args.n;
+}
+GRETA_DEVICE u32 stride_c(const Arguments& args) { return args.n; }
+#endif
+
+// Where an element of C and of the residual is, in elements.
+GRETA_DEVICE u64 c_place(const Arguments& args, u32 row, u32 col) {
+  return u64(row) * stride_c(args) + col;
+}
 
 // Kernels that are made for alpha = 1 need no factor.
 GRETA_DEVICE float scaled(const Arguments& args, float sum) {
@@ -118,7 +158,7 @@ GRETA_DEVICE float biased(const Arguments& args, u32 col, float sum) {
 
 GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float gate, float up) {
   const float x = activate(biased(args, col, gate)) * biased(args, args.n + col, up);
-  args.c[u64(row) * args.n + col] = narrow<Out>(x);
+  args.c[c_place(args, row, col)] = narrow<Out>(x);
 }
 #else
 // `count` neighbours of the residual, or nothing.
@@ -127,7 +167,7 @@ template <int count>
 using Residual = Pack<Out, count>;
 template <int count>
 GRETA_DEVICE Residual<count> load_residual(const Arguments& args, u32 row, u32 col) {
-  return load_pack<count>(args.residual + (u64(row) * args.n + col));
+  return load_pack<count>(args.residual + c_place(args, row, col));
 }
 #else
 template <int count>
@@ -142,7 +182,7 @@ GRETA_DEVICE Residual<count> load_residual(const Arguments&, u32, u32) {
 template <int count>
 GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float (&sum)[count],
                            const Residual<count>& residual) {
-  const u64 at = u64(row) * args.n + col;
+  const u64 at = c_place(args, row, col);
   float x[count];
   GRETA_UNROLL
   for (int j = 0; j < count; ++j) x[j] = scaled(args, sum[j]);

@@ -64,7 +64,7 @@ struct PackedColumns {
       const Position u = unit(e);
       residual[e] = {};
       if (inside(args, u)) {
-        residual[e] = load_pack<8>(args.residual + (u64(at.row + u.row) * args.n + at.col + u.col));
+        residual[e] = load_pack<8>(args.residual + c_place(args, at.row + u.row, at.col + u.col));
       }
     }
   }
@@ -117,7 +117,7 @@ struct PackedColumns {
       const Position u = unit(e);
       const Eight elements = load_pack<8>(static_cast<const Out*>(buffer) + u.row * pitch + u.col);
       if (inside(args, u)) {
-        store_eight(args.c + (u64(at.row + u.row) * args.n + at.col + u.col), elements);
+        store_eight(args.c + c_place(args, at.row + u.row, at.col + u.col), elements);
       }
     }
     wave_barrier();

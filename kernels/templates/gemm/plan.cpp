@@ -34,6 +34,14 @@ Defines problem_defines(const Shape& shape) {
       {"STORE_VEC", shape.c_unit() % 4 == 0 ? "4" : "1"},
   };
   defines.insert(defines.end(), own.begin(), own.end());
+  // The arguments of a batch leave no room for more in Vulkan's 128 bytes.
+  const bool constants = shape.strided() && shape.several();
+  defines.emplace_back("STRIDED", constants ? "2" : is(shape.strided()));
+  if (constants) {
+    defines.emplace_back("LDA", number(shape.a_stride()));
+    defines.emplace_back("LDB", number(shape.b_stride()));
+    defines.emplace_back("LDC", number(shape.c_stride()));
+  }
   return defines;
 }
 
@@ -83,6 +91,11 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
     list.push_back(group_rows);
     list.emplace_back(static_cast<std::uint32_t>(shape.groups));
   }
+  if (shape.strided() && !shape.several()) {
+    for (const std::int64_t stride : {shape.a_stride(), shape.b_stride(), shape.c_stride()}) {
+      list.emplace_back(static_cast<std::uint32_t>(stride));
+    }
+  }
   return list;
 }
 
@@ -97,9 +110,13 @@ namespace {
 LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Config& config,
                        KernelSource source) {
   const int split = config["SPLIT"];
+  const auto whole_clusters = [&](std::int64_t tiles, const char* cluster) {
+    const std::int64_t side = config.has(cluster) ? config[cluster] : 1;
+    return static_cast<std::uint64_t>(ceil_div(tiles, side) * side);
+  };
   Tiles tiles;
-  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
-  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
+  tiles.m = whole_clusters(ceil_div(shape.m, config["BM"]), "CLUSTER_M");
+  tiles.n = whole_clusters(ceil_div(shape.n, config["BN"]), "CLUSTER_N");
   tiles.slice = slice_length(shape, split, config["BK"]);
   LaunchPlan plan;
   const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory

@@ -18,7 +18,7 @@ void main() {
   const uint id = workgroup() * 256 + gl_LocalInvocationIndex;
   if (id >= args.m * groups) return;
   const uint row = id / groups, col = id % groups * 4;
-  const uint64_t first = args.partial + element(row, col) * 4;
+  const uint64_t first = partial_sum(0, row, col);
   const uint64_t step = uint64_t(args.m) * args.n * 4;
   vec4 part[SPLIT];
   [[unroll]] for (uint s = 0; s < SPLIT; ++s) {

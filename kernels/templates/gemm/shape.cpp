@@ -32,8 +32,8 @@ Shape shape_of(const Problem& problem) {
   shape.in = problem.dtype;
   shape.out = problem.out_dtype;
   const std::string layout = problem.attribute("layout", "nn");
-  shape.a_along_k = layout != "tn";
-  shape.b_along_k = layout == "nt";
+  shape.a_along_k = layout.front() == 'n';
+  shape.b_along_k = layout.back() == 't';
   for (const auto& word : words_of(problem.attribute("epilogue", "none"))) {
     shape.bias = shape.bias || word == "bias";
     shape.residual = shape.residual || word == "residual";
@@ -46,6 +46,12 @@ Shape shape_of(const Problem& problem) {
   shape.alpha = finite_number(problem.attribute("alpha", "1")).value();
   shape.beta = finite_number(problem.attribute("beta", "0")).value();
   shape.tf32x3 = problem.attribute("math", "exact") == "tf32x3";
+  shape.lda = problem.stride("lda", 0);
+  shape.ldb = problem.stride("ldb", 0);
+  shape.ldc = problem.stride("ldc", 0);
+  shape.a_offset = problem.stride("a_offset", 0);
+  shape.b_offset = problem.stride("b_offset", 0);
+  shape.c_offset = problem.stride("c_offset", 0);
   shape.groups = problem.dim("batch", 1);
   if (shape.groups == 1) return shape;
   shape.grouping = Grouping::batch;
@@ -53,9 +59,9 @@ Shape shape_of(const Problem& problem) {
     const std::int64_t said = problem.stride(name, 0);
     return said > 0 ? said : packed;
   };
-  shape.a_step = step("a_batch_stride", shape.m * shape.k);
-  shape.b_step = step("b_batch_stride", shape.products() * shape.k);
-  shape.c_step = step("c_batch_stride", shape.m * shape.n);
+  shape.a_step = step("a_batch_stride", shape.a_lines() * shape.a_stride());
+  shape.b_step = step("b_batch_stride", shape.b_lines() * shape.b_stride());
+  shape.c_step = step("c_batch_stride", shape.m * shape.c_stride());
   if (problem.attribute("shared", "none") == "b") shape.b_step = 0;
   return shape;
 }

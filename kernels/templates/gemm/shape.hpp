@@ -21,10 +21,14 @@ struct Shape {
   std::int64_t groups = 1;  ///< products: each has an op(B)
   /// Of a batch: elements from one matrix to the next; 0 for a B that all products have.
   std::int64_t a_step = 0, b_step = 0, c_step = 0;
+  /// Leading dimensions in elements, the residual's that of C; 0: rows are packed.
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  /// Elements from a multiple of 256 bytes to the first element, the residual's that of C.
+  std::int64_t a_offset = 0, b_offset = 0, c_offset = 0;
   DType in = DType::f32;
   DType out = DType::f32;
   bool a_along_k = true;   ///< K is contiguous in A: layouts nn and nt
-  bool b_along_k = false;  ///< K is contiguous in B: layout nt
+  bool b_along_k = false;  ///< K is contiguous in B: layouts nt and tt
   bool bias = false;
   bool residual = false;
   int activation = 0;  ///< 0 none, 1 silu, 2 gelu; as in operands.glsl
@@ -48,13 +52,28 @@ struct Shape {
   }
   /// Returns the number of columns of op(A) op(B).
   std::int64_t products() const { return gated ? 2 * n : n; }
-  /// Leading dimensions of A and B as stored, in elements.
-  std::int64_t a_stride() const { return a_along_k ? k : m; }
-  std::int64_t b_stride() const { return b_along_k ? k : products(); }
-  /// Return what divides the distances of all lines of A, B and C, in elements.
-  std::int64_t a_unit() const { return std::gcd(a_stride(), a_step); }
-  std::int64_t b_unit() const { return std::gcd(b_stride(), b_step); }
-  std::int64_t c_unit() const { return std::gcd(n, c_step); }
+  /// Return the elements of a line of A and of B as stored, and the number of lines.
+  std::int64_t a_length() const { return a_along_k ? k : m; }
+  std::int64_t b_length() const { return b_along_k ? k : products(); }
+  std::int64_t a_lines() const { return a_along_k ? m : k; }
+  std::int64_t b_lines() const { return b_along_k ? products() : k; }
+  /// Return the leading dimensions of A, B and C as stored, in elements.
+  std::int64_t a_stride() const { return lda > 0 ? lda : a_length(); }
+  std::int64_t b_stride() const { return ldb > 0 ? ldb : b_length(); }
+  std::int64_t c_stride() const { return ldc > 0 ? ldc : n; }
+  /// Returns whether lines of a matrix are not packed, so that kernels get leading dimensions.
+  bool strided() const { return lda > 0 || ldb > 0 || ldc > 0; }
+  /// Return what divides the lengths of the lines of A, B and C, and where all of them begin, in
+  /// elements.
+  std::int64_t a_unit() const { return unit(a_length(), a_stride(), a_step, a_offset); }
+  std::int64_t b_unit() const { return unit(b_length(), b_stride(), b_step, b_offset); }
+  std::int64_t c_unit() const { return unit(n, c_stride(), c_step, c_offset); }
+
+ private:
+  static std::int64_t unit(std::int64_t length, std::int64_t stride, std::int64_t step,
+                           std::int64_t offset) {
+    return std::gcd(std::gcd(length, stride), std::gcd(step, offset));
+  }
 };
 
 /// Requires a problem that check_problem() accepts.

@@ -5,18 +5,20 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// Returns the map of an operand that starts at `matrix`. A line of it has `length` elements.
+/// Returns the map of an operand that starts at `matrix`. A line of it has `length` elements; lines
+/// are `stride` elements apart, and those of a copy begin at multiples of 16 bytes.
 Argument mapped(const Shape& shape, const Argument& matrix, std::int64_t lines, std::int64_t length,
-                std::int64_t box_lines) {
+                std::int64_t stride, std::int64_t box_lines) {
   TensorMap map;
   map.type = shape.in;
   map.columns = static_cast<std::uint64_t>(length);
   map.rows = static_cast<std::uint64_t>(lines);
-  map.row_bytes = static_cast<std::uint64_t>(ceil_div(bytes_of(shape.in, length), 16) * 16);
   map.box_rows = static_cast<std::uint32_t>(box_lines);
   if (const auto* const operand = std::get_if<OperandArgument>(&matrix)) {
+    map.row_bytes = static_cast<std::uint64_t>(bytes_of(shape.in, stride));
     return TensorMapArgument{*operand, map};
   }
+  map.row_bytes = static_cast<std::uint64_t>(ceil_div(bytes_of(shape.in, length), 16) * 16);
   return TensorMapArgument{std::get<WorkspaceArgument>(matrix), map};
 }
 
@@ -27,8 +29,7 @@ void add_tensor_maps(std::vector<Argument>& arguments, const Shape& shape, const
   const auto lines = [&](std::int64_t own, std::int64_t step) {
     return own + (shape.groups - 1) * step;
   };
-  const std::int64_t own_a = shape.a_along_k ? shape.m : shape.k;
-  const std::int64_t own_b = shape.b_along_k ? shape.n : shape.k;
+  const std::int64_t own_a = shape.a_lines(), own_b = shape.b_lines();
   const bool batch = shape.grouping == Grouping::batch;
   const bool contiguous = shape.grouping == Grouping::contiguous;  // m rows of all groups
   const std::int64_t lines_a = lines(own_a, batch        ? shape.a_step / shape.a_stride()
@@ -36,8 +37,8 @@ void add_tensor_maps(std::vector<Argument>& arguments, const Shape& shape, const
                                                          : own_a);
   const std::int64_t lines_b = lines(own_b, batch ? shape.b_step / shape.b_stride() : own_b);
   const Argument a = arguments[0], b = arguments[1];
-  arguments.push_back(mapped(shape, a, lines_a, shape.a_stride(), boxes.a));
-  arguments.push_back(mapped(shape, b, lines_b, shape.b_stride(), boxes.b));
+  arguments.push_back(mapped(shape, a, lines_a, shape.a_length(), shape.a_stride(), boxes.a));
+  arguments.push_back(mapped(shape, b, lines_b, shape.b_length(), shape.b_stride(), boxes.b));
 }
 
 }  // namespace greta::kernels::gemm

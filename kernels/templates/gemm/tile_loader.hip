@@ -22,12 +22,12 @@ struct TileLoader {
     return (thread_index() % groups + i * THREADS % groups) * vec;
   }
 
-  GRETA_DEVICE void start(const In* operand, u32 extent, u32 k, u32 tile, u32 k0) {
-    stride = along_k ? k : extent;
+  GRETA_DEVICE void start(const In* operand, u32 extent, u32 line_stride, u32 tile, u32 k0) {
+    stride = line_stride;
     first = tile;
     end = extent;
-    next = operand + (along_k ? u64(tile + line(0)) * k + k0 + offset(0)
-                              : u64(k0 + line(0)) * extent + tile + offset(0));
+    next = operand + (along_k ? u64(tile + line(0)) * stride + k0 + offset(0)
+                              : u64(k0 + line(0)) * stride + tile + offset(0));
   }
 
   // `whole`: no element of the K step lies outside the matrix.

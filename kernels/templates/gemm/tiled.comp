@@ -64,7 +64,7 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define FIRST row0
 #define EXTENT ROWS_M
 #define ALONG_K A_ALONG_K
-#define STRIDE (A_ALONG_K != 0 ? args.k : args.m)
+#define STRIDE A_LINES
 #include "gemm/tile_loader.glsl"
 
 #define LOAD load_b
@@ -80,16 +80,16 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define FIRST col0
 #define EXTENT args.n
 #define ALONG_K B_ALONG_K
-#define STRIDE (B_ALONG_K != 0 ? args.k : args.n)
+#define STRIDE B_LINES
 #include "gemm/tile_loader.glsl"
 
 // Address of an operand's vector number `tid` of the K step at k0.
-uint64_t first_vector(uint64_t base, bool along_k, uint span, uint vec, uint first, uint extent,
+uint64_t first_vector(uint64_t base, bool along_k, uint span, uint vec, uint first, uint stride,
                       uint k0) {
   const uint groups = (along_k ? BK : span) / vec;
   const uint line = tid / groups, offset = tid % groups * vec;
-  const uint64_t at = along_k ? uint64_t(first + line) * args.k + k0 + offset
-                              : uint64_t(k0 + line) * extent + first + offset;
+  const uint64_t at = along_k ? uint64_t(first + line) * stride + k0 + offset
+                              : uint64_t(k0 + line) * stride + first + offset;
   return base + at * IN_BYTES;
 }
 
@@ -102,8 +102,8 @@ void load(uint k0, uint k_end) {
     load_a(k0, k_end, false);
     load_b(k0, k_end, false);
   }
-  a_next += uint64_t(BK) * (A_ALONG_K != 0 ? 1 : args.m) * IN_BYTES;
-  b_next += uint64_t(BK) * (B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
+  a_next += uint64_t(BK) * (A_ALONG_K != 0 ? 1 : A_LINES) * IN_BYTES;
+  b_next += uint64_t(BK) * (B_ALONG_K != 0 ? 1 : B_LINES) * IN_BYTES;
 }
 
 void store(uint stage) {
@@ -134,8 +134,8 @@ void main() {
   if (!enter_group(BM, row0)) return;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
-  a_next = first_vector(MATRIX_A, A_ALONG_K != 0, BM, VA, row0, args.m, k_begin);
-  b_next = first_vector(MATRIX_B, B_ALONG_K != 0, BN, VB, col0, args.n, k_begin);
+  a_next = first_vector(MATRIX_A, A_ALONG_K != 0, BM, VA, row0, A_LINES, k_begin);
+  b_next = first_vector(MATRIX_B, B_ALONG_K != 0, BN, VB, col0, B_LINES, k_begin);
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const uint bundle = tid / 32, lane = tid % 32;
   const uint tx = bundle % (TX / LX) * LX + lane % LX;

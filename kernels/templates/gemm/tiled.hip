@@ -124,8 +124,8 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Loaders loaders;
-  loaders.a.start(args.a, args.m, k, tile.row, k_begin);
-  loaders.b.start(args.b, n, k, tile.col, k_begin);
+  loaders.a.start(args.a, args.m, stride_a(args), tile.row, k_begin);
+  loaders.b.start(args.b, n, stride_b(args), tile.col, k_begin);
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const u32 bundle = thread_index() / 32, lane = thread_index() % 32;
   const u32 tx = bundle % (TX / LX) * LX + lane % LX;

@@ -76,8 +76,9 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
        p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
-      {"whole_k", "SPLIT needs RESIDENT=0, CLUSTER_M=1 and CLUSTER_N=1",
-       p["SPLIT"] == 1 || (p["RESIDENT"] == 0 && p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
+      {"whole_k", "SPLIT needs RESIDENT=0", p["SPLIT"] == 1 || p["RESIDENT"] == 0},
+      {"cluster_of_slices", "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
+       p["FOLD"] != 2 || (p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
       fold_constraint(),
       {"group_clusters", "each product has a B of its own: CLUSTER_M must be 1",
        !shape.several() || p["CLUSTER_M"] == 1},
@@ -146,14 +147,15 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(source));
   add_alignment(plan, shape, device, config);
   Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
-  if (config["SPLIT"] == 1) {
+  if (config["FOLD"] != 2) {
     constexpr std::size_t tiles_m = 11, tiles_n = 12;  // indices into the argument block
     const int cluster = TmaKernel::cluster(config);
     const std::int64_t all = cluster_count(shape, config);
     const std::int64_t running =
         config["RESIDENT"] != 0 ? std::min(all, kernel.resident_clusters(config)) : all;
     product.grid =
-        grid(device, plan.sources[product.source], static_cast<std::uint64_t>(running * cluster));
+        grid(device, plan.sources[product.source], static_cast<std::uint64_t>(running * cluster),
+             config["SPLIT"]);
     product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
     product.arguments[tiles_n] = static_cast<std::uint32_t>(clusters_along_n(shape, config));
   }
@@ -188,7 +190,10 @@ std::vector<Tile> default_tiles() {
 /// fetched from two of them: then workgroups share what they fetch.
 bool between_cache_lines(const Shape& shape) {
   constexpr std::int64_t line = 128;  // bytes
-  return shape.a_stride() * 2 % line != 0 || shape.b_stride() * 2 % line != 0;
+  const auto apart = [](std::int64_t stride, std::int64_t offset) {
+    return stride * 2 % line != 0 || offset * 2 % line != 0;
+  };
+  return apart(shape.a_stride(), shape.a_offset) || apart(shape.b_stride(), shape.b_offset);
 }
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {

@@ -28,8 +28,8 @@
 #error "the parts of the tile are GROUPS, or with PINGPONG one; PINGPONG needs RESIDENT and GROUPS"
 #endif
 #if BM % WM != 0 || BN % WN != 0 || STAGES < 2 || (RESIDENT && SPLIT > 1) || \
-    (CLUSTER > 1 && SPLIT > 1) || (FOLD && SPLIT == 1)
-#error "parts divide the tile, STAGES are at least 2, SPLIT needs RESIDENT=0 and no cluster"
+    (CLUSTER > 1 && FOLD == 2) || (FOLD && SPLIT == 1)
+#error "parts divide the tile, STAGES are at least 2, SPLIT needs RESIDENT=0, FOLD=2 no other cluster"
 #endif
 
 #include "common/partial_barrier.hip"

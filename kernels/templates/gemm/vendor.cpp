@@ -26,6 +26,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
+/// Returns the bytes, at most 16, that divide the addresses of all matrices.
+std::uint32_t alignment_of(const Shape& shape) {
+  const std::int64_t inputs = bytes_of(shape.in, shape.a_offset | shape.b_offset);
+  const auto all = static_cast<std::uint32_t>(inputs | bytes_of(shape.out, shape.c_offset) | 16);
+  return all & (~all + 1);  // the lowest bit of all offsets
+}
+
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   MatrixProduct product;
   product.m = static_cast<std::uint64_t>(shape.m);
@@ -37,6 +44,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   product.transposed_b = shape.b_along_k;
   product.bias = shape.bias;
   product.batch = static_cast<std::uint64_t>(shape.groups);
+  product.lda = static_cast<std::uint64_t>(shape.lda);
+  product.ldb = static_cast<std::uint64_t>(shape.ldb);
+  product.ldd = static_cast<std::uint64_t>(shape.ldc);
+  product.alignment = alignment_of(shape);
   product.a_step = static_cast<std::uint64_t>(shape.a_step);
   product.b_step = static_cast<std::uint64_t>(shape.b_step);
   product.d_step = static_cast<std::uint64_t>(shape.c_step);

@@ -17,7 +17,6 @@ constexpr int epilogue_bias = 4;
 constexpr int preference_workspace = 1;
 constexpr int real_f32 = 0, real_f16 = 2, real_bf16 = 14;
 // Operands of other libraries' tensors may begin anywhere in their allocation.
-constexpr std::uint32_t least_alignment = 16;
 
 constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .transposed = 1,
@@ -160,19 +159,20 @@ void PreparedProduct::describe() {
           Status::compile);
   };
   const auto layout = [&](void*& made, DType type, std::uint64_t rows, std::uint64_t cols,
-                          std::uint64_t step) {
-    check(f.layout_create(&made, type_number(type), cols, rows, static_cast<std::int64_t>(cols)),
-          "MatrixLayoutCreate", Status::compile);
+                          std::uint64_t stride, std::uint64_t step) {
+    const auto apart = static_cast<std::int64_t>(stride > 0 ? stride : cols);
+    check(f.layout_create(&made, type_number(type), cols, rows, apart), "MatrixLayoutCreate",
+          Status::compile);
     if (product_.batch == 1) return;
     layout_set(made, numbers.batch_count, static_cast<std::int32_t>(product_.batch));
     layout_set(made, numbers.batch_step, static_cast<std::int64_t>(step));
   };
   const auto& [m, n, k] = std::tie(product_.m, product_.n, product_.k);
   layout(a_, product_.in, product_.transposed_a ? k : m, product_.transposed_a ? m : k,
-         product_.a_step);
+         product_.lda, product_.a_step);
   layout(b_, product_.in, product_.transposed_b ? n : k, product_.transposed_b ? k : n,
-         product_.b_step);
-  layout(d_, product_.out, m, n, product_.d_step);
+         product_.ldb, product_.b_step);
+  layout(d_, product_.out, m, n, product_.ldd, product_.d_step);
   check(f.desc_create(&desc_, numbers.compute_f32, real_f32), "MatmulDescCreate", Status::compile);
   const auto set = [&](int attribute, int value) {
     check(f.desc_set(desc_, attribute, &value, sizeof value), "MatmulDescSetAttribute",
@@ -205,7 +205,7 @@ void PreparedProduct::choose_algorithm() {
     set(numbers.reductions, static_cast<std::uint32_t>(numbers.reductions_f32));
   }
   for (int operand = 0; numbers.alignments >= 0 && operand < 4; ++operand) {
-    set(numbers.alignments + operand, least_alignment);
+    set(numbers.alignments + operand, product_.alignment);
   }
   const int wanted = static_cast<int>(product_.rank) + 1;
   std::vector<std::byte> results(numbers.result_bytes * static_cast<std::size_t>(wanted));

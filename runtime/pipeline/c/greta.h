@@ -245,7 +245,7 @@ GRETA_API greta_status greta_graph_memory(const greta_graph* graph, size_t* temp
 /* ---- Operations, defined in docs/kernels.md ---- */
 
 typedef int32_t greta_layout;
-enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2 };
+enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2, GRETA_TT = 3 };
 typedef int32_t greta_activation;
 /* GRETA_SWIGLU and GRETA_GEGLU are gated: the first half of B's columns are gates, the second half
  * what silu or gelu of the gates is multiplied by; C has half of B's columns and at most 8 rows. */

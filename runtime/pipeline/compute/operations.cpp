@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,37 @@ std::string epilogue(const GemmOptions& options) {
   return list;
 }
 
+/// Sets where a matrix of gemm is: its leading dimension, the distance of a batch's matrices, and how
+/// all of these are aligned. `tensors`: those that are placed alike.
+void set_matrix(Problem& problem, char matrix, std::int64_t batch,
+                std::initializer_list<Tensor> tensors) {
+  const Tensor& first = *tensors.begin();
+  if (!first) return;  // which start() reports
+  const std::size_t rank = first.shape().rank();
+  const std::string of(1, matrix);
+  if (batch == 1 || rank < 3) {
+    set_stride(problem, ("ld" + of).c_str(), first);
+  } else {
+    const std::int64_t lines = first.shape()[rank - 2], cols = cols_of(first);
+    const std::int64_t stride = lines > 1 ? first.stride(rank - 2) : cols;
+    if (stride != cols) set(problem, ("ld" + of).c_str(), std::to_string(stride));
+    if (first.stride(0) != lines * stride)
+      set(problem, (of + "_batch_stride").c_str(), std::to_string(first.stride(0)));
+  }
+  std::size_t places = alignment_of(first.dtype());
+  for (const Tensor& tensor : tensors) places |= tensor ? tensor.place() : 0;
+  const std::size_t aligned = std::size_t{1} << std::countr_zero(places);
+  const auto element = bytes_of(first.dtype(), std::size_t{1});
+  if (aligned < alignment_of(first.dtype()) && aligned >= element) {
+    set(problem, (of + "_offset").c_str(), std::to_string(aligned / element));
+  }
+}
+
+void set_layout(Problem& problem, Layout layout) {
+  static constexpr std::array<const char*, 4> names{"nn", "nt", "tn", "tt"};
+  if (layout != Layout::nn) set(problem, "layout", names.at(static_cast<std::size_t>(layout)));
+}
+
 /// Sets scale and offset of a norm. `full` is the operation's default. Fails for a bias without a
 /// weight.
 Result<void> set_affine(Problem& problem, const NormOptions& options, std::string_view full) {
@@ -62,8 +94,8 @@ Result<void> Operations::start(const Problem& problem, std::span<const Tensor> o
 
 Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const GemmOptions& options) {
-  const bool a_transposed = options.layout == Layout::tn;
-  const bool b_transposed = options.layout == Layout::nt;
+  const bool a_transposed = options.layout == Layout::tn || options.layout == Layout::tt;
+  const bool b_transposed = options.layout == Layout::nt || options.layout == Layout::tt;
   const bool batched = b && b.shape().rank() == 3;
   if (a && batched && a.shape().rank() != 3) {
     return bad_rank("gemm", "A", a, a_transposed ? "[batch, k, m]" : "[batch, m, k]");
@@ -89,7 +121,7 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                 {"n", n},
                                 {"k", a_transposed ? rows_of(a) / batch : cols_of(a)}});
   if (batch > 1) problem.dims.emplace_back("batch", batch);
-  if (options.layout != Layout::nn) set(problem, "layout", b_transposed ? "nt" : "tn");
+  set_layout(problem, options.layout);
   if (std::string list = epilogue(options); !list.empty())
     set(problem, "epilogue", std::move(list));
   if (options.norm_weight) {
@@ -99,11 +131,9 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
   if (options.beta != 0) set(problem, "beta", number(options.beta));
   if (options.tf32x3) set(problem, "math", "tf32x3");
-  if (batch > 1) {
-    set_stride(problem, "a_batch_stride", a, 2);
-    set_stride(problem, "b_batch_stride", b, 2);
-    set_stride(problem, "c_batch_stride", c, 2);
-  }
+  set_matrix(problem, 'a', batch, {a});
+  set_matrix(problem, 'b', batch, {b});
+  set_matrix(problem, 'c', batch, {c, options.residual});
   Given given;
   given.add(a);
   given.add(b);
@@ -117,7 +147,7 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
 Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
                                       const Tensor& c, Layout layout) {
   const bool b_transposed = layout == Layout::nt;
-  if (layout == Layout::tn) return refused("grouped_gemm", "the layout must be nn or nt");
+  if (layout == Layout::tn || layout == Layout::tt) return refused("grouped_gemm", "the layout must be nn or nt");
   if (b && b.shape().rank() != 3) {
     return bad_rank("grouped_gemm", "B", b, b_transposed ? "[groups, n, k]" : "[groups, k, n]");
   }

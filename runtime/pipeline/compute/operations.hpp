@@ -9,7 +9,7 @@
 
 namespace greta::runtime {
 
-enum class Layout { nn, nt, tn };  ///< storage of A and B: n as they are, t transposed
+enum class Layout { nn, nt, tn, tt };  ///< storage of A and B: n as they are, t transposed
 /// Applied to a matrix product. swiglu and geglu are gated: the first half of B's columns are
 /// gates, the second half what silu or gelu of the gates is multiplied by. C has half of B's
 /// columns and at most 8 rows.
@@ -90,10 +90,10 @@ class Operations {
  public:
   virtual ~Operations() = default;
 
-  /// C = act(alpha A B + bias + residual + beta C). A is [.., m, k] (tn: [k, m]), B is [k, n] (nt:
-  /// [n, k]), and C is [.., m, n]. If B is [batch, k, n] (nt: [batch, n, k]), A is [batch, m, k]
-  /// (tn: [batch, k, m]) and C [batch, m, n]: a product for each. Its matrices are packed, and may
-  /// be apart.
+  /// C = act(alpha A B + bias + residual + beta C). A is [.., m, k] (tn, tt: [k, m]), B is [k, n]
+  /// (nt, tt: [n, k]), and C is [.., m, n]. If B is [batch, k, n], A is [batch, m, k] and C [batch, m,
+  /// n], or transposed as above: a product for each. Rows and matrices may be apart, and all may begin
+  /// at any element. The residual is placed as C.
   Result<void> gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                     const GemmOptions& options = {});
   /// C = A B[group] for groups of rows, as experts multiply. B is [groups, k, n] (nt: [groups, n,

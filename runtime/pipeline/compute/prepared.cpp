@@ -26,8 +26,8 @@ Region region(const TensorSpec& operand, std::uint64_t address) {
     return bytes_of(operand.dtype, static_cast<std::size_t>(elements));
   };
   if (operand.pool) return {address, bytes(operand.cols), 0, bytes(operand.cols)};
-  const bool packed = operand.rows == 1 || operand.row_stride() == operand.cols;
-  if (packed) return {address, operand.bytes(), 0, operand.bytes()};
+  if (operand.contiguous()) return {address, operand.bytes(), 0, operand.bytes()};
+  if (operand.block_rows > 0) return {address, operand.bytes(), 0, 0};
   return {address, operand.bytes(), bytes(operand.row_stride()), bytes(operand.cols)};
 }
 
@@ -76,7 +76,7 @@ Result<void> check_addresses(const Problem& problem, std::span<const TensorSpec>
     return refuse(fmt::format("{} operands, it has {}", addresses.size(), operands.size()));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const std::size_t alignment = alignment_of(operands[i].dtype);
+    const std::size_t alignment = alignment_of(operands[i]);
     if (addresses[i] == 0) return refuse(operands[i].name + " has no address");
     if (addresses[i] % alignment != 0) {
       return refuse(fmt::format("{} is at address {:#x}, but it must be at a multiple of {}",

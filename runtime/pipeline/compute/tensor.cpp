@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/device/result.hpp"
@@ -210,6 +211,15 @@ std::size_t alignment_of(DType dtype) {
   return is_floating(dtype) ? element_alignment : 4;
 }
 
+std::size_t alignment_of(const TensorSpec& operand) {
+  const auto offset = bytes_of(operand.dtype, static_cast<std::size_t>(operand.offset));
+  return std::size_t{1} << std::countr_zero(offset | alignment_of(operand.dtype));
+}
+
+std::size_t Tensor::place() const {
+  return (storage_->buffer ? storage_->offset : 0) + offset_;
+}
+
 std::string Tensor::text() const {
   if (!storage_) return "no tensor";
   std::string text = fmt::format("{} {}", to_string(dtype_), shape_.text());
@@ -232,6 +242,16 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
     for (std::size_t i = 0; i + 1 < tensor.shape().rank(); ++i) own.rows *= tensor.shape()[i];
     return why_not(tensor, own);
   }
+  if (operand.block_rows > 0) {  // matrices of a batch
+    TensorSpec one = operand;
+    one.block_rows = one.block_stride = 0;
+    one.rows = operand.block_rows;
+    const bool blocks = tensor.shape().rank() > 1 && tensor.shape()[0] * one.rows == operand.rows;
+    if (!blocks || tensor.stride(0) != operand.block_stride) {
+      return takes(fmt::format(", its matrices {} apart", operand.block_stride));
+    }
+    return why_not(tensor.slice(0, 0, 1), one);
+  }
   std::int64_t rows = 1;
   std::size_t dim = 0;
   const Shape& shape = tensor.shape();
@@ -244,11 +264,10 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
     return takes(fmt::format(", its rows {} apart", wanted));
   }
   if (stride != (rows > 1 ? wanted : cols)) return takes(", contiguous");
-  const std::size_t alignment = alignment_of(operand.dtype);
-  const std::size_t base = tensor.storage()->buffer ? tensor.storage()->offset : 0;
-  if ((base + tensor.offset()) % alignment != 0) {
+  const std::size_t alignment = alignment_of(operand);
+  if (tensor.place() % alignment != 0) {
     return fmt::format("{} begins at byte {} of its memory, but it must be at a multiple of {}",
-                       operand.name, base + tensor.offset(), alignment);
+                       operand.name, tensor.place(), alignment);
   }
   return {};
 }

@@ -85,6 +85,8 @@ class Tensor {
   /// Returns the offset of the first element in the storage in bytes.
   std::size_t offset() const { return offset_; }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
+  /// Returns the offset of the first element in the memory that the storage is a part of, in bytes.
+  std::size_t place() const;
   /// Returns whether the elements are packed and row-major, as kernels require.
   bool contiguous() const;
   /// Returns the row stride in elements if the first `dims` dimensions are merged into rows.
@@ -136,8 +138,11 @@ struct Region {
 /// Returns whether both may share a byte. Exact for packed regions and for columns of one matrix.
 bool overlap(const Region& one, const Region& other);
 
-/// Returns the alignment that kernels require of operands of this type.
+/// Returns the alignment of the widest load of elements of this type, in bytes.
 std::size_t alignment_of(DType dtype);
+/// Returns the alignment that kernels require of an operand: that of the widest load, or what its
+/// offset leaves of it.
+std::size_t alignment_of(const TensorSpec& operand);
 
 /// Creates a packed tensor.
 using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
@@ -145,7 +150,7 @@ using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
 /// Returns why a tensor can't be this operand, as one line that states the requirements, or an
 /// empty string if it can. The type and the row stride must match, and merged dimensions must give
 /// the operand's rows and columns, in this order. Elements of types other than i32 must begin at
-/// multiples of 16 bytes.
+/// multiples of 16 bytes, unless the operand has an offset.
 std::string why_not(const Tensor& tensor, const TensorSpec& operand);
 
 }  // namespace greta::runtime

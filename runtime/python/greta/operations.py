@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # A tensor, or an object whose memory is used in place (Runtime.wrap()).
 Operand = Union[Tensor, Any]
 
-_LAYOUTS = ("nn", "nt", "tn")
+_LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
 _FORMS = ("tanh", "erf")
 _PAIRS = ("interleaved", "half")
@@ -67,7 +67,7 @@ class Operations:
              tf32x3: bool = False) -> None:
         """C = act(alpha norm(A) B + bias + residual + beta C)
 
-        layout: "nn", "nt" (B is transposed) or "tn" (A is). activation: "none", "silu", "gelu",
+        layout: "nn", "nt" (B is transposed), "tn" (A is) or "tt". activation: "none", "silu", "gelu",
         or gated "swiglu" and "geglu", where the first half of B's columns are gates. norm_weight:
         A, of at most 8 rows, is replaced by its rmsnorm. tf32x3: products of f32 may be computed as
         three of TF32, within the bound of f32. If b has three dimensions, the first is

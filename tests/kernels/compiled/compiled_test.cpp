@@ -166,7 +166,7 @@ TEST_P(CompiledGeneration, Groups) {
   }
 }
 
-/// Slices that a cluster adds are in few samples.
+/// Slices that a cluster adds, and slices of clusters, are in few samples.
 TEST_P(CompiledGeneration, SlicesInClusters) {
   if (!has_clusters(device_.architecture)) return;  // their space has none
   const Problem problem = Problem::parse("gemm dtype=f16 out=f16 m=256 n=512 k=4096").value();
@@ -177,6 +177,11 @@ TEST_P(CompiledGeneration, SlicesInClusters) {
                                     [](const Config& config) { return config["FOLD"] == 2; });
     ASSERT_NE(found, configs.end()) << variant;
     expect_good(gemm, problem, *found, false);
+    if (found->variant != "tma") continue;
+    Config shared = *found;
+    shared.value("FOLD") = 1;
+    shared.value("CLUSTER_M") = 2;
+    expect_good(gemm, problem, shared, false);
   }
 }
 

@@ -39,19 +39,19 @@ class InMemory {
  public:
   InMemory(const Evidence& evidence, std::size_t which) : packed_(evidence.inputs()[which]) {
     for (const TensorSpec& spec : evidence.operation().tensors(evidence.problem())) {
-      if (spec.name == packed_.spec.name) stride_ = spec.row_stride();
+      if (spec.name == packed_.spec.name) spec_ = spec;
     }
   }
-  std::int64_t stride() const { return stride_; }
+  std::int64_t stride() const { return spec_.row_stride(); }
   double at(std::int64_t flat) const {
-    const std::int64_t row = flat / stride_, col = flat % stride_;
-    if (flat < 0 || row >= packed_.spec.rows || col >= packed_.spec.cols) return not_a_number;
-    return packed_.at(static_cast<std::size_t>(row * packed_.spec.cols + col));
+    const auto [row, col] = spec_.place(flat);
+    if (flat < 0 || row >= spec_.rows || col >= spec_.cols) return not_a_number;
+    return packed_.at(static_cast<std::size_t>(row * spec_.cols + col));
   }
 
  private:
   const HostTensor& packed_;
-  std::int64_t stride_ = 1;
+  TensorSpec spec_;
 };
 
 /// One operand and what may be wrong with how the kernel reads it.
