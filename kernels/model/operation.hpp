@@ -73,10 +73,11 @@ struct Attribute {
   std::function<std::optional<std::string>(const std::string&)> canonical{};
   std::vector<std::string> examples{};  ///< canonical values to test; used if `allowed` is empty
   /// Set only for row strides (leading dimensions, in elements). Returns the stride of packed rows,
-  /// which is the default, and the minimum except with `may_interleave`; 0 if the problem has no such
-  /// rows.
+  /// which is the default, and the minimum except with `may_interleave`; 0 if the problem has no
+  /// such rows.
   std::function<std::int64_t(const Problem&)> packed{};
-  /// The operation checks a stride below `packed`: e.g. matrices of a batch between each other's rows.
+  /// The operation checks a stride below `packed`: e.g. matrices of a batch between each other's
+  /// rows.
   bool may_interleave = false;
 };
 
@@ -84,6 +85,17 @@ struct Attribute {
 struct Renamed {
   std::string old_name, old_value;
   std::string name, value;  ///< the current attribute and value
+};
+
+struct ProblemRequest;
+
+/// Another way to write a problem, e.g. with column-major matrices. A request that has the field
+/// `name` with the value `value` is translated when it is read, so keys never contain the field.
+struct Notation {
+  std::string name, value;
+  std::string usual;  ///< the value that changes nothing
+  std::string help;
+  std::function<Result<void>(ProblemRequest&)> translate{};
 };
 
 /// Element types of inputs and output that an operation supports as a pair.
@@ -205,6 +217,7 @@ struct Operation {
   std::vector<Dimension> dimensions;
   std::vector<Attribute> attributes;
   std::vector<Renamed> renamed{};
+  std::optional<Notation> notation{};
   std::vector<DTypes> dtypes;  ///< the first pair is the default
   std::vector<TypicalSize> sizes;
   /// The first variant with a valid default configuration provides the problem's default.

@@ -45,6 +45,15 @@ const std::string* find_value(const ProblemRequest& request, std::string_view na
   return found == request.values.end() ? nullptr : &found->second;
 }
 
+/// Translates a request that has the field of another notation.
+Result<void> translate(const Notation& other, ProblemRequest& request) {
+  const std::string value = *find_value(request, other.name);
+  std::erase_if(request.values, [&](const auto& field) { return field.first == other.name; });
+  if (value == other.value) return other.translate(request);
+  return value == other.usual ? Result<void>{}
+                              : bad_value(other.name, value, one_of({other.usual, other.value}));
+}
+
 Result<void> check_names(const Operation& operation, const ProblemRequest& request) {
   std::vector<std::string> known;
   for (const Dimension& dimension : operation.dimensions) known.push_back(dimension.name);
@@ -355,6 +364,9 @@ Result<Problem> make_problem(const Operation& operation, ProblemRequest request)
       name = now->name;
       value = now->value;
     }
+  }
+  if (operation.notation && find_value(request, operation.notation->name) != nullptr) {
+    if (auto done = translate(*operation.notation, request); !done) return done.failure();
   }
   Problem problem;
   problem.op = operation.name;

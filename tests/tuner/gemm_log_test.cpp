@@ -94,38 +94,45 @@ TEST(GemmLog, TunableOpIsRecognised) {
 
 /// Computes a column-major product by BLAS's definition, then the translated row-major problem on
 /// the same memory.
-void expect_same_memory(bool first, bool second) {
+void expect_same_memory(bool first, bool second, int apart) {
   constexpr int m = 3, n = 5, k = 2;
-  std::vector<double> a(m * k), b(k * n), blas(m * n);
-  for (int i = 0; i < m * k; ++i) a[i] = 1 + i * i;
-  for (int i = 0; i < k * n; ++i) b[i] = 7 - 3 * i + i * i;
+  const int lda = (first ? k : m) + apart, ldb = (second ? n : k) + apart, ldd = m + apart;
+  std::vector<double> a(30), b(40), blas(60);
+  for (int i = 0; i < 30; ++i) a[i] = 1 + i * i;
+  for (int i = 0; i < 40; ++i) b[i] = 7 - 3 * i + i * i;
   const auto element = [](const std::vector<double>& of, int row, int col, int ld) {
     return of[static_cast<std::size_t>(row + col * ld)];
   };
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
       for (int p = 0; p < k; ++p) {
-        blas[i + j * m] += (first ? element(a, p, i, k) : element(a, i, p, m)) *
-                           (second ? element(b, j, p, n) : element(b, p, j, k));
+        blas[i + j * ldd] += (first ? element(a, p, i, lda) : element(a, i, p, lda)) *
+                             (second ? element(b, j, p, ldb) : element(b, p, j, ldb));
       }
     }
   }
   const auto log = read(command(
-      fmt::format("-m 3 -n 5 -k 2 --lda {} --ldb {} --ldc 3 --ldd 3 --transA {} --transB {}{}",
-                  first ? 2 : 3, second ? 5 : 2, first ? 'T' : 'N', second ? 'T' : 'N', half)));
+      fmt::format("-m 3 -n 5 -k 2 --lda {} --ldb {} --ldc {} --ldd {} --transA {} --transB {}{}",
+                  lda, ldb, ldd, ldd, first ? 'T' : 'N', second ? 'T' : 'N', half)));
   ASSERT_EQ(log.peers.size(), 1U) << log.untranslated.at(0).reason;
   const Problem& problem = log.peers[0].problem;
   const std::string key = problem.key();
-  const bool nt = key.find("layout=nt") != std::string::npos;
-  const bool tn = key.find("layout=tn") != std::string::npos;
+  const std::string layout = problem.attribute("layout", "nn");
+  const bool a_transposed = layout[0] == 't', b_transposed = layout[1] == 't';
   const auto rows = static_cast<int>(problem.dim("m")), cols = static_cast<int>(problem.dim("n"));
   const auto depth = static_cast<int>(problem.dim("k"));
+  const auto stride = [&](const char* name, int packed) {
+    const std::int64_t said = problem.stride(name, 0);
+    return said > 0 ? static_cast<int>(said) : packed;
+  };
+  const int a_rows = stride("lda", a_transposed ? rows : depth),
+            b_rows = stride("ldb", b_transposed ? depth : cols), c_rows = stride("ldc", cols);
   std::vector<double> c(blas.size());
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < cols; ++j) {
       for (int p = 0; p < depth; ++p) {  // GRETA's A is BLAS's second operand
-        c[i * cols + j] +=
-            b[tn ? p * rows + i : i * depth + p] * a[nt ? j * depth + p : p * cols + j];
+        c[i * c_rows + j] += b[a_transposed ? p * a_rows + i : i * a_rows + p] *
+                             a[b_transposed ? j * b_rows + p : p * b_rows + j];
       }
     }
   }
@@ -133,20 +140,35 @@ void expect_same_memory(bool first, bool second) {
 }
 
 TEST(GemmLog, ColumnMajorProductsKeepTheirMemory) {
-  expect_same_memory(false, false);
-  expect_same_memory(true, false);
-  expect_same_memory(false, true);
+  for (const int apart : {0, 4}) {
+    for (const bool first : {false, true}) {
+      for (const bool second : {false, true}) expect_same_memory(first, second, apart);
+    }
+  }
+}
+
+TEST(GemmLog, BatchesKeepTheDistancesOfTheirMatrices) {
+  const std::string sizes = "hipblaslt-bench -m 8 -n 16 -k 32 --batch_count 4 ";
+  const auto key = [&](const std::string& more) {
+    const auto log = read(sizes + more + half);
+    return log.peers.empty() ? log.untranslated.at(0).reason : log.peers[0].problem.key();
+  };
+  const std::string begin = "gemm dtype=f16 out=f16 ", end = "m=16 n=8 k=32 batch=4";
+  EXPECT_EQ(key("--stride_a 256 --stride_b 512 --stride_c 128 --stride_d 128"), begin + end);
+  EXPECT_EQ(key("--stride_a 0 --stride_b 600"), begin + "shared=b a_batch_stride=\"600\" " + end);
+  EXPECT_EQ(key("--lda 32 --stride_a 8"), begin + "ldb=\"32\" b_batch_stride=\"8\" " + end);
+  EXPECT_EQ(key("--stride_b 0"), "all products have the same A");
+  EXPECT_EQ(read("B,M,N,K,dtype\n16,1,1280,8192,torch.float16\n").peers.at(0).problem.key(),
+            "gemm dtype=f16 out=f16 layout=nt m=1 n=1280 k=8192 batch=16");
 }
 
 TEST(GemmLog, WhatDoesNotCarryOverIsSaidForEachRow) {
   const std::string sizes = "-m 8 -n 8 -k 8 --lda 8 --ldb 8 --ldc 8 --ldd 8 ";
   const std::string aiter = "M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle\n";
   const std::vector<std::pair<std::string, std::string>> logs{
-      {command(sizes + "--transA T --transB T" + half), "line 1: no layout with both operands"},
-      {"hipblaslt-bench " + sizes + half + " --batch_count 4",
-       "line 1: GRETA's GEMM has no batches"},
       {"hipblaslt-bench " + sizes + half + " --grouped_gemm 2", "no groups"},
-      {command("-m 8 -n 8 -k 8 --lda 16 --ldb 8 --ldd 8" + half), "not packed"},
+      {command("-m 8 -n 8 -k 8 --lda 4 --ldb 8 --ldd 8" + half), "line 1: ldb 4"},
+      {command("-m 8 -n 8 -k 8 --ldc 8 --ldd 16 --beta 1" + half), "C and D lie differently"},
       {"hipblaslt-bench " + sizes + half + " --scaleA 2", "no scaleA"},
       {command(sizes + "--a_type i8_r --b_type i8_r --c_type i32_r --d_type bf16_r"),
        "C of type i32_r and D of type bf16_r"},
@@ -171,7 +193,6 @@ TEST(GemmLog, WhatDoesNotCarryOverIsSaidForEachRow) {
       {aiter + "1,2,3\n", "has 3 columns, and the names before it 8"},
       {"M,N,K\n1,1280,8192\n", "no column dtype"},
       {"M,N,K,q_dtype_w\n1,1280,8192,torch.int8\n", "weights of type torch.int8"},
-      {"B,M,N,K\n16,1,1280,8192\n", "no batches"},
       {"M,N,K,dtype,us\n1,8,8,torch.float16,fast\n", "\"fast\" is not a time"}};
   for (const auto& [text, reason] : logs) {
     const auto log = read(text);

@@ -42,13 +42,12 @@ TEST(TunableOp, WhatDoesNotCarryOverIsSaidForEachRow) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"GemmTunableOp_double_NN,nn_8_8_8,Default,1", "double"},
       {"GemmTunableOp_tf32_NN,nn_8_8_8,Default,1", "tf32"},
-      {"GemmTunableOp_float_TT,tt_8_8_8,Default,1", "both operands"},
-      {"GemmTunableOp_float_NN,nn_8_8_8_ld_16_8_8,Default,1", "packed"},
+      {"GemmTunableOp_float_NN,nn_8_8_8_ld_4_8_8,Default,1", "ldb 4"},
       {"GemmTunableOp_float_NN,nn_8_8,Default,1", "parameters"},
       {"GemmTunableOp_float_NN,nn_8_-8_8,Default,1", "parameters"},
       {"GemmTunableOp_float_NN,nn_8_99999999999999_8,Default,1", "n"},
       {"GemmTunableOp_float_NN,nn_8_8_8,Default,fast", "time"},
-      {"GemmStridedBatchedTunableOp_Half_NN,nn_8_8_8_B_4_ld_8_8_8,Default,1", "batches"},
+      {"GemmStridedBatchedTunableOp_Half_NN,nn_8_8_8_B_4_ld_8_8_8,Default,1", "distances"},
       {"ScaledGemmTunableOp_Float8_e4m3fn_Float8_e4m3fn_Half_TN,tn_8_8_8,Default,1", "8-bit"},
       {"Softmax,8,Default,1", "not a GEMM"},
       {"just text", "no row"}};
@@ -65,7 +64,8 @@ TEST(TunableOp, ProblemsComeBackAsTheyWent) {
   for (const auto* key :
        {"gemm dtype=f32 out=f32 m=5 n=6 k=7", "gemm dtype=f16 out=f16 layout=nt m=5 n=6 k=7",
         "gemm dtype=bf16 out=bf16 layout=tn m=5 n=6 k=7",
-        "gemm dtype=f16 out=f16 layout=nt epilogue=bias m=5 n=6 k=7"}) {
+        "gemm dtype=f16 out=f16 layout=nt epilogue=bias m=5 n=6 k=7",
+        "gemm dtype=f16 out=f16 layout=tt lda=\"8\" ldb=\"9\" ldc=\"10\" m=5 n=6 k=7"}) {
     const auto fields = tunableop_fields(Problem::parse(key).value());
     ASSERT_TRUE(fields) << key;
     const auto file = read(fields->first + "," + fields->second + "\n");

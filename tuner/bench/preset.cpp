@@ -56,6 +56,7 @@ std::vector<std::string> option_names(const Operation& operation) {
   for (const auto& dimension : operation.dimensions) names.push_back(dimension.name);
   for (const auto& attribute : operation.attributes) names.push_back(attribute.name);
   for (const auto& earlier : operation.renamed) names.push_back(earlier.old_name);
+  if (operation.notation) names.push_back(operation.notation->name);
   names.insert(names.end(), {"dtype", "out_dtype"});
   return names;
 }

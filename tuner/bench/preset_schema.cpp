@@ -58,6 +58,10 @@ ordered_json operation_schema(const Operation& operation) {
   for (const auto& attribute : operation.attributes) {
     properties[attribute.name] = one_or_list(attribute_schema(attribute));
   }
+  if (const auto& other = operation.notation) {
+    properties[other->name] =
+        one_or_list({{"enum", {other->usual, other->value}}, {"description", other->help}});
+  }
   properties["config"] =
       one_or_list(text("A configuration that greta-bench measures, as reports print it"));
   properties["variants"] = names_schema(

@@ -107,7 +107,6 @@ bool is_true(const std::string& text) {
 void check_bench_options(const Fields& fields) {
   expect(fields, "function", {"matmul"}, "it is not a matrix product");
   expect(fields, "grouped_gemm", {"0"}, "GRETA's GEMM has no groups");
-  expect(fields, "batch_count", {"1"}, "GRETA's GEMM has no batches");
   for (const char* const name :
        {"scaleA", "scaleB", "scaleC", "scaleD", "amaxD", "scaleAlpha_vector", "use_e", "gradient",
         "swizzleA", "swizzleB"}) {
@@ -147,11 +146,27 @@ std::string bench_epilogue(const Fields& fields, const std::string& out) {
   return list + (list.empty() ? "" : ",") + "gelu";
 }
 
-/// A column-major matrix is packed if its columns follow one another; a single one always is.
-void check_packed(const Fields& fields, const std::string& name, std::int64_t rows,
-                  std::int64_t columns) {
-  if (!fields.contains(name) || columns == 1) return;
-  if (extent(fields, name) != rows) throw NoProblem{"its operands are not packed"};
+/// Returns a number that a row may leave out, or 0.
+std::int64_t extent_or_none(const Fields& fields, const std::string& name) {
+  const std::string text = of(fields, name, "0");
+  return text == "0" ? 0 : extent(fields, name);
+}
+
+/// Adds where a matrix of the request is: the leading dimension and, of a batch, the distance of
+/// the matrices, from the fields of another tool.
+void add_places(const Fields& fields, const std::string& ld, const std::string& step,
+                const std::string& matrix, bool several, ProblemRequest& request) {
+  if (const std::int64_t stride = extent_or_none(fields, ld); stride > 0)
+    request.values.emplace_back("ld" + matrix, std::to_string(stride));
+  if (!several || !fields.contains(step)) return;
+  const std::int64_t distance = extent_or_none(fields, step);
+  if (distance > 0) {
+    request.values.emplace_back(matrix + "_batch_stride", std::to_string(distance));
+  } else if (matrix == "b") {
+    request.values.emplace_back("shared", "b");
+  } else {
+    throw NoProblem{fmt::format("all products have the same {}", matrix == "a" ? 'A' : 'C')};
+  }
 }
 
 /// Adds factors that differ from the operation's defaults, 1 and 0.
@@ -234,7 +249,6 @@ Result<Fields> yaml_problem(const std::string& line) {
 
 Result<Peer> aiter_gemm(const Fields& fields) {
   return translated([&] {
-    if (fields.contains("B")) throw NoProblem{"GRETA's GEMM has no batches"};
     if (fields.contains("q_dtype_w")) {
       throw NoProblem{fmt::format("weights of type {}", fields.at("q_dtype_w"))};
     }
@@ -248,6 +262,8 @@ Result<Peer> aiter_gemm(const Fields& fields) {
                       {"n", std::to_string(extent(fields, "N"))},
                       {"k", std::to_string(extent(fields, "K"))},
                       {"layout", "nt"}};
+    if (fields.contains("B"))
+      request.values.emplace_back("batch", std::to_string(extent(fields, "B")));
     if (is_true(of(fields, "bias", "False"))) request.values.emplace_back("epilogue", "bias");
     Peer peer = peer_of(std::move(request), fields);
     peer.solution = of(fields, "kernelName", of(fields, "libtype", ""));
@@ -269,20 +285,23 @@ Result<Peer> hipblaslt_gemm(const Fields& fields) {
     const std::int64_t rows = extent(fields, "m"), cols = extent(fields, "n");
     const std::int64_t k = extent(fields, "k");
     const bool first = transposed(fields, "transA"), second = transposed(fields, "transB");
-    if (first && second) throw NoProblem{"no layout with both operands transposed"};
-    check_packed(fields, "lda", first ? k : rows, first ? rows : k);
-    check_packed(fields, "ldb", second ? cols : k, second ? k : cols);
-    check_packed(fields, "ldd", rows, cols);
-    if (number(of(fields, "beta", "0")).value_or(0) != 0) check_packed(fields, "ldc", rows, cols);
+    const bool adds = number(of(fields, "beta", "0")).value_or(0) != 0;
+    for (const auto& [c, d] : {std::pair("ldc", "ldd"), std::pair("stride_c", "stride_d")}) {
+      if (adds && fields.contains(c) && fields.contains(d) && fields.at(c) != fields.at(d))
+        throw NoProblem{"C and D lie differently"};
+    }
+    const bool several = extent_or_none(fields, "batch_count") > 1;
     ProblemRequest request;
     request.dtype = dtype;
     request.out_dtype = out;
     request.values = {{"m", std::to_string(cols)},
                       {"n", std::to_string(rows)},
                       {"k", std::to_string(k)},
-                      {"layout", second  ? "tn"
-                                 : first ? "nt"
-                                         : "nn"}};
+                      {"layout", {second ? 't' : 'n', first ? 't' : 'n'}}};
+    if (several) request.values.emplace_back("batch", fields.at("batch_count"));
+    add_places(fields, "lda", "stride_a", "b", several, request);
+    add_places(fields, "ldb", "stride_b", "a", several, request);
+    add_places(fields, "ldd", "stride_d", "c", several, request);
     add_factors(fields, request);
     if (const std::string list = bench_epilogue(fields, out); !list.empty()) {
       request.values.emplace_back("epilogue", list);

@@ -46,7 +46,7 @@ Result<Operation> read_operation(const std::string& text) {
   const auto parts = split(text, '_');
   Operation operation;
   if (parts[0] == "GemmStridedBatchedTunableOp") {
-    return untranslatable("GRETA's GEMM has no batches");
+    return untranslatable("batches do not say the distances of their matrices");
   }
   if (parts[0] == "ScaledGemmTunableOp") return untranslatable("scaled GEMMs of 8-bit types");
   operation.bias = parts[0] == "GemmAndBiasTunableOp";
@@ -65,12 +65,11 @@ Result<Operation> read_operation(const std::string& text) {
   if (!known) return untranslatable(fmt::format("no type {} here", parts[1]));
   operation.b_transposed = parts[2][0] == 'T';
   operation.a_transposed = parts[2][1] == 'T';
-  if (operation.a_transposed && operation.b_transposed) {
-    return untranslatable("no layout with both operands transposed");
-  }
   return operation;
 }
 
+/// Leading dimensions of B, A and C, which is the order of the file, and their names in GRETA.
+constexpr std::array<const char*, 3> line_names{"ldb", "lda", "ldc"};
 std::array<std::int64_t, 3> packed_lines(const Operation& operation, std::int64_t m, std::int64_t n,
                                          std::int64_t k) {
   return {operation.b_transposed ? k : n, operation.a_transposed ? m : k, n};
@@ -92,12 +91,10 @@ Result<Problem> read_problem(const Operation& operation, const std::string& text
     return untranslatable(fmt::format("parameters \"{}\" can't be read", text));
   }
   const std::int64_t m = numbers[1], n = numbers[0], k = numbers[2];
-  const auto lines = packed_lines(operation, m, n, k);
-  if (says_lines && !std::equal(lines.begin(), lines.end(), numbers.begin() + 3)) {
-    return untranslatable("its operands are not packed");
-  }
   ProblemRequest request;
   request.values = {{"m", std::to_string(m)}, {"n", std::to_string(n)}, {"k", std::to_string(k)}};
+  for (std::size_t i = 0; says_lines && i < line_names.size(); ++i)
+    request.values.emplace_back(line_names[i], std::to_string(numbers[3 + i]));
   const std::string layout{operation.a_transposed ? 't' : 'n', operation.b_transposed ? 't' : 'n'};
   request.values.emplace_back("layout", layout);
   if (operation.bias) request.values.emplace_back("epilogue", "bias");
@@ -178,8 +175,12 @@ Result<std::pair<std::string, std::string>> tunableop_fields(const Problem& prob
     return untranslatable("its output has another type than its inputs");
   }
   Operation operation;
+  std::array<std::int64_t, 3> said{};
   for (const auto& [name, value] : problem.attributes) {
-    if (name == "layout") {
+    const auto line = std::find(line_names.begin(), line_names.end(), name);
+    if (line != line_names.end()) {
+      said.at(static_cast<std::size_t>(line - line_names.begin())) = problem.stride(name, 0);
+    } else if (name == "layout") {
       operation.a_transposed = value[0] == 't';
       operation.b_transposed = value[1] == 't';
     } else if (name == "epilogue" && value == "bias") {
@@ -191,7 +192,8 @@ Result<std::pair<std::string, std::string>> tunableop_fields(const Problem& prob
   const auto letter = [](bool transposed) { return transposed ? 'T' : 'N'; };
   const std::string_view type = traits(problem.dtype).torch;
   const auto m = problem.dim("m"), n = problem.dim("n"), k = problem.dim("k");
-  const auto lines = packed_lines(operation, m, n, k);
+  auto lines = packed_lines(operation, m, n, k);
+  for (std::size_t i = 0; i < said.size(); ++i) lines[i] = std::max(lines[i], said[i]);
   const char first = letter(operation.b_transposed), second = letter(operation.a_transposed);
   return std::pair(
       fmt::format("{}_{}_{}{}", operation.bias ? "GemmAndBiasTunableOp" : "GemmTunableOp", type,

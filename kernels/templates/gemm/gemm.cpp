@@ -10,54 +10,14 @@
 #include "kernels/operations.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
-#include "kernels/planning/stride_attributes.hpp"
 #include "kernels/skeletons/norms.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
+#include "kernels/templates/gemm/places.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
 namespace greta::kernels {
 namespace {
-
-/// Where the matrix of a product is: the distance of its lines, of the next product's matrix, and how
-/// it is aligned; in elements.
-struct Places {
-  std::int64_t stride = 0, step = 0, offset = 0;
-};
-
-/// Returns an operand with `lines` x `length` elements, or as many for each product.
-TensorSpec matrix(const gemm::Shape& s, const char* name, Role role, DType type, std::int64_t lines,
-                  std::int64_t length, const Places& places) {
-  const bool several = places.step > 0;
-  TensorSpec spec{name, role, type, several ? s.groups * lines : lines, length};
-  spec.offset = places.offset;
-  if (lines > 1 && places.stride != length) spec.stride = places.stride;
-  if (!several || places.step == lines * spec.row_stride()) return spec;
-  if (lines == 1) {
-    spec.stride = places.step;
-  } else {
-    spec.block_rows = lines;
-    spec.block_stride = places.step;
-  }
-  return spec;
-}
-
-/// The matrices of a batch are blocks of rows.
-std::vector<TensorSpec> tensors(const Problem& problem) {
-  const gemm::Shape s = gemm::shape_of(problem);
-  const Places c{s.c_stride(), s.c_step, s.c_offset};
-  std::vector<TensorSpec> list{
-      matrix(s, "A", Role::input, s.in, s.a_lines(), s.a_length(),
-             {s.a_stride(), s.a_step, s.a_offset}),
-      matrix(s, "B", Role::input, s.in, s.b_lines(), s.b_length(),
-             {s.b_stride(), s.b_step, s.b_offset})};
-  if (s.norm) list.push_back({"weight", Role::input, s.in, 1, s.k});
-  if (s.bias) list.push_back({"bias", Role::input, s.out, 1, s.products()});
-  if (s.residual) list.push_back(matrix(s, "residual", Role::input, s.out, s.m, s.n, c));
-  const Role role = s.beta != 0 ? Role::input_output : Role::output;
-  list.push_back(matrix(s, "C", role, s.out, s.m, s.n, c));
-  return list;
-}
 
 /// Two operations for each product, and those of a norm: square, sum of squares, and product with
 /// the weight.
@@ -66,29 +26,8 @@ Work work(const Problem& problem) {
   const double m = static_cast<double>(s.groups * s.m), k = static_cast<double>(s.k);
   Work least;
   least.flops = 2.0 * m * static_cast<double>(s.products()) * k + (s.norm ? 3.0 * m * k : 0);
-  least.bytes = operand_bytes(tensors(problem));
+  least.bytes = operand_bytes(gemm::tensors(problem));
   return least;
-}
-
-/// Checks that the matrices of a batch do not overlap: each begins after the one before, or all of
-/// them are side by side between the lines of the first one.
-Result<void> check_step(const gemm::Shape& s, const char* name, std::int64_t step,
-                        std::int64_t lines, std::int64_t length, std::int64_t stride) {
-  if (s.groups == 1 || step == 0) return {};
-  const std::int64_t after = (lines - 1) * stride + length;
-  const bool beside = step >= length && (s.groups - 1) * step + length <= stride;
-  if (step >= after || beside) return {};
-  return bad_field(name, std::to_string(step),
-                   fmt::format("must be at least {}, or {} to {} for matrices side by side in rows "
-                               "of {}",
-                               after, length, (stride - length) / (s.groups - 1), stride));
-}
-
-Result<void> check_steps(const gemm::Shape& s) {
-  auto a = check_step(s, "a_batch_stride", s.a_step, s.a_lines(), s.a_length(), s.a_stride());
-  if (!a) return a;
-  auto b = check_step(s, "b_batch_stride", s.b_step, s.b_lines(), s.b_length(), s.b_stride());
-  return b ? check_step(s, "c_batch_stride", s.c_step, s.m, s.n, s.c_stride()) : b;
 }
 
 /// Norms and gates are computed where the workgroup that adds a column's products has the whole
@@ -114,7 +53,7 @@ Result<void> check(const Problem& problem) {
   if (s.b_step == 0 && !problem.attribute("b_batch_stride", "").empty()) {
     return bad_field("shared", "b", "must be none with b_batch_stride");
   }
-  if (auto steps = check_steps(s); !steps) return steps;
+  if (auto apart = gemm::check_apart(s); !apart) return apart;
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (s.groups > 1 && s.groups > most / (s.m + 256)) {
     return bad_field("batch", std::to_string(s.groups), "batch x (m + 256) must be below 2^31");
@@ -161,14 +100,14 @@ Problem stand_in(const Problem& problem, double fraction) {
   return smaller;
 }
 
-/// A gate and a norm change little of what a kernel for few rows reads, a batch is as many products,
-/// and lines that are not packed are read like others.
+/// A gate and a norm change little of what a kernel for few rows reads, a batch is as many
+/// products, and lines that are not packed are read like others.
 Problem unfused(const Problem& problem) {
   Problem plain = problem;
   std::erase_if(plain.attributes, [](const auto& attribute) {
     const std::string& name = attribute.first;
-    return name == "prologue" || name == "epsilon" || name == "shared" ||
-           name.starts_with("ld") || name.ends_with("_batch_stride") || name.ends_with("_offset");
+    return name == "prologue" || name == "epsilon" || name == "shared" || name.starts_with("ld") ||
+           name.ends_with("_batch_stride") || name.ends_with("_offset");
   });
   std::erase_if(plain.dims, [](const auto& dim) { return dim.first == "batch"; });
   const gemm::Shape s = gemm::shape_of(problem);
@@ -183,47 +122,6 @@ Problem unfused(const Problem& problem) {
   return plain;
 }
 
-/// Returns the attribute for the distance of a batch's matrices. Without a batch there is none.
-Attribute batch_stride(std::string name, const std::string& of, std::string packed, char matrix) {
-  Attribute attribute = stride_attribute(
-      std::move(name), "elements from one matrix of a batch to the next, of " + of,
-      std::move(packed), [matrix](const Problem& problem) -> std::int64_t {
-        if (problem.dim("batch", 1) == 1) return 0;
-        const gemm::Shape s = gemm::shape_of(problem);
-        if (matrix == 'a') return s.a_lines() * s.a_stride();
-        return matrix == 'b' ? s.b_lines() * s.b_stride() : s.m * s.c_stride();
-      });
-  attribute.may_interleave = true;
-  return attribute;
-}
-
-/// Returns the attribute for the leading dimension of a row-major matrix.
-Attribute leading_dimension(std::string name, const std::string& of, std::string packed,
-                            char matrix) {
-  return stride_attribute(std::move(name), "leading dimension: elements from one row to the next, of " + of,
-                          std::move(packed), [matrix](const Problem& problem) {
-                            const gemm::Shape s = gemm::shape_of(problem);
-                            if (matrix == 'a') return s.a_length();
-                            return matrix == 'b' ? s.b_length() : s.n;
-                          });
-}
-
-/// All elements are at multiples of 256 bytes again after 256 of them.
-std::optional<std::string> canonical_offset(const std::string& text) {
-  const auto value = whole_number(text);
-  return value && *value >= 0 ? std::optional(std::to_string(*value % 256)) : std::nullopt;
-}
-
-/// Returns the attribute for how a matrix is aligned.
-Attribute offset(std::string name, const std::string& of) {
-  return {.name = std::move(name),
-          .help = "elements from a multiple of 256 bytes to the first element, of " + of,
-          .fallback = "0",
-          .allowed_text = "a whole number, which is taken modulo 256",
-          .canonical = canonical_offset,
-          .examples = {"0", "1", "4", "8"}};
-}
-
 }  // namespace
 
 Operation make_gemm() {
@@ -235,19 +133,20 @@ Operation make_gemm() {
       "times each term of the epilogue; an activation's Lipschitz constant times that; for swiglu "
       "and geglu, a factor's error times the other factor; for prologue rmsnorm, half of "
       "min(K, 224 + max(64, K / 64)) u and 7.5 u of the product; the output's rounding";
-  t.dimensions = {{.name = "m",
-                   .help = "rows of C",
-                   // Kernels for few rows are specialised for m, and m is the leading dimension of
-                   // a transposed A.
-                   .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", {"tn", "tt"}}}},
-                  {.name = "n", .help = "columns of C"},
-                  {.name = "k", .help = "reduction dimension: length of the dot products"},
-                  {.name = "batch",
-                   .help = "products, each of an A, a B and a C of its own",
-                   .fallback = "1",
-                   .examples = {2, 3, 5},
-                   .at_run_time = RunTimeExtent{},
-                   .optional = true}};
+  t.dimensions = {
+      {.name = "m",
+       .help = "rows of C",
+       // Kernels for few rows are specialised for m, and m is the leading dimension of
+       // a transposed A.
+       .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", {"tn", "tt"}}}},
+      {.name = "n", .help = "columns of C"},
+      {.name = "k", .help = "reduction dimension: length of the dot products"},
+      {.name = "batch",
+       .help = "products, each of an A, a B and a C of its own",
+       .fallback = "1",
+       .examples = {2, 3, 5},
+       .at_run_time = RunTimeExtent{},
+       .optional = true}};
   t.attributes = {
       {.name = "layout",
        .help = "storage of A and B: n not transposed, t transposed",
@@ -277,16 +176,9 @@ Operation make_gemm() {
        .help = "b: all products of a batch have the same B",
        .fallback = "none",
        .allowed = {"none", "b"}},
-      leading_dimension("lda", "A", "k, or m if A is transposed", 'a'),
-      batch_stride("a_batch_stride", "A", "rows x lda", 'a'),
-      offset("a_offset", "A"),
-      leading_dimension("ldb", "B", "n, or k if B is transposed", 'b'),
-      batch_stride("b_batch_stride", "B", "rows x ldb", 'b'),
-      offset("b_offset", "B"),
-      leading_dimension("ldc", "C, and of the residual", "n", 'c'),
-      batch_stride("c_batch_stride", "C, and of the residual", "m x ldc", 'c'),
-      offset("c_offset", "C, and of the residual"),
   };
+  for (Attribute& place : gemm::place_attributes()) t.attributes.push_back(std::move(place));
+  t.notation = gemm::column_major();
   t.dtypes = {{DType::f32, DType::f32}};
   for (const DType type : narrow_types()) {
     t.dtypes.insert(t.dtypes.end(), {{type, type}, {type, DType::f32}});
@@ -301,7 +193,7 @@ Operation make_gemm() {
   t.shape = [](const Problem& problem) { return ProblemShape(gemm::shape_of(problem)); };
   t.work = work;
   t.harden = gemm::harden;
-  t.tensors = tensors;
+  t.tensors = gemm::tensors;
   t.reference = gemm_reference;
   t.fully_checked = gemm_fully_checked;
   t.unfused = unfused;

@@ -96,6 +96,10 @@ void add_problem_options(CLI::App& command, const Operation& operation, ProblemR
       .add_option("--out-dtype", request.out_dtype,
                   fmt::format("type of the output: {} [the first]", output_types_text(operation)))
       ->group(group);
+  if (const auto& other = operation.notation) {
+    add(other->name, other->usual + "|" + other->value,
+        fmt::format("{} [{}]", other->help, other->usual));
+  }
   for (const auto& attribute : operation.attributes) {
     add(attribute.name, value_name(attribute),
         fmt::format("{}: {} [{}]", attribute.help, values_text(attribute), attribute.fallback));
