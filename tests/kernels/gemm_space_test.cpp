@@ -356,12 +356,33 @@ TEST(GemmTemplate, ChecksProblems) {
   for (const char* factor : {"", "x", "0.50", "+1", "nan", "inf", "1e99", "1 ", "1.0"}) {
     EXPECT_FALSE(good({{"beta", factor}})) << factor;
   }
-  EXPECT_FALSE(good({{"layout", "tt"}}));
+  EXPECT_FALSE(good({{"layout", "nx"}}));
+  EXPECT_FALSE(good({{"lda", "1"}}));
+  EXPECT_TRUE(good({{"lda", "2"}, {"ldc", "3"}, {"b_offset", "1"}}));
   EXPECT_FALSE(good({{"colour", "red"}}));
   EXPECT_FALSE(check_problem(built_in("gemm"), gemm_problem(0, 2, 2)));
   EXPECT_FALSE(check_problem(built_in("gemm"), gemm_problem(2, 2, 2, DType::f32, DType::f16)));
   EXPECT_TRUE(check_problem(built_in("gemm"), gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
   EXPECT_FALSE(check_problem(built_in("gemm"), gemm_problem(2, 2, 2, DType::bf16, DType::f16)));
+}
+
+/// The arguments of a BLAS call are those of the transposed product, in the same memory.
+TEST(GemmTemplate, ReadsColumnMajorProblems) {
+  const auto made = [](std::vector<std::pair<std::string, std::string>> more) {
+    std::vector<std::pair<std::string, std::string>> values{{"m", "8"}, {"n", "9"}, {"k", "10"}};
+    values.insert(values.end(), more.begin(), more.end());
+    const auto problem = make_problem(built_in("gemm"), {std::move(values), "", ""});
+    return problem ? problem->key() : problem.failure().message;
+  };
+  EXPECT_EQ(made({{"order", "row"}}), "gemm dtype=f32 out=f32 m=8 n=9 k=10");
+  EXPECT_EQ(
+      made({{"order", "column"}, {"layout", "tn"}, {"lda", "12"}, {"ldb", "13"}, {"ldc", "14"}}),
+      "gemm dtype=f32 out=f32 layout=nt lda=\"13\" ldb=\"12\" ldc=\"14\" m=9 n=8 k=10");
+  EXPECT_EQ(made({{"order", "column"}, {"lda", "7"}}),
+            "ldb 7: must be at least the length of B's rows, 8");
+  EXPECT_EQ(made({{"order", "diagonal"}}), "order diagonal: must be row or column");
+  EXPECT_NE(made({{"order", "column"}, {"batch", "2"}, {"shared", "b"}}).find("B must differ"),
+            std::string::npos);
 }
 
 TEST(GemmTemplate, OptionsHaveOneSpelling) {

@@ -46,9 +46,9 @@ Shape shape_of(const Problem& problem) {
   shape.alpha = finite_number(problem.attribute("alpha", "1")).value();
   shape.beta = finite_number(problem.attribute("beta", "0")).value();
   shape.tf32x3 = problem.attribute("math", "exact") == "tf32x3";
-  shape.lda = problem.stride("lda", 0);
-  shape.ldb = problem.stride("ldb", 0);
-  shape.ldc = problem.stride("ldc", 0);
+  shape.lda = problem.stride("lda", shape.a_length());
+  shape.ldb = problem.stride("ldb", shape.b_length());
+  shape.ldc = problem.stride("ldc", shape.n);
   shape.a_offset = problem.stride("a_offset", 0);
   shape.b_offset = problem.stride("b_offset", 0);
   shape.c_offset = problem.stride("c_offset", 0);

@@ -45,12 +45,36 @@ struct TileLoader {
     next += along_k ? u64(BK) : u64(BK) * stride;
   }
 
+  // Elements of a vector go to lines that are `pitch` apart. A lane begins with one of its elements,
+  // so that lanes whose vectors are a multiple of 32 banks apart write to different banks.
+  GRETA_DEVICE void store_turned(float* tile, u32 i) const {
+    constexpr u32 period = vec < 8 ? 8 / vec : 1;  // lanes along k with different banks
+    constexpr u32 step = groups < 8 ? 8 / groups : 1;
+    constexpr bool turns = vec > 1 && pitch % 32 == 4 && groups > period;
+    const u32 first = turns ? thread_index() % groups / period * step % vec : 0;
+    float values[vec];
+    GRETA_UNROLL
+    for (u32 j = 0; j < vec; ++j) values[j] = element(raw[i], j);
+    GRETA_UNROLL
+    for (u32 by = 1; by < vec && turns; by *= 2) {
+      float turned[vec];
+      GRETA_UNROLL
+      for (u32 j = 0; j < vec; ++j) turned[j] = (first & by) != 0 ? values[(j + by) % vec] : values[j];
+      GRETA_UNROLL
+      for (u32 j = 0; j < vec; ++j) values[j] = turned[j];
+    }
+    GRETA_UNROLL
+    for (u32 j = 0; j < vec; ++j) {
+      const u32 k = turns ? (j + first) % vec : j;
+      tile[(offset(i) + k) * pitch + line(i)] = values[j];
+    }
+  }
+
   GRETA_DEVICE void store(float* tile) const {
     GRETA_UNROLL
     for (u32 i = 0; i < loads; ++i) {
       if constexpr (along_k) {
-        GRETA_UNROLL
-        for (u32 j = 0; j < vec; ++j) tile[(offset(i) + j) * pitch + line(i)] = element(raw[i], j);
+        store_turned(tile, i);
       } else {
         constexpr u32 width = vec < 4 ? vec : 4;  // of a store
         GRETA_UNROLL
