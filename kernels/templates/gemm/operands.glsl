@@ -24,11 +24,8 @@
 #error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
 #endif
 
-#if !defined(STRIDED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "STRIDED, A_ALONG_K and B_ALONG_K must be defined"
-#endif
-#if STRIDED < 0 || STRIDED > 2 || (STRIDED == 2 && (!defined(LDA) || !defined(LDB) || !defined(LDC)))
-#error "STRIDED is 0, 1 (leading dimensions are arguments) or 2 (LDA, LDB and LDC)"
+#if !defined(LDA) || !defined(LDB) || !defined(LDC) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "{A,B}_ALONG_K and LDA, LDB and LDC must be defined, which are 0 where rows are packed"
 #endif
 
 layout(push_constant, std430) uniform Arguments {
@@ -47,25 +44,12 @@ layout(push_constant, std430) uniform Arguments {
   uint64_t group_rows;  // ends or numbers of rows of the groups, i32
   uint groups;
 #endif
-#if STRIDED == 1
-  uint lda, ldb, ldc;  // elements from one line to the next; C's is also the residual's
-#endif
 } args;
 
-// Elements from one line of A, B and C to the next.
-#if STRIDED == 2
-#define A_LINES LDA
-#define B_LINES LDB
-#define C_LINES LDC
-#elif STRIDED
-#define A_LINES args.lda
-#define B_LINES args.ldb
-#define C_LINES args.ldc
-#else
-#define A_LINES (A_ALONG_K != 0 ? args.k : args.m)
-#define B_LINES (B_ALONG_K != 0 ? args.k : product_cols())
-#define C_LINES args.n
-#endif
+// Elements from one line of A, B and C to the next; C's is also the residual's.
+#define A_LINES (LDA > 0 ? LDA : A_ALONG_K != 0 ? args.k : args.m)
+#define B_LINES (LDB > 0 ? LDB : B_ALONG_K != 0 ? args.k : product_cols())
+#define C_LINES (LDC > 0 ? LDC : args.n)
 
 // The matrices and rows of the product: with GROUPED those of the current group (groups.glsl).
 #if GROUPED

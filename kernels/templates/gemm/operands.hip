@@ -25,11 +25,8 @@
 #error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
 #endif
 
-#if !defined(STRIDED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "STRIDED, A_ALONG_K and B_ALONG_K must be defined"
-#endif
-#if STRIDED < 0 || STRIDED > 2 || (STRIDED == 2 && (!defined(LDA) || !defined(LDB) || !defined(LDC)))
-#error "STRIDED is 0, 1 (leading dimensions are arguments) or 2 (LDA, LDB and LDC)"
+#if !defined(LDA) || !defined(LDB) || !defined(LDC) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "{A,B}_ALONG_K and LDA, LDB and LDC must be defined, which are 0 where rows are packed"
 #endif
 
 #include "common/in_out.hip"
@@ -54,9 +51,6 @@ struct Arguments {
   const int* group_rows;  // ends or numbers of rows of the groups
   u32 groups;
 #endif
-#if STRIDED == 1
-  u32 lda, ldb, ldc;  // elements from one line to the next; C's is also the residual's
-#endif
 };
 
 #if GROUPED == 3
@@ -73,43 +67,28 @@ struct Arguments {
 #define GEMM_ENTRY(kernel) gemm_##kernel
 #endif
 
-#if STRIDED == 1
-#define STRIDE_PARAMETERS , u32 lda, u32 ldb, u32 ldc
-#define STRIDE_ARGUMENTS , lda, ldb, ldc
-#else
-#define STRIDE_PARAMETERS
-#define STRIDE_ARGUMENTS
-#endif
-
 // As a kernel's parameters, in the same order; pointers are parameters of their own, so that
 // compilers know that they point to global memory.
 #define GEMM_PARAMETERS                                                                       \
   const In *__restrict__ a, const In *__restrict__ b, const In *__restrict__ weight,          \
       const Out *__restrict__ bias, const Out *__restrict__ residual, Out *__restrict__ c,    \
       float *partial, u32 *counters, u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, \
-      float alpha, float beta, float epsilon GROUP_PARAMETERS STRIDE_PARAMETERS
+      float alpha, float beta, float epsilon GROUP_PARAMETERS
 #define GEMM_ARGUMENTS                                                                         \
   Arguments {                                                                                  \
     a, b, weight, bias, residual, c, partial, counters, m, n, k, tiles_m, tiles_n, slice, alpha, \
-        beta, epsilon GROUP_ARGUMENTS STRIDE_ARGUMENTS                                         \
+        beta, epsilon GROUP_ARGUMENTS                                                          \
   }
 
-// Elements from one line of A, B and C to the next.
-#if STRIDED == 2
-GRETA_DEVICE u32 stride_a(const Arguments&) { return LDA; }
-GRETA_DEVICE u32 stride_b(const Arguments&) { return LDB; }
-GRETA_DEVICE u32 stride_c(const Arguments&) { return LDC; }
-#elif STRIDED
-GRETA_DEVICE u32 stride_a(const Arguments& args) { return args.lda; }
-GRETA_DEVICE u32 stride_b(const Arguments& args) { return args.ldb; }
-GRETA_DEVICE u32 stride_c(const Arguments& args) { return args.ldc; }
-#else
-GRETA_DEVICE u32 stride_a(const Arguments& args) { return A_ALONG_K ? args.k : args.m; }
-GRETA_DEVICE u32 stride_b(const Arguments& args) {
-  return B_ALONG_K ? args.k : GATED ? 2 * args.n : args.n;
+// Elements from one line of A, B and C to the next; C's is also the residual's. Leading dimensions are
+// constants: Vulkan's 128 bytes of arguments have no room for them beside those of a batch.
+GRETA_DEVICE u32 stride_a(const Arguments& args) {
+  return LDA > 0 ? LDA : A_ALONG_K ? args.k : args.m;
 }
-GRETA_DEVICE u32 stride_c(const Arguments& args) { return args.n; }
-#endif
+GRETA_DEVICE u32 stride_b(const Arguments& args) {
+  return LDB > 0 ? LDB : B_ALONG_K ? args.k : GATED ? 2 * args.n : args.n;
+}
+GRETA_DEVICE u32 stride_c(const Arguments& args) { return LDC > 0 ? LDC : args.n; }
 
 // Where an element of C and of the residual is, in elements.
 GRETA_DEVICE u64 c_place(const Arguments& args, u32 row, u32 col) {

@@ -13,6 +13,11 @@ std::string number(std::int64_t value) {
   return std::to_string(value);
 }
 
+/// Returns a constant of both languages.
+std::string unsigned_number(std::int64_t value) {
+  return fmt::format("{}u", value);
+}
+
 std::uint64_t rounded(std::uint64_t bytes) {
   return ceil_div(bytes, 256) * 256;
 }
@@ -31,17 +36,12 @@ Defines problem_defines(const Shape& shape) {
       {"GATED", is(shape.gated)},
       {"NORM", is(shape.norm)},
       {"GROUPED", number(static_cast<int>(shape.grouping))},
+      {"LDA", unsigned_number(shape.lda)},
+      {"LDB", unsigned_number(shape.ldb)},
+      {"LDC", unsigned_number(shape.ldc)},
       {"STORE_VEC", shape.c_unit() % 4 == 0 ? "4" : "1"},
   };
   defines.insert(defines.end(), own.begin(), own.end());
-  // The arguments of a batch leave no room for more in Vulkan's 128 bytes.
-  const bool constants = shape.strided() && shape.several();
-  defines.emplace_back("STRIDED", constants ? "2" : is(shape.strided()));
-  if (constants) {
-    defines.emplace_back("LDA", number(shape.a_stride()));
-    defines.emplace_back("LDB", number(shape.b_stride()));
-    defines.emplace_back("LDC", number(shape.c_stride()));
-  }
   return defines;
 }
 
@@ -90,11 +90,6 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   if (shape.grouped()) {
     list.push_back(group_rows);
     list.emplace_back(static_cast<std::uint32_t>(shape.groups));
-  }
-  if (shape.strided() && !shape.several()) {
-    for (const std::int64_t stride : {shape.a_stride(), shape.b_stride(), shape.c_stride()}) {
-      list.emplace_back(static_cast<std::uint32_t>(stride));
-    }
   }
   return list;
 }

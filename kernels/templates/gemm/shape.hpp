@@ -61,8 +61,6 @@ struct Shape {
   std::int64_t a_stride() const { return lda > 0 ? lda : a_length(); }
   std::int64_t b_stride() const { return ldb > 0 ? ldb : b_length(); }
   std::int64_t c_stride() const { return ldc > 0 ? ldc : n; }
-  /// Returns whether lines of a matrix are not packed, so that kernels get leading dimensions.
-  bool strided() const { return lda > 0 || ldb > 0 || ldc > 0; }
   /// Return what divides the lengths of the lines of A, B and C, and where all of them begin, in
   /// elements.
   std::int64_t a_unit() const { return unit(a_length(), a_stride(), a_step, a_offset); }
