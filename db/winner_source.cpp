@@ -101,6 +101,16 @@ std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerp
   return std::move(faster ? *vendor : found.front());
 }
 
+std::vector<Config> WinnerSource::fastest_configs(const std::string& device_fingerprint,
+                                                  const std::string& problem_key, bool cold) const {
+  constexpr int all = -1;
+  std::vector<Config> configs;
+  connection_->read([&](SQLite::Database& database) {
+    configs = read_fastest_configs(database, device_fingerprint, problem_key, cold, all);
+  });
+  return configs;
+}
+
 std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device_fingerprint,
                                                        const std::string& op, bool cold) const {
   std::vector<RecordedCost> costs;

@@ -51,6 +51,9 @@ class WinnerSource {
   std::optional<StoredWinner> find(const std::string& device_fingerprint,
                                    const std::string& problem_key, bool cold,
                                    const DeviceInfo& present) const;
+  /// Does the same as TunedDb::fastest_configs() for all recorded configurations.
+  std::vector<Config> fastest_configs(const std::string& device_fingerprint,
+                                      const std::string& problem_key, bool cold) const;
   /// Returns the costs, without their own winners, of an operation's problems that have results on
   /// a device.
   std::vector<RecordedCost> recorded_costs(const std::string& device_fingerprint,

@@ -166,8 +166,27 @@ std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerInd
   return std::nullopt;
 }
 
+std::optional<Config> KnownWinners::fastest(const Problem& problem, const DeviceInfo& device,
+                                            const Wanted& wanted) {
+  const Instance instance(catalog_.at(problem.op), problem, device);
+  std::optional<Config> found;
+  read_each([&](const WinnerSource& source) {
+    if (found) return;
+    const auto recorded =
+        source.fastest_configs(devices_.front().fingerprint, problem.key(), cold_);
+    for (const Config& stored : recorded) {
+      auto today = instance.migrate(stored);
+      if (!today || !wanted(today->config) || instance.rejects(today->config)) continue;
+      found = std::move(today->config);
+      return;
+    }
+  });
+  return found;
+}
+
 std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const Asked& other,
-                                                      const DeviceInfo& device) {
+                                                      const DeviceInfo& device,
+                                                      const Wanted& wanted) {
   const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
   const bool same_family = other.problem.attributes == asked.problem.attributes;
@@ -189,7 +208,7 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
                        layers_[place.layer].source.file().string(), winner->problem.key(),
                        usable.failure().message));
     }
-    if (!usable) continue;
+    if (!usable || (wanted && !wanted(usable->config))) continue;
     if (!exact && !catalog_.valid(asked.representative, device, usable->config))
       continue;  // the whole bucket shares the answer
     const auto origin = exact                 ? LookupOrigin::exact

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "db/lookup/best_of_variant.hpp"
 #include "db/lookup/expected_regret.hpp"
 #include "db/lookup/known_winners.hpp"
 #include "kernels/model/problem_rules.hpp"
@@ -91,6 +92,15 @@ struct Lookup::Impl {
     return found;
   }
 
+  Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,
+                                const UseValues& values) const {
+    const std::unique_lock lock(mutex);
+    const Operation* const operation = catalog.find(problem.op);
+    if (operation == nullptr) return invalid_argument(fmt::format("no operation {}", problem.op));
+    if (auto good = check_problem(*operation, problem); !good) return good.failure();
+    return best_of_variant({*operation, problem, device, known}, variant, values);
+  }
+
   Answer decide(const Problem& problem) const {
     const Operation& operation = catalog.at(problem.op);
     check_problem(operation, problem).value();
@@ -133,6 +143,26 @@ Lookup Lookup::open(const DeviceInfo& device, const LookupFiles& files,
 const Answer& Lookup::find(const Problem& problem) const {
   if (const Answer* const answer = impl_->find(problem)) return *answer;
   return impl_->compute(problem);
+}
+
+Result<BestOfVariant> Lookup::best_of(const Problem& problem, std::string_view variant,
+                                      const UseValues& values) const {
+  return impl_->best_of(problem, variant, values);
+}
+
+Result<Answer> Lookup::forced(const UseRule& rule, const Problem& problem) const {
+  auto best = best_of(problem, rule.variant(), rule.values());
+  if (!best) {
+    Failure failure = best.failure();
+    failure.message =
+        fmt::format("rule \"{}\": {}: {}", rule.text(), problem.key(), failure.message);
+    return failure;
+  }
+  Answer answer;
+  answer.config = std::move(best->config);
+  answer.origin = LookupOrigin::forced;
+  answer.rule = rule.text();
+  return answer;
 }
 
 const Catalog& Lookup::catalog() const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -62,7 +63,11 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
   auto device = open_device(options.device, options.open);
   if (!device) return device.failure();
   auto runtime = of(*std::move(device), options.databases, options.lookup);
-  if (runtime) (*runtime)->patience_ = options.patience;
+  if (!runtime) return runtime;
+  (*runtime)->patience_ = options.patience;
+  for (const std::string& rule : options.use) {
+    if (auto added = (*runtime)->use(rule); !added) return added.failure();
+  }
   return runtime;
 }
 
@@ -147,6 +152,36 @@ Result<void> Runtime::add(Operation operation) {
   return {};
 }
 
+Result<void> Runtime::use(std::string_view rule) {
+  const auto placed = placed_rules(rule);
+  if (!placed) return placed.failure();
+  std::vector<Rule> fresh;
+  for (const auto& [place, text] : *placed) {
+    const auto at_place = [&place](std::string why) {
+      return invalid_argument(place.empty() ? std::move(why) : place + ": " + why);
+    };
+    auto read = UseRule::parse(catalog(), lookup_.device(), text);
+    if (!read) return at_place(read.failure().message);
+    for (const auto& [problem, prepared] : prepared_) {
+      if (!read->matches(catalog().at(problem.op), problem)) continue;
+      return at_place(
+          fmt::format("rule \"{}\": {} is prepared already; rules come before what they "
+                      "decide about runs",
+                      read->text(), prepared->key));
+    }
+    fresh.push_back({*std::move(read)});
+  }
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(rules_));
+  forced_.clear();
+  return {};
+}
+
+std::vector<RuleUse> Runtime::rules() const {
+  std::vector<RuleUse> list;
+  for (const Rule& one : rules_) list.push_back({one.rule.text(), one.matched, one.decided});
+  return list;
+}
+
 TensorMaker Runtime::maker() {
   return [this](DType dtype, const Shape& shape, Memory memory) {
     return allocate(dtype, shape, memory).value();
@@ -187,6 +222,28 @@ Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
   return prepared_.emplace(problem, *std::move(made)).first->second.get();
 }
 
+Result<Answer> Runtime::answer(const Problem& problem) {
+  const auto operation = operation_of(catalog(), problem);
+  if (!operation) return operation.failure();
+  try {
+    const Rule* deciding = nullptr;
+    for (Rule& one : rules_) {
+      if (!one.rule.matches(**operation, problem)) continue;
+      one.matched = true;
+      if (deciding == nullptr) one.decided = true;
+      if (deciding == nullptr) deciding = &one;
+    }
+    if (deciding == nullptr) return look_up(problem);
+    const auto known = forced_.find(problem);
+    if (known != forced_.end()) return known->second;
+    auto answer = lookup_.forced(deciding->rule, problem);
+    if (answer) forced_.emplace(problem, *answer);
+    return answer;
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
 Answer Runtime::look_up(const Problem& problem) {
   Answer answer = lookup_.find(problem);
   const Problem stands_for = bucket(catalog().at(problem.op), problem);
@@ -209,9 +266,17 @@ Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem)
   if (!found) return found.failure();
   const Operation* const kernel = *found;
   try {
-    Answer answer = look_up(problem);
+    auto found_answer = this->answer(problem);
+    if (!found_answer) return found_answer.failure();
+    Answer answer = *std::move(found_answer);
     auto plan = compile(problem, answer.config);
     std::string replaced;
+    if (!plan && answer.origin == LookupOrigin::forced) {
+      Failure failure = plan.failure();
+      failure.message = fmt::format("rule \"{}\": {}: {}: {}", answer.rule, problem.key(),
+                                    answer.config.shown(), failure.message);
+      return failure;
+    }
     if (!plan && of_the_configuration(plan.failure().status) &&
         answer.config != kernel->default_config(problem, lookup_.device())) {
       replaced = fmt::format("{}: {}", answer.config.shown(), plan.failure().message);
@@ -250,8 +315,10 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
 Result<LaunchPlan> Runtime::plan(const Problem& problem) {
   const auto kernel = operation_of(catalog(), problem);
   if (!kernel) return kernel.failure();
+  const auto answer = this->answer(problem);
+  if (!answer) return answer.failure();
   try {
-    return (*kernel)->plan(problem, lookup_.device(), look_up(problem).config);
+    return (*kernel)->plan(problem, lookup_.device(), answer->config);
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
