@@ -49,7 +49,7 @@ std::optional<BestOfVariant> best_recorded(const VariantQuestion& question,
   const auto wanted = [&](const Config& config) {
     return config.variant == space.variant && !rejects({space}, config);
   };
-  const auto& [operation, problem, device, known] = question;
+  const auto& [operation, problem, device, known, untuned] = question;
   if (auto config = known.fastest(problem, device, wanted))
     return BestOfVariant{*std::move(config), recorded};
   const Problem representative = bucket(operation, problem);
@@ -75,13 +75,17 @@ std::optional<BestOfVariant> with_values(const VariantQuestion& question, const 
   return best;
 }
 
-std::string why_none(const Alternative& space) {
-  const std::string reasons = why_empty({space});
+/// Returns the constraints that prevent a space from having a valid configuration; if several do
+/// together, the one that rejects the most.
+std::string why_none(const Alternative& variant) {
+  const std::string reasons = why_empty({variant});
   if (!reasons.empty()) return reasons;
-  for (const auto& [constraint, rate] : Space({space}).rejection_rates(1, 1000)) {
-    if (rate > 0) return fmt::format("{}: {}", constraint, Space({space}).reason_of(constraint));
-  }
-  return "it has no valid configuration";
+  const Space space({variant});
+  const auto rates = space.rejection_rates(1, 1000);
+  const auto most = std::max_element(
+      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == rates.end()) return "it has no valid configuration";
+  return fmt::format("{}: {}: {}", variant.variant, most->first, space.reason_of(most->first));
 }
 
 }  // namespace
@@ -102,7 +106,7 @@ std::string_view to_string(BestOfVariant::Source source) {
 
 Result<BestOfVariant> best_of_variant(const VariantQuestion& question, std::string_view variant,
                                       const UseValues& values) {
-  const auto& [operation, problem, device, known] = question;
+  const auto& [operation, problem, device, known, untuned] = question;
   const auto names = operation.variant_names();
   if (std::find(names.begin(), names.end(), variant) == names.end()) {
     return invalid_argument(fmt::format("{}: {}", variant, must_be_one_of(variant, names)));
@@ -118,6 +122,8 @@ Result<BestOfVariant> best_of_variant(const VariantQuestion& question, std::stri
   if (!values.empty()) {
     if (auto best = with_values(question, whole, space)) return *std::move(best);
   }
+  if (untuned && untuned->variant == variant && !rejects({space}, *untuned))
+    return BestOfVariant{*untuned, BestOfVariant::Source::predicted};
   if (auto config = predicted_of_variant(operation, space, problem, device))
     return BestOfVariant{*std::move(config), BestOfVariant::Source::predicted};
   return broken(why_none(space));

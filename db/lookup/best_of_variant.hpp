@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "db/lookup/known_winners.hpp"
@@ -13,6 +14,7 @@ struct VariantQuestion {
   const Problem& problem;
   const DeviceInfo& device;
   KnownWinners& known;
+  std::optional<Config> untuned;  ///< what a look-up returns for the problem; nothing: it fails
 };
 
 /// Implements Lookup::best_of().

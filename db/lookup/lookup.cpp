@@ -98,7 +98,12 @@ struct Lookup::Impl {
     const Operation* const operation = catalog.find(problem.op);
     if (operation == nullptr) return invalid_argument(fmt::format("no operation {}", problem.op));
     if (auto good = check_problem(*operation, problem); !good) return good.failure();
-    return best_of_variant({*operation, problem, device, known}, variant, values);
+    std::optional<Config> untuned;
+    try {
+      untuned = decide(problem).config;
+    } catch (const Error&) {  // no variant has a valid configuration; the reason follows
+    }
+    return best_of_variant({*operation, problem, device, known, untuned}, variant, values);
   }
 
   Answer decide(const Problem& problem) const {

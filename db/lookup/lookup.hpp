@@ -62,10 +62,10 @@ class Lookup {
   /// Returns the best known configuration of a variant for a problem, among those in which some
   /// parameters have given values: the fastest that was recorded for this problem on this device,
   /// certified or not; the winner of the nearest shape or another device, as find() would; the best
-  /// known one of the variant with these values in place of its own; what the static prior predicts
-  /// of the variant's defaults, else of its space. Fails with `constraints` and one line that names
-  /// the constraint if the values are not valid together for the problem on this device, with
-  /// `invalid_argument` for a problem or variant that does not exist.
+  /// known one of the variant with these values in place of its own; what find() returns; what the
+  /// static prior predicts of the variant's defaults, else of its space. Fails with `constraints`
+  /// and one line that names the constraint if the values are not valid together for the problem on
+  /// this device, with `invalid_argument` for a problem or variant that does not exist.
   Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,
                                 const UseValues& values = {}) const;
   /// Returns the answer by a rule, for a problem that it matches. Fails like best_of(); the message

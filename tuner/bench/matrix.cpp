@@ -24,7 +24,7 @@ void check(MatrixRow& row, MatrixWay& way, Evaluator& evaluator, const MatrixOpt
   result.work = operation.work(row.problem);
   result.date = utc_now();
   const Trial trial = evaluator.verify(row.problem, way.config, options.seed, options.limits);
-  result.add_verdict(trial.verdict);
+  result.verdict = trial.verdict;
   if (!trial.ok()) result.failure = Failure{*trial.failure, trial.message, trial.log};
 }
 
@@ -92,7 +92,9 @@ Interval relative_time(const MatrixRow& row, const MatrixWay& way) {
   const double ratio = way.result.us.median / fastest->result.us.median;
   if (&way == fastest) return {1, 1, 1};
   const auto &a = way.result.samples.blocks_us, &b = fastest->result.samples.blocks_us;
-  if (a.size() != 1 || b.size() != 1 || a[0].size() != b[0].size())
+  // Fewer rounds give no interval from order statistics.
+  constexpr std::size_t least_rounds = 6;
+  if (a.size() != 1 || b.size() != 1 || a[0].size() != b[0].size() || a[0].size() < least_rounds)
     return {.low = ratio, .high = ratio, .estimate = ratio};
   Interval interval = ratio_interval(a[0], b[0], 0.95);
   interval.estimate = ratio;

@@ -289,11 +289,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   auto* explain =
       command->add_flag("--explain", options->explain,
                         "Print each operation's configuration, its origin, speedup and time");
-  command
-      ->add_flag("--matrix", options->matrix.wanted,
-                 "Instead check and time each operation of the prompt's last pass and of decoding "
-                 "in each variant, with the best known configuration of each")
-      ->excludes(explain);
+  add_matrix_options(*command, options->matrix)->excludes(explain);
   command->add_flag("--json", options->matrix.json, "With --matrix: print JSON");
   command->add_flag("--no-lock", options->matrix.no_lock,
                     "Don't wait for another tool that measures on the same card");

@@ -165,10 +165,7 @@ void add_generate_options(CLI::App& app, Action& action) {
   std::vector<CLI::Option*> modes{
       app.add_flag("--explain", options->explain,
                    "Print each operation's configuration, its origin and speedup"),
-      app.add_flag(
-          "--matrix", options->matrix.wanted,
-          "Check and time each operation of the prompt's last pass and of decoding in each "
-          "variant, with the best known configuration of each"),
+      add_matrix_options(app, options->matrix),
       app.add_flag("--precompile", options->precompile,
                    "Compile the kernels for text of any length into the cache, and exit"),
       app.add_flag("--trace-layers", options->trace_layers,

@@ -37,7 +37,7 @@ std::string relative_text(const Interval& ratio) {
 std::string error_text(const MeasuredResult& result) {
   if (result.failure)
     return fmt::format("{}: {}", to_string(result.failure->status), result.failure->message);
-  if (result.verdict.bound <= 0) return "";
+  if (result.verdict.bound <= 0) return "none";
   return fmt::format("{:.2g}, {} of bound", result.verdict.error,
                      format_share(result.verdict.error / result.verdict.bound));
 }
@@ -110,7 +110,7 @@ nlohmann::json way_json(const MatrixRow& row, const MatrixWay& way) {
                         {"runs", way.runs},
                         {"status", result.failure ? to_string(result.failure->status) : "ok"}};
   if (result.failure) object["message"] = result.failure->message;
-  if (result.verdict.bound > 0) {
+  if (!result.verdict.method.empty()) {
     object["error"] = result.verdict.error;
     object["bound"] = result.verdict.bound;
   }
@@ -170,6 +170,18 @@ void measure_rows(std::vector<MatrixRow>& rows, WorkerEvaluator& evaluator,
 
 }  // namespace
 
+CLI::Option* add_matrix_options(CLI::App& command, MatrixChoice& choice) {
+  CLI::Option* const matrix = command.add_flag(
+      "--matrix", choice.wanted,
+      "Check and time each operation of the prompt's last pass and of decoding in each variant, "
+      "with the best known configuration of each");
+  add_number(command, "--seconds", choice.seconds,
+             "With --matrix: time limit in seconds of the rounds in which a problem is timed",
+             {.least = 0, .exclusive = true})
+      ->capture_default_str();
+  return matrix;
+}
+
 std::vector<MatrixRow> matrix_rows(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                    const LlamaOptions& options,
                                    std::span<const std::int64_t> passes) {
@@ -208,6 +220,7 @@ int run_matrix(std::vector<MatrixRow> rows, const RuntimeChoice& runtime,
   options.stop = &stop_requested();
   MatrixOptions matrix;
   matrix.seed = choice.seed;
+  matrix.seconds = choice.seconds;
   matrix.limits.run_s = static_cast<double>(runtime.patience_s);
   if (const auto own = lookup_files(runtime).own) {
     const TunedDb db = TunedDb::open(*own, TunedDb::Mode::read_only);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -18,8 +19,12 @@ struct MatrixChoice {
   bool json = false;                  ///< print JSON instead of a table
   std::filesystem::path export_file;  ///< CSV file to which rows are appended; empty: none
   bool no_lock = false;
+  double seconds = 2;      ///< time limit of a problem's rounds
   std::uint64_t seed = 1;  ///< of the inputs
 };
+
+/// Adds --matrix and --seconds. Returns the option --matrix.
+CLI::Option* add_matrix_options(CLI::App& command, MatrixChoice& choice);
 
 /// Returns the problems of a model's passes of these numbers of tokens, each with the ways to
 /// compute it and the one that `runtime` runs. Allocates and compiles nothing. Throws Error.
