@@ -92,7 +92,9 @@ std::string absent_text(const std::vector<MatrixRow>& rows) {
   std::vector<std::string> lines;
   for (const MatrixRow& row : rows) {
     for (const auto& [variant, why] : row.absent) {
-      auto line = fmt::format("{} {}: {}\n", row.problem.op, variant, one_line(why));
+      const std::string prefix = variant + ": ";
+      const auto reason = std::string_view(why).substr(why.starts_with(prefix) ? prefix.size() : 0);
+      auto line = fmt::format("{} {}: {}\n", row.problem.op, variant, one_line(reason));
       if (std::find(lines.begin(), lines.end(), line) == lines.end())
         lines.push_back(std::move(line));
     }
@@ -178,6 +180,7 @@ CLI::Option* add_matrix_options(CLI::App& command, MatrixChoice& choice) {
   add_number(command, "--seconds", choice.seconds,
              "With --matrix: time limit in seconds of the rounds in which a problem is timed",
              {.least = 0, .exclusive = true})
+      ->type_name("SECONDS")
       ->capture_default_str();
   return matrix;
 }
