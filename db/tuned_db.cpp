@@ -7,6 +7,7 @@
 
 #include "db/enum_text.hpp"
 #include "db/hardware.hpp"
+#include "db/sqlite/binary_rows.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/device_rows.hpp"
@@ -128,6 +129,13 @@ std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerpri
     configs = read_fastest_configs(database, device_fingerprint, problem_key, cold, most);
   });
   return configs;
+}
+
+std::vector<BinaryTotals> TunedDb::binaries() const {
+  std::vector<BinaryTotals> totals;
+  impl_->connection.read(
+      [&](SQLite::Database& database) { totals = read_binary_totals(database); });
+  return totals;
 }
 
 std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_fingerprint,

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "db/json.hpp"
+#include "db/sqlite/binary_rows.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/kernel_rows.hpp"
@@ -144,6 +145,20 @@ std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
   connection_->read(
       [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
   return parts;
+}
+
+std::optional<CarriedBinary> WinnerSource::binary(const std::string& content,
+                                                  const std::string& target) const {
+  std::optional<CarriedBinary> found;
+  connection_->read(
+      [&](SQLite::Database& database) { found = read_binary(database, content, target); });
+  return found;
+}
+
+std::vector<BinaryTotals> WinnerSource::binaries() const {
+  std::vector<BinaryTotals> totals;
+  connection_->read([&](SQLite::Database& database) { totals = read_binary_totals(database); });
+  return totals;
 }
 
 std::optional<CarriedKernel> WinnerSource::kernel(const std::string& name) const {

@@ -60,6 +60,11 @@ class WinnerSource {
                                            const std::string& op, bool cold) const;
   /// Returns the kernel of this name that the database carries, or nothing.
   std::optional<CarriedKernel> kernel(const std::string& name) const;
+  /// Returns the compiled kernel with this content key for a target, or nothing. Throws Error if it
+  /// is damaged.
+  std::optional<CarriedBinary> binary(const std::string& content, const std::string& target) const;
+  /// Does the same as TunedDb::binaries().
+  std::vector<BinaryTotals> binaries() const;
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 

@@ -239,6 +239,33 @@ std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) {
   return all;
 }
 
+std::optional<CarriedBinary> KnownWinners::binary(const std::string& content,
+                                                  const std::vector<std::string>& targets) {
+  for (const std::string& target : targets) {
+    for (const Layer& layer : layers_) {
+      try {
+        if (auto found = layer.source.binary(content, target)) return found;
+      } catch (const Error& error) {
+        note(fmt::format("{}: the binary of kernel {} for {} is not used: {}",
+                         layer.source.file().string(), content.substr(0, 12), target,
+                         error.what()));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t KnownWinners::binaries(const std::vector<std::string>& targets) {
+  std::int64_t count = 0;
+  read_each([&](const WinnerSource& source) {
+    for (const BinaryTotals& totals : source.binaries()) {
+      const bool wanted = std::find(targets.begin(), targets.end(), totals.target) != targets.end();
+      if (wanted) count += totals.count;
+    }
+  });
+  return count;
+}
+
 std::optional<CarriedKernel> KnownWinners::kernel(const std::string& name) {
   std::optional<CarriedKernel> found;
   read_each([&](const WinnerSource& source) {

@@ -56,6 +56,12 @@ class KnownWinners {
   std::vector<RecordedCost> recorded_costs(const std::string& op);
   /// Returns the kernel of this name of the first database that carries it, or nothing.
   std::optional<CarriedKernel> kernel(const std::string& name);
+  /// Returns the compiled kernel with this content key for the first of these targets that a
+  /// database carries, or nothing. A damaged one is noted and left out.
+  std::optional<CarriedBinary> binary(const std::string& content,
+                                      const std::vector<std::string>& targets);
+  /// Returns the number of compiled kernels for these targets that the databases carry.
+  std::int64_t binaries(const std::vector<std::string>& targets);
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device);
   /// Returns a line for each item that was ignored because it could not be read.

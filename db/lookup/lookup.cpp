@@ -179,6 +179,29 @@ std::optional<CarriedKernel> Lookup::kernel(const std::string& name) const {
   return impl_->known.kernel(name);
 }
 
+std::optional<CarriedBinary> Lookup::binary(const std::string& content,
+                                            const std::vector<std::string>& targets) const {
+  const std::unique_lock lock(impl_->mutex);
+  return impl_->known.binary(content, targets);
+}
+
+std::int64_t Lookup::binaries(const std::vector<std::string>& targets) const {
+  const std::unique_lock lock(impl_->mutex);
+  return impl_->known.binaries(targets);
+}
+
+Answer Lookup::answer(const Problem& problem) const {
+  Answer answer = find(problem);
+  const Problem stands_for = bucket(catalog().at(problem.op), problem);
+  if (answer.origin == LookupOrigin::exact || stands_for == problem) return answer;
+  answer = find(stands_for);
+  if (answer.origin == LookupOrigin::exact) {  // a match for another shape
+    answer.origin = LookupOrigin::nearest_shape;
+    answer.expected_regret.reset();
+  }
+  return answer;
+}
+
 const DeviceInfo& Lookup::device() const {
   return impl_->device;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "db/carried_binary.hpp"
 #include "db/carried_kernel.hpp"
 #include "db/lookup/answer.hpp"
 #include "db/lookup/lookup_files.hpp"
@@ -74,6 +75,16 @@ class Lookup {
 
   /// Returns the user's kernel of this name that the first database with it carries, or nothing.
   std::optional<CarriedKernel> kernel(const std::string& name) const;
+  /// Returns the compiled kernel with this content key (KernelSource::content_key of no compiler)
+  /// for the first of these targets (binary_targets()) that a database carries, or nothing. Its
+  /// hash was checked; a damaged one is left out, which unreadable() reports.
+  std::optional<CarriedBinary> binary(const std::string& content,
+                                      const std::vector<std::string>& targets) const;
+  /// Returns the number of compiled kernels for these targets that the databases carry.
+  std::int64_t binaries(const std::vector<std::string>& targets) const;
+  /// Returns the answer for the problem if the match is exact, else that for the problem that
+  /// represents its bucket, so that problems of a bucket share kernels. Throws Error like find().
+  Answer answer(const Problem& problem) const;
   /// Returns LookupOptions::catalog.
   const Catalog& catalog() const;
   /// Returns the device without the features that failed their health checks. Answers are valid for

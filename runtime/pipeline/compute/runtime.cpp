@@ -9,6 +9,7 @@
 
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
+#include "runtime/device/binary_target.hpp"
 #include "runtime/device/interop.hpp"
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/telemetry.hpp"
@@ -60,7 +61,9 @@ Runtime::Runtime(std::shared_ptr<Device> device, std::shared_ptr<KernelStore> ke
 Runtime::~Runtime() = default;
 
 Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
-  auto device = open_device(options.device, options.open);
+  OpenOptions open = options.open;
+  open.without_compiler = true;  // databases may carry all kernels that run
+  auto device = open_device(options.device, open);
   if (!device) return device.failure();
   auto runtime = of(*std::move(device), options.databases, options.lookup);
   if (!runtime) return runtime;
@@ -144,6 +147,7 @@ Result<void> Runtime::add(Operation operation) {
   options.catalog = Catalog(std::move(all));
   try {
     lookup_ = Lookup::open(device_->info(), databases_, options);
+    has_binaries_.reset();
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
@@ -245,20 +249,39 @@ Result<Answer> Runtime::answer(const Problem& problem) {
 }
 
 Answer Runtime::look_up(const Problem& problem) {
-  Answer answer = lookup_.find(problem);
-  const Problem stands_for = bucket(catalog().at(problem.op), problem);
-  if (answer.origin != LookupOrigin::exact && stands_for != problem) {
-    answer = lookup_.find(stands_for);
-    if (answer.origin == LookupOrigin::exact) {  // a match for another shape
-      answer.origin = LookupOrigin::nearest_shape;
-      answer.expected_regret.reset();
-    }
-  }
+  Answer answer = lookup_.answer(problem);
+  log_unreadable();
+  return answer;
+}
+
+void Runtime::log_unreadable() {
   const auto unreadable = lookup_.unreadable();
   for (; unreadable_ < unreadable.size(); ++unreadable_) {
     log(LogLevel::warning, "{}", unreadable[unreadable_]);
   }
-  return answer;
+}
+
+KernelStore::Binaries Runtime::binaries() {
+  if (!has_binaries_) {
+    targets_ = binary_targets(device_->info());
+    has_binaries_ = lookup_.binaries(targets_) > 0;
+  }
+  if (!*has_binaries_) return {};
+  return [this](const KernelSource& source) {
+    auto found = lookup_.binary(source.content_key({}, {}), targets_);
+    if (!found) note_without_binary(source);
+    return found;
+  };
+}
+
+/// Says once that kernels are compiled although databases carry others.
+void Runtime::note_without_binary(const KernelSource& source) {
+  telemetry::count("runtime.binaries_missing");
+  if (told_without_binary_.exchange(true)) return;
+  log(LogLevel::warning,
+      "{}: the databases carry compiled kernels for {}, but no usable one of this source (another "
+      "template, problem or configuration, or damaged); what they lack is compiled",
+      source.name, targets_.front());
 }
 
 Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem) {
@@ -301,8 +324,11 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
   const Operation& kernel = catalog().at(problem.op);
   auto plan = kernel.plan(problem, lookup_.device(), config);
   if (!plan) return plan.failure();
-  auto compiled = CompiledPlan::create(
-      *plan, [&](const KernelSource& source) { return kernels_->compile(source); });
+  auto compiled =
+      CompiledPlan::create(*plan, [this, find = binaries()](const KernelSource& source) {
+        return kernels_->compile(source, find);
+      });
+  log_unreadable();
   if (!compiled) return compiled.failure();
   // Records the launches to check whether the device accepts them. Nothing runs.
   const std::vector<std::uint64_t> nowhere(kernel.tensors(problem).size());
@@ -332,7 +358,8 @@ std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, 
     if (!plan) continue;  // prepare() reports the failure
     sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
   }
-  kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs);
+  kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs, binaries());
+  log_unreadable();
   std::vector<Precompiled> outcome;
   for (const Problem& problem : problems) {
     Precompiled& one = outcome.emplace_back();

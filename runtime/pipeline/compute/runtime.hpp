@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -129,6 +130,12 @@ class Runtime {
                                                const LookupOptions& lookup);
   /// Throws Error like Lookup::find.
   Answer look_up(const Problem& problem);
+  /// Logs what the look-up could not read since the last call.
+  void log_unreadable();
+  /// Returns how to find compiled kernels in the databases; empty if they carry none for the
+  /// device.
+  KernelStore::Binaries binaries();
+  void note_without_binary(const KernelSource& source);
   Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
   Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
@@ -148,6 +155,9 @@ class Runtime {
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
   Deadline patience_ = RuntimeOptions{}.patience;
+  std::vector<std::string> targets_;  ///< binary_targets() of the device
+  std::optional<bool> has_binaries_;  ///< whether the databases carry kernels for them
+  std::atomic<bool> told_without_binary_{false};
   std::size_t unreadable_ = 0;  ///< number of unreadable look-up entries that were logged
 };
 

@@ -97,7 +97,15 @@ LookupFiles lookup_files(const RuntimeChoice& choice) {
 
 std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
   const StallWatch probing(static_cast<double>(choice.patience_s));
-  return select_devices(choice.device);
+  try {
+    return select_devices(choice.device);
+  } catch (const CommandError&) {  // databases may carry all kernels that run
+    OpenOptions open;
+    open.without_compiler = true;
+    const auto device = select_device(choice.device, open);
+    if (!device) throw;
+    return {*device};
+  }
 }
 
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {

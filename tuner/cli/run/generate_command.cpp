@@ -106,8 +106,7 @@ int precompile(const GenerateOptions& options) {
   print("{} for caches of {} tokens: {}, {} of them new\n",
         format_count(static_cast<std::int64_t>(problems.size()), "problem"),
         fmt::join(capacities, ", "),
-        format_count(static_cast<std::int64_t>(kernels.size()), "kernel"),
-        kernels.size() - kernels.from_cache());
+        format_count(static_cast<std::int64_t>(kernels.size()), "kernel"), kernels.compiled());
   return exit_done;
 }
 
