@@ -246,9 +246,7 @@ std::optional<CarriedBinary> KnownWinners::binary(const std::string& content,
       try {
         if (auto found = layer.source.binary(content, target)) return found;
       } catch (const Error& error) {
-        note(fmt::format("{}: the binary of kernel {} for {} is not used: {}",
-                         layer.source.file().string(), content.substr(0, 12), target,
-                         error.what()));
+        note(error.what());
       }
     }
   }

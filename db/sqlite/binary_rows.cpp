@@ -36,6 +36,10 @@ std::optional<CarriedBinary> read_binary(SQLite::Database& database, const std::
                                          const std::string& target) {
   SQLite::Statement select(database,
                            "SELECT * FROM binaries WHERE content = :content AND target = :target");
+  const auto refuse = [&](std::string_view why) {
+    throw Error(fmt::format("the binary of kernel {} for {} is not used: {}", content.substr(0, 12),
+                            target, why));
+  };
   select.bind(":content", content);
   select.bind(":target", target);
   if (!select.executeStep()) {
@@ -43,7 +47,7 @@ std::optional<CarriedBinary> read_binary(SQLite::Database& database, const std::
         database, "SELECT 1 FROM main.binaries WHERE content = :content AND target = :target");
     damaged.bind(":content", content);
     damaged.bind(":target", target);
-    if (damaged.executeStep()) throw Error("it is damaged, as greta-db verify says");
+    if (damaged.executeStep()) refuse("it is damaged, as greta-db verify says");
     return std::nullopt;
   }
   CarriedBinary found{text(select, "content"),
@@ -55,7 +59,7 @@ std::optional<CarriedBinary> read_binary(SQLite::Database& database, const std::
   const auto column = select.getColumn("binary");
   const auto* const first = static_cast<const std::byte*>(column.getBlob());
   found.binary.assign(first, first + column.getBytes());
-  if (found.hash() != text(select, "hash")) throw Error("its hash is not that of its contents");
+  if (found.hash() != text(select, "hash")) refuse("its hash is not that of its contents");
   return found;
 }
 
