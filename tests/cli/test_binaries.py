@@ -72,7 +72,10 @@ class Binaries(RunCase):
         self.assertRegex(result.stderr, r"; \d+ kernels of databases, 0 compiled\n$")
         # What is not carried is one line that says so, and tuning does not begin.
         result = self.story("--shipped", self.ship, "--no-shipped", "--use", "argmax: split", device=HOST)
-        self.refused(result, 1, "argmax/split", "no database carries it compiled for this device")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        said, end = result.stderr.splitlines()
+        self.assertRegex(said, "argmax/split: the databases carry compiled kernels for host-sm_80 .* but no usable one")
+        self.assertRegex(end, "argmax/split: no database carries it compiled for this device")
         self.refused(self.run_tune(*TUNED, "--device", HOST, "--db", self.db), 2, "no compiler for its kernels")
 
     def lost(self, *words):

@@ -165,8 +165,7 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
   }
   if (const auto pins = db.pins().size(); pins > 0)
     text += format_row("", fmt::format("{} pinned", format_count(pins, "answer")));
-  if (const auto binaries = db.binaries(); !binaries.empty())
-    text += format_row("", binaries_text(binaries));
+  for (const BinaryTotals& one : db.binaries()) text += format_row("", binaries_text({one}));
   if (const auto open = open_sessions(db); open > 0) {
     text += format_row("", fmt::format("{} running or killed", format_count(open, "session")));
   }
