@@ -19,6 +19,34 @@ def hash_of(content, target, binary):
     return f"{fnv1a_128(b''.join(map(field_bytes, (content.encode(), target.encode(), binary)))):032x}"
 
 
+class BinariesOnAmd(RunCase):
+    """A fake AMD GPU, whose driver reads code objects and executes nothing."""
+
+    def test_code_objects_are_loaded_without_a_compiler(self):
+        self.env.update(LD_LIBRARY_PATH=os.environ["GRETA_FAKE_AMD"], GRETA_FAKE_ARCHITECTURE="gfx90a",
+                        XDG_CACHE_HOME=str(self.folder / "cache"))
+        # It is known to the database without any result.
+        tuned = self.run_tune("argmax", "--rows", 1, "--cols", 64, "--device", "hip:0", "--budget", 1, "--db", self.db)
+        self.assertIn("no configuration passed", tuned.stdout, tuned.stderr)
+        capture, ship = self.folder / "run.jsonl", self.folder / "ship.db"
+        words = ("--model", MODEL, "--prompt", "Once", "--tokens", 3, "--device", "hip:0", "--no-shipped")
+        result = self.run_greta(*words, "--capture", capture)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_db("export", "--ship", "--binaries", "gfx90a", "--problems", capture, "--out", ship)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"\d+ kernels compiled for gfx90a")
+        (self.folder / "empty").mkdir()
+        self.env.update(PATH=str(self.folder / "empty"), XDG_CACHE_HOME=str(self.folder / "cold"))
+        result = self.run_greta(*words)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("no database carries it compiled for this device", result.stderr)
+        result = self.run_greta(*words, "--shipped", ship, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = json.loads(result.stdout)
+        self.assertEqual((told["kernels_compiled"], result.stderr), (0, ""))
+        self.assertGreater(told["kernels_loaded"], 10)
+
+
 class Binaries(RunCase):
     def setUp(self):
         super().setUp()
@@ -138,7 +166,7 @@ class Binaries(RunCase):
         out = self.folder / "out.db"
         export = ("export", "--out", out)
         for words, message in (
-                (["--ship", "--binaries", "gfx942"], "--binaries gfx942: the selected results are of host-sm_80, lavapipe"),
+                (["--ship", "--binaries", "gfx942"], "--binaries gfx942: the database has devices of host-sm_80, lavapipe"),
                 (["--format", "csv", "--binaries", "lavapipe"], "--binaries: only with --ship"),
                 (["--ship", "--problems", MODEL], "--problems: only with --binaries"),
                 (["--ship", "--binaries", "lavapipe", "--problems", MODEL], "--problems ")):

@@ -20,7 +20,7 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Returns the devices of an architecture that have results.
+/// Returns the devices of an architecture.
 std::vector<DeviceInfo> devices_of(const Contents& contents, const std::string& architecture) {
   std::vector<DeviceInfo> devices;
   std::set<std::string> others;
@@ -31,8 +31,8 @@ std::vector<DeviceInfo> devices_of(const Contents& contents, const std::string& 
   if (!devices.empty()) return devices;
   throw CommandError(
       exit_usage,
-      fmt::format("--binaries {}: the selected results are of {}", architecture,
-                  others.empty() ? "no device" : fmt::format("{}", fmt::join(others, ", "))));
+      fmt::format("--binaries {}: the database has devices of {}", architecture,
+                  others.empty() ? "no architecture" : fmt::format("{}", fmt::join(others, ", "))));
 }
 
 std::vector<Problem> captured_problems(const BinaryExport& options, const Catalog& catalog) {

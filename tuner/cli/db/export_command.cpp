@@ -116,7 +116,9 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
     return false;
   });
   std::erase_if(contents.devices, [&](const StoredDevice& device) {
-    return devices.count(device.info.fingerprint()) == 0;
+    const auto& wanted = options.binaries.architectures;
+    return devices.count(device.info.fingerprint()) == 0 &&
+           std::find(wanted.begin(), wanted.end(), device.info.architecture) == wanted.end();
   });
   std::erase_if(contents.ceilings, [&](const Contents::DeviceCeiling& ceiling) {
     return devices.count(ceiling.device) == 0;
