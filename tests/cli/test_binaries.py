@@ -98,6 +98,9 @@ class Binaries(RunCase):
         self.assertFalse((self.folder / "cache" / "greta" / "kernels").exists(), "nothing was compiled")
         result = self.story("--tokens", TOKENS, "--shipped", self.ship, "--no-shipped", device=HOST)
         self.assertRegex(result.stderr, r"; \d+ kernels of databases, 0 compiled\n$")
+        # A vendor's library needs no compiler either.
+        told, _ = self.generated(HOST, "--allow", "vendor", "--use", "gemm m=1 n=512 prologue=none: vendor")
+        self.assertEqual((told["ids"], told["kernels_compiled"]), (STORY[:TOKENS], 1), "its call counts as a kernel")
         # What is not carried is one line that says so, and tuning does not begin.
         result = self.story("--shipped", self.ship, "--no-shipped", "--use", "argmax: split", device=HOST)
         self.assertEqual(result.returncode, 1, result.stderr)
