@@ -183,7 +183,7 @@ struct Contents {
   std::vector<Peer> peers;
   std::vector<DeviceUnsafe> unsafe{};  ///< for all drivers
   std::vector<CarriedKernel> kernels{};
-  /// Only written by ship(): contents() leaves them out, since they can be compiled again.
+  /// Written by ship() and write(). contents() has none, since they can be compiled again.
   std::vector<CarriedBinary> binaries{};
   std::vector<Pin> pins{};  ///< a user's own decisions: neither merged nor shipped
 };

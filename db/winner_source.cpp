@@ -155,10 +155,14 @@ std::optional<CarriedBinary> WinnerSource::binary(const std::string& content,
   return found;
 }
 
-std::vector<BinaryTotals> WinnerSource::binaries() const {
-  std::vector<BinaryTotals> totals;
-  connection_->read([&](SQLite::Database& database) { totals = read_binary_totals(database); });
-  return totals;
+bool WinnerSource::has_binaries(const std::string& target) const {
+  bool found = false;
+  connection_->read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, "SELECT 1 FROM main.binaries WHERE target = ? LIMIT 1");
+    select.bind(1, target);
+    found = select.executeStep();
+  });
+  return found;
 }
 
 std::optional<CarriedKernel> WinnerSource::kernel(const std::string& name) const {

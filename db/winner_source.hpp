@@ -63,8 +63,8 @@ class WinnerSource {
   /// Returns the compiled kernel with this content key for a target, or nothing. Throws Error if it
   /// is damaged.
   std::optional<CarriedBinary> binary(const std::string& content, const std::string& target) const;
-  /// Does the same as TunedDb::binaries().
-  std::vector<BinaryTotals> binaries() const;
+  /// Returns whether there is a compiled kernel for a target, damaged or not. Reads none of them.
+  bool has_binaries(const std::string& target) const;
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 

@@ -253,15 +253,12 @@ std::optional<CarriedBinary> KnownWinners::binary(const std::string& content,
   return std::nullopt;
 }
 
-std::int64_t KnownWinners::binaries(const std::vector<std::string>& targets) {
-  std::int64_t count = 0;
+bool KnownWinners::has_binaries(const std::vector<std::string>& targets) {
+  bool found = false;
   read_each([&](const WinnerSource& source) {
-    for (const BinaryTotals& totals : source.binaries()) {
-      const bool wanted = std::find(targets.begin(), targets.end(), totals.target) != targets.end();
-      if (wanted) count += totals.count;
-    }
+    for (const std::string& target : targets) found = found || source.has_binaries(target);
   });
-  return count;
+  return found;
 }
 
 std::optional<CarriedKernel> KnownWinners::kernel(const std::string& name) {

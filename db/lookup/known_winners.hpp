@@ -60,8 +60,8 @@ class KnownWinners {
   /// database carries, or nothing. A damaged one is noted and left out.
   std::optional<CarriedBinary> binary(const std::string& content,
                                       const std::vector<std::string>& targets);
-  /// Returns the number of compiled kernels for these targets that the databases carry.
-  std::int64_t binaries(const std::vector<std::string>& targets);
+  /// Does the same as Lookup::has_binaries().
+  bool has_binaries(const std::vector<std::string>& targets);
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device);
   /// Returns a line for each item that was ignored because it could not be read.

@@ -185,9 +185,9 @@ std::optional<CarriedBinary> Lookup::binary(const std::string& content,
   return impl_->known.binary(content, targets);
 }
 
-std::int64_t Lookup::binaries(const std::vector<std::string>& targets) const {
+bool Lookup::has_binaries(const std::vector<std::string>& targets) const {
   const std::unique_lock lock(impl_->mutex);
-  return impl_->known.binaries(targets);
+  return impl_->known.has_binaries(targets);
 }
 
 Answer Lookup::answer(const Problem& problem) const {

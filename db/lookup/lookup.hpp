@@ -80,8 +80,8 @@ class Lookup {
   /// hash was checked; a damaged one is left out, which unreadable() reports.
   std::optional<CarriedBinary> binary(const std::string& content,
                                       const std::vector<std::string>& targets) const;
-  /// Returns the number of compiled kernels for these targets that the databases carry.
-  std::int64_t binaries(const std::vector<std::string>& targets) const;
+  /// Returns whether a database carries compiled kernels for one of these targets, damaged or not.
+  bool has_binaries(const std::vector<std::string>& targets) const;
   /// Returns the answer for the problem if the match is exact, else that for the problem that
   /// represents its bucket, so that problems of a bucket share kernels. Throws Error like find().
   Answer answer(const Problem& problem) const;

@@ -264,7 +264,7 @@ void Runtime::log_unreadable() {
 KernelStore::Binaries Runtime::binaries() {
   if (!has_binaries_) {
     targets_ = binary_targets(device_->info());
-    has_binaries_ = lookup_.binaries(targets_) > 0;
+    has_binaries_ = lookup_.has_binaries(targets_);
   }
   if (!*has_binaries_) return {};
   return [this](const KernelSource& source) {
