@@ -4,6 +4,7 @@
 #include <string>
 
 #include "db/merge.hpp"
+#include "db/sqlite/binary_rows.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/device_rows.hpp"
@@ -36,6 +37,7 @@ void write_contents(SQLite::Database& database, const Contents& contents, bool p
   }
   for (const auto& peer : contents.peers) put_peer(database, peer);
   for (const auto& kernel : contents.kernels) put_kernel(database, kernel);
+  for (const auto& binary : contents.binaries) put_binary(database, binary);
 }
 
 Contents read_contents(SQLite::Database& database) {

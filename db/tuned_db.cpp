@@ -7,6 +7,7 @@
 
 #include "db/enum_text.hpp"
 #include "db/hardware.hpp"
+#include "db/sqlite/binary_rows.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/device_rows.hpp"
@@ -37,21 +38,6 @@ std::vector<Comparison> read_comparisons(SQLite::Database& database,
 
 /// Configurations of a device and problem, best first. A configuration's place is its rank among
 /// those that were timed on the same problem: the session's own (stand_in is NULL) or a stand-in.
-constexpr const char* select_fastest_configs = R"(
-    SELECT config FROM (
-      SELECT config, stand_in IS NULL AS full_size,
-        rank() OVER (PARTITION BY stand_in ORDER BY us) AS place
-      FROM (
-        SELECT t.config, t.stand_in, min(t.median_us) AS us
-        FROM trials t JOIN sessions s ON s.id = t.session
-          JOIN devices d ON d.id = s.device JOIN problems p ON p.id = s.problem
-        WHERE d.fingerprint = :fingerprint AND p.key = :key AND s.cold = :cold
-          AND t.status = 'ok' AND t.raced = 0 AND t.median_us > 0
-        GROUP BY t.config, t.stand_in))
-    GROUP BY config
-    ORDER BY max(full_size) DESC, min(CASE WHEN full_size THEN place END), min(place), config
-    LIMIT :most)";
-
 /// Returns all damaged rows, and results that can't be read.
 std::vector<DamagedRow> find_damage(SQLite::Database& database, const std::string& left_out = {}) {
   auto rows = damaged_rows(database, left_out);
@@ -140,14 +126,16 @@ std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerpri
                                              int most) const {
   std::vector<Config> configs;
   impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(database, select_fastest_configs);
-    select.bind(":fingerprint", device_fingerprint);
-    select.bind(":key", problem_key);
-    select.bind(":cold", cold);
-    select.bind(":most", most);
-    while (select.executeStep()) configs.push_back(config_from_text(select.getColumn(0).getText()));
+    configs = read_fastest_configs(database, device_fingerprint, problem_key, cold, most);
   });
   return configs;
+}
+
+std::vector<BinaryTotals> TunedDb::binaries() const {
+  std::vector<BinaryTotals> totals;
+  impl_->connection.read(
+      [&](SQLite::Database& database) { totals = read_binary_totals(database); });
+  return totals;
 }
 
 std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_fingerprint,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/carried_binary.hpp"
 #include "db/carried_kernel.hpp"
 #include "db/comparison.hpp"
 #include "db/damage.hpp"
@@ -182,6 +183,8 @@ struct Contents {
   std::vector<Peer> peers;
   std::vector<DeviceUnsafe> unsafe{};  ///< for all drivers
   std::vector<CarriedKernel> kernels{};
+  /// Written by ship() and write(). contents() has none, since they can be compiled again.
+  std::vector<CarriedBinary> binaries{};
   std::vector<Pin> pins{};  ///< a user's own decisions: neither merged nor shipped
 };
 
@@ -306,6 +309,9 @@ class TunedDb {
   void clear_unsafe(const DeviceInfo& device, const std::string& check);
   /// Returns the checks that the card of `device` fails with its current driver.
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
+
+  /// Returns the totals of the compiled kernels that the database carries, by target.
+  std::vector<BinaryTotals> binaries() const;
 
   /// Returns the fastest configurations of all sessions for a device, problem and cold/warm, best
   /// first. Configurations that ran at full size come before those that only ran on a stand-in.

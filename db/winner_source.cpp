@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "db/json.hpp"
+#include "db/sqlite/binary_rows.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/kernel_rows.hpp"
@@ -101,6 +102,16 @@ std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerp
   return std::move(faster ? *vendor : found.front());
 }
 
+std::vector<Config> WinnerSource::fastest_configs(const std::string& device_fingerprint,
+                                                  const std::string& problem_key, bool cold) const {
+  constexpr int all = -1;
+  std::vector<Config> configs;
+  connection_->read([&](SQLite::Database& database) {
+    configs = read_fastest_configs(database, device_fingerprint, problem_key, cold, all);
+  });
+  return configs;
+}
+
 std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device_fingerprint,
                                                        const std::string& op, bool cold) const {
   std::vector<RecordedCost> costs;
@@ -134,6 +145,24 @@ std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
   connection_->read(
       [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
   return parts;
+}
+
+std::optional<CarriedBinary> WinnerSource::binary(const std::string& content,
+                                                  const std::string& target) const {
+  std::optional<CarriedBinary> found;
+  connection_->read(
+      [&](SQLite::Database& database) { found = read_binary(database, content, target); });
+  return found;
+}
+
+bool WinnerSource::has_binaries(const std::string& target) const {
+  bool found = false;
+  connection_->read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, "SELECT 1 FROM main.binaries WHERE target = ? LIMIT 1");
+    select.bind(1, target);
+    found = select.executeStep();
+  });
+  return found;
 }
 
 std::optional<CarriedKernel> WinnerSource::kernel(const std::string& name) const {

@@ -51,12 +51,20 @@ class WinnerSource {
   std::optional<StoredWinner> find(const std::string& device_fingerprint,
                                    const std::string& problem_key, bool cold,
                                    const DeviceInfo& present) const;
+  /// Does the same as TunedDb::fastest_configs() for all recorded configurations.
+  std::vector<Config> fastest_configs(const std::string& device_fingerprint,
+                                      const std::string& problem_key, bool cold) const;
   /// Returns the costs, without their own winners, of an operation's problems that have results on
   /// a device.
   std::vector<RecordedCost> recorded_costs(const std::string& device_fingerprint,
                                            const std::string& op, bool cold) const;
   /// Returns the kernel of this name that the database carries, or nothing.
   std::optional<CarriedKernel> kernel(const std::string& name) const;
+  /// Returns the compiled kernel with this content key for a target, or nothing. Throws Error if it
+  /// is damaged.
+  std::optional<CarriedBinary> binary(const std::string& content, const std::string& target) const;
+  /// Returns whether there is a compiled kernel for a target, damaged or not. Reads none of them.
+  bool has_binaries(const std::string& target) const;
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 

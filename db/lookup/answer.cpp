@@ -14,6 +14,8 @@ std::string_view to_string(LookupOrigin origin) {
       return "static prior";
     case LookupOrigin::fallback:
       return "default";
+    case LookupOrigin::forced:
+      return "forced";
   }
   return "unknown";
 }

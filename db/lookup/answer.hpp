@@ -18,11 +18,12 @@ enum class LookupOrigin {
   same_architecture,  ///< certified on another device of this architecture for this shape or the
                       ///< nearest
   predicted,          ///< the static prior's (predicted_config()): no recorded winner is usable
-  fallback            ///< likewise, the operation's default
+  fallback,           ///< likewise, the operation's default
+  forced              ///< a rule decided, and nothing was looked up (UseRule)
 };
 
-inline constexpr std::size_t lookup_origins = 5;
-/// Returns "exact", "nearest shape", "same architecture", "static prior" or "default".
+inline constexpr std::size_t lookup_origins = 6;
+/// Returns "exact", "nearest shape", "same architecture", "static prior", "default" or "forced".
 std::string_view to_string(LookupOrigin origin);
 
 /// The speed-up of a winner over the operation's default, timed in the same rounds.
@@ -49,6 +50,7 @@ struct Answer {
   /// The changes by which a configuration of an older template was carried over (ConfigMigration):
   /// "TN=1 added"; empty: it was stored in this form.
   std::vector<std::string> migrated{};
+  std::string rule{};  ///< text of the rule that decided; empty: none did
 
   /// Returns the origin, the database unless it is the user's, and whether the configuration was
   /// carried over: "exact, shipped, migrated".

@@ -166,8 +166,27 @@ std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerInd
   return std::nullopt;
 }
 
+std::optional<Config> KnownWinners::fastest(const Problem& problem, const DeviceInfo& device,
+                                            const Wanted& wanted) {
+  const Instance instance(catalog_.at(problem.op), problem, device);
+  std::optional<Config> found;
+  read_each([&](const WinnerSource& source) {
+    if (found) return;
+    const auto recorded =
+        source.fastest_configs(devices_.front().fingerprint, problem.key(), cold_);
+    for (const Config& stored : recorded) {
+      auto today = instance.migrate(stored);
+      if (!today || !wanted(today->config) || instance.rejects(today->config)) continue;
+      found = std::move(today->config);
+      return;
+    }
+  });
+  return found;
+}
+
 std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const Asked& other,
-                                                      const DeviceInfo& device) {
+                                                      const DeviceInfo& device,
+                                                      const Wanted& wanted) {
   const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
   const bool same_family = other.problem.attributes == asked.problem.attributes;
@@ -189,7 +208,7 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
                        layers_[place.layer].source.file().string(), winner->problem.key(),
                        usable.failure().message));
     }
-    if (!usable) continue;
+    if (!usable || (wanted && !wanted(usable->config))) continue;
     if (!exact && !catalog_.valid(asked.representative, device, usable->config))
       continue;  // the whole bucket shares the answer
     const auto origin = exact                 ? LookupOrigin::exact
@@ -218,6 +237,28 @@ std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) {
     std::move(parts.begin(), parts.end(), std::back_inserter(all));
   });
   return all;
+}
+
+std::optional<CarriedBinary> KnownWinners::binary(const std::string& content,
+                                                  const std::vector<std::string>& targets) {
+  for (const std::string& target : targets) {
+    for (const Layer& layer : layers_) {
+      try {
+        if (auto found = layer.source.binary(content, target)) return found;
+      } catch (const Error& error) {
+        note(error.what());
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool KnownWinners::has_binaries(const std::vector<std::string>& targets) {
+  bool found = false;
+  read_each([&](const WinnerSource& source) {
+    for (const std::string& target : targets) found = found || source.has_binaries(target);
+  });
+  return found;
 }
 
 std::optional<CarriedKernel> KnownWinners::kernel(const std::string& name) {

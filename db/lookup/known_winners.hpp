@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,14 +40,28 @@ class KnownWinners {
   std::optional<Found> find(const Asked& asked, const DeviceInfo& device) {
     return find(asked, asked, device);
   }
+  /// Whether a configuration is one of those that are asked for. Empty: each is.
+  using Wanted = std::function<bool(const Config&)>;
   /// Does the same among the winners of problems like `other`, which differs from the requested one
   /// only in some attributes. None of them is exact.
-  std::optional<Found> find(const Asked& asked, const Asked& other, const DeviceInfo& device);
+  std::optional<Found> find(const Asked& asked, const Asked& other, const DeviceInfo& device,
+                            const Wanted& wanted = {});
+  /// Returns the fastest configuration that any database recorded for the problem on this device
+  /// and that is wanted and valid, whether or not it was certified; of several databases, that of
+  /// the first one with any.
+  std::optional<Config> fastest(const Problem& problem, const DeviceInfo& device,
+                                const Wanted& wanted);
 
   /// Does the same as WinnerSource::recorded_costs() for this device and all databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op);
   /// Returns the kernel of this name of the first database that carries it, or nothing.
   std::optional<CarriedKernel> kernel(const std::string& name);
+  /// Returns the compiled kernel with this content key for the first of these targets that a
+  /// database carries, or nothing. A damaged one is noted and left out.
+  std::optional<CarriedBinary> binary(const std::string& content,
+                                      const std::vector<std::string>& targets);
+  /// Does the same as Lookup::has_binaries().
+  bool has_binaries(const std::vector<std::string>& targets);
   /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device);
   /// Returns a line for each item that was ignored because it could not be read.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "db/lookup/best_of_variant.hpp"
 #include "db/lookup/expected_regret.hpp"
 #include "db/lookup/known_winners.hpp"
 #include "kernels/model/problem_rules.hpp"
@@ -91,6 +92,20 @@ struct Lookup::Impl {
     return found;
   }
 
+  Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,
+                                const UseValues& values) const {
+    const std::unique_lock lock(mutex);
+    const Operation* const operation = catalog.find(problem.op);
+    if (operation == nullptr) return invalid_argument(fmt::format("no operation {}", problem.op));
+    if (auto good = check_problem(*operation, problem); !good) return good.failure();
+    std::optional<Config> untuned;
+    try {
+      untuned = decide(problem).config;
+    } catch (const Error&) {  // no variant has a valid configuration; the reason follows
+    }
+    return best_of_variant({*operation, problem, device, known, untuned}, variant, values);
+  }
+
   Answer decide(const Problem& problem) const {
     const Operation& operation = catalog.at(problem.op);
     check_problem(operation, problem).value();
@@ -135,6 +150,26 @@ const Answer& Lookup::find(const Problem& problem) const {
   return impl_->compute(problem);
 }
 
+Result<BestOfVariant> Lookup::best_of(const Problem& problem, std::string_view variant,
+                                      const UseValues& values) const {
+  return impl_->best_of(problem, variant, values);
+}
+
+Result<Answer> Lookup::forced(const UseRule& rule, const Problem& problem) const {
+  auto best = best_of(problem, rule.variant(), rule.values());
+  if (!best) {
+    Failure failure = best.failure();
+    failure.message =
+        fmt::format("rule \"{}\": {}: {}", rule.text(), problem.key(), failure.message);
+    return failure;
+  }
+  Answer answer;
+  answer.config = std::move(best->config);
+  answer.origin = LookupOrigin::forced;
+  answer.rule = rule.text();
+  return answer;
+}
+
 const Catalog& Lookup::catalog() const {
   return impl_->catalog;
 }
@@ -142,6 +177,29 @@ const Catalog& Lookup::catalog() const {
 std::optional<CarriedKernel> Lookup::kernel(const std::string& name) const {
   const std::unique_lock lock(impl_->mutex);
   return impl_->known.kernel(name);
+}
+
+std::optional<CarriedBinary> Lookup::binary(const std::string& content,
+                                            const std::vector<std::string>& targets) const {
+  const std::unique_lock lock(impl_->mutex);
+  return impl_->known.binary(content, targets);
+}
+
+bool Lookup::has_binaries(const std::vector<std::string>& targets) const {
+  const std::unique_lock lock(impl_->mutex);
+  return impl_->known.has_binaries(targets);
+}
+
+Answer Lookup::answer(const Problem& problem) const {
+  Answer answer = find(problem);
+  const Problem stands_for = bucket(catalog().at(problem.op), problem);
+  if (answer.origin == LookupOrigin::exact || stands_for == problem) return answer;
+  answer = find(stands_for);
+  if (answer.origin == LookupOrigin::exact) {  // a match for another shape
+    answer.origin = LookupOrigin::nearest_shape;
+    answer.expected_regret.reset();
+  }
+  return answer;
 }
 
 const DeviceInfo& Lookup::device() const {

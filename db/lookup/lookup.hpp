@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "db/carried_binary.hpp"
 #include "db/carried_kernel.hpp"
 #include "db/lookup/answer.hpp"
 #include "db/lookup/lookup_files.hpp"
+#include "db/lookup/use_rule.hpp"
 #include "kernels/catalog.hpp"
 #include "runtime/device/device_info.hpp"
 
@@ -17,6 +19,15 @@ struct LookupOptions {
   bool allow_unsafe = false;  ///< also use parts that failed a health check (greta-bench doctor)
   Catalog catalog = Catalog::built_in();  ///< the available operations
 };
+
+/// A configuration of one variant, and how it is known.
+struct BestOfVariant {
+  enum class Source { recorded, nearest_shape, same_architecture, predicted };
+  Config config;
+  Source source = Source::predicted;
+};
+/// Returns "recorded", "nearest shape", "same architecture" or "untuned".
+std::string_view to_string(BestOfVariant::Source source);
 
 /// Selects the configuration to run for a problem on one device.
 ///
@@ -49,8 +60,31 @@ class Lookup {
   /// problem that its operation rejects, or for which no configuration is valid on this device.
   const Answer& find(const Problem& problem) const;
 
+  /// Returns the best known configuration of a variant for a problem, among those in which some
+  /// parameters have given values: the fastest that was recorded for this problem on this device,
+  /// certified or not; the winner of the nearest shape or another device, as find() would; the best
+  /// known one of the variant with these values in place of its own; what find() returns; what the
+  /// static prior predicts of the variant's defaults, else of its space. Fails with `constraints`
+  /// and one line that names the constraint if the values are not valid together for the problem on
+  /// this device, with `invalid_argument` for a problem or variant that does not exist.
+  Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,
+                                const UseValues& values = {}) const;
+  /// Returns the answer by a rule, for a problem that it matches. Fails like best_of(); the message
+  /// begins with the rule.
+  Result<Answer> forced(const UseRule& rule, const Problem& problem) const;
+
   /// Returns the user's kernel of this name that the first database with it carries, or nothing.
   std::optional<CarriedKernel> kernel(const std::string& name) const;
+  /// Returns the compiled kernel with this content key (KernelSource::content_key of no compiler)
+  /// for the first of these targets (binary_targets()) that a database carries, or nothing. Its
+  /// hash was checked; a damaged one is left out, which unreadable() reports.
+  std::optional<CarriedBinary> binary(const std::string& content,
+                                      const std::vector<std::string>& targets) const;
+  /// Returns whether a database carries compiled kernels for one of these targets, damaged or not.
+  bool has_binaries(const std::vector<std::string>& targets) const;
+  /// Returns the answer for the problem if the match is exact, else that for the problem that
+  /// represents its bucket, so that problems of a bucket share kernels. Throws Error like find().
+  Answer answer(const Problem& problem) const;
   /// Returns LookupOptions::catalog.
   const Catalog& catalog() const;
   /// Returns the device without the features that failed their health checks. Answers are valid for

@@ -360,7 +360,7 @@ bool stands_for(const std::string& table, const WrittenRow& written, std::int64_
   if (checksum == written.checksum || table == "devices" || table == "cards") return true;
   const bool shared = table == "winners" || table == "energy_winners" || table == "ceilings" ||
                       table == "unsafe" || table == "comparisons" || table == "peers" ||
-                      table == "pins" || table == "kernels";
+                      table == "pins" || table == "kernels" || table == "binaries";
   return shared && written.replaced.count(checksum) == 0;
 }
 

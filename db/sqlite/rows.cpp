@@ -148,6 +148,32 @@ Trial read_trial(SQLite::Statement& row) {
   return trial;
 }
 
+std::vector<Config> read_fastest_configs(SQLite::Database& database,
+                                         const std::string& device_fingerprint,
+                                         const std::string& problem_key, bool cold, int most) {
+  SQLite::Statement select(database, R"(
+    SELECT config FROM (
+      SELECT config, stand_in IS NULL AS full_size,
+        rank() OVER (PARTITION BY stand_in ORDER BY us) AS place
+      FROM (
+        SELECT t.config, t.stand_in, min(t.median_us) AS us
+        FROM trials t JOIN sessions s ON s.id = t.session
+          JOIN devices d ON d.id = s.device JOIN problems p ON p.id = s.problem
+        WHERE d.fingerprint = :fingerprint AND p.key = :key AND s.cold = :cold
+          AND t.status = 'ok' AND t.raced = 0 AND t.median_us > 0
+        GROUP BY t.config, t.stand_in))
+    GROUP BY config
+    ORDER BY max(full_size) DESC, min(CASE WHEN full_size THEN place END), min(place), config
+    LIMIT :most)");
+  select.bind(":fingerprint", device_fingerprint);
+  select.bind(":key", problem_key);
+  select.bind(":cold", cold);
+  select.bind(":most", most);
+  std::vector<Config> configs;
+  while (select.executeStep()) configs.push_back(config_from_text(select.getColumn(0).getText()));
+  return configs;
+}
+
 void put_comparison(SQLite::Database& database, const Comparison& comparison) {
   SQLite::Statement sessions(database, R"(
     SELECT 1 FROM sessions f JOIN sessions s ON s.problem = f.problem AND s.cold = f.cold

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "db/sqlite/guard.hpp"
 #include "db/tuned_db.hpp"
@@ -31,6 +32,11 @@ class TrialWriter {
 };
 extern const char* const select_trials;  ///< trials of `:session`, in order
 Trial read_trial(SQLite::Statement& row);
+
+/// Does the same as TunedDb::fastest_configs().
+std::vector<Config> read_fastest_configs(SQLite::Database& database,
+                                         const std::string& device_fingerprint,
+                                         const std::string& problem_key, bool cold, int most);
 
 void put_comparison(SQLite::Database& database, const Comparison& comparison);
 extern const char* const select_comparisons;  ///< comparisons of the session `:session`

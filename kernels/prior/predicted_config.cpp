@@ -61,7 +61,49 @@ class Predictor {
   StaticPrior prior_;
 };
 
+/// The best of some configurations: the one with the least predicted cost, or the first one.
+class BestPredicted {
+ public:
+  explicit BestPredicted(const StaticPrior& prior) : prior_(prior) {}
+
+  void add(Config config) {
+    const auto cost = prior_.cost(config);
+    if (best_ && !(cost && *cost < least_)) return;
+    if (cost) least_ = *cost;
+    best_ = std::move(config);
+  }
+  std::optional<Config> best() && { return std::move(best_); }
+  bool empty() const { return !best_; }
+
+ private:
+  const StaticPrior& prior_;
+  std::optional<Config> best_;
+  double least_ = std::numeric_limits<double>::infinity();
+};
+
+/// The number of configurations of a space that are predicted: all of a small one, else some at
+/// equal distances.
+constexpr std::uint64_t most_predicted = 2000;
+
 }  // namespace
+
+std::optional<Config> predicted_of_variant(const Operation& operation, const Alternative& variant,
+                                           const Problem& problem, const DeviceInfo& device) {
+  const StaticPrior prior(operation, problem, device);
+  BestPredicted best(prior);
+  const auto& shape = prior.instance().shape();
+  for (Config& config : operation.variant(variant.variant).defaults(shape, device)) {
+    if (!rejects({variant}, config)) best.add(std::move(config));
+  }
+  if (!best.empty()) return std::move(best).best();
+  const Space space({variant});
+  const std::uint64_t count = space.count(), tried = std::min(count, most_predicted);
+  for (std::uint64_t i = 0; i < tried; ++i) {
+    // count / tried * i without overflow
+    best.add(space.at(count / tried * i + count % tried * i / tried));
+  }
+  return std::move(best).best();
+}
 
 std::optional<Config> predicted_config(const Operation& operation, const Problem& problem,
                                        const DeviceInfo& device) {

@@ -14,4 +14,11 @@ namespace greta::kernels {
 std::optional<Config> predicted_config(const Operation& operation, const Problem& problem,
                                        const DeviceInfo& device);
 
+/// Returns a configuration among those of one variant: of its valid defaults the one that the
+/// static prior predicts to be the fastest, or the first where it predicts none; without any, one
+/// of the variant's space, chosen likewise. `variant` may have fewer values of parameters than the
+/// operation's. Nothing if it has no valid configuration. For all operations and devices.
+std::optional<Config> predicted_of_variant(const Operation& operation, const Alternative& variant,
+                                           const Problem& problem, const DeviceInfo& device);
+
 }  // namespace greta::kernels

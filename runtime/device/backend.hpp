@@ -19,6 +19,8 @@ struct ProbedDevice {
   std::string reason;         ///< why it is not usable, or a note ("runs on the CPU"); may be empty
   bool compile_only = false;  ///< not usable, but can be opened with OpenOptions::compile_only
   bool sanitizes = false;     ///< can be opened with OpenOptions::sanitize; other devices refuse it
+  /// Not usable, but can be opened with OpenOptions::without_compiler.
+  bool lacks_compiler = false;
 };
 
 /// The result of probing a backend on this machine.
@@ -47,6 +49,9 @@ struct OpenOptions {
   Deadline compile_deadline = std::chrono::seconds(120);  ///< for compilers that are processes
   bool compile_only = false;           ///< also opens devices that compile but cannot execute
   Sanitize sanitize = Sanitize::none;  ///< hip-host only
+  /// Also opens devices without a compiler for their kernels, which run only kernels that were
+  /// compiled elsewhere (Device::load). "auto" and a part of a name prefer other devices.
+  bool without_compiler = false;
   /// Opens the vendor's library of matrix products, too, if it is installed: hipBLASLt or cuBLASLt.
   bool vendor = false;
   /// A clang that compiles HIP or, for hip-host, C++. If it is empty, one is searched for.
@@ -77,6 +82,9 @@ const std::vector<Backend*>& backends();
 Result<ProbedDevice> select_device(std::string_view wanted);
 /// Finds a device in the same way among the given backends.
 Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among);
+
+/// Finds a device in the same way that can be opened with these options.
+Result<ProbedDevice> select_device(std::string_view wanted, const OpenOptions& options);
 
 /// Selects a device with select_device() and opens it.
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options);

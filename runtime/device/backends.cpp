@@ -102,6 +102,33 @@ Result<ProbedDevice> if_usable(const ProbedDevice& device, std::string_view want
       Status::unavailable, fmt::format("device {} is not usable: {}", wanted, device.reason), {}};
 }
 
+/// Finds a device. With `without_compiler`, those that lack only a compiler count as usable.
+Result<ProbedDevice> select_among(std::string_view wanted, const std::vector<Backend*>& among,
+                                  bool without_compiler) {
+  const auto admit = [&](ProbedDevice& device) {
+    device.usable = device.usable || (without_compiler && device.lacks_compiler);
+  };
+  const std::string part = lowercase(wanted);
+  if (auto device = device_of_id(part, among)) {
+    admit(*device);
+    return if_usable(*device, wanted);
+  }
+  std::vector<ProbedDevice> devices;
+  std::vector<std::string> absent;
+  for (Backend* const backend : among) {
+    Probe probe = backend->probe();
+    if (!probe.available)
+      absent.push_back(fmt::format("{}: {}", to_string(backend->api()), probe.reason));
+    for (ProbedDevice& device : probe.devices) admit(device);
+    std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
+  }
+  if (const ProbedDevice* const chosen = choose(devices, part)) return if_usable(*chosen, wanted);
+  return Failure{Status::unavailable,
+                 fmt::format("no usable device matches \"{}\"; there is: {}", wanted,
+                             describe(devices, absent)),
+                 {}};
+}
+
 }  // namespace
 
 const std::vector<Backend*>& backends() {
@@ -113,21 +140,14 @@ const std::vector<Backend*>& backends() {
 }
 
 Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among) {
-  const std::string part = lowercase(wanted);
-  if (auto device = device_of_id(part, among)) return if_usable(*device, wanted);
-  std::vector<ProbedDevice> devices;
-  std::vector<std::string> absent;
-  for (Backend* const backend : among) {
-    Probe probe = backend->probe();
-    if (!probe.available)
-      absent.push_back(fmt::format("{}: {}", to_string(backend->api()), probe.reason));
-    std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
-  }
-  if (const ProbedDevice* const chosen = choose(devices, part)) return if_usable(*chosen, wanted);
-  return Failure{Status::unavailable,
-                 fmt::format("no usable device matches \"{}\"; there is: {}", wanted,
-                             describe(devices, absent)),
-                 {}};
+  return select_among(wanted, among, false);
+}
+
+Result<ProbedDevice> select_device(std::string_view wanted, const OpenOptions& options) {
+  auto device = select_device(wanted);
+  if (device || !options.without_compiler) return device;
+  auto without = select_among(wanted, backends(), true);
+  return without ? std::move(without) : std::move(device);
 }
 
 Result<ProbedDevice> select_device(std::string_view wanted) {
@@ -135,7 +155,7 @@ Result<ProbedDevice> select_device(std::string_view wanted) {
 }
 
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options) {
-  const auto device = select_device(wanted);
+  const auto device = select_device(wanted, options);
   if (!device) return device.failure();
   if (options.sanitize != Sanitize::none && !device->sanitizes) {
     return Failure{Status::unavailable,

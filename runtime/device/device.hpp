@@ -138,7 +138,7 @@ struct MemoryStatistics {
   std::uint64_t reuses = 0;          ///< allocations served without the driver
 };
 
-/// An open device. compile() is thread-safe; everything else may be used by one thread at a time.
+/// An open device. compile() and load() are thread-safe; all else is for one thread at a time.
 class Device {
  public:
   virtual ~Device() = default;

@@ -258,6 +258,36 @@ static int test_runtimes_apart(greta_runtime* runtime, greta_queue* queue, const
   return 0;
 }
 
+/* A rule forces what runs, until then it must not have run, and what a rule decided is told. */
+static int test_rules(const char* device) {
+  greta_runtime_options options = greta_runtime_defaults();
+  greta_runtime* runtime = NULL;
+  const char* json = NULL;
+  options.device = device;
+  options.no_shipped = 1;
+  CHECK(greta_runtime_open(&options, &runtime) == GRETA_OK);
+  CHECK(greta_runtime_use(runtime, "softmax cols=64: streamed") == GRETA_OK);
+  CHECK(greta_runtime_use(runtime, "softmax cols=32: held THREADS=3") == GRETA_OK);
+  CHECK(greta_runtime_use(runtime, "softmax: nope") == GRETA_INVALID_ARGUMENT);
+  CHECK(strstr(greta_last_error(), "rule \"softmax: nope\": nope: must be one of held") != NULL);
+  CHECK(greta_runtime_use(runtime, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_runtime_use(NULL, "softmax: held") == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_runtime_lookup(runtime, "softmax rows=16 cols=64", &json) == GRETA_OK);
+  CHECK(strstr(json, "\"config\":\"streamed ") != NULL);
+  CHECK(strstr(json, "\"origin\":\"forced\"") != NULL);
+  CHECK(strstr(json, "\"rule\":\"softmax cols=64: streamed\"") != NULL);
+  CHECK(greta_runtime_lookup(runtime, "softmax rows=16 cols=32", &json) == GRETA_CONSTRAINTS);
+  CHECK(strstr(greta_last_error(), "domain: THREADS=3") != NULL);
+  CHECK(greta_runtime_use(runtime, "softmax rows<=16: held") == GRETA_INVALID_ARGUMENT);
+  CHECK(strstr(greta_last_error(), "is prepared already") != NULL);
+  CHECK(greta_runtime_use(runtime, "gelu: flat") == GRETA_OK);
+  CHECK(greta_runtime_rules(runtime, &json) == GRETA_OK);
+  CHECK(strstr(json, "{\"decided\":true,\"matched\":true,\"rule\":\"softmax cols=64: ") != NULL);
+  CHECK(strstr(json, "{\"decided\":false,\"matched\":false,\"rule\":\"gelu: flat\"}") != NULL);
+  greta_runtime_close(runtime);
+  return 0;
+}
+
 /* Returns in `text` the explanation of one product, 64 x 48 x 80, with these options. */
 static int explain_product(const greta_runtime_options* options, char* text, size_t room) {
   const int64_t a[] = {64, 80}, b[] = {80, 48}, c[] = {64, 48};
@@ -338,7 +368,8 @@ int main(int count, char** arguments) {
   const int failed = test_queue(queue, &t, expected) ||
                      test_pipeline(runtime, queue, &t, b, weight) || test_columns(queue, &t) ||
                      test_errors(runtime, queue, &t) || test_older_options(queue, &t) ||
-                     test_runtimes_apart(runtime, queue, &t, options.device);
+                     test_runtimes_apart(runtime, queue, &t, options.device) ||
+                     test_rules(options.device);
   greta_runtime_close(runtime); /* what is left keeps what it needs */
   greta_queue_close(queue);
   greta_tensor* const all[] = {t.a, t.staged, t.b, t.weight, t.c, t.y, NULL};

@@ -55,6 +55,8 @@ inline void fill(const std::filesystem::path& file) {
   Contents peers;
   peers.peers.push_back({problem_of(1), "library", "versions", "kernel", 5, "then"});
   peers.kernels.push_back({"mine", "mine.jsonc", {{"mine.jsonc", "{}"}}, "then"});
+  peers.binaries.push_back(
+      {"c0ffee", "gfx942", "gemm/naive", "clang 22", {std::byte{1}, std::byte{2}}, "then"});
   db.write(peers);
 }
 

@@ -71,7 +71,7 @@ class Problems(Case):
         self.assertEqual(answer["origin"], "default")
         self.assertIsNone(answer["speedup"])
         self.assertRegex(answer["config"], r"^held THREADS=\d+")
-        self.assertEqual(set(answer), {"problem", "bucket", "config", "origin", "expected_regret", "speedup"})
+        self.assertEqual(set(answer), {"problem", "bucket", "config", "origin", "expected_regret", "speedup", "rule"})
         long = "attention dtype=f16 heads=8 kv_heads=2 q=1 dim=64 kv="
         self.assertEqual(self.runtime.lookup(long + "301")["bucket"], self.runtime.lookup(long + "302")["bucket"])
         for text, message in (("softmax rows=1", "cols"), ("softmax rows", "must be NAME=VALUE"),

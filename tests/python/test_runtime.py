@@ -53,6 +53,27 @@ class Runtimes(Case):
         self.assert_refused(greta.InvalidArgumentError, "^runtime is null$", runtime.empty, 4)
         self.assertEqual(tensor.numpy().tolist(), [0, 1, 2, 3])  # keeps the device open
 
+    def test_rules_force_what_runs(self):
+        rule = "softmax cols>=64: streamed"
+        with greta.Runtime(HOST, shipped=False, use=[rule]) as runtime:
+            runtime.use("gelu: flat")
+            answer = runtime.lookup("softmax rows=16 cols=64")
+            self.assertRegex(answer["config"], "^streamed ")
+            self.assertEqual((answer["origin"], answer["rule"]), ("forced", rule))
+            self.assertEqual(runtime.lookup("softmax rows=16 cols=32")["origin"], "default")
+            self.assertEqual(runtime.rules(), [{"rule": rule, "matched": True, "decided": True},
+                                               {"rule": "gelu: flat", "matched": False, "decided": False}])
+            data = np.random.default_rng(1).random((4, 64), dtype="float32")
+            x, y = runtime.tensor(data), runtime.empty((4, 64))
+            runtime.softmax(x, y)
+            runtime.synchronize()
+            expected = np.exp(data) / np.exp(data).sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(y.numpy(), expected, rtol=1e-5)
+            self.assert_refused(greta.InvalidArgumentError, "is prepared already", runtime.use, "softmax: held")
+        self.assert_refused(greta.InvalidArgumentError, "did you mean softmax", greta.Runtime, HOST,
+                            use=["softmx: held"])
+        self.assert_refused(greta.InvalidArgumentError, "use is one text", greta.Runtime, HOST, use=rule)
+
     def test_bad_options(self):
         self.assert_refused(greta.UnavailableError, "no such card", greta.Runtime, "no such card")
         self.assert_refused(greta.FileError, "absent.db", greta.Runtime, HOST,

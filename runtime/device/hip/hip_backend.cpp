@@ -40,6 +40,7 @@ class HipBackend final : public Backend {
       ProbedDevice probed = describe(*card, static_cast<int>(probe.devices.size()), *compiler);
       if (probed.usable && !*compiler) {
         probed.usable = false;
+        probed.lacks_compiler = true;
         probed.reason = "no compiler for its kernels: " + compiler->failure().message;
       }
       probe.devices.push_back(std::move(probed));

@@ -173,7 +173,6 @@ std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Comp
   const telemetry::Span span("device.compile");
   const std::string& architecture = context->info().architecture;
   check_source(context->info(), source);
-  if (source.product) return prepare_product(context, source);
   std::string key = source.content_key(compiler.version(), architecture);
   auto binary = cache.load(key);
   const bool from_cache = binary.has_value();
@@ -194,6 +193,7 @@ std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const K
   KernelSource described = source;
   described.language = context->info().language;
   check_source(context->info(), described);
+  if (source.product) return prepare_product(context, source);
   Hash hash;
   hash.add(source.entry);
   hash.add({reinterpret_cast<const char*>(code_object.data()), code_object.size()});

@@ -99,11 +99,27 @@ GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char*
                                              const char** key);
 /* Returns what runs for a problem, given likewise, as one JSON object: "problem", the key;
  * "bucket", the key of the problem that stands for others of about its extents; "config"; "origin"
- * ("exact", "nearest shape", "same architecture", "static prior", "default"); "expected_regret" and
- * "speedup", each null if unknown. Compiles the kernels. Valid until this function's next call with
+ * ("exact", "nearest shape", "same architecture", "static prior", "default", "forced");
+ * "expected_regret" and "speedup", each null if unknown; "rule", the text of the rule that forced
+ * it, or null. Compiles the kernels. Valid until this function's next call with
  * the handle. */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
+/* Adds a rule that decides which configuration runs for the problems that it matches, in place of
+ * the databases: "gemm m<=64 dtype=f16: tiled BM=64 BN=64". Before the colon stands the operation,
+ * or * for each one that has the variant, and conditions on dimensions, attributes, dtype and out
+ * with =, !=, <, <=, > or >=. After it stands the variant, and values of its parameters; the others
+ * have those of the best known configuration of the variant with these values. "@FILE" adds the
+ * rules of a file, one in each line; lines that begin with # are comments. Of several rules that
+ * match, the first one decides; the origin of its answers is "forced". A configuration that the
+ * problem or the device does not allow makes the first use of the problem fail
+ * (GRETA_CONSTRAINTS). This function fails for what does not exist, and for a rule that matches a
+ * problem that has run or was prepared. */
+GRETA_API greta_status greta_runtime_use(greta_runtime* runtime, const char* rule);
+/* Returns all rules as a JSON array of objects: "rule", the text; "matched", whether it matched a
+ * problem so far; "decided", whether it decided about one, which an earlier rule prevents. Valid
+ * until this function's next call with the handle. */
+GRETA_API greta_status greta_runtime_rules(greta_runtime* runtime, const char** json);
 /* Loads a kernel that a file describes (docs/your-kernel.md) as an operation of this runtime:
  * `description` is a path, with a '.' or a '/', or the name of a kernel that one of the databases
  * carries (greta-db export --ship --with-kernels). Then greta_run() takes its problems, with the

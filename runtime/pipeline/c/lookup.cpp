@@ -72,13 +72,36 @@ greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, c
     std::optional<double> speedup;
     if (answer.speedup) speedup = answer.speedup->ratio;
     const Operation& operation = runtime->runtime->catalog().at(wanted.op);
-    runtime->answer = text_of({{"problem", (*prepared)->key},
-                               {"bucket", bucket(operation, wanted).key()},
-                               {"config", answer.config.shown()},
-                               {"origin", to_string(answer.origin)},
-                               {"expected_regret", known(answer.expected_regret)},
-                               {"speedup", known(speedup)}});
+    runtime->answer =
+        text_of({{"problem", (*prepared)->key},
+                 {"bucket", bucket(operation, wanted).key()},
+                 {"config", answer.config.shown()},
+                 {"origin", to_string(answer.origin)},
+                 {"expected_regret", known(answer.expected_regret)},
+                 {"speedup", known(speedup)},
+                 {"rule", answer.rule.empty() ? nlohmann::json() : nlohmann::json(answer.rule)}});
     *json = runtime->answer.c_str();
+    return {};
+  });
+}
+
+greta_status greta_runtime_use(greta_runtime* runtime, const char* rule) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    return runtime->runtime->use(&need(rule, "rule"));
+  });
+}
+
+greta_status greta_runtime_rules(greta_runtime* runtime, const char** json) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(json, "json");
+    auto list = nlohmann::json::array();
+    for (const auto& [text, matched, decided] : runtime->runtime->rules()) {
+      list.push_back({{"rule", text}, {"matched", matched}, {"decided", decided}});
+    }
+    runtime->rules = text_of(list);
+    *json = runtime->rules.c_str();
     return {};
   });
 }

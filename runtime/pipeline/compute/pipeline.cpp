@@ -93,6 +93,14 @@ std::vector<Problem> Pipeline::problems() const {
   return all;
 }
 
+std::vector<RecordedProblem> Pipeline::recorded() const {
+  std::vector<RecordedProblem> all;
+  for (const Step& step : steps_) {
+    if (step.problem) all.push_back({step.label, *step.problem});
+  }
+  return all;
+}
+
 /// Computes the first and last step that use each temporary. The first one must write it. Unused
 /// temporaries have no lifetime.
 Result<Pipeline::Lifetimes> Pipeline::lifetimes() const {

@@ -22,6 +22,12 @@ struct RecordedOperation {
   std::vector<Tensor> operands;                 ///< of a copy: to, from
 };
 
+/// An operation that was recorded and not yet prepared.
+struct RecordedProblem {
+  std::string label;  ///< from Pipeline::label
+  Problem problem;
+};
+
 /// Device time of one operation.
 struct OperationTime {
   double start_us = 0;  ///< since the start of the first operation
@@ -109,6 +115,8 @@ class Pipeline final : public Operations {
 
   /// Returns the distinct problems recorded so far, in order of first appearance.
   std::vector<Problem> problems() const;
+  /// Returns all operations recorded so far, in order, without copies.
+  std::vector<RecordedProblem> recorded() const;
   /// Returns the memory that finish() would allocate. Fails if a temporary is read before it is
   /// written, or if a problem has no valid configuration.
   Result<PipelineMemory> memory();

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "kernels/model/problem_rules.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/telemetry.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -97,20 +99,48 @@ Result<void> check_addresses(const Problem& problem, std::span<const TensorSpec>
   return {};
 }
 
-Result<std::shared_ptr<const Kernel>> KernelStore::compile(const KernelSource& source) {
+Result<std::unique_ptr<Kernel>> KernelStore::make(const KernelSource& source,
+                                                  const Binaries& binaries) {
+  const auto compile = [&]() -> Result<std::unique_ptr<Kernel>> {
+    auto compiled = device_.compile(source);
+    if (compiled || compiled.failure().status != Status::unavailable) return compiled;
+    Failure failure = compiled.failure();
+    failure.message = fmt::format(
+        "{}: no database carries it compiled for this device, and it "
+        "can't be compiled here: {}",
+        source.name, failure.message);
+    return failure;
+  };
+  if (!binaries || source.product) return compile();
+  const auto carried = binaries(source);
+  if (!carried) return compile();
+  auto loaded = device_.load(source, carried->binary);
+  if (loaded) {
+    ++from_databases_;
+    telemetry::count("runtime.binaries");
+    return loaded;
+  }
+  log(LogLevel::warning, "{}: its binary for {} is not used, so that it is compiled: {}",
+      source.name, carried->target, loaded.failure().message);
+  return compile();
+}
+
+Result<std::shared_ptr<const Kernel>> KernelStore::compile(const KernelSource& source,
+                                                           const Binaries& binaries) {
   const std::string name = identity(source);
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = kernels_.find(name); found != kernels_.end()) return found->second;
     if (auto failed = failures_.extract(name)) return std::move(failed.mapped());
   }
-  auto compiled = device_.compile(source);
+  auto compiled = make(source, binaries);
   if (!compiled) return compiled.failure();
   const std::lock_guard lock(mutex_);
   return kernels_.try_emplace(name, *std::move(compiled)).first->second;
 }
 
-void KernelStore::warm(std::span<const KernelSource> sources, unsigned jobs) {
+void KernelStore::warm(std::span<const KernelSource> sources, unsigned jobs,
+                       const Binaries& binaries) {
   std::vector<const KernelSource*> missing;
   {
     const std::lock_guard lock(mutex_);
@@ -123,7 +153,7 @@ void KernelStore::warm(std::span<const KernelSource> sources, unsigned jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < missing.size(); i = next++) {
-      const auto compiled = compile(*missing[i]);
+      const auto compiled = compile(*missing[i], binaries);
       if (compiled) continue;
       const std::lock_guard lock(mutex_);
       failures_.try_emplace(identity(*missing[i]), compiled.failure());
@@ -134,6 +164,10 @@ void KernelStore::warm(std::span<const KernelSource> sources, unsigned jobs) {
     threads.emplace_back(work);
   }
   work();
+}
+
+std::size_t KernelStore::from_databases() const {
+  return from_databases_;
 }
 
 std::size_t KernelStore::size() const {

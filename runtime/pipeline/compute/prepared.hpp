@@ -1,14 +1,18 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "db/carried_binary.hpp"
 #include "db/lookup/answer.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/launch/compiled_plan.hpp"
@@ -73,20 +77,33 @@ class KernelStore {
  public:
   explicit KernelStore(Device& device) : device_(device) {}
 
-  Result<std::shared_ptr<const Kernel>> compile(const KernelSource& source);
+  /// Returns a kernel that was compiled elsewhere, or nothing. Called by several threads.
+  using Binaries = std::function<std::optional<CarriedBinary>(const KernelSource&)>;
+
+  /// Returns the kernel. The first time, loads its binary, or compiles it if there is none or the
+  /// driver refuses it, of which a warning is logged.
+  Result<std::shared_ptr<const Kernel>> compile(const KernelSource& source,
+                                                const Binaries& binaries = {});
   /// Compiles missing kernels with up to `jobs` threads. If a kernel fails to compile, the next
   /// compile() of its source returns that failure without another attempt; later calls try again.
-  void warm(std::span<const KernelSource> sources, unsigned jobs);
+  void warm(std::span<const KernelSource> sources, unsigned jobs, const Binaries& binaries = {});
   std::size_t size() const;
   /// Returns how many of these kernels came from the disk cache.
   std::size_t from_cache() const;
+  /// Returns how many of these kernels were loaded from binaries of databases.
+  std::size_t from_databases() const;
+  /// Returns how many were compiled in this process.
+  std::size_t compiled() const { return size() - from_cache() - from_databases(); }
 
  private:
+  Result<std::unique_ptr<Kernel>> make(const KernelSource& source, const Binaries& binaries);
+
   Device& device_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Kernel>> kernels_;
   /// Failures of warm() that compile() has not returned yet.
   std::unordered_map<std::string, Failure> failures_;
+  std::atomic<std::size_t> from_databases_{0};
 };
 
 }  // namespace greta::runtime

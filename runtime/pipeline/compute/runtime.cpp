@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <utility>
 
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
+#include "runtime/device/binary_target.hpp"
 #include "runtime/device/interop.hpp"
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/telemetry.hpp"
@@ -59,10 +61,16 @@ Runtime::Runtime(std::shared_ptr<Device> device, std::shared_ptr<KernelStore> ke
 Runtime::~Runtime() = default;
 
 Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
-  auto device = open_device(options.device, options.open);
+  OpenOptions open = options.open;
+  open.without_compiler = true;  // databases may carry all kernels that run
+  auto device = open_device(options.device, open);
   if (!device) return device.failure();
   auto runtime = of(*std::move(device), options.databases, options.lookup);
-  if (runtime) (*runtime)->patience_ = options.patience;
+  if (!runtime) return runtime;
+  (*runtime)->patience_ = options.patience;
+  for (const std::string& rule : options.use) {
+    if (auto added = (*runtime)->use(rule); !added) return added.failure();
+  }
   return runtime;
 }
 
@@ -139,12 +147,43 @@ Result<void> Runtime::add(Operation operation) {
   options.catalog = Catalog(std::move(all));
   try {
     lookup_ = Lookup::open(device_->info(), databases_, options);
+    has_binaries_.reset();
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
   lookup_options_ = std::move(options);
   unreadable_ = 0;
   return {};
+}
+
+Result<void> Runtime::use(std::string_view rule) {
+  const auto placed = placed_rules(rule);
+  if (!placed) return placed.failure();
+  std::vector<Rule> fresh;
+  for (const auto& [place, text] : *placed) {
+    const auto at_place = [&place](std::string why) {
+      return invalid_argument(place.empty() ? std::move(why) : place + ": " + why);
+    };
+    auto read = UseRule::parse(catalog(), lookup_.device(), text);
+    if (!read) return at_place(read.failure().message);
+    for (const auto& [problem, prepared] : prepared_) {
+      if (!read->matches(catalog().at(problem.op), problem)) continue;
+      return at_place(
+          fmt::format("rule \"{}\": {} is prepared already; rules come before what they "
+                      "decide about runs",
+                      read->text(), prepared->key));
+    }
+    fresh.push_back({*std::move(read)});
+  }
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(rules_));
+  forced_.clear();
+  return {};
+}
+
+std::vector<RuleUse> Runtime::rules() const {
+  std::vector<RuleUse> list;
+  for (const Rule& one : rules_) list.push_back({one.rule.text(), one.matched, one.decided});
+  return list;
 }
 
 TensorMaker Runtime::maker() {
@@ -187,21 +226,62 @@ Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
   return prepared_.emplace(problem, *std::move(made)).first->second.get();
 }
 
-Answer Runtime::look_up(const Problem& problem) {
-  Answer answer = lookup_.find(problem);
-  const Problem stands_for = bucket(catalog().at(problem.op), problem);
-  if (answer.origin != LookupOrigin::exact && stands_for != problem) {
-    answer = lookup_.find(stands_for);
-    if (answer.origin == LookupOrigin::exact) {  // a match for another shape
-      answer.origin = LookupOrigin::nearest_shape;
-      answer.expected_regret.reset();
+Result<Answer> Runtime::answer(const Problem& problem) {
+  const auto operation = operation_of(catalog(), problem);
+  if (!operation) return operation.failure();
+  try {
+    const Rule* deciding = nullptr;
+    for (Rule& one : rules_) {
+      if (!one.rule.matches(**operation, problem)) continue;
+      one.matched = true;
+      if (deciding == nullptr) one.decided = true;
+      if (deciding == nullptr) deciding = &one;
     }
+    if (deciding == nullptr) return look_up(problem);
+    const auto known = forced_.find(problem);
+    if (known != forced_.end()) return known->second;
+    auto answer = lookup_.forced(deciding->rule, problem);
+    if (answer) forced_.emplace(problem, *answer);
+    return answer;
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
   }
+}
+
+Answer Runtime::look_up(const Problem& problem) {
+  Answer answer = lookup_.answer(problem);
+  log_unreadable();
+  return answer;
+}
+
+void Runtime::log_unreadable() {
   const auto unreadable = lookup_.unreadable();
   for (; unreadable_ < unreadable.size(); ++unreadable_) {
     log(LogLevel::warning, "{}", unreadable[unreadable_]);
   }
-  return answer;
+}
+
+KernelStore::Binaries Runtime::binaries() {
+  if (!has_binaries_) {
+    targets_ = binary_targets(device_->info());
+    has_binaries_ = lookup_.has_binaries(targets_);
+  }
+  if (!*has_binaries_) return {};
+  return [this](const KernelSource& source) {
+    auto found = lookup_.binary(source.content_key({}, {}), targets_);
+    if (!found) note_without_binary(source);
+    return found;
+  };
+}
+
+/// Says once that kernels are compiled although databases carry others.
+void Runtime::note_without_binary(const KernelSource& source) {
+  telemetry::count("runtime.binaries_missing");
+  if (told_without_binary_.exchange(true)) return;
+  log(LogLevel::warning,
+      "{}: the databases carry compiled kernels for {}, but no usable one of this source (another "
+      "template, problem or configuration, or damaged); what they lack is compiled",
+      source.name, targets_.front());
 }
 
 Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem) {
@@ -209,9 +289,17 @@ Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem)
   if (!found) return found.failure();
   const Operation* const kernel = *found;
   try {
-    Answer answer = look_up(problem);
+    auto found_answer = this->answer(problem);
+    if (!found_answer) return found_answer.failure();
+    Answer answer = *std::move(found_answer);
     auto plan = compile(problem, answer.config);
     std::string replaced;
+    if (!plan && answer.origin == LookupOrigin::forced) {
+      Failure failure = plan.failure();
+      failure.message = fmt::format("rule \"{}\": {}: {}: {}", answer.rule, problem.key(),
+                                    answer.config.shown(), failure.message);
+      return failure;
+    }
     if (!plan && of_the_configuration(plan.failure().status) &&
         answer.config != kernel->default_config(problem, lookup_.device())) {
       replaced = fmt::format("{}: {}", answer.config.shown(), plan.failure().message);
@@ -236,8 +324,11 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
   const Operation& kernel = catalog().at(problem.op);
   auto plan = kernel.plan(problem, lookup_.device(), config);
   if (!plan) return plan.failure();
-  auto compiled = CompiledPlan::create(
-      *plan, [&](const KernelSource& source) { return kernels_->compile(source); });
+  auto compiled =
+      CompiledPlan::create(*plan, [this, find = binaries()](const KernelSource& source) {
+        return kernels_->compile(source, find);
+      });
+  log_unreadable();
   if (!compiled) return compiled.failure();
   // Records the launches to check whether the device accepts them. Nothing runs.
   const std::vector<std::uint64_t> nowhere(kernel.tensors(problem).size());
@@ -250,8 +341,10 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
 Result<LaunchPlan> Runtime::plan(const Problem& problem) {
   const auto kernel = operation_of(catalog(), problem);
   if (!kernel) return kernel.failure();
+  const auto answer = this->answer(problem);
+  if (!answer) return answer.failure();
   try {
-    return (*kernel)->plan(problem, lookup_.device(), look_up(problem).config);
+    return (*kernel)->plan(problem, lookup_.device(), answer->config);
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
@@ -265,7 +358,8 @@ std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, 
     if (!plan) continue;  // prepare() reports the failure
     sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
   }
-  kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs);
+  kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs, binaries());
+  log_unreadable();
   std::vector<Precompiled> outcome;
   for (const Problem& problem : problems) {
     Precompiled& one = outcome.emplace_back();

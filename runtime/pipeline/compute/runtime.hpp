@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +26,7 @@ struct RuntimeOptions {
   OpenOptions open{};
   LookupFiles databases{};                       ///< by default those that GRETA ships
   LookupOptions lookup{};                        ///< which results of the databases are used
+  std::vector<std::string> use{};                ///< rules, see Runtime::use()
   Deadline patience = std::chrono::seconds(60);  ///< timeout of Queue::synchronize()
 };
 
@@ -33,6 +36,13 @@ struct Precompiled {
   std::size_t kernels = 0;         ///< number of kernels that it launches
   std::size_t from_cache = 0;      ///< of these, number from the disk cache
   std::optional<Failure> failure;  ///< why it can't run
+};
+
+/// A rule of a runtime, and what it decided so far.
+struct RuleUse {
+  std::string text;
+  bool matched = false;  ///< a problem that was looked up
+  bool decided = false;  ///< about one; an earlier rule decides about what both match
 };
 
 /// An open device with its memory, look-up and prepared operations. Belongs to one thread at a time
@@ -59,6 +69,13 @@ class Runtime {
   /// what the databases know of it. Fails with `invalid_argument` if there is one of its name, and
   /// like Lookup::open().
   Result<void> add(Operation operation);
+  /// Adds a rule that decides which configuration runs for the problems that it matches, in place
+  /// of the databases (UseRule); "@FILE" adds those of a file, one in each line. Of several rules
+  /// that match, the first one decides. Fails with `invalid_argument` and adds none if one can't be
+  /// read, or matches a problem that is prepared already.
+  Result<void> use(std::string_view rule);
+  /// Returns all rules in order.
+  std::vector<RuleUse> rules() const;
   /// Counts operations when switched on.
   Telemetry& telemetry() { return telemetry_; }
   Deadline patience() const { return patience_; }
@@ -87,9 +104,14 @@ class Runtime {
   /// Returns the prepared problem. On the first call, looks it up, renders and compiles it. A
   /// problem that is not in the databases uses the answer for its bucket
   /// (kernels/model/problem_rules.hpp). If the looked-up configuration does not compile or launch
-  /// with this driver, logs a warning and uses the default configuration. The result is valid as
-  /// long as the runtime.
+  /// with this driver, logs a warning and uses the default configuration; a configuration that a
+  /// rule forced is not replaced, and the call fails. The result is valid as long as the runtime.
   Result<const PreparedOperation*> prepare(const Problem& problem);
+  /// Returns the answer that prepare() would run. Compiles nothing. A rule that matches decides;
+  /// else it is the look-up's answer for the problem if the match is exact, else that for its
+  /// bucket, so that problems of a bucket share kernels. Fails with `constraints` and the rule if
+  /// the problem or the device does not allow the rule's configuration.
+  Result<Answer> answer(const Problem& problem);
   /// Returns the plan of the looked-up configuration, which prepare() would compile. Compiles
   /// nothing.
   Result<LaunchPlan> plan(const Problem& problem);
@@ -106,9 +128,14 @@ class Runtime {
                                                std::shared_ptr<KernelStore> kernels,
                                                const LookupFiles& databases,
                                                const LookupOptions& lookup);
-  /// Returns the answer for the problem if the match is exact, else that for its bucket, so that
-  /// problems of a bucket share kernels. Throws Error like Lookup::find.
+  /// Throws Error like Lookup::find.
   Answer look_up(const Problem& problem);
+  /// Logs what the look-up could not read since the last call.
+  void log_unreadable();
+  /// Returns how to find compiled kernels in the databases; empty if they carry none for the
+  /// device.
+  KernelStore::Binaries binaries();
+  void note_without_binary(const KernelSource& source);
   Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
   Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
@@ -118,10 +145,19 @@ class Runtime {
   LookupFiles databases_;
   LookupOptions lookup_options_;
   Lookup lookup_;
+  struct Rule {
+    UseRule rule;
+    bool matched = false, decided = false;
+  };
+  std::vector<Rule> rules_;
+  std::unordered_map<Problem, Answer, ProblemHash> forced_;  ///< answers by rules
   std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
   Deadline patience_ = RuntimeOptions{}.patience;
+  std::vector<std::string> targets_;  ///< binary_targets() of the device
+  std::optional<bool> has_binaries_;  ///< whether the databases carry kernels for them
+  std::atomic<bool> told_without_binary_{false};
   std::size_t unreadable_ = 0;  ///< number of unreadable look-up entries that were logged
 };
 

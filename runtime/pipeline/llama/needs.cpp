@@ -86,6 +86,18 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   return needs;
 }
 
+std::vector<RecordedProblem> llama_operations(Runtime& runtime, const LlamaConfig& config,
+                                              DType dtype, const LlamaOptions& given,
+                                              std::int64_t tokens) {
+  const LlamaOptions options = given.for_model(config);
+  Counter counter;
+  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
+  Pipeline pipeline(runtime);
+  record_llama(pipeline, weights, memory, {options.batch, tokens});
+  return pipeline.recorded();
+}
+
 std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                     const LlamaOptions& given) {
   const LlamaOptions options = given.for_model(config);

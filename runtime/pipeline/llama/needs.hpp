@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/model/problem.hpp"
-#include "runtime/pipeline/compute/runtime.hpp"
+#include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/llama/options.hpp"
 
 namespace greta::runtime {
@@ -35,5 +35,11 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
 /// Returns the distinct problems of feeding and decoding with these options. Throws Error.
 std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                     const LlamaOptions& options);
+
+/// Returns the operations of the pass that feeds `tokens` tokens to each sequence, in order. Throws
+/// Error.
+std::vector<RecordedProblem> llama_operations(Runtime& runtime, const LlamaConfig& config,
+                                              DType dtype, const LlamaOptions& options,
+                                              std::int64_t tokens);
 
 }  // namespace greta::runtime

@@ -125,6 +125,8 @@ RUNTIME = {
     "greta_runtime_describe": (_I32, [HANDLE, _TEXTS]),
     "greta_runtime_problem": (_I32, [HANDLE, _TEXT, _TEXTS]),
     "greta_runtime_lookup": (_I32, [HANDLE, _TEXT, _TEXTS]),
+    "greta_runtime_use": (_I32, [HANDLE, _TEXT]),
+    "greta_runtime_rules": (_I32, [HANDLE, _TEXTS]),
     "greta_runtime_prepare": (_I32, [HANDLE, _TEXT, _OUT]),
     "greta_operation_load": (_I32, [HANDLE, _TEXT, _TEXTS]),
     "greta_runtime_precompile": (_I32, [HANDLE, _TEXTS, _SIZE, c_uint32]),

@@ -159,12 +159,16 @@ class Runtime(_Handle, Operations):
     allow_vendor: also run what hipBLASLt or cuBLASLt compute faster, where tune(allow_vendor=True)
     found that.
     compile_helper: greta-compile-helper; None: that of libgreta.so's installation.
+    use: rules that decide which configuration runs, as use() takes them.
     """
 
     def __init__(self, device: str = "auto", db: str | os.PathLike[str] | None = None, *,
                  application: Iterable[str | os.PathLike[str]] = (), shipped: bool = True,
                  cache: str | os.PathLike[str] | None = None, allow_vendor: bool = False,
-                 compile_helper: str | os.PathLike[str] | None = None):
+                 compile_helper: str | os.PathLike[str] | None = None,
+                 use: Iterable[str] = ()):
+        if isinstance(use, str):
+            raise InvalidArgumentError("use is one text, but it must be a list of rules")
         library = runtime_library()
         options = library.greta_runtime_defaults()
         files = [path_of(file) for file in application]
@@ -185,6 +189,8 @@ class Runtime(_Handle, Operations):
         library.call("greta_runtime_device", handle, ctypes.byref(found), ctypes.byref(name))
         self.device = (found.value or b"").decode()  #: the id, e.g. "vulkan:0"
         self.name = (name.value or b"").decode(errors="replace")  #: the driver's name of the device
+        for rule in use:
+            self.use(rule)
 
     @property
     def default_queue(self) -> Queue:
@@ -257,6 +263,20 @@ class Runtime(_Handle, Operations):
         runtime_library().call("greta_runtime_problem", self._handle, text.encode(),
                                ctypes.byref(key))
         return (key.value or b"").decode()
+
+    def use(self, rule: str) -> None:
+        """Adds a rule that decides which configuration runs for the problems that it matches, in
+        place of the databases: "gemm m<=64 dtype=f16: tiled BM=64 BN=64". "@FILE" adds those of a
+        file. The first of several that match decides (docs/lookup.md). Raises
+        InvalidArgumentError for what does not exist, and for problems that have run."""
+        runtime_library().call("greta_runtime_use", self._handle, rule.encode())
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Returns the rules: `rule`, its text, `matched`, whether it matched a problem so far, and
+        `decided`, whether it decided about one."""
+        text = ctypes.c_char_p()
+        runtime_library().call("greta_runtime_rules", self._handle, ctypes.byref(text))
+        return json.loads(text.value or b"[]")
 
     def lookup(self, problem: str) -> dict[str, Any]:
         """Returns what runs for a problem, given as that of problem(): `problem`, the key, `bucket`,

@@ -134,6 +134,79 @@ TEST(Runtime, ProblemsOfABucketShareKernelsAndWhatIsKnownExactlyComesFirst) {
   EXPECT_EQ(tuned->prepare(gemm(100)).value()->answer.config, of_bucket);
 }
 
+TEST(Runtime, RulesDecideBeforeTheDatabasesAndAreReported) {
+  const test::TemporaryFolder folder;
+  const auto gemm = [](std::int64_t m) {
+    return Problem{"gemm", DType::f32, DType::f32, {}, {{"m", m}, {"n", 64}, {"k", 64}}};
+  };
+  const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
+  const Config exact =
+      sample_candidates(built_in("gemm"), gemm(70), info, "tiled", 1, 3).at(0).config;
+  test::store_winner(folder / "own.db", info, gemm(70), exact);
+  int compiled = 0;
+  const auto runtime =
+      refusing([](const KernelSource&) { return false; }, compiled, {folder / "own.db", {}});
+  runtime->use("gemm m=70: naive THREADS=64").value();
+  runtime->use("gemm m=128: naive THREADS=128").value();
+  runtime->use("gemm m<=70: naive").value();
+  runtime->use("gemm m<=69: tiled").value();
+  runtime->use("softmax: held").value();
+  const Answer& forced = runtime->prepare(gemm(70)).value()->answer;
+  EXPECT_EQ(forced.origin, LookupOrigin::forced);
+  EXPECT_EQ(forced.config.text(), "naive THREADS=64");
+  EXPECT_EQ(forced.rule, "gemm m=70: naive THREADS=64");
+  // A rule for the problem that stands for a bucket decides about that problem alone.
+  EXPECT_NE(runtime->prepare(gemm(100)).value()->answer.origin, LookupOrigin::forced);
+  EXPECT_EQ(runtime->prepare(gemm(128)).value()->answer.config.text(), "naive THREADS=128");
+  EXPECT_EQ(runtime->prepare(gemm(50)).value()->answer.config.variant, "naive");
+
+  const auto rules = runtime->rules();
+  ASSERT_EQ(rules.size(), 5U);
+  const std::vector<std::pair<bool, bool>> expected{
+      {true, true}, {true, true}, {true, true}, {true, false}, {false, false}};
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    EXPECT_EQ(std::pair(rules[i].matched, rules[i].decided), expected[i]) << rules[i].text;
+  }
+  // What is prepared stays, so that a rule for it is refused; other rules may still come.
+  EXPECT_EQ(runtime->use("gemm m=50: tiled").failure().message,
+            "rule \"gemm m=50: tiled\": " + gemm(50).key() +
+                " is prepared already; rules come before what they decide about runs");
+  std::ofstream(folder / "rules.txt") << "gemm m=51: tiled\ngemm m=50: tiled\n";
+  const auto of_file = runtime->use("@" + (folder / "rules.txt").string());
+  EXPECT_TRUE(of_file.failure().message.starts_with((folder / "rules.txt").string() + ":2: rule"));
+  EXPECT_EQ(runtime->rules().size(), 5U) << "a file with a bad rule adds none";
+
+  RuntimeOptions options;
+  options.device = "vulkan:0";
+  options.use = {"gemm: nope"};
+  EXPECT_EQ(Runtime::open(options).failure().status, Status::invalid_argument);
+}
+
+TEST(Runtime, AForcedConfigurationIsNeverReplaced) {
+  int compiled = 0;
+  const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=3 cols=500").value();
+  std::string refused;
+  const auto runtime =
+      refusing([&](const KernelSource& source) { return source.text == refused; }, compiled);
+  const Config streamed = runtime->lookup().best_of(problem, "streamed").value().config;
+  refused =
+      built_in("softmax").plan(problem, runtime->lookup().device(), streamed)->sources[0].text;
+  runtime->use("softmax cols=500: streamed").value();
+  const auto failed = runtime->prepare(problem);
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.failure().message.starts_with(
+      "rule \"softmax cols=500: streamed\": " + problem.key() + ": streamed "))
+      << failed.failure().message;
+  EXPECT_TRUE(failed.failure().message.ends_with(": the driver gives up"));
+  // A configuration that the problem does not allow fails as well, with the constraint.
+  const auto other = refusing([](const KernelSource&) { return false; }, compiled);
+  other->use("softmax: held ROWS=3").value();
+  const auto broken = other->prepare(problem);
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.failure().status, Status::constraints);
+  EXPECT_NE(broken.failure().message.find("domain: ROWS=3"), std::string::npos);
+}
+
 TEST(Runtime, TransfersAreOfTheWholeTensor) {
   const auto runtime = test::open_runtime("vulkan:0");
   const Tensor tensor = runtime->allocate(DType::f32, {4, 4}).value();

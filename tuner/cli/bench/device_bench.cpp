@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "tuner/bench/best_known.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -42,12 +41,12 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   calls_.emplace(command, device.info, apart);
   if (device.info.is_cpu()) kernels_apart_.emplace(command, device.info, apart);
   kernels_.emplace(*device_, checker_->catalog(), checker_->device(), options_.kernels);
-  if (!options.winners) return;
   LookupOptions lookup;
   lookup.catalog = checker_->catalog();
   lookup.cold = options.kernels.cold;
   lookup.allow_unsafe = true;  // the features to avoid are already known
-  lookup_.emplace(Lookup::open(info(), options.databases, lookup));
+  lookup_.emplace(
+      Lookup::open(info(), options.winners ? options.databases : LookupFiles::none(), lookup));
 }
 
 void DeviceBench::learn_ceilings(TunedDb& db) {
@@ -73,7 +72,7 @@ void DeviceBench::learn_ceilings(TunedDb& db) {
 
 // Returns nothing if the default is used.
 const Answer* DeviceBench::look_up(const Problem& problem) {
-  if (!lookup_) return nullptr;
+  if (!options_.winners) return nullptr;
   const Answer& answer = lookup_->find(problem);
   ++origins_[answer.origin];
   if (answer.origin != LookupOrigin::exact &&
@@ -112,8 +111,7 @@ void DeviceBench::add_ways(const Operation& operation, const PresetProblem& list
     }
   }
   for (const std::string& variant : listed.variants) {
-    const auto config = best_known(operation, variant, problem, info(), db_, options_.kernels.cold);
-    if (config) add(*config);
+    if (const auto best = lookup_->best_of(problem, variant)) add(best->config);
   }
   for (const Config& config : configs)
     list.push_back(kernel(problem, config, ResultOrigin::chosen));
@@ -153,7 +151,7 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
 }
 
 void DeviceBench::tell_origins(std::size_t problems) {
-  if (!lookup_) return;
+  if (!options_.winners) return;
   for (const auto& line : lookup_->unreadable()) notes_.push_back(line);
   std::string runs;
   std::size_t untuned = 0;

@@ -69,7 +69,7 @@ class DeviceBench {
   std::optional<BlockProcesses> calls_;
   std::optional<BlockProcesses> kernels_apart_;  // on a CPU, where calls stay on one core
   std::optional<KernelBenchmarks> kernels_;
-  std::optional<Lookup> lookup_;  // empty: defaults only
+  std::optional<Lookup> lookup_;
   std::vector<std::string> notes_;
   std::map<LookupOrigin, std::size_t> origins_;  // number of problems
 };

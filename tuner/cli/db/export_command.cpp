@@ -13,6 +13,7 @@
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/db/contribute.hpp"
+#include "tuner/cli/db/export_binaries.hpp"
 #include "tuner/cli/db/export_kernels.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -35,6 +36,7 @@ struct ExportOptions {
   ResultOptions results;
   bool ship = false;
   bool with_kernels = false;  ///< of --ship
+  BinaryExport binaries;      ///< of --ship
   std::string format;
   std::filesystem::path out;
   bool force = false;
@@ -114,7 +116,9 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
     return false;
   });
   std::erase_if(contents.devices, [&](const StoredDevice& device) {
-    return devices.count(device.info.fingerprint()) == 0;
+    const auto& wanted = options.binaries.architectures;
+    return devices.count(device.info.fingerprint()) == 0 &&
+           std::find(wanted.begin(), wanted.end(), device.info.architecture) == wanted.end();
   });
   std::erase_if(contents.ceilings, [&](const Contents::DeviceCeiling& ceiling) {
     return devices.count(ceiling.device) == 0;
@@ -123,9 +127,14 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
   if (options.with_kernels) contents.kernels = kernels_of(contents.results);
   contents.peers.clear();
   contents.unsafe.clear();  // faults of one card; applications run on others
+  add_binaries(contents, options.binaries);
   TunedDb::ship(contents, options.out);
-  const auto carried =
+  auto carried =
       contents.kernels.empty() ? "" : ", " + format_count(contents.kernels.size(), "own kernel");
+  if (!options.binaries.architectures.empty()) {
+    const auto totals = TunedDb::open(options.out, TunedDb::Mode::read_only).binaries();
+    carried += ", " + (totals.empty() ? "no compiled kernel" : binaries_text(totals));
+  }
   print("{}: {} of {}{}, {}\n", options.out.string(),
         format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
         format_count(static_cast<std::int64_t>(contents.devices.size()), "device"), carried,
@@ -311,6 +320,12 @@ void check(const ExportOptions& options) {
   if (options.with_kernels && !options.ship) {
     throw CommandError(exit_usage, "--with-kernels: only with --ship");
   }
+  if (!options.binaries.architectures.empty() && !options.ship) {
+    throw CommandError(exit_usage, "--binaries: only with --ship");
+  }
+  if (!options.binaries.captures.empty() && options.binaries.architectures.empty()) {
+    throw CommandError(exit_usage, "--problems: only with --binaries");
+  }
   if (options.since && !options.ship) {
     throw CommandError(exit_usage, "--since: only with --ship");
   }
@@ -362,6 +377,20 @@ void add_export_command(CLI::App& app, Action& action) {
   command->add_flag("--with-kernels", options->with_kernels,
                     "With --ship: also the descriptions and sources of kernels of your own, so "
                     "that applications need no other files");
+  command
+      ->add_option("--binaries", options->binaries.architectures,
+                   "With --ship: also the compiled kernels of the results, for these architectures "
+                   "(gfx942, sm_90, lavapipe, host-gfx942), so that applications need no compiler; "
+                   "a list, or repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("ARCHITECTURE");
+  command
+      ->add_option("--problems", options->binaries.captures,
+                   "With --binaries: also the kernels of a capture's problems (greta-run "
+                   "--capture), tuned or not; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
   command->add_option("--format", options->format,
                       "csv and csv-wide (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop "
                       "(solutions that were imported) or tunableop-untuned (GEMMs for PyTorch to "

@@ -6,6 +6,7 @@
 #include "db/staleness.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/db/export_binaries.hpp"
 #include "tuner/cli/db/shipped_summary.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
@@ -89,7 +90,12 @@ nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& de
                         {"problems", counts.problems},
                         {"devices", nlohmann::json::array()},
                         {"damaged", damage_json(db.damaged())},
-                        {"pinned", db.pins().size()}};
+                        {"pinned", db.pins().size()},
+                        {"binaries", nlohmann::json::array()}};
+  for (const BinaryTotals& one : db.binaries()) {
+    object["binaries"].push_back(
+        {{"target", one.target}, {"count", one.count}, {"bytes", one.bytes}});
+  }
   for (const auto& summary : devices) {
     const DeviceInfo& info = summary.device.info;
     auto cards = nlohmann::json::array();
@@ -159,6 +165,7 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
   }
   if (const auto pins = db.pins().size(); pins > 0)
     text += format_row("", fmt::format("{} pinned", format_count(pins, "answer")));
+  for (const BinaryTotals& one : db.binaries()) text += format_row("", binaries_text({one}));
   if (const auto open = open_sessions(db); open > 0) {
     text += format_row("", fmt::format("{} running or killed", format_count(open, "session")));
   }

@@ -38,6 +38,14 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
                    "Also use devices and features that failed a health check (greta-bench doctor)");
   add_allow(command, choice.allow);
+  command
+      .add_option(
+          "--use", choice.use,
+          "Rule that forces configurations: \"OPERATION CONDITIONS: VARIANT VALUES\", as "
+          "\"gemm m<=64 dtype=f16: tiled BM=64\", or @FILE with a rule in each line; may be "
+          "repeated, and the first one that matches decides")
+      ->allow_extra_args(false)
+      ->type_name("RULE");
   add_whole_number<std::int64_t>(
       command, "--patience", choice.patience_s,
       "Timeout in seconds of one call to the device and of one pass of the model", 1, 86'400)
@@ -56,6 +64,26 @@ void watch_device(const RuntimeChoice& choice) {
                     }});
 }
 
+namespace {
+
+void add_rules(Runtime& runtime, const RuntimeChoice& choice) {
+  for (const std::string& rule : choice.use) {
+    const auto added = runtime.use(rule);
+    if (!added) throw CommandError(exit_usage, "--use: " + added.failure().message);
+  }
+}
+
+}  // namespace
+
+void tell_unused_rules(const Runtime& runtime) {
+  for (const RuleUse& rule : runtime.rules()) {
+    if (rule.decided) continue;
+    tell(fmt::format("--use \"{}\": {}", rule.text,
+                     rule.matched ? "earlier rules decide about each problem that it matches"
+                                  : "no problem of this run matches it"));
+  }
+}
+
 LookupFiles lookup_files(const RuntimeChoice& choice) {
   if (choice.untuned) return LookupFiles::none();
   LookupFiles files = known_files(choice.known);
@@ -69,7 +97,15 @@ LookupFiles lookup_files(const RuntimeChoice& choice) {
 
 std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
   const StallWatch probing(static_cast<double>(choice.patience_s));
-  return select_devices(choice.device);
+  try {
+    return select_devices(choice.device);
+  } catch (const CommandError&) {  // databases may carry all kernels that run
+    OpenOptions open;
+    open.without_compiler = true;
+    const auto device = select_device(choice.device, open);
+    if (!device) throw;
+    return {*device};
+  }
 }
 
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
@@ -87,6 +123,7 @@ std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   options.patience = options.open.transfer_deadline = std::chrono::seconds(choice.patience_s);
   auto runtime = Runtime::open(options);
   if (!runtime) throw CommandError(exit_failed, runtime.failure().message);
+  add_rules(**runtime, choice);
   return *std::move(runtime);
 }
 
@@ -96,6 +133,7 @@ std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
   options.allow_unsafe = choice.allow_unsafe;
   auto beside = Runtime::beside(runtime, files, options);
   if (!beside) throw CommandError(exit_failed, beside.failure().message);
+  add_rules(**beside, choice);
   return *std::move(beside);
 }
 

@@ -24,6 +24,7 @@ struct RuntimeChoice {
   bool untuned = false;
   bool allow_unsafe = false;
   std::vector<std::string> allow;  ///< words of --allow
+  std::vector<std::string> use;    ///< rules of --use, see Runtime::use()
   std::int64_t patience_s = 60;    ///< time limit of each device operation
 };
 
@@ -40,10 +41,14 @@ LookupFiles lookup_files(const RuntimeChoice& choice);
 /// CommandError.
 std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice);
 
-/// Opens the device and its databases. Throws CommandError.
+/// Opens the device and its databases, with the rules of --use. Throws CommandError.
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice);
 
-/// Opens the same device with other databases; the runtimes can share tensors. Throws CommandError.
+/// Reports on standard error the rules that decided about nothing that ran.
+void tell_unused_rules(const Runtime& runtime);
+
+/// Opens the same device with other databases, and with the rules of --use; the runtimes can share
+/// tensors. Throws CommandError.
 std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
                                      const RuntimeChoice& choice);
 

@@ -14,6 +14,7 @@
 #include "tuner/cli/program/revision.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
+#include "tuner/cli/run/matrix.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/csv.hpp"
@@ -29,13 +30,13 @@ struct BenchOptions {
   ArchitectureChoice model;
   int rounds = 5;
   std::uint64_t seed = 1;
-  std::filesystem::path export_file;
   bool explain = false;
-  bool no_lock = false;
+  MatrixChoice matrix;
 };
 
 /// One way to run the model.
 struct Way {
+  std::string kernels;  ///< "tuned", "default", "forced" with rules of --use
   ResultOrigin origin;  ///< winner or untuned
   bool graph = true;
   std::unique_ptr<ModelTimer> timer;
@@ -50,9 +51,15 @@ class ModelBench {
   /// Returns the operations of a prompt's last pass and of a token's pass, with graphs.
   std::string explanation();
   std::vector<MeasuredResult> results();
+  /// Reports rules that decided about nothing.
+  void tell_unused() const {
+    if (tuned_) tell_unused_rules(*tuned_);
+  }
 
  private:
-  void add_ways(Runtime& runtime, const LlamaDeviceWeights& weights, ResultOrigin origin);
+  /// Returns what runs beside default configurations: "tuned", "forced"; empty: nothing.
+  std::string beside_default() const;
+  void add_ways(Runtime& runtime, const LlamaDeviceWeights& weights, const std::string& kernels);
   MeasuredResult result(const Way& way, const std::string& name,
                         const std::vector<double>& samples) const;
 
@@ -69,28 +76,37 @@ ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
     : options_(options), config_(std::move(config)) {
   RuntimeChoice untuned = options.runtime;
   untuned.untuned = true;
+  untuned.use.clear();
   untuned_ = open_runtime(untuned);
   Device& device = untuned_->device();
   const DType dtype = run_dtype(options.runtime, config_.dtype.value_or(DType::f16), device.info());
   llama_.batch = options.model.load.batch;
   llama_.capacity = llama_capacity(config_, options.model.load.tokens());
-  const std::int64_t ways = options.runtime.untuned ? 2 : 4;
+  const std::int64_t ways = beside_default().empty() ? 2 : 4;
   llama_needs(*untuned_, config_, dtype, llama_, options.model.load.prompt_tokens, ways)
       .check(device.info());
   weights_ = random_weights(*untuned_, config_, dtype, options.seed);
-  if (!options.runtime.untuned) {
+  if (const std::string kernels = beside_default(); !kernels.empty()) {
     tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
-    add_ways(*tuned_, *weights_, ResultOrigin::winner);
+    add_ways(*tuned_, *weights_, kernels);
   }
-  add_ways(*untuned_, *weights_, ResultOrigin::untuned);
+  add_ways(*untuned_, *weights_, "default");
+}
+
+std::string ModelBench::beside_default() const {
+  if (!options_.runtime.use.empty()) return "forced";
+  return options_.runtime.untuned ? "" : "tuned";
 }
 
 void ModelBench::add_ways(Runtime& runtime, const LlamaDeviceWeights& weights,
-                          ResultOrigin origin) {
+                          const std::string& kernels) {
+  const auto origin = kernels == "default"  ? ResultOrigin::untuned
+                      : kernels == "forced" ? ResultOrigin::chosen
+                                            : ResultOrigin::winner;
   for (const bool graph : {true, false}) {
     LlamaOptions llama = llama_;
     llama.graph = graph;
-    ways_.push_back({origin, graph,
+    ways_.push_back({kernels, origin, graph,
                      std::make_unique<ModelTimer>(runtime, weights, llama, options_.model.load,
                                                   options_.seed)});
   }
@@ -178,8 +194,7 @@ std::string ModelBench::text() {
   for (const Way& way : ways_) {
     const ModelTimes& times = way.timer->times();
     const double prefill = median(times.prefill_us), decode = median(times.decode_us);
-    table.add({way.origin == ResultOrigin::winner ? "tuned" : "default", way.graph ? "on" : "off",
-               time_cell(times.prefill_us),
+    table.add({way.kernels, way.graph ? "on" : "off", time_cell(times.prefill_us),
                fmt::format(
                    "{:.0f}",
                    1e6 * batch * static_cast<double>(options_.model.load.prompt_tokens) / prefill),
@@ -204,12 +219,35 @@ std::string ModelBench::explanation() {
     LlamaRunner& runner = way.timer->runner();
     const auto add = [&](std::int64_t tokens, const PipelineGraph& pass) {
       const auto times = pass.time(runner.queue()).value();
-      text += fmt::format("\n{}, pass of {}:\n{}", to_string(way.origin),
-                          format_count(tokens, "token"), explain_text(pass, times));
+      text += fmt::format("\n{}, pass of {}:\n{}", way.kernels, format_count(tokens, "token"),
+                          explain_text(pass, times));
     };
     visit_passes(runner, way.timer->prompt(), add);
   }
   return text;
+}
+
+/// Measures the problems of the prompt's last pass and of decoding in each variant. Needs no
+/// weights.
+int bench_matrix(const BenchOptions& options, const LlamaConfig& config) {
+  std::vector<MatrixRow> rows;
+  {
+    const auto runtime = open_runtime(options.runtime);
+    const DType dtype =
+        run_dtype(options.runtime, config.dtype.value_or(DType::f16), runtime->device().info());
+    const ModelLoad& load = options.model.load;
+    LlamaOptions llama;
+    llama.batch = load.batch;
+    llama.capacity = llama_capacity(config, load.tokens());
+    std::vector<std::int64_t> passes{
+        llama_passes(load.prompt_tokens, llama.capacity, llama.most_tokens).back()};
+    if (passes.front() != 1) passes.push_back(1);
+    rows = matrix_rows(*runtime, config, dtype, llama, passes);
+    tell_unused_rules(*runtime);
+  }
+  MatrixChoice matrix = options.matrix;
+  matrix.seed = options.seed;
+  return run_matrix(std::move(rows), options.runtime, matrix);
 }
 
 int bench(BenchOptions options) {
@@ -218,16 +256,20 @@ int bench(BenchOptions options) {
   apply_load(options.model, config);
   watch_device(options.runtime);
   const auto selected = select_watched(options.runtime);
-  if (!options.export_file.empty()) check_csv("--export", options.export_file);
+  const std::filesystem::path& file = options.matrix.export_file;
+  if (!file.empty()) check_csv("--export", file);
+  if (options.matrix.wanted) return bench_matrix(options, config);
+  if (options.matrix.json) throw CommandError(exit_usage, "--json: needs --matrix");
   catch_interrupts();
   std::vector<CardLock> locks;
-  if (!options.no_lock) locks = lock_cards(selected, "greta-run");
+  if (!options.matrix.no_lock) locks = lock_cards(selected, "greta-run");
   ModelBench model(options, config);
   model.measure();
   print_text(model.text());
   if (options.explain) print_text(model.explanation());
-  if (options.export_file.empty()) return exit_done;
-  const auto written = export_csv(options.export_file, model.results());
+  model.tell_unused();
+  if (file.empty()) return exit_done;
+  const auto written = export_csv(file, model.results());
   if (!written) throw CommandError(exit_failed, "--export " + written.failure().message);
   return exit_done;
 }
@@ -243,10 +285,13 @@ void add_bench_command(CLI::App& app, Action& action) {
                    "Number of prompts for each way to run the model", 1, 1'000'000)
       ->capture_default_str();
   add_seed(*command, options->seed, "Seed of weights and prompts");
-  command->add_option("--export", options->export_file, "Append rows to a CSV file");
-  command->add_flag("--explain", options->explain,
-                    "Print each operation's configuration, its origin, speedup and time");
-  command->add_flag("--no-lock", options->no_lock,
+  command->add_option("--export", options->matrix.export_file, "Append rows to a CSV file");
+  auto* explain =
+      command->add_flag("--explain", options->explain,
+                        "Print each operation's configuration, its origin, speedup and time");
+  add_matrix_options(*command, options->matrix)->excludes(explain);
+  command->add_flag("--json", options->matrix.json, "With --matrix: print JSON");
+  command->add_flag("--no-lock", options->matrix.no_lock,
                     "Don't wait for another tool that measures on the same card");
   add_runtime_options(*command, options->runtime);
   command->callback([&action, options] { action = [options] { return bench(*options); }; });

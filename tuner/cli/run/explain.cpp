@@ -12,12 +12,6 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Returns the label without its layer, from "layer 3 attention".
-std::string name_of(const std::string& label) {
-  if (!label.starts_with("layer ")) return label;
-  return label.substr(std::min(label.size(), label.find(' ', 6) + 1));
-}
-
 struct Line {
   std::string name;
   Explanation what;
@@ -30,7 +24,7 @@ std::vector<Line> lines_of(const std::vector<Explanation>& all,
                            const std::vector<OperationTime>& times) {
   std::vector<Line> lines;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string name = name_of(all[i].label);
+    const std::string name = name_of_operation(all[i].label);
     auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& known) {
       return known.name == name && known.what.problem == all[i].problem;
     });
@@ -68,6 +62,11 @@ std::string gain_of(const Explanation& what) {
 }
 
 }  // namespace
+
+std::string name_of_operation(const std::string& label) {
+  if (!label.starts_with("layer ")) return label;
+  return label.substr(std::min(label.size(), label.find(' ', 6) + 1));
+}
 
 std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times) {
   std::vector<Table::Column> columns{{"operation"}, {"runs", Table::Align::right}};

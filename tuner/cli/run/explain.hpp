@@ -13,6 +13,9 @@ namespace greta::tuner::cli {
 /// its origin and its gain over the default. `times` has one entry per operation, or is empty.
 std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times);
 
+/// Returns the label of an operation without its layer: "attention", from "layer 3 attention".
+std::string name_of_operation(const std::string& label);
+
 /// Receives a pass with valid inputs, so that it may be timed.
 using PassVisit = std::function<void(std::int64_t tokens, const PipelineGraph& pass)>;
 

@@ -142,28 +142,35 @@ void Generation::report() const {
   const auto steps = static_cast<double>(generated_.size());
   const double rate = decode_s_ > 0 ? steps / decode_s_ : 0;
   if (options_.json) {
-    print_json(nlohmann::json{
-        {"format", "greta-run 1"},
-        {"device", runtime_->device().info().id()},
-        {"dtype", to_string(runner_->dtype())},
-        {"prompt", options_.prompt},
-        {"prompt_ids", prompt_},
-        {"ids", generated_},
-        {"text", text_},
-        {"capacity", runner_->capacity()},
-        {"kernels_compiled", runtime_->kernels().size() - runtime_->kernels().from_cache()},
-        {"time_to_first_token_s", prompt_s_},
-        {"tokens_per_s", rate}});
+    print_json(nlohmann::json{{"format", "greta-run 1"},
+                              {"device", runtime_->device().info().id()},
+                              {"dtype", to_string(runner_->dtype())},
+                              {"prompt", options_.prompt},
+                              {"prompt_ids", prompt_},
+                              {"ids", generated_},
+                              {"text", text_},
+                              {"capacity", runner_->capacity()},
+                              {"kernels_compiled", runtime_->kernels().compiled()},
+                              {"kernels_loaded", runtime_->kernels().from_databases()},
+                              {"time_to_first_token_s", prompt_s_},
+                              {"tokens_per_s", rate}});
     return;
   }
   const bool full =
       static_cast<std::int64_t>(generated_.size()) == room() && room() < options_.tokens;
-  print(stderr, "{}: {} in {} {}, first token after {}, {:.1f} tokens/s{}\n",
+  const std::size_t loaded = runtime_->kernels().from_databases();
+  const std::string kernels =
+      loaded == 0 ? ""
+                  : fmt::format("; {} of databases, {} compiled",
+                                format_count(static_cast<std::int64_t>(loaded), "kernel"),
+                                runtime_->kernels().compiled());
+  print(stderr, "{}: {} in {} {}, first token after {}, {:.1f} tokens/s{}{}\n",
         runtime_->device().info().id(),
         format_count(static_cast<std::int64_t>(generated_.size()), "token"),
         format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
         format_time(1e6 * prompt_s_), rate,
-        full ? fmt::format("; the KV cache of {} tokens is full", runner_->capacity()) : "");
+        full ? fmt::format("; the KV cache of {} tokens is full", runner_->capacity()) : "",
+        kernels);
 }
 
 }  // namespace greta::tuner::cli

@@ -10,6 +10,7 @@
 #include "runtime/pipeline/llama/sampler.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tuner/cli/model/model_options.hpp"
+#include "tuner/cli/run/matrix.hpp"
 
 namespace greta::tuner::cli {
 
@@ -22,6 +23,7 @@ struct GenerateOptions {
   SamplerOptions sampler;
   bool no_graph = false, json = false;
   bool explain = false, precompile = false, trace_layers = false;
+  MatrixChoice matrix;
   std::string trace, capture;
 };
 

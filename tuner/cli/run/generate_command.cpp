@@ -38,6 +38,9 @@ void check(const GenerateOptions& options) {
   if (options.model.empty()) throw CommandError(exit_usage, "--model: is missing");
   check_exists("--model", options.model);
   if (!options.capture.empty()) check_writable("--capture", options.capture);
+  if (options.matrix.export_file.empty()) return;
+  if (!options.matrix.wanted) throw CommandError(exit_usage, "--export: needs --matrix");
+  check_csv("--export", options.matrix.export_file);
 }
 
 int explain(Generation& generation) {
@@ -50,6 +53,26 @@ int explain(Generation& generation) {
   };
   visit_passes(runner, generation.prompt(), show);
   return exit_done;
+}
+
+/// Measures the problems of the prompt's last pass and of decoding in each variant.
+int show_matrix(const GenerateOptions& options) {
+  std::vector<MatrixRow> rows;
+  {
+    Generation generation(options);  // whose memory is free again before anything is measured
+    LlamaRunner& runner = generation.runner();
+    const auto prompt = static_cast<std::int64_t>(generation.prompt().size());
+    std::vector<std::int64_t> passes{runner.passes(prompt).back()};
+    if (passes.front() != 1) passes.push_back(1);
+    LlamaOptions llama;
+    llama.capacity = runner.capacity();
+    rows = matrix_rows(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
+    tell_unused_rules(generation.runtime());
+  }
+  MatrixChoice matrix = options.matrix;
+  matrix.json = options.json;
+  matrix.seed = options.sampler.seed;
+  return run_matrix(std::move(rows), options.runtime, matrix);
 }
 
 /// Compiles every kernel that a text of any length can use, with the given cache capacity, or with
@@ -79,11 +102,11 @@ int precompile(const GenerateOptions& options) {
     }
   }
   const auto& kernels = runtime->kernels();
+  tell_unused_rules(*runtime);
   print("{} for caches of {} tokens: {}, {} of them new\n",
         format_count(static_cast<std::int64_t>(problems.size()), "problem"),
         fmt::join(capacities, ", "),
-        format_count(static_cast<std::int64_t>(kernels.size()), "kernel"),
-        kernels.size() - kernels.from_cache());
+        format_count(static_cast<std::int64_t>(kernels.size()), "kernel"), kernels.compiled());
   return exit_done;
 }
 
@@ -91,9 +114,13 @@ int generate(const GenerateOptions& options) {
   check(options);
   watch_device(options.runtime);
   if (options.precompile) return precompile(options);
+  if (options.matrix.wanted) return show_matrix(options);
   Generation generation(options);
-  if (options.explain) return explain(generation);
-  if (options.trace_layers) return trace_layers(generation);
+  if (options.explain || options.trace_layers) {
+    const int code = options.explain ? explain(generation) : trace_layers(generation);
+    tell_unused_rules(generation.runtime());
+    return code;
+  }
   if (!options.capture.empty()) generation.runtime().telemetry().set({true, true});
   if (!options.trace.empty()) {
     write_model_trace(generation, options.trace, options.runtime.untuned);
@@ -101,6 +128,7 @@ int generate(const GenerateOptions& options) {
     generation.run();
   }
   generation.report();
+  tell_unused_rules(generation.runtime());
   if (!options.capture.empty()) {
     write_capture(options.capture, captured(generation.runtime())).value();
   }
@@ -136,6 +164,7 @@ void add_generate_options(CLI::App& app, Action& action) {
   std::vector<CLI::Option*> modes{
       app.add_flag("--explain", options->explain,
                    "Print each operation's configuration, its origin and speedup"),
+      add_matrix_options(app, options->matrix),
       app.add_flag("--precompile", options->precompile,
                    "Compile the kernels for text of any length into the cache, and exit"),
       app.add_flag("--trace-layers", options->trace_layers,
@@ -148,6 +177,10 @@ void add_generate_options(CLI::App& app, Action& action) {
   for (std::size_t i = 0; i < modes.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) modes[i]->excludes(modes[j]);
   }
+  app.add_option("--export", options->matrix.export_file,
+                 "With --matrix: append rows to a CSV file");
+  app.add_flag("--no-lock", options->matrix.no_lock,
+               "With --matrix: don't wait for another tool that measures on the same card");
   action = [options] { return generate(*options); };
 }
 

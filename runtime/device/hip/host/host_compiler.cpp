@@ -294,6 +294,15 @@ Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
       std::make_unique<HostCompiler>(std::move(found->program), found->said, options));
 }
 
+std::string library_interface() {
+  Hash hash;
+  const auto processor = processor_options();
+  for (const auto& word : processor) hash.add(word);
+  for (const auto& word : sanitizer_options(true, Sanitize::none)) hash.add(word);
+  const std::string key = hash.add(language()).hex().substr(0, 8);
+  return processor.empty() ? "baseline " + key : fmt::format("x86-64-v3 {}", key);
+}
+
 std::string compilation_text(const KernelSource& source) {
   return fmt::format(
       "{}#line 1 \"{}\"\n{}\n#line 1 \"hip-host/entry\"\nGRETA_HOST_ENTRY(\"{}\", {})\n",

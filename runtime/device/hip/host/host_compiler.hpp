@@ -26,6 +26,11 @@ Result<FoundCompiler> find_compiler(const std::filesystem::path& given, Deadline
 /// `unavailable` if there is no compiler, or if the requested runtime is not in the process.
 Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options);
 
+/// Returns what a library must have in common with this process to be loaded: the kind of
+/// processor, the checks that are compiled in, and a hash of the language header, "x86-64-v3
+/// 1a2b3c4d".
+std::string library_interface();
+
 /// Returns the text that is passed to the C++ compiler for a kernel: the language header, then the
 /// kernel.
 std::string compilation_text(const KernelSource& source);
