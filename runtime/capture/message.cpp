@@ -8,7 +8,7 @@ namespace greta::capture {
 
 void report(const char* what, const char* why) {
   char line[1024];
-  int length = std::snprintf(line, sizeof line, "greta-capture: %s%s\n", what, why);
+  int length = std::snprintf(line, sizeof line, "greta-capture: %.700s%s\n", what, why);
   if (length < 0) return;
   if (length >= static_cast<int>(sizeof line)) {
     length = sizeof line - 1;

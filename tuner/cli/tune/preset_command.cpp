@@ -156,7 +156,7 @@ void add_preset_command(CLI::App& app, Action& action) {
   command->add_option("--from", options->from,
                       "The GEMMs of this file instead: of PyTorch TunableOp "
                       "(tunableop_untuned0.csv, tunableop_results0.csv), of AITER "
-                      "(bf16_untuned_gemm.csv), or a log of hipblaslt-bench");
+                      "(bf16_untuned_gemm.csv), of libgreta-capture.so, or a log of hipblaslt-bench");
   command
       ->add_option("--output", options->output,
                    "With --from: only write these GEMMs as a preset, to a new file")

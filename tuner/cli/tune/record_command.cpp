@@ -6,6 +6,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
