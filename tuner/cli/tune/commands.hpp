@@ -19,6 +19,7 @@ void add_tune_commands(CLI::App& app, Action& action);
 /// CommandError.
 void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_preset_command(CLI::App& app, Action& action);
+void add_capture_command(CLI::App& app, Action& action);
 void add_from_capture_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
 /// The commands `verify` and `compile` have the operations of the catalog, or the one that

@@ -63,6 +63,7 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
   add_tune_commands(app, action);
   add_kernel_command(app, action, described.of("kernel"));
   add_preset_command(app, action);
+  add_capture_command(app, action);
   add_from_capture_command(app, action);
   add_model_command(app, action);
   add_show_command(app, action);

@@ -14,6 +14,7 @@
 #include "tuner/replay/space_recorder.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/tuning/device_selection.hpp"
+#include "tuner/tuning/tuner.hpp"
 
 namespace greta::tuner::cli {
 namespace {
