@@ -81,8 +81,9 @@ void record_matmul(const Symbol& symbol, const Library& library, const LayoutAtt
   const Reader of_d(library.layout_get, matmul.d);
   const Matrix a = read_matrix(Reader(library.layout_get, matmul.a), layout);
   const Matrix b = read_matrix(Reader(library.layout_get, matmul.b), layout);
-  const Matrix c = read_matrix(Reader(library.layout_get, matmul.c), layout);
   const Matrix d = read_matrix(of_d, layout);
+  const Matrix c =
+      matmul.c == matmul.d ? d : read_matrix(Reader(library.layout_get, matmul.c), layout);
   Call call{};
   call.op_a = op_of(product.read<std::int32_t>(attributes.op_a, 0));
   call.op_b = op_of(product.read<std::int32_t>(attributes.op_b, 0));

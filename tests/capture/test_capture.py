@@ -15,6 +15,7 @@ from vendor_functions import FILES, FUNCTIONS
 
 LIBRARY = os.environ["GRETA_CAPTURE_LIBRARY"]
 COMPILER = os.environ["GRETA_C_COMPILER"]
+TUNE = os.environ["GRETA_TUNE"]
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -225,6 +226,36 @@ class Files(Programs):
             result = self.run_program(self.linked, "gemm", 1, GRETA_CAPTURE_INTERVAL=text, GRETA_CAPTURE_QUIET="1")
             self.assertEqual(result.stderr, "greta-capture: GRETA_CAPTURE_INTERVAL must be a number of seconds above 0; it is 10\n")
             self.assertEqual(self.counts(), {1: 1})
+
+
+class Reading(Programs):
+    def test_greta_tune_reads_every_row_that_it_records(self):
+        """greta-tune capture runs the program, and the reader finds no row damaged."""
+        words = ["capture", "--output", self.file, self.linked, "gemm", 64, "matmul", "load", self.fakes / "calls.so"]
+        result = self.run_program(TUNE, *words, captured=False)
+        self.assertEqual((result.returncode, result.stdout.split()[:2]), (0, ["0", "0"]), result.stderr)
+        self.assertIn(f"greta-capture: {self.file}: ", result.stderr)
+        made = self.run_program(TUNE, "preset", "--from", self.file, "--output", self.folder / "p.json", captured=False)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(len(made.stderr.splitlines()), len(self.rows()) - 2, made.stderr)  # those of calls.so have odd operations
+        self.assertEqual(json.loads((self.folder / "p.json").read_text())["problems"], [
+            {"op": "gemm", "dtype": "bf16", "layout": "nt", "m": 4, "n": 64, "k": 8},
+            {"op": "gemm", "dtype": "bf16", "layout": "nt", "epilogue": "bias,gelu", "m": 16, "n": 4096, "k": 1024}])
+
+    def test_mistakes_are_one_line(self):
+        self.file.write_text("")
+        for words, code, message in ((("--output", self.file, "ls"), 2, "exists"), ((), 2, "needs a program to run"),
+                                     (("--output", self.folder / "none/x", "ls"), 2, "there is no folder"),
+                                     (("--output", self.folder, "/no/program"), 2, "/no/program: No such file"),
+                                     (("--interval", "0", "ls"), 2, "--interval")):
+            result = self.run_program(TUNE, "capture", *words, captured=False)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+            self.assertIn(message, result.stderr)
+
+    def test_other_preloaded_libraries_stay(self):
+        result = self.run_program(TUNE, "capture", "--output", self.file, "env", captured=False, LD_PRELOAD="libm.so.6")
+        self.assertRegex(result.stdout, "(?m)^LD_PRELOAD=/.*/libgreta-capture.so:libm.so.6$")
 
 
 class Overhead(Programs):

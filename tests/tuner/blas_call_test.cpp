@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 #include <vector>
@@ -20,6 +21,12 @@ namespace {
 const Operation& gemm() {
   static const Catalog catalog = Catalog::built_in();
   return catalog.at("gemm");
+}
+
+/// Whether the operation has leading dimensions, with which more calls have a problem.
+bool has_leading_dimensions() {
+  return std::any_of(gemm().attributes.begin(), gemm().attributes.end(),
+                     [](const Attribute& attribute) { return attribute.name == "lda"; });
 }
 
 /// A packed product of f16.
@@ -154,6 +161,12 @@ TEST(BlasCall, ReasonsWhyThereIsNoProblem) {
   EXPECT_EQ(reason([](BlasCall& c) { c.a.order = "number 2"; }), "A is in order number 2");
   EXPECT_EQ(reason([](BlasCall& c) { c.scaled = true; }), "GRETA's GEMM has no scales");
   EXPECT_EQ(reason([](BlasCall& c) { c.k = 0; }), "k is 0");
+  EXPECT_EQ(reason([](BlasCall& c) { c.op_b = '?'; }),
+            "an operand that is neither as stored nor transposed");
+  EXPECT_EQ(reason([](BlasCall& c) { c.a.ld = c.b.ld = 40; }),
+            has_leading_dimensions()
+                ? "gemm dtype=f16 out=f16 layout=nt lda=\"40\" ldb=\"40\" m=48 n=64 k=32"
+                : "its operands are not packed: lda is 40 for lines of 32 elements");
   EXPECT_EQ(reason([](BlasCall& c) {
               c.beta = {std::nullopt, "device", false};
             }),
@@ -218,7 +231,7 @@ TEST(BlasCapture, DamagedFilesAreOneLine) {
                                                {R"("m":64)", R"("m":1e3)", "m"},
                                                {R"("m":64)", R"("m":18446744073709551615)", "m"},
                                                {R"("k":32)", R"("k":-1)", "k"},
-                                               {R"("op_a":"T")", R"("op_a":"?")", "op_a"},
+                                               {R"("op_a":"T")", R"("op_a":"X")", "op_a"},
                                                {R"("a_type":"f16")", R"("a_type":[])", "a_type"},
                                                {R"("lda":32)", R"("lda":"32")", "lda"},
                                                {R"("alpha":1)", R"("alpha":null)", "alpha"},

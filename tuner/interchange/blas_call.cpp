@@ -48,6 +48,9 @@ void check_kind(const BlasCall& call) {
       throw NoProblem{fmt::format("{} is in order {}", name, matrix->order)};
     }
   }
+  if (call.op_a == '?' || call.op_b == '?') {
+    throw NoProblem{"an operand that is neither as stored nor transposed"};
+  }
   if (call.k < 1) throw NoProblem{"k is 0"};
   if (call.scaled) throw NoProblem{"GRETA's GEMM has no scales"};
   if (call.batch_kind == "pointers" && call.batch > 1) {

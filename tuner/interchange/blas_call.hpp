@@ -22,7 +22,7 @@ struct BlasCall {
     std::int64_t stride = 0;    ///< from one matrix of a batch to the next, in elements
   };
   std::string library, function;  ///< "cuBLAS", "cublasGemmEx"
-  char op_a = 'N', op_b = 'N';    ///< N, T or C
+  char op_a = 'N', op_b = 'N';    ///< N, T or C; '?': another one
   std::int64_t m = 0, n = 0, k = 0;
   Matrix a, b, c, d;
   std::string compute;              ///< "f32", "f32_fast_tf32" …

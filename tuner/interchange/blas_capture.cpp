@@ -67,7 +67,7 @@ bool flag(const json& object, const std::string& name) {
 
 char operation(const json& object, const std::string& name) {
   const std::string op = text(object, name);
-  if (op != "N" && op != "T" && op != "C") bad_member(name);
+  if (op != "N" && op != "T" && op != "C" && op != "?") bad_member(name);
   return op[0];
 }
 

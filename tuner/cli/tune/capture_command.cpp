@@ -27,14 +27,12 @@ struct CaptureOptions {
 
 /// Returns libgreta-capture.so of this installation, or of the folder in which GRETA was built.
 fs::path capture_library() {
-  const fs::path prefix = program_file().parent_path().parent_path();
-  for (const char* const folder : {"lib/greta", "lib64/greta"}) {
-    std::error_code ignored;
-    fs::path found = prefix / folder / library_name;
-    if (fs::is_regular_file(found, ignored)) return found;
+  const fs::path folder = program_file().parent_path().parent_path() / "lib" / "greta";
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / library_name, ignored)) {
+    throw CommandError(exit_failed, fmt::format("no {} in {}", library_name, folder.string()));
   }
-  throw CommandError(exit_failed,
-                     fmt::format("no {} in {}", library_name, (prefix / "lib/greta").string()));
+  return folder / library_name;
 }
 
 void set(const char* name, const std::string& value) {
