@@ -69,6 +69,7 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
   add_show_command(app, action);
   add_verify_command(app, action, described.of("verify"));
   add_compile_command(app, action, described.of("compile"));
+  add_remote_command(app, action);
   add_replay_command(app, action);
   add_prior_command(app, action);
   add_run_case_command(app, action);
