@@ -13,15 +13,17 @@ constexpr std::chrono::hours longest{24 * 365};
 
 /// The line of a program's errors that says most.
 std::string line_of(const device::ProcessOutcome& outcome) {
+  const auto shortened = [](std::string line) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();  // as ssh ends some of its lines
+    return line;
+  };
   std::istringstream lines(outcome.errors);
   for (std::string line; std::getline(lines, line);) {
     for (const char* const part : {"Permission denied", "No space left", "Could not resolve"}) {
-      if (line.find(part) != std::string::npos) return line;
+      if (line.find(part) != std::string::npos) return shortened(line);
     }
   }
-  std::string last = outcome.last_error_line();
-  if (!last.empty() && last.back() == '\r') last.pop_back();
-  return last;
+  return shortened(outcome.last_error_line());
 }
 
 std::string joined(std::string script) {

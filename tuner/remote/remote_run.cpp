@@ -147,6 +147,19 @@ Result<void> RemoteRun::copy_build(const RemoteBuild& build) {
                  {}};
 }
 
+Result<void> RemoteRun::check_gpu() const {
+  auto said = machine_.run(devices_script(build_), "", short_patience, &stop_);
+  if (!said) return said.failure();
+  if (const std::string why = missing_gpu(*said); !why.empty()) {
+    return Failure{Status::launch,
+                   fmt::format("{}: no GPU that GRETA can use: {}; --device hip-host:0 would use "
+                               "its CPU",
+                               machine_.host(), why),
+                   {}};
+  }
+  return {};
+}
+
 Result<std::string> RemoteRun::state_of(const std::string& folder) const {
   auto said = machine_.run(state_script(folder), "", short_patience, &stop_);
   if (!said) return said.failure();
@@ -288,6 +301,8 @@ Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patien
     events_.say(machine_.host() + ": the command runs there already");
   } else if (*state == "ended") {
     events_.say(machine_.host() + ": the command has ended there");
+  } else if (auto usable = command.needs_gpu ? check_gpu() : Result<void>(); !usable) {
+    return usable.failure();
   } else if (auto started = start(command, folder, *state == "none"); !started) {
     return started.failure();
   }

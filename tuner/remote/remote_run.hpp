@@ -28,6 +28,8 @@ struct RemoteCommand {
   std::string program = "greta-tune";  ///< or "greta-bench"
   std::vector<Word> words;             ///< without --db
   std::filesystem::path database;      ///< what a new run begins with; empty: nothing
+  /// The command names no device, so that it would run on a CPU where there is no GPU.
+  bool needs_gpu = false;
 };
 
 /// What the caller shows of a run.
@@ -64,7 +66,8 @@ class RemoteRun {
   Result<void> prepare(const RemoteBuild& build);
 
   /// Starts the command, or finds the one that runs or has ended, shows what it writes and returns
-  /// its files. A lost line is taken up again for `patience`.
+  /// its files. A lost line is taken up again for `patience`. Fails with `launch` if a GPU is
+  /// needed and missing.
   Result<RemoteResult> run(const RemoteCommand& command, std::chrono::seconds patience);
 
   /// Forgets a command there whose results were stored here. One that was interrupted or failed
@@ -79,6 +82,7 @@ class RemoteRun {
 
   Result<void> look();
   Result<void> copy_build(const RemoteBuild& build);
+  Result<void> check_gpu() const;
   Result<std::string> state_of(const std::string& folder) const;
   Result<void> start(const RemoteCommand& command, const std::string& folder, bool is_new);
   Result<int> follow(const std::string& folder, std::chrono::seconds patience);

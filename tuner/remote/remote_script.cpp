@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace greta::tuner {
@@ -109,6 +110,28 @@ std::string start_build_script(const std::string& part, const std::string& build
       "exit 1; }};\n"
       "[ -d {1} ] && rm -rf {0} || mv {0} {1};",
       part, build);
+}
+
+std::string devices_script(const std::string& build) {
+  return fmt::format("LD_LIBRARY_PATH={0}/lib {0}/bin/greta-tune devices --json;", build);
+}
+
+std::string missing_gpu(const std::string& said) {
+  std::string why;
+  try {
+    const auto begin = said.find('[');
+    const auto list = nlohmann::json::parse(begin == std::string::npos ? "" : said.substr(begin));
+    for (const auto& backend : list) {
+      for (const auto& device : backend.at("devices")) {
+        if (device.at("kind") != "CPU" && device.at("usable").get<bool>()) return {};
+      }
+      const std::string reason = backend.value("reason", "");
+      if (!reason.empty()) why += (why.empty() ? "" : "; ") + reason;
+    }
+  } catch (const nlohmann::json::exception&) {
+    return "it does not list its devices";
+  }
+  return why.empty() ? "all devices are CPUs" : why;
 }
 
 std::string state_script(const std::string& folder) {

@@ -34,6 +34,10 @@ Result<RemotePlace> read_look(const std::string& said);
 std::string copy_script(const std::string& folder);
 /// Checks that a build starts, and gives it its name.
 std::string start_build_script(const std::string& part, const std::string& build);
+/// Lists the devices there as JSON.
+std::string devices_script(const std::string& build);
+/// Returns why no device of such a list is a GPU; empty if one is.
+std::string missing_gpu(const std::string& said);
 /// Says "none", "runs", "ended" or "stopped".
 std::string state_script(const std::string& folder);
 std::string start_script(const std::string& folder);

@@ -55,7 +55,9 @@ template <typename T>
 T checked(Result<T> result) {
   if (result) return *std::move(result);
   const Failure& failure = result.failure();
-  throw CommandError(failure.status == Status::invalid_argument ? exit_usage : exit_failed,
+  throw CommandError(failure.status == Status::invalid_argument ? exit_usage
+                     : failure.status == Status::launch         ? exit_no_device
+                                                                : exit_failed,
                      failure.message);
 }
 void check(const Result<void>& result) {

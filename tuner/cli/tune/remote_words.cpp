@@ -67,12 +67,14 @@ RemoteCommand remote_command(const std::vector<std::string>& words, fs::path& da
   } else {
     command.words.push_back({words.front()});
   }
+  command.needs_gpu = true;
   std::string option;  // whose value comes next
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool is_option = word.starts_with("--");
     const auto equals = is_option ? word.find('=') : std::string::npos;
     const std::string name = is_option ? word.substr(0, equals) : option;
+    if (name == "--device" || name == "--devices") command.needs_gpu = false;
     if (has(refused, name)) {
       throw CommandError(exit_usage, fmt::format("{}: is not available with remote", name));
     }
