@@ -132,6 +132,24 @@ class Remote(OverSsh):
         self.assertEqual([line for line in again.stdout.splitlines() if line.startswith("line")],
                          [f"line {i}" for i in range(1, 41)])
 
+    def test_a_command_that_was_killed_there_starts_again(self):
+        """As after a restart of the machine: neither run.sh nor its program is left, and there is no exit code."""
+        with self.start_remote("gemm", "--lines", 4000) as process:
+            for _ in range(6):
+                process.stdout.readline()
+            pid = int((self.runs()[0] / "pid").read_text())
+            shell = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            os.kill(shell, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+            _, errors = self.finished(process)
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(errors.splitlines()[-1], "greta-tune: there: the command ended without a result; the same call goes on "
+                         "where it stopped")
+        with self.start_remote("gemm", "--lines", 4000) as process:
+            self.assertEqual([process.stdout.readline() for _ in range(6)][-1], "line 1\n")
+            process.send_signal(signal.SIGTERM)
+            self.finished(process)
+
     def test_what_is_wrong_is_one_line(self):
         with self.subTest("unreachable"):
             self.refused(self.remote("gemm", ssh=self.server.client("user_key", 1)), 1, "there: can't be reached: ", "refused")
