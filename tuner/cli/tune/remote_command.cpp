@@ -148,7 +148,9 @@ void add_remote_command(CLI::App& app, Action& action) {
       "Tune or benchmark on another machine through ssh, and bring the results back; the command "
       "follows the host");
   auto options = std::make_shared<RemoteOptions>();
-  command->add_option("host", options->host, "The machine, as ssh names it")->required();
+  command->add_option("host", options->host, "The machine, as ssh names it; the command follows")
+      ->type_name("HOST")
+      ->required();
   command->add_option("--ssh", options->ssh, "ssh with its options, as \"ssh -p 2222\"")
       ->type_name("COMMAND")
       ->capture_default_str();
