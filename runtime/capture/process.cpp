@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdlib>
 
 #include "runtime/capture/capture_file.hpp"
@@ -43,6 +44,7 @@ void* write_at_intervals(void*) {
 
 void in_child() {
   has_writer.store(false);
+  forget_lock();
   forget_file();
 }
 
@@ -111,6 +113,29 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(next_dlsym(reinterpret_cast<void*>(-1L), name));  // RTLD_NEXT
 }
 
+/// The number of words of a variadic call up to the null pointer, after `first`.
+std::size_t count_words(const char* first, va_list& rest) {
+  va_list again;
+  va_copy(again, rest);
+  std::size_t count = 0;
+  for (const char* word = first; word != nullptr; word = va_arg(again, const char*)) ++count;
+  va_end(again);
+  return count;
+}
+
+/// Fills a list of `count` words and the null pointer. Afterwards, `rest` is after that.
+char** list_words(char** list, std::size_t count, const char* first, va_list& rest) {
+  list[0] = const_cast<char*>(first);
+  for (std::size_t i = 1; i <= count; ++i) list[i] = va_arg(rest, char*);
+  return list;
+}
+
+/// The words of a variadic function as a list on its stack.
+#define GRETA_WORDS(list, first, rest)                \
+  const std::size_t count = count_words(first, rest); \
+  char** const list = list_words(                     \
+      static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))), count, first, rest)
+
 [[noreturn]] void end_now(int status) {
   at_end();
   for (;;) syscall(SYS_exit_group, status);
@@ -122,10 +147,10 @@ Function next(const char* name) {
 // What ends a process, or its program, without a call of destructors.
 using namespace greta::capture;
 
-GRETA_CAPTURED [[noreturn]] void _exit(int status) {
+GRETA_CAPTURED void _exit(int status) {
   end_now(status);
 }
-GRETA_CAPTURED [[noreturn]] void _Exit(int status) noexcept {
+GRETA_CAPTURED void _Exit(int status) noexcept {
   end_now(status);
 }
 
@@ -147,4 +172,26 @@ GRETA_CAPTURED int execvpe(const char* file, char* const words[],
   publish(false);
   return next<int (*)(const char*, char* const*, char* const*)>("execvpe")(file, words,
                                                                            environment);
+}
+GRETA_CAPTURED int execl(const char* path, const char* first, ...) noexcept {
+  va_list rest;
+  va_start(rest, first);
+  GRETA_WORDS(list, first, rest);
+  va_end(rest);
+  return execv(path, list);
+}
+GRETA_CAPTURED int execlp(const char* file, const char* first, ...) noexcept {
+  va_list rest;
+  va_start(rest, first);
+  GRETA_WORDS(list, first, rest);
+  va_end(rest);
+  return execvp(file, list);
+}
+GRETA_CAPTURED int execle(const char* path, const char* first, ...) noexcept {
+  va_list rest;
+  va_start(rest, first);
+  GRETA_WORDS(list, first, rest);
+  char* const* const environment = va_arg(rest, char* const*);
+  va_end(rest);
+  return execve(path, list, environment);
 }

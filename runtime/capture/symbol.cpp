@@ -128,6 +128,10 @@ unsigned library_count() {
   return libraries_used.load(std::memory_order_acquire);
 }
 
+void forget_lock() {
+  pthread_mutex_init(&tables, nullptr);
+}
+
 void* next_dlsym(void* handle, const char* name) {
   using Dlsym = void* (*)(void*, const char*);
   static std::atomic<Dlsym> next;

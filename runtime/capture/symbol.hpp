@@ -91,6 +91,9 @@ Symbol* symbol_of(const char* name);
 const Library& library(unsigned index);
 unsigned library_count();
 
+/// In a child of fork: another thread of the parent may have held the lock of these lists.
+void forget_lock();
+
 /// The C library's dlsym(), since this library has one of its own.
 void* next_dlsym(void* handle, const char* name);
 /// Returns whether code or data belongs to this library.

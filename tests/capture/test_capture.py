@@ -147,10 +147,14 @@ class Processes(Programs):
         self.assertEqual(found, [((1, 1),), ((1001, 1),), ((1002, 1),), ((2000, 1),)])
 
     def test_a_program_that_replaces_itself(self):
-        result = self.run_program(self.linked, "gemm", 1, "exec")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        files = list(self.folder.glob("*.jsonl"))
-        self.assertEqual(sorted(tuple(self.counts(file)) for file in files), [(1,), (3000,)])
+        for word in ("exec", "execl", "execlp", "execle"):
+            with self.subTest(word):
+                result = self.run_program(self.linked, "gemm", 1, word)
+                self.assertEqual((result.returncode, result.stdout.split()[-1:]), (0, ["0"]), result.stderr)
+                files = list(self.folder.glob("*.jsonl"))
+                self.assertEqual(sorted(tuple(self.counts(file)) for file in files), [(1,), (3000,)])
+                for file in files:
+                    file.unlink()
 
     def test_ways_to_end(self):
         for word, code in (("_exit", 5), ("quick_exit", 6), ("", 0)):
