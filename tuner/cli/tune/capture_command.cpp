@@ -27,7 +27,7 @@ struct CaptureOptions {
 
 /// Returns libgreta-capture.so of this installation, or of the folder in which GRETA was built.
 fs::path capture_library() {
-  const fs::path folder = program_file().parent_path().parent_path() / "lib" / "greta";
+  const fs::path folder = program_file().parent_path().parent_path() / "lib/greta/preload";
   std::error_code ignored;
   if (!fs::is_regular_file(folder / library_name, ignored)) {
     throw CommandError(exit_failed, fmt::format("no {} in {}", library_name, folder.string()));
