@@ -12,11 +12,10 @@ namespace {
 TEST(RemoteScript, HasNoCharactersThatAnyShellChangesWithinQuotes) {
   const std::string folder = "/home/ford/.cache/greta/remote/runs/1";
   for (const std::string& script :
-       {look_script(""), look_script("a/b"), copy_script(folder),
-        start_build_script(folder, folder), devices_script(folder), state_script(folder),
-        start_script(folder), stop_script(folder), fetch_script(folder),
-        finish_script(folder, true), finish_script(folder, false), clean_script(folder),
-        follow_script(folder, {})}) {
+       {look_script("", "1"), look_script("a/b", ""), copy_script(folder),
+        start_build_script(folder, folder), devices_script(folder), start_script(folder),
+        stop_script(folder), fetch_script(folder), finish_script(folder, true),
+        finish_script(folder, false), clean_script(folder), follow_script(folder, {})}) {
     EXPECT_EQ(script.find_first_of("'\\!"), std::string::npos) << script;
   }
 }
@@ -34,18 +33,20 @@ TEST(RemoteScript, Words) {
 TEST(RemoteScript, Look) {
   const std::string said =
       "Welcome!\ngreta-remote\n/home/f/.cache/greta/remote\nLinux\nx86_64\n"
-      "/dev/my disk 100 60 40 60% /home\nabc\ndef\n";
+      "/dev/my disk 100 60 40 60% /home\nended\nabc\ndef\n";
   const auto place = read_look(said);
   ASSERT_TRUE(place) << place.failure().message;
   EXPECT_EQ(place->folder, "/home/f/.cache/greta/remote");
   EXPECT_EQ(place->system, "Linux");
   EXPECT_EQ(place->architecture, "x86_64");
   EXPECT_EQ(place->free_kib, 40U);
+  EXPECT_EQ(place->state, "ended");
   EXPECT_EQ(place->builds, "abc\ndef\n");
-  for (const char* const bad : {"", "greta-remote\n", "greta-remote\n/a\nLinux\n",
-                                "greta-remote\n/a b\nLinux\nx86_64\nx 1 2 3 4% /\n",
-                                "greta-remote\nrelative\nLinux\nx86_64\nx 1 2 3 4% /\n",
-                                "greta-remote\n/a\nLinux\nx86_64\nno figures\n"}) {
+  for (const char* const bad :
+       {"", "greta-remote\n", "greta-remote\n/a\nLinux\nx86_64\nx 1 2 3 4% /\n",
+        "greta-remote\n/a b\nLinux\nx86_64\nx 1 2 3 4% /\nnone\n",
+        "greta-remote\nrelative\nLinux\nx86_64\nx 1 2 3 4% /\nnone\n",
+        "greta-remote\n/a\nLinux\nx86_64\nno figures\nnone\n"}) {
     EXPECT_FALSE(read_look(bad)) << bad;
   }
 }

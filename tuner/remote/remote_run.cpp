@@ -90,7 +90,7 @@ RemoteRun::RemoteRun(RemoteMachine machine, std::string folder, RemoteEvents eve
       stop_(stop) {}
 
 Result<void> RemoteRun::look() {
-  auto said = machine_.run(look_script(wanted_), "", short_patience, &stop_);
+  auto said = machine_.run(look_script(wanted_, key_), "", short_patience, &stop_);
   if (!said) return said.failure();
   auto place = read_look(*said);
   if (!place) return io_failure(machine_.host() + ": " + place.failure().message);
@@ -98,6 +98,7 @@ Result<void> RemoteRun::look() {
   free_kib_ = place->free_kib;
   architecture_ = place->architecture;
   builds_ = place->builds;
+  state_ = place->state;
   if (place->system != "Linux") {
     return Failure{
         Status::unavailable,
@@ -107,7 +108,10 @@ Result<void> RemoteRun::look() {
   return {};
 }
 
-Result<void> RemoteRun::prepare(const RemoteBuild& build) {
+Result<void> RemoteRun::prepare(const RemoteBuild& build, const RemoteCommand& command) {
+  auto key = key_of(command);
+  if (!key) return key.failure();
+  key_ = *key;
   if (auto looked = look(); !looked) return looked;
   if (architecture_ != build.architecture) {
     return Failure{Status::unavailable,
@@ -160,15 +164,6 @@ Result<void> RemoteRun::check_gpu() const {
   return {};
 }
 
-Result<std::string> RemoteRun::state_of(const std::string& folder) const {
-  auto said = machine_.run(state_script(folder), "", short_patience, &stop_);
-  if (!said) return said.failure();
-  std::istringstream words(*said);
-  std::string state;
-  for (std::string word; words >> word;) state = word;  // a login shell may say something before
-  return state;
-}
-
 Result<void> RemoteRun::start(const RemoteCommand& command, const std::string& folder,
                               bool is_new) {
   auto here = device::TemporaryFolder::make("greta-remote");
@@ -181,9 +176,7 @@ Result<void> RemoteRun::start(const RemoteCommand& command, const std::string& f
   }
   auto archive = archive_of(here->path());
   if (!archive) return archive.failure();
-  auto copied = machine_.run(copy_script(folder), *archive, copy_patience, &stop_);
-  if (!copied) return copied.failure();
-  auto started = machine_.run(start_script(folder), "", short_patience);
+  auto started = machine_.run(start_script(folder), *archive, copy_patience);
   if (!started) return started.failure();
   return {};
 }
@@ -292,18 +285,14 @@ Result<RemoteResult> RemoteRun::bring_back(const RemoteCommand& command, const s
 }
 
 Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patience) {
-  auto key = key_of(command);
-  if (!key) return key.failure();
-  const std::string folder = base_ + "/runs/" + *key;
-  auto state = state_of(folder);
-  if (!state) return state.failure();
-  if (*state == "runs") {
+  const std::string folder = base_ + "/runs/" + key_;
+  if (state_ == "runs") {
     events_.say(machine_.host() + ": the command runs there already");
-  } else if (*state == "ended") {
+  } else if (state_ == "ended") {
     events_.say(machine_.host() + ": the command has ended there");
   } else if (auto usable = command.needs_gpu ? check_gpu() : Result<void>(); !usable) {
     return usable.failure();
-  } else if (auto started = start(command, folder, *state == "none"); !started) {
+  } else if (auto started = start(command, folder, state_ == "none"); !started) {
     return started.failure();
   }
   auto code = follow(folder, patience);
@@ -311,12 +300,10 @@ Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patien
   return bring_back(command, folder, *code);
 }
 
-Result<void> RemoteRun::finish(const RemoteCommand& command, int exit_code) {
-  auto key = key_of(command);
-  if (!key) return key.failure();
+Result<void> RemoteRun::finish(int exit_code) {
   // What was interrupted or failed goes on with its database.
   const bool is_done = exit_code == 0 || exit_code == 2 || exit_code == 3;
-  auto done = machine_.run(finish_script(base_ + "/runs/" + *key, is_done), "", short_patience);
+  auto done = machine_.run(finish_script(base_ + "/runs/" + key_, is_done), "", short_patience);
   if (!done) return done.failure();
   return {};
 }

@@ -60,19 +60,19 @@ class RemoteRun {
   RemoteRun(RemoteMachine machine, std::string folder, RemoteEvents events,
             const std::atomic<bool>& stop);
 
-  /// Looks at the machine, and copies the build unless it is there. Fails with one line: the
-  /// machine can't be reached, refuses the login, has another architecture or no space, or can't
-  /// run the build.
-  Result<void> prepare(const RemoteBuild& build);
+  /// Looks at the machine for this command, and copies the build unless it is there. Fails with one
+  /// line: the machine can't be reached, refuses the login, has another architecture or no space,
+  /// or can't run the build.
+  Result<void> prepare(const RemoteBuild& build, const RemoteCommand& command);
 
-  /// Starts the command, or finds the one that runs or has ended, shows what it writes and returns
-  /// its files. A lost line is taken up again for `patience`. Fails with `launch` if a GPU is
-  /// needed and missing.
+  /// After prepare(). Starts the command, or finds the one that runs or has ended, shows what it
+  /// writes and returns its files. A lost line is taken up again for `patience`. Fails with
+  /// `launch` if a GPU is needed and missing.
   Result<RemoteResult> run(const RemoteCommand& command, std::chrono::seconds patience);
 
   /// Forgets a command there whose results were stored here. One that was interrupted or failed
   /// keeps its database, with which the same command goes on.
-  Result<void> finish(const RemoteCommand& command, int exit_code);
+  Result<void> finish(int exit_code);
 
   /// Removes everything of GRETA's there. Fails if a command runs.
   Result<void> clean();
@@ -83,7 +83,6 @@ class RemoteRun {
   Result<void> look();
   Result<void> copy_build(const RemoteBuild& build);
   Result<void> check_gpu() const;
-  Result<std::string> state_of(const std::string& folder) const;
   Result<void> start(const RemoteCommand& command, const std::string& folder, bool is_new);
   Result<int> follow(const std::string& folder, std::chrono::seconds patience);
   Result<RemoteResult> bring_back(const RemoteCommand& command, const std::string& folder,
@@ -95,6 +94,7 @@ class RemoteRun {
   std::string build_;   ///< the build there, absolute
   std::uint64_t free_kib_ = 0;
   std::string architecture_, builds_;
+  std::string key_, state_;  ///< of the command
   RemoteEvents events_;
   const std::atomic<bool>& stop_;
 };

@@ -68,13 +68,16 @@ std::string run_script(const std::vector<std::string>& words, const std::string&
       folder, build, command);
 }
 
-std::string look_script(const std::string& folder) {
+std::string look_script(const std::string& folder, const std::string& key) {
   const std::string place =
       folder.empty() ? "${XDG_CACHE_HOME:-$HOME/.cache}/greta/remote" : folder;
   return fmt::format(
       "umask 077; cd; b={}; mkdir -p \"$b/builds\" \"$b/runs\" && cd \"$b\" || exit 1;\n"
-      "echo {}; pwd -P; uname -s; uname -m; df -Pk . | tail -n 1; ls builds;",
-      place, greeting);
+      "echo {}; pwd -P; uname -s; uname -m; df -Pk . | tail -n 1;\n{}"
+      "(cd runs/{} 2>/dev/null || {{ echo none; exit 0; }}; if [ -f exit ]; then echo ended;\n"
+      "elif runs; then echo runs; elif [ -f run.sh ]; then echo stopped; else echo none; fi);\n"
+      "ls builds;",
+      place, greeting, runs_function, key.empty() ? "." : key);
 }
 
 Result<RemotePlace> read_look(const std::string& said) {
@@ -84,7 +87,8 @@ Result<RemotePlace> read_look(const std::string& said) {
   }
   RemotePlace place;
   if (!std::getline(lines, place.folder) || !std::getline(lines, place.system) ||
-      !std::getline(lines, place.architecture) || !std::getline(lines, space)) {
+      !std::getline(lines, place.architecture) || !std::getline(lines, space) ||
+      !std::getline(lines, place.state)) {
     return invalid_argument("does not answer as a system with sh");
   }
   if (!is_plain_path(place.folder) || place.folder.front() != '/') {
@@ -134,17 +138,9 @@ std::string missing_gpu(const std::string& said) {
   return why.empty() ? "all devices are CPUs" : why;
 }
 
-std::string state_script(const std::string& folder) {
-  return fmt::format(
-      "cd {} 2>/dev/null || {{ echo none; exit 0; }};\n{}"
-      "if [ -f exit ]; then echo ended; elif runs; then echo runs;\n"
-      "elif [ -f run.sh ]; then echo stopped; else echo none; fi;",
-      folder, runs_function);
-}
-
 std::string start_script(const std::string& folder) {
   return fmt::format(
-      "cd {} || exit 1; umask 077; rm -f exit pid; : >out; : >err;\n"
+      "umask 077; mkdir -p {0} && cd {0} && tar -xzf - || exit 1; rm -f exit pid; : >out; : >err;\n"
       "if command -v setsid >/dev/null 2>&1; then setsid sh run.sh </dev/null >/dev/null 2>&1 &\n"
       "else nohup sh run.sh </dev/null >/dev/null 2>&1 & fi;\n"
       "n=0; while [ $n -lt 100 ]; do [ -f pid ] || [ -f exit ] && exit 0;\n"

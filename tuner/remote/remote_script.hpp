@@ -21,11 +21,13 @@ bool is_plain_path(const std::string& path);
 std::string run_script(const std::vector<std::string>& words, const std::string& build,
                        const std::string& folder);
 
-/// Makes the folder of all and says where it is. `folder`: empty for that of the user's cache.
-std::string look_script(const std::string& folder);
+/// Makes the folder of all, and says where it is and how the command with this key is. `folder`:
+/// empty for that of the user's cache.
+std::string look_script(const std::string& folder, const std::string& key);
 struct RemotePlace {
   std::string folder, system, architecture;
   std::uint64_t free_kib = 0;
+  std::string state;   ///< of the command: "none", "runs", "ended" or "stopped"
   std::string builds;  ///< their names
 };
 Result<RemotePlace> read_look(const std::string& said);
@@ -38,8 +40,7 @@ std::string start_build_script(const std::string& part, const std::string& build
 std::string devices_script(const std::string& build);
 /// Returns why no device of such a list is a GPU; empty if one is.
 std::string missing_gpu(const std::string& said);
-/// Says "none", "runs", "ended" or "stopped".
-std::string state_script(const std::string& folder);
+/// Extracts an archive of tar into the folder of a run, and starts run.sh.
 std::string start_script(const std::string& folder);
 /// Asks the command to end in good order.
 std::string stop_script(const std::string& folder);

@@ -131,12 +131,12 @@ int run_remote(RemoteOptions options, const std::vector<std::string>& words) {
   {
     const RemoteBuild build = checked(collect_build(
         options.build.empty() ? program_file().parent_path().parent_path() : options.build));
-    check(remote.prepare(build));
+    check(remote.prepare(build, command));
   }
   const RemoteResult result = checked(
       remote.run(command, std::chrono::seconds(static_cast<std::int64_t>(options.retry_s))));
   if (!result.database.empty()) merge_results(options, result.database);
-  check(remote.finish(command, result.exit_code));
+  check(remote.finish(result.exit_code));
   return result.exit_code;
 }
 
