@@ -20,6 +20,7 @@ import sys
 # Each layer's folder, and the layers it may include besides itself.
 LAYERS = {
     "runtime/device": [],
+    "runtime/capture": [],
     "kernels": ["runtime/device"],
     "db": ["kernels", "runtime/device"],
     "runtime/pipeline": ["db", "kernels", "runtime/device"],
@@ -32,6 +33,7 @@ LAYERS = {
 # Each layer's namespace.
 NAMESPACES = {
     "runtime/device": "greta::device",
+    "runtime/capture": "greta::capture",
     "kernels": "greta::kernels",
     "db": "greta::db",
     "runtime/pipeline": "greta::runtime",
@@ -44,6 +46,8 @@ NAMESPACES = {
 VISIBLE = "runtime/device/layers.hpp"
 # Compiled for devices, so it belongs to no layer.
 LANGUAGE = "runtime/device/hip/host/language/"
+# Loaded into other programs, so that it uses no other part of GRETA and reads its settings itself.
+LOADED = "runtime/capture/"
 # Copied into kernel projects, which are built without GRETA.
 COPIED = "tuner/project/program/"
 ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
@@ -53,7 +57,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ANY_INCLUDE = re.compile(r"^\s*#\s*include\b")
 # Actions that only some places may perform: the allowed files or folders, and the pattern.
 RESERVED = [
-    ("read the environment", ["tuner/cli"], re.compile(r"\b(?:secure_)?getenv\s*\(")),
+    ("read the environment", ["tuner/cli", LOADED + "process.cpp"], re.compile(r"\b(?:secure_)?getenv\s*\(")),
     # The helper's output is read by the process that started it.
     ("print", ["tuner/report/print.cpp", "runtime/device/hip/helper/main.cpp"],
      re.compile(r"\bfmt::v?print\b|\b(?:v?f?printf|f?puts|fputc|putchar|fwrite|perror)\s*\("
@@ -141,7 +145,7 @@ def check_visible(files, graph):
     further includes must include it."""
     for path in files:
         if path.endswith(".hpp") and not graph.get(path) and path != VISIBLE \
-                and not path.startswith(LANGUAGE):
+                and not path.startswith((LANGUAGE, LOADED)):
             yield f"{path}: must include {VISIBLE}, as it includes no other header of GRETA"
 
 

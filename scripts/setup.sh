@@ -15,7 +15,7 @@ llvm=22
 browser=(chromium) # tests the page of greta-report; Ubuntu has it as a snap only
 grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20 browser=()
 test_packages=(
-  vulkan-validationlayers clang-format-14 shellcheck python3-numpy dpkg-dev file
+  vulkan-validationlayers clang-format-14 shellcheck python3-numpy dpkg-dev file openssh-client openssh-server
   libamdhip64-dev "clang-$llvm" "clang-tools-$llvm" "lld-$llvm" "llvm-$llvm"
   "${browser[@]}"
 )

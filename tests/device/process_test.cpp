@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace greta::device {
 namespace {
@@ -51,6 +52,23 @@ TEST(Process, AStopEndsIt) {
     EXPECT_EQ(ended.failure(), Status::interrupted) << script;
     EXPECT_EQ(ended.how_it_ended(seconds(500)), "was interrupted") << script;
   }
+}
+
+TEST(Process, AReaderSeesOutputAsItComes) {
+  const std::atomic<bool> never{false};
+  std::vector<std::string> seen;
+  int turns = 0;
+  const auto outcome = run_process({"sh", "-c", "echo a; sleep 0.5; echo b; printf c"}, "",
+                                   std::chrono::seconds(30), &never, [&](std::string& output) {
+                                     ++turns;
+                                     if (output.find('\n') == std::string::npos) return;
+                                     seen.push_back(output.substr(0, 2));
+                                     output.erase(0, 2);
+                                   });
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(seen, (std::vector<std::string>{"a\n", "b\n"}));
+  EXPECT_EQ(outcome->output, "c");  // what the reader left
+  EXPECT_GE(turns, 4);              // it is also called while nothing comes
 }
 
 }  // namespace

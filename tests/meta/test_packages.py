@@ -101,6 +101,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(seen[pathlib.Path("usr/lib/libgreta.so.1")], "libgreta1")
         self.assertEqual(seen[pathlib.Path("usr/lib/libgreta.so")], "libgreta-dev")
         self.assertEqual(seen[pathlib.Path("usr/libexec/greta/greta-compile-helper")], "libgreta1")
+        self.assertEqual(seen[pathlib.Path("usr/lib/greta/preload/libgreta-capture.so")], "greta")
         self.assertEqual(seen[pathlib.Path("usr/include/greta.h")], "libgreta-dev")
         self.assertEqual(seen[pathlib.Path("usr/lib/python3/dist-packages/greta/__init__.py")], "python3-greta")
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <functional>
 #include <istream>
+#include <limits>
 #include <sstream>
 
+#include "tuner/interchange/blas_capture.hpp"
 #include "tuner/interchange/gemm_log_rows.hpp"
 
 namespace greta::tuner {
@@ -81,6 +83,27 @@ void read_bench(const std::vector<std::string>& lines, GemmLog& log) {
   }
 }
 
+/// Reads a capture of libgreta-capture.so, whose calls have no times.
+GemmLog read_captured_calls(const std::string& text) {
+  GemmLog log;
+  log.tool = "libgreta-capture";
+  const auto capture = read_blas_capture("", text, Catalog::built_in().at("gemm"));
+  if (!capture) {
+    log.untranslated.push_back({"the file", capture.failure().message.substr(2)});
+    return log;
+  }
+  for (const BlasCapture::Row& row : capture->rows) {
+    if (!row.problem) {
+      log.untranslated.push_back({fmt::format("line {}", row.line), row.reason});
+      continue;
+    }
+    Peer& peer = log.peers.emplace_back();
+    peer.problem = *row.problem;
+    peer.us = std::numeric_limits<double>::quiet_NaN();
+  }
+  return log;
+}
+
 }  // namespace
 
 GemmLog read_gemm_log(std::istream& in) {
@@ -93,7 +116,9 @@ GemmLog read_gemm_log(std::istream& in) {
     return std::any_of(lines.begin(), lines.end(), is);
   };
   GemmLog log;
-  if (any(is_bench)) {
+  if (const std::string text = fmt::format("{}\n", fmt::join(lines, "\n")); is_blas_capture(text)) {
+    log = read_captured_calls(text);
+  } else if (any(is_bench)) {
     log.tool = "hipblaslt-bench";
     read_bench(lines, log);
   } else if (any(is_aiter)) {
@@ -106,7 +131,8 @@ GemmLog read_gemm_log(std::istream& in) {
             file.assumed_packed};
   } else if (!lines.empty()) {
     log.untranslated.push_back(
-        {"line 1", "not a row of PyTorch TunableOp, AITER or hipblaslt-bench"});
+        {"line 1",
+         "not a row of PyTorch TunableOp, AITER, hipblaslt-bench or libgreta-capture.so"});
   }
   for (Peer& peer : log.peers) peer.library = log.tool;
   return log;

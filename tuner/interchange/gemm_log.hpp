@@ -10,7 +10,8 @@ namespace greta::tuner {
 
 /// What a tool recorded of the GEMMs that a program ran.
 struct GemmLog {
-  std::string tool;  ///< "PyTorch TunableOp", "AITER", "hipblaslt-bench"; empty: of no known tool
+  /// "PyTorch TunableOp", "AITER", "hipblaslt-bench", "libgreta-capture"; empty: of no known tool
+  std::string tool;
   std::vector<Peer> peers;  ///< with the tool's solutions and times where the file has them
   std::vector<Untranslated> untranslated;
   std::size_t assumed_packed = 0;  ///< rows that do not state leading dimensions
@@ -23,7 +24,8 @@ struct GemmLog {
 ///   row-major products of A [M, K] and the transpose of B [N, K];
 /// - logs with command lines of hipblaslt-bench (`HIPBLASLT_LOG_MASK=32`), its YAML problems
 ///   (`- { function: matmul, M: …`) and its results. They are column-major, as BLAS is: the first
-///   operand is the second one of the row-major product, and M is the row-major n.
+///   operand is the second one of the row-major product, and M is the row-major n;
+/// - captures of libgreta-capture.so (read_blas_capture()).
 ///
 /// Never fails: unreadable rows are untranslated. Other lines of a log of hipblaslt-bench are
 /// ignored. Sources: aiter/configs of ROCm/aiter; clients/bench and

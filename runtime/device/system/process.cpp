@@ -102,7 +102,8 @@ struct Limit {
 
 /// Feeds the child and reads from it until it has closed its outputs. Returns false when the limit
 /// is reached.
-bool converse(Pipes& pipes, const std::string& input, const Limit& limit, ProcessOutcome& outcome) {
+bool converse(Pipes& pipes, const std::string& input, const Limit& limit,
+              const OutputReader& reader, ProcessOutcome& outcome) {
   std::size_t written = 0;
   Descriptor &in = pipes.input.write, &out = pipes.output.read, &err = pipes.errors.read;
   fcntl(in.get(), F_SETFL, O_NONBLOCK);
@@ -116,6 +117,7 @@ bool converse(Pipes& pipes, const std::string& input, const Limit& limit, Proces
     if (waits[0].revents != 0 && !feed(in, input, written)) in.reset();
     if (waits[1].revents != 0 && !drain(out, outcome.output)) out.reset();
     if (waits[2].revents != 0 && !drain(err, outcome.errors)) err.reset();
+    if (reader) reader(outcome.output);
   }
   return true;
 }
@@ -162,7 +164,7 @@ std::string ProcessOutcome::last_error_line() const {
 
 Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
                                    const std::string& input, std::chrono::nanoseconds deadline,
-                                   const std::atomic<bool>* stop) {
+                                   const std::atomic<bool>* stop, const OutputReader& reader) {
   std::signal(SIGPIPE, SIG_IGN);  // a program that doesn't read its input must not end this process
   const Limit limit{Clock::now() + std::chrono::duration_cast<Clock::duration>(deadline), stop};
   const auto refuse = [&](int error) {
@@ -191,7 +193,7 @@ Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
     return refuse(error);
   }
   ProcessOutcome outcome;
-  int status = converse(pipes, input, limit, outcome) ? wait_for(child, limit) : -1;
+  int status = converse(pipes, input, limit, reader, outcome) ? wait_for(child, limit) : -1;
   if (status < 0) {
     outcome.stopped = limit.stopped();
     outcome.timed_out = !outcome.stopped;

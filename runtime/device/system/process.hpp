@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,18 @@ struct ProcessOutcome {
 /// Returns text such as "signal 9 (Killed)".
 std::string signal_text(int signal);
 
+/// Is called with standard output that arrived, and may remove what it has read from it. It is also
+/// called without new output, at least every 0.1 s if there is a `stop`.
+using OutputReader = std::function<void(std::string& output)>;
+
 /// Runs a program with `input` as its standard input. A name without a slash is searched for on
 /// PATH. After `deadline`, or within 0.1 s after `stop` becomes true, the program is killed
 /// together with the processes it started. It is also killed when the calling thread ends. Fails
-/// with `unavailable` when it can't be started. Thread-safe.
+/// with `unavailable` when it can't be started. Without `reader`, all output is in the outcome.
+/// Thread-safe.
 Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
                                    const std::string& input, std::chrono::nanoseconds deadline,
-                                   const std::atomic<bool>* stop = nullptr);
+                                   const std::atomic<bool>* stop = nullptr,
+                                   const OutputReader& reader = {});
 
 }  // namespace greta::device

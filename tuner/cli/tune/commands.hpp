@@ -19,12 +19,14 @@ void add_tune_commands(CLI::App& app, Action& action);
 /// CommandError.
 void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_preset_command(CLI::App& app, Action& action);
+void add_capture_command(CLI::App& app, Action& action);
 void add_from_capture_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
 /// The commands `verify` and `compile` have the operations of the catalog, or the one that
 /// `description` describes, if there is one. Throw CommandError.
 void add_verify_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_compile_command(CLI::App& app, Action& action, const DescribedFile& description);
+void add_remote_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
 void add_prior_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);

@@ -63,11 +63,13 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
   add_tune_commands(app, action);
   add_kernel_command(app, action, described.of("kernel"));
   add_preset_command(app, action);
+  add_capture_command(app, action);
   add_from_capture_command(app, action);
   add_model_command(app, action);
   add_show_command(app, action);
   add_verify_command(app, action, described.of("verify"));
   add_compile_command(app, action, described.of("compile"));
+  add_remote_command(app, action);
   add_replay_command(app, action);
   add_prior_command(app, action);
   add_run_case_command(app, action);

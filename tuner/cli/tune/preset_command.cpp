@@ -153,10 +153,11 @@ void add_preset_command(CLI::App& app, Action& action) {
       "preset", "Tune each problem of a preset, a JSON file, or those that another tool recorded");
   auto options = std::make_shared<PresetOptions>();
   command->add_option("preset", options->name, "A preset's name (smoke) or file");
-  command->add_option("--from", options->from,
-                      "The GEMMs of this file instead: of PyTorch TunableOp "
-                      "(tunableop_untuned0.csv, tunableop_results0.csv), of AITER "
-                      "(bf16_untuned_gemm.csv), or a log of hipblaslt-bench");
+  command->add_option(
+      "--from", options->from,
+      "The GEMMs of this file instead: of PyTorch TunableOp "
+      "(tunableop_untuned0.csv, tunableop_results0.csv), of AITER "
+      "(bf16_untuned_gemm.csv), of libgreta-capture.so, or a log of hipblaslt-bench");
   command
       ->add_option("--output", options->output,
                    "With --from: only write these GEMMs as a preset, to a new file")

@@ -7,11 +7,13 @@
 
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/replay/prior_judgement.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
+#include "tuner/tuning/tuner.hpp"
 
 namespace greta::tuner::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
@@ -13,6 +14,7 @@
 #include "tuner/replay/space_recorder.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/tuning/device_selection.hpp"
+#include "tuner/tuning/tuner.hpp"
 
 namespace greta::tuner::cli {
 namespace {

@@ -1,0 +1,145 @@
+"""Builds stand-ins for the vendors' libraries, which write down every call, and programs that call them."""
+import pathlib
+import subprocess
+
+from vendor_functions import FILES, FUNCTIONS, types_of
+
+# A call is written as its name and its arguments in hexadecimal. FAKE_STATUS is what it returns.
+COMMON = r"""
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int note(const char* name, int count, const unsigned long* words) {
+  const char* const file = getenv("FAKE_LOG");
+  if (file != NULL) {
+    FILE* const out = fopen(file, "a");
+    fprintf(out, "%s", name);
+    for (int i = 0; i < count; ++i) fprintf(out, " %lx", words[i]);
+    fprintf(out, "\n");
+    fclose(out);
+  }
+  const char* const status = getenv("FAKE_STATUS");
+  return status != NULL ? atoi(status) : 0;
+}
+static int setting(const char* name) { return getenv(name) != NULL ? atoi(getenv(name)) : 0; }
+"""
+
+# Descriptors are tables of attributes; those of calls.c are none. As in the libraries, a wrong size is an error.
+ATTRIBUTES = r"""
+static int attribute(const long* table, int number, const char* wide, void* value, unsigned long bytes) {
+  const unsigned long size = strchr(wide, 'a' + number) != NULL ? 8 : 4;
+  if ((unsigned long)table >> 8 == 0x7f11223300 || number < 0 || number >= 40 || bytes != size) return 7;
+  memcpy(value, &table[number], size);
+  return 0;
+}
+"""
+MODES = {
+    "libcublas.so.12": ("cublasGetPointerMode_v2", "cublasGetMathMode"),
+    "librocblas.so.4": ("rocblas_get_pointer_mode", "rocblas_get_math_mode"),
+    "libhipblas.so.2": ("hipblasGetPointerMode", "hipblasGetMathMode"),
+}
+# Attributes of 8 bytes, as letters by number: rows, columns, ld, stride; pointers.
+DESCRIPTORS = {
+    "libcublasLt.so.12": ("cublasLt", "cdeg", "rsuik"),
+    "libhipblaslt.so.0": ("hipblasLt", "befg", "dfghik"),
+}
+
+
+def fake_source(file):
+    """Returns the source of a library."""
+    parts = [COMMON]
+    for name in FUNCTIONS[file]:
+        types = types_of(name)
+        arguments = ", ".join(f"{kind} a{i}" for i, kind in enumerate(types))
+        words = ", ".join(f"(unsigned long)a{i}" if kind != "int" else f"(unsigned int)a{i}"
+                          for i, kind in enumerate(types))
+        nested = ""
+        if name == "cublasGemmEx":  # cuBLAS calls cuBLASLt
+            parts.append("int cublasLtMatmul();")
+            nested = ("if (setting(\"FAKE_NESTED\")) cublasLtMatmul(" + ", ".join(["(void*)0"] * 14) + ", 0L, (void*)0);")
+        parts.append(f"int {name}({arguments}) {{ {nested} return note(\"{name}\", {len(types)}, "
+                     f"(unsigned long[]){{{words}}}); }}")
+    for name, variable in zip(MODES.get(file, ()), ("FAKE_POINTER_MODE", "FAKE_MATH_MODE")):
+        parts.append(f"int {name}(void* handle, int* mode) {{ *mode = setting(\"{variable}\"); return 0; }}")
+    if file in DESCRIPTORS:
+        prefix, layout, product = DESCRIPTORS[file]
+        parts.append(ATTRIBUTES)
+        for function, wide in (("MatrixLayout", layout), ("MatmulDesc", product)):
+            parts.append(f"int {prefix}{function}GetAttribute(const void* object, int number, void* value, unsigned long "
+                         f"bytes, unsigned long* written) {{ if (object == NULL) return 7; "
+                         f"return attribute(object, number, \"{wide}\", value, bytes); }}")
+        if prefix == "hipblasLt":
+            parts.append("int hipblasLtMatmulDescCreate(void** made, int compute, int scale) "
+                         "{ return note(\"hipblasLtMatmulDescCreate\", 2, "
+                         "(unsigned long[]){(unsigned)compute, (unsigned)scale}); }")
+    return "\n".join(parts)
+
+
+def argument(kind, index, name):
+    """Returns an argument that no other place of the call has. Factors, and the lists of grouped products, are read."""
+    if name.endswith("LtMatmul"):
+        return {2: "&alpha", 7: "&beta"}.get(index, f"({kind})0x7f11223300{index:02x}" if kind == "void*" else "1234567890123")
+    grouped = "Grouped" in name
+    if kind == "void*":
+        if grouped:
+            return ["(void*)0x7f1", "ops", "ops", "LIST", "LIST", "LIST", "factors", "(void*)0x7f2", "LIST", "(void*)0x7f3",
+                    "LIST", "factors", "(void*)0x7f4", "LIST", "LIST", "LIST"][index - sum(
+                        kind == "int" or kind == "long" for kind in types_of(name)[:index])]
+        return {6: "factors"}.get(index, f"(void*)0x7f11223300{index:02x}") if index != 0 else "(void*)0x7f1122330000"
+    if grouped and index in (14, 17):  # the number of groups
+        return "2"
+    return f"{100 + index}" if kind == "int" else f"{(1 << 34) + 100 + index}"
+
+
+def calls_source():
+    """Returns the source of a library whose function call_all() calls every function once."""
+    lines = ["#include <stddef.h>", "static float alpha = 1, beta = 0;", "static float factors[4] = {0.5f, 0.25f, 0.5f, 0.25f};",
+             "static int ops[2] = {0, 1};", "static int ints[2] = {40, 50}; static long longs[2] = {40, 50};"]
+    body = []
+    for name in FILES:
+        types = types_of(name)
+        lines.append(f"int {name}({', '.join(types)});")
+        values = [argument(kind, i, name) for i, kind in enumerate(types)]
+        # Factors: of functions without groups, the pointers before A and before C.
+        if "Grouped" not in name and not name.endswith("LtMatmul"):
+            pointers = [i for i, kind in enumerate(types) if kind == "void*"]
+            values[pointers[4]] = "factors"
+        values = ["longs" if value == "LIST" and name.endswith("_64") else "ints" if value == "LIST" else value
+                  for value in values]
+        body.append(f"  sum = sum * 31 + {name}({', '.join(values)});")
+    return "\n".join(lines) + "\nint call_all(void) {\n  int sum = 0;\n" + "\n".join(body) + "\n  return sum;\n}\n"
+
+
+def compile_all(commands):
+    """Runs compilers side by side."""
+    running = [subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+               for words in commands]
+    for process in running:
+        said = process.communicate()[0]
+        if process.returncode != 0:
+            raise AssertionError(f"{process.args}\n{said}")
+
+
+def build(folder, compiler, application):
+    """Builds the libraries, calls.so and the program `application`, linked and not linked with them."""
+    folder = pathlib.Path(folder)
+    sources = {file: fake_source(file) for file in FUNCTIONS}
+    commands = []
+    for file, source in sources.items():
+        (folder / f"{file}.c").write_text(source)
+        # The vendors' symbols have versions.
+        (folder / f"{file}.map").write_text(f"{file} {{ global: *; }};\n")
+        commands.append([compiler, "-shared", "-fPIC", "-w", "-O0", folder / f"{file}.c", "-o", folder / file,
+                         f"-Wl,-soname,{file}", f"-Wl,--version-script,{folder / file}.map"])
+    compile_all([words for words in commands if not str(words[-3]).endswith("libcublas.so.12")])
+    compile_all([words + [folder / "libcublasLt.so.12", f"-Wl,-rpath,{folder}"] for words in commands
+                 if str(words[-3]).endswith("libcublas.so.12")])
+    (folder / "calls.c").write_text(calls_source())
+    libraries = [folder / file for file in FUNCTIONS]
+    flags = ["-w", "-O1", f"-Wl,-rpath,{folder}"]
+    common = [compiler, application, "-no-pie", "-pthread", "-ldl", "-Wl,--no-as-needed", *flags]
+    compile_all([[compiler, "-shared", "-fPIC", "-Wl,--no-as-needed", folder / "calls.c", *libraries, *flags, "-o", folder / "calls.so"],
+                 [*common, "-DLINKED", *libraries, "-o", folder / "linked"],
+                 [*common, "-o", folder / "loading"]])
