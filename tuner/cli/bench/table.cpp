@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
@@ -21,19 +20,10 @@ std::string error_text(const Verdict& verdict) {
                            : "";
 }
 
-// The time of one divided by that of the other, of blocks that were taken at about the same time.
 // Without an interval if there are too few blocks for one.
 std::string ratio_text(const Samples& one, const Samples& other) {
-  const std::size_t count = std::min(one.blocks_us.size(), other.blocks_us.size());
-  std::vector<double> a, b;
-  for (std::size_t i = 0; i < count; ++i) {
-    a.push_back(median(one.blocks_us[i]));
-    b.push_back(median(other.blocks_us[i]));
-  }
-  const Interval ratio = ratio_interval(a, b, 0.95);
-  if (!std::isfinite(ratio.high) || ratio.low <= 0) {
-    return fmt::format("{:.3g}", a.front() / b.front());
-  }
+  const Interval ratio = paired_ratio(one, other);
+  if (!std::isfinite(ratio.high) || ratio.low <= 0) return fmt::format("{:.3g}", ratio.estimate);
   return fmt::format("{:.3g} ({:.3g} to {:.3g})", ratio.estimate, ratio.low, ratio.high);
 }
 
@@ -94,6 +84,15 @@ std::string ways_table(const std::vector<NamedResult>& results) {
                way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
                way->work.bytes > 0 && us.median > 0 ? format_rate(way->work, us.median) : "",
                way->roofline > 0 ? format_share(way->roofline) : "", error_text(way->verdict)});
+  }
+  return table.text();
+}
+
+std::string gate_table(const std::vector<GateResult>& results) {
+  Table table({{"expected"}, {"finding"}, {"measured"}, {"benchmark"}});
+  for (const GateResult& result : results) {
+    table.add({result.gate.text, std::string(to_string(result.outcome)), measured_text(result),
+               result.benchmark});
   }
   return table.text();
 }
