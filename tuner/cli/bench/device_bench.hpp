@@ -59,6 +59,7 @@ class DeviceBench {
   /// Returns the device without the features that failed their health checks.
   const DeviceInfo& info() const { return checker_->device(); }
   Evaluator& checker() { return *checker_; }
+  Device& device() { return *device_; }
   const std::vector<std::string>& notes() const { return notes_; }
   /// Returns the problems with gates for this device, in the preset's order; of benchmarks().
   const std::vector<GatedProblem>& gated() const { return gated_; }

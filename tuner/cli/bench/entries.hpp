@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/cli/bench/google_run.hpp"
+#include "tuner/cli/bench/table.hpp"
 
 namespace greta::tuner::cli {
 
