@@ -25,14 +25,14 @@ class BenchGates(BenchCase):
         file = self.folder / "out.csv"
         result = self.run_preset(
             [dict(GEMM, expect=["us <= 0.001", "us <= 1e9", "error <= 100 %", "us <= 0.001 on NVIDIA",
-                                ">= 1000x naive"]),
+                                ">= 1e9x naive"]),
              dict(GEMM, k=48, expect="tflops >= 1e6"), dict(GEMM, k=64)], "--export", file)
         self.assertEqual(result.returncode, 4, result.stderr)
         missed = [line for line in result.stderr.splitlines() if line.startswith("gate missed: ")]
         self.assertEqual(len(missed), 3, result.stderr)
         self.assertRegex(missed[0], rf"^gate missed: {ANSWER}: expected us <= 0.001, measured [\d.]+ µs "
                                     r"\([\d.]+ to [\d.]+\)$")
-        self.assertRegex(missed[1], r"expected >= 1000x naive, measured [\d.e-]+x")
+        self.assertRegex(missed[1], r"expected >= 1e9x naive, measured [\d.e-]+x")
         self.assertIn("k=48/default: expected tflops >= 1e6, measured", missed[2])
         self.assertIn("greta-bench: 3 of 5 gates missed", result.stderr)  # another device's doesn't count
         table = result.stdout.split("\n\n")[1].splitlines()
@@ -40,7 +40,7 @@ class BenchGates(BenchCase):
         self.assertEqual([sum(word in line for line in table) for word in (" missed ", " met ")], [3, 2])
         rows = self.rows(file)
         self.assertEqual([row["config"].split()[0] for row in rows], ["tiled", "naive", "tiled", "tiled"])
-        self.assertRegex(rows[0]["expect"], r"us <= 0.001: missed, .*; us <= 1e9: met, .*; >= 1000x naive: missed")
+        self.assertRegex(rows[0]["expect"], r"us <= 0.001: missed, .*; us <= 1e9: met, .*; >= 1e9x naive: missed")
         self.assertEqual([bool(row["expect"]) for row in rows], [True, False, True, False])
 
     def test_limits_that_are_kept_are_listed_and_no_failure(self):
@@ -96,16 +96,14 @@ class BenchGates(BenchCase):
 
     def test_resumed_runs_judge_what_the_file_has(self):
         file = self.folder / "out.csv"
-        problems = [dict(GEMM, m=[16 * m for m in range(1, 14)], expect=["us <= 1e9", ">= 1000x naive"])]
+        problems = [dict(GEMM, m=[16 * m for m in range(1, 14)], expect=["us <= 1e9", ">= 1e9x naive"])]
         parts = ("--export", file, "--resume")
         first = self.run_preset(problems, *parts, "--limit", 0.001, iterations=2)
         self.assertEqual(first.returncode, 1, first.stderr)  # not complete
         second = self.run_preset(problems, *parts, iterations=2)
         self.assertEqual(second.returncode, 4, second.stderr)
+        self.assertIn("12 rows in", second.stderr)
         self.assertIn("13 of 26 gates missed", second.stderr)
-        third = self.run_preset(problems, *parts, iterations=2)
-        self.assertEqual(third.returncode, 4, third.stderr)
-        self.assertIn("13 of 26 gates missed", third.stderr)
 
     def test_one_problem(self):
         result = self.gemm("--config", NAIVE, "--each-variant", "--expect", "us <= 1e9", "--expect",
