@@ -64,7 +64,20 @@ GRETA_KERNEL(256) greta_same(u32* to, const u32* from, u32* found, u32 words, u3
 }
 )";
 
-KernelSource same_source(const DeviceInfo& device, bool compares) {
+std::uint64_t whole_words(std::uint64_t bytes) {
+  return (bytes + 3) / 4 * 4;
+}
+
+Result<void> make(Device& device, std::uint64_t bytes, std::unique_ptr<Buffer>& buffer) {
+  auto made = device.allocate(whole_words(bytes));
+  if (!made) return made.failure();
+  buffer = *std::move(made);
+  return {};
+}
+
+}  // namespace
+
+KernelSource same_bits_kernel(const DeviceInfo& device, bool compares) {
   const std::string define = compares ? "#define COMPARES 1\n" : "#define COMPARES 0\n";
   KernelSource source;
   source.name = compares ? "soak/compare" : "soak/copy";
@@ -83,26 +96,13 @@ KernelSource same_source(const DeviceInfo& device, bool compares) {
   return source;
 }
 
-std::uint64_t whole_words(std::uint64_t bytes) {
-  return (bytes + 3) / 4 * 4;
-}
-
-Result<void> make(Device& device, std::uint64_t bytes, std::unique_ptr<Buffer>& buffer) {
-  auto made = device.allocate(whole_words(bytes));
-  if (!made) return made.failure();
-  buffer = *std::move(made);
-  return {};
-}
-
-}  // namespace
-
 Result<SameBits> SameBits::create(Device& device, Stream& stream, const Operands& operands,
                                   std::uint32_t slots) {
   SameBits same;
   same.slots_ = slots;
   same.most_groups_ = std::min(device.info().max_grid[0], device.info().is_cpu() ? 8U : 4096U);
   for (const bool compares : {false, true}) {
-    auto kernel = device.compile(same_source(device.info(), compares));
+    auto kernel = device.compile(same_bits_kernel(device.info(), compares));
     if (!kernel) return kernel.failure();
     (compares ? same.compare_ : same.copy_) = *std::move(kernel);
   }

@@ -9,6 +9,9 @@
 
 namespace greta::tuner {
 
+/// Returns the kernel that compares two ranges of memory, or copies one to the other.
+KernelSource same_bits_kernel(const DeviceInfo& device, bool compares);
+
 /// Compares on the device what launches of a kernel write with what a first launch wrote, so that
 /// the device need not wait for the host between them.
 class SameBits {

@@ -313,6 +313,7 @@ void Bench::show(const std::vector<NamedResult>& rows, const std::vector<GateRes
   }
   const auto table = !preset_.measure ? verify_table : options_.problem ? ways_table : bench_table;
   print_text(table(rows));
+  if (const auto ladder = ladder_table(rows); !ladder.empty()) print_text("\n" + ladder);
   if (!gates.empty()) print_text("\n" + gate_table(gates));
 }
 

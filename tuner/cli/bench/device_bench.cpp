@@ -230,6 +230,10 @@ void DeviceBench::expect(const std::vector<const Benchmark*>& benchmarks) {
 
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
+  const auto& platform = preset.platform;
+  if (std::find(platform.begin(), platform.end(), "peer") != platform.end()) {
+    notes_.push_back(fmt::format("peer: skipped on {}: no copies between cards", info().id()));
+  }
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));
   }

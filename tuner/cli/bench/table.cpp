@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "tuner/report/format.hpp"
+#include "tuner/report/plot.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta::tuner::cli {
@@ -84,6 +88,40 @@ std::string ways_table(const std::vector<NamedResult>& results) {
                way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
                way->work.bytes > 0 && us.median > 0 ? format_rate(way->work, us.median) : "",
                way->roofline > 0 ? format_share(way->roofline) : "", error_text(way->verdict)});
+  }
+  return table.text();
+}
+
+std::string ladder_table(const std::vector<NamedResult>& results) {
+  struct Step {
+    std::optional<double> gbps, ns;
+  };
+  std::map<std::pair<std::string, double>, Step> steps;  // by device and working set
+  double most_gbps = 0, most_ns = 0;
+  for (const auto& [name, result] : results) {
+    const Subject& subject = result.subject;
+    const bool bandwidth = subject.problem.op == "cache_bandwidth";
+    if ((!bandwidth && subject.problem.op != "cache_latency") || result.us.median <= 0) continue;
+    Step& step = steps[{subject.backend + " " + subject.device,
+                        static_cast<double>(subject.problem.dim("bytes"))}];
+    if (bandwidth) {
+      step.gbps = result.work.bytes / result.us.median / 1e3;
+      most_gbps = std::max(most_gbps, *step.gbps);
+    } else {
+      step.ns = 1e3 * result.us.median;
+      most_ns = std::max(most_ns, *step.ns);
+    }
+  }
+  if (steps.empty()) return {};
+  using enum Table::Align;
+  constexpr std::size_t bar = 20;
+  Table table(
+      {{"working set", right}, {"bandwidth", right}, {""}, {"latency", right}, {""}, {"device"}});
+  for (const auto& [key, step] : steps) {
+    table.add({format_bytes(key.second), step.gbps ? fmt::format("{:.3g} GB/s", *step.gbps) : "",
+               step.gbps ? bar_text(*step.gbps / most_gbps, bar) : "",
+               step.ns ? fmt::format("{:.3g} ns", *step.ns) : "",
+               step.ns ? bar_text(*step.ns / most_ns, bar) : "", key.first});
   }
   return table.text();
 }

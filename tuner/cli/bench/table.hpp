@@ -21,6 +21,10 @@ std::string bench_table(const std::vector<NamedResult>& results);
 /// with the time of each divided by that of the fastest.
 std::string ways_table(const std::vector<NamedResult>& results);
 
+/// Returns the bandwidths and latencies of working sets as text, with bars; empty if there are none
+/// among the results.
+std::string ladder_table(const std::vector<NamedResult>& results);
+
 /// Returns the judgements of gates as text, one line each.
 std::string gate_table(const std::vector<GateResult>& results);
 
