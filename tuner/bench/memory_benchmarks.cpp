@@ -7,6 +7,7 @@
 #include "tuner/bench/device_work.hpp"
 #include "tuner/bench/memory_kernels.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
 namespace {
