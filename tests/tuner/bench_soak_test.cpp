@@ -120,7 +120,7 @@ TEST(BenchSoak, SensorsAreSummarised) {
   EXPECT_EQ(text.find("power 0"), std::string::npos) << text;
   turns[7].median_us = 1011.25;
   EXPECT_EQ(soak_csv_line(turns[7], "a,b"),
-            "8.000,\"a,b\",10,0,1011.25,0,1973,,47,,\"power cap\",953.67,1907.35\n");
+            "8.000,\"a,b\",10,0,1011.25,,1973,,47,,\"power cap\",953.67,1907.35\n");
 }
 
 /// Outputs of sizes that are no multiple of a word, on each software device.

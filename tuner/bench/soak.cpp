@@ -20,20 +20,23 @@ std::size_t warm_up_of(std::size_t turns) {
   return std::min(turns, std::max<std::size_t>(1, turns / 10));
 }
 
-std::vector<double> logarithms(const Turns& turns, std::size_t first, std::size_t count) {
+// Returns the logarithms of the times of turns that ended in a part of the time.
+std::vector<double> logarithms(const Turns& turns, double after_s, double until_s) {
   std::vector<double> logs;
-  for (std::size_t i = first; i < first + count; ++i) {
-    if (turns[i]->median_us > 0) logs.push_back(std::log(turns[i]->median_us));
+  for (const SoakTurn* turn : turns) {
+    if (turn->at_s > after_s && turn->at_s <= until_s && turn->median_us > 0)
+      logs.push_back(std::log(turn->median_us));
   }
   return logs;
 }
 
-// Compares the last third of the turns with the first one.
+// Compares the last third of the time after the warm-up with the first one.
 Interval drift_of(const Turns& turns, double confidence) {
-  const std::size_t warm_up = warm_up_of(turns.size());
-  const std::size_t third = (turns.size() - warm_up) / 3;
-  return shift_interval(logarithms(turns, warm_up, third),
-                        logarithms(turns, turns.size() - third, third), confidence);
+  if (turns.empty()) return SoakResult().drift;
+  const double begin_s = turns[warm_up_of(turns.size()) - 1]->at_s, end_s = turns.back()->at_s;
+  const double third_s = (end_s - begin_s) / 3;
+  return shift_interval(logarithms(turns, begin_s, begin_s + third_s),
+                        logarithms(turns, end_s - third_s, end_s), confidence);
 }
 
 void judge_kernel(SoakResult& result, const Turns& turns, const SoakLimits& limits,

@@ -43,8 +43,8 @@ struct SoakResult {
   double first_wrong_s = 0;  ///< when the first wrong result was seen; 0: never
   double median_us = 0;      ///< of the turns' medians
   double slowest_us = 0;     ///< the largest of them
-  /// Time of the last third of the turns divided by that of the first third, after a warm-up; its
-  /// interval is [0, infinity) if there are too few turns.
+  /// Time of a launch in the last third of the soak divided by that in the first third, after a
+  /// warm-up; its interval is [0, infinity) if there are too few turns.
   Interval drift{0, std::numeric_limits<double>::infinity(), 1};
   double growth_bytes = 0;           ///< of the host's memory during its turns, after a warm-up
   bool unordered = false;            ///< results are compared with the reference, not by bits

@@ -112,6 +112,11 @@ Result<void> SoakKernel::run_checked(SoakTurn& turn, std::vector<double>& us) {
   return read_times(1, us);
 }
 
+Result<void> SoakKernel::check_once(SoakTurn& turn) {
+  std::vector<double> us;
+  return run_checked(turn, us);
+}
+
 Result<void> SoakKernel::run(double seconds, const std::atomic<bool>& stop, SoakTurn& turn) {
   const Stopwatch watch;
   std::vector<double> us;

@@ -36,6 +36,9 @@ class SoakKernel {
   /// Runs the kernel for about `seconds`, at least once. Sets launches, wrong and times. Fails like
   /// the device's calls; the turn then has what was done before.
   Result<void> run(double seconds, const std::atomic<bool>& stop, SoakTurn& turn);
+  /// Runs the kernel once more and checks it against the reference, with the guard zones of its
+  /// operands, which comparisons of bits leave out. Sets launches and wrong.
+  Result<void> check_once(SoakTurn& turn);
   bool is_unordered() const { return unordered_; }
 
  private:

@@ -136,9 +136,10 @@ std::string soak_csv_header() {
 }
 
 std::string soak_csv_line(const SoakTurn& turn, const std::string& benchmark) {
-  return fmt::format("{:.3f},{},{},{},{:.6g},{:.6g},{},{},{},{},{},{:.2f},{:.2f}\n", turn.at_s,
-                     csv_quoted(benchmark), turn.launches, turn.wrong, turn.median_us,
-                     turn.longest_us, number_field(turn.card.sm_mhz),
+  const auto time = [](double us) { return us > 0 ? fmt::format("{:.6g}", us) : ""; };
+  return fmt::format("{:.3f},{},{},{},{},{},{},{},{},{},{},{:.2f},{:.2f}\n", turn.at_s,
+                     csv_quoted(benchmark), turn.launches, turn.wrong, time(turn.median_us),
+                     time(turn.longest_us), number_field(turn.card.sm_mhz),
                      number_field(turn.card.memory_mhz), number_field(turn.card.state.celsius),
                      number_field(turn.card.state.watts), csv_quoted(turn.card.state.throttled),
                      turn.host_bytes / mib, turn.device_bytes / mib);

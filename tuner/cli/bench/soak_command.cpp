@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include "tuner/bench/soak_kernel.hpp"
@@ -85,7 +86,7 @@ class Soak {
  private:
   void open();
   void add(const Benchmark& benchmark);
-  void turn(std::size_t at, double seconds);
+  void turn(std::size_t at, const std::function<Result<void>(SoakTurn&)>& run);
   void write(const SoakTurn& turn);
   void show_progress();
   void soak();
@@ -176,10 +177,10 @@ void Soak::write(const SoakTurn& turn) {
     throw CommandError(exit_failed, "--export " + options_.csv.string() + ": can't be written");
 }
 
-void Soak::turn(std::size_t at, double seconds) {
+void Soak::turn(std::size_t at, const std::function<Result<void>(SoakTurn&)>& run) {
   SoakTurn turn{.kernel = at};
   const double before = resident_bytes();
-  const auto ran = kernels_[at]->run(seconds, stop_requested(), turn);
+  const auto ran = run(turn);
   turn.host_bytes = resident_bytes();
   turn.host_growth = turn.host_bytes - before;
   turn.device_bytes = static_cast<double>(bench_->device().memory().reserved_bytes);
@@ -236,9 +237,12 @@ void Soak::soak() {
     for (std::size_t i = 0; i < kernels_.size() && !stop_requested(); ++i) {
       if (!kernels_[i]) continue;
       any = true;
-      turn(i, turn_s);
+      turn(i, [&](SoakTurn& taken) { return kernels_[i]->run(turn_s, stop_requested(), taken); });
       show_progress();
     }
+  }
+  for (std::size_t i = 0; i < kernels_.size() && !stop_requested(); ++i) {
+    if (kernels_[i]) turn(i, [&](SoakTurn& taken) { return kernels_[i]->check_once(taken); });
   }
   show_below(stderr, {});
 }
