@@ -98,9 +98,9 @@ class BenchGates(BenchCase):
         file = self.folder / "out.csv"
         problems = [dict(GEMM, m=[16 * m for m in range(1, 14)], expect=["us <= 1e9", ">= 1e9x naive"])]
         parts = ("--export", file, "--resume")
-        first = self.run_preset(problems, *parts, "--limit", 0.001, iterations=2)
+        first = self.run_preset(problems, *parts, "--limit", 0.001, batch=1)
         self.assertEqual(first.returncode, 1, first.stderr)  # not complete
-        second = self.run_preset(problems, *parts, iterations=2)
+        second = self.run_preset(problems, *parts, batch=1)
         self.assertEqual(second.returncode, 4, second.stderr)
         self.assertIn("12 rows in", second.stderr)
         self.assertIn("13 of 26 gates missed", second.stderr)
