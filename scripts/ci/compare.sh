@@ -2,7 +2,7 @@
 # Step of action.yml: compares FOLDER/new.csv with FOLDER/base.csv. Writes the job's summary,
 # FOLDER/comparison.json, and the number of regressions to GITHUB_OUTPUT. The exit code is that of
 # greta-bench compare: 4 on a regression. Without results of the base branch it is 0.
-# Reads BIN, PRESET, THRESHOLD, FOLDER.
+# Reads BIN, PRESET, THRESHOLD, ACCEPT, FOLDER.
 set -euo pipefail
 
 say() {
@@ -22,6 +22,7 @@ if [[ ! -f $FOLDER/base.csv ]]; then
   exit 0
 fi
 command=("${BIN:+$BIN/}greta-bench" compare "$FOLDER/base.csv" "$FOLDER/new.csv" --threshold "$THRESHOLD")
+[[ -z ${ACCEPT:-} ]] || command+=(--accept "$ACCEPT")
 code=0
 "${command[@]}" --format json >"$FOLDER/comparison.json" 2>"$FOLDER/error.txt" || code=$?
 if ((code != 0 && code != 4)); then

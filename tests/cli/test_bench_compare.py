@@ -88,6 +88,63 @@ class BenchCompare(Baselines):
                 self.assertIn("7 the same", result.stdout)
 
 
+class CompareAccept(Baselines):
+    """Protects: slowdowns that a file accepts don't fail a comparison; each form names them; what is expired, unused or
+    exceeded is told."""
+
+    def accepted(self, *entries):
+        file = self.folder / "accepted.json"
+        file.write_text(json.dumps({"accepted": [
+            {"benchmark": "gemm f32 m=5, tuned, hip", "slower": "12 %", "reason": "driver 580", "until": "9999-12-31",
+             **entry} for entry in entries]}))
+        return file
+
+    def compare(self, *entries, factor=1.1, form="text", **others):
+        files = self.baseline("a.csv", **others), self.baseline("b.csv", factor, **others)
+        return self.bench("compare", *files, "--accept", self.accepted(*entries), "--format", form)
+
+    def test_an_accepted_row_is_no_regression(self):
+        result = self.compare({"device": "card"})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout.splitlines()[1],
+                         r"^accepted .*\+10\.0 %.*m=5.*\(accepted until 9999-12-31: driver 580\)")
+        self.assertIn("8 rows: 0 slower by more than 5 %, 0 failing, 0 faster, 7 the same, 0 inconclusive, 1 accepted",
+                      result.stdout)
+        markdown = self.compare({}, form="markdown")
+        self.assertEqual(markdown.returncode, 0)
+        self.assertIn("| accepted |", markdown.stdout.split("<details>")[0])
+        found = json.loads(self.compare({}, form="json").stdout)
+        self.assertEqual((found["regressions"], found["counts"]["slower"], found["counts"]["accepted"]), (0, 0, 1))
+        self.assertEqual((found["results"][0]["finding"], found["results"][0]["accepted"]),
+                         ("accepted", {"reason": "driver 580", "until": "9999-12-31"}))
+        self.assertEqual(found["acceptances"], [
+            {"benchmark": "gemm f32 m=5, tuned, hip", "device": "*", "slower": 0.12, "reason": "driver 580",
+             "until": "9999-12-31", "state": "used", "rows": 1}])
+        github = json.loads(self.compare({}, form="github").stdout)
+        self.assertIn("finding: accepted until 9999-12-31: driver 580", github[0]["extra"])
+        self.assertIn("gemm f32 m=5, tuned, hip", json.loads(self.compare({}, form="bmf").stdout))
+
+    def test_what_does_not_hold_any_more_is_told(self):
+        for entry, factor, code, expected in (
+                ({"until": "2020-01-31"}, 1.1, 4, "expired on 2020-01-31 (driver 580)"),
+                ({"slower": "8 %"}, 1.1, 4, "up to 8 % is exceeded"),
+                ({"device": "another"}, 1.1, 4, "is unused: no row matches"),
+                ({}, 1.0, 0, "is unused: no row is slower")):
+            for form in ("text", "markdown"):
+                with self.subTest(expected=expected, form=form):
+                    result = self.compare(entry, factor=factor, form=form)
+                    self.assertEqual(result.returncode, code, result.stdout)
+                    self.assertIn(expected, result.stdout)
+        self.assertEqual(self.compare({"benchmark": "gemm f32 m=3*"}, {"benchmark": "*m=5*"}).returncode, 0)
+
+    def test_bad_files(self):
+        base = self.baseline("a.csv")
+        bad = self.folder / "bad.json"
+        bad.write_text('{"accepted": [{"benchmark": "*"}]}')
+        self.refused(self.bench("compare", base, base, "--accept", bad), 2, "--accept: ", "bad.json: accepted[0].slower")
+        self.refused(self.bench("compare", base, base, "--accept", "none.json"), 2, "none.json: No such file")
+
+
 # No newline: fields of a baseline can't have one.
 HOSTILE = 'a|b\x1b\x0b| fails | <img src=x onerror="1"> `c` [d](e) *f* & "g" \\'
 
@@ -137,8 +194,8 @@ class CompareFormats(Baselines):
         self.assertEqual(found["format"], "greta-compare 1")
         self.assertEqual((found["base"]["file"], found["new"]["file"]), (str(base), str(fresh)))
         self.assertEqual((found["new"]["device"], found["threshold"], found["regressions"]), ("card", 0.05, 1))
-        self.assertEqual(found["counts"], {"slower": 1, "fails": 0, "faster": 0, "same": 7, "inconclusive": 0,
-                                           "only_before": 0, "only_now": 0})
+        self.assertEqual(found["counts"], {"slower": 1, "accepted": 0, "fails": 0, "faster": 0, "same": 7,
+                                           "inconclusive": 0, "only_before": 0, "only_now": 0})
         first = found["results"][0]
         self.assertEqual((first["finding"], first["problem"], first["cold"]), ("slower", "m=5", True))
         self.assertAlmostEqual(first["ratio"], 1.1, 3)

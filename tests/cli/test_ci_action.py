@@ -185,6 +185,15 @@ class CiAction(BenchCase):
         self.assertEqual(runner.outputs["compare"]["regressions"], "1")
         self.assertEqual(json.loads(runner.uploads["comparison.json"])["regressions"], 1)
 
+        accepted = self.folder / "accepted.json"
+        accepted.write_text(json.dumps({"accepted": [
+            {"benchmark": "gemm *", "slower": "1000 %", "until": "9999-12-31", "reason": "on purpose"}]}))
+        self.assertEqual(runner.job("3a", "pull_request", **self.inputs, accept=str(accepted)), 4)
+        self.assertIn("is exceeded", runner.said())
+        accepted.write_text('{"accepted": []')
+        self.assertEqual(runner.job("3b", "pull_request", **self.inputs, accept=str(accepted)), 2)
+        self.assertIn("accepted.json: is not JSON", runner.log)
+
         # On the branch itself the run fails as well, and later ones are compared with it.
         self.assertEqual(runner.job("4", **self.inputs), 4, runner.log)
         self.assertEqual(len(runner.store), 2)
@@ -214,7 +223,7 @@ class CiAction(BenchCase):
 
     def test_the_page_lists_every_input_with_its_default(self):
         page = (SOURCE / "docs/ci.md").read_text()
-        self.assertEqual(len(self.runner.inputs), 5)
+        self.assertEqual(len(self.runner.inputs), 6)
         for name, default in self.runner.inputs.items():
             self.assertIn(f"| `{name}` | `{default}` |" if default else f"| `{name}` | |", page)
 

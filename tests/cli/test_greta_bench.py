@@ -288,6 +288,21 @@ class BenchRun(BenchCase):
         self.assertIn("device.compile", {span["name"] for span in spans})
         self.refused(self.bench("--preset", preset, "--trace", "/nonexistent/t.json"), 2, "--trace")
 
+    def test_ladders_of_caches_are_drawn(self):
+        preset = self.preset(iterations=1, batch=1, platform=["cache_bandwidth", "cache_latency", "fill", "peer"])
+        file = self.folder / "out.csv"
+        result = self.bench("--preset", preset, "--export", file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("peer: skipped on", result.stderr)
+        ladder = result.stdout.split("\n\n")[1].splitlines()
+        self.assertIn("working set", ladder[0])
+        self.assertRegex(ladder[1], r"^ +16\.0 KiB +[\d.e+]+ GB/s +\S.* ns ")
+        rows = self.rows(file)
+        steps = [row for row in rows if row["op"] == "cache_bandwidth"]
+        self.assertEqual(len(ladder) - 1, len(steps))
+        self.assertTrue(all(float(row["gbps"]) > 0 for row in steps))
+        self.assertEqual(rows[-1]["op"], "fill")
+
     def test_compute_only_and_filter(self):
         preset = self.preset(iterations=1, batch=1, runtime=["allocate"], platform=["empty_launch"],
                              problems=[GEMM])

@@ -54,6 +54,21 @@ TEST_F(BenchPreset, ProblemsNameConfigurationsAndVariants) {
   EXPECT_TRUE(preset->problems[2].configs.empty());
 }
 
+TEST_F(BenchPreset, EntriesHaveGates) {
+  const auto preset = read(R"({"problems": [
+    {"op": "gemm", "m": [1, 2], "n": 8, "k": 8, "expect": ["us <= 40 on hip", ">= 10x vulkan:b.csv"]},
+    {"op": "softmax", "rows": 8, "cols": 8, "expect": "error <= 50 %"}]})");
+  ASSERT_TRUE(preset) << preset.failure().message;
+  for (const std::size_t i : {0, 1}) {
+    ASSERT_EQ(preset->problems[i].expect.size(), 2U);
+    EXPECT_EQ(preset->problems[i].expect[0].device, "hip");
+    EXPECT_EQ(preset->problems[i].expect[1].file, folder_.path() / "b.csv");  // beside the preset
+  }
+  EXPECT_EQ(preset->problems[2].expect[0].limit, 0.5);
+  EXPECT_TRUE(read(R"({"measure": false, "problems": [
+    {"op": "gemm", "m": 8, "n": 8, "k": 8, "expect": "error <= 0.5"}]})"));
+}
+
 TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
   const std::string gemm = R"({"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8}, )";
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -73,6 +88,12 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
        "p.json: problems[1].config[0]: must be text"},
       {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "variants": ["nope"]}]})",
        "p.json: problems[1].variants[0]: nope is not one of"},
+      {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "expect": ["us <= 1", "us < 40"]}]})",
+       "p.json: problems[1].expect[1]: \"us < 40\" is none of the limits"},
+      {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "expect": {"us": 40}}]})",
+       "p.json: problems[1].expect[0]: must be text"},
+      {R"({"measure": false, "problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8, "expect": "us <= 1"}]})",
+       "p.json: problems[0].expect: \"us <= 1\" needs times"},
       {gemm + "7]}", "p.json: problems[1]: is not an object"},
       {R"({"problem": []})", "p.json: problem: unknown key"},
       {R"({"problems": 7})", "p.json: problems: is not a list"},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/device/text/printable.hpp"
 #include "tuner/bench/shift.hpp"
 
 namespace greta::tuner {
@@ -324,8 +325,7 @@ Finding judge(const Interval& change, double margin) {
 
 int BaselineComparison::regressions() const {
   return static_cast<int>(std::count_if(
-      changes.begin(), changes.end(),
-      [](const ResultChange& row) { return row.broke || row.finding == Finding::slower; }));
+      changes.begin(), changes.end(), [](const ResultChange& row) { return row.is_regression(); }));
 }
 
 BaselineComparison compare_baselines(const std::vector<MeasuredResult>& base,
@@ -371,6 +371,16 @@ std::string subject_text(const Subject& subject) {
   if (subject.origin == ResultOrigin::chosen && subject.config)
     text += " " + subject.config->shown();
   return text;
+}
+
+std::string benchmark_name(const Subject& subject) {
+  Subject problem = subject;
+  if (subject.from_database()) problem.origin = ResultOrigin::measured;  // whose text has no origin
+  std::string name = subject_text(problem);
+  if (subject.from_database()) name += ", tuned";
+  name += ", " + subject.backend;
+  if (subject.cache == CacheState::warm) name += ", warm";
+  return device::one_line(name);
 }
 
 }  // namespace greta::tuner

@@ -59,20 +59,29 @@ std::optional<Interval> processor_change_of(const Samples& base, const Samples& 
 /// exceeds the margin and its whole interval exceeds half of it.
 Finding judge(const Interval& change, double margin);
 
+/// Why a slowdown is accepted, and the last day of that.
+struct AcceptedChange {
+  std::string reason, until;
+};
+
 /// A subject that both baselines contain.
 struct ResultChange {
   MeasuredResult base, fresh;
   Interval change;
   Finding finding = Finding::unsure;
-  bool by_processor = false;  ///< change and finding are based on CPU time
-  bool broke = false;         ///< was correct and fails now
+  bool by_processor = false;                   ///< change and finding are based on CPU time
+  bool broke = false;                          ///< was correct and fails now
+  std::optional<AcceptedChange> acceptance{};  ///< of a slower result
+
+  /// Returns whether the result broke, or is slower and not accepted.
+  bool is_regression() const { return broke || (finding == Finding::slower && !acceptance); }
 };
 
 struct BaselineComparison {
   std::vector<ResultChange> changes;  ///< most important first
   std::vector<MeasuredResult> only_base, only_fresh;
   double confidence = 0;    ///< confidence of each single interval
-  int regressions() const;  ///< number of results that are slower or broke
+  int regressions() const;  ///< number of results of which is_regression() holds
 };
 
 /// Compares results of the same problem, backend, origin and cache state. All results from a
@@ -87,5 +96,10 @@ BaselineComparison compare_baselines(const std::vector<MeasuredResult>& base,
 
 /// Returns a description of the subject, "gemm f16 m=1 n=2 k=3 layout=nt, winner", for readers.
 std::string subject_text(const Subject& subject);
+
+/// Returns a name of the benchmark on one line that stays the same from run to run:
+/// "gemm f32 m=32 n=32 k=32, tuned, hip". Configurations from a database are "tuned" wherever they
+/// come from. Rows of one file have different names.
+std::string benchmark_name(const Subject& subject);
 
 }  // namespace greta::tuner

@@ -13,6 +13,7 @@
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "tuner/bench/benchmark_names.hpp"
+#include "tuner/bench/json_text.hpp"
 #include "tuner/search/budget.hpp"
 
 namespace greta::tuner {
@@ -91,7 +92,7 @@ std::vector<Options> read_options(const Operation& operation, const json& entry,
   const auto known = option_names(operation);
   std::vector<Options> options;
   for (const auto& [name, value] : entry.items()) {
-    if (name == "op" || name == "config" || name == "variants") continue;
+    if (name == "op" || name == "config" || name == "variants" || name == "expect") continue;
     const std::string here = place + "." + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       refuse(here, fmt::format("{} has no such dimension or option; it has {}", operation.name,
@@ -160,13 +161,43 @@ PresetProblem read_ways(const Operation& operation, const json& entry, const std
   return ways;
 }
 
+// Reads an entry's gates, one or a list.
+std::vector<Gate> read_expect(const Operation& operation, const json& entry,
+                              const std::filesystem::path& folder, const std::string& place) {
+  std::vector<Gate> gates;
+  if (!entry.contains("expect")) return gates;
+  const json& given = entry["expect"];
+  const json list = given.is_array() ? given : json::array({given});
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string here = fmt::format("{}.expect[{}]", place, i);
+    auto gate = parse_gate(read_text(list[i], here), operation.variant_names(), folder);
+    if (!gate) refuse(here, gate.failure().message);
+    gates.push_back(*std::move(gate));
+  }
+  return gates;
+}
+
+// Gates of times need times.
+void check_expect(const Preset& preset) {
+  if (preset.measure) return;
+  for (const PresetProblem& listed : preset.problems) {
+    for (const Gate& gate : listed.expect) {
+      if (gate.measure == Gate::Measure::error) continue;
+      const std::string place = listed.where.substr(listed.where.rfind(": ") + 2);
+      refuse(place + ".expect",
+             fmt::format("\"{}\" needs times, and \"measure\" is false", gate.text));
+    }
+  }
+}
+
 // Reads all combinations of an entry's lists.
-void read_entry(const Catalog& catalog, const json& entry, const std::string& file,
+void read_entry(const Catalog& catalog, const json& entry, const std::filesystem::path& file,
                 const std::string& place, Preset& preset, std::set<std::string>& seen) {
   const Operation& operation = read_op(catalog, entry, place);
   const auto options = read_options(operation, entry, place);
   PresetProblem listed = read_ways(operation, entry, place);
-  listed.where = fmt::format("{}: {}", file, place);
+  listed.where = fmt::format("{}: {}", file.string(), place);
+  listed.expect = read_expect(operation, entry, file.parent_path(), place);
   std::vector<std::size_t> at(options.size(), 0);
   for (bool more = true; more;) {
     std::vector<std::pair<std::string, std::string>> values;
@@ -209,7 +240,7 @@ void read_budget(const json& value, const std::string& place, Preset& preset) {
 }
 
 void read_key(const Catalog& catalog, const std::string& name, const json& value,
-              const std::string& file, Preset& preset) {
+              const std::filesystem::path& file, Preset& preset) {
   if (name == "$schema" || name == "summary") {
     static_cast<void>(read_text(value, name));
   } else if (name == "name") {
@@ -244,43 +275,22 @@ void read_key(const Catalog& catalog, const std::string& name, const json& value
   }
 }
 
-// As a map, JSON would silently drop all but one of several equal keys.
-json parse_without_repeated_keys(const std::string& text) {
-  std::vector<std::set<std::string>> open;
-  const json::parser_callback_t callback = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key) {
-      const auto name = parsed.get<std::string>();
-      if (!open.back().insert(name).second) refuse(name, "is given twice in one object");
-    }
-    return true;
-  };
-  return json::parse(text, callback);
-}
-
 }  // namespace
 
 Result<Preset> read_preset(const std::filesystem::path& file, const Catalog& catalog) {
   try {
     const auto text = read_file(file, most_bytes);
     if (!text) return text.failure();
-    const json object = parse_without_repeated_keys(*text);
+    const json object = parse_json_text(*text);
     if (!object.is_object()) refuse("", "is not a JSON object");
     Preset preset;
     preset.name = file.stem().string();
-    for (const auto& [name, value] : object.items())
-      read_key(catalog, name, value, file.string(), preset);
+    for (const auto& [name, value] : object.items()) read_key(catalog, name, value, file, preset);
+    check_expect(preset);
     const bool empty = preset.problems.empty() && preset.platform.empty() &&
                        preset.runtime.empty() && preset.checks.empty() && preset.random == 0;
     if (empty) refuse("", "lists nothing: it has no problems, checks, platform or runtime");
     return preset;
-  } catch (const json::parse_error& error) {
-    const std::string said = one_line(error.what());  // "[json.exception.…] parse error at line …"
-    return Failure{
-        Status::invalid_argument,
-        fmt::format("{}: is not JSON: {}", file.string(), said.substr(said.find("] ") + 2)),
-        {}};
   } catch (const std::exception& error) {
     return Failure{Status::invalid_argument, file.string() + ": " + one_line(error.what()), {}};
   }

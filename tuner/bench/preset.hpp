@@ -7,6 +7,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/result.hpp"
+#include "tuner/bench/gate.hpp"
 
 namespace greta::tuner {
 
@@ -17,6 +18,7 @@ struct PresetProblem {
   // What is measured; if both are empty, the configuration that a look-up returns.
   std::vector<std::string> configs{};   ///< these configurations, as reports print them
   std::vector<std::string> variants{};  ///< the best known configuration of each of these variants
+  std::vector<Gate> expect{};           ///< limits of the fastest of them
 };
 
 /// A list of problems and benchmarks for one run of tuning or benchmarking. presets/README.md and

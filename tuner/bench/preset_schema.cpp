@@ -66,6 +66,12 @@ ordered_json operation_schema(const Operation& operation) {
       one_or_list(text("A configuration that greta-bench measures, as reports print it"));
   properties["variants"] = names_schema(
       "Variants whose best known configurations greta-bench measures", operation.variant_names());
+  ordered_json gate = text(
+      "A limit, by which greta-bench judges the configuration: us <= 40, tflops >= 1.2, gbps >= "
+      "500, roofline >= 60 %, error <= 50 %, >= 1.1x default, >= 2x VARIANT, >= 10x "
+      "vulkan:FILE.csv; each may end with: on DEVICE");
+  gate["pattern"] = gate_pattern();
+  properties["expect"] = one_or_list(gate);
   return {{"description", operation.summary},
           {"properties", properties},
           {"required", required},

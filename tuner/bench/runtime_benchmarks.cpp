@@ -17,7 +17,7 @@ namespace greta::tuner {
 namespace {
 
 using Benchmarks = std::vector<Benchmark>;
-using Samples = Result<std::vector<double>>;
+using TakenSamples = Result<std::vector<double>>;
 
 constexpr int launches = 256;  // number in one submission or graph
 constexpr double stream_patience_s = 30;
@@ -33,7 +33,7 @@ Benchmarks allocate(Device& device) {
   for (const std::size_t bytes : {std::size_t{256}, std::size_t{1} << 20}) {
     auto benchmark = runtime_benchmark(device, "allocate", {{"bytes", bytes}});
     auto timer = std::make_shared<HostTimer>();
-    benchmark.take = [&device, bytes, timer](int count) -> Samples {
+    benchmark.take = [&device, bytes, timer](int count) -> TakenSamples {
       // Keeps the pool's chunk alive that both allocations come from.
       auto keeper = device.allocate(bytes);
       if (!keeper) return keeper.failure();
@@ -53,7 +53,7 @@ Benchmarks allocate_new(Device& device) {
   constexpr std::size_t bytes = 96ULL << 20;  // more than one chunk of the pool
   auto benchmark = runtime_benchmark(device, "allocate_new", {{"bytes", bytes}});
   auto timer = std::make_shared<HostTimer>(64);
-  benchmark.take = [&device, timer](int count) -> Samples {
+  benchmark.take = [&device, timer](int count) -> TakenSamples {
     return timer->take(count, [&](int calls) -> Result<void> {
       for (int i = 0; i < calls; ++i) {
         device.trim();
@@ -99,7 +99,7 @@ Benchmarks dispatch(Device& device, const std::string& op) {
   auto benchmark = runtime_benchmark(device, op, {{"launches", launches}});
   benchmark.control = [] { return Result<double>(wake_us()); };
   auto work = std::make_shared<EmptyLaunches>();
-  benchmark.take = [&device, op, work](int count) -> Samples {
+  benchmark.take = [&device, op, work](int count) -> TakenSamples {
     work->open(device);
     std::vector<double> samples;
     for (int i = 0; i <= count; ++i) {  // the first is a warm-up
@@ -115,7 +115,7 @@ Benchmarks dispatch(Device& device, const std::string& op) {
 Benchmarks event_pair(Device& device) {
   auto benchmark = runtime_benchmark(device, "event_pair");
   auto timer = std::make_shared<std::optional<LaunchTimer>>();
-  benchmark.take = [&device, timer](int count) -> Samples {
+  benchmark.take = [&device, timer](int count) -> TakenSamples {
     if (!*timer) timer->emplace(std::move(LaunchTimer::create(device, 0).value()));
     const LaunchTimer::Record nothing = [](Stream&) { return Result<void>{}; };
     return (*timer)->take(nothing, count, 1, deadline_of(stream_patience_s));
@@ -152,7 +152,7 @@ struct LongWork {
 Benchmarks event_error(Device& device) {
   auto benchmark = runtime_benchmark(device, "event_error");
   auto work = std::make_shared<std::unique_ptr<LongWork>>();
-  benchmark.take = [&device, work](int count) -> Samples {
+  benchmark.take = [&device, work](int count) -> TakenSamples {
     if (!*work) *work = std::make_unique<LongWork>(device);
     std::vector<double> samples;
     for (int i = 0; i <= count; ++i) {
@@ -174,7 +174,7 @@ struct CountingSink final : TelemetrySink {
 Benchmarks telemetry_call(Device& device, bool on) {
   auto benchmark = runtime_benchmark(device, on ? "telemetry_on" : "telemetry_off");
   auto timer = std::make_shared<HostTimer>();
-  benchmark.take = [on, timer](int count) -> Samples {
+  benchmark.take = [on, timer](int count) -> TakenSamples {
     CountingSink sink;
     TelemetrySink* const before = telemetry::sink();
     telemetry::set_sink(on ? &sink : nullptr);

@@ -60,19 +60,25 @@ Result<void> Workload::upload_inputs(Device& device, std::uint64_t seed, InputSt
   return {};
 }
 
+Result<void> Workload::record(Stream& stream, const PreparedPlan& candidate,
+                              const BeforeLaunch& before, const AroundLaunch& around) {
+  if (auto r = operands_.poison_outputs(stream, before.outputs); !r) return r;
+  if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
+  if (around.before != nullptr) {
+    if (auto r = stream.record(*around.before); !r) return r;
+  }
+  if (auto r = candidate.record(stream); !r) return r;
+  return around.after != nullptr ? stream.record(*around.after) : Result<void>();
+}
+
 Result<void> Workload::run(Device& device, Stream& stream, const PreparedPlan& candidate,
-                           double run_s, const BeforeLaunch& before) {
+                           double run_s, const BeforeLaunch& before, const AroundLaunch& around) {
   const StallWatch watch(run_s);
   for (std::size_t i = 0; i < restored_.size(); ++i) {
     if (restored_[i].data.empty()) continue;
     if (auto r = operands_.upload(device, i, restored_[i]); !r) return r;
   }
-  const auto record = [&]() -> Result<void> {
-    if (auto r = operands_.poison_outputs(stream, before.outputs); !r) return r;
-    if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
-    return candidate.record(stream);
-  };
-  if (auto r = record(); !r) {
+  if (auto r = record(stream, candidate, before, around); !r) {
     stream.discard();
     return r;
   }
@@ -98,8 +104,8 @@ Result<void> Workload::outputs_of(Device& device, Stream& stream, const Prepared
 }
 
 Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan& candidate,
-                             double run_s, Verdict& verdict) {
-  if (auto r = run(device, stream, candidate, run_s); !r) return r;
+                             double run_s, Verdict& verdict, const AroundLaunch& around) {
+  if (auto r = run(device, stream, candidate, run_s, {}, around); !r) return r;
   auto guard = operands_.broken_guard(device);
   if (guard && !*guard) guard = candidate.broken_guard(device);
   if (!guard) return guard.failure();

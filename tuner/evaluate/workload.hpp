@@ -27,6 +27,12 @@ struct BeforeLaunch {
   std::uint32_t workspace = nan_pattern;
 };
 
+/// Events that are recorded directly before and after a launch; null: none.
+struct AroundLaunch {
+  Event* before = nullptr;
+  Event* after = nullptr;
+};
+
 /// The operands of a problem on a device, filled with inputs, and the reference. Candidates are
 /// checked on it one after another.
 class Workload {
@@ -47,7 +53,11 @@ class Workload {
   /// Runs a candidate once with poisoned outputs and workspace, and checks all bytes written,
   /// inside and outside the operands. A wrong result is a `correctness` failure.
   Result<void> check(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s,
-                     Verdict& verdict);
+                     Verdict& verdict, const AroundLaunch& around = {});
+  /// Records one run of a candidate on the present operands: outputs and workspace are poisoned,
+  /// and operands that are read and written are left as they are.
+  Result<void> record(Stream& stream, const PreparedPlan& candidate, const BeforeLaunch& before,
+                      const AroundLaunch& around);
   /// Runs a candidate once and downloads its outputs, unchecked. Reuses the memory of `outputs`.
   Result<void> outputs_of(Device& device, Stream& stream, const PreparedPlan& candidate,
                           double run_s, const BeforeLaunch& before,
@@ -58,7 +68,7 @@ class Workload {
   /// Throws Error.
   void compute_reference(Device& device);
   Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s,
-                   const BeforeLaunch& before = {});
+                   const BeforeLaunch& before = {}, const AroundLaunch& around = {});
 
   const Operation* operation_ = nullptr;
   Problem problem_;

@@ -288,16 +288,15 @@ KernelSource make_source(const DeviceInfo& device, const std::string& name, std:
   return source;
 }
 
-// Returns a kernel without matrix operations, in the device's language.
-KernelSource plain_source(const DeviceInfo& device, const std::string& name, std::string_view glsl,
+}  // namespace
+
+KernelSource plain_kernel(const DeviceInfo& device, const std::string& name, std::string_view glsl,
                           std::string_view hip) {
   return make_source(device, name,
                      device.language == Language::glsl
                          ? std::string(glsl)
                          : render("common/types.hip", {}) + std::string(hip));
 }
-
-}  // namespace
 
 // hip-host runs the threads of a workgroup one after the other.
 std::uint32_t ceiling_groups(const DeviceInfo& device) {
@@ -306,23 +305,23 @@ std::uint32_t ceiling_groups(const DeviceInfo& device) {
 }
 
 KernelSource fma_kernel(const DeviceInfo& device) {
-  return plain_source(device, "fma", fma_glsl, fma_hip);
+  return plain_kernel(device, "fma", fma_glsl, fma_hip);
 }
 
 KernelSource copy_kernel(const DeviceInfo& device) {
-  return plain_source(device, "copy", copy_glsl, copy_hip);
+  return plain_kernel(device, "copy", copy_glsl, copy_hip);
 }
 
 KernelSource read_kernel(const DeviceInfo& device) {
-  return plain_source(device, "read", read_glsl, read_hip);
+  return plain_kernel(device, "read", read_glsl, read_hip);
 }
 
 KernelSource chase_kernel(const DeviceInfo& device) {
-  return plain_source(device, "chase", chase_glsl, chase_hip);
+  return plain_kernel(device, "chase", chase_glsl, chase_hip);
 }
 
 KernelSource empty_kernel(const DeviceInfo& device) {
-  auto source = plain_source(device, "empty",
+  auto source = plain_kernel(device, "empty",
                              "#version 460\nlayout(local_size_x = 256) in;\nvoid main() {}\n",
                              "GRETA_KERNEL(256) greta_empty() {}\n");
   source.argument_bytes = 0;

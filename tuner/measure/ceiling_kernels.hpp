@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/kernel_source.hpp"
 
@@ -8,6 +11,11 @@ namespace greta::tuner {
 // Kernels that reach a device's ceilings, in the device's kernel language. All have workgroups of
 // ceiling_threads threads.
 inline constexpr std::uint32_t ceiling_threads = 256;
+
+/// Returns a kernel "greta_NAME" without matrix operations, of one of these sources, with 16 bytes
+/// of arguments. Sources in HIP may use common/types.hip.
+KernelSource plain_kernel(const DeviceInfo& device, const std::string& name, std::string_view glsl,
+                          std::string_view hip);
 
 /// Returns the number of workgroups that occupies the whole device.
 std::uint32_t ceiling_groups(const DeviceInfo& device);

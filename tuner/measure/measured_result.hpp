@@ -104,6 +104,7 @@ struct MeasuredResult {
   std::string date{};    ///< start time, UTC
   std::string preset{};  ///< name of the preset that it is of; empty: of none, or unknown
   std::string clocks{};  ///< clocks of the GPU; empty if not readable
+  std::string expect{};  ///< judgements of its gates, for readers; empty: it has none
 
   /// Sets the times, cache state and clocks, with the samples as one block.
   void set_measurement(const Measurement& measurement);

@@ -71,6 +71,9 @@ BaselineJson change_json_of(const ResultChange& row) {
   json["ratio_low"] = known ? us_or_null(row.change.low) : BaselineJson();
   json["ratio_high"] = known ? us_or_null(row.change.high) : BaselineJson();
   json["processor_time"] = row.by_processor;
+  if (row.acceptance) {
+    json["accepted"] = {{"reason", row.acceptance->reason}, {"until", row.acceptance->until}};
+  }
   return json;
 }
 
@@ -89,6 +92,9 @@ std::string extra_text(const MeasuredResult& result, const ResultChange* row) {
   if (subject.config) text += "\nconfiguration: " + device::one_line(subject.config->text());
   if (!row) return text + "\nnot in the older baseline";
   text += fmt::format("\nfinding: {}", finding_text(*row));
+  if (row->acceptance) {
+    text += fmt::format(" until {}: {}", row->acceptance->until, row->acceptance->reason);
+  }
   if (row->change.low > 0) {
     text += fmt::format("\nratio to the older baseline: {:.3f} ({:.3f} to {:.3f})",
                         row->change.estimate, row->change.low, row->change.high);
@@ -119,6 +125,16 @@ BaselineJson baseline_json(const BaselineReport& report) {
     rows.push_back(row_json(&row, nullptr, "only before"));
   }
   for (const auto& row : comparison.only_fresh) rows.push_back(row_json(nullptr, &row, "only now"));
+  BaselineJson acceptances = BaselineJson::array();
+  for (const auto& [acceptance, state, accepted, matches] : report.acceptances) {
+    acceptances.push_back({{"benchmark", acceptance.benchmark},
+                           {"device", acceptance.device},
+                           {"slower", acceptance.most},
+                           {"reason", acceptance.reason},
+                           {"until", acceptance.until},
+                           {"state", to_string(state)},
+                           {"rows", accepted}});
+  }
   return {{"format", "greta-compare 1"},
           {"base", side_json(report.base)},
           {"new", side_json(report.fresh)},
@@ -127,12 +143,14 @@ BaselineJson baseline_json(const BaselineReport& report) {
           {"regressions", comparison.regressions()},
           {"counts",
            {{"slower", counts.slower},
+            {"accepted", counts.accepted},
             {"fails", counts.fails},
             {"faster", counts.faster},
             {"same", counts.same},
             {"inconclusive", counts.inconclusive},
             {"only_before", comparison.only_base.size()},
             {"only_now", comparison.only_fresh.size()}}},
+          {"acceptances", std::move(acceptances)},
           {"results", std::move(rows)}};
 }
 

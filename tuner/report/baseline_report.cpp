@@ -53,7 +53,10 @@ ComparedCells compared_cells(const ResultChange& row, Name name) {
           row.broke ? "" : percent_text(row.change.estimate),
           interval_text(row),
           name(row.fresh.subject) + (row.by_processor ? " (processor time)" : "") +
-              (other ? " (another configuration)" : "")};
+              (other ? " (another configuration)" : "") +
+              (row.acceptance ? fmt::format(" (accepted until {}: {})", row.acceptance->until,
+                                            row.acceptance->reason)
+                              : "")};
 }
 
 std::vector<ComparedCells> cells_of_one_side(const BaselineComparison& comparison, Name name) {
@@ -86,11 +89,22 @@ std::vector<std::string> differences(const BaselineReport& report) {
 
 std::string summary_text(const BaselineReport& report) {
   const auto counts = counts_of(report.comparison);
-  return fmt::format(
+  std::string text = fmt::format(
       "{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} inconclusive",
       format_count(static_cast<std::int64_t>(report.comparison.changes.size()), "row"),
       counts.slower, 100 * report.margin, counts.fails, counts.faster, counts.same,
       counts.inconclusive);
+  if (!report.acceptances.empty()) text += fmt::format(", {} accepted", counts.accepted);
+  return text;
+}
+
+// Returns a line for each acceptance that is not in use, or does not suffice.
+std::vector<std::string> acceptance_lines(const BaselineReport& report) {
+  std::vector<std::string> lines;
+  for (const AcceptanceUse& use : report.acceptances) {
+    if (auto line = acceptance_text(use); !line.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 constexpr auto few_samples =
@@ -158,17 +172,8 @@ BaselineReport::Side side_of(const std::string& file, const std::vector<Measured
 }
 
 std::string_view finding_text(const ResultChange& row) {
-  return row.broke ? "fails" : to_string(row.finding);
-}
-
-std::string benchmark_name(const Subject& subject) {
-  Subject problem = subject;
-  if (subject.from_database()) problem.origin = ResultOrigin::measured;  // whose text has no origin
-  std::string name = subject_text(problem);
-  if (subject.from_database()) name += ", tuned";
-  name += ", " + subject.backend;
-  if (subject.cache == CacheState::warm) name += ", warm";
-  return device::one_line(name);
+  if (row.broke) return "fails";
+  return row.acceptance ? "accepted" : to_string(row.finding);
 }
 
 FindingCounts counts_of(const BaselineComparison& comparison) {
@@ -176,6 +181,8 @@ FindingCounts counts_of(const BaselineComparison& comparison) {
   for (const auto& row : comparison.changes) {
     if (row.broke) {
       ++counts.fails;
+    } else if (row.acceptance) {
+      ++counts.accepted;
     } else {
       ++(row.finding == Finding::slower   ? counts.slower
          : row.finding == Finding::faster ? counts.faster
@@ -193,6 +200,7 @@ std::string baseline_text(const BaselineReport& report) {
   for (const auto& row : report.comparison.changes) table.add(compared_cells(row, subject_text));
   for (const auto& row : cells_of_one_side(report.comparison, subject_text)) table.add(row);
   text += table.text() + "\n" + summary_text(report) + "\n";
+  for (const auto& line : acceptance_lines(report)) text += line + "\n";
   if (has_few_samples(report.comparison)) text += fmt::format("{}\n", few_samples);
   return text;
 }
@@ -209,6 +217,7 @@ std::string baseline_markdown(const BaselineReport& report) {
   std::string text = fmt::format("**{}** on {}\n\n", markdown_escaped(summary_text(report)),
                                  markdown_escaped(report.fresh.device));
   for (const auto& line : differences(report)) text += "- " + markdown_escaped(line) + "\n";
+  for (const auto& line : acceptance_lines(report)) text += "- " + markdown_escaped(line) + "\n";
   if (has_few_samples(report.comparison)) text += fmt::format("- {}\n", few_samples);
   if (text.ends_with("\n\n")) text.pop_back();
   if (!significant.empty()) text += "\n" + markdown_table(significant);

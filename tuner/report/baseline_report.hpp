@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/bench/acceptance.hpp"
 #include "tuner/bench/compare.hpp"
 
 namespace greta::tuner {
@@ -17,23 +18,19 @@ struct BaselineReport {
 
   BaselineComparison comparison;
   Side base, fresh;
-  double margin = 0;  ///< smallest change that counts, as a share
+  double margin = 0;                         ///< smallest change that counts, as a share
+  std::vector<AcceptanceUse> acceptances{};  ///< of a file of accepted slowdowns
 };
 
 /// Returns the side's values, from the rows of a file.
 BaselineReport::Side side_of(const std::string& file, const std::vector<MeasuredResult>& results);
 
-/// Returns the finding of a row for readers: "slower", "fails" and so on.
+/// Returns the finding of a row for readers: "slower", "fails", "accepted" and so on.
 std::string_view finding_text(const ResultChange& row);
-
-/// Returns a name of the benchmark on one line that stays the same from run to run:
-/// "gemm f32 m=32 n=32 k=32, tuned, hip". Configurations from a database are "tuned" wherever they
-/// come from. Rows of one file have different names.
-std::string benchmark_name(const Subject& subject);
 
 /// The number of rows by finding.
 struct FindingCounts {
-  std::size_t slower = 0, fails = 0, faster = 0, same = 0, inconclusive = 0;
+  std::size_t slower = 0, accepted = 0, fails = 0, faster = 0, same = 0, inconclusive = 0;
 };
 FindingCounts counts_of(const BaselineComparison& comparison);
 

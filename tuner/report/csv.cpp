@@ -182,7 +182,7 @@ void read_attributes(const std::string& text, Subject& subject) {
   subject.problem.attributes = read_pairs(text);
 }
 
-constexpr std::size_t later_columns = 5;  // columns that older files may lack
+constexpr std::size_t later_columns = 6;  // columns that older files may lack
 
 struct Column {
   const char* name;
@@ -279,6 +279,7 @@ const std::vector<Column>& columns() {
       column("processes", &R::processes),
       column("revision", &R::subject, &S::greta_revision),
       text("preset", &R::preset),
+      text("expect", &R::expect),
   };
   return list;
 }

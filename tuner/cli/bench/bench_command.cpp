@@ -7,10 +7,13 @@
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "tuner/bench/compare.hpp"
+#include "tuner/cli/bench/bench_json.hpp"
+#include "tuner/cli/bench/bench_output.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/bench/device_bench.hpp"
 #include "tuner/cli/bench/doctor.hpp"
 #include "tuner/cli/bench/entries.hpp"
+#include "tuner/cli/bench/gates.hpp"
 #include "tuner/cli/bench/google_run.hpp"
 #include "tuner/cli/bench/one_problem.hpp"
 #include "tuner/cli/bench/options.hpp"
@@ -23,7 +26,6 @@
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/report_page.hpp"
-#include "tuner/cli/program/revision.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/csv.hpp"
@@ -36,20 +38,6 @@ namespace {
 constexpr std::chrono::seconds check_deadline{120};  // per health check
 constexpr double confidence = 0.95;                  // used by --both
 
-// Returns the folder of a card in results/: "nvidia-h200"; "lavapipe" for a CPU device.
-std::string folder_name(const DeviceInfo& device) {
-  std::string name;
-  for (const char c : device.is_cpu() ? device.architecture : device.name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) {
-      name += static_cast<char>(std::tolower(byte));
-    } else if (!name.empty() && name.back() != '-') {
-      name += '-';
-    }
-  }
-  return name.substr(0, name.find_last_not_of('-') + 1);
-}
-
 /// One run of greta-bench.
 class Bench {
  public:
@@ -61,28 +49,31 @@ class Bench {
   DeviceBench::Options device_options();
   Processes processes() const;
   void expect(const std::vector<const GoogleRun::Entry*>& entries);
-  std::filesystem::path export_file(const DeviceInfo& device) const;
   void add_entries();
   void leave_out_known();
+  void prepare_google();
+  std::size_t measure_groups(std::vector<NamedResult>& rows);
   int measure();
   std::vector<NamedResult> measure_group(std::vector<GoogleRun::Entry> entries);
   int verify();
   std::vector<NamedResult> finished() const;
   void add_speedups(std::vector<NamedResult>& rows) const;
-  void write(const std::vector<NamedResult>& rows) const;
   void write_trace() const;
-  void write_page() const;
-  int conclude(const std::vector<NamedResult>& rows) const;
+  void show(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const;
+  int conclude(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const;
 
   BenchOptions options_;
   Preset preset_;
-  LookupFiles known_;  // without the user's
+  std::optional<Gates> gates_;
+  std::vector<NamedResult> known_rows_;  // of earlier calls, with --resume
+  LookupFiles known_;                    // without the user's
   std::vector<ProbedDevice> selected_;
   std::uint64_t seed_ = 0;
   double timeout_s_ = 0;
   int failed_checks_ = 0;
   std::optional<Trace> trace_;
   std::string date_ = utc_now();
+  BenchOutput output_{options_, preset_, date_};
   std::vector<CardLock> locks_;
   std::vector<std::unique_ptr<DeviceBench>> devices_;
   GoogleRun google_;
@@ -108,6 +99,10 @@ Bench::Bench(const BenchOptions& options)
   if (options.resume || options.limit_s > 0) check_parts();
   static_cast<void>(matches(options.filter, {}));  // reports an invalid expression
   lists_ = given(options.google_flags, "--benchmark_list_tests");
+  gates_.emplace(preset_, !options.warm);
+  if (options.json && given(options.google_flags, "--benchmark_format")) {
+    throw CommandError(exit_usage, "--json: not with --benchmark_format");
+  }
   known_ = known_files(options.known);
   if (options.compute_only) {
     preset_.platform.clear();
@@ -155,14 +150,6 @@ Processes Bench::processes() const {
   return options_.processes == "auto" && one_size ? Processes::automatic : Processes::calls;
 }
 
-std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
-  if (!options_.export_file.empty()) return options_.export_file;
-  std::string date = date_;
-  date.erase(std::remove(date.begin(), date.end(), ':'), date.end());
-  return std::filesystem::path("results") / folder_name(device) /
-         fmt::format("{}_{}.csv", date, preset_.name);
-}
-
 DeviceBench::Options Bench::device_options() {
   DeviceBench::Options options;
   options.winners = !options_.untuned;
@@ -182,13 +169,15 @@ DeviceBench::Options Bench::device_options() {
 
 void Bench::add_entries() {
   if (options_.problem) check_configs(*options_.problem, devices_);
+  const std::string filter =
+      options_.filter.empty() ? filter_of(options_.google_flags) : options_.filter;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    const DeviceInfo& info = devices_[i]->info();
+    const auto prefix = devices_.size() > 1 ? devices_[i]->info().id() + "/" : "";
     for (auto& benchmark : devices_[i]->benchmarks(preset_)) {
-      const auto prefix = devices_.size() > 1 ? info.id() + "/" : "";
       google_.entries.push_back({prefix + benchmark.name(), std::move(benchmark), {}, i});
     }
     for (const auto& note : devices_[i]->notes()) tell(note);
+    gates_->add(*devices_[i], prefix, filter);
   }
 }
 
@@ -214,7 +203,7 @@ int Bench::run() {
     throw;
   }
   db.confirm();
-  if (!options_.report.empty() && !lists_) write_page();
+  if (!options_.report.empty() && !lists_) output_.write_page(devices_);
   return code;
 }
 
@@ -223,13 +212,13 @@ void Bench::leave_out_known() {
   if (!options_.resume || !std::filesystem::exists(options_.export_file)) return;
   const auto known = read_csv(options_.export_file);
   if (!known) throw CommandError(exit_usage, "--export " + known.failure().message);
-  const auto count = leave_out(*known, google_.entries);
+  known_rows_ = leave_out(*known, google_.entries);
+  const auto count = known_rows_.size();
   if (count > 0)
     tell(fmt::format("{} in {} already", format_count(count, "row"), options_.export_file));
 }
 
-int Bench::measure() {
-  keep_results_after_interrupt();
+void Bench::prepare_google() {
   google_.iterations = preset_.iterations;
   google_.batch = preset_.batch;
   google_.runs = preset_.repeat;
@@ -241,24 +230,25 @@ int Bench::measure() {
     throw CommandError(exit_failed, "no benchmark of the preset runs on this device");
   }
   const bool parts = options_.resume || options_.limit_s > 0;
-  if (parts) {
-    std::erase_if(google_.entries,
-                  [&](const auto& entry) { return !matches(options_.filter, entry.name); });
-    if (google_.entries.empty()) {
-      throw CommandError(exit_usage,
-                         fmt::format("--filter {}: matches no benchmark", options_.filter));
-    }
-    leave_out_known();
-    if (google_.entries.empty()) return conclude({});
-  } else {
+  if (!parts) {
     google_.filter = options_.filter;
+    return;
   }
+  std::erase_if(google_.entries,
+                [&](const auto& entry) { return !matches(options_.filter, entry.name); });
+  if (google_.entries.empty()) {
+    throw CommandError(exit_usage,
+                       fmt::format("--filter {}: matches no benchmark", options_.filter));
+  }
+  leave_out_known();
+}
+
+// Measures and exports one group after the other. Returns the number of benchmarks that are left.
+std::size_t Bench::measure_groups(std::vector<NamedResult>& rows) {
   constexpr std::size_t group_size = 12;
   std::size_t left = google_.entries.size();
   auto groups =
       in_groups(std::exchange(google_.entries, {}), options_.limit_s > 0 ? group_size : left + 1);
-  telemetry::set_sink(trace_ ? &*trace_ : nullptr);
-  std::vector<NamedResult> rows;
   double longest_s = 0;
   for (auto& group : groups) {
     const double begun = watch_.seconds();
@@ -266,15 +256,29 @@ int Bench::measure() {
     if (longest_s > 0 && options_.limit_s > 0 && begun + longest_s > options_.limit_s) break;
     left -= group.size();
     auto measured = measure_group(std::move(group));
-    if (options_.exporting && !measured.empty()) write(measured);
+    if (options_.exporting && !measured.empty()) output_.write(measured, devices_);
     std::move(measured.begin(), measured.end(), std::back_inserter(rows));
     longest_s = std::max(longest_s, watch_.seconds() - begun);
     if (stop_requested()) break;
   }
+  return left;
+}
+
+int Bench::measure() {
+  keep_results_after_interrupt();
+  prepare_google();
+  if (google_.entries.empty()) return conclude({}, gates_->judge(known_rows_, true));
+  telemetry::set_sink(trace_ ? &*trace_ : nullptr);
+  std::vector<NamedResult> rows;
+  const std::size_t left = measure_groups(rows);
   telemetry::set_sink(nullptr);
   write_trace();
-  if (own_output_) print_text(options_.problem ? ways_table(rows) : bench_table(rows));
-  const int code = conclude(rows);
+  std::vector<NamedResult> judged = known_rows_;
+  judged.insert(judged.end(), rows.begin(), rows.end());
+  const bool complete = left == 0 && !stop_requested() && !lists_;
+  const auto gates = gates_->judge(judged, complete);
+  if (own_output_) show(rows, gates);
+  const int code = conclude(rows, left == 0 ? gates : std::vector<GateResult>());
   if (left == 0) return code;
   throw CommandError(exit_failed,
                      fmt::format("{} remaining after {:.0f} s; --resume continues with them",
@@ -295,7 +299,22 @@ std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entr
   own_output_ = google_.run();
   auto rows = finished();
   add_speedups(rows);
+  const std::size_t own = rows.size();
+  rows.insert(rows.end(), known_rows_.begin(), known_rows_.end());
+  gates_->annotate(rows);
+  rows.resize(own);
   return rows;
+}
+
+void Bench::show(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const {
+  if (options_.json) {
+    print_json(bench_json(preset_.name, rows, gates));
+    return;
+  }
+  const auto table = !preset_.measure ? verify_table : options_.problem ? ways_table : bench_table;
+  print_text(table(rows));
+  if (const auto ladder = ladder_table(rows); !ladder.empty()) print_text("\n" + ladder);
+  if (!gates.empty()) print_text("\n" + gate_table(gates));
 }
 
 void Bench::expect(const std::vector<const GoogleRun::Entry*>& entries) {
@@ -330,9 +349,11 @@ int Bench::verify() {
     checks.check_random(devices_[i]->checker(), rows, stop_requested());
   }
   for (auto& row : rows) row.result.date = date_;
-  print_text(verify_table(rows));
-  if (options_.exporting && !rows.empty()) write(rows);
-  return conclude(rows);
+  gates_->annotate(rows);
+  const auto results = gates_->judge(rows, !stop_requested());
+  show(rows, results);
+  if (options_.exporting && !rows.empty()) output_.write(rows, devices_);
+  return conclude(rows, results);
 }
 
 std::vector<NamedResult> Bench::finished() const {
@@ -361,39 +382,8 @@ void Bench::add_speedups(std::vector<NamedResult>& rows) const {
   }
 }
 
-void Bench::write(const std::vector<NamedResult>& rows) const {
-  for (const auto& device : devices_) {
-    std::vector<MeasuredResult> own;
-    for (const auto& [name, result] : rows) {
-      const Subject& subject = result.subject;
-      if (subject.backend == to_string(device->info().backend) &&
-          subject.device == device->info().name) {
-        own.push_back(result);
-        own.back().preset = preset_.name;
-      }
-    }
-    const auto file = export_file(device->info());
-    if (const auto written = export_csv(file, own); !written) {
-      throw CommandError(exit_failed, "--export " + written.failure().message);
-    }
-    tell(fmt::format("{} in {}", format_count(own.size(), "row"), file.string()));
-  }
-}
-
-// Writes the report of the database and of the exported files.
-void Bench::write_page() const {
-  ReportFiles files{.databases = {options_.db}};
-  for (const auto& device : devices_) {
-    const auto file = export_file(device->info());
-    const bool listed =
-        std::find(files.baselines.begin(), files.baselines.end(), file) != files.baselines.end();
-    if (!listed && std::filesystem::exists(file)) files.baselines.push_back(file);
-  }
-  write_report(files, options_.report);
-  tell("report: " + options_.report.string());
-}
-
-int Bench::conclude(const std::vector<NamedResult>& rows) const {
+int Bench::conclude(const std::vector<NamedResult>& rows,
+                    const std::vector<GateResult>& gates) const {
   const auto failed = static_cast<std::size_t>(std::count_if(
       rows.begin(), rows.end(), [](const auto& row) { return row.result.failure.has_value(); }));
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
@@ -405,6 +395,7 @@ int Bench::conclude(const std::vector<NamedResult>& rows) const {
         exit_failed, fmt::format("{} failed", format_count(static_cast<std::size_t>(failed_checks_),
                                                            "health check")));
   }
+  conclude_gates(gates);
   if (preset_.repeat > 1 && !lists_) tell(fmt::format("{0} of {0} runs passed", preset_.repeat));
   return exit_done;
 }

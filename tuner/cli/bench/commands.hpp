@@ -17,6 +17,8 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
 int run_bench(BenchOptions options, bool exporting);
 /// Adds a command for each operation, which measures one problem in several ways.
 void add_problem_commands(CLI::App& app, Action& action);
+/// Adds the command that runs the same work for long.
+void add_soak_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 /// Adds the hidden command with which doctor starts each check in a separate process.

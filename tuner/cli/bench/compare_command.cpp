@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "runtime/device/system/utc.hpp"
+#include "tuner/bench/acceptance.hpp"
 #include "tuner/bench/compare.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -17,6 +19,7 @@ namespace {
 
 struct CompareOptions {
   std::filesystem::path base, fresh;
+  std::filesystem::path accept;  // empty: none
   std::string threshold = "5";
   std::string format = "text";
   bool any_device = false;
@@ -79,6 +82,11 @@ int compare(const CompareOptions& options) {
     throw CommandError(exit_usage, fmt::format("{} and {} have no row in common",
                                                options.base.string(), options.fresh.string()));
   }
+  if (!options.accept.empty()) {
+    const auto acceptances = read_acceptances(options.accept);
+    if (!acceptances) throw CommandError(exit_usage, "--accept: " + acceptances.failure().message);
+    report.acceptances = accept(report.comparison, *acceptances, utc_now().substr(0, 10));
+  }
   const auto form = std::find_if(forms.begin(), forms.end(),
                                  [&](const Form& one) { return one.name == options.format; });
   form->write(report);
@@ -95,6 +103,12 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->add_option("new", options->fresh, "The newer one")->required();
   command->add_option("--threshold", options->threshold, "Smallest change that counts, in percent")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--accept", options->accept,
+          "Accept the slowdowns that this file lists with a limit, a reason and a last day "
+          "(docs/benchmarks.md)")
+      ->type_name("FILE");
   command->add_flag("--any-device", options->any_device, "Compare different devices too");
   std::vector<std::string> names;
   for (const Form& form : forms) names.emplace_back(form.name);
@@ -106,6 +120,7 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n  greta-bench compare before.csv after.csv\n"
       "  greta-bench compare before.csv after.csv --threshold 2\n"
+      "  greta-bench compare before.csv after.csv --accept accepted.json\n"
       "  greta-bench compare before.csv after.csv --format markdown >> $GITHUB_STEP_SUMMARY");
   command->callback([&action, options] { action = [options] { return compare(*options); }; });
 }

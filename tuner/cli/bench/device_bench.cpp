@@ -91,9 +91,8 @@ Benchmark DeviceBench::kernel(const Problem& problem, const Config& config, Resu
   return apart ? processes_of(benchmark).apart(std::move(benchmark)) : benchmark;
 }
 
-/// Adds the configurations that the preset names, and the best known ones of its variants.
-void DeviceBench::add_ways(const Operation& operation, const PresetProblem& listed,
-                           std::vector<Benchmark>& list) {
+/// Returns the configurations that the preset names, and the best known ones of its variants.
+std::vector<Config> DeviceBench::ways_of(const Operation& operation, const PresetProblem& listed) {
   const Problem& problem = listed.problem;
   std::vector<Config> configs;
   const auto add = [&](const Config& config) {
@@ -113,11 +112,12 @@ void DeviceBench::add_ways(const Operation& operation, const PresetProblem& list
   for (const std::string& variant : listed.variants) {
     if (const auto best = lookup_->best_of(problem, variant)) add(best->config);
   }
-  for (const Config& config : configs)
-    list.push_back(kernel(problem, config, ResultOrigin::chosen));
+  return configs;
 }
 
-void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
+/// Adds the configurations that are measured of a problem.
+void DeviceBench::add_answer(const Operation& operation, const PresetProblem& listed,
+                             std::vector<Benchmark>& list) {
   const Problem& problem = listed.problem;
   const auto origin_of = [](const Answer& answer) {
     if (answer.origin == LookupOrigin::exact) return ResultOrigin::winner;
@@ -125,29 +125,73 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
     return answer.origin == LookupOrigin::nearest_shape ? ResultOrigin::nearest_shape
                                                         : ResultOrigin::same_architecture;
   };
+  if (!listed.configs.empty() || !listed.variants.empty()) {
+    for (const Config& config : ways_of(operation, listed))
+      list.push_back(kernel(problem, config, ResultOrigin::chosen));
+    return;
+  }
+  const Answer* known = look_up(problem);
+  list.push_back(known != nullptr ? kernel(problem, known->config, origin_of(*known))
+                                  : kernel(problem, operation.default_config(problem, info()),
+                                           ResultOrigin::untuned));
+}
+
+/// Adds what the gates of a problem compare with, unless it is among its benchmarks, which begin
+/// at `first`.
+void DeviceBench::add_references(const Operation& operation, GatedProblem& gated,
+                                 std::vector<Benchmark>& list, std::size_t first) {
+  const Problem& problem = gated.listed->problem;
+  const auto name_of = [&](const Config& config, ResultOrigin origin) {
+    for (std::size_t i = first; i < list.size(); ++i) {
+      const Subject& subject = list[i].subject;
+      if (subject.origin == origin && subject.config == config) return list[i].name();
+    }
+    list.push_back(kernel(problem, config, origin));
+    return list.back().name();
+  };
+  for (const Gate& gate : gated.listed->expect) {
+    if (!gate.concerns(info())) continue;
+    if (gate.reference == Gate::Reference::fallback) {
+      gated.fallback = name_of(operation.default_config(problem, info()), ResultOrigin::untuned);
+    } else if (gate.reference == Gate::Reference::variant) {
+      const auto config =
+          best_known(operation, gate.variant, problem, info(), db_, options_.kernels.cold);
+      if (config) gated.variants[gate.variant] = name_of(*config, ResultOrigin::chosen);
+    }
+  }
+}
+
+void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
+  const Problem& problem = listed.problem;
+  const std::size_t first = list.size();
+  GatedProblem gated{.listed = &listed};
+  const auto skip = [&](const std::exception& error) {
+    gated.skipped = error.what();
+    notes_.push_back(
+        fmt::format("{}: skipped on {}: {}", problem.key(), info().id(), gated.skipped));
+  };
   try {
     const Operation& operation = checker().catalog().at(problem.op);
     value_of(check_fits(operation, problem, info()));
-    const Config fallback = operation.default_config(problem, info());
-    if (!listed.configs.empty() || !listed.variants.empty()) {
-      add_ways(operation, listed, list);
-      if (options_.defaults) list.push_back(kernel(problem, fallback, ResultOrigin::untuned));
-      return;
+    add_answer(operation, listed, list);
+    for (std::size_t i = first; i < list.size(); ++i) gated.subjects.push_back(list[i].name());
+    // The default follows the answer, with which it is compared.
+    const bool has_default =
+        list.size() > first && list.back().subject.origin == ResultOrigin::untuned;
+    if (options_.defaults && !has_default) {
+      list.push_back(
+          kernel(problem, operation.default_config(problem, info()), ResultOrigin::untuned));
     }
-    const Answer* known = look_up(problem);
-    if (known != nullptr) {
-      list.push_back(kernel(problem, known->config, origin_of(*known)));
-    }
-    if (known == nullptr || options_.defaults) {
-      list.push_back(kernel(problem, fallback, ResultOrigin::untuned));
-    }
+    add_references(operation, gated, list, first);
+    if (gated.subjects.empty()) gated.skipped = "no configuration of it runs on " + info().id();
   } catch (const CommandError& error) {  // too large
-    notes_.push_back(
-        fmt::format("{}: skipped on {}: {}", problem.key(), info().id(), error.what()));
+    skip(error);
   } catch (const Error& error) {
-    notes_.push_back(
-        fmt::format("{}: skipped on {}: {}", problem.key(), info().id(), error.what()));
+    skip(error);
   }
+  const bool judged = std::any_of(listed.expect.begin(), listed.expect.end(),
+                                  [&](const Gate& gate) { return gate.concerns(info()); });
+  if (judged) gated_.push_back(std::move(gated));
 }
 
 void DeviceBench::tell_origins(std::size_t problems) {
@@ -184,6 +228,10 @@ void DeviceBench::expect(const std::vector<const Benchmark*>& benchmarks) {
 
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
+  const auto& platform = preset.platform;
+  if (std::find(platform.begin(), platform.end(), "peer") != platform.end()) {
+    notes_.push_back(fmt::format("peer: skipped on {}: no copies between cards", info().id()));
+  }
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));
   }

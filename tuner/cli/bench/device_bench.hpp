@@ -24,6 +24,15 @@ enum class Processes {
   all,        ///< also all other kernels
 };
 
+/// The benchmarks that the gates of a problem are about, by their names.
+struct GatedProblem {
+  const PresetProblem* listed = nullptr;
+  std::vector<std::string> subjects{};            ///< the fastest of them is judged
+  std::string fallback{};                         ///< the default; empty: no gate compares with it
+  std::map<std::string, std::string> variants{};  ///< those that gates compare with
+  std::string skipped{};                          ///< why nothing of it runs; empty: something does
+};
+
 /// One benchmarked device: open in this process for timing, and in a worker for checking.
 class DeviceBench {
  public:
@@ -50,13 +59,19 @@ class DeviceBench {
   /// Returns the device without the features that failed their health checks.
   const DeviceInfo& info() const { return checker_->device(); }
   Evaluator& checker() { return *checker_; }
+  Device& device() { return *device_; }
   const std::vector<std::string>& notes() const { return notes_; }
+  /// Returns the problems with gates for this device, in the preset's order; of benchmarks().
+  const std::vector<GatedProblem>& gated() const { return gated_; }
 
  private:
   void learn_ceilings(TunedDb& db);
   void add_problem(const PresetProblem& listed, std::vector<Benchmark>& list);
-  void add_ways(const Operation& operation, const PresetProblem& listed,
-                std::vector<Benchmark>& list);
+  std::vector<Config> ways_of(const Operation& operation, const PresetProblem& listed);
+  void add_answer(const Operation& operation, const PresetProblem& listed,
+                  std::vector<Benchmark>& list);
+  void add_references(const Operation& operation, GatedProblem& gated, std::vector<Benchmark>& list,
+                      std::size_t first);
   Benchmark kernel(const Problem& problem, const Config& config, ResultOrigin origin);
   BlockProcesses& processes_of(const Benchmark& benchmark);
   const Answer* look_up(const Problem& problem);
@@ -71,6 +86,7 @@ class DeviceBench {
   std::optional<KernelBenchmarks> kernels_;
   std::optional<Lookup> lookup_;
   std::vector<std::string> notes_;
+  std::vector<GatedProblem> gated_;
   std::map<LookupOrigin, std::size_t> origins_;  // number of problems
 };
 

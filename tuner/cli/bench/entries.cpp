@@ -28,15 +28,21 @@ bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b) {
   return computation(a.benchmark.subject) == computation(b.benchmark.subject);
 }
 
-std::size_t leave_out(const std::vector<MeasuredResult>& known,
-                      std::vector<GoogleRun::Entry>& entries) {
-  return std::erase_if(entries, [&](const GoogleRun::Entry& entry) {
+std::vector<NamedResult> leave_out(const std::vector<MeasuredResult>& known,
+                                   std::vector<GoogleRun::Entry>& entries) {
+  std::vector<NamedResult> left_out;
+  std::erase_if(entries, [&](const GoogleRun::Entry& entry) {
     Subject exported = entry.benchmark.subject;
     exported.greta_revision = revision();
-    return std::any_of(known.begin(), known.end(), [&](const MeasuredResult& result) {
-      return !result.failure && result.us.median > 0 && result.subject == exported;
-    });
+    const auto found =
+        std::find_if(known.rbegin(), known.rend(), [&](const MeasuredResult& result) {
+          return !result.failure && result.us.median > 0 && result.subject == exported;
+        });
+    if (found == known.rend()) return false;
+    left_out.push_back({entry.name, *found});
+    return true;
   });
+  return left_out;
 }
 
 std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,

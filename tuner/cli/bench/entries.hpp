@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/cli/bench/google_run.hpp"
+#include "tuner/cli/bench/table.hpp"
 
 namespace greta::tuner::cli {
 
@@ -16,9 +17,9 @@ bool matches(const std::string& filter, const std::string& name);
 bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b);
 
 /// Removes benchmarks whose subject `known` contains, measured by this commit, with times and
-/// without failure. Returns the number of removed ones.
-std::size_t leave_out(const std::vector<MeasuredResult>& known,
-                      std::vector<GoogleRun::Entry>& entries);
+/// without failure. Returns their last results there.
+std::vector<NamedResult> leave_out(const std::vector<MeasuredResult>& known,
+                                   std::vector<GoogleRun::Entry>& entries);
 
 /// Divides entries into groups of about `about` entries, in order. Entries of the same computation
 /// stay together.

@@ -217,16 +217,6 @@ void register_entries(GoogleRun& run, BlockProgress& progress) {
   }
 }
 
-// Returns the expression of Google Benchmark's own filter; empty: all.
-std::string filter_of(const std::vector<std::string>& flags) {
-  constexpr std::string_view name = "--benchmark_filter=";
-  std::string filter;
-  for (const auto& flag : flags) {
-    if (flag.starts_with(name)) filter = flag.substr(name.size());
-  }
-  return filter == "all" ? "" : filter;
-}
-
 void initialize(const GoogleRun& run) {
   // Google Benchmark keeps the pointer to the first word for its reports.
   static std::string tool = "greta-bench";
@@ -252,6 +242,15 @@ void initialize(const GoogleRun& run) {
 }
 
 }  // namespace
+
+std::string filter_of(const std::vector<std::string>& flags) {
+  constexpr std::string_view name = "--benchmark_filter=";
+  std::string filter;
+  for (const auto& flag : flags) {
+    if (flag.starts_with(name)) filter = flag.substr(name.size());
+  }
+  return filter == "all" ? "" : filter;
+}
 
 bool given(const std::vector<std::string>& flags, std::string_view name) {
   return std::any_of(flags.begin(), flags.end(), [&](const std::string& flag) {

@@ -44,6 +44,9 @@ struct GoogleRun {
   bool run();
 };
 
+/// Returns the expression of Google Benchmark's own filter; empty: all.
+std::string filter_of(const std::vector<std::string>& flags);
+
 /// Returns whether Google Benchmark's flags contain this one, e.g. "--benchmark_min_time".
 bool given(const std::vector<std::string>& flags, std::string_view name);
 

@@ -19,6 +19,7 @@ constexpr auto examples = R"(Examples:
   greta-bench --preset perf --both --device hip:0 --filter gemm/f16
   greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
   greta-bench gemm --m 512 --n 512 --k 512 --each-variant    # one problem, every way
+  greta-bench soak --preset perf --for 1h         # every result, the time, the card, the memory
   greta-bench doctor                              # check the health of the devices
   greta-bench doctor --bundle first-run.tar.gz    # and pack the findings for a developer elsewhere
   greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
@@ -39,6 +40,7 @@ int run(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, Action& action) {
     add_bench_options(app, action, google_flags);
     add_problem_commands(app, action);
+    add_soak_command(app, action);
     add_compare_command(app, action);
     add_doctor_command(app, action);
     add_schema_command(app, action);

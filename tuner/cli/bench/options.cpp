@@ -53,6 +53,7 @@ void add_run_options(CLI::App& app, BenchOptions& options) {
   app.add_option("--export", options.export_file,
                  "Append rows to a CSV file [results/DEVICE/DATE_PRESET.csv]")
       ->expected(0, 1);
+  app.add_flag("--json", options.json, "Print the results as JSON (docs/json.md), not as a table");
   app.add_option("--report", options.report,
                  "Write a page that shows the database and the file of --export (docs/report.md)");
 }

@@ -37,6 +37,7 @@ struct BenchOptions {
   bool compute_only = false;
   bool warm = false;
   bool no_lock = false;
+  bool json = false;  ///< results as JSON in place of the table
   bool allow_unsafe = false;
   std::vector<std::string> google_flags;
 };

@@ -16,6 +16,7 @@ struct ProblemOptions {
   ProblemRequest request;
   std::vector<std::string> configs;
   std::vector<std::string> variants;
+  std::vector<std::string> expect;
   bool each_variant = false;
 };
 
@@ -24,6 +25,11 @@ int run_problem(const Operation& operation, const ProblemOptions& options, bool 
   if (!problem) throw bad_option(problem.failure());
   BenchOptions bench = options.bench;
   PresetProblem ways{*std::move(problem), "the command line", options.configs, options.variants};
+  for (const std::string& text : options.expect) {
+    auto gate = parse_gate(text, operation.variant_names(), {});
+    if (!gate) throw CommandError(exit_usage, "--expect: " + gate.failure().message);
+    ways.expect.push_back(*std::move(gate));
+  }
   if (options.each_variant) ways.variants = operation.variant_names();
   const bool chosen = !ways.configs.empty() || !ways.variants.empty();
   if (!chosen) bench.both = true;  // the look-up's answer beside the default
@@ -61,6 +67,14 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
       ->add_flag("--each-backend", options->bench.each_backend,
                  "Also through the other APIs that reach the card")
       ->group(group);
+  command
+      ->add_option(
+          "--expect", options->expect,
+          "A limit, which the fastest configuration must keep (exit code 4): us <= 40, "
+          "tflops >= 1.2, roofline >= 60 %, error <= 50 %, >= 1.1x default, >= 2x VARIANT, "
+          ">= 10x vulkan:FILE.csv; may be repeated")
+      ->type_name("LIMIT")
+      ->allow_extra_args(false);
   add_run_options(*command, options->bench);
   const auto* exporting = command->get_option("--export");
   command->footer(fmt::format("Example:\n  greta-bench {} --each-variant",

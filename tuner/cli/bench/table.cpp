@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
 
-#include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/plot.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta::tuner::cli {
@@ -21,19 +24,10 @@ std::string error_text(const Verdict& verdict) {
                            : "";
 }
 
-// The time of one divided by that of the other, of blocks that were taken at about the same time.
 // Without an interval if there are too few blocks for one.
 std::string ratio_text(const Samples& one, const Samples& other) {
-  const std::size_t count = std::min(one.blocks_us.size(), other.blocks_us.size());
-  std::vector<double> a, b;
-  for (std::size_t i = 0; i < count; ++i) {
-    a.push_back(median(one.blocks_us[i]));
-    b.push_back(median(other.blocks_us[i]));
-  }
-  const Interval ratio = ratio_interval(a, b, 0.95);
-  if (!std::isfinite(ratio.high) || ratio.low <= 0) {
-    return fmt::format("{:.3g}", a.front() / b.front());
-  }
+  const Interval ratio = paired_ratio(one, other);
+  if (!std::isfinite(ratio.high) || ratio.low <= 0) return fmt::format("{:.3g}", ratio.estimate);
   return fmt::format("{:.3g} ({:.3g} to {:.3g})", ratio.estimate, ratio.low, ratio.high);
 }
 
@@ -94,6 +88,49 @@ std::string ways_table(const std::vector<NamedResult>& results) {
                way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
                way->work.bytes > 0 && us.median > 0 ? format_rate(way->work, us.median) : "",
                way->roofline > 0 ? format_share(way->roofline) : "", error_text(way->verdict)});
+  }
+  return table.text();
+}
+
+std::string ladder_table(const std::vector<NamedResult>& results) {
+  struct Step {
+    std::optional<double> gbps, ns;
+  };
+  std::map<std::pair<std::string, double>, Step> steps;  // by device and working set
+  double most_gbps = 0, most_ns = 0;
+  for (const auto& [name, result] : results) {
+    const Subject& subject = result.subject;
+    const bool bandwidth = subject.problem.op == "cache_bandwidth";
+    if ((!bandwidth && subject.problem.op != "cache_latency") || result.us.median <= 0) continue;
+    Step& step = steps[{subject.backend + " " + subject.device,
+                        static_cast<double>(subject.problem.dim("bytes"))}];
+    if (bandwidth) {
+      step.gbps = result.work.bytes / result.us.median / 1e3;
+      most_gbps = std::max(most_gbps, *step.gbps);
+    } else {
+      step.ns = 1e3 * result.us.median;
+      most_ns = std::max(most_ns, *step.ns);
+    }
+  }
+  if (steps.empty()) return {};
+  using enum Table::Align;
+  constexpr std::size_t bar = 20;
+  Table table(
+      {{"working set", right}, {"bandwidth", right}, {""}, {"latency", right}, {""}, {"device"}});
+  for (const auto& [key, step] : steps) {
+    table.add({format_bytes(key.second), step.gbps ? fmt::format("{:.3g} GB/s", *step.gbps) : "",
+               step.gbps ? bar_text(*step.gbps / most_gbps, bar) : "",
+               step.ns ? fmt::format("{:.3g} ns", *step.ns) : "",
+               step.ns ? bar_text(*step.ns / most_ns, bar) : "", key.first});
+  }
+  return table.text();
+}
+
+std::string gate_table(const std::vector<GateResult>& results) {
+  Table table({{"expected"}, {"finding"}, {"measured"}, {"benchmark"}});
+  for (const GateResult& result : results) {
+    table.add({result.gate.text, std::string(to_string(result.outcome)), measured_text(result),
+               result.benchmark});
   }
   return table.text();
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/bench/gate.hpp"
 #include "tuner/measure/measured_result.hpp"
 
 namespace greta::tuner::cli {
@@ -20,7 +21,14 @@ std::string bench_table(const std::vector<NamedResult>& results);
 /// with the time of each divided by that of the fastest.
 std::string ways_table(const std::vector<NamedResult>& results);
 
-/// Returns the same for benchmarks that were checked and not timed.
+/// Returns the bandwidths and latencies of working sets as text, with bars; empty if there are none
+/// among the results.
+std::string ladder_table(const std::vector<NamedResult>& results);
+
+/// Returns the judgements of gates as text, one line each.
+std::string gate_table(const std::vector<GateResult>& results);
+
+/// Returns the results of benchmarks that were checked and not timed.
 std::string verify_table(const std::vector<NamedResult>& results);
 
 }  // namespace greta::tuner::cli

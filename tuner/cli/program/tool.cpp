@@ -73,6 +73,7 @@ void check_operation(const CLI::App& command, std::span<const std::string> words
   if (operations.empty() || (!words.empty() && is_help(words[0]))) return;
   const std::string name = command.get_name(), known = names_of_commands(command);
   if (words.empty() || words[0].starts_with("-")) {
+    if (command.get_require_subcommand_min() == 0) return;
     refuse_words(fmt::format("{}: needs an operation first: {}", name, known));
   }
   if (find_command(command, words[0]) == nullptr) {

@@ -118,10 +118,10 @@ int tune_preset(const PresetOptions& given) {
   }
   const Preset preset = log ? preset_of(*log, given.from) : load_preset(given.name);
   std::vector<TuningTask> tasks;
-  for (const auto& [problem, where, configs, variants] : preset.problems) {
+  for (const PresetProblem& listed : preset.problems) {
     TuningTask& task = tasks.emplace_back();
-    task.problem = problem;
-    task.where = where;
+    task.problem = listed.problem;
+    task.where = listed.where;
   }
   if (tasks.empty()) {
     throw CommandError(exit_usage, fmt::format("preset {}: has no problems to tune", given.name));
