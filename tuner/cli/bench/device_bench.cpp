@@ -154,9 +154,8 @@ void DeviceBench::add_references(const Operation& operation, GatedProblem& gated
     if (gate.reference == Gate::Reference::fallback) {
       gated.fallback = name_of(operation.default_config(problem, info()), ResultOrigin::untuned);
     } else if (gate.reference == Gate::Reference::variant) {
-      const auto config =
-          best_known(operation, gate.variant, problem, info(), db_, options_.kernels.cold);
-      if (config) gated.variants[gate.variant] = name_of(*config, ResultOrigin::chosen);
+      if (const auto best = lookup_->best_of(problem, gate.variant))
+        gated.variants[gate.variant] = name_of(best->config, ResultOrigin::chosen);
     }
   }
 }
