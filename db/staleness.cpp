@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace greta::db {
 
 StalenessJudge::StalenessJudge(Catalog catalog, const std::vector<DeviceInfo>& present)
@@ -19,9 +21,23 @@ const std::string& StalenessJudge::template_key(const std::string& op) {
   return found->second;
 }
 
+const DeviceInfo& StalenessJudge::device_of(const StoredWinner& result) const {
+  const auto [first, last] = present_.equal_range(result.device.fingerprint());
+  if (first == last) return result.device;
+  const std::string& then = result.provenance.driver;
+  // "radv Mesa 24.1.0": the same driver, else another version of it.
+  const auto name_of = [](const std::string& driver) { return driver.substr(0, driver.find(' ')); };
+  const auto found = [&, from = first, end = last](const auto& matches) {
+    return std::find_if(from, end, [&](const auto& entry) { return matches(entry.second.driver); });
+  };
+  auto best = found([&](const std::string& driver) { return driver == then; });
+  if (best == last)
+    best = found([&](const std::string& driver) { return name_of(driver) == name_of(then); });
+  return best == last ? first->second : best->second;
+}
+
 std::vector<std::string> StalenessJudge::reasons(const StoredWinner& result) {
-  const auto here = present_.find(result.device.fingerprint());
-  const DeviceInfo& now = here != present_.end() ? here->second : result.device;
+  const DeviceInfo& now = device_of(result);
   std::vector<std::string> reasons;
   const auto compare = [&](std::string_view what, const std::string& then, const std::string& is) {
     if (then != is) reasons.push_back(fmt::format("{} was {}, is {}", what, then, is));

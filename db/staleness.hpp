@@ -15,7 +15,7 @@ namespace greta::db {
 class StalenessJudge {
  public:
   /// `present` holds the devices of this machine. They are used instead of what the database last
-  /// saw.
+  /// saw. If several drivers serve a card, a result is compared with that which it was found with.
   explicit StalenessJudge(Catalog catalog, const std::vector<DeviceInfo>& present = {});
 
   /// Returns one line for each difference: the device's driver, its compiler, the operation's
@@ -24,9 +24,11 @@ class StalenessJudge {
 
  private:
   const std::string& template_key(const std::string& op);
+  /// Returns the device of this machine that the result is compared with, or else its own.
+  const DeviceInfo& device_of(const StoredWinner& result) const;
 
   Catalog catalog_;
-  std::map<std::string, DeviceInfo> present_;         // by fingerprint
+  std::multimap<std::string, DeviceInfo> present_;    // by fingerprint
   std::map<std::string, std::string> template_keys_;  // by operation; each is computed once
 };
 

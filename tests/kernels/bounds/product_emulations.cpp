@@ -61,7 +61,7 @@ class Products {
     };
     const auto& b = given_["B"];
     const auto y = [&](std::size_t l) {
-      return Float(b[b_first_ + (layout_ == "nt" ? col * k_ + l : l * columns_ + col)]);
+      return Float(b[b_first_ + (layout_.back() == 't' ? col * k_ + l : l * columns_ + col)]);
     };
     Float sum = splits_ ? dot_of_splits(k_, weighted, y) : dot(k_, weighted, y);
     if (norm_) {
@@ -75,7 +75,7 @@ class Products {
 
  private:
   Float a(std::size_t row, std::size_t l) const {
-    return {given_["A"][a_first_ + (layout_ == "tn" ? l * m_ + row : row * k_ + l)]};
+    return {given_["A"][a_first_ + (layout_.front() == 't' ? l * m_ + row : row * k_ + l)]};
   }
 
   const Given& given_;
@@ -124,7 +124,9 @@ std::vector<Case> gemm_cases(const DTypes& types) {
                                               {"B", times(std::sqrt(tiny(types)))}};
   return {
       with("two products", "150", "2", {}, {}, {3.2, 5.9, 7.1, 1.1, 1.1}),
-      with("short", "150", "5", {}, {}, {3.8, 5.3, 8.5, 1.1, 1.1}),
+      with("short", "150", "5",
+           {{"layout", "tt"}, {"a_offset", "1"}, {"b_offset", "2"}, {"c_offset", "4"}}, {},
+           {3.8, 5.3, 8.5, 1.1, 1.1}),
       with("moderate", "90", "60", {{"layout", "nt"}}, {}, {4.2, 3.9, 11, 1.1, 1.1}),
       with("long", "20", "2000", {{"layout", "tn"}}, {}, {8.2, 7.3, 16, 1.2, 1.2}),
       with("three products of TF32", "90", "60", {{"math", "tf32x3"}}, {}, {2.3, 0, 0, 0, 0}),
