@@ -52,8 +52,10 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, G
   GuardedBuffer guarded;
   guarded.bytes_ = bytes;
   guarded.start_ = (watched ? 0 : guard_bytes) + offset;
-  const std::size_t behind = guarded.start_ + bytes;
-  const std::size_t total = watched ? behind : whole_words(behind + 3) + guard_bytes;
+  const std::size_t after = guarded.start_ + bytes;
+  const std::size_t first_words = offset % 4 == 0 ? 0 : whole_words(offset) + 4;
+  const std::size_t total =
+      watched ? std::max(after, first_words) : whole_words(after + 3) + guard_bytes;
   auto buffer = device.allocate(total);
   if (!buffer) return buffer.failure();
   guarded.buffer_ = *std::move(buffer);
@@ -62,7 +64,7 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, G
   guarded.guard_pattern_ = guard_pattern_of(guarded.buffer_->address(), values);
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
-  const std::size_t start = whole_words(guarded.start_ + 3), end = whole_words(behind);
+  const std::size_t start = whole_words(guarded.start_ + 3), end = whole_words(after);
   for (const auto& [first, last] : {std::pair{std::size_t{0}, start}, {end, total}}) {
     auto filled = (*stream)->fill(*guarded.buffer_, first, last - first, guarded.guard_pattern_);
     if (!filled) return filled.failure();
@@ -94,7 +96,8 @@ Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first, std::uint3
   const std::size_t end = start_ + bytes_, words_end = whole_words(end), odd = from % 4;
   if (odd != 0) {  // the part of the first word before `from` belongs to the guard
     pattern = std::rotl(pattern, static_cast<int>(8 * odd));
-    const std::uint32_t ours = low_bytes(std::min<std::size_t>(4, odd + end - from)) & ~low_bytes(odd);
+    const std::uint32_t ours =
+        low_bytes(std::min<std::size_t>(4, odd + end - from)) & ~low_bytes(odd);
     const std::uint32_t theirs = guarded_ ? guard_pattern_ : pattern;
     from -= odd;
     auto filled = stream.fill(*buffer_, from, 4, (theirs & ~ours) | (pattern & ours));
@@ -105,8 +108,10 @@ Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first, std::uint3
   auto filled = stream.fill(*buffer_, from, words_end - from, pattern);
   if (!filled || words_end == end) return filled;
   if (!guarded_) {  // fills write whole words, so the remaining bytes are copied
-    const std::size_t rest = std::min(end - words_end, words_end - from);
-    return stream.copy(*buffer_, words_end, *buffer_, from, rest);
+    const bool has_words = words_end > from;
+    if (!has_words && odd == 0) return {};
+    const std::size_t words = has_words ? from : from - 4;
+    return stream.copy(*buffer_, words_end, *buffer_, words, end - words_end);
   }
   // A part of the last word belongs to the guard.
   const std::uint32_t ours = low_bytes(end - words_end);
@@ -140,8 +145,8 @@ Result<std::optional<std::string>> GuardedBuffer::first_broken_guard(
     const auto& [guarded, name] = named[i];
     const std::uint32_t pattern = guarded->guard_pattern_;
     if (const auto at = first_damage(zones[i].before, 0, pattern)) {
-      return std::optional(
-          fmt::format("wrote before {0}, first at byte {1} before it", name, guarded->start_ - *at));
+      return std::optional(fmt::format("wrote before {0}, first at byte {1} before it", name,
+                                       guarded->start_ - *at));
     }
     if (const auto at = first_damage(zones[i].after, guarded->start_ + guarded->bytes_, pattern)) {
       return std::optional(

@@ -30,7 +30,8 @@ class GuardedBuffer {
  public:
   /// The first byte is `offset` bytes after a multiple of 256.
   static Result<GuardedBuffer> create(Device& device, std::size_t bytes,
-                                      GuardValues values = GuardValues::nan, std::size_t offset = 0);
+                                      GuardValues values = GuardValues::nan,
+                                      std::size_t offset = 0);
 
   std::uint64_t address() const;  ///< of byte 0
   std::size_t size() const { return bytes_; }

@@ -189,6 +189,14 @@ std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t 
   return contents;
 }
 
+std::string Notation::exchanged(const std::string& field) const {
+  for (const auto& [one, other] : pairs) {
+    if (field == one) return other;
+    if (field == other) return one;
+  }
+  return field;
+}
+
 std::vector<std::string> Operation::variant_names() const {
   std::vector<std::string> names;
   for (const Variant& one : variants) names.push_back(one.name);

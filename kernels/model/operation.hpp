@@ -95,7 +95,13 @@ struct Notation {
   std::string name, value;
   std::string usual;  ///< the value that changes nothing
   std::string help;
+  /// Pairs of fields that stand for each other, such as m and n.
+  std::vector<std::pair<std::string, std::string>> pairs{};
+  /// Changes a request whose fields were exchanged in pairs.
   std::function<Result<void>(ProblemRequest&)> translate{};
+
+  /// Returns the field that stands for this one, or the same one.
+  std::string exchanged(const std::string& field) const;
 };
 
 /// Element types of inputs and output that an operation supports as a pair.

@@ -49,7 +49,10 @@ const std::string* find_value(const ProblemRequest& request, std::string_view na
 Result<void> translate(const Notation& other, ProblemRequest& request) {
   const std::string value = *find_value(request, other.name);
   std::erase_if(request.values, [&](const auto& field) { return field.first == other.name; });
-  if (value == other.value) return other.translate(request);
+  if (value == other.value) {
+    for (auto& field : request.values) field.first = other.exchanged(field.first);
+    return other.translate(request);
+  }
   return value == other.usual ? Result<void>{}
                               : bad_value(other.name, value, one_of({other.usual, other.value}));
 }
@@ -320,7 +323,7 @@ Problem renamed(const Operation& operation, Problem problem) {
 
 Problem bucket(const Operation& operation, const Problem& problem) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
-  Problem rounded = problem;
+  Problem rounded = problem, each = problem;
   for (std::size_t i = 0; i < rounded.dims.size(); ++i) {
     const auto& varies = operation.dimensions[i].at_run_time;
     std::int64_t& extent = rounded.dims.at(i).second;
@@ -331,9 +334,13 @@ Problem bucket(const Operation& operation, const Problem& problem) {
     extent = static_cast<std::int64_t>(varies->rounded == RunTimeExtent::Rounded::down
                                            ? std::bit_floor(whole)
                                            : std::bit_ceil(whole));
+    Problem with = each;
+    with.dims[i].second = extent;
+    if (check_problem(operation, with)) each = std::move(with);
   }
-  // Rounding can make a problem invalid, e.g. with more tokens than the cache has room for.
-  return check_problem(operation, rounded) ? rounded : problem;
+  // Rounding can make a problem invalid, e.g. with more tokens than the cache has room for, or with
+  // more matrices than a row has room for. Then only extents are rounded that can be, one by one.
+  return check_problem(operation, rounded) ? rounded : each;
 }
 
 Result<void> check_problem(const Operation& operation, const Problem& problem) {
@@ -366,7 +373,12 @@ Result<Problem> make_problem(const Operation& operation, ProblemRequest request)
     }
   }
   if (operation.notation && find_value(request, operation.notation->name) != nullptr) {
+    const bool other = *find_value(request, operation.notation->name) == operation.notation->value;
     if (auto done = translate(*operation.notation, request); !done) return done.failure();
+    auto made = make_problem(operation, std::move(request));
+    if (made || !other || !made.failure().field) return made;
+    const BadField& wrong = *made.failure().field;  // in the names of the request
+    return bad_field(operation.notation->exchanged(wrong.field), wrong.value, wrong.reason);
   }
   Problem problem;
   problem.op = operation.name;

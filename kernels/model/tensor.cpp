@@ -48,6 +48,8 @@ std::pair<std::int64_t, std::int64_t> TensorSpec::place(std::int64_t element) co
                      narrow = between_rows ? block_stride : apart;
   const std::int64_t outer = element / wide, inner = element % wide / narrow;
   const std::int64_t block = between_rows ? inner : outer, row = between_rows ? outer : inner;
+  const bool between_blocks = row >= block_rows || block >= rows / block_rows;
+  if (between_blocks) return {std::min(block * block_rows + row, rows - 1), cols};
   return {block * block_rows + row, element % wide % narrow};
 }
 

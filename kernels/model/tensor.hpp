@@ -28,8 +28,8 @@ struct TensorSpec {
   std::int64_t stride = 0;  ///< leading dimension in elements; 0: cols, i.e. packed rows
   bool table = false;       ///< rows are selected by indices, and an invalid index gives NaN
   bool pool = false;        ///< an operand may have another number of rows, as indices select them
-  /// Rows of a block and elements from one block to the next, e.g. of the matrices of a batch; 0: all
-  /// rows are `stride` apart. Blocks can lie between the rows of others.
+  /// Rows of a block and elements from one block to the next, e.g. of the matrices of a batch; 0:
+  /// all rows are `stride` apart. Blocks can lie between the rows of others.
   std::int64_t block_rows = 0, block_stride = 0;
   /// Elements from a multiple of 256 bytes to the first element: how the operand is aligned.
   std::int64_t offset = 0;
@@ -48,7 +48,8 @@ struct TensorSpec {
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  /// Returns the number of elements from the first to the last one, including the gaps between rows.
+  /// Returns the number of elements from the first to the last one, including the gaps between
+  /// rows.
   std::int64_t span() const { return row_start(rows - 1) + cols; }
   std::size_t bytes() const { return bytes_of(dtype, static_cast<std::size_t>(span())); }
 

@@ -52,10 +52,10 @@ std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
     Problem one{"gemm", problem.dtype, problem.out_dtype, {}, {}};
     one.attributes.emplace_back("layout", problem.attribute("layout", "nt"));
     one.dims = {{"m", part.rows}, {"n", n}, {"k", problem.dim("k")}};
-    part.reference = gemm_reference(one,
-                                    {rows_of_tensor(a, part.first, part.rows),
-                                     rows_of_tensor(b, groups[i] * lines, lines)},
-                                    seed + i);
+    part.reference = gemm_reference(
+        one,
+        {rows_of_tensor(a, part.first, part.rows), rows_of_tensor(b, groups[i] * lines, lines)},
+        seed + i);
   }
   return reference_of_parts(std::move(parts), a.spec.rows, n, grouped_gemm_fully_checked(problem));
 }

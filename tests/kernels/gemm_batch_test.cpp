@@ -60,7 +60,8 @@ TEST(GemmBatch, IsWhatItsOptionsNeed) {
   EXPECT_FALSE(problem_with({{"shared", "b"}}));
   // 12 rows of 16 elements: matrices one after the other, or side by side in rows of 40.
   const auto side_by_side = [](const char* step) {
-    return static_cast<bool>(problem_with({{"batch", "2"}, {"lda", "40"}, {"a_batch_stride", step}}));
+    return static_cast<bool>(
+        problem_with({{"batch", "2"}, {"lda", "40"}, {"a_batch_stride", step}}));
   };
   EXPECT_FALSE(side_by_side("15"));
   EXPECT_TRUE(side_by_side("16"));
@@ -98,18 +99,19 @@ class GemmBatchRun : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GemmBatchRun, MultipliesTheMatricesOfEachProduct) {
   Device& device = test::device(GetParam());
-  const Values layouts[] = {{},
-                            {{"shared", "b"}},
-                            {{"a_batch_stride", "401"}},
-                            {{"b_batch_stride", "400"}, {"c_batch_stride", "500"}},
-                            {{"lda", "19"}, {"ldb", "21"}, {"b_batch_stride", "500"}, {"ldc", "24"}},
-                            {{"lda", "48"}, {"a_batch_stride", "16"}, {"ldc", "70"},
-                             {"c_batch_stride", "25"}}};
+  const Values layouts[] = {
+      {},
+      {{"shared", "b"}},
+      {{"a_batch_stride", "401"}},
+      {{"b_batch_stride", "400"}, {"c_batch_stride", "500"}},
+      {{"lda", "19"}, {"ldb", "21"}, {"b_batch_stride", "500"}, {"ldc", "24"}},
+      {{"lda", "48"}, {"a_batch_stride", "16"}, {"ldc", "70"}, {"c_batch_stride", "25"}}};
   for (const char* rows : {"3", "12"}) {
     const std::int64_t m = std::stoll(rows), n = 20, k = 16;
     for (Values more : layouts) {
       const bool shared = !more.empty() && more[0].first == "shared";
-      const std::int64_t lda = said(more, "lda", k), ldb = said(more, "ldb", n), ldc = said(more, "ldc", n);
+      const std::int64_t lda = said(more, "lda", k), ldb = said(more, "ldb", n),
+                         ldc = said(more, "ldc", n);
       const Apart a{lda, said(more, "a_batch_stride", m * lda)},
           b{ldb, shared ? 0 : said(more, "b_batch_stride", k * ldb)},
           c{ldc, said(more, "c_batch_stride", m * ldc)};

@@ -379,7 +379,7 @@ TEST(GemmTemplate, ReadsColumnMajorProblems) {
       made({{"order", "column"}, {"layout", "tn"}, {"lda", "12"}, {"ldb", "13"}, {"ldc", "14"}}),
       "gemm dtype=f32 out=f32 layout=nt lda=\"13\" ldb=\"12\" ldc=\"14\" m=9 n=8 k=10");
   EXPECT_EQ(made({{"order", "column"}, {"lda", "7"}}),
-            "ldb 7: must be at least the length of B's rows, 8");
+            "lda 7: must be at least the length of a row, 8");
   EXPECT_EQ(made({{"order", "diagonal"}}), "order diagonal: must be row or column");
   EXPECT_NE(made({{"order", "column"}, {"batch", "2"}, {"shared", "b"}}).find("B must differ"),
             std::string::npos);

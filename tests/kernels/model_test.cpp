@@ -230,6 +230,8 @@ TEST(TensorSpec, PlacesRowsOfBlocks) {
     }
     EXPECT_GE(spec.place(5).second, 5) << "the gap after the first row";
   }
+  EXPECT_GE(apart.place(17).second, 5) << "the gap after the first block";
+  EXPECT_GE(between.place(18).second, 5) << "the gap after the last block's row";
 }
 
 TEST(RandomTensor, DoesNotDependOnSizeOrMachine) {

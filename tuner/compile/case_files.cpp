@@ -48,6 +48,7 @@ void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
 /// Describes a buffer that is drawn from a seed: only its size.
 ordered_json bare_buffer(const CaseBuffer& buffer) {
   ordered_json json{{"bytes", buffer.bytes}};
+  if (buffer.offset != 0) json["offset"] = buffer.offset;
   if (buffer.zeroed_bytes != 0) json["zeroed_bytes"] = buffer.zeroed_bytes;
   return json;
 }
@@ -55,6 +56,7 @@ ordered_json bare_buffer(const CaseBuffer& buffer) {
 /// Writes a buffer's files and describes them.
 ordered_json write_buffer(const CaseBuffer& buffer, const fs::path& folder) {
   ordered_json json;
+  if (buffer.offset != 0) json["offset"] = buffer.offset;
   if (buffer.data.empty()) {
     json["bytes"] = buffer.bytes;
     if (buffer.fill != std::byte{0xFF}) json["fill"] = std::to_integer<int>(buffer.fill);
@@ -190,6 +192,9 @@ CaseBuffer read_buffer(const std::string& name, const ordered_json& json, const 
     buffer.fill = static_cast<std::byte>(field(json, "fill", 0xFF));
   }
   if (buffer.bytes == 0) throw bad_case(fmt::format("buffer {} is empty", name));
+  buffer.offset = field(json, "offset", std::size_t{0});
+  if (buffer.offset >= 256)
+    throw bad_case(fmt::format("buffer {}: its offset is {}, not below 256", name, buffer.offset));
   if (!json.contains("expected")) return buffer;
   buffer.dtype = field<std::string>(json, "dtype");
   const std::size_t size = element_bytes(buffer.dtype);

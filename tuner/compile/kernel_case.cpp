@@ -39,6 +39,7 @@ std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
     CaseBuffer buffer;
     buffer.name = spec.name;
     buffer.bytes = spec.bytes();
+    buffer.offset = bytes_of(spec.dtype, static_cast<std::size_t>(spec.offset));
     buffer.dtype = to_string(spec.dtype);
     if (spec.role != Role::output) buffer.data = std::move((input++)->data);
     buffers.push_back(std::move(buffer));

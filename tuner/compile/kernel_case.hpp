@@ -19,6 +19,7 @@ namespace greta::tuner {
 struct CaseBuffer {
   std::string name;  ///< "A", "workspace"
   std::size_t bytes = 0;
+  std::size_t offset = 0;          ///< bytes from a multiple of 256 to the first one
   std::vector<std::byte> data;     ///< `bytes` of data; empty: all bytes are `fill`
   std::byte fill{0xFF};            ///< the default is NaN in every type
   std::string dtype;               ///< element type if checked: "f32", "u32", …

@@ -17,7 +17,7 @@ class CaseMemory {
   static Result<CaseMemory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
     CaseMemory memory;
     for (const CaseBuffer& buffer : buffers) {
-      auto guarded = GuardedBuffer::create(device, buffer.bytes);
+      auto guarded = GuardedBuffer::create(device, buffer.bytes, GuardValues::nan, buffer.offset);
       if (!guarded) return guarded.failure();
       const std::vector<std::byte> filled(buffer.data.empty() ? buffer.bytes : 0, buffer.fill);
       auto uploaded = guarded->upload(device, buffer.data.empty() ? filled : buffer.data);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/planning/number_attribute.hpp"
@@ -43,10 +42,10 @@ Result<void> check_step(const Shape& s, const char* name, std::int64_t step, std
   const std::int64_t after = (lines - 1) * stride + length;
   const bool beside = step >= length && (s.groups - 1) * step + length <= stride;
   if (step >= after || beside) return {};
-  return bad_field(name, std::to_string(step),
-                   fmt::format("must be at least {}, or {} to {} for matrices side by side in rows "
-                               "of {}",
-                               after, length, (stride - length) / (s.groups - 1), stride));
+  std::string needs = fmt::format("must be at least {}", after);
+  if (const std::int64_t most = (stride - length) / (s.groups - 1); most >= length)
+    needs += fmt::format(", or {} to {} for matrices side by side", length, most);
+  return bad_field(name, std::to_string(step), needs);
 }
 
 /// Returns the attribute for the distance of a batch's matrices. Without a batch there is none.
@@ -75,35 +74,26 @@ Attribute leading_dimension(std::string name, const std::string& of, std::string
                           });
 }
 
-/// All elements are at multiples of 256 bytes again after 256 of them.
+/// After 64 elements, each is again at the same place among the widest loads and cache lines.
 std::optional<std::string> canonical_offset(const std::string& text) {
   const auto value = whole_number(text);
-  return value && *value >= 0 ? std::optional(std::to_string(*value % 256)) : std::nullopt;
+  return value && *value >= 0 ? std::optional(std::to_string(*value % 64)) : std::nullopt;
 }
 
 /// Returns the attribute for how a matrix is aligned.
 Attribute offset(std::string name, const std::string& of) {
   return {.name = std::move(name),
-          .help = "elements from a multiple of 256 bytes to the first element, of " + of,
+          .help = "elements from a multiple of 128 bytes to the first element, of " + of,
           .fallback = "0",
-          .allowed_text = "a whole number, which is taken modulo 256",
+          .allowed_text = "a whole number, which is taken modulo 64",
           .canonical = canonical_offset,
           .examples = {"0", "1", "4", "8"}};
 }
 
-/// Exchanges the sides of a product of column-major matrices: these are the transposes of row-major
-/// ones, and C' = op(B)' op(A)'.
+/// Makes a product of column-major matrices whose sides were exchanged one of row-major matrices:
+/// these are the transposes, and C' = op(B)' op(A)'.
 Result<void> from_columns(ProblemRequest& request) {
-  static const std::map<std::string, std::string> other_side{{"m", "n"},
-                                                             {"n", "m"},
-                                                             {"lda", "ldb"},
-                                                             {"a_batch_stride", "b_batch_stride"},
-                                                             {"a_offset", "b_offset"},
-                                                             {"ldb", "lda"},
-                                                             {"b_batch_stride", "a_batch_stride"},
-                                                             {"b_offset", "a_offset"}};
   for (auto& [name, value] : request.values) {
-    if (const auto other = other_side.find(name); other != other_side.end()) name = other->second;
     if (name == "layout") std::reverse(value.begin(), value.end());
     if (name == "shared" && value == "b")
       return bad_field("shared", "b", "can't be A of the transposed product: B must differ");
@@ -139,11 +129,11 @@ Result<void> check_apart(const Shape& s) {
 
 std::vector<Attribute> place_attributes() {
   const std::string c = "C, and of the residual";
-  return {leading_dimension("lda", "A", "the length of A's rows", 'a'),
-          batch_stride("a_batch_stride", "A", "A's rows x lda", 'a'),
+  return {leading_dimension("lda", "A", "the length of a row", 'a'),
+          batch_stride("a_batch_stride", "A", "rows x lda", 'a'),
           offset("a_offset", "A"),
-          leading_dimension("ldb", "B", "the length of B's rows", 'b'),
-          batch_stride("b_batch_stride", "B", "B's rows x ldb", 'b'),
+          leading_dimension("ldb", "B", "the length of a row", 'b'),
+          batch_stride("b_batch_stride", "B", "rows x ldb", 'b'),
           offset("b_offset", "B"),
           leading_dimension("ldc", c, "n", 'c'),
           batch_stride("c_batch_stride", c, "m x ldc", 'c'),
@@ -157,6 +147,10 @@ Notation column_major() {
           .help =
               "column: sizes, layout, leading dimensions and strides are those of column-major "
               "matrices, as in BLAS; a bias has m elements",
+          .pairs = {{"m", "n"},
+                    {"lda", "ldb"},
+                    {"a_batch_stride", "b_batch_stride"},
+                    {"a_offset", "b_offset"}},
           .translate = from_columns};
 }
 

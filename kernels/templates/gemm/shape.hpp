@@ -23,7 +23,7 @@ struct Shape {
   std::int64_t a_step = 0, b_step = 0, c_step = 0;
   /// Leading dimensions in elements, the residual's that of C; 0: rows are packed.
   std::int64_t lda = 0, ldb = 0, ldc = 0;
-  /// Elements from a multiple of 256 bytes to the first element, the residual's that of C.
+  /// Elements from a multiple of 128 bytes to the first element, the residual's that of C.
   std::int64_t a_offset = 0, b_offset = 0, c_offset = 0;
   DType in = DType::f32;
   DType out = DType::f32;

@@ -77,7 +77,8 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
       {"whole_k", "SPLIT needs RESIDENT=0", p["SPLIT"] == 1 || p["RESIDENT"] == 0},
-      {"cluster_of_slices", "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
+      {"cluster_of_slices",
+       "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
        p["FOLD"] != 2 || (p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
       fold_constraint(),
       {"group_clusters", "each product has a B of its own: CLUSTER_M must be 1",
@@ -153,9 +154,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     const std::int64_t all = cluster_count(shape, config);
     const std::int64_t running =
         config["RESIDENT"] != 0 ? std::min(all, kernel.resident_clusters(config)) : all;
-    product.grid =
-        grid(device, plan.sources[product.source], static_cast<std::uint64_t>(running * cluster),
-             config["SPLIT"]);
+    product.grid = grid(device, plan.sources[product.source],
+                        static_cast<std::uint64_t>(running * cluster), config["SPLIT"]);
     product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
     product.arguments[tiles_n] = static_cast<std::uint32_t>(clusters_along_n(shape, config));
   }

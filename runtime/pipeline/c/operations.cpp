@@ -71,7 +71,8 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     const Call call(operations);
     const auto given = read_options(options, greta_gemm_defaults(), "options");
     GemmOptions wanted;
-    wanted.layout = choose(given.layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout");
+    wanted.layout =
+        choose(given.layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout");
     wanted.activation = choose(given.activation,
                                {Activation::none, Activation::silu, Activation::gelu,
                                 Activation::swiglu, Activation::geglu},
@@ -92,8 +93,9 @@ greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor
                                 const greta_tensor* c, greta_layout layout) {
   return guarded([&] {
     const Call call(operations);
-    return call->grouped_gemm(call(a, "a"), call(b, "b"), call(groups, "groups"), call(c, "c"),
-                              choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"));
+    return call->grouped_gemm(
+        call(a, "a"), call(b, "b"), call(groups, "groups"), call(c, "c"),
+        choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"));
   });
 }
 

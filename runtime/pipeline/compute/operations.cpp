@@ -37,8 +37,8 @@ std::string epilogue(const GemmOptions& options) {
   return list;
 }
 
-/// Sets where a matrix of gemm is: its leading dimension, the distance of a batch's matrices, and how
-/// all of these are aligned. `tensors`: those that are placed alike.
+/// Sets where a matrix of gemm is: its leading dimension, the distance of a batch's matrices, and
+/// how all of these are aligned. `tensors`: those that are placed alike.
 void set_matrix(Problem& problem, char matrix, std::int64_t batch,
                 std::initializer_list<Tensor> tensors) {
   const Tensor& first = *tensors.begin();
@@ -147,7 +147,8 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
 Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
                                       const Tensor& c, Layout layout) {
   const bool b_transposed = layout == Layout::nt;
-  if (layout == Layout::tn || layout == Layout::tt) return refused("grouped_gemm", "the layout must be nn or nt");
+  if (layout == Layout::tn || layout == Layout::tt)
+    return refused("grouped_gemm", "the layout must be nn or nt");
   if (b && b.shape().rank() != 3) {
     return bad_rank("grouped_gemm", "B", b, b_transposed ? "[groups, n, k]" : "[groups, k, n]");
   }

@@ -79,11 +79,12 @@ struct NormOptions {
 
 /// GRETA's operations (docs/kernels.md) on tensors. Dimensions are derived from the operands'
 /// shapes; leading dimensions count as rows. Operands must be contiguous, and an operand that is
-/// written must not overlap another one, with the exceptions stated below. Row operations (argmax,
-/// softmax, norms) also accept views with a constant row stride, which must be the same for all
-/// inputs with rows, and the same for all outputs. rope (x), kv_update (k and v, equal strides),
-/// rope_append (q; k and v, equal strides) and attention (q) accept strided tokens. A call that
-/// can't be computed fails with `invalid_argument`, and then nothing is run or recorded.
+/// written must not overlap another one, with the exceptions stated below. Matrices of gemm may
+/// have strides and begin at any element. Row operations (argmax, softmax, norms) also accept views
+/// with a constant row stride, which must be the same for all inputs with rows, and the same for
+/// all outputs. rope (x), kv_update (k and v, equal strides), rope_append (q; k and v, equal
+/// strides) and attention (q) accept strided tokens. A call that can't be computed fails with
+/// `invalid_argument`, and then nothing is run or recorded.
 ///
 /// Queue runs operations immediately, Pipeline records them.
 class Operations {
@@ -91,9 +92,9 @@ class Operations {
   virtual ~Operations() = default;
 
   /// C = act(alpha A B + bias + residual + beta C). A is [.., m, k] (tn, tt: [k, m]), B is [k, n]
-  /// (nt, tt: [n, k]), and C is [.., m, n]. If B is [batch, k, n], A is [batch, m, k] and C [batch, m,
-  /// n], or transposed as above: a product for each. Rows and matrices may be apart, and all may begin
-  /// at any element. The residual is placed as C.
+  /// (nt, tt: [n, k]), and C is [.., m, n]. If B is [batch, k, n], A is [batch, m, k] and C [batch,
+  /// m, n], or transposed as above: a product for each. Rows and matrices may be apart, and all may
+  /// begin at any element. The residual is placed as C.
   Result<void> gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                     const GemmOptions& options = {});
   /// C = A B[group] for groups of rows, as experts multiply. B is [groups, k, n] (nt: [groups, n,

@@ -29,7 +29,12 @@ Region region(const TensorSpec& operand, std::uint64_t address) {
   };
   if (operand.pool) return {address, bytes(operand.cols), 0, bytes(operand.cols)};
   if (operand.contiguous()) return {address, operand.bytes(), 0, operand.bytes()};
-  if (operand.block_rows > 0) return {address, operand.bytes(), 0, 0};
+  if (operand.block_rows > 0) {
+    if (operand.block_stride >= operand.row_stride()) return {address, operand.bytes(), 0, 0};
+    const std::int64_t blocks = operand.rows / operand.block_rows;  // side by side in each row
+    const std::int64_t width = (blocks - 1) * operand.block_stride + operand.cols;
+    return {address, operand.bytes(), bytes(operand.row_stride()), bytes(width)};
+  }
   return {address, operand.bytes(), bytes(operand.row_stride()), bytes(operand.cols)};
 }
 

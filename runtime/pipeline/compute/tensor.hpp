@@ -87,7 +87,7 @@ class Tensor {
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// Returns the offset of the first element in the memory that the storage is a part of, in bytes.
   std::size_t place() const;
-  /// Returns whether the elements are packed and row-major, as kernels require.
+  /// Returns whether the elements are packed and row-major, as most kernels require.
   bool contiguous() const;
   /// Returns the row stride in elements if the first `dims` dimensions are merged into rows.
   /// Returns the length of a row if there is only one. Returns 0 if the stride is not constant or
