@@ -29,7 +29,7 @@ class Operations(Case):
 
     def test_attributes_tell_their_values(self):
         told = self.run_tune("gemm", "--help").stdout
-        self.assertRegex(told, r"--layout nn\|nt\|tn .*: nn, nt or tn ")
+        self.assertRegex(told, r"--layout nn\|nt\|tn\|tt .*: nn, nt, tn or tt ")
         self.assertRegex(told, "--epilogue LIST .*bias, residual")
 
     def test_strides_that_cant_be_are_one_line(self):
