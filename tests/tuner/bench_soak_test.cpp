@@ -75,6 +75,18 @@ TEST(BenchSoak, OneKernelThatSlowsDownOrSpeedsUpDrifts) {
   EXPECT_NE(soak_text(judged(few)).find("too few turns"), std::string::npos);
 }
 
+TEST(BenchSoak, WhatDoesNotFitIsSkippedAndNoFailure) {
+  std::vector<SoakResult> results{{.benchmark = "a"}, {.benchmark = "b"}, {.benchmark = "c"}};
+  results[2].failure = Failure{Status::out_of_memory, "no memory", {}};
+  results[2].skipped = true;
+  const auto summary = judge_soak(results, steady(120), {});
+  EXPECT_EQ(summary.verdict, SoakVerdict::stable);
+  EXPECT_EQ(summary.kernels[2].verdict, SoakVerdict::skipped);
+  EXPECT_NE(soak_text(summary).find("skipped: out_of_memory: no memory"), std::string::npos);
+  results[2].skipped = false;
+  EXPECT_EQ(judge_soak(results, steady(120), {}).verdict, SoakVerdict::fails);
+}
+
 TEST(BenchSoak, OneWrongResultOfManyIsFound) {
   auto turns = steady(120);
   turns[63].wrong = 1;
@@ -123,11 +135,11 @@ TEST(BenchSoak, SensorsAreSummarised) {
             "8.000,\"a,b\",10,0,1011.25,,1973,,47,,\"power cap\",953.67,1907.35\n");
 }
 
-/// Outputs of sizes that are no multiple of a word, on each software device.
-class BenchSameBits : public testing::TestWithParam<const char*> {};
+/// Outputs whose sizes and first bytes are no multiples of a word, on each software device.
+class BenchSameBits : public testing::TestWithParam<std::tuple<const char*, int>> {};
 
 TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
-  auto opened = open_device(GetParam(), {});
+  auto opened = open_device(std::get<0>(GetParam()), {});
   if (!opened) GTEST_SKIP() << opened.failure().message;
   Device& device = **opened;
   auto stream = device.create_stream().value();
@@ -143,6 +155,7 @@ TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
   specs[2] = specs[0];
   specs[2].role = Role::input_output;
   specs[2].cols = 3;
+  for (TensorSpec& spec : specs) spec.offset = std::get<1>(GetParam());
   auto operands = Operands::create(device, specs).value();
   const auto put = [&](std::size_t tensor, std::size_t at, unsigned char value) {
     const std::byte byte{value};
@@ -182,9 +195,13 @@ TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
   EXPECT_EQ(operands.broken_guard(device).value(), std::nullopt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, BenchSameBits, testing::Values("vulkan:0", "hip-host:0"),
-                         [](const auto& device) {
-                           return device.param[0] == 'v' ? std::string("vulkan") : "hip_host";
+INSTANTIATE_TEST_SUITE_P(Devices, BenchSameBits,
+                         testing::Combine(testing::Values("vulkan:0", "hip-host:0"),
+                                          testing::Values(0, 1)),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param)[0] == 'v' ? "vulkan"
+                                                                               : "hip_host") +
+                                  (std::get<1>(one.param) == 0 ? "" : "_between_words");
                          });
 
 }  // namespace
