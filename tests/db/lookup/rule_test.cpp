@@ -143,6 +143,22 @@ TEST_F(Rules, AVariantAloneMeansItsBestKnownConfiguration) {
   EXPECT_EQ(best("naive", {{"THREADS", "512"}}).config, plain_config(3));
 }
 
+// A problem whose rows are not packed, or into which something is fused, uses the winners of the
+// plain problem, as a look-up without rules does.
+TEST_F(Rules, WinnersOfThePlainProblemAreKnownToo) {
+  databases_.add(winner(gemm(64, 64, 64), here_, plain_config(2)));
+  const auto lookup = databases_.open(here_);
+  for (const char* text : {"gemm dtype=f32 out=f32 lda=72 m=64 n=64 k=64",
+                           "gemm dtype=f32 out=f32 epilogue=bias,silu m=64 n=64 k=64"}) {
+    const Problem asked = Problem::parse(text).value();
+    EXPECT_EQ(lookup.find(asked).config, plain_config(2)) << text;
+    const BestOfVariant best = lookup.best_of(asked, "naive").value();
+    EXPECT_EQ(best.source, BestOfVariant::Source::nearest_shape) << text;
+    EXPECT_EQ(best.config, plain_config(2)) << text;
+    EXPECT_EQ(lookup.best_of(asked, "tiled").value().source, BestOfVariant::Source::predicted);
+  }
+}
+
 TEST_F(Rules, ValuesReplaceThoseOfTheBestKnownConfiguration) {
   const Problem asked = gemm(256, 256, 256);
   const auto lookup = databases_.open(here_);
