@@ -360,8 +360,8 @@ std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, 
   }
   try {
     kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs, binaries());
-  } catch (
-      const Error& error) {  // a database can't be read any more; prepare() reports it for each
+  } catch (const Error& error) {
+    // A database can't be read any more. prepare() reports it for each problem.
     log(LogLevel::warning, "nothing is compiled ahead: {}", error.what());
   }
   log_unreadable();
