@@ -53,8 +53,7 @@ std::optional<BestOfVariant> best_recorded(const VariantQuestion& question,
   if (auto config = known.fastest(problem, device, wanted))
     return BestOfVariant{*std::move(config), recorded};
   const Problem representative = bucket(operation, problem);
-  const KnownWinners::Asked asked{problem, representative};
-  auto found = known.find(asked, asked, device, wanted);
+  auto found = known.find(operation, {problem, representative}, device, wanted);
   if (!found) return std::nullopt;
   const auto source = found->origin == LookupOrigin::exact           ? recorded
                       : found->origin == LookupOrigin::nearest_shape ? nearest_shape

@@ -8,6 +8,7 @@
 
 #include "db/distance.hpp"
 #include "db/regret.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "runtime/device/text/printable.hpp"
 
 namespace greta::db {
@@ -184,9 +185,26 @@ std::optional<Config> KnownWinners::fastest(const Problem& problem, const Device
   return found;
 }
 
-std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const Asked& other,
-                                                      const DeviceInfo& device,
+std::optional<KnownWinners::Found> KnownWinners::find(const Operation& operation,
+                                                      const Asked& asked, const DeviceInfo& device,
                                                       const Wanted& wanted) {
+  auto found = find_like(asked, asked, device, wanted);
+  const auto rank = [](const Found& one) {
+    return std::pair(one.origin == LookupOrigin::same_architecture, one.other_shape);
+  };
+  const auto search_like = [&](const Problem& like) {
+    if (like == asked.problem) return;
+    auto other = find_like(asked, {like, bucket(operation, like)}, device, wanted);
+    if (!found || (other && rank(*other) < rank(*found))) found = std::move(other);
+  };
+  search_like(of_packed_rows(operation, asked.problem));
+  if (operation.unfused) search_like(operation.unfused(asked.problem));
+  return found;
+}
+
+std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, const Asked& other,
+                                                           const DeviceInfo& device,
+                                                           const Wanted& wanted) {
   const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
   const bool same_family = other.problem.attributes == asked.problem.attributes;

@@ -31,21 +31,13 @@ class KnownWinners {
     DatabaseLevel level = DatabaseLevel::own;
     std::filesystem::path database;
   };
-  /// Returns the nearest winner whose configuration, as carried_over(), is valid for `device`.
-  /// Winners are ordered by device, with this one first; by distance, with the same problem first
-  /// and none beyond most_shape_distance; by shape, with the smaller first by the first dimension
-  /// that differs; and by database, in the order of LookupFiles. Returns nothing if none of the
-  /// nearest 64 is usable. The configuration is also valid for the bucket's representative, unless
-  /// the problem itself has a winner.
-  std::optional<Found> find(const Asked& asked, const DeviceInfo& device) {
-    return find(asked, asked, device);
-  }
   /// Whether a configuration is one of those that are asked for. Empty: each is.
   using Wanted = std::function<bool(const Config&)>;
-  /// Does the same among the winners of problems like `other`, which differs from the requested one
-  /// only in some attributes. None of them is exact.
-  std::optional<Found> find(const Asked& asked, const Asked& other, const DeviceInfo& device,
-                            const Wanted& wanted = {});
+  /// Returns the nearest winner for a problem. If its rows are not packed, it also searches the
+  /// winners for packed rows, and if something is fused into it, those without. This device comes
+  /// first, then the same shape, then the same attributes.
+  std::optional<Found> find(const Operation& operation, const Asked& asked,
+                            const DeviceInfo& device, const Wanted& wanted = {});
   /// Returns the fastest configuration that any database recorded for the problem on this device
   /// and that is wanted and valid, whether or not it was certified; of several databases, that of
   /// the first one with any.
@@ -77,6 +69,16 @@ class KnownWinners {
     DatabaseLevel level;
   };
   struct Candidate;
+  /// Returns the nearest winner of problems like `other`, which is the requested one or differs
+  /// from it only in some attributes, whose configuration, as carried_over(), is valid for
+  /// `device`. Winners are ordered by device, with this one first; by distance, with the same
+  /// problem first and none beyond most_shape_distance; by shape, with the smaller first by the
+  /// first dimension that differs; and by database, in the order of LookupFiles. Returns nothing if
+  /// none of the nearest 64 is usable. The configuration is also valid for the bucket's
+  /// representative, unless the problem itself has a winner. Only a winner of the requested problem
+  /// is exact.
+  std::optional<Found> find_like(const Asked& asked, const Asked& other, const DeviceInfo& device,
+                                 const Wanted& wanted);
   void add_layer(const std::filesystem::path& file, DatabaseLevel level, const DeviceInfo& device);
   void add_shipped(const std::filesystem::path& folder, const DeviceInfo& device);
   void note(std::string why);

@@ -73,25 +73,6 @@ struct Lookup::Impl {
     return config;
   }
 
-  /// Finds a winner for the problem. If its rows are not packed, it also searches the winners for
-  /// packed rows, and if something is fused into it, those without. This device comes first, then
-  /// the same shape, then the same attributes.
-  std::optional<KnownWinners::Found> known_of(const Operation& operation, const Problem& problem,
-                                              const Problem& representative) const {
-    auto found = known.find({problem, representative}, device);
-    const auto rank = [](const KnownWinners::Found& one) {
-      return std::pair(one.origin == LookupOrigin::same_architecture, one.other_shape);
-    };
-    const auto search_like = [&](const Problem& like) {
-      if (like == problem) return;
-      auto other = known.find({problem, representative}, {like, bucket(operation, like)}, device);
-      if (!found || (other && rank(*other) < rank(*found))) found = std::move(other);
-    };
-    search_like(of_packed_rows(operation, problem));
-    if (operation.unfused) search_like(operation.unfused(problem));
-    return found;
-  }
-
   Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,
                                 const UseValues& values) const {
     const std::unique_lock lock(mutex);
@@ -111,7 +92,7 @@ struct Lookup::Impl {
     check_problem(operation, problem).value();
     const Problem representative = bucket(operation, problem);
     Answer answer;
-    auto found = known_of(operation, problem, representative);
+    auto found = known.find(operation, {problem, representative}, device);
     if (found) {
       answer.config = std::move(found->usable.config);
       answer.migrated = std::move(found->usable.changes);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sstream>
 
 #include "kernels/model/problem_rules.hpp"
+#include "kernels/planning/number_attribute.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "runtime/device/text/spelling.hpp"
@@ -34,13 +34,6 @@ std::string_view text_of(Relation relation) {
 
 bool is_order(Relation relation) {
   return relation != Relation::equal && relation != Relation::not_equal;
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 bool holds(std::int64_t a, Relation relation, std::int64_t b) {

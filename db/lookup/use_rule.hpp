@@ -26,11 +26,12 @@ using UseValues = std::vector<std::pair<std::string, std::string>>;
 /// A rule that decides which configuration runs for the problems that it matches, before any
 /// look-up: "gemm m<=64 dtype=f16: tiled BM=64 BN=64".
 ///
-/// Before the colon stands the operation, or * for each operation that has the variant, and then
-/// conditions, all of which must hold: a dimension, an attribute, `dtype` or `out`, with =, !=, <,
-/// <=, > or >=, and a value. An attribute that a problem does not have has its default. After the
-/// colon stands the variant, and values of its parameters. Parameters without a value have that of
-/// the best known configuration of the variant with the given values (Lookup::best_of).
+/// The part before the colon names the operation, or * for each operation that has the variant, and
+/// then conditions, all of which must hold: a dimension, an attribute, `dtype` or `out`, with =,
+/// !=,
+/// <, <=, > or >=, and a value. An attribute that a problem does not have has its default. The part
+/// after the colon names the variant and values of its parameters. Parameters without a value have
+/// that of the best known configuration of the variant with the given values (Lookup::best_of).
 class UseRule {
  public:
   /// Reads a rule for the operations of a catalog. `device` is one on which it may run: which

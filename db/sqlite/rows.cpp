@@ -148,6 +148,8 @@ Trial read_trial(SQLite::Statement& row) {
   return trial;
 }
 
+// A configuration's place is its rank among those that were timed on the same problem: the
+// session's own (stand_in is NULL) or a stand-in.
 std::vector<Config> read_fastest_configs(SQLite::Database& database,
                                          const std::string& device_fingerprint,
                                          const std::string& problem_key, bool cold, int most) {

@@ -105,6 +105,26 @@ class BenchGates(BenchCase):
         self.assertIn("12 rows in", second.stderr)
         self.assertIn("13 of 26 gates missed", second.stderr)
 
+    def test_files_judge_only_what_was_measured(self):
+        """The reference of a gate is measured by a later call, which judges it."""
+        file = self.folder / "out.csv"
+        problems = [dict(GEMM, expect=["us <= 1e9", ">= 1e-9x naive"])]
+        parts = ("--export", file, "--resume")
+        first = self.run_preset(problems, *parts, "--filter", "default$")
+        self.assertEqual(first.returncode, 4, first.stderr)  # the user left the reference out
+        self.assertIn("there is nothing to compare with", first.stderr)
+        self.assertRegex(self.rows(file)[0]["expect"], "^us <= 1e9: met, [^;]*$")
+        second = self.run_preset(problems, *parts)
+        self.assertEqual(second.returncode, 0, second.stderr)
+        self.assertEqual(len(self.rows(file)), 2)
+        # If the file has everything, nothing is measured, and everything is judged and reported.
+        third = self.run_preset(problems, *parts)
+        self.assertEqual(third.returncode, 0, third.stderr)
+        self.assertEqual([" met " in line for line in third.stdout.splitlines()], [False, True, True], third.stdout)
+        report = json.loads(self.run_preset(problems, *parts, "--json").stdout)
+        self.assertEqual(([gate["finding"] for gate in report["gates"]], report["results"]), (["met", "met"], []))
+        self.assertEqual(len(self.rows(file)), 2)
+
     def test_one_problem(self):
         result = self.gemm("--config", NAIVE, "--each-variant", "--expect", "us <= 1e9", "--expect",
                            ">= 0.99x naive", "--expect", ">=1e3x default")

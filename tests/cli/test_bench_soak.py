@@ -120,6 +120,18 @@ class BenchSoak(BenchCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("/chosen/naive,THREADS=64", result.stdout)
 
+    def test_operands_that_begin_between_words(self):
+        """Results are compared, and inputs restored, byte for byte."""
+        size = ["--m", 17, "--n", 17, "--k", 18, "--dtype", "f16", "--c-offset", 1, "--beta", 2]
+        for device in ("hip-host:0", "vulkan:0"):
+            with self.subTest(device=device):
+                result = self.run_words(BENCH, *map(str, ["soak", "gemm", *size, "--for", "0.5s", "--device", device, "--seed",
+                                                          1, "--drift", 900, "--db", self.db, "--no-lock", "--json"]))
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                kernel, = json.loads(result.stdout)["kernels"]
+                self.assertEqual((kernel["verdict"], kernel["wrong"], kernel["compared"]), ("stable", 0, "bits"))
+                self.assertGreater(kernel["launches"], 2)
+
     def test_each_fault_is_found_in_its_kernel(self):
         code, report, errors = self.with_faults(["wrong", "unordered", "outside", "drift", "leak"], 6)
         self.assertEqual(code, 1, errors)

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "kernels/launch/operands.hpp"
@@ -75,6 +77,18 @@ TEST(BenchSoak, OneKernelThatSlowsDownOrSpeedsUpDrifts) {
   EXPECT_NE(soak_text(judged(few)).find("too few turns"), std::string::npos);
 }
 
+TEST(BenchSoak, WhatDoesNotFitIsSkippedAndNoFailure) {
+  std::vector<SoakResult> results{{.benchmark = "a"}, {.benchmark = "b"}, {.benchmark = "c"}};
+  results[2].failure = Failure{Status::out_of_memory, "no memory", {}};
+  results[2].skipped = true;
+  const auto summary = judge_soak(results, steady(120), {});
+  EXPECT_EQ(summary.verdict, SoakVerdict::stable);
+  EXPECT_EQ(summary.kernels[2].verdict, SoakVerdict::skipped);
+  EXPECT_NE(soak_text(summary).find("skipped: out_of_memory: no memory"), std::string::npos);
+  results[2].skipped = false;
+  EXPECT_EQ(judge_soak(results, steady(120), {}).verdict, SoakVerdict::fails);
+}
+
 TEST(BenchSoak, OneWrongResultOfManyIsFound) {
   auto turns = steady(120);
   turns[63].wrong = 1;
@@ -123,14 +137,44 @@ TEST(BenchSoak, SensorsAreSummarised) {
             "8.000,\"a,b\",10,0,1011.25,,1973,,47,,\"power cap\",953.67,1907.35\n");
 }
 
-/// Outputs of sizes that are no multiple of a word, on each software device.
-class BenchSameBits : public testing::TestWithParam<const char*> {};
+/// Expects that kernels get addresses of whole words, as GPUs need for accesses of words.
+class WordStream final : public Stream {
+ public:
+  explicit WordStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  Result<void> launch(const Kernel& kernel, Grid grid,
+                      std::span<const std::byte> arguments) override {
+    std::array<std::uint64_t, 3> addresses{};
+    std::memcpy(addresses.data(), arguments.data(), sizeof addresses);
+    for (const std::uint64_t address : addresses) EXPECT_EQ(address % 4, 0U);
+    return stream_->launch(kernel, grid, arguments);
+  }
+  Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from, std::size_t from_offset,
+                    std::size_t bytes) override {
+    return stream_->copy(to, to_offset, from, from_offset, bytes);
+  }
+  Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes,
+                    std::uint32_t pattern) override {
+    return stream_->fill(to, offset, bytes, pattern);
+  }
+  Result<void> record(Event& event) override { return stream_->record(event); }
+  Result<void> replay(const Graph& graph) override { return stream_->replay(graph); }
+  Result<void> wait(const Event& event) override { return stream_->wait(event); }
+  Result<void> submit() override { return stream_->submit(); }
+  Result<void> synchronize(Deadline deadline) override { return stream_->synchronize(deadline); }
+  void discard() override { stream_->discard(); }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+};
+
+/// Outputs whose sizes and first bytes are no multiples of a word, on each software device.
+class BenchSameBits : public testing::TestWithParam<std::tuple<const char*, int>> {};
 
 TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
-  auto opened = open_device(GetParam(), {});
+  auto opened = open_device(std::get<0>(GetParam()), {});
   if (!opened) GTEST_SKIP() << opened.failure().message;
   Device& device = **opened;
-  auto stream = device.create_stream().value();
+  WordStream stream(device.create_stream().value());
   std::vector<TensorSpec> specs(3);
   specs[0].name = "in";
   specs[0].role = Role::input;
@@ -143,6 +187,7 @@ TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
   specs[2] = specs[0];
   specs[2].role = Role::input_output;
   specs[2].cols = 3;
+  for (TensorSpec& spec : specs) spec.offset = std::get<1>(GetParam());
   auto operands = Operands::create(device, specs).value();
   const auto put = [&](std::size_t tensor, std::size_t at, unsigned char value) {
     const std::byte byte{value};
@@ -152,12 +197,12 @@ TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
     const std::vector<std::byte> zero(specs[tensor].bytes());
     operands.upload_part(device, tensor, 0, zero).value();
   }
-  auto same = SameBits::create(device, *stream, operands, 4).value();
-  same.keep(*stream).value();
+  auto same = SameBits::create(device, stream, operands, 4).value();
+  same.keep(stream).value();
   const auto wrong = [&] {
-    same.record_clear(*stream).value();
-    for (std::uint32_t slot = 0; slot < 3; ++slot) same.record_compare(*stream, slot).value();
-    stream->synchronize(std::chrono::seconds(60)).value();
+    same.record_clear(stream).value();
+    for (std::uint32_t slot = 0; slot < 3; ++slot) same.record_compare(stream, slot).value();
+    stream.synchronize(std::chrono::seconds(60)).value();
     return same.wrong(device, 3).value();
   };
   EXPECT_EQ(wrong(), 0U);
@@ -177,14 +222,18 @@ TEST_P(BenchSameBits, EveryByteOfAnOutputCounts) {
   }
   // What is read and written gets its input back, without a byte more.
   for (std::size_t at = 0; at < 6; ++at) put(2, at, 7);
-  same.record_restore(*stream).value();
+  same.record_restore(stream).value();
   EXPECT_EQ(wrong(), 0U);
   EXPECT_EQ(operands.broken_guard(device).value(), std::nullopt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, BenchSameBits, testing::Values("vulkan:0", "hip-host:0"),
-                         [](const auto& device) {
-                           return device.param[0] == 'v' ? std::string("vulkan") : "hip_host";
+INSTANTIATE_TEST_SUITE_P(Devices, BenchSameBits,
+                         testing::Combine(testing::Values("vulkan:0", "hip-host:0"),
+                                          testing::Values(0, 1)),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param)[0] == 'v' ? "vulkan"
+                                                                               : "hip_host") +
+                                  (std::get<1>(one.param) == 0 ? "" : "_between_words");
                          });
 
 }  // namespace

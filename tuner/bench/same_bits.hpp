@@ -42,7 +42,10 @@ class SameBits {
     bool restored = false;            // read and written
     std::unique_ptr<Buffer> input{};  // null unless restored
     std::unique_ptr<Buffer> expected{};
+    /// Returns where a copy of the tensor begins: at the same byte of a word.
+    std::uint64_t start_in(const Buffer& copy) const { return copy.address() + address % 4; }
   };
+  /// Copies from one address to the other, or compares them. Both are at the same byte of a word.
   Result<void> launch(Stream& stream, const Kernel& kernel, std::uint64_t to, std::uint64_t from,
                       std::uint64_t bytes, std::uint64_t found) const;
 

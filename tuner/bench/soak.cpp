@@ -55,7 +55,9 @@ void judge_kernel(SoakResult& result, const Turns& turns, const SoakLimits& limi
   result.median_us = median(medians);
   result.drift = drift_of(turns, confidence);
   const Finding change = result.drift.low > 0 ? judge(result.drift, limits.drift) : Finding::unsure;
-  if (result.failure) {
+  if (result.skipped) {
+    result.verdict = SoakVerdict::skipped;
+  } else if (result.failure) {
     result.verdict = SoakVerdict::fails;
   } else if (result.wrong > 0) {
     result.verdict = SoakVerdict::wrong_results;
@@ -70,6 +72,8 @@ void judge_kernel(SoakResult& result, const Turns& turns, const SoakLimits& limi
 
 std::string_view to_string(SoakVerdict verdict) {
   switch (verdict) {
+    case SoakVerdict::skipped:
+      return "skipped";
     case SoakVerdict::stable:
       return "stable";
     case SoakVerdict::drifts:

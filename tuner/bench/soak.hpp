@@ -32,7 +32,7 @@ struct SoakLimits {
   double growth_bytes = 32.0 * (1 << 20);  ///< of memory
 };
 
-enum class SoakVerdict { stable, drifts, memory_grows, wrong_results, fails };
+enum class SoakVerdict { skipped, stable, drifts, memory_grows, wrong_results, fails };
 std::string_view to_string(SoakVerdict verdict);
 
 /// The judgement of one kernel.
@@ -49,6 +49,7 @@ struct SoakResult {
   double growth_bytes = 0;           ///< of the host's memory during its turns, after a warm-up
   bool unordered = false;            ///< results are compared with the reference, not by bits
   std::optional<Failure> failure{};  ///< it could not run, or not to the end
+  bool skipped = false;              ///< because its operands do not fit beside the others'
 };
 
 /// The range of a sensor's values; empty: never read.
@@ -71,7 +72,7 @@ struct SoakSummary {
 /// drifts if it changes significantly by more than the limit (judge() in compare.hpp), with 95 %
 /// confidence over all kernels. Memory grows if the process has more of it than after the warm-up,
 /// by more than the limit: of the host, which is attributed to kernels, or of the device.
-/// `results` have names and failures; the rest is filled in.
+/// `results` have names, failures and what was skipped; the rest is filled in.
 SoakSummary judge_soak(std::vector<SoakResult> results, const std::vector<SoakTurn>& turns,
                        const SoakLimits& limits);
 

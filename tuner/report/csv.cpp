@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <fstream>
 #include <functional>
 #include <optional>
@@ -13,130 +11,11 @@
 #include <system_error>
 
 #include "db/earlier_keys.hpp"
-#include "db/enum_text.hpp"
 #include "runtime/device/system/input_file.hpp"
+#include "tuner/report/csv_field.hpp"
 
 namespace greta::tuner {
 namespace {
-
-// Precision of samples for later statistics: 1e-5 is far below their noise.
-constexpr int sample_digits = 5;
-
-using Blocks = std::vector<std::vector<double>>;
-
-template <typename Number>
-Number read_number(std::string_view text) {
-  Number value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size()) {
-    throw Error(fmt::format("{} is not a number", text));
-  }
-  return value;
-}
-
-// Returns a text in quotes if it contains a comma, a quote or a line break.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return out + "\"";
-}
-
-// How a field of each type is written, and read into an empty result.
-
-// GRETA's enumerators and names need quotes only if a damaged database has changed them.
-std::string to_field(const std::string& word) {
-  return word.find_first_of(",\"\r\n") == std::string::npos ? word : quoted(word);
-}
-void read_field(const std::string& text, std::string& word) {
-  word = text;
-}
-
-std::string to_field(double value) {
-  return value != 0 ? fmt::format("{:.6g}", value) : "";
-}
-void read_field(const std::string& text, double& value) {
-  if (!text.empty()) value = read_number<double>(text);
-}
-
-std::string to_field(std::size_t count) {
-  return count > 0 ? std::to_string(count) : "";
-}
-void read_field(const std::string& text, std::size_t& count) {
-  if (!text.empty()) count = read_number<std::size_t>(text);
-}
-
-// Formats blocks of samples as "1.5 1.6|1.4 1.5".
-std::string to_field(const Blocks& blocks) {
-  std::string text;
-  for (const auto& block : blocks) {
-    if (block.empty()) continue;
-    if (!text.empty()) text += '|';
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      text += fmt::format("{}{:.{}g}", i == 0 ? "" : " ", block[i], sample_digits);
-    }
-  }
-  return text;
-}
-void read_field(std::string_view text, Blocks& blocks) {
-  while (!text.empty()) {
-    if (blocks.empty()) blocks.emplace_back();
-    const auto end = text.find_first_of(" |");
-    blocks.back().push_back(read_number<double>(text.substr(0, end)));
-    if (end == std::string_view::npos) break;
-    if (text[end] == '|') blocks.emplace_back();
-    text.remove_prefix(end + 1);
-  }
-}
-
-std::string to_field(const std::vector<double>& numbers) {
-  return to_field(Blocks{numbers});
-}
-void read_field(const std::string& text, std::vector<double>& numbers) {
-  Blocks blocks;
-  read_field(text, blocks);
-  if (!blocks.empty()) numbers = blocks.front();
-}
-
-std::string to_field(const std::optional<Config>& config) {
-  return quoted(config ? config->text() : "");
-}
-void read_field(const std::string& text, std::optional<Config>& config) {
-  if (!text.empty()) config = config_from_text(text);
-}
-
-std::string to_field(const std::optional<Failure>& failure) {
-  return std::string(failure ? to_string(failure->status) : "ok");
-}
-void read_field(const std::string& text, std::optional<Failure>& failure) {
-  if (const auto status = status_from_text(text)) failure = Failure{*status, text, {}};
-}
-
-template <typename Enum, std::size_t count>
-void read_word(const std::string& text, const std::array<std::string_view, count>& words,
-               Enum& value) {
-  const auto found = std::find(words.begin(), words.end(), text);
-  if (found == words.end()) throw Error(text + " is not known");
-  value = static_cast<Enum>(found - words.begin());
-}
-
-std::string to_field(ResultOrigin origin) {
-  return std::string(to_string(origin));
-}
-void read_field(const std::string& text, ResultOrigin& origin) {
-  read_word(text, result_origins, origin);
-}
-
-constexpr std::array<std::string_view, 3> cache_states{"", "cold", "warm"};
-
-std::string to_field(CacheState cache) {
-  return std::string(cache_states[static_cast<std::size_t>(cache)]);
-}
-void read_field(const std::string& text, CacheState& cache) {
-  read_word(text, cache_states, cache);
-}
 
 // Parses names and values, "layout=nt epilogue=bias". A word without a name belongs to the previous
 // value.
@@ -174,7 +53,7 @@ void read_out_dtype(const std::string& text, Subject& subject) {
 
 void read_dims(const std::string& text, Subject& subject) {
   for (const auto& [name, value] : read_pairs(text)) {
-    subject.problem.dims.emplace_back(name, read_number<std::int64_t>(value));
+    subject.problem.dims.emplace_back(name, csv::read_number<std::int64_t>(value));
   }
 }
 
@@ -202,9 +81,10 @@ auto& member(Owner& owner, First first, Rest... rest) {
 // `path` leads to the member with the value.
 template <typename... Path>
 Column column(const char* name, Path... path) {
-  return {name, [=](const MeasuredResult& result) { return to_field(member(result, path...)); },
+  return {name,
+          [=](const MeasuredResult& result) { return csv::to_field(member(result, path...)); },
           [=](MeasuredResult& result, const std::string& text) {
-            read_field(text, member(result, path...));
+            csv::read_field(text, member(result, path...));
           }};
 }
 
@@ -212,7 +92,7 @@ Column column(const char* name, Path... path) {
 template <typename... Path>
 Column text(const char* name, Path... path) {
   Column made = column(name, path...);
-  made.write = [=](const MeasuredResult& result) { return quoted(member(result, path...)); };
+  made.write = [=](const MeasuredResult& result) { return csv::quoted(member(result, path...)); };
   return made;
 }
 
@@ -229,11 +109,11 @@ Column rate(const char* name, double unit, double Work::*amount) {
   return {name,
           [=](const MeasuredResult& result) {
             const double us = result.us.median;
-            return to_field(us > 0 ? result.work.*amount / us / unit : 0);
+            return csv::to_field(us > 0 ? result.work.*amount / us / unit : 0);
           },
           [=](MeasuredResult& result, const std::string& text) {
             if (!text.empty())
-              result.work.*amount = read_number<double>(text) * result.us.median * unit;
+              result.work.*amount = csv::read_number<double>(text) * result.us.median * unit;
           }};
 }
 
@@ -243,10 +123,10 @@ const std::vector<Column>& columns() {
   using T = TimeSummary;
   static const std::vector<Column> list{
       column("op", &R::subject, &S::problem, &Problem::op),
-      problem_column("dtype", &ProblemWords::dtype, to_field, read_dtype),
-      problem_column("out_dtype", &ProblemWords::out_dtype, to_field, read_out_dtype),
-      problem_column("problem", &ProblemWords::dims, to_field, read_dims),
-      problem_column("attributes", &ProblemWords::attributes, quoted, read_attributes),
+      problem_column("dtype", &ProblemWords::dtype, csv::to_field, read_dtype),
+      problem_column("out_dtype", &ProblemWords::out_dtype, csv::to_field, read_out_dtype),
+      problem_column("problem", &ProblemWords::dims, csv::to_field, read_dims),
+      problem_column("attributes", &ProblemWords::attributes, csv::quoted, read_attributes),
       column("backend", &R::subject, &S::backend),
       text("device", &R::subject, &S::device),
       column("config", &R::subject, &S::config),
@@ -284,28 +164,6 @@ const std::vector<Column>& columns() {
   return list;
 }
 
-// Splits a line at commas outside quotes. Rows are single lines.
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool inside = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    const bool doubled = inside && c == '"' && i + 1 < line.size() && line[i + 1] == '"';
-    if (doubled) {
-      fields.back() += '"';
-      ++i;
-    } else if (c == '"') {
-      inside = !inside;
-    } else if (c == ',' && !inside) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  if (inside) throw Error("a quote is not closed");
-  return fields;
-}
-
 // Returns the header of a file with the first `count` columns.
 std::string header_of(std::size_t count) {
   std::string line;
@@ -331,7 +189,7 @@ void rename_problem(Problem& problem) {
 }
 
 MeasuredResult read_row(const std::string& line, std::size_t count) {
-  const auto fields = split(line);
+  const auto fields = csv::split(line);
   if (fields.size() != count) {
     throw Error(fmt::format("has {} fields, not {}", fields.size(), count));
   }
@@ -360,7 +218,7 @@ std::vector<std::pair<std::string_view, std::string>> csv_fields(const MeasuredR
 }
 
 std::string csv_quoted(const std::string& text) {
-  return quoted(text);
+  return csv::quoted(text);
 }
 
 std::string csv_line(const MeasuredResult& result) {

@@ -16,7 +16,6 @@ namespace {
 constexpr int epilogue_bias = 4;
 constexpr int preference_workspace = 1;
 constexpr int real_f32 = 0, real_f16 = 2, real_bf16 = 14;
-// Operands of other libraries' tensors may begin anywhere in their allocation.
 
 constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .transposed = 1,

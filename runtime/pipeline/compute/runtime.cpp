@@ -358,7 +358,12 @@ std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, 
     if (!plan) continue;  // prepare() reports the failure
     sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
   }
-  kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs, binaries());
+  try {
+    kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs, binaries());
+  } catch (const Error& error) {
+    // A database can't be read any more. prepare() reports it for each problem.
+    log(LogLevel::warning, "nothing is compiled ahead: {}", error.what());
+  }
   log_unreadable();
   std::vector<Precompiled> outcome;
   for (const Problem& problem : problems) {

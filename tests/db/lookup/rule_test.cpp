@@ -73,7 +73,7 @@ TEST_F(Rules, WhatDoesNotExistIsRefusedWhenARuleIsRead) {
       {"gemm m=: naive", "\"m\": a condition must be NAME, one of"},
       {"gemm dtype=f17: naive", "dtype=f17: must be f32, "},
       {"gemm dtype<f32: naive", "types have no order"},
-      {"gemm layout=xx: naive", "layout=xx: must be nn, nt or tn"},
+      {"gemm layout=xx: naive", "layout=xx: must be nn, nt, tn or tt"},
       {"gemm layout<nt: naive", "only numbers have an order"},
       {"gemm: naiv", "naiv: must be one of gemv, naive, "},
       {"gemm: tiled BMM=64", "BMM: must be one of BM, BN, "},
@@ -141,6 +141,23 @@ TEST_F(Rules, AVariantAloneMeansItsBestKnownConfiguration) {
   EXPECT_EQ(best("naive").config, plain_config(1));
   // Values choose among what is recorded.
   EXPECT_EQ(best("naive", {{"THREADS", "512"}}).config, plain_config(3));
+}
+
+// A problem whose rows are not packed, or into which something is fused, uses the winners of the
+// plain problem, as a look-up without rules does.
+TEST_F(Rules, WinnersOfThePlainProblemAreKnownToo) {
+  databases_.add(winner(gemm(8, 64, 64), here_, plain_config(2)));
+  databases_.add(winner(Problem::parse("gemm dtype=f32 out=f32 layout=nt m=8 n=64 k=64").value(),
+                        here_, plain_config(2)));
+  const auto lookup = databases_.open(here_);
+  for (const char* text : {"gemm dtype=f32 out=f32 lda=\"72\" m=8 n=64 k=64",
+                           "gemm dtype=f32 out=f32 layout=nt prologue=rmsnorm m=8 n=64 k=64"}) {
+    const Problem asked = Problem::parse(text).value();
+    EXPECT_EQ(lookup.find(asked).config, plain_config(2)) << text;
+    const BestOfVariant best = lookup.best_of(asked, "naive").value();
+    EXPECT_EQ(best.source, BestOfVariant::Source::nearest_shape) << text;
+    EXPECT_EQ(best.config, plain_config(2)) << text;
+  }
 }
 
 TEST_F(Rules, ValuesReplaceThoseOfTheBestKnownConfiguration) {

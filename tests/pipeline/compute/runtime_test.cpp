@@ -61,6 +61,27 @@ TEST(Runtime, KernelsAreCompiledOnceForAllProblemsThatShareThem) {
   EXPECT_EQ(compiled, 2);
 }
 
+// A database of the user that can't be read any more is a failure of each problem, not an
+// exception.
+TEST(Runtime, ADatabaseThatBreaksIsAFailureOfPrecompiling) {
+  const test::TemporaryFolder folder;
+  const auto file = folder / "own.db";
+  const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
+  test::store_winner(file, info, add_problem, built_in("add").default_config(add_problem, info));
+  int compiled = 0;
+  const auto runtime = refusing([](const KernelSource&) { return false; }, compiled, {file, {}});
+  std::ofstream(file, std::ios::trunc) << std::string(100'000, 'x');
+  set_log_sink([](LogLevel, std::string_view) {});
+  const std::vector<Problem> list{add_problem};
+  const auto outcome = runtime->precompile(list, 1);
+  set_log_sink({});
+  ASSERT_EQ(outcome.size(), 1U);
+  ASSERT_TRUE(outcome[0].failure);
+  EXPECT_NE(outcome[0].failure->message.find("own.db"), std::string::npos)
+      << outcome[0].failure->message;
+  EXPECT_EQ(compiled, 0);
+}
+
 TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   const test::TemporaryFolder folder;
   const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=3 cols=500").value();

@@ -6,7 +6,6 @@
 
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/telemetry.hpp"
-#include "tuner/bench/compare.hpp"
 #include "tuner/cli/bench/bench_json.hpp"
 #include "tuner/cli/bench/bench_output.hpp"
 #include "tuner/cli/bench/commands.hpp"
@@ -36,7 +35,6 @@ namespace greta::tuner::cli {
 namespace {
 
 constexpr std::chrono::seconds check_deadline{120};  // per health check
-constexpr double confidence = 0.95;                  // used by --both
 
 /// One run of greta-bench.
 class Bench {
@@ -57,7 +55,6 @@ class Bench {
   std::vector<NamedResult> measure_group(std::vector<GoogleRun::Entry> entries);
   int verify();
   std::vector<NamedResult> finished() const;
-  void add_speedups(std::vector<NamedResult>& rows) const;
   void write_trace() const;
   void show(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const;
   int conclude(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const;
@@ -267,7 +264,6 @@ std::size_t Bench::measure_groups(std::vector<NamedResult>& rows) {
 int Bench::measure() {
   keep_results_after_interrupt();
   prepare_google();
-  if (google_.entries.empty()) return conclude({}, gates_->judge(known_rows_, true));
   telemetry::set_sink(trace_ ? &*trace_ : nullptr);
   std::vector<NamedResult> rows;
   const std::size_t left = measure_groups(rows);
@@ -312,9 +308,9 @@ void Bench::show(const std::vector<NamedResult>& rows, const std::vector<GateRes
     return;
   }
   const auto table = !preset_.measure ? verify_table : options_.problem ? ways_table : bench_table;
-  print_text(table(rows));
+  if (!rows.empty()) print_text(table(rows));
   if (const auto ladder = ladder_table(rows); !ladder.empty()) print_text("\n" + ladder);
-  if (!gates.empty()) print_text("\n" + gate_table(gates));
+  if (!gates.empty()) print_text((rows.empty() ? "" : "\n") + gate_table(gates));
 }
 
 void Bench::expect(const std::vector<const GoogleRun::Entry*>& entries) {
@@ -366,20 +362,6 @@ std::vector<NamedResult> Bench::finished() const {
         read_conditions(devices_[entry.device]->info().card.pci_address).clocks;
   }
   return rows;
-}
-
-// Winner and default of a problem are adjacent.
-void Bench::add_speedups(std::vector<NamedResult>& rows) const {
-  for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
-    MeasuredResult& winner = rows[i].result;
-    const MeasuredResult& fallback = rows[i + 1].result;
-    const bool pair = winner.subject.from_database() &&
-                      fallback.subject.origin == ResultOrigin::untuned && winner.us.median > 0 &&
-                      fallback.us.median > 0;
-    if (!pair) continue;
-    winner.speedup = change_of(winner, fallback, confidence);
-    if (!std::isfinite(winner.speedup.high)) winner.speedup.high = 0;  // unknown
-  }
 }
 
 int Bench::conclude(const std::vector<NamedResult>& rows,

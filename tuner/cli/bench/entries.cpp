@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <regex>
 #include <tuple>
 
+#include "tuner/bench/compare.hpp"
 #include "tuner/cli/program/revision.hpp"
 #include "tuner/cli/program/tool.hpp"
 
@@ -55,6 +57,20 @@ std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entr
     groups.back().push_back(std::move(entry));
   }
   return groups;
+}
+
+void add_speedups(std::vector<NamedResult>& rows) {
+  constexpr double confidence = 0.95;
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+    MeasuredResult& winner = rows[i].result;
+    const MeasuredResult& fallback = rows[i + 1].result;
+    const bool pair = winner.subject.from_database() &&
+                      fallback.subject.origin == ResultOrigin::untuned && winner.us.median > 0 &&
+                      fallback.us.median > 0;
+    if (!pair) continue;
+    winner.speedup = change_of(winner, fallback, confidence);
+    if (!std::isfinite(winner.speedup.high)) winner.speedup.high = 0;  // unknown
+  }
 }
 
 }  // namespace greta::tuner::cli

@@ -26,4 +26,7 @@ std::vector<NamedResult> leave_out(const std::vector<MeasuredResult>& known,
 std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,
                                                      std::size_t about);
 
+/// Sets the speedups of winners over the defaults of their problems, which follow them.
+void add_speedups(std::vector<NamedResult>& rows);
+
 }  // namespace greta::tuner::cli

@@ -68,6 +68,13 @@ void Gates::add(const DeviceBench& device, const std::string& prefix, const std:
   }
 }
 
+std::string Gates::reference_of(const OnDevice& gated, const Gate& gate) {
+  if (gate.reference == Gate::Reference::fallback) return gated.prefix + gated.problem.fallback;
+  if (gate.reference != Gate::Reference::variant) return {};
+  const auto found = gated.problem.variants.find(gate.variant);
+  return found == gated.problem.variants.end() ? std::string() : gated.prefix + found->second;
+}
+
 GateResult Gates::judge_one(const OnDevice& gated, const Gate& gate,
                             const std::vector<NamedResult>& rows,
                             const std::vector<const NamedResult*>& subjects) const {
@@ -79,17 +86,13 @@ GateResult Gates::judge_one(const OnDevice& gated, const Gate& gate,
         baseline_of(gate, gated.problem.listed->problem, cache_, baselines_.at(gate.file.string()));
     return tuner::judge(gate, subject.name, subject.result, &*baseline);
   }
-  std::string name = gated.problem.fallback;
-  if (gate.reference == Gate::Reference::variant) {
-    const auto found = gated.problem.variants.find(gate.variant);
-    if (found == gated.problem.variants.end()) {
-      GateResult none{.gate = gate, .benchmark = subject.name};
-      none.why = fmt::format("variant {} does not run on {}", gate.variant, gated.info.id());
-      return none;
-    }
-    name = found->second;
+  const std::string name = reference_of(gated, gate);
+  if (gate.reference == Gate::Reference::variant && name.empty()) {
+    GateResult none{.gate = gate, .benchmark = subject.name};
+    none.why = fmt::format("variant {} does not run on {}", gate.variant, gated.info.id());
+    return none;
   }
-  const NamedResult* reference = row_of(rows, gated.prefix + name);
+  const NamedResult* reference = row_of(rows, name);
   return tuner::judge(gate, subject.name, subject.result, reference ? &reference->result : nullptr);
 }
 
@@ -103,6 +106,8 @@ std::vector<GateResult> Gates::judge(const std::vector<NamedResult>& rows, bool 
     if (subjects.empty() && !all) continue;
     for (const Gate& gate : gated.problem.listed->expect) {
       if (!gate.concerns(gated.info)) continue;
+      const std::string reference = reference_of(gated, gate);
+      if (!all && !reference.empty() && row_of(rows, reference) == nullptr) continue;
       if (!subjects.empty()) {
         results.push_back(judge_one(gated, gate, rows, subjects));
         continue;

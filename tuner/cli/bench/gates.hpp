@@ -21,11 +21,12 @@ class Gates {
   /// `filter` is the expression that selects benchmarks, whose gates alone are judged.
   void add(const DeviceBench& device, const std::string& prefix, const std::string& filter);
 
-  /// Judges the gates of which `rows` contain a benchmark, and, if `all`, says of the others why
-  /// nothing is measured.
+  /// Judges the gates of which `rows` contain a benchmark and what it is compared with, and, if
+  /// `all`, says of the others why nothing is measured.
   std::vector<GateResult> judge(const std::vector<NamedResult>& rows, bool all) const;
 
-  /// Sets `expect` of the rows that have gates.
+  /// Sets `expect` of the rows that have gates. A gate whose reference is not among the rows is
+  /// left out: it may be measured later.
   void annotate(std::vector<NamedResult>& rows) const;
 
  private:
@@ -35,6 +36,8 @@ class Gates {
     GatedProblem problem;
   };
 
+  /// Returns the name of the row that a gate compares with; empty if there is none.
+  static std::string reference_of(const OnDevice& gated, const Gate& gate);
   GateResult judge_one(const OnDevice& gated, const Gate& gate,
                        const std::vector<NamedResult>& rows,
                        const std::vector<const NamedResult*>& subjects) const;

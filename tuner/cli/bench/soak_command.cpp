@@ -86,6 +86,7 @@ class Soak {
  private:
   void open();
   void add(const Benchmark& benchmark);
+  void fails(const Failure& failure);
   void turn(std::size_t at, const std::function<Result<void>(SoakTurn&)>& run);
   void write(const SoakTurn& turn);
   void show_progress();
@@ -149,13 +150,37 @@ void Soak::open() {
   bench_ = std::make_unique<DeviceBench>(selected_.front(), *db_, options);
 }
 
-// Checks a kernel in a process of its own first, which it may crash.
+// A kernel that would run alone, but for which the others leave no memory, is skipped.
+void Soak::fails(const Failure& failure) {
+  SoakResult& result = results_.back();
+  result.failure = failure;
+  const bool beside = std::any_of(kernels_.begin(), kernels_.end(),
+                                  [](const auto& kernel) { return kernel != nullptr; });
+  if (!beside || failure.status != Status::out_of_memory) return;
+  result.skipped = true;
+  tell(fmt::format("{}: skipped: it does not fit beside the others: {}", result.benchmark,
+                   failure.message));
+}
+
+// Checks a kernel in a process of its own first, which it may crash. All kernels keep their
+// operands and expected outputs until the soak ends.
 void Soak::add(const Benchmark& benchmark) {
   SoakResult& result = results_.emplace_back(SoakResult{.benchmark = benchmark.name()});
   kernels_.emplace_back();
+  // Where memory is promised that does not exist, as on a CPU, an allocation too many ends the
+  // process.
+  const std::uint64_t held = bench_->device().memory().reserved_bytes;
+  if (held + benchmark.device_bytes > bench_->info().memory_bytes) {
+    return fails({Status::out_of_memory,
+                  fmt::format("{} of operands, and {} of {} are in use",
+                              format_bytes(static_cast<double>(benchmark.device_bytes)),
+                              format_bytes(static_cast<double>(held)),
+                              format_bytes(static_cast<double>(bench_->info().memory_bytes))),
+                  {}});
+  }
   const Trial trial = benchmark.check(0);
   if (!trial.ok()) {
-    result.failure = Failure{*trial.failure, trial.message, trial.log};
+    fails({*trial.failure, trial.message, trial.log});
     return;
   }
   const Subject& subject = benchmark.subject;
@@ -163,7 +188,7 @@ void Soak::add(const Benchmark& benchmark) {
   auto kernel = SoakKernel::create(bench_->device(), bench_->info(), operation, subject.problem,
                                    *subject.config, {.seed = seed_, .timeout_s = timeout_s_});
   if (!kernel) {
-    result.failure = kernel.failure();
+    fails(kernel.failure());
     return;
   }
   result.unordered = (*kernel)->is_unordered();
@@ -265,6 +290,7 @@ int Soak::conclude() {
     case SoakVerdict::drifts:
     case SoakVerdict::memory_grows:
       throw CommandError(exit_regression, std::string(to_string(summary.verdict)));
+    case SoakVerdict::skipped:
     case SoakVerdict::stable:
       break;
   }

@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 
-#include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/db/contribute.hpp"
@@ -84,26 +83,6 @@ void check_since(const std::string& since, const std::vector<StoredWinner>& ship
           changes.size() == 1 ? "1 answer is" : fmt::format("{} answers are", changes.size())));
 }
 
-/// Returns the kernels of the users that results are about. Throws if one is not known.
-std::vector<CarriedKernel> kernels_of(const std::vector<StoredWinner>& results) {
-  std::set<std::string> wanted;
-  for (const StoredWinner& result : results) {
-    if (Catalog::built_in().find(result.problem.op) == nullptr) wanted.insert(result.problem.op);
-  }
-  std::vector<CarriedKernel> kernels;
-  for (const KernelFile& file : described_kernels()) {
-    if (wanted.erase(file.description.name) == 0) continue;
-    CarriedKernel kernel{file.description.name, file.path.filename().string(), file.files,
-                         utc_now()};
-    kernel.files.insert(file.own.begin(), file.own.end());
-    kernels.push_back(std::move(kernel));
-  }
-  if (wanted.empty()) return kernels;
-  throw CommandError(exit_usage, fmt::format("--with-kernels: {} is not described in the folders "
-                                             "of --kernels",
-                                             *wanted.begin()));
-}
-
 void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
   StalenessJudge judge(known_operations());
   if (options.since) check_since(*options.since, select_results(db, filter, judge));
@@ -124,7 +103,7 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
     return devices.count(ceiling.device) == 0;
   });
   contents.kernels.clear();
-  if (options.with_kernels) contents.kernels = kernels_of(contents.results);
+  if (options.with_kernels) contents.kernels = carried_kernels(contents.results);
   contents.peers.clear();
   contents.unsafe.clear();  // faults of one card; applications run on others
   add_binaries(contents, options.binaries);

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <set>
 
+#include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/known_operations.hpp"
@@ -114,6 +115,25 @@ std::string file_name(const std::string& text) {
   }
   if (name.ends_with('-')) name.pop_back();
   return name;
+}
+
+std::vector<CarriedKernel> carried_kernels(const std::vector<StoredWinner>& results) {
+  std::set<std::string> wanted;
+  for (const StoredWinner& result : results) {
+    if (Catalog::built_in().find(result.problem.op) == nullptr) wanted.insert(result.problem.op);
+  }
+  std::vector<CarriedKernel> kernels;
+  for (const KernelFile& file : described_kernels()) {
+    if (wanted.erase(file.description.name) == 0) continue;
+    CarriedKernel kernel{file.description.name, file.path.filename().string(), file.files,
+                         utc_now()};
+    kernel.files.insert(file.own.begin(), file.own.end());
+    kernels.push_back(std::move(kernel));
+  }
+  if (wanted.empty()) return kernels;
+  throw CommandError(exit_usage, fmt::format("--with-kernels: {} is not described in the folders "
+                                             "of --kernels",
+                                             *wanted.begin()));
 }
 
 }  // namespace greta::tuner::cli

@@ -26,4 +26,8 @@ int export_kernels(const TunedDb& db, const KernelExport& options, const ResultF
 /// Returns a file name for a text: other characters than letters and digits become '-'.
 std::string file_name(const std::string& text);
 
+/// Returns the kernels of the users that results are about, for --with-kernels. Throws CommandError
+/// if one is not known.
+std::vector<CarriedKernel> carried_kernels(const std::vector<StoredWinner>& results);
+
 }  // namespace greta::tuner::cli
