@@ -157,7 +157,7 @@ TEST(GemmLog, BatchesKeepTheDistancesOfTheirMatrices) {
   EXPECT_EQ(key("--stride_a 256 --stride_b 512 --stride_c 128 --stride_d 128"), begin + end);
   EXPECT_EQ(key("--stride_a 0 --stride_b 600"), begin + "shared=b a_batch_stride=\"600\" " + end);
   EXPECT_EQ(key("--lda 32 --stride_a 8"), begin + "ldb=\"32\" b_batch_stride=\"8\" " + end);
-  EXPECT_EQ(key("--stride_b 0"), "all products have the same A");
+  EXPECT_EQ(key("--stride_b 0"), "a batch with one common A (of row-major products)");
   EXPECT_EQ(read("B,M,N,K,dtype\n16,1,1280,8192,torch.float16\n").peers.at(0).problem.key(),
             "gemm dtype=f16 out=f16 layout=nt m=1 n=1280 k=8192 batch=16");
 }
