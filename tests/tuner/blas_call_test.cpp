@@ -147,8 +147,7 @@ TEST(BlasCall, ABatchOfSingleRowsKeepsItsDistance) {
   call.batch_kind = "strided", call.batch = 8;
   call.a.stride = 64 * 4096, call.c.stride = call.d.stride = 64;
   call.b.ld = call.b.stride = 12288;
-  EXPECT_EQ(key_of(call),
-            "gemm dtype=f16 out=f16 a_batch_stride=\"12288\" m=1 n=64 k=4096 batch=8");
+  EXPECT_EQ(key_of(call), "gemm dtype=f16 out=f16 lda=\"12288\" m=1 n=64 k=4096 batch=8");
   call.b.stride = 4096;
   EXPECT_EQ(key_of(call), "gemm dtype=f16 out=f16 m=1 n=64 k=4096 batch=8");
 }
