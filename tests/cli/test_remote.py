@@ -1,6 +1,7 @@
 """Protects: greta-tune remote runs a command on another machine, shows what it writes as it comes, brings results and
 files back, survives lost lines, and names what is wrong in one line. The other machine is this one, through an sshd of
 the test's."""
+import csv as csv_module
 import json
 import os
 import pathlib
@@ -53,6 +54,10 @@ class OverSsh(Case):
         rest = process.stdout.read()
         process.wait(timeout=patient(60))
         return rest, self.errors.read_text()
+
+    def rows(self, file):
+        with file.open(newline="") as text:
+            return list(csv_module.DictReader(text))
 
     def runs(self):
         return list(self.server.home.glob(".cache/greta/remote/runs/*"))
@@ -300,14 +305,14 @@ class RemoteTune(OverSsh):
         preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [problem]}))
         result = self.remote(*words, f"--benchmark_out={google}", build=None)
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-        names, row = csv.read_text().splitlines()
-        self.assertEqual(dict(zip(names.split(","), row.split(",")))["preset"], "mine")
+        row, = self.rows(csv)
+        self.assertEqual(row["preset"], "mine")
         self.assertIn("benchmarks", json.loads(google.read_text()))
         problem["expect"] = ">= 0.0001x ../bench.csv"
         preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [problem]}))
         result = self.remote(*words, build=None)
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-        self.assertEqual(len(csv.read_text().splitlines()), 3)
+        self.assertEqual(len(self.rows(csv)), 2)
         problem["expect"] = f">= 0.0001x {csv}"
         preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [problem]}))
         self.refused(self.remote(*words, build=None), 2, "names a file by its absolute path")

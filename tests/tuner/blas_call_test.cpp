@@ -141,13 +141,15 @@ TEST(BlasCall, Batches) {
   EXPECT_EQ(key_of(call), "gemm dtype=f16 out=f16 m=48 n=64 k=32");
 }
 
-// A decode step that multiplies a slice of each token's q, k and v: one row for each product.
+// A decode step that multiplies a slice of each token's q, k and v: one row for each product. The
+// key is that of the runtime's tensors, which have no leading dimension then.
 TEST(BlasCall, ABatchOfSingleRowsKeepsItsDistance) {
   BlasCall call = call_of('N', 'N', 64, 1, 4096);
   call.batch_kind = "strided", call.batch = 8;
   call.a.stride = 64 * 4096, call.c.stride = call.d.stride = 64;
   call.b.ld = call.b.stride = 12288;
-  EXPECT_EQ(key_of(call), "gemm dtype=f16 out=f16 lda=\"12288\" m=1 n=64 k=4096 batch=8");
+  EXPECT_EQ(key_of(call),
+            "gemm dtype=f16 out=f16 a_batch_stride=\"12288\" m=1 n=64 k=4096 batch=8");
   call.b.stride = 4096;
   EXPECT_EQ(key_of(call), "gemm dtype=f16 out=f16 m=1 n=64 k=4096 batch=8");
 }

@@ -124,16 +124,16 @@ void add_epilogue(const BlasCall& call, const RowMajor& product, const std::stri
 }
 
 void add_places(const BlasCall& call, const RowMajor& product, ProblemRequest& request) {
-  const auto add = [&](char name, const BlasCall::Matrix& matrix) {
+  const auto add = [&](char name, std::int64_t lines, const BlasCall::Matrix& matrix) {
     const bool several = call.batch > 1;
-    auto added =
-        add_place(name, matrix.ld, several ? std::optional(matrix.stride) : std::nullopt, request);
+    auto added = add_place(name, lines, matrix.ld,
+                           several ? std::optional(matrix.stride) : std::nullopt, request);
     if (!added) throw NoProblem{added.failure().message};
   };
   if (call.batch > 1) request.set("batch", std::to_string(call.batch));
-  add('a', product.a);
-  add('b', product.b);
-  add('c', call.d);
+  add('a', product.a_transposed ? product.k : product.m, product.a);
+  add('b', product.b_transposed ? product.n : product.k, product.b);
+  add('c', product.m, call.d);
 }
 
 Problem translated(const BlasCall& call, const Operation& gemm) {

@@ -6,10 +6,10 @@
 
 namespace greta::tuner {
 
-Result<void> add_place(char matrix, std::int64_t ld, std::optional<std::int64_t> distance,
-                       ProblemRequest& request) {
+Result<void> add_place(char matrix, std::int64_t lines, std::int64_t ld,
+                       std::optional<std::int64_t> distance, ProblemRequest& request) {
   const std::string name(1, matrix);
-  if (ld > 0) request.set("ld" + name, std::to_string(ld));
+  if (ld > 0 && !(lines == 1 && distance)) request.set("ld" + name, std::to_string(ld));
   if (!distance) return {};
   if (*distance != 0) {
     request.set(name + "_batch_stride", std::to_string(*distance));
