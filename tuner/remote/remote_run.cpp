@@ -114,14 +114,36 @@ Result<void> fill(const fs::path& to, const RemoteCommand& command, const std::s
 
 /// Returns what a file here becomes that the command there was given as `given` and left as
 /// `written`. If it changed here in the meantime, what the command appended is appended.
-Result<std::string> brought(const fs::path& here, const fs::path& given, const fs::path& written) {
+Result<std::string> joined_text(const fs::path& here, const fs::path& given,
+                                const fs::path& written) {
   auto theirs = read_input(written);
-  if (!theirs || !fs::is_regular_file(given) || !fs::is_regular_file(here)) return theirs;
-  const auto before = read_input(given);
-  if (!before) return before.failure();
+  auto before = read_input(given);
   auto mine = read_input(here);
-  if (!mine || *mine == *before || !theirs->starts_with(*before)) return mine ? theirs : mine;
+  for (const auto* each : {&theirs, &before, &mine}) {
+    if (!*each) return each->failure();
+  }
+  if (*mine == *before || !theirs->starts_with(*before)) return theirs;
   return *mine + theirs->substr(before->size());
+}
+
+/// Makes a file here what the command left; `given`: the file that it was given, if there was one.
+Result<void> bring(const fs::path& here, const fs::path& given, const fs::path& written) {
+  fs::path part = here;
+  part += fmt::format(".{}.part", getpid());
+  std::error_code error;
+  if (fs::is_regular_file(given) && fs::is_regular_file(here)) {
+    const auto text = joined_text(here, given, written);
+    if (!text) return text.failure();
+    if (auto done = write_text(part, *text); !done) {
+      fs::remove(part, error);
+      return done;
+    }
+  } else {
+    fs::copy_file(written, part, fs::copy_options::overwrite_existing, error);
+  }
+  if (!error) fs::rename(part, here, error);
+  if (error) return io_failure(fmt::format("{}: {}", here.string(), error.message()));
+  return {};
 }
 
 }  // namespace
@@ -313,14 +335,8 @@ Result<RemoteResult> RemoteRun::bring_back(const RemoteCommand& command, const s
     if (!word.is_output) continue;
     const fs::path file = file_of(name_of(word, i));
     if (file.empty()) continue;
-    const auto text = brought(word.file, result.folder.path() / "given" / place_of(word, i), file);
-    if (!text) return text.failure();
-    fs::path part = word.file;
-    part += fmt::format(".{}.part", getpid());
-    if (auto written = write_text(part, *text); !written) return written.failure();
-    std::error_code error;
-    fs::rename(part, word.file, error);
-    if (error) return io_failure(fmt::format("{}: {}", word.file.string(), error.message()));
+    auto brought = bring(word.file, result.folder.path() / "given" / place_of(word, i), file);
+    if (!brought) return brought.failure();
   }
   return result;
 }
