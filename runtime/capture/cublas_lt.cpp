@@ -32,21 +32,8 @@ GRETA_CAPTURED int cublasLtMatmul(void* handle, void* descriptor, const void* al
                                   const void* algorithm, void* workspace, std::size_t bytes,
                                   void* stream) {
   GRETA_SYMBOL(cublasLtMatmul, cublas_lt);
-  return forward(
-      symbol, GRETA_CALLER,
-      [&](const Library& library) {
-        record_matmul(symbol, library, layout_attributes, matmul_attributes,
-                      {.descriptor = descriptor,
-                       .alpha = alpha,
-                       .beta = beta,
-                       .a = a_layout,
-                       .b = b_layout,
-                       .c = c_layout,
-                       .d = d_layout,
-                       .in_place = c == d,
-                       .compute = no_compute,
-                       .scale = no_type});
-      },
-      handle, descriptor, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
-      algorithm, workspace, bytes, stream);
+  return forward_matmul(
+      symbol, GRETA_CALLER, layout_attributes, matmul_attributes,
+      [](const void*) { return ProductTypes{}; }, handle, descriptor, alpha, a, a_layout, b,
+      b_layout, beta, c, c_layout, d, d_layout, algorithm, workspace, bytes, stream);
 }

@@ -11,7 +11,7 @@ using namespace greta::capture;  // the functions below are C's
 extern "C" {
 
 /// Where dlsym() below goes on if the name is no captured function's.
-__attribute__((visibility("hidden"))) void* (*greta_capture_next_dlsym)(void*, const char*);
+__attribute__((visibility("hidden"))) Dlsym greta_capture_next_dlsym;
 
 /// Returns a function of this library; 0 if the C library's dlsym() is to answer; 1 if the answer
 /// is none.
@@ -20,17 +20,6 @@ __attribute__((visibility("hidden"))) std::uintptr_t greta_capture_find(void* ha
 }
 
 namespace {
-
-using Dlsym = void* (*)(void*, const char*);
-
-Dlsym library_dlsym() {
-  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5", "GLIBC_2.27"}) {
-    if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version)) {
-      return reinterpret_cast<Dlsym>(found);
-    }
-  }
-  return nullptr;
-}
 
 /// This library's function of a name.
 void* own_function(const char* name) {

@@ -26,11 +26,6 @@ constexpr MatmulAttributes matmul_attributes{.compute = -1,
                                              .b_scale = 6,
                                              .d_scale = 8};
 
-/// Types of a product, which hipBLASLt's descriptors do not report.
-struct ProductTypes {
-  std::int16_t compute = no_compute, scale = no_type;
-};
-
 // A descriptor's address in the upper 48 bits, then both types, each plus one. A descriptor whose
 // cell another one takes loses its types, which are then unknown.
 std::atomic<std::uint64_t> descriptors[4096];
@@ -72,22 +67,7 @@ GRETA_CAPTURED int hipblasLtMatmul(void* handle, void* descriptor, const void* a
                                    const void* algorithm, void* workspace, std::size_t bytes,
                                    void* stream) {
   GRETA_SYMBOL(hipblasLtMatmul, hipblas_lt);
-  return forward(
-      symbol, GRETA_CALLER,
-      [&](const Library& library) {
-        const ProductTypes types = types_of(descriptor);
-        record_matmul(symbol, library, layout_attributes, matmul_attributes,
-                      {.descriptor = descriptor,
-                       .alpha = alpha,
-                       .beta = beta,
-                       .a = a_layout,
-                       .b = b_layout,
-                       .c = c_layout,
-                       .d = d_layout,
-                       .in_place = c == d,
-                       .compute = types.compute,
-                       .scale = types.scale});
-      },
-      handle, descriptor, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
-      algorithm, workspace, bytes, stream);
+  return forward_matmul(symbol, GRETA_CALLER, layout_attributes, matmul_attributes, types_of,
+                        handle, descriptor, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d,
+                        d_layout, algorithm, workspace, bytes, stream);
 }

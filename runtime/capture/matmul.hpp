@@ -24,8 +24,41 @@ struct Matmul {
   std::int16_t compute, scale;  ///< if the descriptor does not have them
 };
 
+/// Types of a product that its descriptor does not report.
+struct ProductTypes {
+  std::int16_t compute = no_compute, scale = no_type;
+};
+
 /// Counts a product.
 void record_matmul(const Symbol& symbol, const Library& library, const LayoutAttributes& layout,
                    const MatmulAttributes& attributes, const Matmul& matmul);
+
+/// Forwards a product, whose arguments are the same in both libraries, and counts it. `types`
+/// returns the ProductTypes of a descriptor.
+template <typename Types>
+int forward_matmul(Symbol& symbol, const void* caller, const LayoutAttributes& layout,
+                   const MatmulAttributes& attributes, Types types, void* handle, void* descriptor,
+                   const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout,
+                   const void* beta, const void* c, void* c_layout, void* d, void* d_layout,
+                   const void* algorithm, void* workspace, std::size_t bytes, void* stream) {
+  return forward(
+      symbol, caller,
+      [&](const Library& library) {
+        const ProductTypes known = types(descriptor);
+        record_matmul(symbol, library, layout, attributes,
+                      {.descriptor = descriptor,
+                       .alpha = alpha,
+                       .beta = beta,
+                       .a = a_layout,
+                       .b = b_layout,
+                       .c = c_layout,
+                       .d = d_layout,
+                       .in_place = c == d,
+                       .compute = known.compute,
+                       .scale = known.scale});
+      },
+      handle, descriptor, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
+      algorithm, workspace, bytes, stream);
+}
 
 }  // namespace greta::capture

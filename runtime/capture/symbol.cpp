@@ -132,18 +132,21 @@ void forget_lock() {
   pthread_mutex_init(&tables, nullptr);
 }
 
-void* next_dlsym(void* handle, const char* name) {
-  using Dlsym = void* (*)(void*, const char*);
+Dlsym library_dlsym() {
   static std::atomic<Dlsym> next;
   Dlsym found = next.load(std::memory_order_relaxed);
-  if (found == nullptr) {
-    for (const char* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5", "GLIBC_2.27"}) {
-      found = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", version));
-      if (found != nullptr) break;
-    }
-    next.store(found, std::memory_order_relaxed);
+  if (found != nullptr) return found;
+  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5", "GLIBC_2.27"}) {
+    found = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", version));
+    if (found != nullptr) break;
   }
-  return found != nullptr ? found(handle, name) : nullptr;
+  next.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+void* next_dlsym(void* handle, const char* name) {
+  const Dlsym next = library_dlsym();
+  return next != nullptr ? next(handle, name) : nullptr;
 }
 
 bool is_own(const void* address) {

@@ -94,7 +94,10 @@ unsigned library_count();
 /// In a child of fork: another thread of the parent may have held the lock of these lists.
 void forget_lock();
 
-/// The C library's dlsym(), since this library has one of its own.
+/// The C library's dlsym(), since this library has one of its own; nullptr if it is not found.
+using Dlsym = void* (*)(void*, const char*);
+Dlsym library_dlsym();
+/// Calls it.
 void* next_dlsym(void* handle, const char* name);
 /// Returns whether code or data belongs to this library.
 bool is_own(const void* address);

@@ -1,6 +1,7 @@
 """Protects: greta-tune from-capture and preset --from tune what libgreta-capture.so recorded, the calls that cost most
 first, and say which calls they don't tune and why."""
 import json
+import re
 import unittest
 
 from cli_case import Case
@@ -48,6 +49,29 @@ class CapturedCalls(Case):
         self.assertIn("line 3: no type f64 here", result.stderr)
         self.assertEqual(json.loads(output.read_text())["problems"],
                          [{"op": "gemm", "dtype": "f32", "layout": "nt", "m": 64, "n": 48, "k": 40}])
+
+    def test_what_ships_carries_its_kernels(self):
+        tuned = self.run_tune("argmax", "--rows", 1, "--cols", 64, "--device", "hip-host:0", "--budget", 1, "--db", self.db)
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        words = ("export", "--ship", "--binaries", "host-sm_80")
+        counts = []
+        for more in ((), ("--problems", self.capture(ROW, double(ROW)))):
+            ship = self.folder / f"ship{len(counts)}.db"
+            result = self.run_db(*words, *more, "--out", ship)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            counts.append(int(re.search(r"(\d+) kernels? compiled for host-sm_80", result.stdout)[1]))
+        self.assertGreater(counts[1], counts[0])
+        self.assertIn("not compiled: 1 GEMM in 5 calls: no type f64 here", result.stderr)
+        self.refused(self.run_db(*words, "--problems", self.capture(ROW | {"m": 0}, name="a"), "--out", self.folder / "no.db"), 2,
+                     "--problems ", "a, line 2: no valid \"m\"")
+
+    def test_import_says_what_it_has(self):
+        result = self.run_db("import", self.capture(ROW))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, "1 GEMM of libgreta-capture, without times; greta-tune from-capture tunes them, by their "
+                         "share of the calls\n")
+        self.refused(self.run_db("import", self.capture(ROW | {"m": 0}, name="a")), 2,
+                     "a: no row can be converted; its calls: the capture, line 2: no valid \"m\"")
 
     def test_mistakes_are_one_line(self):
         good = self.capture(ROW)

@@ -1,6 +1,7 @@
 """Protects: greta-tune remote runs a command on another machine, shows what it writes as it comes, brings results and
 files back, survives lost lines, and names what is wrong in one line. The other machine is this one, through an sshd of
 the test's."""
+import csv as csv_module
 import json
 import os
 import pathlib
@@ -54,6 +55,10 @@ class OverSsh(Case):
         process.wait(timeout=patient(60))
         return rest, self.errors.read_text()
 
+    def rows(self, file):
+        with file.open(newline="") as text:
+            return list(csv_module.DictReader(text))
+
     def runs(self):
         return list(self.server.home.glob(".cache/greta/remote/runs/*"))
 
@@ -87,8 +92,62 @@ class Remote(OverSsh):
         self.assertEqual(self.remote("--clean").returncode, 0)
         self.assertFalse((self.server.home / ".cache/greta/remote").exists())
 
+    def test_a_build_that_was_copied_in_part_is_not_there(self):
+        builds = self.server.home / ".cache/greta/remote/builds"
+        self.remote("--clean")
+        # A copy that takes long, then finds that its line is cut.
+        file = self.server.replace("tar", "touch half; sleep 3; exit 2")
+        try:
+            with self.start_remote("gemm") as process:
+                end = time.time() + patient(30)
+                while not list(builds.glob("*/half")):
+                    self.assertLess(time.time(), end)
+                    time.sleep(0.05)
+                process.kill()
+                self.server.cut()
+        finally:
+            file.unlink()
+        result = self.remote("gemm")  # while the other copy is there
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("copying GRETA", result.stderr)
+        build, = (one for one in builds.iterdir() if ".part." not in one.name)
+        # One whose machine was restarted.
+        left = pathlib.Path(f"{build}.part.{os.uname().nodename}.999999999")
+        build.rename(left)
+        result = self.remote("gemm")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("copying GRETA", result.stderr)
+        self.assertFalse(left.exists())
+        end = time.time() + patient(30)
+        while list(builds.glob("*.part.*")):  # the first copy ends, and removes what it had
+            self.assertLess(time.time(), end)
+            time.sleep(0.1)
+        self.assertEqual(list(builds.iterdir()), [build])
+
+    def test_rows_that_were_added_here_are_kept(self):
+        csv = self.folder / "rows.csv"
+        for code in (1, 4):
+            with self.subTest(code):
+                csv.write_text("earlier\n")
+                self.remote("gemm", "--csv", csv, "--code", code)
+                with csv.open("a") as file:
+                    file.write("here\n")
+                self.remote("gemm", "--csv", csv, "--code", code)
+                self.assertEqual(csv.read_text(), "earlier\nrow\nhere\nrow\n")
+        with self.subTest("a run that ended without its caller"):
+            csv.write_text("earlier\n")
+            words = ("gemm", "--csv", csv, "--lines", 40)
+            with self.start_remote("--retry", 0, *words) as process:
+                for _ in range(7):
+                    process.stdout.readline()
+                self.server.cut()
+                self.finished(process)
+            csv.write_text("earlier\nhere\n")
+            self.assertEqual(self.remote(*words).returncode, 0)
+            self.assertEqual(csv.read_text(), "earlier\nhere\nrow\n")
+
     def test_exit_codes_and_both_streams(self):
-        for code in (1, 3):
+        for code in (1, 3, 4):
             result = self.remote("gemm", "--code", code, "--lines", 10)
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertIn("line 10\n", result.stdout)
@@ -181,6 +240,9 @@ class Remote(OverSsh):
                                (("gemm", "--keep-failed", "x"), "--keep-failed: is not available with remote"),
                                (("gemm", f"--try={self.folder}/"), "is a folder; remote takes only files along"),
                                (("gemm", "--csv", "/no/folder/x.csv"), "there is no folder"),
+                               (("bench", "--export", "--preset", "perf"), "--export: needs a FILE with remote"),
+                               (("bench", "--preset", "perf", "--export"), "--export: needs a FILE with remote"),
+                               (("bench", "--benchmark_out=/no/folder/x.json"), "there is no folder"),
                                (("--folder", "a b", "gemm"), "--folder")):
             with self.subTest(words):
                 result = self.run_words(*self.remote_words()[:-1], *map(str, words[:2] if words[:1] == ("--folder",) else ()),
@@ -233,14 +295,27 @@ class RemoteTune(OverSsh):
                      "libcuda.so.1", "--device hip-host:0")
 
     def test_benchmarks(self):
-        csv = self.folder / "bench.csv"
-        preset = self.folder / "p.json"
-        preset.write_text(json.dumps({"name": "p", "iterations": 1, "batch": 1, "problems": [
-            {"op": "gemm", "m": 8, "n": 8, "k": 8}]}))
-        result = self.remote("bench", "--preset", preset, "--untuned", "--device", "hip-host:0", "--no-lock", "--flush", 1, "--export", csv,
-                             build=None)
+        """Also that baselines that a preset's gates name are taken along, and that files keep their names, which are those
+        of presets."""
+        (self.folder / "presets").mkdir()
+        csv, google = self.folder / "bench.csv", self.folder / "bench.json"
+        preset = self.folder / "presets/mine.json"
+        problem = {"op": "gemm", "m": 8, "n": 8, "k": 8}
+        words = ("bench", "--preset", preset, "--untuned", "--device", "hip-host:0", "--no-lock", "--flush", 1, "--export", csv)
+        preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [problem]}))
+        result = self.remote(*words, f"--benchmark_out={google}", build=None)
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-        self.assertEqual(len(csv.read_text().splitlines()), 2)
+        row, = self.rows(csv)
+        self.assertEqual(row["preset"], "mine")
+        self.assertIn("benchmarks", json.loads(google.read_text()))
+        problem["expect"] = ">= 0.0001x ../bench.csv"
+        preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [problem]}))
+        result = self.remote(*words, build=None)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        self.assertEqual(len(self.rows(csv)), 2)
+        problem["expect"] = f">= 0.0001x {csv}"
+        preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [problem]}))
+        self.refused(self.remote(*words, build=None), 2, "names a file by its absolute path")
 
 
 if __name__ == "__main__":

@@ -31,8 +31,9 @@ TEST(GemmLog, CommandLinesOfHipblasltBench) {
       "some program's output\n" +
       command("-m 48 -n 176 -k 1024 --lda 48 --ldb 176 --ldc 48 --ldd 48 --transA N --transB T "
               "--a_type bf16_r --b_type bf16_r --c_type bf16_r --d_type bf16_r") +
-      command("-m 4096 -n 1 -k 512 --lda 512 --ldb 7 --ldc 4096 --ldd 4096 --transA T --transB N" +
-              half) +
+      command(
+          "-m 4096 -n 1 -k 512 --lda 512 --ldb 600 --ldc 4096 --ldd 4096 --transA T --transB N" +
+          half) +
       command("-m 8 -n 16 -k 24 --lda 8 --ldb 24 --ldc 8 --ldd 8 --transA N --transB N "
               "--activation_type gelu --bias_vector --bias_type f32_r "
               "--a_type f16_r --b_type f16_r --c_type f32_r --d_type f32_r"));
@@ -157,7 +158,7 @@ TEST(GemmLog, BatchesKeepTheDistancesOfTheirMatrices) {
   EXPECT_EQ(key("--stride_a 256 --stride_b 512 --stride_c 128 --stride_d 128"), begin + end);
   EXPECT_EQ(key("--stride_a 0 --stride_b 600"), begin + "shared=b a_batch_stride=\"600\" " + end);
   EXPECT_EQ(key("--lda 32 --stride_a 8"), begin + "ldb=\"32\" b_batch_stride=\"8\" " + end);
-  EXPECT_EQ(key("--stride_b 0"), "all products have the same A");
+  EXPECT_EQ(key("--stride_b 0"), "a batch with one common A (of row-major products)");
   EXPECT_EQ(read("B,M,N,K,dtype\n16,1,1280,8192,torch.float16\n").peers.at(0).problem.key(),
             "gemm dtype=f16 out=f16 layout=nt m=1 n=1280 k=8192 batch=16");
 }
@@ -168,7 +169,8 @@ TEST(GemmLog, WhatDoesNotCarryOverIsSaidForEachRow) {
   const std::vector<std::pair<std::string, std::string>> logs{
       {"hipblaslt-bench " + sizes + half + " --grouped_gemm 2", "no groups"},
       {command("-m 8 -n 8 -k 8 --lda 4 --ldb 8 --ldd 8" + half), "line 1: ldb 4"},
-      {command("-m 8 -n 8 -k 8 --ldc 8 --ldd 16 --beta 1" + half), "C and D lie differently"},
+      {"hipblaslt-bench -m 8 -n 8 -k 8 --ldc 8 --ldd 16 --beta 1" + half,
+       "C and D lie differently"},
       {"hipblaslt-bench " + sizes + half + " --scaleA 2", "no scaleA"},
       {command(sizes + "--a_type i8_r --b_type i8_r --c_type i32_r --d_type bf16_r"),
        "C of type i32_r and D of type bf16_r"},

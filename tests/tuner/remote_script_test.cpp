@@ -10,12 +10,12 @@ namespace greta::test::remote_script_test {
 namespace {
 
 TEST(RemoteScript, HasNoCharactersThatAnyShellChangesWithinQuotes) {
-  const std::string folder = "/home/ford/.cache/greta/remote/runs/1";
+  const std::string folder = "/home/user/.cache/greta/remote/runs/1";
   for (const std::string& script :
-       {look_script("", "1"), look_script("a/b", ""), copy_script(folder),
-        start_build_script(folder, folder), devices_script(folder), start_script(folder),
-        stop_script(folder), fetch_script(folder), finish_script(folder, true),
-        finish_script(folder, false), clean_script(folder), follow_script(folder, {})}) {
+       {look_script("", "1"), look_script("a/b", ""), copy_build_script(folder),
+        devices_script(folder), start_script(folder), stop_script(folder), fetch_script(folder),
+        finish_script(folder, true), finish_script(folder, false), clean_script(folder),
+        follow_script(folder, {})}) {
     EXPECT_EQ(script.find_first_of("'\\!"), std::string::npos) << script;
   }
 }
@@ -41,7 +41,7 @@ TEST(RemoteScript, Look) {
   EXPECT_EQ(place->architecture, "x86_64");
   EXPECT_EQ(place->free_kib, 40U);
   EXPECT_EQ(place->state, "ended");
-  EXPECT_EQ(place->builds, "abc\ndef\n");
+  EXPECT_EQ(place->builds, (std::vector<std::string>{"abc", "def"}));
   for (const char* const bad :
        {"", "greta-remote\n", "greta-remote\n/a\nLinux\nx86_64\nx 1 2 3 4% /\n",
         "greta-remote\n/a b\nLinux\nx86_64\nx 1 2 3 4% /\nnone\n",
@@ -64,6 +64,12 @@ TEST(RemoteScript, FramesOfAnyCut) {
     EXPECT_EQ(seen, "Oa\nb\nc;K;Ex\n;O;X3;") << cut;
     EXPECT_EQ(text, "");
   }
+}
+
+TEST(RemoteScript, ABuildThatDoesNotStart) {
+  EXPECT_EQ(broken_build("Welcome!\n"), "");
+  EXPECT_EQ(broken_build("Welcome!\ngreta-does-not-start\nfirst\nlast\n\n"), "last");
+  EXPECT_EQ(broken_build("greta-does-not-start\n\n"), "greta-tune does not start");
 }
 
 TEST(RemoteScript, AMissingGpu) {

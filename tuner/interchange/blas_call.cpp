@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "kernels/model/problem_rules.hpp"
+#include "tuner/interchange/gemm_place.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -34,11 +35,6 @@ RowMajor row_major(const BlasCall& call) {
   const bool a = (call.op_a != 'N') != is_row(call.a), b = (call.op_b != 'N') != is_row(call.b);
   if (is_row(call.d)) return {call.m, call.n, call.k, !a, !b, call.a, call.b, true};
   return {call.n, call.m, call.k, b, a, call.b, call.a, false};
-}
-
-bool has_attribute(const Operation& gemm, const std::string& name) {
-  return std::any_of(gemm.attributes.begin(), gemm.attributes.end(),
-                     [&](const Attribute& attribute) { return attribute.name == name; });
 }
 
 void check_kind(const BlasCall& call) {
@@ -127,41 +123,17 @@ void add_epilogue(const BlasCall& call, const RowMajor& product, const std::stri
   if (!list.empty()) request.set("epilogue", list);
 }
 
-/// Adds a leading dimension that is not the packed one. Of a matrix with one line it says nothing.
-void add_leading_dimension(const Operation& gemm, const std::string& name, std::int64_t ld,
-                           std::int64_t lines, std::int64_t length, ProblemRequest& request) {
-  if (lines == 1 || ld == length) return;
-  if (!has_attribute(gemm, name)) {
-    throw NoProblem{fmt::format("its operands are not packed: {} is {} for lines of {} elements",
-                                name, ld, length)};
-  }
-  request.set(name, std::to_string(ld));
-}
-
-void add_places(const Operation& gemm, const BlasCall& call, const RowMajor& product,
-                ProblemRequest& request) {
-  const auto [m, n, k] = std::tuple(product.m, product.n, product.k);
-  const auto lines_of = [](bool transposed, std::int64_t rows, std::int64_t columns) {
-    return transposed ? std::pair(columns, rows) : std::pair(rows, columns);
+void add_places(const BlasCall& call, const RowMajor& product, ProblemRequest& request) {
+  const auto add = [&](char name, std::int64_t lines, const BlasCall::Matrix& matrix) {
+    const bool several = call.batch > 1;
+    auto added = add_place(name, lines, matrix.ld,
+                           several ? std::optional(matrix.stride) : std::nullopt, request);
+    if (!added) throw NoProblem{added.failure().message};
   };
-  const auto [a_lines, a_length] = lines_of(product.a_transposed, m, k);
-  const auto [b_lines, b_length] = lines_of(product.b_transposed, k, n);
-  add_leading_dimension(gemm, "lda", product.a.ld, a_lines, a_length, request);
-  add_leading_dimension(gemm, "ldb", product.b.ld, b_lines, b_length, request);
-  add_leading_dimension(gemm, "ldc", call.d.ld, m, n, request);
-  if (call.batch <= 1) return;
-  request.set("batch", std::to_string(call.batch));
-  if (product.a.stride == 0) throw NoProblem{"a batch with one common A (of row-major products)"};
-  const auto add = [&](const char* name, std::int64_t stride, std::int64_t packed) {
-    if (stride != packed) request.set(name, std::to_string(stride));
-  };
-  add("a_batch_stride", product.a.stride, a_lines * std::max(a_length, product.a.ld));
-  if (product.b.stride == 0) {
-    request.set("shared", "b");
-  } else {
-    add("b_batch_stride", product.b.stride, b_lines * std::max(b_length, product.b.ld));
-  }
-  add("c_batch_stride", call.d.stride, m * std::max(n, call.d.ld));
+  if (call.batch > 1) request.set("batch", std::to_string(call.batch));
+  add('a', product.a_transposed ? product.k : product.m, product.a);
+  add('b', product.b_transposed ? product.n : product.k, product.b);
+  add('c', product.m, call.d);
 }
 
 Problem translated(const BlasCall& call, const Operation& gemm) {
@@ -178,7 +150,7 @@ Problem translated(const BlasCall& call, const Operation& gemm) {
                     {"layout", layout}};
   add_factors(call, request);
   add_epilogue(call, product, out, request);
-  add_places(gemm, call, product, request);
+  add_places(call, product, request);
   auto problem = make_problem(gemm, std::move(request));
   if (!problem) throw NoProblem{problem.failure().message};
   return *std::move(problem);

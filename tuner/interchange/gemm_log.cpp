@@ -86,10 +86,10 @@ void read_bench(const std::vector<std::string>& lines, GemmLog& log) {
 /// Reads a capture of libgreta-capture.so, whose calls have no times.
 GemmLog read_captured_calls(const std::string& text) {
   GemmLog log;
-  log.tool = "libgreta-capture";
-  const auto capture = read_blas_capture("", text, Catalog::built_in().at("gemm"));
+  log.tool = captured_calls_tool;
+  const auto capture = read_blas_capture("the capture", text, Catalog::built_in().at("gemm"));
   if (!capture) {
-    log.untranslated.push_back({"the file", capture.failure().message.substr(2)});
+    log.untranslated.push_back({"its calls", capture.failure().message});
     return log;
   }
   for (const BlasCapture::Row& row : capture->rows) {

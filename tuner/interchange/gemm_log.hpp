@@ -8,6 +8,9 @@
 
 namespace greta::tuner {
 
+/// The tool of captures of libgreta-capture.so.
+inline constexpr const char* captured_calls_tool = "libgreta-capture";
+
 /// What a tool recorded of the GEMMs that a program ran.
 struct GemmLog {
   /// "PyTorch TunableOp", "AITER", "hipblaslt-bench", "libgreta-capture"; empty: of no known tool

@@ -12,6 +12,7 @@
 
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
+#include "tuner/interchange/gemm_place.hpp"
 
 namespace greta::tuner::gemm_log {
 namespace {
@@ -154,19 +155,12 @@ std::int64_t extent_or_none(const Fields& fields, const std::string& name) {
 
 /// Adds where a matrix of the request is: the leading dimension and, of a batch, the distance of
 /// the matrices, from the fields of another tool.
-void add_places(const Fields& fields, const std::string& ld, const std::string& step,
-                const std::string& matrix, bool several, ProblemRequest& request) {
-  if (const std::int64_t stride = extent_or_none(fields, ld); stride > 0)
-    request.values.emplace_back("ld" + matrix, std::to_string(stride));
-  if (!several || !fields.contains(step)) return;
-  const std::int64_t distance = extent_or_none(fields, step);
-  if (distance > 0) {
-    request.values.emplace_back(matrix + "_batch_stride", std::to_string(distance));
-  } else if (matrix == "b") {
-    request.values.emplace_back("shared", "b");
-  } else {
-    throw NoProblem{fmt::format("all products have the same {}", matrix == "a" ? 'A' : 'C')};
-  }
+void add_places(const Fields& fields, const std::string& ld, const std::string& step, char matrix,
+                std::int64_t lines, bool several, ProblemRequest& request) {
+  std::optional<std::int64_t> distance;
+  if (several && fields.contains(step)) distance = extent_or_none(fields, step);
+  auto added = add_place(matrix, lines, extent_or_none(fields, ld), distance, request);
+  if (!added) throw NoProblem{added.failure().message};
 }
 
 /// Adds factors that differ from the operation's defaults, 1 and 0.
@@ -299,9 +293,9 @@ Result<Peer> hipblaslt_gemm(const Fields& fields) {
                       {"k", std::to_string(k)},
                       {"layout", {second ? 't' : 'n', first ? 't' : 'n'}}};
     if (several) request.values.emplace_back("batch", fields.at("batch_count"));
-    add_places(fields, "lda", "stride_a", "b", several, request);
-    add_places(fields, "ldb", "stride_b", "a", several, request);
-    add_places(fields, "ldd", "stride_d", "c", several, request);
+    add_places(fields, "lda", "stride_a", 'b', first ? rows : k, several, request);
+    add_places(fields, "ldb", "stride_b", 'a', second ? k : cols, several, request);
+    add_places(fields, "ldd", "stride_d", 'c', cols, several, request);
     add_factors(fields, request);
     if (const std::string list = bench_epilogue(fields, out); !list.empty()) {
       request.values.emplace_back("epilogue", list);

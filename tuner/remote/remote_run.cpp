@@ -26,10 +26,26 @@ Failure io_failure(const std::string& message) {
   return {Status::io, message, {}};
 }
 
+/// The place of a word's file below the folder of inputs or outputs of a run. Files keep their
+/// names, and those beside them their places, also in folders above.
+fs::path place_of(const RemoteCommand::Word& word, std::size_t number) {
+  std::ptrdiff_t above = 0;
+  for (const fs::path& each : word.beside) {
+    above = std::max(above, std::count(each.begin(), each.end(), fs::path("..")));
+  }
+  fs::path place = std::to_string(number);
+  for (; above > 0; --above) place /= "in";
+  return place / word.file.filename();
+}
+
 /// The name of a word's file in the folder of a run.
 std::string name_of(const RemoteCommand::Word& word, std::size_t number) {
-  return fmt::format("{}/{}-{}", word.is_output ? "outputs" : "inputs", number,
-                     word.file.filename().string());
+  return (fs::path(word.is_output ? "outputs" : "inputs") / place_of(word, number)).string();
+}
+
+/// Returns the content of a file that a command reads.
+Result<std::string> read_input(const fs::path& file) {
+  return device::read_file(file, most_input_bytes);
 }
 
 /// Returns what makes a command the same as another one: its words, and what its files contain.
@@ -39,9 +55,14 @@ Result<std::string> key_of(const RemoteCommand& command) {
   for (const RemoteCommand::Word& word : command.words) {
     hash.add(word.text).add(word.file.string());
     if (word.file.empty() || word.is_output) continue;
-    auto content = device::read_file(word.file, most_input_bytes);
+    auto content = read_input(word.file);
     if (!content) return content.failure();
     hash.add(*content);
+    for (const fs::path& each : word.beside) {
+      auto other = read_input(word.file.parent_path() / each);
+      if (!other) return other.failure();
+      hash.add(each.string()).add(*other);
+    }
   }
   return hash.hex().substr(0, 16);
 }
@@ -66,18 +87,63 @@ std::string program_of(const RemoteCommand& command, const std::string& build,
   return run_script(words, build, folder);
 }
 
-/// Makes the folder of a run as it is copied. `is_new`: with what later runs continue.
+void copy_into(const fs::path& from, const fs::path& to) {
+  fs::create_directories(to.parent_path());
+  if (fs::exists(from)) fs::copy_file(from, to, fs::copy_options::skip_existing);
+}
+
+/// Makes the folder of a run as it is copied. `is_new`: with the database, with which later runs
+/// continue.
 Result<void> fill(const fs::path& to, const RemoteCommand& command, const std::string& script,
                   bool is_new) {
   fs::create_directories(to / "inputs");
-  fs::create_directories(to / "outputs");
+  fs::create_directories(to / "new");  // start_script()
   for (std::size_t i = 0; i < command.words.size(); ++i) {
     const RemoteCommand::Word& word = command.words[i];
-    if (word.file.empty() || (word.is_output && !(is_new && fs::exists(word.file)))) continue;
-    fs::copy_file(word.file, to / name_of(word, i));
+    if (word.file.empty()) continue;
+    const fs::path copy = to / (word.is_output ? "new" : "inputs") / place_of(word, i);
+    copy_into(word.file, copy);
+    for (const fs::path& each : word.beside) {
+      const fs::path other = copy.parent_path() / each;
+      copy_into(word.file.parent_path() / each, other.lexically_normal());
+    }
   }
   if (is_new && !command.database.empty()) fs::copy_file(command.database, to / "tuned.db");
   return write_text(to / "run.sh", script);
+}
+
+/// Returns what a file here becomes that the command there was given as `given` and left as
+/// `written`. If it changed here in the meantime, what the command appended is appended.
+Result<std::string> joined_text(const fs::path& here, const fs::path& given,
+                                const fs::path& written) {
+  auto theirs = read_input(written);
+  auto before = read_input(given);
+  auto mine = read_input(here);
+  for (const auto* each : {&theirs, &before, &mine}) {
+    if (!*each) return each->failure();
+  }
+  if (*mine == *before || !theirs->starts_with(*before)) return theirs;
+  return *mine + theirs->substr(before->size());
+}
+
+/// Makes a file here what the command left; `given`: the file that it was given, if there was one.
+Result<void> bring(const fs::path& here, const fs::path& given, const fs::path& written) {
+  fs::path part = here;
+  part += fmt::format(".{}.part", getpid());
+  std::error_code error;
+  if (fs::is_regular_file(given) && fs::is_regular_file(here)) {
+    const auto text = joined_text(here, given, written);
+    if (!text) return text.failure();
+    if (auto done = write_text(part, *text); !done) {
+      fs::remove(part, error);
+      return done;
+    }
+  } else {
+    fs::copy_file(written, part, fs::copy_options::overwrite_existing, error);
+  }
+  if (!error) fs::rename(part, here, error);
+  if (error) return io_failure(fmt::format("{}: {}", here.string(), error.message()));
+  return {};
 }
 
 }  // namespace
@@ -121,7 +187,7 @@ Result<void> RemoteRun::prepare(const RemoteBuild& build, const RemoteCommand& c
                    {}};
   }
   build_ = base_ + "/builds/" + build.hash;
-  if (builds_.find(build.hash) != std::string::npos) return {};
+  if (std::find(builds_.begin(), builds_.end(), build.hash) != builds_.end()) return {};
   return copy_build(build);
 }
 
@@ -137,18 +203,13 @@ Result<void> RemoteRun::copy_build(const RemoteBuild& build) {
   if (!archive) return archive.failure();
   events_.say(fmt::format("{}: copying GRETA ({:.1f} MiB)", machine_.host(),
                           static_cast<double>(archive->size()) / (1 << 20)));
-  const std::string part = fmt::format("{}.part.{}", build_, getpid());
-  auto copied = machine_.run(copy_script(part), *archive, copy_patience, &stop_);
-  if (!copied) {
-    static_cast<void>(machine_.run(fmt::format("rm -rf {};", part), "", short_patience));
-    return copied.failure();
-  }
-  auto starts = machine_.run(start_build_script(part, build_), "", short_patience, &stop_);
-  if (starts) return {};
-  return Failure{starts.failure().status,
-                 starts.failure().message +
-                     "; --build names a build that starts there (cmake --preset portable)",
-                 {}};
+  auto copied = machine_.run(copy_build_script(build_), *archive, copy_patience, &stop_);
+  if (!copied) return copied.failure();
+  const std::string why = broken_build(*copied);
+  if (why.empty()) return {};
+  return io_failure(
+      fmt::format("{}: {}; --build names a build that starts there (cmake --preset portable)",
+                  machine_.host(), why));
 }
 
 Result<void> RemoteRun::check_gpu() const {
@@ -274,12 +335,8 @@ Result<RemoteResult> RemoteRun::bring_back(const RemoteCommand& command, const s
     if (!word.is_output) continue;
     const fs::path file = file_of(name_of(word, i));
     if (file.empty()) continue;
-    fs::path part = word.file;
-    part += fmt::format(".{}.part", getpid());
-    std::error_code error;
-    fs::copy_file(file, part, fs::copy_options::overwrite_existing, error);
-    if (!error) fs::rename(part, word.file, error);
-    if (error) return io_failure(fmt::format("{}: {}", word.file.string(), error.message()));
+    auto brought = bring(word.file, result.folder.path() / "given" / place_of(word, i), file);
+    if (!brought) return brought.failure();
   }
   return result;
 }
@@ -302,7 +359,7 @@ Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patien
 
 Result<void> RemoteRun::finish(int exit_code) {
   // What was interrupted or failed goes on with its database.
-  const bool is_done = exit_code == 0 || exit_code == 2 || exit_code == 3;
+  const bool is_done = exit_code == 0 || (exit_code >= 2 && exit_code <= 4);
   auto done = machine_.run(finish_script(base_ + "/runs/" + key_, is_done), "", short_patience);
   if (!done) return done.failure();
   return {};

@@ -24,6 +24,8 @@ struct RemoteCommand {
     std::filesystem::path file{};
     /// The file is written there and comes back; if it exists here, it is taken along.
     bool is_output = false;
+    /// Files that the file names, relative to its folder, which are taken along.
+    std::vector<std::filesystem::path> beside{};
   };
   std::string program = "greta-tune";  ///< or "greta-bench"
   std::vector<Word> words;             ///< without --db
@@ -51,6 +53,7 @@ struct RemoteResult {
 /// same command. Everything is below one folder of the machine:
 ///
 /// - builds/HASH, a build;
+/// - builds/HASH.part.MACHINE.PID, a build that the process copies;
 /// - runs/KEY, a command: run.sh, copies of its files, out and err, pid while it runs, exit at its
 ///   end. Its database stays until a command that finished was brought back.
 class RemoteRun {
@@ -93,7 +96,8 @@ class RemoteRun {
   std::string base_;    ///< the folder there, absolute
   std::string build_;   ///< the build there, absolute
   std::uint64_t free_kib_ = 0;
-  std::string architecture_, builds_;
+  std::string architecture_;
+  std::vector<std::string> builds_;
   std::string key_, state_;  ///< of the command
   RemoteEvents events_;
   const std::atomic<bool>& stop_;

@@ -10,7 +10,7 @@
 namespace greta::tuner {
 namespace {
 
-constexpr const char* greeting = "greta-remote";
+constexpr const char *greeting = "greta-remote", *no_start = "greta-does-not-start";
 
 /// Defines `runs`: whether the command of the current folder runs. A number that another program
 /// has now does not count.
@@ -73,6 +73,9 @@ std::string look_script(const std::string& folder, const std::string& key) {
       folder.empty() ? "${XDG_CACHE_HOME:-$HOME/.cache}/greta/remote" : folder;
   return fmt::format(
       "umask 077; cd; b={}; mkdir -p \"$b/builds\" \"$b/runs\" && cd \"$b\" || exit 1;\n"
+      // What copies left that did not end. A home folder may be that of several machines.
+      "for p in builds/*.part.$(uname -n).*; do [ -d \"$p\" ] || continue;\n"
+      "kill -0 ${{p##*.}} 2>/dev/null || rm -rf \"$p\"; done;\n"
       "echo {}; pwd -P; uname -s; uname -m; df -Pk . | tail -n 1;\n{}"
       "(cd runs/{} 2>/dev/null || {{ echo none; exit 0; }}; if [ -f exit ]; then echo ended;\n"
       "elif runs; then echo runs; elif [ -f run.sh ]; then echo stopped; else echo none; fi);\n"
@@ -100,20 +103,29 @@ Result<RemotePlace> read_look(const std::string& said) {
   const auto free = free_of(space);
   if (!free) return invalid_argument("df does not report the free space");
   place.free_kib = *free;
-  while (std::getline(lines, line)) place.builds += line + "\n";
+  while (std::getline(lines, line)) place.builds.push_back(line);
   return place;
 }
 
-std::string copy_script(const std::string& folder) {
-  return fmt::format("umask 077; mkdir -p {0} && cd {0} && tar -xzf - || exit 1;", folder);
+std::string copy_build_script(const std::string& build) {
+  return fmt::format(
+      "umask 077; p={0}.part.$(uname -n).$$;\n"
+      "mkdir -p \"$p\" && cd \"$p\" && tar -xzf - || {{ rm -rf \"$p\"; exit 1; }};\n"
+      "e=$(LD_LIBRARY_PATH=\"$p/lib\" bin/greta-tune --version 2>&1 >/dev/null </dev/null) ||\n"
+      "{{ rm -rf \"$p\"; echo {1}; echo \"$e\"; exit 0; }};\n"
+      "[ -d {0} ] && rm -rf \"$p\" || mv \"$p\" {0};",
+      build, no_start);
 }
 
-std::string start_build_script(const std::string& part, const std::string& build) {
-  return fmt::format(
-      "cd {0} && LD_LIBRARY_PATH={0}/lib bin/greta-tune --version >/dev/null || {{ rm -rf {0}; "
-      "exit 1; }};\n"
-      "[ -d {1} ] && rm -rf {0} || mv {0} {1};",
-      part, build);
+std::string broken_build(const std::string& said) {
+  std::istringstream lines(said);
+  std::string why;
+  bool found = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (found && !line.empty()) why = line;
+    found = found || line == no_start;
+  }
+  return found && why.empty() ? "greta-tune does not start" : why;
 }
 
 std::string devices_script(const std::string& build) {
@@ -140,7 +152,10 @@ std::string missing_gpu(const std::string& said) {
 
 std::string start_script(const std::string& folder) {
   return fmt::format(
-      "umask 077; mkdir -p {0} && cd {0} && tar -xzf - || exit 1; rm -f exit pid; : >out; : >err;\n"
+      "umask 077; mkdir -p {0} && cd {0} && rm -rf new && tar -xzf - || exit 1;\n"
+      "if [ -d given ]; then rm -rf new;\n"
+      "else rm -rf outputs && cp -R new outputs && mv new given || exit 1; fi;\n"
+      "rm -f exit pid; : >out; : >err;\n"
       "if command -v setsid >/dev/null 2>&1; then setsid sh run.sh </dev/null >/dev/null 2>&1 &\n"
       "else nohup sh run.sh </dev/null >/dev/null 2>&1 & fi;\n"
       "n=0; while [ $n -lt 100 ]; do [ -f pid ] || [ -f exit ] && exit 0;\n"
@@ -153,13 +168,13 @@ std::string stop_script(const std::string& folder) {
 }
 
 std::string fetch_script(const std::string& folder) {
-  return fmt::format("cd {} && tar -czf - $(ls -d tuned.db tuned.db-wal outputs 2>/dev/null);",
-                     folder);
+  return fmt::format(
+      "cd {} && tar -czf - $(ls -d tuned.db tuned.db-wal outputs given 2>/dev/null);", folder);
 }
 
 std::string finish_script(const std::string& folder, bool is_done) {
   return is_done ? fmt::format("rm -rf {};", folder)
-                 : fmt::format("cd {} && rm -f exit pid;", folder);
+                 : fmt::format("cd {} && rm -rf exit pid given outputs;", folder);
 }
 
 std::string clean_script(const std::string& base) {

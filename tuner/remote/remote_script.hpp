@@ -27,26 +27,28 @@ std::string look_script(const std::string& folder, const std::string& key);
 struct RemotePlace {
   std::string folder, system, architecture;
   std::uint64_t free_kib = 0;
-  std::string state;   ///< of the command: "none", "runs", "ended" or "stopped"
-  std::string builds;  ///< their names
+  std::string state;                ///< of the command: "none", "runs", "ended" or "stopped"
+  std::vector<std::string> builds;  ///< their names
 };
 Result<RemotePlace> read_look(const std::string& said);
 
-/// Extracts an archive of tar into a folder.
-std::string copy_script(const std::string& folder);
-/// Checks that a build starts, and gives it its name.
-std::string start_build_script(const std::string& part, const std::string& build);
+/// Extracts an archive of tar as a build, which gets its name if it is whole and starts.
+std::string copy_build_script(const std::string& build);
+/// Returns why a build that was copied does not start; empty if it does.
+std::string broken_build(const std::string& said);
 /// Lists the devices there as JSON.
 std::string devices_script(const std::string& build);
 /// Returns why no device of such a list is a GPU; empty if one is.
 std::string missing_gpu(const std::string& said);
-/// Extracts an archive of tar into the folder of a run, and starts run.sh.
+/// Extracts an archive of tar into the folder of a run, and starts run.sh. The archive's folder
+/// `new` becomes `outputs`, and `given` to compare with, unless a run that was not brought back
+/// wrote there already.
 std::string start_script(const std::string& folder);
 /// Asks the command to end in good order.
 std::string stop_script(const std::string& folder);
 /// Writes an archive of the results.
 std::string fetch_script(const std::string& folder);
-/// Forgets a run that was brought back, or only that it ended.
+/// Forgets a run that was brought back, or all of it but its database.
 std::string finish_script(const std::string& folder, bool is_done);
 /// Removes builds and runs. Fails if a command runs.
 std::string clean_script(const std::string& base);

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "runtime/device/system/temporary_folder.hpp"
-#include "runtime/pipeline/compute/capture.hpp"
+#include "tuner/cli/program/captured_files.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
@@ -37,10 +37,12 @@ std::vector<DeviceInfo> devices_of(const Contents& contents, const std::string& 
 
 std::vector<Problem> captured_problems(const BinaryExport& options, const Catalog& catalog) {
   std::vector<Problem> problems;
-  for (const std::string& file : options.captures) {
-    const auto capture = read_capture(file, catalog);
-    if (!capture) throw CommandError(exit_usage, "--problems " + capture.failure().message);
-    for (const CapturedProblem& one : capture->problems) problems.push_back(one.problem);
+  if (options.captures.empty()) return problems;
+  try {
+    const CapturedWork work = read_captured(options.captures, catalog, "compile", false);
+    for (const WeightedProblem& each : work.problems) problems.push_back(each.problem);
+  } catch (const CommandError& error) {
+    throw CommandError(error.code(), std::string("--problems ") + error.what());
   }
   return problems;
 }

@@ -366,8 +366,8 @@ void add_export_command(CLI::App& app, Action& action) {
       ->type_name("ARCHITECTURE");
   command
       ->add_option("--problems", options->binaries.captures,
-                   "With --binaries: also the kernels of a capture's problems (greta-run "
-                   "--capture), tuned or not; may be repeated")
+                   "With --binaries: also the kernels of a capture's problems (of greta-run "
+                   "--capture or libgreta-capture), tuned or not; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE");
   command->add_option("--format", options->format,

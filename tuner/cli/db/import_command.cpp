@@ -43,6 +43,13 @@ int import_file(const ImportOptions& options) {
   for (const auto& [row, reason] : file.untranslated) {
     print("{} cannot be converted: {}\n", row, reason);
   }
+  if (file.tool == captured_calls_tool) {
+    print(
+        "{} of {}, without times; greta-tune from-capture tunes them, by their share of the "
+        "calls\n",
+        format_count(static_cast<std::int64_t>(file.peers.size()), "GEMM"), file.tool);
+    return end_of_writing(db, exit_done);
+  }
   print(
       "{} of {} with its times and solutions, as far as the file has them; its kernels are those "
       "of other libraries, so GRETA has to tune these problems itself{}{}\n",
@@ -64,7 +71,8 @@ void add_import_command(CLI::App& app, Action& action) {
   command
       ->add_option("file", options->file,
                    "A file of PyTorch TunableOp (tunableop_results0.csv), of AITER "
-                   "(bf16_untuned_gemm.csv), or a log of hipblaslt-bench")
+                   "(bf16_untuned_gemm.csv), a log of hipblaslt-bench, or what libgreta-capture "
+                   "recorded")
       ->required();
   command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
   command->add_option("--preset", options->preset,

@@ -6,8 +6,8 @@
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
+#include "tuner/cli/program/captured_files.hpp"
 #include "tuner/cli/program/known_operations.hpp"
-#include "tuner/cli/tune/captured_files.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
 #include "tuner/report/print.hpp"
@@ -30,7 +30,7 @@ void tell_other_devices(const CapturedWork& work, const TuningOptions& options) 
 
 int tune_capture(const std::vector<std::string>& files, const TuningOptions& options) {
   const Catalog catalog = known_operations();
-  CapturedWork work = read_captured(files, catalog, options.quiet);
+  CapturedWork work = read_captured(files, catalog, "tune", options.quiet);
   tell_other_devices(work, options);
   const auto distribution = distribute(std::move(work.problems), read_budget(options.budget));
   report_left_out(distribution, options);

@@ -167,7 +167,7 @@ void add_remote_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--retry", options->retry_s,
-                   "How long a lost line is taken up again; the command goes on there")
+                   "How long to try to reconnect after the line is lost; the command goes on there")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e7))
       ->capture_default_str();

@@ -7,6 +7,8 @@
 #include <array>
 
 #include "kernels/catalog.hpp"
+#include "tuner/bench/preset.hpp"
+#include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
 
@@ -16,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using Word = RemoteCommand::Word;
 
-constexpr std::array outputs{"--csv", "--csv-wide", "--report", "--export", "--trace"};
+constexpr std::array outputs{"--csv",    "--csv-wide", "--report",
+                             "--export", "--trace",    "--benchmark_out"};
 /// Options that write folders, or files beside those that they name.
 constexpr std::array refused{"--keep-failed", "--record",  "--output",
                              "--emit-case",   "--kernels", "--templates"};
@@ -26,20 +29,54 @@ bool has(const List& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
+[[noreturn]] void refuse_missing_file(const std::string& option) {
+  throw CommandError(exit_usage, option + ": needs a FILE with remote");
+}
+
 bool is_file(const std::string& text) {
   std::error_code ignored;
   return !text.empty() && fs::is_regular_file(text, ignored);
 }
 
+/// Returns the baselines that the gates of a preset name, relative to its folder; none if the file
+/// is not a preset, which the command there says if it must be one.
+std::vector<fs::path> baselines_of(const fs::path& file) {
+  std::vector<fs::path> list;
+  if (file.extension() != ".json") return list;
+  const auto preset = read_preset(file, known_operations());
+  if (!preset) return list;
+  for (const PresetProblem& each : preset->problems) {
+    for (const Gate& gate : each.expect) {
+      if (gate.reference != Gate::Reference::file) continue;
+      const fs::path relative = gate.file.lexically_relative(file.parent_path());
+      if (gate.text.find(" /") != std::string::npos || gate.text.find(":/") != std::string::npos) {
+        throw CommandError(exit_usage,
+                           fmt::format("{}: \"{}\" names a file by its absolute path; remote "
+                                       "takes files along that are named from the preset's folder",
+                                       file.string(), gate.text));
+      }
+      list.push_back(relative);
+    }
+  }
+  return list;
+}
+
 /// Converts the value of an option, or a word without one. `before` is what is joined to it.
-Word value_word(const std::string& option, const std::string& before, const std::string& value) {
+Word value_word(const std::string& option, const std::string& before, const std::string& value,
+                bool is_model) {
   if (has(outputs, option)) {
+    if (value.empty()) refuse_missing_file(option);
     check_folder(option, value);
     return {before, fs::absolute(value), true};
   }
-  if (is_file(value)) return {before, fs::absolute(value), false};
+  if (is_file(value)) {
+    const fs::path file = fs::absolute(value).lexically_normal();
+    return {before, file, false, baselines_of(file)};
+  }
   std::error_code ignored;
-  if (value.find('/') != std::string::npos && fs::is_directory(value, ignored)) {
+  // A word without / may be the name of a preset or a type, unless it is that of weights.
+  const bool is_path = value.find('/') != std::string::npos || is_model;
+  if (is_path && fs::is_directory(value, ignored)) {
     throw CommandError(exit_usage, value + ": is a folder; remote takes only files along");
   }
   return {before + value, {}, false};
@@ -75,6 +112,7 @@ RemoteCommand remote_command(const std::vector<std::string>& words, fs::path& da
     const auto equals = is_option ? word.find('=') : std::string::npos;
     const std::string name = is_option ? word.substr(0, equals) : option;
     if (name == "--device" || name == "--devices") command.needs_gpu = false;
+    if (is_option && has(outputs, option)) refuse_missing_file(option);
     if (has(refused, name)) {
       throw CommandError(exit_usage, fmt::format("{}: is not available with remote", name));
     }
@@ -83,7 +121,7 @@ RemoteCommand remote_command(const std::vector<std::string>& words, fs::path& da
       if (name == "--db") {
         database = value;
       } else {
-        command.words.push_back(value_word(name, name + "=", value));
+        command.words.push_back(value_word(name, name + "=", value, false));
       }
       option.clear();
     } else if (is_option) {
@@ -93,11 +131,13 @@ RemoteCommand remote_command(const std::vector<std::string>& words, fs::path& da
       if (option == "--db") {
         database = word;
       } else {
-        command.words.push_back(value_word(option, "", word));
+        command.words.push_back(
+            value_word(option, "", word, words.front() == "model" && option.empty()));
       }
       option.clear();
     }
   }
+  if (has(outputs, option)) refuse_missing_file(option);
   return command;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/catalog.hpp"
@@ -27,11 +28,12 @@ struct CapturedWork {
   std::vector<std::pair<std::string, std::string>> devices;
 };
 
-/// Reads and adds up captures. Says on standard error what a capture of libgreta-capture.so holds
-/// unless `quiet`, and in any case what is not tuned. Throws CommandError for a file that can't be
-/// read or is damaged, or if there are no problems.
+/// Reads and adds up captures. `verb` is what is done with their problems: "tune". Says on standard
+/// error what a capture of libgreta-capture.so holds unless `quiet`, and in any case what has no
+/// problem. Throws CommandError for a file that can't be read or is damaged, or if there are no
+/// problems.
 CapturedWork read_captured(const std::vector<std::string>& files, const Catalog& catalog,
-                           bool quiet);
+                           std::string_view verb, bool quiet);
 
 /// Returns the list "not_tuned" of --json.
 nlohmann::json not_tuned_json(const CapturedWork& work);

@@ -1,4 +1,4 @@
-#include "tuner/cli/tune/captured_files.hpp"
+#include "tuner/cli/program/captured_files.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,8 @@ std::string calls_text(std::uint64_t count) {
 /// Adds up captures.
 class Sum {
  public:
-  Sum(const Catalog& catalog, bool quiet) : catalog_(catalog), quiet_(quiet) {}
+  Sum(const Catalog& catalog, std::string_view verb, bool quiet)
+      : catalog_(catalog), verb_(verb), quiet_(quiet) {}
 
   void add_file(const std::string& file) {
     auto text = read_file(file, most_capture_bytes);
@@ -73,9 +74,9 @@ class Sum {
       }
     }
     if (quiet_) return;
-    print(stderr, "{}: {} of {} of {} can be tuned, in {} of {}\n", file, rows,
+    print(stderr, "{}: {} of {} of {} can be {}d, in {} of {}\n", file, rows,
           format_count(static_cast<std::int64_t>(capture->rows.size()), "GEMM"), capture->program,
-          tuned, calls_text(calls));
+          verb_, tuned, calls_text(calls));
     if (capture->uncounted > 0) {
       print(stderr, "{}: {} were not recorded, as there were too many shapes\n", file,
             calls_text(capture->uncounted));
@@ -83,13 +84,14 @@ class Sum {
   }
 
   const Catalog& catalog_;
+  std::string_view verb_;
   bool quiet_;
   CapturedWork work_;
   std::map<std::string, std::size_t> known_;  ///< problem → place in the list
 };
 
 /// Prints each reason once, the one with most calls first, and an example.
-void report_not_tuned(const CapturedWork& work) {
+void report_not_tuned(const CapturedWork& work, std::string_view verb) {
   struct Group {
     const NotTuned* example;
     std::size_t rows = 0;
@@ -105,7 +107,7 @@ void report_not_tuned(const CapturedWork& work) {
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (const auto& [reason, group] : list) {
-    print(stderr, "not tuned: {} in {}: {} ({}, line {}: {})\n",
+    print(stderr, "not {}d: {} in {}: {} ({}, line {}: {})\n", verb,
           format_count(static_cast<std::int64_t>(group.rows), "GEMM"), calls_text(group.calls),
           reason, group.example->file, group.example->line, group.example->call);
   }
@@ -114,13 +116,13 @@ void report_not_tuned(const CapturedWork& work) {
 }  // namespace
 
 CapturedWork read_captured(const std::vector<std::string>& files, const Catalog& catalog,
-                           bool quiet) {
-  Sum sum(catalog, quiet);
+                           std::string_view verb, bool quiet) {
+  Sum sum(catalog, verb, quiet);
   for (const std::string& file : files) sum.add_file(file);
   CapturedWork work = sum.take();
-  report_not_tuned(work);
+  report_not_tuned(work, verb);
   if (work.problems.empty()) {
-    throw CommandError(exit_usage, files.front() + ": has no problems to tune");
+    throw CommandError(exit_usage, fmt::format("{}: has no problems to {}", files.front(), verb));
   }
   return work;
 }
