@@ -157,6 +157,7 @@ Json blocks_of(const Catalog& catalog, const Json& request) {
   if (request.contains("core")) stay_on_core(request["core"].get<int>());
   OpenOptions options;
   options.cache_directory = request.at("cache").get<std::string>();
+  options.vendor = request.value("vendor", false);
   const auto device =
       std::move(open_device(request.at("device").get<std::string>(), options).value());
   TakenBlocks taken{request.at("count").get<int>()};
@@ -239,6 +240,7 @@ std::string BlockProcesses::request(const std::vector<std::string>& names, int c
   if (!kernels.empty()) {
     text["kernels"] = kernels;
     text["how"] = kernels_json(options_.kernels, options_.avoid);
+    text["vendor"] = options_.vendor;
   } else if (on_cpu_) {
     text["core"] = started_;
   }

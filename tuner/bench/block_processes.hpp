@@ -25,6 +25,7 @@ class BlockProcesses {
     std::filesystem::path cache_directory;  ///< compiled kernels are found there
     KernelBenchmarks::Options kernels;      ///< without checker and trace
     Avoided avoid;                          ///< device features that kernels must not use
+    bool vendor = false;                    ///< OpenOptions::vendor
     /// Once set, the process is killed and the block fails as `unavailable`. May be null.
     const std::atomic<bool>* stop = nullptr;
   };

@@ -17,6 +17,17 @@
 #include "tuner/search/budget.hpp"
 
 namespace greta::tuner {
+
+bool PresetProblem::names(std::string_view variant) const {
+  const auto begins = [&](const std::string& text) {
+    return text == variant || text.starts_with(std::string(variant) + " ");
+  };
+  return std::any_of(configs.begin(), configs.end(), begins) ||
+         std::any_of(variants.begin(), variants.end(), begins) ||
+         std::any_of(expect.begin(), expect.end(),
+                     [&](const Gate& gate) { return gate.variant == variant; });
+}
+
 namespace {
 
 using nlohmann::json;

@@ -14,7 +14,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // it
   Alternative a{vendor_variant.data(), {}, {}};
   a.parameters = {{"RANK", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-                  {"WORKSPACE_MIB", {0, 4, 32}}};
+                  {"WORKSPACE_MIB", {32, 4, 0}}};
   a.constraints = {
       {"library", "no library of matrix products is open: hipBLASLt or cuBLASLt",
        !device.matrix_library.empty()},

@@ -28,14 +28,16 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   evaluator.seed = options.kernels.seed;
   evaluator.stop = &stop_requested();
   evaluator.avoid = avoided_on(device.info, db, options.allow_unsafe);
+  evaluator.vendor = options.vendor;
   checker_ = std::make_unique<WorkerEvaluator>(worker_command(), evaluator);
   OpenOptions open;
   open.cache_directory = evaluator.cache_directory;
+  open.vendor = options.vendor;
   device_ = open_device(device.info.id(), open).value();
   learn_ceilings(db);
   options_.kernels.checker = checker_.get();
   const BlockProcesses::Options apart{evaluator.cache_directory, options_.kernels, evaluator.avoid,
-                                      &stop_requested()};
+                                      options.vendor, &stop_requested()};
   std::vector<std::string> command{"/proc/self/exe", "blocks"};
   for (const std::string& word : words_of_kernels()) command.push_back(word);
   calls_.emplace(command, device.info, apart);

@@ -43,6 +43,7 @@ class DeviceBench {
     bool allow_unsafe = false;
     bool ceilings = true;  ///< measure the device's ceilings unless the database contains them
     Processes processes = Processes::automatic;
+    bool vendor = false;  ///< open the vendor's library, too, if it is installed
     KernelBenchmarks::Options kernels;
   };
 
