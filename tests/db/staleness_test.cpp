@@ -1,4 +1,5 @@
-// Protects: two drivers of one card, such as RADV and AMDVLK, don't make each other's results stale.
+// Protects: two drivers of one card, such as RADV and AMDVLK, don't make each other's results
+// stale.
 
 #include "db/staleness.hpp"
 
