@@ -188,7 +188,7 @@ TEST_F(BenchBlocks, WhatDamagesTheDeviceDoesNotSpoilOthers) {
 
 TEST_F(BenchBlocks, AnInterruptEndsTheProcess) {
   const std::atomic<bool> stop{true};
-  BlockProcesses processes({"sleep", "1000"}, DeviceInfo{}, {"cache", {}, {}, &stop});
+  BlockProcesses processes({"sleep", "1000"}, DeviceInfo{}, {"cache", {}, {}, false, &stop});
   const auto samples = processes.apart(kernel_named(1)).take(1);
   ASSERT_FALSE(samples);
   EXPECT_EQ(samples.failure().status, Status::unavailable);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double share_of_budget = 0.1;
 constexpr double least_vendor_s = 1, most_vendor_s = 10;
-constexpr int rounds_wanted = 24, fewest_rounds = 4;
+constexpr int rounds_wanted = 24, fewest_vendor_rounds = 4;
 constexpr double confidence = 0.95;
 
 /// Compares the vendor's library with a session's winner.
@@ -102,7 +102,7 @@ void VendorRounds::run() {
   const auto config = fastest(allowed_s);
   if (!config || work_.stopped()) return;
   const Rounds rounds = time(*config, allowed_s);
-  if (rounds.us.size() < 3 || rounds.us.back().size() < fewest_rounds) {
+  if (rounds.us.size() < 3 || rounds.us.back().size() < fewest_vendor_rounds) {
     result_.notes.push_back(
         fmt::format("not compared with {}: {}", device.matrix_library,
                     rounds.failure ? rounds.failure->message : "the device's speed drifted"));
