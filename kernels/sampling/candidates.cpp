@@ -230,16 +230,19 @@ class Dealer {
   /// Draws several problems that support the variant, and configurations of each, and returns the
   /// choice with the largest gain.
   std::optional<Candidate> find(const Kind& kind) {
-    constexpr int tries = 600, configs = 8;
+    constexpr int tries = 600, draws = 1500, configs = 8;
     const int problems = in_vain_ < patience ? 6 : 1;
     const Variant& variant = operation_.variant(kind.variant);
     std::optional<Candidate> best;
     Gain most;
-    for (int i = 0, found = 0; i < tries && found < problems; ++i) {
-      const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
+    int found = 0;
+    // Few draws are problems: attributes exclude each other, and some need few rows or a batch.
+    for (int i = 0, drawn = 0; i < tries && drawn < draws && found < problems; ++drawn) {
+      const auto aimed = drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
       const Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant),
                                              {}, random_, aimed ? aimed->value : 0);
       if (!check_problem(operation_, problem)) continue;
+      ++i;
       Alternative alternative = variant.space(operation_.shape(problem), device_);
       seen_[kind.variant].parameters = alternative.parameters;
       if (aimed) fix(alternative, *aimed);
