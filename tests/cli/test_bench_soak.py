@@ -44,7 +44,7 @@ FAULTS = {
     "wrong": "c[at] += 1.0f;",
     "unordered": "c[at] += 1.0f;",
     "outside": "c[n + 8] = 1.0f;",
-    "drift": "volatile float sum = 0.0f; for (int i = 0; i < 300000; ++i) sum = sum + 1.0f;",
+    "drift": "volatile float sum = 0.0f; for (int i = 0; i < 1000000; ++i) sum = sum + 1.0f;",
     "leak": "volatile char* lost = (volatile char*)calloc(1, 1 << 15); "
             "for (int i = 0; i < 1 << 15; i += 4096) lost[i] = 1;",
 }
@@ -77,15 +77,15 @@ class BenchSoak(BenchCase):
         return list(csv.DictReader(text[:text.rfind("\n") + 1].splitlines()))
 
     def with_faults(self, names, seconds):
-        """Plants faults in the middle of a soak, and returns its exit code, report and errors."""
+        """Plants faults in the first half of a soak, and returns its exit code, report and errors."""
         file = self.folder / "soak.csv"
-        words = self.words(*self.faulty(names), "--for", f"{seconds}s", "--export", file, "--json", "--drift", 300,
+        words = self.words(*self.faulty(names), "--for", f"{seconds}s", "--export", file, "--json", "--drift", 1000,
                            "--growth", 8)
         process = subprocess.Popen(words, env=self.env, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
         end = time.time() + patient(60)
         while time.time() < end and process.poll() is None:
-            if file.exists() and any(float(row["seconds"]) > seconds / 2 for row in self.complete_rows(file)):
+            if file.exists() and any(float(row["seconds"]) > seconds / 3 for row in self.complete_rows(file)):
                 break
             time.sleep(0.05)
         (self.folder / "planted").touch()
@@ -101,12 +101,12 @@ class BenchSoak(BenchCase):
         # Tests run beside others, so that times vary by any factor.
         result = self.soak("--preset", self.preset(problems=[dict(GEMM, m=16), {"op": "add_rmsnorm", "rows": 5, "cols": 33,
                                                                                "dtype": "f16"}]),
-                           "--for", "2s", "--drift", 900, "--export", file)
+                           "--for", "2s", "--drift", 3000, "--export", file)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"kernel/gemm/f32\S* +\d+ +0 .* stable\n")
-        self.assertRegex(result.stdout.splitlines()[-1], r"^stable after 2\.\d s$")
+        self.assertRegex(result.stdout.splitlines()[-1], r"^stable after \d+\.\d s$")
         rows = self.rows(file)
-        self.assertGreater(len(rows), 12)
+        self.assertGreater(len(rows), 6)
         self.assertEqual({row["wrong"] for row in rows}, {"0"})
         self.assertTrue(all(float(row["host_mib"]) > 1 for row in rows))
         self.assertTrue(all(float(row["median_us"]) > 0 for row in rows[:-2]))
@@ -116,7 +116,7 @@ class BenchSoak(BenchCase):
     def test_on_vulkan_and_one_problem(self):
         size = ["--m", 16, "--n", 17, "--k", 18, "--dtype", "f16"]
         result = self.run_words(BENCH, *map(str, ["soak", "gemm", *size, "--for", "1s", "--device", "vulkan:0", "--config",
-                                                  "naive THREADS=64", "--drift", 900, "--db", self.db, "--no-lock"]))
+                                                  "naive THREADS=64", "--drift", 3000, "--db", self.db, "--no-lock"]))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("/chosen/naive,THREADS=64", result.stdout)
 
@@ -126,14 +126,14 @@ class BenchSoak(BenchCase):
         for device in ("hip-host:0", "vulkan:0"):
             with self.subTest(device=device):
                 result = self.run_words(BENCH, *map(str, ["soak", "gemm", *size, "--for", "0.5s", "--device", device, "--seed",
-                                                          1, "--drift", 900, "--db", self.db, "--no-lock", "--json"]))
+                                                          1, "--drift", 3000, "--db", self.db, "--no-lock", "--json"]))
                 self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                 kernel, = json.loads(result.stdout)["kernels"]
                 self.assertEqual((kernel["verdict"], kernel["wrong"], kernel["compared"]), ("stable", 0, "bits"))
                 self.assertGreater(kernel["launches"], 2)
 
     def test_each_fault_is_found_in_its_kernel(self):
-        code, report, errors = self.with_faults(["wrong", "unordered", "outside", "drift", "leak"], 6)
+        code, report, errors = self.with_faults(["wrong", "unordered", "outside", "drift", "leak"], 9)
         self.assertEqual(code, 1, errors)
         self.assertEqual((report["verdict"], report["format"]), ("wrong results", "greta-soak 1"))
         kernels = {kernel["benchmark"].split("/")[1]: kernel for kernel in report["kernels"]}
@@ -158,7 +158,7 @@ class BenchSoak(BenchCase):
     def test_an_interrupt_reports_what_there_is(self):
         file = self.folder / "soak.csv"
         process = subprocess.Popen(self.words("--preset", self.preset(problems=[GEMM]), "--for", "1h", "--export", file,
-                                              "--drift", 900),
+                                              "--drift", 3000),
                                    env=self.env, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
         end = time.time() + patient(60)
