@@ -188,13 +188,13 @@ Result<Gate> parse_gate(const std::string& text, const std::vector<std::string>&
       "%, >= "
       "1.1x default, >= 2x VARIANT or >= 10x vulkan:FILE.csv, each with or without \"on DEVICE\"";
   Gate gate;
-  gate.text = one_line(trimmed(text));
+  const std::string own = trimmed(text);
+  gate.text = one_line(own);
   static const std::regex limit(limit_form() + std::string(device_form));
   static const std::regex speed(speed_form() + std::string(device_form));
   std::smatch match;
   if (text.size() > most_gate_text) return gate_failure(text, forms);
   Result<void> read;
-  const std::string own = trimmed(text);
   if (std::regex_match(own, match, limit)) {
     read = read_limit(match, gate);
   } else if (std::regex_match(own, match, speed)) {

@@ -161,9 +161,7 @@ DeviceBench::Options Bench::device_options() {
   options.kernels.seed = seed_;
   options.kernels.trace = options_.trace.empty() ? nullptr : &*trace_;
   options.processes = processes();
-  options.vendor =
-      std::any_of(preset_.problems.begin(), preset_.problems.end(),
-                  [](const PresetProblem& listed) { return listed.names(vendor_variant); });
+  options.vendor = names_vendor(preset_);
   return options;
 }
 

@@ -246,4 +246,9 @@ std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   return list;
 }
 
+bool names_vendor(const Preset& preset) {
+  return std::any_of(preset.problems.begin(), preset.problems.end(),
+                     [](const PresetProblem& listed) { return listed.names(vendor_variant); });
+}
+
 }  // namespace greta::tuner::cli

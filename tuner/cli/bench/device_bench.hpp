@@ -91,4 +91,7 @@ class DeviceBench {
   std::map<LookupOrigin, std::size_t> origins_;  // number of problems
 };
 
+/// Returns whether a preset names the vendor's library, which is opened only then.
+bool names_vendor(const Preset& preset);
+
 }  // namespace greta::tuner::cli

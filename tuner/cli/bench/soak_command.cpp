@@ -144,6 +144,7 @@ void Soak::open() {
   options.allow_unsafe = options_.allow_unsafe;
   options.ceilings = false;
   options.processes = Processes::none;
+  options.vendor = names_vendor(preset_);
   options.kernels.seed = seed_;
   options.kernels.timeout_s = timeout_s_;
   const EndsAtOnce opens;
