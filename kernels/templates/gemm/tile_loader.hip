@@ -1,9 +1,10 @@
 // Loads one operand's K step from device memory into registers, and from there into shared memory
-// as f32 with K as the slow dimension. Where `along_k`, K is contiguous in the operand. `span` is
-// the tile's extent in m or n; a row of it in shared memory takes `pitch` floats. Extents and
-// numbers of threads are powers of two.
+// as f32 with K as the slow dimension; or copies it there past the registers. Where `along_k`, K is
+// contiguous in the operand. `span` is the tile's extent in m or n; a row of it in shared memory
+// takes `pitch` floats. Extents and numbers of threads are powers of two.
 #pragma once
 
+#include "common/async_copy.hip"
 #include "gemm/operands.hip"
 
 template <bool along_k, u32 span, u32 vec, u32 pitch>
@@ -22,6 +23,16 @@ struct TileLoader {
     return (thread_index() % groups + i * THREADS % groups) * vec;
   }
 
+  // From a thread's first vector to the one of load i: the same for all threads.
+  GRETA_DEVICE u64 beyond_first(u32 i) const {
+    return u64(i * THREADS / groups) * stride + i * THREADS % groups * vec;
+  }
+  GRETA_DEVICE bool inside(u32 i, u32 k0, u32 k_end) const {
+    return along_k ? first + line(i) < end && k0 + offset(i) < k_end
+                   : first + offset(i) < end && k0 + line(i) < k_end;
+  }
+  GRETA_DEVICE void next_step() { next += along_k ? u64(BK) : u64(BK) * stride; }
+
   GRETA_DEVICE void start(const In* operand, u32 extent, u32 line_stride, u32 tile, u32 k0) {
     stride = line_stride;
     first = tile;
@@ -35,15 +46,26 @@ struct TileLoader {
   GRETA_DEVICE void load(u32 k0, u32 k_end) {
     GRETA_UNROLL
     for (u32 i = 0; i < loads; ++i) {
-      const In* const from =
-          next + (u64(i * THREADS / groups) * stride + i * THREADS % groups * vec);
-      const bool inside = along_k ? first + line(i) < end && k0 + offset(i) < k_end
-                                  : first + offset(i) < end && k0 + line(i) < k_end;
       raw[i] = {};
-      if (whole || inside) raw[i] = load_pack<vec>(from);
+      if (whole || inside(i, k0, k_end)) raw[i] = load_pack<vec>(next + beyond_first(i));
     }
-    next += along_k ? u64(BK) : u64(BK) * stride;
+    next_step();
   }
+
+#if STAGES > 2
+  // Starts copying the K step to byte `to` of shared memory.
+  template <bool whole>
+  GRETA_DEVICE void copy(SharedMemory shared, u32 to, u32 k0, u32 k_end) {
+    static_assert(sizeof(In) == 4 && (!along_k || vec == 1), "elements go where they are read");
+    GRETA_UNROLL
+    for (u32 i = 0; i < loads; ++i) {
+      const u32 place = along_k ? offset(i) * pitch + line(i) : line(i) * pitch + offset(i);
+      copy_lane_async<vec * 4>(shared, to + place * 4, next + beyond_first(i),
+                               whole || inside(i, k0, k_end));
+    }
+    next_step();
+  }
+#endif
 
   // Elements of a vector go to lines that are `pitch` apart. A lane begins with one of its elements,
   // so that lanes whose vectors are a multiple of 32 banks apart write to different banks.

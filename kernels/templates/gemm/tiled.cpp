@@ -7,6 +7,7 @@
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 /// GEMM with tiles in shared memory, without matrix instructions: tiled and split_k.
 namespace greta::kernels::gemm {
@@ -26,6 +27,12 @@ Expression least_registers(DType type) {
 
 auto shared_bytes(const auto& c) {
   return 4 * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
+}
+
+/// Whether operands can be copied to shared memory as they are, to where each element is read.
+bool copies(const Shape& shape, const DeviceInfo& device) {
+  return shape.in == DType::f32 && device.language == Language::hip &&
+         has_lane_copies(device.architecture);
 }
 
 std::vector<int> subgroup_sizes(const DeviceInfo& device) {
@@ -100,6 +107,16 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
+/// Copies to shared memory move f32 as it is read: elements that lie along k go to rows of their
+/// own.
+Constraint copy_constraint(const Shape& shape) {
+  return {
+      "copies",
+      "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1",
+      p["STAGES"] <= 2 ||
+          ((!shape.a_along_k || p["VA"] == 1) && (!shape.b_along_k || p["VB"] == 1))};
+}
+
 std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
   return {{"group_slices", "K is not sliced where there are several products", !shape.several()},
           {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
@@ -112,7 +129,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   // TM x TN  part of the tile per thread: reuse of shared memory reads
   // LX       threads along n in a group of 32: coalescing of their shared memory reads
   // BK       K steps per stage in shared memory: fewer barriers versus more memory
-  // STAGES   2: the next tiles are loaded during the computation
+  // STAGES   2: the next tiles are loaded during the computation; more: they are copied to shared
+  //          memory past the registers, STAGES steps ahead
   // PAD      elements of padding per row in shared memory, against bank conflicts
   // VA, VB   elements of A and B per load
   // UNROLL   K steps that are unrolled
@@ -125,7 +143,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
       {"TN", {4, 8, 16}},
       {"LX", {4, 8, 16}},
       {"BK", {8, 16, 32}},
-      {"STAGES", {1, 2}},
+      {"STAGES", copies(shape, device) ? std::vector<int>{1, 2, 3, 4, 5} : std::vector<int>{1, 2}},
       {"PAD", {0, 4, 8}},
       {"VA", vector_widths(shape.in)},
       {"VB", vector_widths(shape.in)},
@@ -135,12 +153,15 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   // SUBGROUP required subgroup size; 0: the driver decides
   if (device.language == Language::glsl)
     a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
+  // ORDER    of a thread's products: by rows, by rows in turn backwards, by columns, by squares
+  if (copies(shape, device)) a.parameters.push_back({"ORDER", {0, 1, 2, 3}});
   if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
   const bool cpu = vectorising_cpu(device);
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, thread_constraints(device));
   append(a.constraints, tile_constraints(device));
+  if (copies(shape, device)) a.constraints.push_back(copy_constraint(shape));
   a.constraints.push_back(cpu ? code_size()
                               : register_constraint(device, "TM x TN sums and elements in flight",
                                                     least_registers(shape.in), threads_of(p)));
@@ -180,8 +201,12 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   const int split =
       default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
   const bool gpu = !vectorising_cpu(device);
-  const int va = widest_vector(shape.in, shape.a_unit(), tile.bm * tile.bk / threads);
-  const int vb = widest_vector(shape.in, shape.b_unit(), tile.bn * tile.bk / threads);
+  const bool copied = copies(shape, device);
+  const auto width = [&](bool along_k, std::int64_t unit, int extent) {
+    return copied && along_k ? 1 : widest_vector(shape.in, unit, extent * tile.bk / threads);
+  };
+  const int va = width(shape.a_along_k, shape.a_unit(), tile.bm);
+  const int vb = width(shape.b_along_k, shape.b_unit(), tile.bn);
   // Mesa's AMD driver keeps an address per load. Many narrow loads leave no registers for
   // prefetched elements.
   const bool ahead =
@@ -193,13 +218,16 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"TN", tile.tn},
                  {"LX", 8},
                  {"BK", tile.bk},
-                 {"STAGES", ahead ? 2 : 1},
+                 {"STAGES", copied  ? 4
+                            : ahead ? 2
+                                    : 1},
                  {"PAD", gpu ? 4 : 0},
                  {"VA", va},
                  {"VB", vb},
                  {"UNROLL", gpu ? tile.bk : 1},
                  {"SWIZZLE", gpu ? 8 : 1}}};
   if (device.language == Language::glsl) config.values.emplace_back("SUBGROUP", 0);
+  if (copied) config.values.emplace_back("ORDER", 0);
   if (split > 1) config.values.emplace_back("SPLIT", split);
   return config;
 }
@@ -216,6 +244,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
+  if (!config.has("ORDER")) defines.emplace_back("ORDER", "0");
   add_packs(defines, shape, device, config);
   KernelSource kernel = kernel_source(shape, device, "tiled", defines, threads_of(config));
   kernel.required_subgroup_size =
@@ -244,8 +273,8 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.threads = threads;
   work.shared_bytes = shared_bytes(config);
   const double ahead = bk * (bm + bn) * bits_of(shape.in) / 32 / threads;
-  work.overlapped = config["STAGES"] == 2;
-  work.registers = 1.4 * tm * tn + 3 * (tm + tn) + (work.overlapped ? ahead : 0) + 40;
+  work.overlapped = config["STAGES"] >= 2;
+  work.registers = 1.4 * tm * tn + 3 * (tm + tn) + (config["STAGES"] == 2 ? ahead : 0) + 40;
   // Besides the multiplications, a step of K loads four elements at a time, and has a share of the
   // loop's own instructions.
   constexpr double of_loop = 6;
@@ -257,7 +286,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
                          bn * write_conflicts(shape.b_along_k, config, "BN", "VB") +
                          threads / 32 * (lx * tn + 32 / lx * tm));
   work.barriers = work.steps * (work.overlapped ? 1 : 2);
-  work.ahead_bytes = bk * (bm + bn) * bytes_of(shape.in, 1);
+  work.ahead_bytes = std::max(1, config["STAGES"] - 1) * bk * (bm + bn) * bytes_of(shape.in, 1);
   KernelWork launches = {work};
   if (config.has("SPLIT")) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
   return launches;
@@ -272,6 +301,7 @@ Variant tiled() {
   Variant variant = make_variant<Shape>(
       "tiled", "on vector units: a workgroup computes a tile of C from shared memory", whole, plan,
       defaults, divisions_of_tiles);
+  variant.migrations = {added("ORDER", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }
@@ -285,6 +315,7 @@ Variant split_k() {
   Variant variant =
       make_variant<Shape>("split_k", "as tiled, for a slice of K; a second launch adds the slices",
                           split, plan, none, divisions_of_tiles);
+  variant.migrations = {added("ORDER", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -1,11 +1,12 @@
 // A workgroup computes a BM x BN tile of C. It walks K in steps of BK: both operands' parts go
 // through shared memory, and each thread keeps TM x TN sums in registers. With SPLIT > 1 the
-// workgroup's z picks a slice of K, and the sums go to the workspace for reduce.hip.
+// workgroup's z picks a slice of K, and the sums go to the workspace for reduce.hip. With STAGES > 2,
+// f32 operands are copied to shared memory asynchronously, STAGES steps ahead.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(TM) || !defined(TN) || \
     !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) || !defined(UNROLL) || \
-    !defined(LX) || !defined(SWIZZLE) || !defined(SPLIT)
-#error "BM BN BK TM TN VA VB PAD STAGES UNROLL LX SWIZZLE and SPLIT must be defined"
+    !defined(LX) || !defined(SWIZZLE) || !defined(SPLIT) || !defined(ORDER)
+#error "BM BN BK TM TN VA VB PAD STAGES UNROLL LX SWIZZLE SPLIT and ORDER must be defined"
 #endif
 #if !defined(A_ALONG_K) || !defined(B_ALONG_K)
 #error "A_ALONG_K and B_ALONG_K must be defined"
@@ -28,8 +29,8 @@
 #if GROUPED && SPLIT != 1
 #error "groups have no slices"
 #endif
-#if BK % UNROLL != 0 || STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
-#error "UNROLL divides BK; STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
+#if BK % UNROLL != 0 || STAGES < 1 || SPLIT < 1 || SWIZZLE < 1
+#error "UNROLL divides BK; STAGES, SPLIT and SWIZZLE are at least 1"
 #endif
 
 #include "gemm/groups.hip"
@@ -42,9 +43,14 @@ constexpr u32 a_pitch = BM + PAD, b_pitch = BN + PAD;
 struct Loaders {
   TileLoader<A_ALONG_K, BM, VA, a_pitch> a;
   TileLoader<B_ALONG_K, BN, VB, b_pitch> b;
+  static constexpr u32 copies = decltype(a)::loads + decltype(b)::loads;
 
+  // No element of the K step lies outside the matrices.
+  GRETA_DEVICE bool whole(u32 k0, u32 k_end) const {
+    return a.first + BM <= a.end && b.first + BN <= b.end && k0 + BK <= k_end;
+  }
   GRETA_DEVICE void load(u32 k0, u32 k_end) {
-    if (a.first + BM <= a.end && b.first + BN <= b.end && k0 + BK <= k_end) {
+    if (whole(k0, k_end)) {
       a.template load<true>(k0, k_end);
       b.template load<true>(k0, k_end);
     } else {
@@ -52,6 +58,20 @@ struct Loaders {
       b.template load<false>(k0, k_end);
     }
   }
+#if STAGES > 2
+  GRETA_DEVICE void copy(SharedMemory shared, u32 stage, u32 k0, u32 k_end) {
+    const u32 to_a = stage * BK * a_pitch * 4;
+    const u32 to_b = (STAGES * a_pitch + stage * b_pitch) * BK * 4;
+    if (whole(k0, k_end)) {
+      a.template copy<true>(shared, to_a, k0, k_end);
+      b.template copy<true>(shared, to_b, k0, k_end);
+    } else {
+      a.template copy<false>(shared, to_a, k0, k_end);
+      b.template copy<false>(shared, to_b, k0, k_end);
+    }
+    close_copies();
+  }
+#endif
 };
 
 typedef f32x2 Sums[TM][TN / 2];
@@ -68,6 +88,91 @@ struct Pieces {
   }
 };
 
+// Adds the product of row i and column j.
+GRETA_DEVICE void add_product(const Pieces& of, u32 i, u32 j, Sums& sums) {
+  const float a = element(of.a[i / 4], i % 4), b = element(of.b[j / 4], j % 4);
+  sums[i][j / 2][j % 2] = multiply_add(a, b, sums[i][j / 2][j % 2]);
+}
+
+// ORDER is that of the products, by which NVIDIA's assembler assigns registers: an instruction that
+// reads three registers of two banks takes longer, unless the one before it has read one of them.
+GRETA_DEVICE void add_products(const Pieces& of, Sums& sums) {
+#if ORDER == 0  // row by row
+  GRETA_UNROLL
+  for (u32 i = 0; i < TM; ++i) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < TN / 2; ++j) {
+      sums[i][j] = multiply_add(element(of.a[i / 4], i % 4), element_pair(of.b[j / 2], j % 2 * 2),
+                                sums[i][j]);
+    }
+  }
+#elif ORDER == 1  // every second row backwards
+  GRETA_UNROLL
+  for (u32 i = 0; i < TM; ++i) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < TN; ++j) add_product(of, i, i % 2 == 0 ? j : TN - 1 - j, sums);
+  }
+#elif ORDER == 2  // column by column
+  GRETA_UNROLL
+  for (u32 j = 0; j < TN; ++j) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < TM; ++i) add_product(of, i, j, sums);
+  }
+#else  // squares of two rows and columns
+  GRETA_UNROLL
+  for (u32 i = 0; i < TM; i += 2) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < TN; j += 2) {
+      GRETA_UNROLL
+      for (u32 of_square = 0; of_square < 4; ++of_square) {
+        add_product(of, i + of_square / 2, j + (of_square + 1) / 2 % 2, sums);
+      }
+    }
+  }
+#endif
+}
+
+#if STAGES > 2
+// Walks all K steps. Each K is read while the one before it is multiplied, also a step's first one.
+GRETA_DEVICE void multiply_all(Loaders& loaders, SharedMemory shared, const float* a_tile,
+                               const float* b_tile, u32 k0, u32 k_end, Sums& sums) {
+  const auto await_step = [] {
+    wait_for_copies<STAGES - 2, Loaders::copies>();
+    block_barrier();
+  };
+  u32 stage = 0, ahead = k0;  // what is copied next
+  const auto copy_ahead = [&] {
+    loaders.copy(shared, stage, ahead, k_end);
+    ahead += BK;
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+  };
+  GRETA_UNROLL
+  for (u32 i = 0; i < STAGES - 1; ++i) copy_ahead();
+  await_step();
+  copy_ahead();
+  Pieces next;
+  next.load(a_tile, b_tile, 0);
+  for (; k0 < k_end; k0 += BK) {
+    const float* a = a_tile + stage * BK * a_pitch;
+    const float* b = b_tile + stage * BK * b_pitch;
+    GRETA_NO_UNROLL
+    for (u32 k = 0; k < BK; k += UNROLL) {
+      GRETA_UNROLL
+      for (u32 u = 0; u < UNROLL; ++u) {
+        const Pieces now = next;
+        if (u + 1 < UNROLL || k + UNROLL < BK) {
+          next.load(a, b, k + u + 1);
+        } else {  // all have read this step
+          await_step();
+          copy_ahead();
+          next.load(a_tile + stage * BK * a_pitch, b_tile + stage * BK * b_pitch, 0);
+        }
+        add_products(now, sums);
+      }
+    }
+  }
+}
+#else
 // `a` and `b`: this thread's first pieces of both tiles. Each K is read while the one before it is
 // multiplied.
 GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
@@ -79,18 +184,12 @@ GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
     for (u32 u = 0; u < UNROLL; ++u) {
       const Pieces now = next;
       next.load(a, b, k + u + 1 < BK ? k + u + 1 : k + u);
-      GRETA_UNROLL
-      for (u32 i = 0; i < TM; ++i) {
-        GRETA_UNROLL
-        for (u32 j = 0; j < TN / 2; ++j) {
-          sums[i][j] = multiply_add(element(now.a[i / 4], i % 4),
-                                    element_pair(now.b[j / 2], j % 2 * 2), sums[i][j]);
-        }
-      }
+      add_products(now, sums);
       loads_stay_behind();
     }
   }
 }
+#endif
 
 GRETA_DEVICE void finish(const Arguments& args, u32 row0, u32 col0, const Sums& sums) {
   GRETA_UNROLL
@@ -110,7 +209,17 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row0, u32 col0, const Sums& 
   }
 }
 
-GRETA_KERNEL(THREADS) GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
+// Registers suffice for as many workgroups as their sums and 64 others would.
+#if STAGES > 2 && defined(GRETA_NVIDIA)
+#define REGISTERS (THREADS * (TM * TN + 64))
+#define TILED_KERNEL                    \
+  extern "C" __global__ void __launch_bounds__( \
+      THREADS, REGISTERS < 65536 ? 65536 / REGISTERS : 1)
+#else
+#define TILED_KERNEL GRETA_KERNEL(THREADS)
+#endif
+
+TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
   GRETA_DYNAMIC_SHARED(float, a_tile);
   float* const b_tile = a_tile + STAGES * BK * a_pitch;
@@ -141,6 +250,9 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
     block_barrier();
     multiply(a_tile + ty * 4, b_tile + tx * 4, sums);
   }
+#elif STAGES > 2
+  multiply_all(loaders, shared_memory(reinterpret_cast<u8*>(a_tile)), a_tile + ty * 4,
+               b_tile + tx * 4, k_begin, k_end, sums);
 #else
   loaders.load(k_begin, k_end);
   loaders.a.store(a_tile);
