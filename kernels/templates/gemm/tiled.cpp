@@ -5,6 +5,7 @@
 
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/transposition.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
 #include "runtime/device/hardware/architectures.hpp"
@@ -28,6 +29,9 @@ Expression least_registers(DType type) {
 auto shared_bytes(const auto& c) {
   return 4 * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
 }
+
+constexpr const char* one_by_one =
+    "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1";
 
 /// Whether operands can be copied to shared memory as they are, to where each element is read.
 bool copies(const Shape& shape, const DeviceInfo& device) {
@@ -93,13 +97,20 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
   };
 }
 
+/// Vectors divide rows as they are stored, or as they are transposed.
+Constraint vector_constraint(const char* name, const char* parameter, std::int64_t stride,
+                             bool may_transpose) {
+  Constraint stored = alignment_constraint(name, parameter, stride);
+  if (!may_transpose) return stored;
+  stored.condition = p["TRANSPOSE"] == 1 || stride % p[parameter] == 0;
+  return stored;
+}
+
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   return {
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
        shape.grouped() || shape.m >= least_tiled_rows},
-      alignment_constraint("a_alignment", "VA", shape.a_unit()),
-      alignment_constraint("b_alignment", "VB", shape.b_unit()),
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
       plain_product(shape),
@@ -107,14 +118,29 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
-/// Copies to shared memory move f32 as it is read: elements that lie along k go to rows of their
-/// own.
-Constraint copy_constraint(const Shape& shape) {
+/// Returns whether operands may be transposed ahead of the product: then they are copied to shared
+/// memory as threads read them.
+bool transposes(const Shape& shape, const DeviceInfo& device) {
+  return copies(shape, device) && has_operand_along_k(shape);
+}
+
+std::vector<Constraint> copy_constraints(const Shape& shape, const DeviceInfo& device,
+                                         bool may_transpose) {
+  if (!copies(shape, device)) return {};
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  const char* const one_by_one =
+      "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1";
+  const Expression moved = p["STAGES"] <= 2 || ((!shape.a_along_k || p["VA"] == 1) &&
+                                                (!shape.b_along_k || p["VB"] == 1));
+  if (!may_transpose) return {{"copies", one_by_one, moved}};
   return {
-      "copies",
-      "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1",
-      p["STAGES"] <= 2 ||
-          ((!shape.a_along_k || p["VA"] == 1) && (!shape.b_along_k || p["VB"] == 1))};
+      {"copies", one_by_one, p["TRANSPOSE"] == 1 || moved},
+      {"transpose", "TRANSPOSE is for STAGES of more than 2",
+       p["TRANSPOSE"] == 0 || p["STAGES"] > 2},
+      {"transposed", fmt::format("the transposed operands need more than {} MiB", most >> 20),
+       p["TRANSPOSE"] == 0 || transposed_bytes(shape) <= most},
+  };
 }
 
 std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
@@ -154,14 +180,23 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   if (device.language == Language::glsl)
     a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
   // ORDER    of a thread's products: by rows, by rows in turn backwards, by columns, by squares
+  // TRANSPOSE 1: operands that lie along k are transposed by a launch of its own
   if (copies(shape, device)) a.parameters.push_back({"ORDER", {0, 1, 2, 3}});
+  const bool may_transpose = !split && transposes(shape, device);
+  if (may_transpose) a.parameters.push_back({"TRANSPOSE", {0, 1}});
   if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
   const bool cpu = vectorising_cpu(device);
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
+  const auto aligned = [&](const char* name, const char* parameter, std::int64_t unit,
+                           bool along_k) {
+    return vector_constraint(name, parameter, unit, along_k && may_transpose);
+  };
+  a.constraints.push_back(aligned("a_alignment", "VA", shape.a_unit(), shape.a_along_k));
+  a.constraints.push_back(aligned("b_alignment", "VB", shape.b_unit(), shape.b_along_k));
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, thread_constraints(device));
   append(a.constraints, tile_constraints(device));
-  if (copies(shape, device)) a.constraints.push_back(copy_constraint(shape));
+  append(a.constraints, copy_constraints(shape, device, may_transpose));
   a.constraints.push_back(cpu ? code_size()
                               : register_constraint(device, "TM x TN sums and elements in flight",
                                                     least_registers(shape.in), threads_of(p)));
@@ -228,6 +263,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"SWIZZLE", gpu ? 8 : 1}}};
   if (device.language == Language::glsl) config.values.emplace_back("SUBGROUP", 0);
   if (copied) config.values.emplace_back("ORDER", 0);
+  if (split == 1 && transposes(shape, device)) config.values.emplace_back("TRANSPOSE", 0);
   if (split > 1) config.values.emplace_back("SPLIT", split);
   return config;
 }
@@ -241,8 +277,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  Defines defines = problem_defines(shape);
+  const bool transpose = config.has("TRANSPOSE") && config["TRANSPOSE"] == 1;
+  Defines defines = problem_defines(transpose ? transposed(shape) : shape);
   add_parameters(defines, config);
+  defines.emplace_back("TRANSPOSED_A", transpose && shape.a_along_k ? "1" : "0");
+  defines.emplace_back("TRANSPOSED_B", transpose && shape.b_along_k ? "1" : "0");
   if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
   if (!config.has("ORDER")) defines.emplace_back("ORDER", "0");
   add_packs(defines, shape, device, config);
@@ -252,7 +291,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (device.language == Language::hip) {
     kernel.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
   }
-  return plan_of_tiles(shape, device, config, std::move(kernel));
+  LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));
+  if (transpose) add_transposition(plan, shape, device);
+  return plan;
 }
 
 /// Returns how often the lanes of a bundle write to the same bank of shared memory. A tile that is
@@ -266,6 +307,8 @@ double write_conflicts(bool along_k, const Config& config, const char* extent, c
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  const bool transpose = config.has("TRANSPOSE") && config["TRANSPOSE"] == 1;
+  const bool a_along_k = shape.a_along_k && !transpose, b_along_k = shape.b_along_k && !transpose;
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
   const double tm = config["TM"], tn = config["TN"], lx = config["LX"];
   const double threads = threads_of(config);
@@ -282,12 +325,13 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others);
   // A bundle of LX x 32/LX threads reads (LX x TN + 32/LX x TM) different elements per step of K.
   work.shared_traffic = 4 * work.steps * bk *
-                        (bm * write_conflicts(shape.a_along_k, config, "BM", "VA") +
-                         bn * write_conflicts(shape.b_along_k, config, "BN", "VB") +
+                        (bm * write_conflicts(a_along_k, config, "BM", "VA") +
+                         bn * write_conflicts(b_along_k, config, "BN", "VB") +
                          threads / 32 * (lx * tn + 32 / lx * tm));
   work.barriers = work.steps * (work.overlapped ? 1 : 2);
   work.ahead_bytes = std::max(1, config["STAGES"] - 1) * bk * (bm + bn) * bytes_of(shape.in, 1);
   KernelWork launches = {work};
+  if (transpose) launches.insert(launches.begin(), work_of_transposition(shape));
   if (config.has("SPLIT")) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
   return launches;
 }
@@ -301,7 +345,7 @@ Variant tiled() {
   Variant variant = make_variant<Shape>(
       "tiled", "on vector units: a workgroup computes a tile of C from shared memory", whole, plan,
       defaults, divisions_of_tiles);
-  variant.migrations = {added("ORDER", 0)};
+  variant.migrations = {added("ORDER", 0), added("TRANSPOSE", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -1,15 +1,16 @@
 // A workgroup computes a BM x BN tile of C. It walks K in steps of BK: both operands' parts go
 // through shared memory, and each thread keeps TM x TN sums in registers. With SPLIT > 1 the
 // workgroup's z picks a slice of K, and the sums go to the workspace for reduce.hip. With STAGES > 2,
-// f32 operands are copied to shared memory asynchronously, STAGES steps ahead.
+// f32 operands are copied to shared memory asynchronously, STAGES steps ahead. TRANSPOSED_A or
+// TRANSPOSED_B: that operand is a copy (transpose.hip).
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(TM) || !defined(TN) || \
     !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) || !defined(UNROLL) || \
     !defined(LX) || !defined(SWIZZLE) || !defined(SPLIT) || !defined(ORDER)
 #error "BM BN BK TM TN VA VB PAD STAGES UNROLL LX SWIZZLE SPLIT and ORDER must be defined"
 #endif
-#if !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "A_ALONG_K and B_ALONG_K must be defined"
+#if !defined(A_ALONG_K) || !defined(B_ALONG_K) || !defined(TRANSPOSED_A) || !defined(TRANSPOSED_B)
+#error "{A,B}_ALONG_K and TRANSPOSED_{A,B} must be defined"
 #endif
 
 #define TX (BN / TN)  // threads along n
@@ -33,6 +34,7 @@
 #error "UNROLL divides BK; STAGES, SPLIT and SWIZZLE are at least 1"
 #endif
 
+#include "gemm/aligned.hip"
 #include "gemm/groups.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_loader.hip"
@@ -233,8 +235,10 @@ TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Loaders loaders;
-  loaders.a.start(args.a, args.m, stride_a(args), tile.row, k_begin);
-  loaders.b.start(args.b, n, stride_b(args), tile.col, k_begin);
+  const u32 a_lines = TRANSPOSED_A ? aligned_stride(args.m) : stride_a(args);
+  const u32 b_lines = TRANSPOSED_B ? aligned_stride(n) : stride_b(args);
+  loaders.a.start(args.a, args.m, a_lines, tile.row, k_begin);
+  loaders.b.start(args.b, n, b_lines, tile.col, k_begin);
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const u32 bundle = thread_index() / 32, lane = thread_index() % 32;
   const u32 tx = bundle % (TX / LX) * LX + lane % LX;

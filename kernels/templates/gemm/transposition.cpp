@@ -1,0 +1,77 @@
+#include "kernels/templates/gemm/transposition.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/templates/gemm/plan.hpp"
+
+namespace greta::kernels::gemm {
+namespace {
+
+constexpr std::int64_t side = 32;  ///< of a workgroup's square
+
+std::int64_t padded(std::int64_t length) {
+  return ceil_div(length, 4) * 4;
+}
+
+/// Returns the size of a copy, rounded up to the alignment of the next one.
+std::int64_t copy_bytes(const Shape& shape, bool along_k, std::int64_t extent) {
+  return along_k ? ceil_div(shape.k * padded(extent) * 4, 256) * 256 : 0;
+}
+
+std::int64_t squares(const Shape& shape, bool along_k, std::int64_t extent) {
+  return along_k ? ceil_div(extent, side) * ceil_div(shape.k, side) : 0;
+}
+
+}  // namespace
+
+bool has_operand_along_k(const Shape& shape) {
+  return (shape.a_along_k || shape.b_along_k) && !shape.several();
+}
+
+Shape transposed(const Shape& shape) {
+  Shape copy = shape;
+  if (shape.a_along_k) copy.lda = copy.a_offset = 0;
+  if (shape.b_along_k) copy.ldb = copy.b_offset = 0;
+  copy.a_along_k = copy.b_along_k = false;
+  return copy;
+}
+
+std::int64_t transposed_bytes(const Shape& shape) {
+  return copy_bytes(shape, shape.a_along_k, shape.m) + copy_bytes(shape, shape.b_along_k, shape.n);
+}
+
+void add_transposition(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device) {
+  constexpr std::size_t a = 0, b = 1, partial = 6;  // indices into the argument block
+  const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
+  plan.workspace_bytes = offset + static_cast<std::uint64_t>(transposed_bytes(shape));
+  Launch& product = plan.launches.front();
+  Launch copy{plan.sources.size(), {}, product.arguments};
+  copy.arguments[partial] = WorkspaceArgument{offset};
+  if (shape.a_along_k) product.arguments[a] = WorkspaceArgument{offset};
+  if (shape.b_along_k) {
+    const std::int64_t of_a = copy_bytes(shape, shape.a_along_k, shape.m);
+    product.arguments[b] = WorkspaceArgument{offset + static_cast<std::uint64_t>(of_a)};
+  }
+  plan.sources.push_back(kernel_source(shape, device, "transpose", problem_defines(shape), 256));
+  const std::int64_t workgroups =
+      std::max(squares(shape, shape.a_along_k, shape.m), squares(shape, shape.b_along_k, shape.n));
+  copy.grid = grid(device, plan.sources.back(), static_cast<std::uint64_t>(workgroups),
+                   shape.a_along_k && shape.b_along_k ? 2 : 1);
+  plan.launches.insert(plan.launches.begin(), std::move(copy));
+}
+
+LaunchWork work_of_transposition(const Shape& shape) {
+  LaunchWork copy;
+  copy.threads = 256;
+  copy.registers = 32;
+  copy.workgroups = static_cast<double>(squares(shape, shape.a_along_k, shape.m) +
+                                        squares(shape, shape.b_along_k, shape.n));
+  copy.read_bytes = copy.written_bytes = copy.ahead_bytes = side * side * 4;
+  copy.loads = side * side;
+  copy.barriers = 1;
+  copy.unique_bytes = 2 * static_cast<double>(transposed_bytes(shape));
+  return copy;
+}
+
+}  // namespace greta::kernels::gemm
