@@ -237,8 +237,14 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
       default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
   const bool gpu = !vectorising_cpu(device);
   const bool copied = copies(shape, device);
+  // Below that, the copies take longer than they save.
+  constexpr std::int64_t least_transposed = 2048;
+  const bool transpose =
+      split == 1 && transposes(shape, device) && std::min(shape.m, shape.n) >= least_transposed;
   const auto width = [&](bool along_k, std::int64_t unit, int extent) {
-    return copied && along_k ? 1 : widest_vector(shape.in, unit, extent * tile.bk / threads);
+    return copied && along_k && !transpose
+               ? 1
+               : widest_vector(shape.in, unit, extent * tile.bk / threads);
   };
   const int va = width(shape.a_along_k, shape.a_unit(), tile.bm);
   const int vb = width(shape.b_along_k, shape.b_unit(), tile.bn);
@@ -262,8 +268,10 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"UNROLL", gpu ? tile.bk : 1},
                  {"SWIZZLE", gpu ? 8 : 1}}};
   if (device.language == Language::glsl) config.values.emplace_back("SUBGROUP", 0);
-  if (copied) config.values.emplace_back("ORDER", 0);
-  if (split == 1 && transposes(shape, device)) config.values.emplace_back("TRANSPOSE", 0);
+  if (copied) config.values.emplace_back("ORDER", 1);
+  if (split == 1 && transposes(shape, device)) {
+    config.values.emplace_back("TRANSPOSE", transpose ? 1 : 0);
+  }
   if (split > 1) config.values.emplace_back("SPLIT", split);
   return config;
 }
