@@ -144,7 +144,12 @@ class GemmKernel : public ::testing::TestWithParam<std::string> {
   Space space(const Problem& problem) const { return built_in("gemm").space(problem, info_); }
 
   /// Returns the parameters that only one language has, as configuration text.
-  std::string rest() const { return info_.language == Language::glsl ? " SUBGROUP=0" : ""; }
+  // The other parameters of tiled or split_k, for f32 in layout nn.
+  std::string rest(bool tiled) const {
+    if (info_.language == Language::glsl) return " SUBGROUP=0";
+    if (!has_lane_copies(info_.architecture)) return "";
+    return tiled ? " ORDER=0 TRANSPOSE=0" : " ORDER=0";
+  }
 
   Device& device_ = test::device(GetParam());
   const DeviceInfo& info_ = device_.info();
@@ -167,8 +172,27 @@ TEST_P(GemmKernel, WalksLongKAndManyTilesInGroups) {
                            "UNROLL=2 SWIZZLE=4",
                            "split_k BM=64 BN=32 TM=4 TN=4 LX=4 BK=8 STAGES=1 PAD=0 VA=1 VB=1 "
                            "UNROLL=1 SWIZZLE=16 SPLIT=8"}) {
-    expect_right(device_, problem, space(problem).parse(text + rest()).value());
+    const bool tiled = std::string(text).starts_with("tiled");
+    expect_right(device_, problem, space(problem).parse(text + rest(tiled)).value());
   }
+}
+
+// Copies around the ring of buffers, past both operands' ends, in each order of products;
+// transposed operands whose rows are padded.
+TEST(GemmTiles, AreCopiedPastTheRegisters) {
+  Device& device = test::device("hip-host:0");
+  const std::string tiles =
+      "tiled BM=32 BN=64 TM=4 TN=8 LX=4 BK=8 PAD=4 UNROLL=8 SWIZZLE=2 VA=1 STAGES=";
+  const auto expect = [&](const char* layout, const std::string& rest) {
+    const Problem problem = gemm_problem(70, 131, 99, DType::f32, DType::f32, {{"layout", layout}});
+    const Space space = built_in("gemm").space(problem, device.info());
+    expect_right(device, problem, space.parse(tiles + rest).value());
+  };
+  expect("nn", "3 VB=1 ORDER=0 TRANSPOSE=0");
+  expect("nt", "5 VB=1 ORDER=1 TRANSPOSE=0");
+  expect("tn", "4 VB=1 ORDER=2");
+  expect("tt", "3 VB=4 ORDER=3 TRANSPOSE=1");
+  expect("nt", "4 VB=4 ORDER=1 TRANSPOSE=1");
 }
 
 // Several columns per thread, several waves per column and m = 3. K is long enough for every wave
@@ -223,7 +247,7 @@ TEST_P(GemmKernel, TheTextRefusesBrokenParameters) {
                             .parse(
                                 "tiled BM=64 BN=64 TM=8 TN=8 LX=8 BK=8 STAGES=1 PAD=0 VA=4 VB=4 "
                                 "UNROLL=1 SWIZZLE=1" +
-                                rest())
+                                rest(true))
                             .value();
   const auto plan = built_in("gemm").plan(problem, info_, config);
   ASSERT_TRUE(plan) << plan.failure().message;
@@ -238,7 +262,7 @@ TEST_P(GemmKernel, TheTextRefusesBrokenParameters) {
   EXPECT_NE(compile_with("#define PAD ", "#define PADDING ").find("must be defined"),
             std::string::npos);
   EXPECT_NE(compile_with("#define TM 8", "#define TM 6").find("4-wide pieces"), std::string::npos);
-  EXPECT_NE(compile_with("#define STAGES 1", "#define STAGES 3").find("STAGES is 1 or 2"),
+  EXPECT_NE(compile_with("#define UNROLL 1", "#define UNROLL 3").find("UNROLL divides BK"),
             std::string::npos);
 }
 

@@ -40,6 +40,10 @@
 #include "gemm/tile_loader.hip"
 #include "gemm/tile_order.hip"
 
+#if STAGES > 2 && !GRETA_LANE_COPY
+#error "STAGES is 1 or 2 where threads cannot copy past their registers"
+#endif
+
 constexpr u32 a_pitch = BM + PAD, b_pitch = BN + PAD;
 
 struct Loaders {
