@@ -2,6 +2,7 @@
 as the first cause, also where the kernels, the device and the description are not known."""
 import concurrent.futures
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -175,7 +176,21 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         ((method,),) = self.query("select method from winners")
         self.assertIn("equal bits in 20 runs, 10 of them on a busy device", method)
-        self.assertIn("equal bits in 20 runs", json.loads(result.stdout)["winner"]["verdict"]["method"])
+        winner = json.loads(result.stdout)["winner"]
+        self.assertIn("equal bits in 20 runs", winner["verdict"]["method"])
+        self.assertEqual(winner["determinism"], {"runs": 20, "busy": 10, "differing": 0})
+        self.shown("equal bits in 20 runs, 10 of them on a busy device", "equal bits, 20 runs")
+
+    def shown(self, text, short):
+        """Expects what the database has of repeated runs in show, in list, and on the report's page."""
+        self.assertIn(text, " ".join(self.run_tune("show", "--db", self.db).stdout.split()))
+        listed = self.run_db("list").stdout
+        self.assertIn("repeated", listed)
+        self.assertIn(short, listed)
+        page = self.folder / "page.html"
+        made = self.run_words(os.environ["GRETA_REPORT"], self.db, "--out", page)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn(text, page.read_text())
 
     def test_what_is_declared_unordered_may_differ(self):
         description = self.folder / "faulty/arrival.jsonc"
@@ -184,6 +199,10 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         ((method,),) = self.query("select method from winners")
         self.assertRegex(method, r"other bits of \d+ elements, as sums have no fixed order, in 20 runs")
+        found = json.loads(result.stdout)["winner"]["determinism"]
+        self.assertEqual((found["runs"], found["busy"]), (20, 10))
+        self.assertIn(f"other bits of {found['differing']} elements", method)
+        self.shown(method.split("; ")[-1], f"{found['differing']} elements differ, 20 runs")
 
     def test_errors_are_one_line(self):
         self.refused(self.run_tune("diagnose", self.folder), 2, "failure.json")
