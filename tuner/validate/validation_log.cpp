@@ -6,11 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
+#include "runtime/device/system/input_file.hpp"
 #include "runtime/device/validation.hpp"
 
 namespace greta::tuner {
@@ -56,8 +57,10 @@ Result<void> write_validation_log(const std::filesystem::path& file) {
 }
 
 Result<ValidationLog> read_validation_log(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in) return Failure{Status::io, file.string() + ": can't be read", {}};
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+  auto text = device::read_file(file, most_bytes);
+  if (!text) return text.failure();
+  std::istringstream in(*std::move(text));
   ValidationLog log;
   std::set<std::int64_t> processes;
   for (std::string line; std::getline(in, line);) {

@@ -91,15 +91,18 @@ KeptCases::KeptCases(fs::path folder) : folder_(std::move(folder)) {
   if (!folder_.empty()) before_ = cases_in(folder_);
 }
 
-void KeptCases::tell() {
-  if (folder_.empty()) return;
+std::vector<Diagnosis> KeptCases::tell() {
+  std::vector<Diagnosis> kept;
+  if (folder_.empty()) return kept;
   for (const auto& one : cases_in(folder_)) {
     if (before_.contains(one)) continue;
     complete(one.first);
-    const auto diagnosis = diagnose_kept(one.first);
+    auto diagnosis = diagnose_kept(one.first);
     tuner::tell(fmt::format("kept {}: {}", one.first.string(),
                             diagnosis ? cause_line(*diagnosis) : diagnosis.failure().message));
+    if (diagnosis) kept.push_back(*std::move(diagnosis));
   }
+  return kept;
 }
 
 }  // namespace greta::tuner::cli

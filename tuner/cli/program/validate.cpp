@@ -8,7 +8,9 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "runtime/device/system/input_file.hpp"
 #include "runtime/device/system/process.hpp"
 #include "runtime/device/system/temporary_folder.hpp"
 #include "runtime/device/validation.hpp"
@@ -46,7 +48,8 @@ Request& request() {
 
 /// Returns the words of the command line without --validate, as this process was started.
 std::vector<std::string> words_without_validate(const std::vector<std::string>& text_options) {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 24;
+  std::istringstream in(value_of(device::read_file("/proc/self/cmdline", most_bytes)));
   std::vector<std::string> words;
   bool is_text = false;
   for (std::string word; std::getline(in, word, '\0');) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 /// --validate: runs a command again in a process in which Vulkan devices use the validation layer,
 /// or under NVIDIA's compute-sanitizer, and counts what they say.
 namespace greta::tuner::cli {
