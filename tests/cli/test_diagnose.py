@@ -29,6 +29,11 @@ FAULTS = {
     "unwritten": ("not written", "never written"),
     "off_by_one": ("off by one", "k is taken as 49, not 50"),
     "wrong_sign": ("wrong sign", "has the wrong sign"),
+    "write_outside": ("write out of bounds", "outside of an operand"),
+    "element_size": ("wrong stride", "b is addressed as if its elements had 2 bytes, not 4"),
+    "tile_step": ("wrong stride", "a: tiles of 8 columns are 16 elements apart, not 8"),
+    "neighbour": ("wrong index", "b: the first element of each group of 2 is read for all of them"),
+    "missing_barrier": ("race", "a barrier, or waiting for a copy, is missing"),
 }
 
 ATTENTION = ["--batch", "2", "--heads", "4", "--kv_heads", "2", "--q", "5", "--kv", "40", "--dim", "16",
@@ -44,6 +49,12 @@ PLANTED = [
     ("gemm", ["--m", "33", "--n", "20", "--k", "18", "--alpha", "3", "--epilogue", "bias", "--variant", "naive"],
      "gemm/operands.hip", "return args.alpha * sum;", "return sum;", "wrong attribute", "alpha=1 in place of"),
     ("add", ["--rows", "9", "--cols", "30"], "add/flat.hip", "x[0] + x[1]", "x[0] - x[1]", "wrong sign", "B has"),
+    ("add", ["--rows", "9", "--cols", "30"], "add/flat.hip", "x[0] + x[1]", "x[0] + x[1] + x[1]", "doubled operand",
+     "B counts twice"),
+    ("attention", ATTENTION, "attention/vector.hip", "tile.head / (heads / kv_heads)", "tile.head % kv_heads",
+     "wrong head or batch", "uses the KV head h modulo their number"),
+    ("attention", [*ATTENTION[:-2], "--config", "vector BQ=16 BK=16 TQ=1 LANES=4 VEC=8 TOGETHER=32"], "attention/vector.hip",
+     "value[i][e] *= kept;", "value[i][e] *= 1.0f;", "missing rescaling", "sums of values over tiles of 16 keys"),
 ]
 
 
@@ -85,6 +96,7 @@ class Diagnose(Case):
 
     def planted(self, number, plant):
         op, options, file, text, mutant, *_ = plant
+        drawn = [] if "--config" in options else ["--sample", "1"]
         templates = self.folder / f"templates-{number}"
         path = templates / file
         path.parent.mkdir(parents=True)
@@ -92,7 +104,7 @@ class Diagnose(Case):
         self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
         path.write_text(source.replace(text, mutant))
         kept = self.folder / f"planted-{number}"
-        result = self.run_tune("verify", op, *options, "--sample", "1", "--first", "--seed", "3", "--device", "hip-host:0",
+        result = self.run_tune("verify", op, *options, *drawn, "--first", "--seed", "3", "--device", "hip-host:0",
                                "--templates", templates, "--keep-failed", kept)
         self.assertEqual(result.returncode, 1, result.stderr)
         (case,) = kept.iterdir()

@@ -10,6 +10,7 @@
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/evaluate/sanitized_case.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -98,6 +99,11 @@ std::vector<Diagnosis> KeptCases::tell() {
     if (before_.contains(one)) continue;
     complete(one.first);
     auto diagnosis = diagnose_kept(one.first);
+    if (diagnosis && !diagnosis->is_precise()) {
+      add_sanitizer_reports(one.first, operations_in_use(), worker_command(),
+                            default_cache_directory());
+      diagnosis = diagnose_kept(one.first);
+    }
     tuner::tell(fmt::format("kept {}: {}", one.first.string(),
                             diagnosis ? cause_line(*diagnosis) : diagnosis.failure().message));
     if (diagnosis) kept.push_back(*std::move(diagnosis));
