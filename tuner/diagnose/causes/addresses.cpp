@@ -24,8 +24,9 @@ class Addresses {
   /// Elements that are taken as larger or smaller than they are.
   void offer_element_size() {
     const auto size = static_cast<std::int64_t>(bytes_of(spec_.dtype, std::size_t{1}));
-    for (const std::int64_t other : {size / 2, 2 * size}) {
-      if (other < 1) continue;
+    for (const std::int64_t other :
+         {size / 2, 2 * size, size - 1, size + 1, 3 * size / 2, 4 * size}) {
+      if (other < 1 || other == size) continue;
       offer("wrong stride",
             fmt::format("{} is addressed as if its elements had {} bytes, not {}", spec_.name,
                         other, size),

@@ -103,7 +103,7 @@ void offer_unwritten(Judge& judge) {
   const double explained = share_of(found.wrong, evidence.wrong());
   judge.add({.kind = "not written",
              .words = "elements of the output are never written: a tile, a tail or a part of the "
-                      "grid is missing",
+                      "grid is missing, or they are written to another place",
              .explained = explained,
              .residual = 1 - explained,
              .score = explained,
@@ -215,6 +215,26 @@ void offer_positions(Judge& judge) {
   }
 }
 
+/// Elements of an operand that is read and written keep their values if they are never written.
+void offer_kept(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  for (std::size_t o = 0; o < evidence.outputs().size(); ++o) {
+    const ExaminedOutput& output = evidence.outputs()[o];
+    if (output.spec.role != Role::input_output || output.count(output.wrong) == 0) continue;
+    for (const HostTensor& input : evidence.inputs()) {
+      if (input.spec.name != output.spec.name || input.spec.elements() != output.want.size())
+        continue;
+      Prediction predicted = evidence.expected();
+      for (std::size_t i = 0; i < output.want.size(); ++i) predicted[o][i] = {input.at(i), 0};
+      judge.offer("not written",
+                  fmt::format("elements of {} are never written: they keep what was there before "
+                              "the launch",
+                              output.spec.name),
+                  predicted);
+    }
+  }
+}
+
 /// What sanitizers reported of a kernel on hip-host.
 void offer_sanitizers(Judge& judge) {
   const SanitizerFindings& found = judge.evidence().failed().sanitizers;
@@ -278,6 +298,7 @@ void offer_runs(Judge& judge) {
   });
   if (!has_nan) offer_nan(judge);
   offer_zeros(judge);
+  offer_kept(judge);
   offer_overlap(judge);
   offer_positions(judge);
   offer_sanitizers(judge);
