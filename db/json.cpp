@@ -243,6 +243,13 @@ Json to_json(const Verdict& verdict) {
           {"detail", from_text(verdict.detail)}};
 }
 
+Json to_json(const std::optional<Determinism>& determinism) {
+  if (!determinism) return nullptr;
+  return {{"runs", determinism->runs},
+          {"busy", determinism->busy},
+          {"differing", determinism->differing}};
+}
+
 Verdict verdict_from_json(const Json& json) {
   const Reader reader(json, "verdict");
   return {reader.boolean("passed"), reader.number("error"), reader.number("bound"),
@@ -382,6 +389,7 @@ Json to_json(const Winner& winner) {
           {"default_samples_us", json_numbers(winner.default_samples_us)},
           {"roofline", json_number(winner.roofline)},
           {"verdict", to_json(winner.verdict)},
+          {"determinism", to_json(determinism_of(winner.verdict))},
           {"kernels", to_json(winner.kernels)},
           {"cold", winner.cold},
           {"ties", ties},

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "db/determinism.hpp"
 #include "db/trial.hpp"
 #include "db/tuned_db.hpp"
 
@@ -12,6 +13,8 @@ namespace greta::db {
 
 nlohmann::json to_json(const Config& config);
 nlohmann::json to_json(const Verdict& verdict);
+/// Returns {"runs", "busy", "differing"}, or null if it is not known.
+nlohmann::json to_json(const std::optional<Determinism>& determinism);
 /// Only what is known.
 nlohmann::json to_json(const CardState& state);
 CardState card_state_from_json(const nlohmann::json& json);

@@ -141,6 +141,7 @@ Operation operation_of(const std::shared_ptr<const Shared>& shared) {
   operation.dtypes = {{first_type(description, true), first_type(description, false)}};
   operation.sizes = {std::move(size)};
   operation.variants = {variant()};
+  operation.variants.front().unordered = description.unordered;
   operation.sources_key = hash.hex();
   const auto of = [shared](const Problem& problem) { return extents_of(shared, problem); };
   operation.shape = [of](const Problem& problem) { return ProblemShape(of(problem)); };
@@ -158,11 +159,6 @@ Operation operation_of(const std::shared_ptr<const Shared>& shared) {
 }
 
 }  // namespace described
-
-bool is_unordered(const Operation& operation, const Problem& problem) {
-  if (operation.variants.front().name != "described") return false;
-  return operation.shape(problem).as<described::Extents>().shared->description.unordered;
-}
 
 Result<Operation> make_described(const Description& description, const DescribedFiles& files,
                                  std::function<std::unique_ptr<Reference>(

@@ -22,8 +22,4 @@ Result<Operation> make_described(
                                              std::uint64_t seed)>
         reference);
 
-/// Whether equal runs may give results of other bits, because sums are added in no fixed order, as
-/// by atomic operations: descriptions say so. GRETA's own kernels add in a fixed order.
-bool is_unordered(const Operation& operation, const Problem& problem);
-
 }  // namespace greta::kernels

@@ -124,7 +124,7 @@ struct Description {
   std::vector<DescribedLaunch> launches;  ///< in order
   Formula workspace_bytes, flops, bytes;  ///< bytes: of operands unless told
   bool tells_bytes = false;
-  bool unordered = false;  ///< is_unordered()
+  bool unordered = false;  ///< Variant::unordered
   DescribedReference reference;
 };
 

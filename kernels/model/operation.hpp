@@ -178,6 +178,9 @@ struct Variant {
   /// which stored configurations are read. An addition to tests/data/config_forms.txt tells when
   /// one is needed (CONTRIBUTING.md).
   std::vector<ConfigMigration> migrations{};
+  /// Whether equal runs may give results of other bits, because sums are added in no fixed order,
+  /// as by atomic operations. Otherwise results that differ between runs are a race, and wrong.
+  bool unordered = false;
 };
 
 /// Makes a Variant of functions that take the struct T held by the operation's ProblemShape.

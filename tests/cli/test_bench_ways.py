@@ -3,6 +3,7 @@ command line and from presets. Comparisons match a chosen configuration with its
 import unittest
 
 from bench_case import GEMM, BenchCase
+from cli_case import SOURCE
 
 SIZE = ["--m", 32, "--n", 32, "--k", 32]
 SMALL = "tiled BM=16 BN=32 TM=4 TN=4 LX=8 BK=8 STAGES=1 PAD=0 VA=1 VB=1 UNROLL=1 SWIZZLE=1 SUBGROUP=0"
@@ -39,6 +40,34 @@ class BenchWays(BenchCase):
         chosen = [row for row in self.rows(file)[3:] if row["origin"] == "chosen"]
         self.assertGreaterEqual(len({(row["backend"], row["config"].split()[0]) for row in chosen}), 6)
         self.assertEqual({row["backend"] for row in chosen}, {"vulkan", "hip-host"})
+
+    def test_own_kernels_stand_beside_the_variants(self):
+        own = SOURCE / "tests/data/faulty/product.jsonc"
+        file = self.folder / "own.csv"
+        result = self.ways("--config", NAIVE, "--own", own, device="hip-host:0", export=["--export", file])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = {row["op"]: row for row in self.rows(file)}
+        self.assertEqual(set(rows), {"gemm", "product"})
+        self.assertEqual(rows["product"]["origin"], "chosen")
+        self.assertTrue(all(row["status"] == "ok" for row in rows.values()))
+        line = next(line for line in result.stdout.splitlines() if line.startswith("product: "))
+        self.assertIn("product: described FAULT=none ", line)
+        self.assertIn("FLOPS", line)  # of the same work
+        # What computes something else is no row.
+        wrong = [(("--layout", "nt"), "computes something else"), (("--dtype", "f16"), "is not A"),
+                 (("--batch", 2), "no dimension batch")]
+        for options, why in wrong:
+            self.refused(self.ways("--own", own, *options, device="hip-host:0"), 2, "--own", "product.jsonc", why)
+
+    def test_an_own_kernel_alone(self):
+        own = SOURCE / "tests/data/faulty/product.jsonc"
+        result = self.bench("kernel", own, *SIZE, "--db", self.db, "--no-lock", "--flush", 1, "--settle", 0, "--seed", 1,
+                            "--device", "hip-host:0", "--config", "described FAULT=none", "--config",
+                            "described FAULT=half_sums")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^described FAULT=none +chosen +hip-host +\d")
+        self.assertRegex(result.stdout, r"(?m)^described FAULT=half_sums .*correctness: ")
+        self.refused(self.bench("kernel"), 2, "file is required")
 
     def test_the_answer_beside_the_default(self):
         result = self.ways()

@@ -2,6 +2,7 @@
 as the first cause, also where the kernels, the device and the description are not known."""
 import concurrent.futures
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -28,6 +29,11 @@ FAULTS = {
     "unwritten": ("not written", "never written"),
     "off_by_one": ("off by one", "k is taken as 49, not 50"),
     "wrong_sign": ("wrong sign", "has the wrong sign"),
+    "write_outside": ("write out of bounds", "outside of an operand"),
+    "element_size": ("wrong stride", "b is addressed as if its elements had 2 bytes, not 4"),
+    "tile_step": ("wrong stride", "a: tiles of 8 columns are 16 elements apart, not 8"),
+    "neighbour": ("wrong index", "b: the first element of each group of 2 is read for all of them"),
+    "missing_barrier": ("race", "a barrier, or waiting for a copy, is missing"),
 }
 
 ATTENTION = ["--batch", "2", "--heads", "4", "--kv_heads", "2", "--q", "5", "--kv", "40", "--dim", "16",
@@ -43,6 +49,12 @@ PLANTED = [
     ("gemm", ["--m", "33", "--n", "20", "--k", "18", "--alpha", "3", "--epilogue", "bias", "--variant", "naive"],
      "gemm/operands.hip", "return args.alpha * sum;", "return sum;", "wrong attribute", "alpha=1 in place of"),
     ("add", ["--rows", "9", "--cols", "30"], "add/flat.hip", "x[0] + x[1]", "x[0] - x[1]", "wrong sign", "B has"),
+    ("add", ["--rows", "9", "--cols", "30"], "add/flat.hip", "x[0] + x[1]", "x[0] + x[1] + x[1]", "doubled operand",
+     "B counts twice"),
+    ("attention", ATTENTION, "attention/vector.hip", "tile.head / (heads / kv_heads)", "tile.head % kv_heads",
+     "wrong head or batch", "uses the KV head h modulo their number"),
+    ("attention", [*ATTENTION[:-2], "--config", "vector BQ=16 BK=16 TQ=1 LANES=4 VEC=8 TOGETHER=32"], "attention/vector.hip",
+     "value[i][e] *= kept;", "value[i][e] *= 1.0f;", "missing rescaling", "sums of values over tiles of 16 keys"),
 ]
 
 
@@ -84,6 +96,7 @@ class Diagnose(Case):
 
     def planted(self, number, plant):
         op, options, file, text, mutant, *_ = plant
+        drawn = [] if "--config" in options else ["--sample", "1"]
         templates = self.folder / f"templates-{number}"
         path = templates / file
         path.parent.mkdir(parents=True)
@@ -91,7 +104,7 @@ class Diagnose(Case):
         self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
         path.write_text(source.replace(text, mutant))
         kept = self.folder / f"planted-{number}"
-        result = self.run_tune("verify", op, *options, "--sample", "1", "--first", "--seed", "3", "--device", "hip-host:0",
+        result = self.run_tune("verify", op, *options, *drawn, "--first", "--seed", "3", "--device", "hip-host:0",
                                "--templates", templates, "--keep-failed", kept)
         self.assertEqual(result.returncode, 1, result.stderr)
         (case,) = kept.iterdir()
@@ -175,7 +188,21 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         ((method,),) = self.query("select method from winners")
         self.assertIn("equal bits in 20 runs, 10 of them on a busy device", method)
-        self.assertIn("equal bits in 20 runs", json.loads(result.stdout)["winner"]["verdict"]["method"])
+        winner = json.loads(result.stdout)["winner"]
+        self.assertIn("equal bits in 20 runs", winner["verdict"]["method"])
+        self.assertEqual(winner["determinism"], {"runs": 20, "busy": 10, "differing": 0})
+        self.shown("equal bits in 20 runs, 10 of them on a busy device", "equal bits, 20 runs")
+
+    def shown(self, text, short):
+        """Expects what the database has of repeated runs in show, in list, and on the report's page."""
+        self.assertIn(text, " ".join(self.run_tune("show", "--db", self.db).stdout.split()))
+        listed = self.run_db("list").stdout
+        self.assertIn("repeated", listed)
+        self.assertIn(short, listed)
+        page = self.folder / "page.html"
+        made = self.run_words(os.environ["GRETA_REPORT"], self.db, "--out", page)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn(text, page.read_text())
 
     def test_what_is_declared_unordered_may_differ(self):
         description = self.folder / "faulty/arrival.jsonc"
@@ -184,6 +211,10 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         ((method,),) = self.query("select method from winners")
         self.assertRegex(method, r"other bits of \d+ elements, as sums have no fixed order, in 20 runs")
+        found = json.loads(result.stdout)["winner"]["determinism"]
+        self.assertEqual((found["runs"], found["busy"]), (20, 10))
+        self.assertIn(f"other bits of {found['differing']} elements", method)
+        self.shown(method.split("; ")[-1], f"{found['differing']} elements differ, 20 runs")
 
     def test_errors_are_one_line(self):
         self.refused(self.run_tune("diagnose", self.folder), 2, "failure.json")

@@ -32,7 +32,7 @@ Result<std::unique_ptr<SoakKernel>> SoakKernel::create(Device& device, const Dev
   if (!prepared) return prepared.failure();
   std::unique_ptr<SoakKernel> kernel(
       new SoakKernel(device, *std::move(load), *std::move(prepared), options));
-  kernel->unordered_ = kernels::is_unordered(operation, problem);
+  kernel->unordered_ = operation.variant(config.variant).unordered;
   if (auto ready = kernel->prepare(); !ready) return ready.failure();
   return kernel;
 }

@@ -17,7 +17,7 @@ namespace greta::tuner {
 
 /// A kernel that runs again and again on the same inputs, and of which every result is checked: its
 /// bits are those of the first result, which was checked against the reference. If its description
-/// declares sums without a fixed order (is_unordered()), every result is checked against the
+/// declares sums without a fixed order (Variant::unordered), every result is checked against the
 /// reference.
 class SoakKernel {
  public:

@@ -44,6 +44,7 @@ void offer_all(Judge& judge) {
   offer_operands(judge);
   offer_slices(judge);
   offer_precision(judge);
+  offer_addresses(judge);
 }
 
 Diagnosis examined(const Evidence& evidence, double seconds) {
@@ -83,6 +84,12 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, double s
 }
 
 }  // namespace
+
+bool Diagnosis::is_precise() const {
+  constexpr double precise_score = 0.9;
+  return !causes.empty() && causes.front().score >= precise_score &&
+         causes.front().kind != "race" && causes.front().kind != "uninitialised read";
+}
 
 bool Diagnosis::is_sure() const {
   return !causes.empty() && causes.front().score >= sure_score;

@@ -21,6 +21,8 @@ struct Diagnosis {
 
   /// Whether the first cause explains most of the wrong elements.
   bool is_sure() const;
+  /// Whether it predicts almost all wrong elements, so that sanitizers would tell nothing more.
+  bool is_precise() const;
 };
 
 /// The time limit of a diagnosis.

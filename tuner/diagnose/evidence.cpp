@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 namespace greta::tuner {
@@ -56,6 +57,35 @@ std::optional<std::vector<HostTensor>> placed_for(const std::vector<TensorSpec>&
     operands.push_back(kernels::placed(HostTensor{packed(spec), its->data}, spec));
   }
   return operands;
+}
+
+/// Returns which of the first `count` runs give an element the same bits: for each run, the first
+/// run that it equals.
+std::vector<std::size_t> grouping(const std::vector<HostTensor>& runs, std::size_t count,
+                                  std::size_t element) {
+  std::vector<std::size_t> groups;
+  for (std::size_t r = 0; r < count; ++r) {
+    std::size_t same = 0;
+    while (same < r && !same_bits(runs[same], runs[r], element)) ++same;
+    groups.push_back(same);
+  }
+  return groups;
+}
+
+/// Computes ExaminedOutput::kinds_of_runs. The equal runs are the first ones.
+std::size_t kinds_of_runs(const std::vector<char>& varies, const std::vector<HostTensor>& runs,
+                          std::size_t equal) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < varies.size(); ++i) {
+    if (varies[i] == 0) continue;
+    auto one = grouping(runs, equal, i);
+    if (all.empty()) {
+      all = std::move(one);
+    } else if (one != all) {
+      return 0;
+    }
+  }
+  return std::set<std::size_t>(all.begin(), all.end()).size();
 }
 
 }  // namespace
@@ -121,6 +151,7 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
     made.unwritten[i] = unwritten && made.wrong[i] != 0 ? 1 : 0;
     if (unwritten || made.varies[i] != 0) made.reads_outputs[i] = made.reads_workspace[i] = 0;
   }
+  made.kinds_of_runs = kinds_of_runs(made.varies, runs, equal_runs_);
   wrong_ += made.count(made.wrong);
   outputs_.push_back(std::move(made));
 }

@@ -20,11 +20,14 @@ bool agrees(double a, double b, double within);
 
 /// One output of a failed case: what was computed and what is expected.
 struct ExaminedOutput {
-  TensorSpec spec;               ///< with packed rows
-  std::vector<Expected> want;    ///< of each element
-  std::vector<double> got;       ///< in the first run
-  std::vector<char> wrong;       ///< whether an element of the first run is outside its bound
-  std::vector<char> varies;      ///< whether an element differs between equal runs
+  TensorSpec spec;             ///< with packed rows
+  std::vector<Expected> want;  ///< of each element
+  std::vector<double> got;     ///< in the first run
+  std::vector<char> wrong;     ///< whether an element of the first run is outside its bound
+  std::vector<char> varies;    ///< whether an element differs between equal runs
+  /// The number of different results of the equal runs, if all elements that vary do so between the
+  /// same runs; 0: they do not, or nothing varies.
+  std::size_t kinds_of_runs = 0;
   std::vector<char> ever_right;  ///< whether it is within its bound in one of the equal runs
   std::vector<char> unwritten;   ///< whether it has the bits from before the launch, in every run
   /// Whether it depends on what outputs, or the workspace, contained before, but isn't unwritten.

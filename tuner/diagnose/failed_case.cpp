@@ -117,6 +117,8 @@ FailedCase read(const Catalog& catalog, const fs::path& folder) {
   if (json.at("adversarial").get<bool>()) read.style = InputStyle::adversarial;
   read.workgroup = json.at("workgroup").get<std::uint32_t>();
   read.description = json.value("description", "");
+  if (const auto found = json.find("sanitizers"); found != json.end())
+    read.sanitizers = {true, found->value("race", ""), found->value("access", "")};
   for (const auto& one : json.at("divisions")) {
     Division& made = read.divisions.emplace_back();
     made.name = one.at("name").get<std::string>();
@@ -163,6 +165,14 @@ void add_description(const fs::path& folder, const std::string& name,
   ordered_json json = read_failure(folder);
   json["description"] = name;
   write_text(folder / failure_file, json.dump(2) + "\n");
+}
+
+void add_findings(const fs::path& folder, const SanitizerFindings& findings) {
+  if (!findings.ran) return;
+  ordered_json json = read_failure(folder);
+  json["sanitizers"] = {{"race", findings.race}, {"access", findings.access}};
+  write_text(folder / failure_file,
+             json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
 Result<fs::path> description_of(const fs::path& folder) {

@@ -19,6 +19,13 @@ struct KeptRun {
   std::vector<HostTensor> outputs;  ///< of all tensors whose role is not input, in order
 };
 
+/// What sanitizers reported of a candidate, each in a line; empty: nothing.
+struct SanitizerFindings {
+  bool ran = false;    ///< whether the candidate ran under sanitizers
+  std::string race;    ///< of the race detector
+  std::string access;  ///< of AddressSanitizer or UndefinedBehaviorSanitizer
+};
+
 /// A candidate whose results are wrong, with everything that is needed to examine them elsewhere.
 struct FailedCase {
   KernelCase kernel;  ///< compiled kernels, launches, inputs, and expected elements
@@ -30,6 +37,7 @@ struct FailedCase {
   std::uint32_t workgroup = 0;       ///< threads of the last launch
   std::vector<Division> divisions;   ///< extents that the kernels divide (Variant::divisions)
   std::vector<KeptRun> runs;         ///< the first ones are equal but for what a race changes
+  SanitizerFindings sanitizers;      ///< of a kernel on hip-host
   /// Of a described kernel: its description, relative to the case's folder.
   std::string description;
 };
@@ -48,6 +56,9 @@ Result<void> write_failed_case(const FailedCase& written, const std::filesystem:
 /// the description's. Throws Error with `io`.
 void add_description(const std::filesystem::path& folder, const std::string& name,
                      const std::map<std::string, std::string>& files);
+
+/// Adds reports of sanitizers to a case. Throws Error.
+void add_findings(const std::filesystem::path& folder, const SanitizerFindings& findings);
 
 /// Returns the description of a case's kernel; an empty path if GRETA's catalog has its operation.
 /// Fails like read_failed_case().

@@ -13,6 +13,7 @@ constexpr double least_explained = 0.05;
 constexpr double bounds_of_agreement = 4;
 /// NaN spreads, so that many causes predict it where it is.
 constexpr double share_of_nan = 0.5;
+constexpr std::size_t least_numbers = 3;
 
 double square(double x) {
   return std::isfinite(x) ? std::min(x * x, 1e200) : 0;
@@ -22,7 +23,8 @@ double square(double x) {
 
 Cause Judge::compare(std::string kind, std::string words, const Prediction& predicted) const {
   double matched = 0;
-  std::size_t changed = 0, changed_wrong = 0;
+  std::size_t changed = 0, changed_wrong = 0, matched_numbers = 0, nan = 0, same_nan = 0,
+              said_nan = 0;
   double errors = 0, remaining = 0;
   for (std::size_t o = 0; o < predicted.size(); ++o) {
     const ExaminedOutput& output = evidence_.outputs()[o];
@@ -34,16 +36,25 @@ Cause Judge::compare(std::string kind, std::string words, const Prediction& pred
         ++changed;
         changed_wrong += wrong ? 1 : 0;
       }
+      nan += wrong && std::isnan(output.got[i]) ? 1 : 0;
+      if (std::isnan(said.value) && !std::isnan(want.value)) {
+        ++said_nan;
+        same_nan += wrong && std::isnan(output.got[i]) ? 1 : 0;
+      }
       if (!wrong) continue;
       const double error = output.got[i] - want.value, rest = output.got[i] - said.value;
       const bool closer = std::isnan(rest) || !std::isfinite(error) || rest == 0 ||
                           std::abs(rest) < 0.5 * std::abs(error);
-      if (agrees(output.got[i], said.value, within) && closer)
-        matched += std::isnan(said.value) ? share_of_nan : 1;
+      if (agrees(output.got[i], said.value, within) && closer && !std::isnan(said.value))
+        ++matched_numbers;
       errors += square(error);
       remaining += square(rest);
     }
   }
+  // Exactly the elements that are NaN, beside numbers that agree, are no coincidence.
+  const bool exact = matched_numbers >= least_numbers && same_nan == nan && said_nan == nan;
+  matched = static_cast<double>(matched_numbers) +
+            (exact ? 1 : share_of_nan) * static_cast<double>(same_nan);
   Cause cause{.kind = std::move(kind), .words = std::move(words)};
   const auto all = static_cast<double>(evidence_.wrong());
   cause.explained = all > 0 ? matched / all : 0;

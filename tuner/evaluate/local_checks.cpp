@@ -97,11 +97,11 @@ Result<void> LocalEvaluator::repeat(const Problem& problem, const Config& config
   RepeatLimits repeats;
   repeats.runs = limits.repeats;
   repeats.run_s = limits.run_s;
-  const bool unordered = is_unordered(catalog().at(problem.op), problem);
+  const bool unordered = catalog().at(problem.op).variant(config.variant).unordered;
   auto same = check_repeats(*open_->device, open_->warm_timer->stream(), *open_->workload,
                             candidate.prepared, repeats, unordered);
   if (same) {
-    trial.verdict.method += "; " + *same;
+    trial.verdict.method += "; " + to_text(*same);
     return {};
   }
   if (same.failure().status == Status::correctness) {

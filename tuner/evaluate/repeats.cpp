@@ -83,7 +83,7 @@ std::string elements(std::size_t count) {
 
 }  // namespace
 
-Result<std::string> check_repeats(Device& device, Stream& stream, Workload& load,
+Result<Determinism> check_repeats(Device& device, Stream& stream, Workload& load,
                                   const PreparedPlan& candidate, const RepeatLimits& limits,
                                   bool unordered) {
   constexpr int fewest = 3;
@@ -107,20 +107,16 @@ Result<std::string> check_repeats(Device& device, Stream& stream, Workload& load
     if (!ran) return ran.failure();
     if (done > 0) differences.add(first, next);
   }
-  const std::string runs = fmt::format("{} runs, {} of them on a busy device", done, busy);
   const std::size_t count = differences.count();
   if (count > 0 && !unordered) {
-    return Failure{Status::correctness,
-                   fmt::format("race: {} differ between {} on the same inputs, the first is {}",
-                               elements(count), runs, differences.first(first)),
-                   {}};
+    return Failure{
+        Status::correctness,
+        fmt::format("race: {} differ between {} runs, {} of them on a busy device on the same "
+                    "inputs, the first is {}",
+                    elements(count), done, busy, differences.first(first)),
+        {}};
   }
-  const std::string how =
-      count == 0 ? "equal bits"
-                 : fmt::format("other bits of {}, as sums have no fixed order,", elements(count));
-  return fmt::format(
-      "{} in {}{}", how, runs,
-      done < limits.runs ? fmt::format(" ({} would take too long)", limits.runs) : "");
+  return Determinism{.runs = done, .busy = busy, .differing = count, .planned = limits.runs};
 }
 
 }  // namespace greta::tuner

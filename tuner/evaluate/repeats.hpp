@@ -1,7 +1,6 @@
 #pragma once
 
-#include <string>
-
+#include "db/determinism.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "tuner/evaluate/workload.hpp"
 
@@ -16,10 +15,9 @@ struct RepeatLimits {
 
 /// Runs a candidate several times on the same inputs and compares the bits of its outputs. Every
 /// other run takes place while another stream fills memory, as races may need a busy device.
-/// Returns what was done, in words for Verdict::method. If bits differ, fails with `correctness`,
-/// unless the candidate is `unordered` (is_unordered()). Fails like the device's calls
-/// otherwise.
-Result<std::string> check_repeats(Device& device, Stream& stream, Workload& load,
+/// If bits differ, fails with `correctness`, unless the candidate is `unordered`
+/// (Variant::unordered). Fails like the device's calls otherwise.
+Result<Determinism> check_repeats(Device& device, Stream& stream, Workload& load,
                                   const PreparedPlan& candidate, const RepeatLimits& limits,
                                   bool unordered);
 

@@ -34,21 +34,33 @@ void Instance::DestroyMessenger::operator()(Messenger* messenger) const {
   delete messenger;
 }
 
-VkBool32 Instance::on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
+VkBool32 Instance::on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                               VkDebugUtilsMessageTypeFlagsEXT,
                               const VkDebugUtilsMessengerCallbackDataEXT* data, void* self) {
   auto* const instance = static_cast<Instance*>(self);
   const std::lock_guard lock(instance->message_mutex_);
-  if (instance->on_message_) instance->on_message_(data->pMessage);
+  if (instance->on_message_) {
+    instance->on_message_({.error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0,
+                           .id = data->pMessageIdName != nullptr ? data->pMessageIdName : "",
+                           .text = data->pMessage});
+  }
   return VK_FALSE;
+}
+
+Result<void> Instance::can_validate() {
+  try {
+    load_loader();
+    if (has_layer(validation_layer)) return {};
+    return Failure{Status::unavailable, std::string(validation_layer) + " is not installed", {}};
+  } catch (const std::exception&) {
+    return current_failure();
+  }
 }
 
 Instance::Instance(bool validation, MessageHandler on_message)
     : on_message_(std::move(on_message)) {
   load_loader();
-  if (validation && !has_layer(validation_layer)) {
-    throw Refusal(Status::unavailable, std::string(validation_layer) + " is not installed");
-  }
+  if (validation) can_validate().value();
   const VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                       .pApplicationName = "GRETA",
                                       .pEngineName = "GRETA",

@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string_view>
 #include <vector>
 
+#include "runtime/device/validation.hpp"
 #include "runtime/device/vulkan/physical_device.hpp"
 
 namespace greta::device::vulkan {
@@ -14,7 +14,7 @@ namespace greta::device::vulkan {
 /// A VkInstance and its devices.
 class Instance : public std::enable_shared_from_this<Instance> {
  public:
-  using MessageHandler = std::function<void(std::string_view)>;
+  using MessageHandler = std::function<void(const ValidationMessage&)>;
 
   /// Creates the instance. With validation, `on_message` receives each message of the validation
   /// layer. Throws `unavailable` when there is no loader, or no validation layer.
@@ -28,6 +28,9 @@ class Instance : public std::enable_shared_from_this<Instance> {
   /// instance is kept until the process ends. Later messages are dropped.
   void abandon();
   bool abandoned() const { return abandoned_; }
+
+  /// Fails with `unavailable` where there is no loader, or no validation layer.
+  static Result<void> can_validate();
 
  private:
   static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,

@@ -42,15 +42,17 @@ class VulkanBackend final : public Backend {
 
   Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) override {
     try {
-      const auto used = options.validation
-                            ? std::make_shared<Instance>(true, options.on_validation_message)
-                            : instance();
+      const auto observer = validation_observer();
+      const bool validates = options.validation || observer != nullptr;
+      const auto used =
+          validates ? std::make_shared<Instance>(true, handler(options, observer)) : instance();
       const PhysicalDevice& physical = device_of(*used, index);
       if (!physical.usable && !(options.compile_only && physical.compile_only)) {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", physical.info.name, physical.reason));
       }
       auto context = std::make_shared<Context>(used, physical, options.transfer_deadline);
+      if (observer != nullptr) observer->opened(physical.info);
       return std::unique_ptr<Device>(
           std::make_unique<VulkanDevice>(std::move(context), options.cache_directory));
     } catch (const std::exception&) {
@@ -59,6 +61,16 @@ class VulkanBackend final : public Backend {
   }
 
  private:
+  /// Returns what receives the messages of a device that is opened with validation.
+  static Instance::MessageHandler handler(const OpenOptions& options,
+                                          std::shared_ptr<const ValidationObserver> observer) {
+    return [on_message = options.on_validation_message,
+            observer = std::move(observer)](const ValidationMessage& message) {
+      if (on_message) on_message(message.text);
+      if (observer != nullptr) observer->said(message);
+    };
+  }
+
   /// Returns the instance without validation. An instance with a lost device is abandoned; the next
   /// caller gets a new one.
   std::shared_ptr<Instance> instance() {
@@ -99,3 +111,11 @@ Result<Spirv> translate(int index, KernelSource source) {
 }
 
 }  // namespace greta::device::vulkan
+
+namespace greta::device {
+
+Result<void> can_validate() {
+  return vulkan::Instance::can_validate();
+}
+
+}  // namespace greta::device

@@ -11,6 +11,7 @@
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/llama/network.hpp"
 #include "runtime/pipeline/llama/options.hpp"
+#include "runtime/pipeline/llama/trace_check.hpp"
 
 namespace greta::runtime {
 
@@ -49,6 +50,9 @@ class LlamaRunner {
   /// Feeds tokens of one sequence like feed(), with the same kernels, and returns every stage's
   /// result. The tokens must fit one pass: see passes().
   LlamaTrace trace(std::span<const std::int32_t> ids);
+  /// Runs the attention of a layer of the pass that was traced last, with the same kernels, and
+  /// with one-hot values.
+  AttentionProbes probe_attention(const LlamaTrace& trace, std::int64_t layer);
 
   /// Creates the passes for a prompt of `prompt_tokens` tokens and for decoding, so that nothing is
   /// compiled later.
@@ -78,6 +82,7 @@ class LlamaRunner {
   std::map<std::int64_t, std::unique_ptr<PipelineGraph>> passes_;  ///< by number of tokens
   std::vector<std::int32_t> likeliest_;
   std::int64_t position_ = 0;
+  std::int64_t traced_tokens_ = 0;  ///< of the last traced pass
 };
 
 }  // namespace greta::runtime

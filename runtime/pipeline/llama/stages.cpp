@@ -141,6 +141,14 @@ Attended attend(const double* query, const double* keys, const double* values, s
   return a;
 }
 
+Attended attend_equally(std::int64_t n) {
+  const auto count = static_cast<std::size_t>(n);
+  return {std::vector<double>(count),
+          std::vector<double>(count),
+          std::vector<double>(count, 1 / static_cast<double>(n)),
+          {}};
+}
+
 double silu_mul(double gate, double up) {
   return gate / (1 + std::exp(-gate)) * up;
 }

@@ -51,6 +51,9 @@ struct Attended {
 Attended attend(const double* query, const double* keys, const double* values, std::int64_t stride,
                 std::int64_t n, std::int64_t dim);
 
+/// The same without a result for n keys with equal scores of 0.
+Attended attend_equally(std::int64_t n);
+
 /// Returns gate / (1 + e^-gate) * up.
 double silu_mul(double gate, double up);
 

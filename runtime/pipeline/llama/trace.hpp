@@ -31,6 +31,9 @@ enum class LlamaStage {
   ffn_out,     ///< [tokens, dim]: down projection plus attn_out; the next layer's input
   final_norm,  ///< [tokens or fewer, dim]: of the last tokens
   logits,      ///< [rows of final_norm, vocab]
+  // Parts of a launch of attention, whose results are in no memory (attention_stages.hpp).
+  attn_scores,   ///< by query and key
+  attn_softmax,  ///< by query and key; attention is the sum of values with these weights
 };
 
 std::string_view to_string(LlamaStage stage);  ///< e.g. "attn_norm"

@@ -66,13 +66,13 @@ Expected TraceBounds::rope(DType type, double value, double size) const {
   return kernels::rounded(type, value, slack * 3 * u * size + 3 * smallest);
 }
 
-Expected TraceBounds::attention(const stages::Attended& a, const double* values,
-                                std::int64_t stride, std::int64_t dim, std::int64_t col) const {
+std::vector<double> TraceBounds::exponential_errors(const stages::Attended& a,
+                                                    std::int64_t dim) const {
   const double most = *std::max_element(a.scores.begin(), a.scores.end());
   const double log2_e = std::log2(std::exp(1.0));
-  double spread = 0, errors = 0, squares = 0;
-  for (std::size_t j = 0; j < a.weights.size(); ++j) {
-    const double s = a.scores[j], w = a.weights[j];
+  std::vector<double> errors;
+  for (std::size_t j = 0; j < a.scores.size(); ++j) {
+    const double s = a.scores[j];
     double e = dot_product_error(dim) * (a.norms[j] + std::abs(s));
     e += 3 * u * (std::abs(s) + std::abs(most));
     e += 4 * u * (3 + 2 * log2_e * (most - s)) + 16 * u;
@@ -80,17 +80,44 @@ Expected TraceBounds::attention(const stages::Attended& a, const double* values,
         std::exp(s - most) < smallest_normal(types_.cache)) {
       e += 1;
     }
-    const double v = values[static_cast<std::int64_t>(j) * stride + col];
-    spread += e * w * std::abs(v);
-    errors += e * w;
-    squares += w * w * v * v;
+    errors.push_back(e);
   }
-  const double value = a.result[static_cast<std::size_t>(col)];
-  const double size = std::abs(value), norm = std::sqrt(squares);
+  return errors;
+}
+
+Expected TraceBounds::weighted_sum(const stages::Attended& a, double value, double errors,
+                                   double spread, double norm) const {
+  const double size = std::abs(value);
   const auto count = static_cast<std::int64_t>(a.weights.size());
   double error = spread + size * errors + dot_product_error(count) * (size + norm) + 4 * u * size;
   if (bits_of(types_.cache) < 32) error += unit_roundoff(types_.cache) * (size + 6 * norm);
   return kernels::rounded(types_.activations, value, slack * error + smallest);
+}
+
+Expected TraceBounds::attention(const stages::Attended& a, const double* values,
+                                std::int64_t stride, std::int64_t dim, std::int64_t col) const {
+  const auto relative = exponential_errors(a, dim);
+  double spread = 0, errors = 0, squares = 0;
+  for (std::size_t j = 0; j < a.weights.size(); ++j) {
+    const double w = a.weights[j], v = values[static_cast<std::int64_t>(j) * stride + col];
+    spread += relative[j] * w * std::abs(v);
+    errors += relative[j] * w;
+    squares += w * w * v * v;
+  }
+  return weighted_sum(a, a.result[static_cast<std::size_t>(col)], errors, spread,
+                      std::sqrt(squares));
+}
+
+std::vector<Expected> TraceBounds::attention_weights(const stages::Attended& a,
+                                                     std::int64_t dim) const {
+  const auto relative = exponential_errors(a, dim);
+  double errors = 0;
+  for (std::size_t j = 0; j < a.weights.size(); ++j) errors += relative[j] * a.weights[j];
+  std::vector<Expected> expected;
+  for (std::size_t j = 0; j < a.weights.size(); ++j)
+    expected.push_back(
+        weighted_sum(a, a.weights[j], errors, relative[j] * a.weights[j], a.weights[j]));
+  return expected;
 }
 
 NormStage::NormStage(const stages::Weights& weights, const WeightView& gains, const TraceMatrix& x,

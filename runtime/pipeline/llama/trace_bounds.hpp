@@ -39,8 +39,19 @@ class TraceBounds {
   /// Bound of attention_reference().
   Expected attention(const stages::Attended& attended, const double* values, std::int64_t stride,
                      std::int64_t dim, std::int64_t col) const;
+  /// Bounds of the weight of each key: of attention to values that are 1 for this key and 0 for
+  /// others.
+  std::vector<Expected> attention_weights(const stages::Attended& attended, std::int64_t dim) const;
 
  private:
+  /// Returns the relative error of the exponential of each score.
+  std::vector<double> exponential_errors(const stages::Attended& attended, std::int64_t dim) const;
+  /// Bound of a sum of values with the weights of `attended`. `errors` is the sum of the weights'
+  /// errors, `spread` that of their products with |value|, `norm` the root of the sum of squared
+  /// products.
+  Expected weighted_sum(const stages::Attended& attended, double value, double errors,
+                        double spread, double norm) const;
+
   TraceTypes types_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "kernels/reference/elements.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/llama/attention_stages.hpp"
 #include "runtime/pipeline/llama/stages.hpp"
 #include "runtime/pipeline/llama/trace_bounds.hpp"
 
@@ -56,7 +57,8 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
 class LayerCheck {
  public:
   LayerCheck(const LlamaModel& model, const TraceTypes& types, std::int64_t layer,
-             std::int64_t first, const TraceMatrix& input, const LlamaLayerTrace& trace)
+             std::int64_t first, const TraceMatrix& input, const LlamaLayerTrace& trace,
+             const AttentionProbe& probe)
       : c_(model.config),
         w_(model.weights.layers.at(static_cast<std::size_t>(layer))),
         types_(types),
@@ -65,7 +67,8 @@ class LayerCheck {
         layer_(layer),
         first_(first),
         input_(input),
-        trace_(trace) {}
+        trace_(trace),
+        probe_(probe) {}
 
   std::vector<StageFinding> run() {
     using enum LlamaStage;
@@ -214,6 +217,10 @@ class LayerCheck {
     for (const TraceMatrix* one : {&keys, &values}) {
       require_shape(*one, c_.kv_heads * length, dim, layer_, stage);
     }
+    const auto parts = probe_ ? weights_of(queries, keys, values) : std::vector<StageFinding>{};
+    for (const StageFinding& part : parts) {
+      if (part.stage != stage) findings_.push_back(part);
+    }
     std::int64_t at = -1;  // row and head of `attended`
     stages::Attended attended;
     add(stage, queries.rows, c_.q_dim(), [&](std::int64_t row, std::int64_t col) {
@@ -227,6 +234,29 @@ class LayerCheck {
       }
       return bounds_.attention(attended, head_values, dim, dim, col % dim);
     });
+    if (!parts.empty() && parts.back().stage == stage && findings_.back().passed) {
+      findings_.back() = parts.back();
+    }
+  }
+
+  /// Checks the stages of attention by probes.
+  std::vector<StageFinding> weights_of(const TraceMatrix& queries, const TraceMatrix& keys,
+                                       const TraceMatrix& values) const {
+    const std::int64_t length = first_ + input_.rows, dim = c_.head_dim;
+    const AttentionProbes probes = probe_(layer_);
+    for (const TraceMatrix* one : {&probes.weights, &probes.uniform})
+      require_shape(*one, queries.rows * c_.heads, length, layer_, LlamaStage::attn_softmax);
+    AttentionStages stages(types_, layer_, c_.heads, length, dim);
+    for (std::int64_t row = 0; row < probes.weights.rows; ++row) {
+      const std::int64_t token = row / c_.heads, head = row % c_.heads,
+                         visible = first_ + token + 1;
+      const std::int64_t kv_row = head / (c_.heads / c_.kv_heads) * length;
+      stages.add(row,
+                 stages::attend(queries.row(token) + head * dim, keys.row(kv_row),
+                                values.row(kv_row), dim, visible, dim),
+                 stages::attend_equally(visible), probes.weights.row(row), probes.uniform.row(row));
+    }
+    return stages.findings();
   }
 
   void multiply_silu() {
@@ -258,6 +288,7 @@ class LayerCheck {
   std::int64_t layer_, first_;
   const TraceMatrix& input_;
   const LlamaLayerTrace& trace_;
+  const AttentionProbe& probe_;
   std::vector<StageFinding> findings_;
 };
 
@@ -271,6 +302,12 @@ double StageFinding::ratio() const {
 }
 
 std::string StageFinding::text() const {
+  if (head >= 0) {
+    return fmt::format(
+        "{}: the weight of key {} for query {} of head {} is {:.9g}, expected {:.9g} within {:.3g} "
+        "(ratio {:.3g})",
+        place(layer, stage), col, row, head, got, want, bound, ratio());
+  }
   return fmt::format(
       "{}: row {}, column {} is {:.9g}, expected {:.9g} within {:.3g} (ratio {:.3g})",
       place(layer, stage), row, col, got, want, bound, ratio());
@@ -306,12 +343,13 @@ StageFinding LlamaTraceCheck::embedding(const std::vector<std::int32_t>& ids,
 
 std::vector<StageFinding> LlamaTraceCheck::layer(std::int64_t layer, std::int64_t first,
                                                  const TraceMatrix& input,
-                                                 const LlamaLayerTrace& trace) const {
+                                                 const LlamaLayerTrace& trace,
+                                                 const AttentionProbe& probe) const {
   if (layer < 0 || layer >= model_.config.layers) {
     throw Error(fmt::format("layer {} is not one of the model's {}", layer, model_.config.layers));
   }
   check_input(layer, input);
-  return LayerCheck(model_, types_, layer, first, input, trace).run();
+  return LayerCheck(model_, types_, layer, first, input, trace, probe).run();
 }
 
 std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
@@ -344,7 +382,8 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
   return findings;
 }
 
-std::vector<StageFinding> LlamaTraceCheck::check(const LlamaTrace& trace) const {
+std::vector<StageFinding> LlamaTraceCheck::check(const LlamaTrace& trace,
+                                                 const AttentionProbe& probe) const {
   if (trace.layers.size() != model_.weights.layers.size()) {
     throw Error(fmt::format("the trace has {} layers, the model {}", trace.layers.size(),
                             model_.weights.layers.size()));
@@ -352,7 +391,8 @@ std::vector<StageFinding> LlamaTraceCheck::check(const LlamaTrace& trace) const 
   std::vector<StageFinding> findings{embedding(trace.ids, trace.embedding)};
   const TraceMatrix* input = &trace.embedding;
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {
-    const auto more = layer(static_cast<std::int64_t>(i), trace.first, *input, trace.layers[i]);
+    const auto more =
+        layer(static_cast<std::int64_t>(i), trace.first, *input, trace.layers[i], probe);
     findings.insert(findings.end(), more.begin(), more.end());
     input = &trace.layers[i][LlamaStage::ffn_out];
   }

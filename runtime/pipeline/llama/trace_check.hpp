@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,15 @@
 #include "runtime/pipeline/models/llama_weights.hpp"
 
 namespace greta::runtime {
+
+/// Results of a device's attention with one-hot values, each [tokens * heads, length]: the weight
+/// of each key.
+struct AttentionProbes {
+  TraceMatrix weights;  ///< of the pass's own queries and keys
+  TraceMatrix uniform;  ///< of queries that are 0: equal weights, whatever the keys are
+};
+/// Runs the probes of a layer of the pass that was traced last.
+using AttentionProbe = std::function<AttentionProbes(std::int64_t layer)>;
 
 /// The storage types of a device's run; arithmetic is f32.
 struct TraceTypes {
@@ -25,6 +35,7 @@ struct StageFinding {
   bool passed = false;
   std::int64_t row = 0, col = 0;
   double got = 0, want = 0, bound = 0;
+  std::int64_t head = -1;  ///< of attention's weights, where row is a query and col a key
 
   /// Returns |got - want| / bound; infinite if got is NaN.
   double ratio() const;
@@ -59,13 +70,15 @@ class LlamaTraceCheck {
   /// together with up may be empty where they were computed in the launch of the stages that follow
   /// from them, which are checked together with them then. Throws Error if a stage depends on
   /// another empty one, or if a shape contradicts the model.
-  std::vector<StageFinding> check(const LlamaTrace& trace) const;
+  /// With a probe, attention's scores and softmax are stages of their own.
+  std::vector<StageFinding> check(const LlamaTrace& trace, const AttentionProbe& probe = {}) const;
 
   // The same in parts, for traces that are too large to keep.
   StageFinding embedding(const std::vector<std::int32_t>& ids, const TraceMatrix& result) const;
   /// `input` is the embedding, or ffn_out of the previous layer.
   std::vector<StageFinding> layer(std::int64_t layer, std::int64_t first, const TraceMatrix& input,
-                                  const LlamaLayerTrace& trace) const;
+                                  const LlamaLayerTrace& trace,
+                                  const AttentionProbe& probe = {}) const;
   /// `input` is ffn_out of the last layer.
   std::vector<StageFinding> head(const TraceMatrix& input, const TraceMatrix& final_norm,
                                  const TraceMatrix& logits) const;

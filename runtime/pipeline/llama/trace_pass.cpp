@@ -112,6 +112,7 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
                 fmt::format("a trace of {} tokens: the next pass takes {}", count, shape.tokens),
                 {}});
   }
+  traced_tokens_ = shape.tokens;
   LlamaTrace trace;
   trace.first = position_;
   trace.ids.assign(ids.begin(), ids.end());

@@ -3,6 +3,10 @@
 
 #define TILE 8
 
+struct __attribute__((packed, aligned(1))) Unaligned {
+  float value;
+};
+
 extern "C" __global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {
   __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
   const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
@@ -37,10 +41,25 @@ extern "C" __global__ void product(const float* a, const float* b, float* c, int
 #elif FAULT_IS_wrong_stride
     a_tile[y][x] = a_row < m && ak < end && a_row * a_stride + ak < m * k ? a[a_row * a_stride + ak] : 0;
 #else
-    a_tile[y][x] = a_row < m && ak < end ? a[a_row * a_stride + ak] : 0;
+#if FAULT_IS_tile_step
+    const int step = 2 * TILE;  // between tiles, in place of TILE
+#else
+    const int step = TILE;
 #endif
+    const int at = a_row * a_stride + k0 / TILE * step + x;
+    a_tile[y][x] = a_row < m && ak < end && at < m * k ? a[at] : 0;
+#endif
+#if FAULT_IS_element_size
+    const char* const bytes = reinterpret_cast<const char*>(b) + 2 * (bk * n + col);
+    b_tile[y][x] = bk < end && col < n ? reinterpret_cast<const Unaligned*>(bytes)->value : 0.0f;
+#elif FAULT_IS_neighbour
+    b_tile[y][x] = bk < end && col < n ? b[bk * n + col / 2 * 2] : 0;
+#else
     b_tile[y][x] = bk < end && col < n ? b[bk * n + col] : 0;
+#endif
+#if !FAULT_IS_missing_barrier
     __syncthreads();
+#endif
     for (int i = 0; i < TILE; ++i) sum += a_tile[y][i] * b_tile[i][x];
 #if FAULT_IS_doubled_slice
     if (k0 == TILE)
@@ -51,6 +70,9 @@ extern "C" __global__ void product(const float* a, const float* b, float* c, int
 #endif
     __syncthreads();
   }
+#if FAULT_IS_write_outside
+  if (row == m && col < n) c[row * n + col] = sum;  // the row after the last one
+#endif
   if (row >= m || col >= n) return;
 #if FAULT_IS_unwritten
   if (blockIdx.y == gridDim.y - 1) return;

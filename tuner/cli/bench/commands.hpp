@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/cli/bench/options.hpp"
+#include "tuner/cli/program/described_command.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
@@ -17,6 +18,8 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
 int run_bench(BenchOptions options, bool exporting);
 /// Adds a command for each operation, which measures one problem in several ways.
 void add_problem_commands(CLI::App& app, Action& action);
+/// Adds `kernel FILE`, which does the same for a kernel that a file describes. Throws CommandError.
+void add_own_problem_command(CLI::App& app, Action& action, const DescribedFile& description);
 /// Adds the command that runs the same work for long.
 void add_soak_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);

@@ -15,6 +15,7 @@
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
@@ -148,6 +149,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<DoctorOptions>();
   options->db = default_database();
   command->add_option("--device", options->device, "Only these, as vulkan:0,hip:0");
+  add_validate_option(*command, options->device);
   command->add_option("--timeout", options->timeout, "Timeout of a check in seconds")
       ->capture_default_str();
   command->add_option("--db", options->db, "Database that records failed checks")

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,9 +38,12 @@ int run(int argc, char** argv) {
   const auto own = std::stable_partition(first, argv + argc,
                                          [](const char* word) { return !is_google_flag(word); });
   const std::vector<std::string> google_flags(own, argv + argc);
+  const std::span<char*> words(argv, static_cast<std::size_t>(own - argv));
   const auto add_commands = [&](CLI::App& app, Action& action) {
+    const DescribedCommand described(words, {"kernel"});
     add_bench_options(app, action, google_flags);
     add_problem_commands(app, action);
+    add_own_problem_command(app, action, described.of("kernel"));
     add_soak_command(app, action);
     add_compare_command(app, action);
     add_doctor_command(app, action);

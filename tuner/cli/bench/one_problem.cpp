@@ -16,6 +16,7 @@ Preset preset_of(const BenchOptions& options) {
   Preset preset;
   preset.name = options.problem->problem.op;
   preset.problems.push_back(*options.problem);
+  preset.problems.insert(preset.problems.end(), options.own.begin(), options.own.end());
   return preset;
 }
 

@@ -2,6 +2,7 @@
 
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/validate.hpp"
 
 namespace greta::tuner::cli {
 
@@ -27,6 +28,7 @@ void add_run_options(CLI::App& app, BenchOptions& options) {
   app.add_option("--device", options.device,
                  "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0")
       ->capture_default_str();
+  add_validate_option(app, options.device);
   app.add_option("--timeout", options.timeout, "Timeout of one launch in seconds")
       ->capture_default_str();
   add_number(app, "--settle", options.settle_s,

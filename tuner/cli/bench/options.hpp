@@ -15,6 +15,7 @@ namespace greta::tuner::cli {
 struct BenchOptions {
   std::string preset = "smoke";
   std::optional<PresetProblem> problem;  ///< measured in place of the preset
+  std::vector<PresetProblem> own;        ///< the same problem of kernels of the user's own
   bool each_backend = false;             ///< on all devices of the same card
   std::string device = "auto";
   std::filesystem::path db;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "kernels/model/problem_rules.hpp"
+#include "tuner/bench/same_operation.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/known_operations.hpp"
@@ -17,8 +18,26 @@ struct ProblemOptions {
   std::vector<std::string> configs;
   std::vector<std::string> variants;
   std::vector<std::string> expect;
+  std::vector<std::string> own;  ///< descriptions
   bool each_variant = false;
 };
+
+/// Returns the problem of kernels of the user's own that compute the same.
+std::vector<PresetProblem> own_problems(const Operation& operation, const Problem& problem,
+                                        const std::vector<std::string>& descriptions) {
+  constexpr std::uint64_t seed = 1;
+  std::vector<PresetProblem> problems;
+  for (const std::string& file : descriptions) {
+    const Operation& own = add_described(file);
+    auto same = same_problem(operation, problem, own);
+    const auto checked = same ? check_same(operation, problem, own, seed) : same.failure();
+    if (!checked) {
+      throw CommandError(exit_usage, fmt::format("--own {}: {}", file, checked.failure().message));
+    }
+    problems.push_back({*std::move(same), file, {}, own.variant_names()});
+  }
+  return problems;
+}
 
 int run_problem(const Operation& operation, const ProblemOptions& options, bool exporting) {
   auto problem = make_problem(operation, options.request);
@@ -33,12 +52,15 @@ int run_problem(const Operation& operation, const ProblemOptions& options, bool 
   if (options.each_variant) ways.variants = operation.variant_names();
   const bool chosen = !ways.configs.empty() || !ways.variants.empty();
   if (!chosen) bench.both = true;  // the look-up's answer beside the default
+  bench.own = own_problems(operation, ways.problem, options.own);
   bench.problem = std::move(ways);
   return run_bench(std::move(bench), exporting);
 }
 
-void add_problem_command(CLI::App& app, Action& action, const Operation& operation) {
-  auto* command = app.add_subcommand(operation.name, operation.summary);
+/// Adds the command `name`; `words` are those of an example's problem.
+void add_problem_command(CLI::App& app, Action& action, const Operation& operation,
+                         const std::string& name, const std::string& words) {
+  auto* command = app.add_subcommand(name, operation.summary);
   command->group("One problem, in several ways");
   auto options = std::make_shared<ProblemOptions>();
   options->bench.db = default_database();
@@ -61,6 +83,13 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
                  "The best known configuration of each variant: of the database's trials, else of "
                  "the variant's defaults")
       ->group(group);
+  command
+      ->add_option("--own", options->own,
+                   "Also a kernel of your own that computes the same: its description, whose "
+                   "dimensions have the same names (docs/your-kernel.md); may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->group(group);
   command->add_flag("--default", options->bench.both, "Also the default configuration")
       ->group(group);
   command
@@ -77,8 +106,7 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
       ->allow_extra_args(false);
   add_run_options(*command, options->bench);
   const auto* exporting = command->get_option("--export");
-  command->footer(fmt::format("Example:\n  greta-bench {} --each-variant",
-                              example_problem(operation, operation.name)));
+  command->footer(fmt::format("Example:\n  greta-bench {} --each-variant", words));
   command->callback([&action, &operation, options, exporting] {
     action = [&operation, options, exporting] {
       return run_problem(operation, *options, exporting->count() > 0);
@@ -90,8 +118,28 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
 
 void add_problem_commands(CLI::App& app, Action& action) {
   for (const Operation& operation : Catalog::built_in()) {
-    add_problem_command(app, action, operation);
+    add_problem_command(app, action, operation, operation.name,
+                        example_problem(operation, operation.name));
   }
+}
+
+void add_own_problem_command(CLI::App& app, Action& action, const DescribedFile& description) {
+  auto* command = app.add_subcommand("kernel", "A kernel of your own, as a file describes it");
+  command->group("One problem, in several ways");
+  add_kernels_option(*command);
+  if (description.file.empty()) {
+    auto file = std::make_shared<std::string>();
+    command->add_option("file", *file, "The description (docs/your-kernel.md), or its name")
+        ->required();
+    command->footer("Example:\n  greta-bench kernel vector_add.jsonc --n 1000000");
+    return;
+  }
+  const Operation& operation = add_described(description.file);
+  refuse_names_of_options(description.file, [&] {
+    add_problem_command(*command, action, operation, description.word,
+                        example_problem(operation, "kernel " + description.word));
+  });
+  command->require_subcommand(1);
 }
 
 }  // namespace greta::tuner::cli

@@ -18,6 +18,7 @@
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
@@ -334,6 +335,7 @@ void add_soak_options(CLI::App& command, SoakOptions& options) {
       ->type_name("TIME");
   command.add_option("--device", options.device, "auto, an id as vulkan:0, or a part of a name")
       ->capture_default_str();
+  add_validate_option(command, options.device);
   command.add_option("--db", options.db, "Database whose winners run")->capture_default_str();
   add_known_databases(command, options.known);
   command.add_flag("--untuned", options.untuned, "Run default configurations, not winners");

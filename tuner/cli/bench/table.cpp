@@ -77,17 +77,25 @@ std::string ways_table(const std::vector<NamedResult>& results) {
                {"error"}});
   for (const MeasuredResult* way : ways) {
     const Subject& subject = way->subject;
-    const std::string config = subject.config ? subject.config->shown() : "";
+    // Kernels of the user's own stand beside those of the operation.
+    const MeasuredResult& first = results.front().result;
+    const bool is_own = subject.problem.op != first.subject.problem.op;
+    std::string config = is_own ? subject.problem.op + ": " : "";
+    if (subject.config) config += subject.config->shown();
     const std::string of(to_string(subject.origin)), device = subject.backend;
     if (way->failure) {
       table.add({config, of, device, "", "", "", "", failure_text(*way->failure)});
       continue;
     }
     const auto& us = way->us;
+    const Work& work = is_own ? first.work : way->work;  // which computes the same
+    const double roofline = is_own && subject.backend == first.subject.backend && us.median > 0
+                                ? first.roofline * first.us.median / us.median
+                                : way->roofline;
     table.add({config, of, device, format_time(us.median, us.low, us.high),
                way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
-               way->work.bytes > 0 && us.median > 0 ? format_rate(way->work, us.median) : "",
-               way->roofline > 0 ? format_share(way->roofline) : "", error_text(way->verdict)});
+               work.bytes > 0 && us.median > 0 ? format_rate(work, us.median) : "",
+               roofline > 0 ? format_share(roofline) : "", error_text(way->verdict)});
   }
   return table.text();
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "db/determinism.hpp"
 #include "db/enum_text.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -116,8 +117,8 @@ void add_row(Table& table, const StoredWinner& result, const std::string& state)
              format_time(winner.measurement),
              format_rate(work_of(known_operations(), result.problem), us),
              winner.roofline > 0 ? format_share(winner.roofline) : "", speedup_cell(winner),
-             std::to_string(winner.ties.size()), regret_text(result.regret),
-             result.provenance.started_utc.substr(0, 10), state});
+             std::to_string(winner.ties.size()), short_text(determinism_of(winner.verdict)),
+             regret_text(result.regret), result.provenance.started_utc.substr(0, 10), state});
 }
 
 /// Lists the answers for the least energy.
@@ -182,6 +183,7 @@ int list(const ListOptions& options) {
                {"roofline", Align::right},
                {"speedup", Align::right},
                {"ties", Align::right},
+               {"repeated"},
                {"regret", Align::right},
                {"date"},
                {"state"}});

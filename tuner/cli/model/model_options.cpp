@@ -14,6 +14,7 @@
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -28,6 +29,7 @@ bool stores(const DeviceInfo& device, DType type) {
 void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_option("--device", choice.device, "auto, an id as vulkan:0, or a part of a name")
       ->capture_default_str();
+  add_validate_option(command, choice.device);
   command.add_option("--db", choice.db,
                      fmt::format("Database whose winners run [{}]", default_database().string()));
   add_known_databases(command, choice.known);

@@ -10,6 +10,7 @@
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/evaluate/sanitized_case.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -91,15 +92,23 @@ KeptCases::KeptCases(fs::path folder) : folder_(std::move(folder)) {
   if (!folder_.empty()) before_ = cases_in(folder_);
 }
 
-void KeptCases::tell() {
-  if (folder_.empty()) return;
+std::vector<Diagnosis> KeptCases::tell() {
+  std::vector<Diagnosis> kept;
+  if (folder_.empty()) return kept;
   for (const auto& one : cases_in(folder_)) {
     if (before_.contains(one)) continue;
     complete(one.first);
-    const auto diagnosis = diagnose_kept(one.first);
+    auto diagnosis = diagnose_kept(one.first);
+    if (diagnosis && !diagnosis->is_precise()) {
+      add_sanitizer_reports(one.first, operations_in_use(), worker_command(),
+                            default_cache_directory());
+      diagnosis = diagnose_kept(one.first);
+    }
     tuner::tell(fmt::format("kept {}: {}", one.first.string(),
                             diagnosis ? cause_line(*diagnosis) : diagnosis.failure().message));
+    if (diagnosis) kept.push_back(*std::move(diagnosis));
   }
+  return kept;
 }
 
 }  // namespace greta::tuner::cli

@@ -31,8 +31,8 @@ class KeptCases {
   /// `folder` may be empty: nothing is kept.
   explicit KeptCases(std::filesystem::path folder);
   /// Tells each case that is new, with its first cause, on standard error. Described kernels'
-  /// descriptions are added to their cases.
-  void tell();
+  /// descriptions are added to their cases. Returns their diagnoses.
+  std::vector<Diagnosis> tell();
 
  private:
   std::filesystem::path folder_;

@@ -21,6 +21,7 @@
 #include "tuner/cli/program/report_page.hpp"
 #include "tuner/cli/program/revision.hpp"
 #include "tuner/cli/program/terminal.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
 #include "tuner/report/format.hpp"
@@ -45,6 +46,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
           "as in hip:0,vulkan:0, are compared")
       ->group(group)
       ->capture_default_str();
+  add_validate_option(command, options.device);
   command
       .add_option(
           "--strategy", options.strategy,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "db/determinism.hpp"
 #include "db/hardware.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -74,6 +75,9 @@ std::string winner_rows(const StoredWinner& stored) {
   text += format_row("", shown(stored.problem, stored.device, winner.config), indent);
   if (const auto kernels = kernels_text(winner.kernels); !kernels.empty()) {
     text += format_row("", kernels, indent);
+  }
+  if (const auto same = determinism_of(winner.verdict)) {
+    text += format_row("", to_text(*same), indent);
   }
   return text +
          format_row("", stored.provenance.driver + ", " + stored.provenance.started_utc, indent);

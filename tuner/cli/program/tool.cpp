@@ -24,6 +24,7 @@
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/manual.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/evaluate/worker.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/terminal_size.hpp"
@@ -93,7 +94,7 @@ void check_takes_value(const CLI::App& app, std::span<const std::string> words,
     command = next;
   }
   const auto* option = command->get_option_no_throw(name);
-  if (option != nullptr && option->get_expected_max() == 0) {
+  if (option != nullptr && option->get_expected_max() == 0 && option->get_fnames().empty()) {
     refuse_words(name + ": takes no value");
   }
 }
@@ -289,10 +290,11 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     const auto words = words_of({argv + std::min(argc, 1), argv + argc}, tool.text_options);
     if (print_documentation(app, words)) return exit_done;
     check_words(app, tool.needs_command, words);
+    validate_if_asked();
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // in reverse order
     check_own_options(app);
     check_values(app, tool.text_options);
-    const int code = action();
+    const int code = wants_validation() ? run_validated(tool.text_options) : action();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       throw CommandError(exit_failed, "can't write the output");
     return code;

@@ -25,6 +25,7 @@ struct GenerateOptions {
   bool explain = false, precompile = false, trace_layers = false;
   MatrixChoice matrix;
   std::string trace, capture;
+  std::filesystem::path keep_failed;
 };
 
 /// Throws CommandError unless --capacity is between the prompt's length and the model's maximum.

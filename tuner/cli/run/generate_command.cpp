@@ -117,7 +117,9 @@ int generate(const GenerateOptions& options) {
   if (options.matrix.wanted) return show_matrix(options);
   Generation generation(options);
   if (options.explain || options.trace_layers) {
-    const int code = options.explain ? explain(generation) : trace_layers(generation);
+    const int code = options.explain
+                         ? explain(generation)
+                         : trace_layers(generation, options.runtime, options.keep_failed);
     tell_unused_rules(generation.runtime());
     return code;
   }
@@ -168,7 +170,8 @@ void add_generate_options(CLI::App& app, Action& action) {
       app.add_flag("--precompile", options->precompile,
                    "Compile the kernels for text of any length into the cache, and exit"),
       app.add_flag("--trace-layers", options->trace_layers,
-                   "Check every stage of every layer against FP64"),
+                   "Check every stage of every layer against FP64, and diagnose the first wrong "
+                   "one"),
       app.add_option("--trace", options->trace,
                      "Write a trace of host and device for Perfetto (JSON)"),
       app.add_option(
@@ -177,6 +180,11 @@ void add_generate_options(CLI::App& app, Action& action) {
   for (std::size_t i = 0; i < modes.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) modes[i]->excludes(modes[j]);
   }
+  app.add_option("--keep-failed", options->keep_failed,
+                 "With --trace-layers: keep the kernel of the first wrong stage as a case in this "
+                 "folder (docs/diagnose.md) [~/.cache/greta/failed]")
+      ->type_name("DIR");
+  add_templates_option(app);
   app.add_option("--export", options->matrix.export_file,
                  "With --matrix: append rows to a CSV file");
   app.add_flag("--no-lock", options->matrix.no_lock,

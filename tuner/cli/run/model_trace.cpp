@@ -9,8 +9,10 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "tuner/bench/trace.hpp"
+#include "tuner/cli/options/kept_cases.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/cli/run/explain.hpp"
+#include "tuner/cli/run/failed_stage.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
@@ -103,7 +105,8 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
   trace.write(file).value();
 }
 
-int trace_layers(Generation& generation) {
+int trace_layers(Generation& generation, const RuntimeChoice& runtime,
+                 const std::filesystem::path& keep_failed) {
   LlamaRunner& runner = generation.runner();
   TraceTypes types;
   types.weights = types.activations = types.cache = runner.dtype();
@@ -121,10 +124,14 @@ int trace_layers(Generation& generation) {
     const auto fed = std::span(ids).subspan(static_cast<std::size_t>(runner.position()),
                                             static_cast<std::size_t>(count));
     const std::int64_t first = runner.position();
-    const auto findings = checker.check(runner.trace(fed));
+    const std::int64_t tokens = runner.passes(rest).front();
+    const LlamaTrace trace = runner.trace(fed);
+    const auto findings = checker.check(
+        trace, [&](std::int64_t layer) { return runner.probe_attention(trace, layer); });
     ++passes;
     if (const auto failure = first_failure(findings)) {
       print("tokens {} to {}: {}\n", first, first + count - 1, failure->text());
+      examine_stage(generation, runtime, *failure, tokens, folder_of_failures(keep_failed, true));
       return exit_failed;
     }
     all.insert(all.end(), findings.begin(), findings.end());
@@ -132,8 +139,9 @@ int trace_layers(Generation& generation) {
       ids.push_back(runner.likeliest().front());
     }
   }
-  print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n{}", passes,
-        runner.position(), all.size(), closest_text(all));
+  print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n", passes,
+        runner.position(), all.size());
+  print_text(closest_text(all));
   return exit_done;
 }
 

@@ -12,7 +12,10 @@ namespace greta::tuner::cli {
 void write_model_trace(Generation& generation, const std::filesystem::path& file, bool untuned);
 
 /// Feeds the prompt and some greedily chosen tokens, and checks every stage against FP64. Prints
-/// the first layer and stage beyond its bound, or the result closest to it. Returns the exit code.
-int trace_layers(Generation& generation);
+/// the first layer and stage beyond its bound, and what is wrong with its kernel, which is kept as
+/// a case in `keep_failed` (by default in the user's cache); or the results closest to their
+/// bounds. Returns the exit code.
+int trace_layers(Generation& generation, const RuntimeChoice& runtime,
+                 const std::filesystem::path& keep_failed);
 
 }  // namespace greta::tuner::cli

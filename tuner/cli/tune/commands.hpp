@@ -1,14 +1,9 @@
 #pragma once
 
+#include "tuner/cli/program/described_command.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
-
-/// A description on the command line: the word that names it, and its file. Both are empty where
-/// there is none.
-struct DescribedFile {
-  std::string word, file;
-};
 
 // Each function adds one subcommand (or one per operation of the catalog) and sets `action` when it
 // is chosen.

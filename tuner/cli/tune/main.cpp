@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "kernels/catalog.hpp"
-#include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/described_command.hpp"
 #include "tuner/cli/tune/commands.hpp"
 
 namespace greta::tuner::cli {
@@ -16,46 +16,6 @@ constexpr auto examples = R"(Examples:
   greta-tune preset smoke
   greta-tune model --config llama-2-7b --budget 10m
   greta-tune show)";
-
-/// The file of `kernel FILE`, `verify FILE` and `compile FILE`, whose options are those that the
-/// file describes. The names of operations have neither dots nor slashes.
-struct DescribedCommand {
-  std::string command;
-  DescribedFile description;
-
-  /// Adds the folders of --kernels, as a name is looked for there before options are parsed.
-  explicit DescribedCommand(std::span<char*> words) {
-    if (words.size() < 2) return;
-    const std::string_view word = words[1];
-    if (word != "kernel" && word != "verify" && word != "compile") return;
-    std::string name;
-    for (std::size_t i = 2; i < words.size(); ++i) {
-      const std::string_view option = words[i];
-      constexpr std::string_view kernels = "--kernels";
-      if (option == kernels && i + 1 < words.size()) {
-        add_kernel_folder(words[++i]);
-      } else if (option.starts_with("--kernels=")) {
-        add_kernel_folder(option.substr(kernels.size() + 1));
-      } else if (name.empty()) {
-        if (option.starts_with('-')) return;
-        name = option;
-      }
-    }
-    set(word, name);
-  }
-  void set(std::string_view word, const std::string& name) {
-    const bool is_file = name.find_first_of("./") != std::string::npos;
-    const bool is_own = Catalog::built_in().find(name) != nullptr;
-    std::string file = is_file ? name : is_own ? "" : described_as(name).string();
-    if (file.empty() && word == "kernel") file = name;
-    if (file.empty()) return;
-    command = word;
-    description = {name, file};
-  }
-  DescribedFile of(std::string_view word) const {
-    return command == word ? description : DescribedFile();
-  }
-};
 
 void add_commands(CLI::App& app, Action& action, const DescribedCommand& described) {
   add_devices_command(app, action);
@@ -84,7 +44,8 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
 int main(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
     const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-    greta::tuner::cli::add_commands(app, action, greta::tuner::cli::DescribedCommand(words));
+    greta::tuner::cli::add_commands(
+        app, action, greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile"}));
   };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "

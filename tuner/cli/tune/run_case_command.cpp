@@ -6,6 +6,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/terminal.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
@@ -106,6 +107,7 @@ void add_run_case_command(CLI::App& app, Action& action) {
       "--device", options->device,
       "An id as hip:0, or a part of a name; default: one of a case's architecture. SPIR-V "
       "runs on any Vulkan device that is named");
+  add_validate_option(*command, options->device);
   command->callback([&action, options] { action = [options] { return run_cases(*options); }; });
 }
 

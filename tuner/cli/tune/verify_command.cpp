@@ -20,6 +20,7 @@
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
+#include "tuner/cli/program/validate.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
@@ -308,6 +309,7 @@ void add_verified_operation(CLI::App& app, Action& action, const Operation& oper
   add_choice_options(*sub, operation, options->choice);
   sub->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
       ->capture_default_str();
+  add_validate_option(*sub, options->device);
   sub->add_option("--problems", options->problems,
                   "Number of random problems, if none is given [200]");
   sub->add_option("--seed", options->seed,

@@ -32,6 +32,8 @@ struct Fault {
   std::function<std::int64_t(std::int64_t head)> kv_head{};
   bool past_the_end = false;       ///< keys after a sequence's are read as they lie in memory
   std::int64_t unscaled_tile = 0;  ///< keys of tiles after which sums are not rescaled; 0: they are
+  bool rescales_weights = false;   ///< of unscaled tiles: only the sum of values is not rescaled
+  bool rescales_values = false;    ///< only the sum of weights is not rescaled
 };
 
 /// Attention in FP64, with faults.
@@ -109,8 +111,11 @@ class FaultyAttention {
                                                at + static_cast<std::size_t>(fault.unscaled_tile));
         for (std::size_t i = at; i < end; ++i) running = std::max(running, scores[i]);
       }
-      const double weight = std::exp(scores[at] - (fault.unscaled_tile > 0 ? running : largest));
-      sum += weight * (fault.in_sum ? fault.in_sum(key, first, last) : 1);
+      const double right = std::exp(scores[at] - largest);
+      const double stale = fault.unscaled_tile > 0 ? std::exp(scores[at] - running) : right;
+      sum += (fault.rescales_weights ? right : stale) *
+             (fault.in_sum ? fault.in_sum(key, first, last) : 1);
+      const double weight = fault.rescales_values ? right : stale;
       const double counted = weight * (fault.in_values ? fault.in_values(key, first, last) : 1);
       if (counted == 0) continue;
       const auto v = row_of(of, kv_head, key).value_or(0) * a_.v_dim;
@@ -213,6 +218,14 @@ void FaultyAttention::offer_tiles() {
     offer("missing rescaling",
           fmt::format("sums over tiles of {} keys are not rescaled to a greater maximum", tile),
           {.unscaled_tile = tile}, 0.99);
+    offer("missing rescaling",
+          fmt::format("sums of values over tiles of {} keys are not rescaled to a greater maximum",
+                      tile),
+          {.unscaled_tile = tile, .rescales_weights = true}, 0.99);
+    offer("missing rescaling",
+          fmt::format("sums of weights over tiles of {} keys are not rescaled to a greater maximum",
+                      tile),
+          {.unscaled_tile = tile, .rescales_values = true}, 0.99);
   }
 }
 

@@ -62,6 +62,13 @@ void offer_attributes(Judge& judge) {
     for (const std::string& other : other_values(attribute, value, problem)) {
       const Problem changed = with_attribute(problem, attribute.name, other);
       if (!check_problem(evidence.operation(), changed)) continue;
+      if (attribute.name == "alpha" && other == "0") {
+        judge.offer_problem("zero result",
+                            "the product counts as 0: what it is made of is never loaded or added, "
+                            "or read from where nothing was loaded to",
+                            changed, evidence.inputs());
+        continue;
+      }
       judge.offer_problem(attribute.name == "mask" ? "wrong mask" : "wrong attribute",
                           fmt::format("the kernel computes as with {0}={1} in place of {0}={2}",
                                       attribute.name, other, value),

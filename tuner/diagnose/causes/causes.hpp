@@ -18,6 +18,9 @@ void offer_attributes(Judge& judge);
 /// Operands that are transposed, shifted, read with another stride, exchanged, ignored, negated,
 /// or taken from another head or batch.
 void offer_operands(Judge& judge);
+/// Operands that are read from wrong addresses: elements of another size, neighbours in place of
+/// each other, tiles at wrong distances.
+void offer_addresses(Judge& judge);
 /// Slices of an operand's rows or columns, such as of K, that are left out or count twice.
 void offer_slices(Judge& judge);
 /// Rows that are wrong by a factor or a summand of their own, as those of a wrong sum or mean.

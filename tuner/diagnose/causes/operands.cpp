@@ -1,58 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "kernels/model/problem_rules.hpp"
 #include "tuner/diagnose/causes/causes.hpp"
+#include "tuner/diagnose/causes/in_memory.hpp"
 #include "tuner/diagnose/where.hpp"
 
 namespace greta::tuner {
 namespace {
-
-using Inputs = std::vector<HostTensor>;
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-/// Returns the inputs with each element of one replaced: `value(row, col, flat)`, where `flat`
-/// returns the element at a place in memory, and NaN outside of the operand and in its gaps.
-template <typename Value>
-Inputs replaced(const Evidence& evidence, std::size_t which, const Value& value) {
-  Inputs inputs = evidence.inputs();
-  const HostTensor& from = evidence.inputs()[which];
-  HostTensor& to = inputs[which];
-  const std::int64_t rows = from.spec.rows, cols = from.spec.cols;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t col = 0; col < cols; ++col) {
-      store_element(to.spec.dtype, to.data.data(), static_cast<std::size_t>(row * cols + col),
-                    value(row, col));
-    }
-  }
-  return inputs;
-}
-
-/// An operand as it lies in memory.
-class InMemory {
- public:
-  InMemory(const Evidence& evidence, std::size_t which) : packed_(evidence.inputs()[which]) {
-    for (const TensorSpec& spec : evidence.operation().tensors(evidence.problem())) {
-      if (spec.name == packed_.spec.name) spec_ = spec;
-    }
-  }
-  std::int64_t stride() const { return spec_.row_stride(); }
-  double at(std::int64_t flat) const {
-    const auto [row, col] = spec_.place(flat);
-    if (flat < 0 || row >= spec_.rows || col >= spec_.cols) return not_a_number;
-    return packed_.at(static_cast<std::size_t>(row * spec_.cols + col));
-  }
-
- private:
-  const HostTensor& packed_;
-  TensorSpec spec_;
-};
 
 /// One operand and what may be wrong with how the kernel reads it.
 class Operand {

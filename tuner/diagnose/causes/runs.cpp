@@ -42,6 +42,37 @@ double share_of(std::size_t part, std::size_t all) {
   return all == 0 ? 1 : static_cast<double>(part) / static_cast<double>(all);
 }
 
+/// What varies without a race: results of a run that finds what an earlier one left, and garbage.
+void offer_no_race(Judge& judge, const Marked& varying, std::size_t sometimes) {
+  constexpr std::size_t few = 3, least = 2;
+  const Evidence& evidence = judge.evidence();
+  const bool by_run = std::all_of(
+      evidence.outputs().begin(), evidence.outputs().end(), [&](const ExaminedOutput& output) {
+        return output.count(output.varies) == 0 ||
+               (output.kinds_of_runs >= least && output.kinds_of_runs <= few);
+      });
+  if (by_run && varying.all >= least) {
+    judge.add({.kind = "left state",
+               .words =
+                   "whole runs differ from others: the kernel leaves something behind that the "
+                   "next run starts from, such as counters that are not reset",
+               .explained = 1,
+               .residual = 0,
+               .score = 1,
+               .evidence = varying.where});
+  }
+  if (sometimes == 0 && evidence.failed().sanitizers.ran &&
+      evidence.failed().sanitizers.race.empty()) {
+    judge.add({.kind = "uninitialised read",
+               .words = "results are other garbage in each run, and no threads race: a register or "
+                        "memory is read before it is written",
+               .explained = 1,
+               .residual = 0,
+               .score = 1,
+               .evidence = varying.where});
+  }
+}
+
 void offer_race(Judge& judge) {
   const Evidence& evidence = judge.evidence();
   const Marked varying = marked(evidence, &ExaminedOutput::varies);
@@ -52,6 +83,7 @@ void offer_race(Judge& judge) {
       sometimes += output.varies[i] != 0 && output.ever_right[i] != 0 ? 1 : 0;
   }
   const double explained = share_of(varying.wrong, evidence.wrong());
+  offer_no_race(judge, varying, sometimes);
   judge.add({.kind = "race",
              .words = fmt::format(
                  "threads race: {} differ between {} runs on the same inputs",
@@ -71,7 +103,7 @@ void offer_unwritten(Judge& judge) {
   const double explained = share_of(found.wrong, evidence.wrong());
   judge.add({.kind = "not written",
              .words = "elements of the output are never written: a tile, a tail or a part of the "
-                      "grid is missing",
+                      "grid is missing, or they are written to another place",
              .explained = explained,
              .residual = 1 - explained,
              .score = explained,
@@ -122,11 +154,114 @@ void offer_zeros(Judge& judge) {
   if (zeros.all == 0) return;
   const double explained = share_of(zeros.all, evidence.wrong());
   judge.add({.kind = "zero result",
-             .words = "elements are 0: what they are made of is never loaded, added or stored",
+             .words =
+                 "elements are 0: what they are made of is never loaded, added or stored, or is "
+                 "read far outside of an operand",
              .explained = explained,
              .residual = 1 - explained,
              .score = explained,
              .evidence = zeros.where});
+}
+
+/// Several workgroups that write the same elements, while others are never written, begin at wrong
+/// places.
+void offer_overlap(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  const Marked varying = marked(evidence, &ExaminedOutput::varies);
+  const Marked unwritten = marked(evidence, &ExaminedOutput::unwritten);
+  if (varying.all == 0 || unwritten.all == 0) return;
+  const double explained = share_of(varying.wrong + unwritten.wrong, evidence.wrong());
+  judge.add(
+      {.kind = "wrong head or batch",
+       .words = "several workgroups write the same elements, and others are never written: "
+                "where a tile, group, head or batch begins is wrong",
+       .explained = std::min(1.0, explained),
+       .residual = std::max(0.0, 1 - explained),
+       .score = std::min(1.0, 0.1 + explained),
+       .evidence = "differ between runs: " + varying.where + "; not written: " + unwritten.where});
+}
+
+/// Elements at the same position of each vector that are wrong, and all others right: one element
+/// of what a thread holds is never set, or taken from elsewhere.
+void offer_positions(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  for (const ExaminedOutput& output : evidence.outputs()) {
+    const std::size_t wrong = output.count(output.wrong);
+    if (wrong < 4 || wrong != evidence.wrong()) continue;
+    const auto cols = static_cast<std::size_t>(output.spec.cols);
+    for (const auto& [length, by_row] :
+         {std::pair(2U, true), std::pair(4U, true), std::pair(8U, true), std::pair(16U, true),
+          std::pair(2U, false), std::pair(4U, false), std::pair(8U, false)}) {
+      if (cols <= length) continue;
+      std::vector<std::size_t> at(length, 0), all(length, 0);
+      for (std::size_t i = 0; i < output.wrong.size(); ++i) {
+        const auto position = (by_row ? i % cols : i) % length;
+        ++all[position];
+        at[position] += output.wrong[i] != 0 ? 1 : 0;
+      }
+      const auto most =
+          static_cast<std::size_t>(std::max_element(at.begin(), at.end()) - at.begin());
+      if (at[most] != wrong || 2 * at[most] < all[most]) continue;
+      judge.add({.kind = "uninitialised read",
+                 .words = fmt::format("element {} of each vector of {} has a value that nothing "
+                                      "wrote, or that belongs elsewhere; the others are correct",
+                                      most, length),
+                 .explained = 1,
+                 .residual = 1,
+                 .score = 0.3,
+                 .evidence = words_of_place(evidence, output, output.wrong)});
+      return;
+    }
+  }
+}
+
+/// Elements of an operand that is read and written keep their values if they are never written.
+void offer_kept(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  for (std::size_t o = 0; o < evidence.outputs().size(); ++o) {
+    const ExaminedOutput& output = evidence.outputs()[o];
+    if (output.spec.role != Role::input_output || output.count(output.wrong) == 0) continue;
+    for (const HostTensor& input : evidence.inputs()) {
+      if (input.spec.name != output.spec.name || input.spec.elements() != output.want.size())
+        continue;
+      Prediction predicted = evidence.expected();
+      for (std::size_t i = 0; i < output.want.size(); ++i) predicted[o][i] = {input.at(i), 0};
+      judge.offer("not written",
+                  fmt::format("elements of {} are never written: they keep what was there before "
+                              "the launch",
+                              output.spec.name),
+                  predicted);
+    }
+  }
+}
+
+/// What sanitizers reported of a kernel on hip-host.
+void offer_sanitizers(Judge& judge) {
+  const SanitizerFindings& found = judge.evidence().failed().sanitizers;
+  if (!found.race.empty()) {
+    // A missing barrier lets threads read too early, or write too early what others still read.
+    const bool both_write = found.race.starts_with("WRITE after WRITE");
+    judge.add(
+        {.kind = both_write ? "wrong index" : "race",
+         .words =
+             both_write
+                 ? "several threads write the same place of shared memory, and others are never set"
+                 : "threads race in shared memory: a barrier, or waiting for a copy, is missing",
+         .explained = 1,
+         .residual = 0,
+         .score = 0.97,
+         .evidence = found.race});
+  }
+  if (!found.access.empty()) {
+    judge.add({.kind = "access out of bounds",
+               .words =
+                   "the kernel reads or writes outside of an operand, of shared memory or of an "
+                   "array",
+               .explained = 1,
+               .residual = 1,
+               .score = 0.65,
+               .evidence = found.access});
+  }
 }
 
 /// Writes outside of operands are found by their guard zones, and may be the only error.
@@ -163,6 +298,10 @@ void offer_runs(Judge& judge) {
   });
   if (!has_nan) offer_nan(judge);
   offer_zeros(judge);
+  offer_kept(judge);
+  offer_overlap(judge);
+  offer_positions(judge);
+  offer_sanitizers(judge);
   offer_guards(judge);
 }
 

@@ -56,6 +56,27 @@ void describe(const std::string& architecture, bool executes) {
   fake.attributes = {{56, 1024},  {26, 1024},   {27, 1024},     {28, 1024}, {29, 2147483647},
                      {30, 65536}, {31, 65536},  {74, 65536},    {87, wave}, {63, 2},
                      {16, 0},     {71, 131072}, {10002, 65536}, {57, 2048}, {10017, 100'000}};
+  if (architecture.starts_with("sm_")) {  // of the CUDA driver, by its numbers
+    const int capability = std::atoi(architecture.c_str() + 3);
+    fake.attributes = {{1, 1024},
+                       {2, 1024},
+                       {3, 1024},
+                       {4, 64},
+                       {5, 2147483647},
+                       {6, 65535},
+                       {7, 65535},
+                       {8, 49152},
+                       {97, 166912},
+                       {10, 32},
+                       {16, 2},
+                       {18, 0},
+                       {82, 65536},
+                       {39, 2048},
+                       {81, 167936},
+                       {38, 2048},
+                       {75, capability / 10},
+                       {76, capability % 10}};
+  }
 }
 
 /// At exit, appends a line of JSON for this process to the file that GRETA_FAKE_CALLS names.

@@ -1,0 +1,62 @@
+"""Protects: greta-run --trace-layers finds a wrong kernel at its stage, also at the scores, the softmax and the weighted
+sum inside attention, keeps the kernel as a case, and names the cause."""
+import concurrent.futures
+import os
+
+import unittest
+
+from cli_case import SOURCE, Case, patient
+
+RUN = os.environ["GRETA_RUN"]
+MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
+TEMPLATES = SOURCE / "kernels/templates"
+PROMPT = "Once upon a time there was a little girl who liked to play"  # more keys than a tile has
+# File, text, mutant, the stage that is named, and the first cause; none: it is not known.
+PLANTED = [
+    ("attention/vector.hip", "for (u32 d = 0; d < DIM; d += 4)", "for (u32 d = 0; d + 4 < DIM; d += 4)", "attn_scores",
+     "missing tail: heads \\(columns of K\\) 4 to 7 is skipped"),
+    ("attention/operands.hip", "count + query + 1;", "count + query;", "attn_softmax", "off-by-one mask"),
+    ("attention/vector.hip", "value[i][e] *= kept;", "value[i][e] *= 1.0f;", "attn_softmax", ""),
+    ("attention/vector.hip", "values + (j + u32(l)) * value_pitch", "values + (j + u32(l) / 2 * 2) * value_pitch",
+     "attention", ""),
+    ("common/rms.hip", "total / count", "total / (count + 1)", "attn_norm", "wrong row statistic"),
+]
+
+
+class TraceLayers(Case):
+    def planted(self, number):
+        file, text, mutant, *_ = PLANTED[number]
+        templates = self.folder / f"templates-{number}"
+        path = templates / file
+        path.parent.mkdir(parents=True)
+        source = (TEMPLATES / file).read_text()
+        self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
+        path.write_text(source.replace(text, mutant))
+        return self.run_words(RUN, "--model", MODEL, "--prompt", PROMPT, "--device", "hip-host:0", "--untuned",
+                              "--trace-layers", "--templates", templates, "--keep-failed",
+                              self.folder / f"kept-{number}", timeout=patient(280))
+
+    def test_planted_bugs_are_found_at_their_stage(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(self.planted, range(len(PLANTED))))
+        for number, (result, (*_, stage, cause)) in enumerate(zip(results, PLANTED)):
+            with self.subTest(plant=PLANTED[number][2]):
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertRegex(result.stdout, rf"(?m)^tokens 0 to \d+: layer 0 {stage}: ")
+                self.assertRegex(result.stdout, r"(?m)^layer 0 [a-z_ +]+ runs (attention|rmsnorm) ")
+                self.assertRegex(result.stdout, rf"(?m)^{cause}" if cause else r"(?m)^no hypothesis|: ")
+                self.assertIn("where\n", result.stdout)  # the map
+                (case,) = (self.folder / f"kept-{number}").iterdir()
+                self.assertTrue((case / "failure.json").exists())
+
+    def test_right_kernels_pass_with_all_stages(self):
+        result = self.run_words(RUN, "--model", MODEL, "--prompt", "Once", "--device", "hip-host:0", "--untuned",
+                                "--trace-layers")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for stage in ("attn_scores", "attn_softmax", "attention"):
+            self.assertRegex(result.stdout, rf"(?m)^{stage} +\d")
+        self.assertFalse((self.folder / "home/.cache/greta/failed").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,116 @@
+#include "tuner/cli/run/failed_stage.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+#include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/cli/options/kept_cases.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/tool.hpp"
+#include "tuner/cli/run/explain.hpp"
+#include "tuner/evaluate/worker_evaluator.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+/// Returns the word of an operation's label that computes a stage.
+std::string_view word_of(LlamaStage stage) {
+  switch (stage) {
+    case LlamaStage::q:
+    case LlamaStage::k:
+    case LlamaStage::v:
+      return "qkv";
+    case LlamaStage::q_rope:
+    case LlamaStage::k_rope:
+      return "rope";
+    case LlamaStage::k_cache:
+    case LlamaStage::v_cache:
+      return "kv_update";
+    case LlamaStage::gate:
+    case LlamaStage::up:
+      return "gate_up";
+    case LlamaStage::attn_scores:
+    case LlamaStage::attn_softmax:
+      return "attention";
+    case LlamaStage::logits:
+      return "head";
+    default:
+      return to_string(stage);
+  }
+}
+
+/// Returns whether a label such as "attn_norm + qkv" has a word.
+bool has_word(const std::string& name, std::string_view word) {
+  const std::string spaced = " " + name + " ";
+  return spaced.find(fmt::format(" {} ", word)) != std::string::npos;
+}
+
+/// Returns the operation of a pass that computes the stage.
+std::optional<RecordedProblem> operation_of(Generation& generation, const StageFinding& finding,
+                                            std::int64_t tokens) {
+  LlamaRunner& runner = generation.runner();
+  LlamaOptions options;
+  options.capacity = runner.capacity();
+  const std::string layer = finding.layer < 0 ? "" : fmt::format("layer {} ", finding.layer);
+  for (const RecordedProblem& one :
+       llama_operations(generation.runtime(), runner.config(), runner.dtype(), options, tokens)) {
+    if (one.label.starts_with(layer) &&
+        has_word(name_of_operation(one.label), word_of(finding.stage))) {
+      return one;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Verifies the operation on inputs of several seeds and both styles. Returns whether one failed.
+bool fails_alone(WorkerEvaluator& evaluator, const Problem& problem, const Config& config,
+                 double run_s) {
+  TrialLimits limits;
+  limits.run_s = run_s;
+  for (const std::uint64_t seed : {1U, 2U}) {
+    for (const InputStyle style : {InputStyle::plain, InputStyle::adversarial}) {
+      limits.inputs = style;
+      const Trial trial = evaluator.verify(problem, config, seed, limits);
+      if (trial.ok()) continue;
+      print("alone, on random inputs: {}: {}\n", to_string(*trial.failure), trial.message);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void examine_stage(Generation& generation, const RuntimeChoice& runtime,
+                   const StageFinding& finding, std::int64_t tokens,
+                   const std::filesystem::path& folder) {
+  const auto operation = operation_of(generation, finding, tokens);
+  if (!operation) return;
+  const auto answer = generation.runtime().answer(operation->problem);
+  if (!answer) throw CommandError(exit_failed, answer.failure().message);
+  print("{} runs {}\n  {}\n", operation->label, operation->problem.key(), answer->config.shown());
+  EvaluatorOptions options;
+  options.device = generation.runtime().device().info().id();
+  options.cache_directory = default_cache_directory();
+  options.vendor = allows(runtime.allow, "vendor");
+  options.keep_failed = folder;
+  options.stop = &stop_requested();
+  WorkerEvaluator evaluator(worker_command(), options);
+  KeptCases kept(folder);
+  if (!fails_alone(evaluator, operation->problem, answer->config,
+                   static_cast<double>(runtime.patience_s))) {
+    print(
+        "alone, it is right on random inputs: its error depends on the model's data, or another "
+        "operation changes its operands\n");
+    return;
+  }
+  std::fflush(stdout);
+  for (const Diagnosis& one : kept.tell()) print_text("\n" + diagnosis_text(one));
+}
+
+}  // namespace greta::tuner::cli
