@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/device/counters/cupti.hpp"
 #include "runtime/device/hip/describe.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
@@ -16,7 +17,7 @@ namespace greta::device::hip {
 namespace {
 
 using CUdevice = int;
-using CUcontext = struct CudaContext*;
+using CUcontext = cupti::Context;
 
 // CUdevice_attribute.
 constexpr AttributeNumbers attributes{.max_threads_per_block = 1,
@@ -254,6 +255,19 @@ ProbedDevice describe(const Driver& driver, int index) {
   return probed;
 }
 
+Result<std::unique_ptr<CounterReader>> open_counters(const std::shared_ptr<Driver>& driver,
+                                                     int index) {
+  CuptiTarget target;
+  target.device = static_cast<std::size_t>(index);
+  driver->check(driver->set_device(index), "cuCtxSetCurrent");
+  {
+    const std::lock_guard lock(driver->mutex);
+    target.context = driver->primary[index];
+  }
+  target.enter = [driver, index] { driver->check(driver->set_device(index), "cuCtxSetCurrent"); };
+  return open_cupti(std::move(target));
+}
+
 Platform open(const std::vector<std::string>& libraries) {
   auto driver = std::make_shared<Driver>();
   driver->library = DynamicLibrary::open(libraries).value();
@@ -279,6 +293,7 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
   platform.open_matrix_library = open_cublaslt;
+  platform.open_counters = [driver](int index) { return hip::open_counters(driver, index); };
   platform.argument_bytes = [driver](std::span<const std::byte>, const std::string&,
                                      hipFunction_t function) {
     return driver->argument_bytes(function);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "runtime/device/counters/counter_reader.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
 #include "runtime/device/hip/matrix_library.hpp"
@@ -43,6 +44,9 @@ struct Platform {
   std::function<Result<std::string>(std::span<const std::byte> code_object,
                                     const OpenOptions& options)>
       disassemble;
+  /// Opens the hardware counters of a device, which is the current one. Fails with `unavailable`
+  /// and the reason. Empty if the platform has none.
+  std::function<Result<std::unique_ptr<CounterReader>>(int device)> open_counters;
 };
 
 /// Names and paths of libraries, tried in this order. Tests provide their own.

@@ -17,8 +17,8 @@ constexpr auto examples = R"(Examples:
   greta-tune model --config llama-2-7b --budget 10m
   greta-tune show)";
 
-/// The file of `kernel FILE`, `verify FILE` and `compile FILE`, whose options are those that the
-/// file describes. The names of operations have neither dots nor slashes.
+/// The file of `kernel FILE`, `verify FILE`, `compile FILE` and `profile FILE`, whose options are
+/// those that the file describes. The names of operations have neither dots nor slashes.
 struct DescribedCommand {
   std::string command;
   DescribedFile description;
@@ -27,7 +27,7 @@ struct DescribedCommand {
   explicit DescribedCommand(std::span<char*> words) {
     if (words.size() < 2) return;
     const std::string_view word = words[1];
-    if (word != "kernel" && word != "verify" && word != "compile") return;
+    if (word != "kernel" && word != "verify" && word != "compile" && word != "profile") return;
     std::string name;
     for (std::size_t i = 2; i < words.size(); ++i) {
       const std::string_view option = words[i];
@@ -69,6 +69,7 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
   add_show_command(app, action);
   add_verify_command(app, action, described.of("verify"));
   add_compile_command(app, action, described.of("compile"));
+  add_profile_command(app, action, described.of("profile"));
   add_remote_command(app, action);
   add_replay_command(app, action);
   add_prior_command(app, action);

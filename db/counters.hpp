@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "runtime/device/layers.hpp"
+
+namespace greta::db {
+
+/// What one run of a kernel did on the hardware, as its counters tell.
+struct Counters {
+  std::string source;  ///< what counted: "CUPTI 13.0, GH100"
+  int passes = 0;      ///< number of times that the kernel ran to be counted
+  bool cold = true;    ///< the caches were flushed before each pass
+  /// Values by the names of tuner/profile/figures.hpp: bytes, numbers, and shares from 0 to 1.
+  /// What the GPU does not count is absent, and never 0.
+  std::map<std::string, double> figures;
+  std::string recorded_utc;  ///< when it was stored; empty before
+
+  /// Returns a figure, or nothing if the GPU does not count it.
+  std::optional<double> figure(const std::string& name) const {
+    const auto found = figures.find(name);
+    return found == figures.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool operator==(const Counters&) const = default;
+};
+
+}  // namespace greta::db
