@@ -299,7 +299,9 @@ std::string version_text(std::uint32_t version) {
 
 std::vector<std::string> CuptiTarget::default_libraries() {
   std::vector<std::string> names;
-  for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/"}) {
+  for (const char* folder :
+       {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/",
+        "/usr/local/cuda/targets/sbsa-linux/lib/", "/usr/local/cuda/extras/CUPTI/lib64/"}) {
     for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so"}) {
       names.push_back(std::string(folder) + name);
     }

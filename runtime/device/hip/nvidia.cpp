@@ -256,8 +256,10 @@ ProbedDevice describe(const Driver& driver, int index) {
 }
 
 Result<std::unique_ptr<CounterReader>> open_counters(const std::shared_ptr<Driver>& driver,
-                                                     int index) {
+                                                     int index,
+                                                     const std::vector<std::string>& libraries) {
   CuptiTarget target;
+  target.libraries = libraries;
   target.device = static_cast<std::size_t>(index);
   driver->check(driver->set_device(index), "cuCtxSetCurrent");
   {
@@ -268,9 +270,9 @@ Result<std::unique_ptr<CounterReader>> open_counters(const std::shared_ptr<Drive
   return open_cupti(std::move(target));
 }
 
-Platform open(const std::vector<std::string>& libraries) {
+Platform open(const Libraries& libraries) {
   auto driver = std::make_shared<Driver>();
-  driver->library = DynamicLibrary::open(libraries).value();
+  driver->library = DynamicLibrary::open(libraries.nvidia).value();
   load_functions(driver->library, driver->functions);
   load_differing(driver->library, driver.get());
   load_queries(*driver);
@@ -293,7 +295,9 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
   platform.open_matrix_library = open_cublaslt;
-  platform.open_counters = [driver](int index) { return hip::open_counters(driver, index); };
+  platform.open_counters = [driver, cupti = libraries.cupti](int index) {
+    return hip::open_counters(driver, index, cupti);
+  };
   platform.argument_bytes = [driver](std::span<const std::byte>, const std::string&,
                                      hipFunction_t function) {
     return driver->argument_bytes(function);
@@ -303,7 +307,7 @@ Platform open(const std::vector<std::string>& libraries) {
 
 }  // namespace
 
-Result<Platform> nvidia_platform(const std::vector<std::string>& libraries) {
+Result<Platform> nvidia_platform(const Libraries& libraries) {
   try {
     return open(libraries);
   } catch (const std::exception&) {

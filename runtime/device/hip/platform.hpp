@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counters/cupti.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
 #include "runtime/device/hip/matrix_library.hpp"
@@ -54,12 +54,13 @@ struct Libraries {
   std::vector<std::string> amd{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                "libamdhip64.so"};
   std::vector<std::string> nvidia{"libcuda.so.1"};
+  std::vector<std::string> cupti = CuptiTarget::default_libraries();  ///< of the counters
 };
 
 /// Opens a platform's library. Fails with `unavailable` and the reason: the library is missing,
 /// lacks a function, has an unsupported version, or finds no device.
 Result<Platform> amd_platform(const std::vector<std::string>& libraries);
-Result<Platform> nvidia_platform(const std::vector<std::string>& libraries);
+Result<Platform> nvidia_platform(const Libraries& libraries);
 /// Returns GRETA's emulator, which is defined in host/.
 Result<Platform> host_platform();
 
