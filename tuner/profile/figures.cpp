@@ -74,7 +74,6 @@ const std::vector<StallReason>& stall_reasons() {
       {"misc", "other reasons"},
       {"not_selected", "nothing: another warp was selected"},
       {"selected", "nothing: it issued"},
-      {"memory_unit", "the memory unit"},
   };
   return all;
 }
@@ -95,32 +94,18 @@ std::vector<Stall> stalls(const Counters& counters) {
   return found;
 }
 
-namespace {
-
-const FormulaSet& formulas_for(const DeviceInfo& device) {
-  if (device.language != Language::hip) return vulkan_formulas();
-  return device.vendor == "NVIDIA" ? cupti_formulas() : rocprofiler_formulas();
-}
-
-const FormulaSet* formulas_of(const CounterSource& source) {
-  for (const FormulaSet* set : {&cupti_formulas(), &rocprofiler_formulas(), &vulkan_formulas()}) {
-    if (source.name.starts_with(set->source)) return set;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
-std::vector<std::string> counter_names(const DeviceInfo& device) {
+std::vector<std::string> counter_names() {
   std::vector<std::string> names;
   const auto add = [&](const std::vector<std::string>& some) {
     for (const std::string& name : some) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   };
-  for (const Formula& formula : formulas_for(device).formulas) {
-    add(formula.above);
-    add(formula.below);
+  for (const FormulaSet& set : formula_sets()) {
+    for (const Formula& formula : set.formulas) {
+      add(formula.above);
+      add(formula.below);
+    }
   }
   return names;
 }
@@ -131,11 +116,12 @@ Counters figures_of(const CounterReading& reading, bool cold) {
   if (!reading.source.chip.empty()) counters.source += ", " + reading.source.chip;
   counters.passes = reading.passes;
   counters.cold = cold;
-  const FormulaSet* const set = formulas_of(reading.source);
-  if (set == nullptr) return counters;
-  for (const Formula& formula : set->formulas) {
-    if (counters.figures.count(formula.figure) > 0) continue;
-    if (const auto value = formula.value(reading)) counters.figures[formula.figure] = *value;
+  for (const FormulaSet& set : formula_sets()) {
+    if (!reading.source.name.starts_with(set.source)) continue;
+    for (const Formula& formula : set.formulas) {
+      if (counters.figures.count(formula.figure) > 0) continue;
+      if (const auto value = formula.value(reading)) counters.figures[formula.figure] = *value;
+    }
   }
   return counters;
 }

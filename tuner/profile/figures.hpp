@@ -7,7 +7,6 @@
 
 #include "db/counters.hpp"
 #include "runtime/device/counters/counter_reader.hpp"
-#include "runtime/device/device_info.hpp"
 
 namespace greta::tuner {
 
@@ -59,8 +58,8 @@ struct Stall {
 /// could issue one, wait for nothing and are left out.
 std::vector<Stall> stalls(const Counters& counters);
 
-/// Returns the counters of a device's source whose values give the figures.
-std::vector<std::string> counter_names(const DeviceInfo& device);
+/// Returns the counters of all sources whose values give the figures.
+std::vector<std::string> counter_names();
 
 /// Computes the figures of a reading.
 Counters figures_of(const CounterReading& reading, bool cold);

@@ -90,45 +90,9 @@ std::optional<double> Formula::value(const CounterReading& reading) const {
   return *top * scale / *bottom;
 }
 
-const FormulaSet& cupti_formulas() {
-  static const FormulaSet set{"CUPTI", cupti_all()};
-  return set;
-}
-
-// Derived counters of rocprofiler-sdk's counter_defs.yaml. FETCH_SIZE and WRITE_SIZE are in KiB.
-const FormulaSet& rocprofiler_formulas() {
-  static const FormulaSet set{
-      "rocprofiler-sdk",
-      {
-          {"memory_read_bytes", {"FETCH_SIZE"}, 1024},
-          {"memory_write_bytes", {"WRITE_SIZE"}, 1024},
-          {"l2_bytes", {"TCC_REQ_sum"}, 128},
-          {"l2_bytes", {"GL2C_REQ_sum"}, 128},
-          {"l2_hit_share", {"L2CacheHit"}, percent},
-          {"l1_bytes", {"TCP_TOTAL_CACHE_ACCESSES_sum"}, 64},
-          {"shared_conflict_share", {"LDSBankConflict"}, percent},
-          {"matrix_share", {"MfmaUtil"}, percent},
-          {"fma_share", {"VALUBusy"}, percent},
-          {"memory_unit_share", {"MemUnitBusy"}, percent},
-          {"instructions", {"SQ_INSTS"}},
-          {"instructions", {"SQ_INSTS_VALU", "SQ_INSTS_SALU", "SQ_INSTS_LDS", "SQ_INSTS_SMEM"}},
-          {"occupancy_share", {"OccupancyPercent"}, percent},
-          {"stall_memory_unit_share", {"MemUnitStalled"}, percent},
-      }};
-  return set;
-}
-
-const FormulaSet& vulkan_formulas() {
-  static const FormulaSet set{"VK_KHR_performance_query",
-                              {
-                                  {"memory_read_bytes", {"VRAM read size"}},
-                                  {"memory_write_bytes", {"VRAM write size"}},
-                                  {"l2_hit_share", {"L2 cache hit ratio"}, percent},
-                                  {"l1_hit_share", {"L0 cache hit ratio"}, percent},
-                                  {"fma_share", {"VALU Busy"}, percent},
-                                  {"instructions", {"Instructions"}},
-                              }};
-  return set;
+const std::vector<FormulaSet>& formula_sets() {
+  static const std::vector<FormulaSet> sets{{"CUPTI", cupti_all()}};
+  return sets;
 }
 
 }  // namespace greta::tuner

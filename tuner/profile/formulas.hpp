@@ -28,11 +28,7 @@ struct FormulaSet {
   std::vector<Formula> formulas;
 };
 
-/// NVIDIA's metrics, in the names that CUPTI and Nsight Compute share.
-const FormulaSet& cupti_formulas();
-/// AMD's counters and derived counters, in the names of rocprofiler-sdk.
-const FormulaSet& rocprofiler_formulas();
-/// Counters of VK_KHR_performance_query, in RADV's names.
-const FormulaSet& vulkan_formulas();
+/// Returns the formulas of all sources: of CUPTI, in the names that it shares with Nsight Compute.
+const std::vector<FormulaSet>& formula_sets();
 
 }  // namespace greta::tuner

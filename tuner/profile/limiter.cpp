@@ -16,8 +16,12 @@ constexpr double uneven = 0.75;   // below this balance of the compute units, th
 constexpr double telling = 0.05;  // smaller shares are not worth a word
 constexpr std::size_t most_stalls = 2;
 
-std::optional<double> figure(const Counters& counters, std::string_view name) {
-  return counters.figure(std::string(name));
+/// Returns "2700 of 3000 GB/s".
+std::string of_bandwidth(double gbps, double peak) {
+  const auto number = [](double value) {
+    return value < 100 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+  };
+  return fmt::format("{} of {} GB/s", number(gbps), number(peak));
 }
 
 class Usages {
@@ -50,20 +54,20 @@ class Usages {
   }
 
   void add_memory() {
-    const auto read = figure(counters_, figure_memory_read);
-    const auto written = figure(counters_, figure_memory_write);
+    const auto read = counters_.figure(figure_memory_read);
+    const auto written = counters_.figure(figure_memory_write);
     if (!read || !written || way_.us.estimate <= 0 || profile_.copy_gbps <= 0) return;
     const double gbps = (*read + *written) / way_.us.estimate / 1e3;
-    list_.push_back({"memory bandwidth", gbps / profile_.copy_gbps,
-                     fmt::format("{:.3g} of {:.3g} GB/s", gbps, profile_.copy_gbps)});
+    list_.push_back(
+        {"memory bandwidth", gbps / profile_.copy_gbps, of_bandwidth(gbps, profile_.copy_gbps)});
   }
 
   void add_shared() {
-    const auto rate = figure(counters_, figure_shared_rate);
-    const auto peak = figure(counters_, figure_shared_peak);
+    const auto rate = counters_.figure(figure_shared_rate);
+    const auto peak = counters_.figure(figure_shared_peak);
     if (!rate || !peak || *peak <= 0) return;
     std::string text = fmt::format("{:.0f} of {:.0f} bytes a clock", *rate, *peak);
-    const auto conflicts = figure(counters_, figure_shared_conflicts);
+    const auto conflicts = counters_.figure(figure_shared_conflicts);
     if (conflicts && *conflicts >= telling) {
       text += fmt::format(", {} of them for bank conflicts", format_share(*conflicts));
     }
@@ -71,7 +75,7 @@ class Usages {
   }
 
   void add_share(std::string_view name, const char* resource, double factor = 1) {
-    const auto share = figure(counters_, name);
+    const auto share = counters_.figure(name);
     if (!share) return;
     const double used = std::min(1.0, *share * factor);
     list_.push_back({resource, used, fmt::format("{} of the peak", format_share(used))});
@@ -102,7 +106,7 @@ std::string latency(const Counters& counters, const std::vector<Usage>& used) {
     text += fmt::format(": nothing is busier than {} at {}", used.front().resource,
                         format_share(used.front().share));
   }
-  const auto occupancy = figure(counters, figure_occupancy);
+  const auto occupancy = counters.figure(figure_occupancy);
   if (occupancy) text += fmt::format("; occupancy {}", format_share(*occupancy));
   return text + waits(counters);
 }
@@ -115,11 +119,9 @@ std::string by_roofline(const Profile& profile, const ProfiledWay& way) {
   const double arithmetic_us =
       profile.arithmetic_gflops > 0 ? profile.work.flops / profile.arithmetic_gflops / 1e3 : 0;
   const bool memory = memory_us >= arithmetic_us;
-  const std::string rate =
-      memory
-          ? fmt::format("{:.3g} of {:.3g} GB/s", profile.work.bytes / us / 1e3, profile.copy_gbps)
-          : fmt::format("{:.3g} of {:.3g} GFLOPS", profile.work.flops / us / 1e3,
-                        profile.arithmetic_gflops);
+  const std::string rate = memory ? of_bandwidth(profile.work.bytes / us / 1e3, profile.copy_gbps)
+                                  : fmt::format("{} of {}", format_rate(profile.work.flops, us),
+                                                format_rate(profile.arithmetic_gflops * 1e3, 1));
   const char* const roof = memory ? "memory bandwidth" : "arithmetic";
   if (profile.roofline_us / us >= busy) {
     return fmt::format("near the roofline of {}: {}", roof, rate);
@@ -142,7 +144,7 @@ std::string limiter(const Profile& profile, const ProfiledWay& way) {
   if (!used.empty() && used.front().share >= busy) {
     return fmt::format("limited by {}: {}", used.front().resource, used.front().text);
   }
-  const auto balance = figure(*way.counters, figure_balance);
+  const auto balance = way.counters->figure(figure_balance);
   if (balance && *balance < uneven) {
     return fmt::format(
         "limited by uneven work: the compute units are busy {} of the time of the longest",

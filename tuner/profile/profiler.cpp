@@ -149,7 +149,7 @@ class Profiler {
   }
 
   void count(Evaluator& counts, ProfiledWay& way) {
-    const auto names = counter_names(timing_.device());
+    const auto names = counter_names();
     const auto reading = counts.count(request_.problem, way.config, names, limits_);
     if (reading) {
       way.counters = figures_of(*reading, request_.cold);

@@ -36,7 +36,8 @@ CUptiResult begin(const char* name, const Params* params, std::size_t bytes, boo
 }
 
 constexpr std::size_t image_bytes = 48;  // of availability, configuration and counters
-int host_object, range_object;
+int host_object;
+[[maybe_unused]] int range_object;  // of the whole library
 
 bool has(const char* metric) {
   return state().metrics.count(metric) > 0;

@@ -185,10 +185,16 @@ int ProfileRun::run() {
     return std::make_unique<WorkerEvaluator>(worker_command(), evaluator_);
   };
   const Profile found = profile(timing, counting, request, [](const auto& what) { tell(what); });
+  for (const ProfiledWay& way : found.ways) {
+    if (way.counters)
+      db_->set_counters(timing.device(), problem_.key(), way.config, *way.counters,
+                        way.us.estimate);
+  }
   answer_interrupt();
   options_.json ? print_json(profile_json(found)) : print_text(profile_text(found));
   const bool some = std::any_of(found.ways.begin(), found.ways.end(),
                                 [](const ProfiledWay& way) { return way.trial.ok(); });
+  db_->confirm();
   return some ? exit_done : exit_failed;
 }
 
