@@ -36,6 +36,10 @@ MeasuredResult example() {
   result.processes = 2;
   result.subject.greta_revision = "6544f00c7990-dirty";
   result.preset = "standard, of \"mine\"";
+  result.counters = Counters{.source = "CUPTI 13.0, GH100",
+                             .passes = 10,
+                             .figures = {{"l2_bytes", 1.5e6}, {"matrix_share", 0.25}}};
+  result.limiter = "limited by L2 bandwidth: 81 % of the peak";
   return result;
 }
 
@@ -71,6 +75,9 @@ TEST(ReportCsv, ResultsComeBackAsTheyWere) {
   EXPECT_EQ(result.processes, 2U);
   EXPECT_EQ(result.subject.greta_revision, "6544f00c7990-dirty");
   EXPECT_EQ(result.preset, "standard, of \"mine\"");
+  EXPECT_EQ(result.counters, example().counters);
+  EXPECT_EQ(result.limiter, example().limiter);
+  EXPECT_FALSE(results->back().counters);
   EXPECT_EQ(csv_line(result), csv_line(example()));
   EXPECT_EQ(results->back().subject, failed_call().subject);
   EXPECT_EQ(results->back().failure->status, Status::timeout);

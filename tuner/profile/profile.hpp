@@ -11,6 +11,7 @@
 #include "kernels/model/operation.hpp"
 #include "runtime/device/device_info.hpp"
 #include "tuner/measure/statistics.hpp"
+#include "tuner/profile/static_figures.hpp"
 
 namespace greta::tuner {
 
@@ -21,6 +22,7 @@ struct ProfiledWay {
   Trial trial{};       ///< compiled, verified and timed; or its failure
   Interval us{};       ///< its time in the rounds of all ways; 0: not timed
   Interval speedup{};  ///< time of the default divided by its time, in the same rounds; 0: unknown
+  std::vector<StaticKernel> kernels{};  ///< of a trial that compiled
   std::optional<Counters> counters{};
   std::string no_counters{};  ///< why there are none
   std::optional<Energy> energy{};

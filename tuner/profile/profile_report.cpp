@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "db/json.hpp"
+#include "tuner/compile/loop_report.hpp"
 #include "tuner/profile/limiter.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
@@ -72,14 +73,16 @@ void add_times(const Profile& profile, Rows& rows) {
   rows.add(
       "least bytes over time",
       [&](const ProfiledWay& way) {
-        return fmt::format("{:.3g} GB/s", work.bytes / way.us.estimate / 1e3);
+        return format_rate(Work{.flops = 0, .bytes = work.bytes}, way.us.estimate);
       },
-      profile.copy_gbps > 0 ? fmt::format("{:.3g} GB/s", profile.copy_gbps) : "");
+      profile.copy_gbps > 0 ? format_rate(Work{.flops = 0, .bytes = profile.copy_gbps * 1e3}, 1)
+                            : "");
 }
 
 void add_counters(const Profile& profile, Rows& rows) {
   for (const Figure& figure : figures()) {
     const std::string name(figure.name);
+    if (name == "counted_us" || name == figure_shared_peak) continue;  // for the limiter
     const bool memory = name == figure_memory_read;
     rows.add(
         std::string(figure.label),
@@ -118,7 +121,7 @@ void add_stalls(const Profile& profile, Rows& rows) {
 
 void add_energy(const Profile&, Rows& rows) {
   rows.add("energy of a launch, warm", [](const ProfiledWay& way) {
-    return way.energy ? fmt::format("{:.3g} mJ", 1e3 * way.energy->joules) : std::string();
+    return way.energy ? fmt::format("{:.4g} J", way.energy->joules) : std::string();
   });
 }
 
@@ -127,6 +130,10 @@ std::string heading(const Profile& profile) {
                                  profile.device.id(), profile.cold ? "cold" : "warm");
   for (const ProfiledWay& way : profile.ways) {
     text += format_row(way.name, way.config.shown());
+    for (const StaticKernel& kernel : way.kernels) {
+      text += format_row("", kernel.name + ": " + static_text(kernel));
+      if (kernel.loop) text += loop_text(*kernel.loop);
+    }
     if (!way.trial.ok()) {
       text +=
           format_row("", fmt::format("{}: {}", to_string(*way.trial.failure), way.trial.message));
@@ -169,7 +176,7 @@ nlohmann::json way_json(const Profile& profile, const ProfiledWay& way) {
   }
   json["us"] = interval_json(way.us);
   if (way.speedup.estimate > 0) json["speedup"] = interval_json(way.speedup);
-  json["kernels"] = to_json(way.trial.kernels);
+  json["kernels"] = static_json(way.kernels);
   if (profile.roofline_us > 0) json["roofline"] = profile.roofline_us / way.us.estimate;
   json["limiter"] = limiter(profile, way);
   if (way.counters) {
@@ -199,7 +206,7 @@ std::string figure_text(const Figure& figure, double value) {
     case FigureUnit::number:
       break;
   }
-  return fmt::format("{:.4g}", value);
+  return value < 1e6 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g} million", value / 1e6);
 }
 
 std::string profile_text(const Profile& profile) {

@@ -9,6 +9,7 @@
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/workload.hpp"
+#include "tuner/measure/cache_flush.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/profile/figures.hpp"
@@ -64,6 +65,8 @@ class Profiler {
       announce_(fmt::format("verifying and timing the {}", way.name));
       way.trial = timing_.evaluate(request_.problem, way.config, limits_);
       const Measurement& taken = way.trial.measurement;
+      way.kernels = static_kernels(timing_.catalog().at(request_.problem.op), request_.problem,
+                                   timing_.device(), way.trial);
       if (way.trial.ok()) way.us = {taken.low_us, taken.high_us, taken.median_us};
     }
   }
@@ -173,7 +176,7 @@ Profile profile(Evaluator& timing, const OpenCounting& counting, const ProfileRe
 }
 
 Result<void> launch_once(const EvaluatorOptions& options, const Problem& problem,
-                         const Config& config, double run_s) {
+                         const Config& config, bool cold, double run_s) {
   OpenOptions open;
   open.cache_directory = options.cache_directory;
   open.vendor = options.vendor;
@@ -191,6 +194,14 @@ Result<void> launch_once(const EvaluatorOptions& options, const Problem& problem
   if (!prepared) return prepared.failure();
   auto stream = (*device)->create_stream();
   if (!stream) return stream.failure();
+  std::optional<CacheFlush> flush;
+  if (cold) {
+    auto created = CacheFlush::create(**device, default_flush_bytes((*device)->info()));
+    if (!created) return created.failure();
+    flush = *std::move(created);
+    if (auto recorded = flush->record(**stream, 0); !recorded) return recorded;
+    if (auto done = (*stream)->synchronize(deadline_of(run_s)); !done) return done;
+  }
   if (auto recorded = prepared->record(**stream); !recorded) return recorded;
   return (*stream)->synchronize(deadline_of(run_s));
 }

@@ -38,8 +38,9 @@ Profile profile(Evaluator& timing, const OpenCounting& counting, const ProfileRe
                 const std::function<void(const std::string&)>& announce);
 
 /// Launches a configuration once on random inputs, unverified and untimed, for a profiler that
-/// watches this process. Only its kernels run, beside fills of memory.
+/// watches this process. If `cold`, the kernel that flushes the caches (greta_read) runs before, as
+/// it does when the configuration is counted. No other kernel runs.
 Result<void> launch_once(const EvaluatorOptions& options, const Problem& problem,
-                         const Config& config, double run_s);
+                         const Config& config, bool cold, double run_s);
 
 }  // namespace greta::tuner

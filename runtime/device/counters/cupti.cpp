@@ -161,10 +161,14 @@ class Range {
     cupti_.check(cupti_.call.RangeProfilerSetConfig(&set), "RangeProfilerSetConfig");
   }
 
-  /// Counts the work once. Returns whether this was the last pass, or the work's failure.
-  Result<bool> pass(const std::function<Result<void>()>& work) {
+  /// Counts the work once, after what prepares it: a flush of the caches also writes back what
+  /// CUPTI leaves in them at the start of a pass. Returns whether this was the last pass, or a
+  /// failure of the work.
+  Result<bool> pass(const std::function<Result<void>()>& prepare,
+                    const std::function<Result<void>()>& work) {
     RangeObjectParams object{.pRangeProfilerObject = object_};
     cupti_.check(cupti_.call.RangeProfilerStart(&object), "RangeProfilerStart");
+    if (auto prepared = prepare(); !prepared) return prepared.failure();
     PushRangeParams push{.pRangeProfilerObject = object_, .pRangeName = range_name};
     cupti_.check(cupti_.call.RangeProfilerPushRange(&push), "RangeProfilerPushRange");
     if (auto done = work(); !done) return done.failure();
@@ -243,8 +247,8 @@ class CuptiReader final : public CounterReader {
     range.configure(host.config_image(), wanted);
     CounterReading reading{.source = source_, .values = {}, .passes = 0};
     for (bool last = false; !last;) {
-      if (auto prepared = run(work, work.prepare); !prepared) return prepared.failure();
-      const auto pass = range.pass([&] { return run(work, work.record); });
+      const auto pass = range.pass([&] { return run(work, work.prepare); },
+                                   [&] { return run(work, work.record); });
       if (!pass) return pass.failure();
       last = *pass;
       if (++reading.passes == most_passes && !last) {

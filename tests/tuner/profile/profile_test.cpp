@@ -87,7 +87,7 @@ ProfileRequest sample_request(FakeEvaluator& evaluator) {
   const Config fallback = operation.default_config(request.problem, evaluator.device());
   std::mt19937_64 random(1);
   const Space space = operation.space(request.problem, evaluator.device());
-  request.ways = {{"default", fallback}, {"winner", space.config(space.sample(random).value())}};
+  request.ways = {{"default", fallback}, {"winner", space.sample(random)}};
   request.seconds = 0.1;
   request.ceilings = {{"copy_gbps", 3000, 1, "d", "t"}, {"fma_f32_gflops", 50e3, 1, "d", "t"}};
   return request;

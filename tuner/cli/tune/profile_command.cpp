@@ -160,7 +160,7 @@ int ProfileRun::launch_only() {
                        "--launch-only: takes one configuration: --config, --winner or --default");
   }
   const auto launched =
-      launch_once(evaluator_, problem_, chosen.front().config, options_.timeout_s);
+      launch_once(evaluator_, problem_, chosen.front().config, !options_.warm, options_.timeout_s);
   if (!launched) throw CommandError(exit_failed, launched.failure().message);
   tell(fmt::format("launched {} once", chosen.front().config.shown()));
   return exit_done;
@@ -226,7 +226,8 @@ void add_profiled_operation(CLI::App& app, Action& action, const Operation& oper
   sub->add_flag("--energy", options->energy, "Also measure the energy of a launch")->group(how);
   sub->add_option("--seed", options->seed, "Seed of the inputs")->capture_default_str()->group(how);
   sub->add_flag("--launch-only", options->launch_only,
-                "Only launch the kernels once, for another profiler that watches this process")
+                "Only flush the caches and launch the kernels once, for another profiler that "
+                "watches this process")
       ->group(how);
   sub->add_flag("--no-lock", options->no_lock,
                 "Don't wait for another process that measures on the same card")
