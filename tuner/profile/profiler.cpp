@@ -27,6 +27,7 @@ TrialLimits limits_of(const ProfileRequest& request) {
   TrialLimits limits;
   limits.run_s = request.run_s;
   limits.cold = request.cold;
+  limits.measure_s = std::min(limits.measure_s, request.seconds);
   return limits;
 }
 
@@ -95,14 +96,15 @@ class Profiler {
                                   first_rounds, most_rounds);
     const Rounds taken = timing_.time_rounds(request_.problem, configs(ways), rounds,
                                              request_.seconds, request_.seed, limits_);
-    if (taken.us.size() != ways.size() || taken.us.front().empty()) return;
+    // A single round says less than the samples before it.
+    if (taken.us.size() != ways.size() || taken.us.front().size() < 2) return;
     std::optional<std::size_t> fallback;
     for (std::size_t i = 0; i < ways.size(); ++i) {
       ProfiledWay& way = profile_.ways[ways[i]];
       way.us = median_interval(taken.us[i], confidence);
       if (way.name == "default") fallback = i;
     }
-    if (!fallback || taken.us.front().size() < 2) return;
+    if (!fallback) return;
     for (std::size_t i = 0; i < ways.size(); ++i) {
       if (i == *fallback) continue;
       const Interval ratio = ratio_interval(taken.us[*fallback], taken.us[i], confidence);

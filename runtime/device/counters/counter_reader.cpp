@@ -6,7 +6,10 @@ Result<std::unique_ptr<CounterReader>> open_counters(Device& device) {
   if (auto* const counters = dynamic_cast<HardwareCounters*>(&device)) {
     return counters->open_counters();
   }
-  return Failure{Status::unavailable, device.info().id() + " has no hardware counters", {}};
+  return Failure{
+      Status::unavailable,
+      device.info().id() + " has no hardware counters: this version reads none through Vulkan",
+      {}};
 }
 
 }  // namespace greta::device
