@@ -10,7 +10,7 @@ namespace {
 std::map<std::string, double> figures_of(const nlohmann::json& json) {
   std::map<std::string, double> figures;
   for (const auto& [name, value] : json.items()) {
-    if (!value.is_number()) throw Error("counters: figure " + name + " is no number");
+    if (!value.is_number()) throw Error("counters: figure " + name + " is not a number");
     figures[name] = value.get<double>();
   }
   return figures;

@@ -130,7 +130,7 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
             std::string::npos);
 }
 
-// Files without the preset, the revision, the number of processes, and CPU times.
+// Files without counters, the preset, the revision, the number of processes, and CPU times.
 TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "a.csv";
@@ -140,10 +140,12 @@ TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   };
   MeasuredResult result = example();
   result.preset.clear();
-  for (const int missing : {1, 2, 3, 5}) {
-    if (missing > 1) result.subject.greta_revision.clear();
-    if (missing > 2) result.processes = 0;
-    if (missing == 5) {
+  result.counters.reset();
+  result.limiter.clear();
+  for (const int missing : {1, 2, 3, 4, 5, 7}) {
+    if (missing > 3) result.subject.greta_revision.clear();
+    if (missing > 4) result.processes = 0;
+    if (missing == 7) {
       result.samples.cpu_us.clear();
       result.samples.cpu_control_us.clear();
     }

@@ -126,7 +126,7 @@ std::string by_roofline(const Profile& profile, const ProfiledWay& way) {
   if (profile.roofline_us / us >= busy) {
     return fmt::format("near the roofline of {}: {}", roof, rate);
   }
-  return fmt::format("at {} of the roofline of {}: {}; what else limits it takes counters to tell",
+  return fmt::format("at {} of the roofline of {}: {}; only counters show what else limits it",
                      format_share(profile.roofline_us / us), roof, rate);
 }
 

@@ -92,8 +92,8 @@ TEST(Limiter, WithoutCountersTheRooflineSpeaks) {
   ProfiledWay way = sample_way({});
   way.counters.reset();
   EXPECT_EQ(limiter(sample_profile(), way),
-            "at 33 % of the roofline of memory bandwidth: 1000 of 3000 GB/s; what else limits it "
-            "takes counters to tell");
+            "at 33 % of the roofline of memory bandwidth: 1000 of 3000 GB/s; only counters show "
+            "what else limits it");
   way.us = {34, 36, 35};
   EXPECT_EQ(limiter(sample_profile(), way),
             "near the roofline of memory bandwidth: 2857 of 3000 GB/s");

@@ -254,7 +254,7 @@ void add_profiled_operation(CLI::App& app, Action& action, const Operation& oper
 
 void add_profile_command(CLI::App& app, Action& action, const DescribedFile& description) {
   auto* command = app.add_subcommand(
-      "profile", "Count what configurations do on the hardware, and tell what limits them");
+      "profile", "Count what configurations do on the hardware, and name what limits them");
   command->require_subcommand(1);
   command->footer("Examples:\n  greta-tune profile gemm --m 4096 --n 4096 --k 4096 --dtype f16");
   if (!description.file.empty()) {
