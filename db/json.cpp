@@ -273,6 +273,13 @@ CardState card_state_from_json(const Json& json) {
   return state;
 }
 
+Json to_json(const Counters& counters) {
+  return {{"source", counters.source},
+          {"passes", counters.passes},
+          {"cold", counters.cold},
+          {"figures", counters.figures}};
+}
+
 Json to_json(const Measurement& measurement) {
   Json object{{"samples_us", json_numbers(measurement.samples_us)},
               {"median_us", json_number(measurement.median_us)},
@@ -288,6 +295,19 @@ Json to_json(const Measurement& measurement) {
   if (auto state = to_json(measurement.card_state); !state.empty())
     object["card_state"] = std::move(state);
   return object;
+}
+
+Counters counters_from_json(const Json& json) {
+  const Reader reader(json, "counters");
+  Counters counters;
+  counters.source = reader.text("source");
+  counters.passes = reader.integer<int>("passes");
+  counters.cold = reader.boolean("cold");
+  for (const auto& [name, value] : reader.at("figures").items()) {
+    if (!value.is_number()) throw Error("counters: figures: " + name + ": must be a number");
+    counters.figures[name] = value.get<double>();
+  }
+  return counters;
 }
 
 Measurement measurement_from_json(const Json& json) {

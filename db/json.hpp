@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "db/counters.hpp"
 #include "db/determinism.hpp"
 #include "db/trial.hpp"
 #include "db/tuned_db.hpp"
@@ -19,6 +20,9 @@ nlohmann::json to_json(const std::optional<Determinism>& determinism);
 nlohmann::json to_json(const CardState& state);
 CardState card_state_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Measurement& measurement);
+/// Figures that the GPU does not count are missing.
+nlohmann::json to_json(const Counters& counters);
+Counters counters_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<KernelFigures>& kernels);
 nlohmann::json to_json(const Trial& trial);
 nlohmann::json to_json(const Winner& winner);

@@ -10,6 +10,7 @@
 #include "db/carried_binary.hpp"
 #include "db/carried_kernel.hpp"
 #include "db/comparison.hpp"
+#include "db/counters.hpp"
 #include "db/damage.hpp"
 #include "db/energy.hpp"
 #include "db/finalist.hpp"
@@ -274,6 +275,14 @@ class TunedDb {
   void set_energy_winner(std::int64_t session, const EnergyWinner& winner);
   /// Returns all answers for the least energy; the latest of a question first.
   std::vector<StoredEnergyWinner> energy_winners() const;
+
+  /// Stores the counters of a configuration on the card of `device`, `us` µs being its time when
+  /// nothing was counted (0: not timed). Replaces earlier ones of the same problem, configuration,
+  /// device model and cold/warm.
+  void set_counters(const DeviceInfo& device, const std::string& problem_key, const Config& config,
+                    const Counters& counters, double us);
+  /// Returns all counters, by problem, device and configuration.
+  std::vector<StoredCounters> counters() const;
 
   /// Freezes an answer: until unpin(), no call stores a winner with another configuration for the
   /// question, and none removes its winners. Throws Error if there is no winner.

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "db/sqlite/counter_rows.hpp"
 #include "db/sqlite/energy_rows.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/run_rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
 #include "db/tuned_db.hpp"
+#include "runtime/device/system/utc.hpp"
 
 namespace greta::db {
 namespace {
@@ -92,6 +94,27 @@ void TunedDb::set_energy_winner(std::int64_t session, const EnergyWinner& winner
 std::vector<StoredEnergyWinner> TunedDb::energy_winners() const {
   std::vector<StoredEnergyWinner> all;
   impl_->connection.read([&](SQLite::Database& database) { all = read_energy_winners(database); });
+  return all;
+}
+
+void TunedDb::set_counters(const DeviceInfo& device, const std::string& problem_key,
+                           const Config& config, const Counters& counters, double us) {
+  const StoredCounters stored{.device = device.fingerprint(),
+                              .problem = problem_key,
+                              .config = config,
+                              .device_name = device.name,
+                              .driver = device.driver,
+                              .compiler = device.compiler,
+                              .counters = counters,
+                              .us = us,
+                              .card = device.card.uuid,
+                              .recorded_utc = utc_now()};
+  impl_->connection.write([&](SQLite::Database& database) { put_counters(database, stored); });
+}
+
+std::vector<StoredCounters> TunedDb::counters() const {
+  std::vector<StoredCounters> all;
+  impl_->connection.read([&](SQLite::Database& database) { all = read_counters(database); });
   return all;
 }
 

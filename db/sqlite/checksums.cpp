@@ -63,7 +63,7 @@ std::vector<std::string> sealed_tables(SQLite::Database& database) {
   return read_texts(database, R"(
     SELECT m.name FROM main.sqlite_schema m JOIN pragma_table_info(m.name, 'main') c
     WHERE m.type = 'table' AND c.name = 'checksum' AND m.name IN (
-      'binaries', 'cards', 'ceilings', 'circumstances', 'comparisons', 'config_forms', 'devices',
+      'binaries', 'cards', 'ceilings', 'circumstances', 'comparisons', 'config_forms', 'counters', 'devices',
       'energy_winners', 'finalists', 'kernels', 'peers',
       'pins', 'problems', 'runs', 'sessions', 'trials', 'unsafe', 'winners') ORDER BY m.name)");
 }

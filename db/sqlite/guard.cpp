@@ -52,6 +52,7 @@ std::string subject(const std::string& table, const std::string& row) {
   if (table == "devices") return fmt::format("NULL, {}name", row);
   if (table == "problems") return fmt::format("{}key, NULL", row);
   if (table == "peers") return fmt::format("{}problem, NULL", row);
+  if (table == "counters") return fmt::format("{0}problem, {0}device_name", row);
   if (table == "pins") return fmt::format("{}problem, {}", row, device_of("device"));
   if (table == "cards" || table == "circumstances" || table == "ceilings" || table == "unsafe") {
     return "NULL, " + device_of("device");
@@ -360,7 +361,8 @@ bool stands_for(const std::string& table, const WrittenRow& written, std::int64_
   if (checksum == written.checksum || table == "devices" || table == "cards") return true;
   const bool shared = table == "winners" || table == "energy_winners" || table == "ceilings" ||
                       table == "unsafe" || table == "comparisons" || table == "peers" ||
-                      table == "pins" || table == "kernels" || table == "binaries";
+                      table == "pins" || table == "kernels" || table == "binaries" ||
+                      table == "counters";
   return shared && written.replaced.count(checksum) == 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/counter_rows.hpp"
 #include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/rows.hpp"
@@ -101,6 +102,7 @@ class HistoryCopy {
     SQLite::Statement sessions(from_, select_sessions_with_keys);
     while (sessions.executeStep()) copy_session(sessions);
     copy_comparisons();
+    copy_counters();
     if (!rehearse_) link_winners();
     return merged_;
   }
@@ -190,6 +192,21 @@ class HistoryCopy {
     SQLite::Statement select(from_, "SELECT * FROM finalists WHERE session = ? ORDER BY place");
     select.bind(1, theirs);
     while (select.executeStep()) finalists_.copy(select, {{"session", id}});
+  }
+
+  /// Of counters of the same configuration, the later ones are kept.
+  void copy_counters() {
+    const auto mine = read_counters(into_);
+    for (const StoredCounters& theirs : read_counters(from_)) {
+      const bool known = std::any_of(mine.begin(), mine.end(), [&](const StoredCounters& one) {
+        return one.device == theirs.device && one.problem == theirs.problem &&
+               one.config == theirs.config && one.counters.cold == theirs.counters.cold &&
+               one.recorded_utc >= theirs.recorded_utc;
+      });
+      if (known) continue;
+      ++merged_.counters;
+      if (!rehearse_) put_counters(into_, theirs);
+    }
   }
 
   void copy_comparisons() {

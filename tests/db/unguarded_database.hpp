@@ -51,6 +51,8 @@ inline void fill(const std::filesystem::path& file) {
                            .energy = energy,
                            .default_energy = energy,
                            .card = "GPU-1"});
+  db.set_counters(sample_device(), problem_of(1).key(), sample_winner().config,
+                  {.source = "counters", .passes = 1, .figures = {{"l2_bytes", 64}}}, 10);
   db.pin({problem_of(4).key(), sample_device().fingerprint(), sample_winner().cold});
   Contents peers;
   peers.peers.push_back({problem_of(1), "library", "versions", "kernel", 5, "then"});

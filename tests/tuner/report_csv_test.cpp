@@ -36,6 +36,10 @@ MeasuredResult example() {
   result.processes = 2;
   result.subject.greta_revision = "6544f00c7990-dirty";
   result.preset = "standard, of \"mine\"";
+  result.counters = Counters{.source = "CUPTI 13.0, GH100",
+                             .passes = 10,
+                             .figures = {{"l2_bytes", 1.5e6}, {"matrix_share", 0.25}}};
+  result.limiter = "limited by L2 bandwidth: 81 % of the peak";
   return result;
 }
 
@@ -71,6 +75,9 @@ TEST(ReportCsv, ResultsComeBackAsTheyWere) {
   EXPECT_EQ(result.processes, 2U);
   EXPECT_EQ(result.subject.greta_revision, "6544f00c7990-dirty");
   EXPECT_EQ(result.preset, "standard, of \"mine\"");
+  EXPECT_EQ(result.counters, example().counters);
+  EXPECT_EQ(result.limiter, example().limiter);
+  EXPECT_FALSE(results->back().counters);
   EXPECT_EQ(csv_line(result), csv_line(example()));
   EXPECT_EQ(results->back().subject, failed_call().subject);
   EXPECT_EQ(results->back().failure->status, Status::timeout);
@@ -123,7 +130,7 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
             std::string::npos);
 }
 
-// Files without the preset, the revision, the number of processes, and CPU times.
+// Files without counters, the preset, the revision, the number of processes, and CPU times.
 TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "a.csv";
@@ -133,10 +140,12 @@ TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   };
   MeasuredResult result = example();
   result.preset.clear();
-  for (const int missing : {1, 2, 3, 5}) {
-    if (missing > 1) result.subject.greta_revision.clear();
-    if (missing > 2) result.processes = 0;
-    if (missing == 5) {
+  result.counters.reset();
+  result.limiter.clear();
+  for (const int missing : {1, 2, 3, 4, 5, 7}) {
+    if (missing > 3) result.subject.greta_revision.clear();
+    if (missing > 4) result.processes = 0;
+    if (missing == 7) {
       result.samples.cpu_us.clear();
       result.samples.cpu_control_us.clear();
     }

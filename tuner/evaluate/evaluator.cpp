@@ -9,4 +9,10 @@ Result<std::vector<Energy>> Evaluator::measure_energy(const Problem& /*problem*/
   return Failure{Status::unavailable, "its energy can't be measured", {}};
 }
 
+Result<CounterReading> Evaluator::count(const Problem& /*problem*/, const Config& /*config*/,
+                                        const std::vector<std::string>& /*counters*/,
+                                        const TrialLimits& /*limits*/) {
+  return Failure{Status::unavailable, "nothing is counted here", {}};
+}
+
 }  // namespace greta::tuner

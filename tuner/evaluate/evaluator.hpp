@@ -11,6 +11,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/problem.hpp"
+#include "runtime/device/counters/counter_reader.hpp"
 #include "runtime/device/device_info.hpp"
 
 namespace greta::tuner {
@@ -77,6 +78,14 @@ class Evaluator {
   virtual Result<std::vector<Energy>> measure_energy(const Problem& problem,
                                                      const std::vector<Config>& configs, int blocks,
                                                      double seconds, const TrialLimits& limits);
+  /// Counts what one run of a verified candidate does on the hardware, on plain inputs. If the
+  /// limits say cold, the caches are flushed before each pass, without the dirty lines that a timed
+  /// launch finds, so that all bytes are the candidate's own. Counters of other sources and those
+  /// that the GPU lacks are left out. Fails with `unavailable` and one line on why nothing can be
+  /// counted. The process that counts must time nothing afterwards (CounterReader).
+  virtual Result<CounterReading> count(const Problem& problem, const Config& config,
+                                       const std::vector<std::string>& counters,
+                                       const TrialLimits& limits);
   /// Restarts the worker process, or reopens the device, so that memory is placed differently.
   virtual void renew() = 0;
   /// Returns the work that was lost when worker processes died and that no other call reports. Each

@@ -348,6 +348,38 @@ Result<std::vector<Energy>> LocalEvaluator::measure_energy(const Problem& proble
   return energies;
 }
 
+Result<CounterReading> LocalEvaluator::count(const Problem& problem, const Config& config,
+                                             const std::vector<std::string>& counters,
+                                             const TrialLimits& limits) {
+  ensure_open();
+  if (!open_->counters) {
+    auto opened = open_counters(*open_->device);
+    if (!opened) return opened.failure();
+    open_->counters = *std::move(opened);
+  }
+  if (auto ready = prepare_rounds(problem, {config}); !ready) return ready.failure();
+  if (limits.cold && !open_->counters_flush) {
+    auto flush = CacheFlush::create(*open_->device, options_.flush_bytes);
+    if (!flush) return flush.failure();
+    open_->counters_flush = *std::move(flush);
+  }
+  CountedWork work;
+  work.stream = &open_->warm_timer->stream();
+  work.deadline = deadline_of(limits.run_s + 10);
+  // A warm pass follows an uncounted run.
+  work.prepare = [&](Stream& stream) {
+    return limits.cold ? open_->counters_flush->record(stream, 0)
+                       : open_->rounds.candidate(0).record(stream);
+  };
+  work.record = [&](Stream& stream) { return open_->rounds.candidate(0).record(stream); };
+  auto reading = open_->counters->read(counters, work);
+  if (!reading) {
+    const Status status = reading.failure().status;
+    if (status == Status::timeout || status == Status::device_lost) recover();
+  }
+  return reading;
+}
+
 std::vector<Ceiling> LocalEvaluator::measure_ceilings(const std::vector<std::string>& kinds) {
   ensure_open();
   auto measured = tuner::measure_ceilings(*open_->device, kinds);

@@ -70,6 +70,9 @@ class LocalEvaluator : public Evaluator {
   Result<std::vector<Energy>> measure_energy(const Problem& problem,
                                              const std::vector<Config>& configs, int blocks,
                                              double seconds, const TrialLimits& limits) override;
+  Result<CounterReading> count(const Problem& problem, const Config& config,
+                               const std::vector<std::string>& counters,
+                               const TrialLimits& limits) override;
   std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override;
 
   /// Returns whether the device was lost with EvaluatorOptions::reopen off, so that nothing more

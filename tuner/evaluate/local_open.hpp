@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/counters/counter_reader.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/small_checks.hpp"
 #include "tuner/evaluate/workload.hpp"
+#include "tuner/measure/cache_flush.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
@@ -28,8 +30,10 @@ struct LocalEvaluator::Open {
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
-  std::optional<SmallChecks> small;  // checks for the last evaluated problem
-  RoundTimer rounds;                 // holds candidates of the workload's problem
+  std::optional<SmallChecks> small;          // checks for the last evaluated problem
+  std::unique_ptr<CounterReader> counters;   // opened when first counted
+  std::optional<CacheFlush> counters_flush;  // before each pass of cold counts
+  RoundTimer rounds;                         // holds candidates of the workload's problem
 };
 
 }  // namespace greta::tuner

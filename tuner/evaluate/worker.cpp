@@ -54,6 +54,16 @@ json answer(LocalEvaluator& evaluator, const json& request) {
     if (!energies) return {{"unavailable", energies.failure().message}};
     return {{"energies", to_json(*energies)}};
   }
+  if (call == "count") {
+    const auto reading =
+        evaluator.count(problem, config_from_json(request.at("config")),
+                        request.at("counters").get<std::vector<std::string>>(), limits);
+    if (!reading) {
+      return {{"failure", static_cast<int>(reading.failure().status)},
+              {"message", reading.failure().message}};
+    }
+    return to_json(*reading);
+  }
   throw Error("unknown call " + call);
 }
 

@@ -364,6 +364,31 @@ Result<std::vector<Energy>> WorkerEvaluator::measure_energy(const Problem& probl
   return energies_from_json(reply->at("energies"));
 }
 
+Result<CounterReading> WorkerEvaluator::count(const Problem& problem, const Config& config,
+                                              const std::vector<std::string>& counters,
+                                              const TrialLimits& limits) {
+  constexpr double passes = 30;
+  Trial begun;
+  begun.config = config;
+  begun.problem_key = problem.key();
+  begun.message = "counting";
+  const auto reply = call_again(
+      {{"call", "count"},
+       {"problem", problem.key()},
+       {"config", to_json(config)},
+       {"counters", counters},
+       {"limits", to_json(limits)}},
+      [&] { return deadline(problem, options_.seed, limits) + passes * limits.run_s; }, begun);
+  if (!reply) {
+    lose(std::move(begun), reply.failure(), "");
+    return reply.failure();
+  }
+  if (!reply->contains("failure")) return reading_from_json(*reply);
+  return Failure{static_cast<Status>(reply->at("failure").get<int>()),
+                 reply->at("message").get<std::string>(),
+                 {}};
+}
+
 std::vector<Ceiling> WorkerEvaluator::measure_ceilings(const std::vector<std::string>& kinds) {
   Trial begun;
   begun.message = "measuring the device's peaks";

@@ -47,6 +47,9 @@ class WorkerEvaluator : public Evaluator {
   Result<std::vector<Energy>> measure_energy(const Problem& problem,
                                              const std::vector<Config>& configs, int blocks,
                                              double seconds, const TrialLimits& limits) override;
+  Result<CounterReading> count(const Problem& problem, const Config& config,
+                               const std::vector<std::string>& counters,
+                               const TrialLimits& limits) override;
   std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override;
 
   /// Returns the process id of the current worker; 0 if there is none. For tests that kill it.

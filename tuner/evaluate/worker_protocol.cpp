@@ -196,6 +196,19 @@ std::vector<Ceiling> ceilings_from_json(const json& in) {
   return ceilings;
 }
 
+json to_json(const CounterReading& reading) {
+  return {{"source", reading.source.name},
+          {"chip", reading.source.chip},
+          {"values", reading.values},
+          {"passes", reading.passes}};
+}
+
+CounterReading reading_from_json(const json& in) {
+  return {.source = {in.at("source").get<std::string>(), in.at("chip").get<std::string>()},
+          .values = in.at("values").get<std::map<std::string, double>>(),
+          .passes = in.at("passes").get<int>()};
+}
+
 json to_json(const std::vector<Energy>& energies) {
   json result = json::array();
   for (const Energy& energy : energies) {

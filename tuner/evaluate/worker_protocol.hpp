@@ -16,7 +16,7 @@ using db::to_json;  // configurations, trials and devices
 // "call", answers a "result" or an "error".
 
 /// The version of the protocol. It changes whenever a message changes.
-inline constexpr int worker_protocol = 5;
+inline constexpr int worker_protocol = 6;
 
 /// The descriptor of a worker's end of the connection.
 inline constexpr int worker_descriptor = 3;
@@ -53,6 +53,8 @@ nlohmann::json to_json(const Rounds& rounds);
 Rounds rounds_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<Energy>& energies);
 std::vector<Energy> energies_from_json(const nlohmann::json& in);
+nlohmann::json to_json(const CounterReading& reading);
+CounterReading reading_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<Ceiling>& ceilings);
 std::vector<Ceiling> ceilings_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<Config>& configs);

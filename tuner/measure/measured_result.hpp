@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "db/counters.hpp"
 #include "db/measurement.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/operation.hpp"
@@ -104,7 +105,10 @@ struct MeasuredResult {
   std::string date{};    ///< start time, UTC
   std::string preset{};  ///< name of the preset that it is of; empty: of none, or unknown
   std::string clocks{};  ///< clocks of the GPU; empty if not readable
-  std::string expect{};  ///< judgements of its gates, for readers; empty: it has none
+  std::optional<Counters> counters{};  ///< of its kernels, where they were counted
+  std::string no_counters{};  ///< why they could not be; empty: they were, or not asked for
+  std::string limiter{};      ///< what limits it, in words; empty: not counted
+  std::string expect{};       ///< judgements of its gates, for readers; empty: it has none
 
   /// Sets the times, cache state and clocks, with the samples as one block.
   void set_measurement(const Measurement& measurement);

@@ -61,7 +61,7 @@ void read_attributes(const std::string& text, Subject& subject) {
   subject.problem.attributes = read_pairs(text);
 }
 
-constexpr std::size_t later_columns = 6;  // columns that older files may lack
+constexpr std::size_t later_columns = 8;  // columns that older files may lack
 
 struct Column {
   const char* name;
@@ -102,6 +102,37 @@ Column problem_column(const char* name, std::string ProblemWords::*word,
                       void (*read)(const std::string&, Subject&)) {
   return {name, [=](const MeasuredResult& result) { return format(result.subject.words().*word); },
           [=](MeasuredResult& result, const std::string& text) { read(text, result.subject); }};
+}
+
+// Counters as "CUPTI 13.0, GH100; 10 passes; l2_bytes=1.5e6; …"; empty: none.
+std::string counters_text(const std::optional<Counters>& counters) {
+  if (!counters) return {};
+  std::string text = fmt::format("{}; {} passes", counters->source, counters->passes);
+  for (const auto& [name, value] : counters->figures)
+    text += fmt::format("; {}={:.6g}", name, value);
+  return text;
+}
+
+std::optional<Counters> read_counters(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  Counters counters;
+  std::istringstream parts(text);
+  std::string part;
+  for (int at = 0; std::getline(parts, part, ';'); ++at) {
+    const auto first = part.find_first_not_of(' ');
+    part.erase(0, std::min(first, part.size()));
+    const auto equals = part.find('=');
+    if (at == 0) {
+      counters.source = part;
+    } else if (at == 1) {
+      counters.passes = csv::read_number<int>(part.substr(0, part.find(' ')));
+    } else if (equals == std::string::npos) {
+      throw Error("counters: " + part + " is not NAME=VALUE");
+    } else {
+      counters.figures[part.substr(0, equals)] = csv::read_number<double>(part.substr(equals + 1));
+    }
+  }
+  return counters;
 }
 
 // A column with the work per microsecond, in units of `unit`.
@@ -160,6 +191,9 @@ const std::vector<Column>& columns() {
       column("revision", &R::subject, &S::greta_revision),
       text("preset", &R::preset),
       text("expect", &R::expect),
+      {"counters", [](const R& result) { return csv::quoted(counters_text(result.counters)); },
+       [](R& result, const std::string& text) { result.counters = read_counters(text); }},
+      text("limiter", &R::limiter),
   };
   return list;
 }

@@ -45,6 +45,7 @@ class Context {
           std::shared_ptr<const MatrixLibrary> matrix_library = nullptr);
 
   const Platform& platform() const { return card_->platform(); }
+  int device() const { return card_->device(); }  ///< number within the platform
   const Functions& functions() const { return platform().functions; }
   const DeviceInfo& info() const { return info_; }
   const OpenOptions& options() const { return options_; }

@@ -123,9 +123,8 @@ class HipBackend final : public Backend {
 
 std::unique_ptr<Backend> create_backend(const Libraries& libraries) {
   return std::make_unique<HipBackend>(
-      Api::hip,
-      std::vector<PlatformEntry>{{"amd", [=] { return amd_platform(libraries.amd); }},
-                                 {"nvidia", [=] { return nvidia_platform(libraries.nvidia); }}});
+      Api::hip, std::vector<PlatformEntry>{{"amd", [=] { return amd_platform(libraries.amd); }},
+                                           {"nvidia", [=] { return nvidia_platform(libraries); }}});
 }
 
 std::unique_ptr<Backend> create_host_backend() {

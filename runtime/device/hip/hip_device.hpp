@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "runtime/device/compile/kernel_cache.hpp"
+#include "runtime/device/counters/counter_reader.hpp"
 #include "runtime/device/hip/event.hpp"
 #include "runtime/device/hip/memory.hpp"
 #include "runtime/device/hip/stream.hpp"
@@ -10,7 +11,7 @@
 
 namespace greta::device::hip {
 
-class HipDevice final : public Device, public Interop {
+class HipDevice final : public Device, public Interop, public HardwareCounters {
  public:
   /// `compiler` may be a Failure, which compile() then returns.
   HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
@@ -33,6 +34,7 @@ class HipDevice final : public Device, public Interop {
   Result<std::unique_ptr<Graph>> create_graph(
       const std::function<Result<void>(Stream&)>& record_work) override;
   Result<double> elapsed_us(const Event& start, const Event& stop) override;
+  Result<std::unique_ptr<CounterReader>> open_counters() override;
 
  private:
   /// Returns the staging buffer of uploads and downloads.

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/device/counters/cupti.hpp"
 #include "runtime/device/hip/describe.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
@@ -16,7 +17,7 @@ namespace greta::device::hip {
 namespace {
 
 using CUdevice = int;
-using CUcontext = struct CudaContext*;
+using CUcontext = cupti::Context;
 
 // CUdevice_attribute.
 constexpr AttributeNumbers attributes{.max_threads_per_block = 1,
@@ -254,9 +255,24 @@ ProbedDevice describe(const Driver& driver, int index) {
   return probed;
 }
 
-Platform open(const std::vector<std::string>& libraries) {
+Result<std::unique_ptr<CounterReader>> open_counters(const std::shared_ptr<Driver>& driver,
+                                                     int index,
+                                                     const std::vector<std::string>& libraries) {
+  CuptiTarget target;
+  target.libraries = libraries;
+  target.device = static_cast<std::size_t>(index);
+  driver->check(driver->set_device(index), "cuCtxSetCurrent");
+  {
+    const std::lock_guard lock(driver->mutex);
+    target.context = driver->primary[index];
+  }
+  target.enter = [driver, index] { driver->check(driver->set_device(index), "cuCtxSetCurrent"); };
+  return open_cupti(std::move(target));
+}
+
+Platform open(const Libraries& libraries) {
   auto driver = std::make_shared<Driver>();
-  driver->library = DynamicLibrary::open(libraries).value();
+  driver->library = DynamicLibrary::open(libraries.nvidia).value();
   load_functions(driver->library, driver->functions);
   load_differing(driver->library, driver.get());
   load_queries(*driver);
@@ -279,6 +295,9 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
   platform.open_matrix_library = open_cublaslt;
+  platform.open_counters = [driver, cupti = libraries.cupti](int index) {
+    return hip::open_counters(driver, index, cupti);
+  };
   platform.argument_bytes = [driver](std::span<const std::byte>, const std::string&,
                                      hipFunction_t function) {
     return driver->argument_bytes(function);
@@ -288,7 +307,7 @@ Platform open(const std::vector<std::string>& libraries) {
 
 }  // namespace
 
-Result<Platform> nvidia_platform(const std::vector<std::string>& libraries) {
+Result<Platform> nvidia_platform(const Libraries& libraries) {
   try {
     return open(libraries);
   } catch (const std::exception&) {

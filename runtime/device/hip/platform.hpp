@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "runtime/device/counters/cupti.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
 #include "runtime/device/hip/matrix_library.hpp"
@@ -43,6 +44,9 @@ struct Platform {
   std::function<Result<std::string>(std::span<const std::byte> code_object,
                                     const OpenOptions& options)>
       disassemble;
+  /// Opens the hardware counters of a device, which is the current one. Fails with `unavailable`
+  /// and the reason. Empty if the platform has none.
+  std::function<Result<std::unique_ptr<CounterReader>>(int device)> open_counters;
 };
 
 /// Names and paths of libraries, tried in this order. Tests provide their own.
@@ -50,12 +54,13 @@ struct Libraries {
   std::vector<std::string> amd{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                "libamdhip64.so"};
   std::vector<std::string> nvidia{"libcuda.so.1"};
+  std::vector<std::string> cupti = CuptiTarget::default_libraries();  ///< of the counters
 };
 
 /// Opens a platform's library. Fails with `unavailable` and the reason: the library is missing,
 /// lacks a function, has an unsupported version, or finds no device.
 Result<Platform> amd_platform(const std::vector<std::string>& libraries);
-Result<Platform> nvidia_platform(const std::vector<std::string>& libraries);
+Result<Platform> nvidia_platform(const Libraries& libraries);
 /// Returns GRETA's emulator, which is defined in host/.
 Result<Platform> host_platform();
 

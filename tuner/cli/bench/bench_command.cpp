@@ -55,6 +55,7 @@ class Bench {
   std::vector<NamedResult> measure_group(std::vector<GoogleRun::Entry> entries);
   int verify();
   std::vector<NamedResult> finished() const;
+  void count(std::vector<NamedResult>& rows);
   void write_trace() const;
   void show(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const;
   int conclude(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const;
@@ -92,6 +93,9 @@ Bench::Bench(const BenchOptions& options)
   }
   if (options.warm && !options.flush.empty()) {
     throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
+  }
+  if (options.counters && !preset_.measure) {
+    throw CommandError(exit_usage, "--counters: this preset times nothing");
   }
   if (options.resume || options.limit_s > 0) check_parts();
   static_cast<void>(matches(options.filter, {}));  // reports an invalid expression
@@ -296,6 +300,7 @@ std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entr
   own_output_ = google_.run();
   auto rows = finished();
   add_speedups(rows);
+  if (options_.counters) count(rows);
   const std::size_t own = rows.size();
   rows.insert(rows.end(), known_rows_.begin(), known_rows_.end());
   gates_->annotate(rows);
@@ -351,6 +356,23 @@ int Bench::verify() {
   show(rows, results);
   if (options_.exporting && !rows.empty()) output_.write(rows, devices_);
   return conclude(rows, results);
+}
+
+// Counts after all times of the group were taken. Nothing is timed meanwhile.
+void Bench::count(std::vector<NamedResult>& rows) {
+  for (std::size_t i = 0; i < devices_.size() && !stop_requested(); ++i) {
+    std::vector<MeasuredResult*> kernels;
+    std::size_t at = 0;
+    for (const auto& entry : google_.entries) {
+      if (entry.blocks == 0 && !entry.result.failure) continue;  // as in finished()
+      MeasuredResult& result = rows[at++].result;
+      if (entry.device == i && entry.benchmark.kind == Benchmark::Kind::kernel &&
+          result.subject.config && !result.failure) {
+        kernels.push_back(&result);
+      }
+    }
+    devices_[i]->count(kernels);
+  }
 }
 
 std::vector<NamedResult> Bench::finished() const {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "db/json.hpp"
+
 namespace greta::tuner::cli {
 namespace {
 
@@ -39,7 +41,10 @@ Json row_object(const NamedResult& row) {
           {"error", result.verdict.bound > 0 ? Json(result.verdict.error) : Json()},
           {"bound", known_or_null(result.verdict.bound)},
           {"speedup", known_or_null(result.speedup.estimate)},
-          {"samples", result.count}};
+          {"samples", result.count},
+          {"counters", result.counters ? Json(to_json(*result.counters)) : Json()},
+          {"no_counters", result.no_counters.empty() ? Json() : Json(result.no_counters)},
+          {"limiter", result.limiter.empty() ? Json() : Json(result.limiter)}};
 }
 
 Json gate_object(const GateResult& result) {

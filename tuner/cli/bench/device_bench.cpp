@@ -13,6 +13,7 @@
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/measure/ceilings.hpp"
+#include "tuner/profile/count_results.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/tuning/device_selection.hpp"
@@ -21,7 +22,7 @@ namespace greta::tuner::cli {
 
 DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options& options)
     : options_(options), db_(db) {
-  EvaluatorOptions evaluator;
+  EvaluatorOptions& evaluator = evaluator_;
   evaluator.catalog = known_operations();
   evaluator.device = device.info.id();
   evaluator.cache_directory = default_cache_directory();
@@ -49,6 +50,34 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   lookup.allow_unsafe = true;  // the features to avoid are already known
   lookup_.emplace(
       Lookup::open(info(), options.winners ? options.databases : LookupFiles::none(), lookup));
+}
+
+void DeviceBench::count(const std::vector<MeasuredResult*>& results) {
+  if (results.empty()) return;
+  tell(fmt::format(
+      "{}: counting what {} on the hardware", info().id(),
+      results.size() == 1 ? "a kernel does" : fmt::format("{} kernels do", results.size())));
+  evaluator_.device = info().address();
+  try {
+    WorkerEvaluator counting(worker_command(), evaluator_);
+    count_results(counting, options_.kernels.ceilings, options_.kernels.timeout_s, results);
+  } catch (const Error& error) {
+    if (error.status() == Status::interrupted) throw;
+    for (MeasuredResult* const result : results) {
+      if (!result->counters) result->no_counters = error.what();
+    }
+  }
+  std::string why;
+  for (const MeasuredResult* const result : results) {
+    const Subject& subject = result->subject;
+    if (result->counters) {
+      db_.set_counters(info(), subject.problem.key(), *subject.config, *result->counters,
+                       result->us.median);
+    } else if (why != result->no_counters) {
+      why = result->no_counters;
+      tell(fmt::format("{}: no counters: {}", info().id(), why));
+    }
+  }
 }
 
 void DeviceBench::learn_ceilings(TunedDb& db) {

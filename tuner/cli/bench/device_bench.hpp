@@ -57,6 +57,10 @@ class DeviceBench {
   /// Sets the benchmarks of which blocks will be taken. Others have no part in their processes.
   void expect(const std::vector<const Benchmark*>& benchmarks);
 
+  /// Counts what these results of kernels on this device do on the hardware, in a process of its
+  /// own that times nothing, and stores it in the database (count_results()).
+  void count(const std::vector<MeasuredResult*>& results);
+
   /// Returns the device without the features that failed their health checks.
   const DeviceInfo& info() const { return checker_->device(); }
   Evaluator& checker() { return *checker_; }
@@ -79,6 +83,7 @@ class DeviceBench {
   void tell_origins(std::size_t problems);
 
   Options options_;
+  EvaluatorOptions evaluator_;
   TunedDb& db_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<WorkerEvaluator> checker_;

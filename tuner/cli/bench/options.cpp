@@ -48,6 +48,9 @@ void add_run_options(CLI::App& app, BenchOptions& options) {
              {"auto", "calls", "all"})
       ->type_name("PROCESSES");
   app.add_flag("--warm", options.warm, "Don't flush the caches before each sample");
+  app.add_flag("--counters", options.counters,
+               "Also count what each kernel does on the hardware, in a process of its own after "
+               "the timing (docs/profile.md)");
   app.add_flag("--allow-unsafe", options.allow_unsafe,
                "Also use devices and features that failed a health check (greta-bench doctor)");
   app.add_flag("--no-lock", options.no_lock,

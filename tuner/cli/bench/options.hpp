@@ -37,6 +37,7 @@ struct BenchOptions {
   bool both = false;             ///< defaults in addition
   bool compute_only = false;
   bool warm = false;
+  bool counters = false;  ///< also count what each kernel does on the hardware
   bool no_lock = false;
   bool json = false;  ///< results as JSON in place of the table
   bool allow_unsafe = false;

@@ -31,29 +31,73 @@ std::string ratio_text(const Samples& one, const Samples& other) {
   return fmt::format("{:.3g} ({:.3g} to {:.3g})", ratio.estimate, ratio.low, ratio.high);
 }
 
+// The columns of counters; none unless a result was counted.
+class CounterColumns {
+ public:
+  explicit CounterColumns(const std::vector<NamedResult>& results)
+      : shown_(std::any_of(results.begin(), results.end(), [](const NamedResult& one) {
+          return one.result.counters || !one.result.no_counters.empty();
+        })) {}
+
+  void add_titles(std::vector<Table::Column>& columns) const {
+    if (!shown_) return;
+    for (const char* title : {"memory", "L2", "shared", "conflicts", "matrix", "FMA", "occupancy"})
+      columns.push_back({title, Table::Align::right});
+    columns.push_back({"limit"});
+  }
+  void add_cells(const MeasuredResult& result, std::vector<std::string>& cells) const {
+    if (!shown_) return;
+    const auto& counters = result.counters;
+    const auto text = [&](std::string_view name, std::string (*format)(double)) {
+      const auto value = counters ? counters->figure(name) : std::nullopt;
+      cells.push_back(value ? format(*value) : "");
+    };
+    const auto read = counters ? counters->figure("memory_read_bytes") : std::nullopt;
+    const auto written = counters ? counters->figure("memory_write_bytes") : std::nullopt;
+    cells.push_back(read && written ? format_bytes(*read + *written) : "");
+    text("l2_bytes", format_bytes);
+    text("shared_bytes", format_bytes);
+    text("shared_conflict_share", format_share);
+    text("matrix_share", format_share);
+    text("fma_share", format_share);
+    text("occupancy_share", format_share);
+    cells.push_back(result.counters || result.no_counters.empty()
+                        ? result.limiter
+                        : "no counters: " + result.no_counters);
+  }
+
+ private:
+  bool shown_;
+};
+
 }  // namespace
 
 std::string bench_table(const std::vector<NamedResult>& results) {
   using enum Table::Align;
-  Table table({{"benchmark"},
-               {"median", right},
-               {"p99", right},
-               {"spread", right},
-               {"rate", right},
-               {"roofline", right},
-               {"error"}});
+  const CounterColumns counters(results);
+  std::vector<Table::Column> columns{{"benchmark"},     {"median", right}, {"p99", right},
+                                     {"spread", right}, {"rate", right},   {"roofline", right},
+                                     {"error"}};
+  counters.add_titles(columns);
+  Table table(columns);
   for (const auto& [name, result] : results) {
     if (result.failure) {
-      table.add({name, "", "", "", "", "", failure_text(*result.failure)});
+      std::vector<std::string> cells{name, "", "", "", "", "", failure_text(*result.failure)};
+      cells.resize(columns.size());
+      table.add(std::move(cells));
       continue;
     }
     const auto& us = result.us;
     const bool has_rate = result.work.bytes > 0 && us.median > 0;
-    table.add({name, format_time(us.median, us.low, us.high), format_time(us.p99),
-               fmt::format("{:.1f} %", us.spread_percent),
-               has_rate ? format_rate(result.work, us.median) : "",
-               result.roofline > 0 ? format_share(result.roofline) : "",
-               error_text(result.verdict)});
+    std::vector<std::string> cells{name,
+                                   format_time(us.median, us.low, us.high),
+                                   format_time(us.p99),
+                                   fmt::format("{:.1f} %", us.spread_percent),
+                                   has_rate ? format_rate(result.work, us.median) : "",
+                                   result.roofline > 0 ? format_share(result.roofline) : "",
+                                   error_text(result.verdict)};
+    counters.add_cells(result, cells);
+    table.add(std::move(cells));
   }
   return table.text();
 }
@@ -67,14 +111,12 @@ std::string ways_table(const std::vector<NamedResult>& results) {
     if (later(a) != later(b)) return later(b);
     return a->us.median < b->us.median;
   });
-  Table table({{"configuration"},
-               {"of"},
-               {"device"},
-               {"median", right},
-               {"× fastest", right},
-               {"rate", right},
-               {"roofline", right},
-               {"error"}});
+  const CounterColumns counters(results);
+  std::vector<Table::Column> columns{
+      {"configuration"},    {"of"},          {"device"},          {"median", right},
+      {"× fastest", right}, {"rate", right}, {"roofline", right}, {"error"}};
+  counters.add_titles(columns);
+  Table table(columns);
   for (const MeasuredResult* way : ways) {
     const Subject& subject = way->subject;
     // Kernels of the user's own stand beside those of the operation.
@@ -84,7 +126,10 @@ std::string ways_table(const std::vector<NamedResult>& results) {
     if (subject.config) config += subject.config->shown();
     const std::string of(to_string(subject.origin)), device = subject.backend;
     if (way->failure) {
-      table.add({config, of, device, "", "", "", "", failure_text(*way->failure)});
+      std::vector<std::string> cells{config, of, device, "",
+                                     "",     "", "",     failure_text(*way->failure)};
+      cells.resize(columns.size());
+      table.add(std::move(cells));
       continue;
     }
     const auto& us = way->us;
@@ -92,10 +137,17 @@ std::string ways_table(const std::vector<NamedResult>& results) {
     const double roofline = is_own && subject.backend == first.subject.backend && us.median > 0
                                 ? first.roofline * first.us.median / us.median
                                 : way->roofline;
-    table.add({config, of, device, format_time(us.median, us.low, us.high),
-               way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
-               work.bytes > 0 && us.median > 0 ? format_rate(work, us.median) : "",
-               roofline > 0 ? format_share(roofline) : "", error_text(way->verdict)});
+    std::vector<std::string> cells{
+        config,
+        of,
+        device,
+        format_time(us.median, us.low, us.high),
+        way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
+        work.bytes > 0 && us.median > 0 ? format_rate(work, us.median) : "",
+        roofline > 0 ? format_share(roofline) : "",
+        error_text(way->verdict)};
+    counters.add_cells(*way, cells);
+    table.add(std::move(cells));
   }
   return table.text();
 }

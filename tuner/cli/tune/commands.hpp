@@ -21,6 +21,8 @@ void add_model_command(CLI::App& app, Action& action);
 /// `description` describes, if there is one. Throw CommandError.
 void add_verify_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_compile_command(CLI::App& app, Action& action, const DescribedFile& description);
+/// Like verify and compile.
+void add_profile_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_remote_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
 void add_prior_command(CLI::App& app, Action& action);

@@ -29,6 +29,7 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
   add_show_command(app, action);
   add_verify_command(app, action, described.of("verify"));
   add_compile_command(app, action, described.of("compile"));
+  add_profile_command(app, action, described.of("profile"));
   add_remote_command(app, action);
   add_replay_command(app, action);
   add_prior_command(app, action);
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
     const std::span<char*> words(argv, static_cast<std::size_t>(argc));
     greta::tuner::cli::add_commands(
-        app, action, greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile"}));
+        app, action, greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile", "profile"}));
   };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "

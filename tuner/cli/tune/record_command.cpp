@@ -42,7 +42,7 @@ std::vector<std::unique_ptr<Evaluator>> open_evaluators(const std::vector<Probed
     }
     options.device = device.info.id();
     if (std::filesystem::exists(tuning.db)) {
-      const auto db = value_of(open_database(tuning.db, TunedDb::Mode::read_only));
+      const auto db = value_of(tuner::open_database(tuning.db, TunedDb::Mode::read_only));
       options.avoid = avoided_on(device.info, db, tuning.allow_unsafe);
     }
     evaluators.push_back(std::make_unique<WorkerEvaluator>(worker_command(), options));
