@@ -87,17 +87,18 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
 }
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
-  return {
+  std::vector<Constraint> list{
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
        shape.grouped() || shape.m >= least_tiled_rows},
       alignment_constraint("a_alignment", "VA", shape.a_unit()),
       alignment_constraint("b_alignment", "VB", shape.b_unit()),
       tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.n, 'n'),
-      plain_product(shape),
+      tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_tiles(shape, device),
   };
+  append(list, tiled_product(shape));
+  return list;
 }
 
 std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
@@ -163,7 +164,7 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
                               {16, 64, 4, 4, 16},   {16, 32, 4, 4, 16}};
   std::vector<Tile> order, few;
   for (const Tile& tile : by_size) {
-    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
+    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.products(), tile.bn);
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
   }
   order.insert(order.end(), few.rbegin(), few.rend());
@@ -177,8 +178,8 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
   const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
-  const int split =
-      default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
+  const int split = default_split(shape, device,
+                                  ceil_div(shape.m, tile.bm) * ceil_div(shape.products(), tile.bn));
   const bool gpu = !vectorising_cpu(device);
   const int va = widest_vector(shape.in, shape.a_unit(), tile.bm * tile.bk / threads);
   const int vb = widest_vector(shape.in, shape.b_unit(), tile.bn * tile.bk / threads);

@@ -41,7 +41,7 @@ constexpr u32 a_pitch = BM + PAD, b_pitch = BN + PAD;
 
 struct Loaders {
   TileLoader<A_ALONG_K, BM, VA, a_pitch> a;
-  TileLoader<B_ALONG_K, BN, VB, b_pitch> b;
+  TileLoader<B_ALONG_K, BN, VB, b_pitch, GATED> b;
 
   GRETA_DEVICE void load(u32 k0, u32 k_end) {
     if (a.first + BM <= a.end && b.first + BN <= b.end && k0 + BK <= k_end) {
@@ -125,7 +125,8 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   const u32 k_end = smaller(k_begin + slice, k);
   Loaders loaders;
   loaders.a.start(args.a, args.m, stride_a(args), tile.row, k_begin);
-  loaders.b.start(args.b, n, stride_b(args), tile.col, k_begin);
+  loaders.b.start(args.b, product_cols(args), stride_b(args), tile.col, k_begin,
+                  pair_distance(args));
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const u32 bundle = thread_index() / 32, lane = thread_index() % 32;
   const u32 tx = bundle % (TX / LX) * LX + lane % LX;

@@ -87,7 +87,7 @@ std::int64_t TmaKernel::shared_bytes(const Config& c) const {
 
 bool TmaKernel::packed(const Config& c) const {
   return bits_of(shape_.out) == 16 && shape_.c_unit() % 8 == 0 && shape_.beta == 0 &&
-         c["SPLIT"] == 1 && !swapped(c);
+         !shape_.gated && c["SPLIT"] == 1 && !swapped(c);
 }
 
 std::int64_t TmaKernel::least_registers(const Config& c) const {
