@@ -8,6 +8,7 @@
 
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/model/scratch_database.hpp"
 #include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::model {
@@ -19,45 +20,10 @@ constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
 constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 
-/// A temporary database, which is removed with this object together with SQLite's files beside it.
-class ScratchDatabase {
- public:
-  explicit ScratchDatabase(std::filesystem::path file) : file_(std::move(file)) { remove(); }
-  ~ScratchDatabase() { remove(); }
-  ScratchDatabase(const ScratchDatabase&) = delete;
-  ScratchDatabase& operator=(const ScratchDatabase&) = delete;
-
-  const std::filesystem::path& file() const { return file_; }
-  void write(const Contents& contents) const {
-    TunedDb::open(file_, TunedDb::Mode::read_write).write(contents);
-  }
-
- private:
-  void remove() const {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-      std::error_code ignored;
-      std::filesystem::remove(file_.string() + suffix, ignored);
-    }
-  }
-  std::filesystem::path file_;
-};
-
-Contents contents_of(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return {};
-  return TunedDb::open(file, TunedDb::Mode::read_only).contents();
-}
-
-/// Returns a database's contents with one more result.
-Contents with(Contents contents, const StoredWinner& winner) {
-  contents.results.push_back(winner);
-  const auto same = [&](const StoredDevice& known) {
-    return known.info.fingerprint() == winner.device.fingerprint();
-  };
-  if (std::none_of(contents.devices.begin(), contents.devices.end(), same)) {
-    const std::string& now = winner.provenance.started_utc;
-    contents.devices.push_back({winner.device, now, now});
-  }
-  return contents;
+/// Returns the time of a phase in the last round.
+double last_us(const ModelTimer& timer, ModelPhase phase) {
+  if (phase == ModelPhase::prompt) return timer.last_prompt_us();
+  return phase == ModelPhase::decode ? timer.last_token_us() : timer.last_load_us();
 }
 
 }  // namespace
@@ -66,6 +32,7 @@ void ModelObserver::on_problems(const std::vector<ModelChange>&) {}
 void ModelObserver::on_distribution(const Distribution&) {}
 void ModelObserver::on_result(const TaskResult&) {}
 void ModelObserver::on_change(const ModelChange&) {}
+void ModelObserver::on_chain(const ChainChange&) {}
 
 Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
                                                      TunerObserver& observer,
@@ -163,7 +130,7 @@ std::unique_ptr<ModelTimer> ModelTuner::timer(Runtime& runtime, const Bench& ben
 void ModelTuner::find_problems() {
   auto& changes = result_.changes;
   const Bench bench = open_model();
-  const auto model = timer(*bench.runtime, bench);
+  auto model = timer(*bench.runtime, bench);
   model->warm_up(1);
   LlamaRunner& runner = model->runner();
   runner.reset();
@@ -178,7 +145,7 @@ void ModelTuner::find_problems() {
         return change.problem == operation->problem;
       });
       if (known == changes.end()) {
-        changes.push_back({operation->problem, 0, {}, {}, false});
+        changes.push_back({.problem = operation->problem});
         known = changes.end() - 1;
       }
       known->share += times * spent[i].us;
@@ -190,6 +157,9 @@ void ModelTuner::find_problems() {
   for (const std::int64_t tokens : passes) add(tokens, 1);
   model->feed_next();
   add(1, static_cast<double>(options_.load.generated_tokens));
+  find_chains(runner);
+  model.reset();  // its memory is free for those of the alternatives
+  find_problems_of_chains(bench);
   for (ModelChange& change : changes) change.share /= std::max(total, 1e-9);
   std::stable_sort(changes.begin(), changes.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
@@ -236,25 +206,25 @@ Result<void> ModelTuner::tune_problems() {
   return {};
 }
 
-/// Returns the model's time with `base` divided by that with `changed`, in alternating rounds,
-/// until one is significantly faster.
-Interval ModelTuner::compare(ModelTimer& base, ModelTimer& changed) const {
+/// Compares the times of a phase in alternating rounds, until one is significantly faster. The
+/// ratio is that of `base` to `changed`.
+ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed,
+                                           ModelPhase phase) const {
   const std::int64_t steps = std::min<std::int64_t>(options_.load.generated_tokens, 16);
   for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
-  std::vector<double> before, after;
-  Interval ratio;
+  PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_; ++round) {
     // The order alternates as well.
     ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
                                  round % 2 == 0 ? &changed : &base};
-    for (ModelTimer* timer : order) timer->round(steps);
-    before.push_back(base.last_load_us());
-    after.push_back(changed.last_load_us());
+    for (ModelTimer* timer : order) timer->round(phase == ModelPhase::prompt ? 1 : steps);
+    times.before.push_back(last_us(base, phase));
+    times.after.push_back(last_us(changed, phase));
     if (std::find(looks.begin(), looks.end(), round + 1) == looks.end()) continue;
-    ratio = ratio_interval(before, after, confidence);
-    if (ratio.low > 1 || ratio.high < 1) break;
+    times.ratio = ratio_interval(times.before, times.after, confidence);
+    if (times.ratio.low > 1 || times.ratio.high < 1) break;
   }
-  return ratio;
+  return times;
 }
 
 /// A pinned answer stays, however much the model would gain.
@@ -264,40 +234,48 @@ bool ModelTuner::is_pinned(const Problem& problem) const {
   return own.pinned({problem.key(), device_.fingerprint(), options_.tuner.cold}).has_value();
 }
 
-void ModelTuner::judge_changes() {
-  const Bench bench = open_model();
-  std::unique_ptr<Runtime> best = open_beside(*bench.runtime, files_of(options_.tuner.database));
-  std::unique_ptr<ModelTimer> base = timer(*best, bench);
+void ModelTuner::judge_problems(const Bench& bench, Best& best) {
   for (ModelChange& change : result_.changes) {
-    if (!change.winner || stop_) continue;
+    if (!change.winner || change.of_chain || stop_) continue;
     if (is_pinned(change.problem)) continue;
-    const Answer& now = best->lookup().find(change.problem);
+    const Answer& now = best.runtime->lookup().find(change.problem);
     if (now.config == change.winner->winner.config) continue;
     model_observer_.on_change(change);
     const ScratchDatabase scratch(beside_database("step"));
     scratch.write(with(contents_of(options_.tuner.database), *change.winner));
     auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
     auto changed = timer(*runtime, bench);
-    change.end_to_end = compare(*base, *changed);
+    change.end_to_end = compare(*best.timer, *changed).ratio;
     change.kept = change.end_to_end->low > 1;
     if (!change.kept) continue;
-    keep(change);
-    base = std::move(changed);
-    best = std::move(runtime);
+    store(with({}, *change.winner));
+    best.timer = std::move(changed);
+    best.runtime = std::move(runtime);
   }
-  const auto plain = open_beside(*bench.runtime, LookupFiles::none());
-  const bool changed =
-      std::any_of(result_.changes.begin(), result_.changes.end(), [&](const ModelChange& change) {
-        return plain->lookup().find(change.problem).config !=
-               best->lookup().find(change.problem).config;
-      });
-  if (changed) result_.whole = compare(*timer(*plain, bench), *base);
 }
 
-void ModelTuner::keep(const ModelChange& change) const {
+void ModelTuner::judge_changes() {
+  const Bench bench = open_model();
+  Best best;
+  best.runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
+  best.timer = timer(*best.runtime, bench);
+  judge_problems(bench, best);
+  judge_chains(bench, best);
+  const auto plain = open_beside(*bench.runtime, LookupFiles::none());
+  const auto differs = [&](const Problem& problem) {
+    return plain->lookup().find(problem).config != best.runtime->lookup().find(problem).config;
+  };
+  const bool changed =
+      std::any_of(result_.changes.begin(), result_.changes.end(),
+                  [&](const ModelChange& change) { return differs(change.problem); }) ||
+      std::any_of(result_.chains.begin(), result_.chains.end(),
+                  [&](const ChainChange& change) { return differs(change.chain); });
+  if (changed) result_.whole = compare(*timer(*plain, bench), *best.timer).ratio;
+}
+
+void ModelTuner::store(const Contents& contents) const {
   TunedDb own = TunedDb::open(options_.tuner.database, TunedDb::Mode::read_write);
-  Contents add = with({}, *change.winner);
-  own.write(add);
+  own.write(contents);
   own.confirm();
 }
 
@@ -324,6 +302,16 @@ Result<void> ModelTuner::finish(const ModelResult& result) const {
     return Failure{Status::io,
                    fmt::format("{}: overwritten while it was used: the result of {} is not there",
                                own->file().string(), change.problem.key()),
+                   {}};
+  }
+  for (const ChainChange& change : result.chains) {
+    if (!change.kept) continue;
+    const auto found =
+        own->find_winner(device_.fingerprint(), change.chain.key(), options_.tuner.cold);
+    if (found) continue;
+    return Failure{Status::io,
+                   fmt::format("{}: overwritten while it was used: the choice for {} is not there",
+                               own->file().string(), change.chain.key()),
                    {}};
   }
   const ScratchDatabase done(beside_database("candidates"));  // removes it
