@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
@@ -18,6 +19,9 @@ namespace {
 // faster. Repeated looks increase the rate of false positives, so each uses a higher confidence.
 constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
+/// Limits for alternatives of chains, of which there are many: of the tokens of a round, and of a
+/// comparison, which ends at the next look.
+constexpr double round_s = 0.2, comparison_s = 5;
 constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 
 /// Returns the time of a phase in the last round.
@@ -210,19 +214,30 @@ Result<void> ModelTuner::tune_problems() {
 /// ratio is that of `base` to `changed`.
 ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed,
                                            ModelPhase phase) const {
-  const std::int64_t steps = std::min<std::int64_t>(options_.load.generated_tokens, 16);
   for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
+  // Of a slow device, a round has fewer tokens.
+  const double most_us = phase == ModelPhase::load ? 1e12 : round_s * 1e6;
+  const auto affordable = static_cast<std::int64_t>(most_us / std::max(1.0, base.last_token_us()));
+  const std::int64_t steps = phase == ModelPhase::prompt
+                                 ? 1
+                                 : std::min({options_.load.generated_tokens, std::int64_t{16},
+                                             std::max<std::int64_t>(2, affordable)});
+  const auto start = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    return phase != ModelPhase::load && spent.count() > comparison_s;
+  };
   PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_; ++round) {
     // The order alternates as well.
     ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
                                  round % 2 == 0 ? &changed : &base};
-    for (ModelTimer* timer : order) timer->round(phase == ModelPhase::prompt ? 1 : steps);
+    for (ModelTimer* timer : order) timer->round(steps);
     times.before.push_back(last_us(base, phase));
     times.after.push_back(last_us(changed, phase));
     if (std::find(looks.begin(), looks.end(), round + 1) == looks.end()) continue;
     times.ratio = ratio_interval(times.before, times.after, confidence);
-    if (times.ratio.low > 1 || times.ratio.high < 1) break;
+    if (times.ratio.low > 1 || times.ratio.high < 1 || late()) break;
   }
   return times;
 }
