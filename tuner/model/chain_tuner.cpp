@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "kernels/chains/chains.hpp"
 #include "kernels/model/problem_rules.hpp"
@@ -12,6 +13,10 @@
 /// The part of ModelTuner that decides about chains of operations.
 namespace greta::tuner::model {
 namespace {
+
+/// What the time of a problem that only an alternative runs counts, when the budget is distributed:
+/// few alternatives are kept.
+constexpr double weight_of_alternatives = 0.25;
 
 /// Returns the rule that forces an alternative for a chain.
 std::string rule_of(const ChainChange& change) {
@@ -76,6 +81,7 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
       const double times = change.phase == ModelPhase::decode
                                ? static_cast<double>(options_.load.generated_tokens)
                                : 1;
+      std::unordered_map<Problem, double, ProblemHash> us;
       for (std::size_t i = 0; i < spent.size(); ++i) {
         const PreparedOperation* const operation = pass.operations()[i].prepared;
         if (operation == nullptr) continue;
@@ -91,7 +97,14 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
         if (std::find(own.begin(), own.end(), problem) == own.end()) {
           change.problems.push_back(problem);
         }
-        known->share += times * spent[i].us;
+        us[problem] += times * spent[i].us;
+      }
+      for (ModelChange& one : result_.changes) {
+        // Several alternatives may run the same problem.
+        const auto spent_here = us.find(one.problem);
+        if (spent_here != us.end()) {
+          one.share = std::max(one.share, weight_of_alternatives * spent_here->second);
+        }
       }
     } catch (const Error& error) {
       change.why_not = error.what();
@@ -169,8 +182,7 @@ void ModelTuner::judge_chains(const Bench& bench, Best& best) {
                      return stored.problem == one.problem;
                    });
       }
-      best.timer = std::move(changed);
-      best.runtime = std::move(runtime);
+      best = open_best(bench);  // the scratch database goes away
     } catch (const Error& error) {
       change.why_not = error.what();
     }

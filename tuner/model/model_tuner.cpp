@@ -249,6 +249,14 @@ bool ModelTuner::is_pinned(const Problem& problem) const {
   return own.pinned({problem.key(), device_.fingerprint(), options_.tuner.cold}).has_value();
 }
 
+/// Opens the model with what the user's database has.
+ModelTuner::Best ModelTuner::open_best(const Bench& bench) const {
+  Best best;
+  best.runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
+  best.timer = timer(*best.runtime, bench);
+  return best;
+}
+
 void ModelTuner::judge_problems(const Bench& bench, Best& best) {
   for (ModelChange& change : result_.changes) {
     if (!change.winner || change.of_chain || stop_) continue;
@@ -264,16 +272,13 @@ void ModelTuner::judge_problems(const Bench& bench, Best& best) {
     change.kept = change.end_to_end->low > 1;
     if (!change.kept) continue;
     store(with({}, *change.winner));
-    best.timer = std::move(changed);
-    best.runtime = std::move(runtime);
+    best = open_best(bench);  // the scratch database goes away
   }
 }
 
 void ModelTuner::judge_changes() {
   const Bench bench = open_model();
-  Best best;
-  best.runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
-  best.timer = timer(*best.runtime, bench);
+  Best best = open_best(bench);
   judge_problems(bench, best);
   judge_chains(bench, best);
   const auto plain = open_beside(*bench.runtime, LookupFiles::none());

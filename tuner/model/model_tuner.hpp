@@ -127,6 +127,7 @@ class ModelTuner {
   void find_problems_of_chains(const Bench& bench);
   Result<void> tune_problems();
   bool is_pinned(const Problem& problem) const;
+  Best open_best(const Bench& bench) const;
   void judge_changes();
   void judge_problems(const Bench& bench, Best& best);
   void judge_chains(const Bench& bench, Best& best);

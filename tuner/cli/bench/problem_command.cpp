@@ -18,6 +18,7 @@ struct ProblemOptions {
   std::vector<std::string> variants;
   std::vector<std::string> expect;
   bool each_variant = false;
+  bool parts = false;
 };
 
 int run_problem(const Operation& operation, const ProblemOptions& options, bool exporting) {
@@ -31,8 +32,14 @@ int run_problem(const Operation& operation, const ProblemOptions& options, bool 
     ways.expect.push_back(*std::move(gate));
   }
   if (options.each_variant) ways.variants = operation.variant_names();
+  ways.parts = options.parts;
+  if (options.parts && operation.parts_of(ways.problem).empty()) {
+    throw CommandError(
+        exit_usage,
+        fmt::format("--parts: no other operations compute the parts of {}", ways.problem.key()));
+  }
   const bool chosen = !ways.configs.empty() || !ways.variants.empty();
-  if (!chosen) bench.both = true;  // the look-up's answer beside the default
+  if (!chosen && !options.parts) bench.both = true;  // the look-up's answer beside the default
   bench.problem = std::move(ways);
   return run_bench(std::move(bench), exporting);
 }
@@ -61,6 +68,14 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
                  "The best known configuration of each variant: of the database's trials, else of "
                  "the variant's defaults")
       ->group(group);
+  if (operation.parts) {
+    command
+        ->add_flag(
+            "--parts", options->parts,
+            "Also the operations that compute the same one after the other, each as a runtime "
+            "would run it")
+        ->group(group);
+  }
   command->add_flag("--default", options->bench.both, "Also the default configuration")
       ->group(group);
   command
