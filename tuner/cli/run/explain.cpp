@@ -49,17 +49,6 @@ std::string launches_text(const std::vector<Explanation>& all) {
   return fmt::format("launches: {}, of which {} in each layer\n", count, in_layers / layers.size());
 }
 
-/// Returns a table of the alternatives that are used for the pass's chains.
-std::string chains_table(const PipelineGraph& pass) {
-  if (pass.chains().empty()) return "";
-  Table table({{"chain"}, {"alternative"}, {"origin"}, {"gain"}});
-  for (const auto& [chain, answer] : pass.chains()) {
-    table.add({chain.key(), answer.config.variant, answer.origin_text(),
-               answer.speedup ? fmt::format("{:.3f}x of the phase", answer.speedup->ratio) : "-"});
-  }
-  return table.text();
-}
-
 std::string gain_of(const Explanation& what) {
   if (what.config.empty()) return "";
   std::string text = what.speedup ? fmt::format("{:.2f}x", *what.speedup) : "-";
@@ -74,6 +63,16 @@ std::string gain_of(const Explanation& what) {
 std::string name_of_operation(const std::string& label) {
   if (!label.starts_with("layer ")) return label;
   return label.substr(std::min(label.size(), label.find(' ', 6) + 1));
+}
+
+std::string chains_table(const std::vector<ChosenChain>& chains) {
+  if (chains.empty()) return "";
+  Table table({{"chain"}, {"alternative"}, {"origin"}, {"gain"}});
+  for (const auto& [chain, answer] : chains) {
+    table.add({chain.key(), answer.config.variant, answer.origin_text(),
+               answer.speedup ? fmt::format("{:.3f}x of the phase", answer.speedup->ratio) : "-"});
+  }
+  return table.text();
 }
 
 std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times) {
@@ -96,7 +95,7 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
     remarks += fmt::format("{}: {}\n", line.name, one_line(line.what.remark));
   }
   const PipelineMemory& memory = pass.memory();
-  return table.text() + chains_table(pass) + remarks + launches_text(all) +
+  return table.text() + chains_table(pass.chains()) + remarks + launches_text(all) +
          fmt::format("memory: {} for temporaries ({} without sharing), {} workspace\n",
                      format_bytes(static_cast<double>(memory.arena)),
                      format_bytes(static_cast<double>(memory.temporaries)),
