@@ -38,22 +38,20 @@ std::string_view to_string(ModelPhase phase) {
   return "unknown";
 }
 
+/// Adds the alternatives of chains that are not known yet.
 void ModelTuner::find_chains(LlamaRunner& runner) {
   std::vector<std::int64_t> sizes = runner.passes(options_.load.prompt_tokens);
   sizes.push_back(1);
   for (const std::int64_t tokens : sizes) {
     for (const ChosenChain& chosen : runner.pass(tokens).chains()) {
-      const Operation& chain = chains().at(chosen.chain.op);
-      for (const Variant& variant : chain.variants) {
+      const auto known = [&](const ChainChange& change) { return change.chain == chosen.chain; };
+      if (std::any_of(result_.chains.begin(), result_.chains.end(), known)) continue;
+      for (const Variant& variant : chains().at(chosen.chain.op).variants) {
         const Config alternative{variant.name, {}};
         if (alternative == chosen.answer.config || is_pinned(chosen.chain) ||
             !chains().valid(chosen.chain, device_, alternative)) {
           continue;
         }
-        const auto known = [&](const ChainChange& change) {
-          return change.chain == chosen.chain && change.alternative == variant.name;
-        };
-        if (std::any_of(result_.chains.begin(), result_.chains.end(), known)) continue;
         ChainChange& change = result_.chains.emplace_back();
         change.chain = chosen.chain;
         change.alternative = variant.name;
@@ -153,39 +151,50 @@ StoredWinner ModelTuner::choice_of(const ChainChange& change, const PhaseTimes& 
   return choice;
 }
 
+/// Times the model with an alternative, and stores the choice if that is significantly faster.
+void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change) {
+  const auto now = best.runtime->choose(change.chain);
+  if (!now || now->config.variant == change.alternative) return;
+  change.instead_of = now->config.variant;
+  model_observer_.on_chain(change);
+  const ScratchDatabase scratch(beside_database("step"));
+  Contents contents = contents_of(options_.tuner.database);
+  const std::vector<StoredWinner> winners = winners_of(change);
+  for (const StoredWinner& winner : winners) contents = with(std::move(contents), winner);
+  PhaseTimes untimed;
+  untimed.before = untimed.after = {1.0};
+  scratch.write(with(std::move(contents), choice_of(change, untimed)));
+  auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
+  auto changed = timer(*runtime, bench);
+  const PhaseTimes times = compare(*best.timer, *changed, change.phase);
+  change.end_to_end = times.ratio;
+  change.kept = times.ratio.low > 1;
+  if (!change.kept) return;
+  Contents add;
+  for (const StoredWinner& winner : winners) add = with(std::move(add), winner);
+  store(with(std::move(add), choice_of(change, times)));
+  for (ModelChange& one : result_.changes) {
+    one.kept = one.kept || std::any_of(winners.begin(), winners.end(), [&](const auto& stored) {
+                 return stored.problem == one.problem;
+               });
+  }
+  changed.reset();
+  best = open_best(bench);  // the scratch database goes away
+}
+
+/// A choice can pose other chains, which are judged, too: the sum of a norm that is apart may be
+/// normalised where it is computed.
 void ModelTuner::judge_chains(const Bench& bench, Best& best) {
-  for (ChainChange& change : result_.chains) {
-    if (stop_ || !change.why_not.empty()) continue;
-    const auto now = best.runtime->choose(change.chain);
-    if (!now || now->config.variant == change.alternative) continue;
-    change.instead_of = now->config.variant;
-    model_observer_.on_chain(change);
-    const ScratchDatabase scratch(beside_database("step"));
-    Contents contents = contents_of(options_.tuner.database);
-    const std::vector<StoredWinner> winners = winners_of(change);
-    for (const StoredWinner& winner : winners) contents = with(std::move(contents), winner);
-    PhaseTimes untimed;
-    untimed.before = untimed.after = {1.0};
-    scratch.write(with(std::move(contents), choice_of(change, untimed)));
+  for (std::size_t i = 0; i < result_.chains.size() && !stop_; ++i) {
+    ChainChange change = result_.chains[i];
+    if (!change.why_not.empty()) continue;
     try {
-      auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
-      auto changed = timer(*runtime, bench);
-      const PhaseTimes times = compare(*best.timer, *changed, change.phase);
-      change.end_to_end = times.ratio;
-      change.kept = times.ratio.low > 1;
-      if (!change.kept) continue;
-      Contents add;
-      for (const StoredWinner& winner : winners) add = with(std::move(add), winner);
-      store(with(std::move(add), choice_of(change, times)));
-      for (ModelChange& one : result_.changes) {
-        one.kept = one.kept || std::any_of(winners.begin(), winners.end(), [&](const auto& stored) {
-                     return stored.problem == one.problem;
-                   });
-      }
-      best = open_best(bench);  // the scratch database goes away
+      judge_chain(bench, best, change);
     } catch (const Error& error) {
       change.why_not = error.what();
     }
+    result_.chains[i] = change;
+    if (change.kept) find_chains(best.timer->runner());
   }
 }
 

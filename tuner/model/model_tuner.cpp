@@ -272,6 +272,7 @@ void ModelTuner::judge_problems(const Bench& bench, Best& best) {
     change.kept = change.end_to_end->low > 1;
     if (!change.kept) continue;
     store(with({}, *change.winner));
+    changed.reset();          // there is memory for two runners
     best = open_best(bench);  // the scratch database goes away
   }
 }

@@ -131,6 +131,7 @@ class ModelTuner {
   void judge_changes();
   void judge_problems(const Bench& bench, Best& best);
   void judge_chains(const Bench& bench, Best& best);
+  void judge_chain(const Bench& bench, Best& best, ChainChange& change);
   std::vector<StoredWinner> winners_of(const ChainChange& change) const;
   StoredWinner choice_of(const ChainChange& change, const PhaseTimes& times) const;
   PhaseTimes compare(ModelTimer& base, ModelTimer& changed,
