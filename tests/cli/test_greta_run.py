@@ -294,8 +294,7 @@ class RunBench(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         for word in ("share", "micro", "end to end", "the model:", "alternative", "instead of"):
             self.assertIn(word, result.stdout)
-        tried = {tuple(line.split()[0:1]) + (line.split("  ")[1].split()[0],) for line in result.stdout.splitlines()
-                 if line.startswith(("gate_up ", "qkv ", "rope_kv ", "residual_norm "))}
+        tried = set(re.findall(r"^(gate_up|qkv|rope_kv|residual_norm) dtype=.*=\d+ +(\w+) ", result.stdout, re.MULTILINE))
         self.assertTrue({("gate_up", "gated"), ("qkv", "split"), ("residual_norm", "add_norm")} <= tried, tried)
         kept = [line for line in result.stdout.splitlines() if line.endswith(" yes")]
         self.assertEqual(self.query("SELECT count(*) FROM winners")[0][0], len(kept))

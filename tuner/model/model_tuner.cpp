@@ -21,7 +21,7 @@ constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
 /// Limits for alternatives of chains, of which there are many: of the tokens of a round, and of a
 /// comparison, which ends at the next look.
-constexpr double round_s = 0.2, comparison_s = 5;
+constexpr double round_s = 0.2, most_comparison_s = 5, share_of_budget = 0.125;
 constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 
 /// Returns the time of a phase in the last round.
@@ -222,10 +222,12 @@ ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed
                                  ? 1
                                  : std::min({options_.load.generated_tokens, std::int64_t{16},
                                              std::max<std::int64_t>(2, affordable)});
+  const double limit_s =
+      std::min(most_comparison_s, share_of_budget * options_.tuner.budget.amount());
   const auto start = std::chrono::steady_clock::now();
   const auto late = [&] {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    return phase != ModelPhase::load && spent.count() > comparison_s;
+    return phase != ModelPhase::load && spent.count() > limit_s;
   };
   PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_; ++round) {

@@ -60,10 +60,9 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        shape.grouped() || shape.m >= least_tiled_rows},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.products(), 'n'),
-      gates_without_copies(shape),
       grid_of_tiles(shape, device),
   };
-  append(list, tiled_product(shape));
+  append(list, tiled_product(shape, true));
   return list;
 }
 

@@ -29,13 +29,12 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"offsets", "256 lines of A or B are more than 2 GiB", lines_fit},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.products(), 'n'),
-      gates_without_copies(shape),
       grid_of_tiles(shape, device),
   };
   if (shape.tf32x3) {
     list.push_back(plain_product(shape));
   } else {
-    append(list, tiled_product(shape));
+    append(list, tiled_product(shape, true));
   }
   return list;
 }

@@ -51,7 +51,7 @@ Constraint plain_product(const Shape& shape) {
           !shape.norm && !shape.gated};
 }
 
-std::vector<Constraint> tiled_product(const Shape& shape) {
+std::vector<Constraint> tiled_product(const Shape& shape, bool aligns) {
   std::vector<Constraint> list{
       {"whole_rows", "tiles have no whole rows to normalise; gemv has", !shape.norm}};
   if (!shape.gated) return list;
@@ -63,12 +63,10 @@ std::vector<Constraint> tiled_product(const Shape& shape) {
            "gates and ups of a tile must be lines of B: K is contiguous in it, layout nt or tt",
            shape.b_along_k},
           {"gate_distance", "n lines of B must be less than 1 GiB", apart < 0x1p30}});
+  if (!aligns) return list;
+  list.push_back(
+      {"gate_copies", "ALIGN must be 0 with gates: their lines are not copied", p["ALIGN"] == 0});
   return list;
-}
-
-Constraint gates_without_copies(const Shape& shape) {
-  return {"gate_copies", "ALIGN must be 0 with gates: their lines are not copied",
-          !shape.gated || p["ALIGN"] == 0};
 }
 
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {

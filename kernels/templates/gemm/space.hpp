@@ -52,10 +52,9 @@ Constraint tile_fits(const char* name, const char* parameter, std::int64_t exten
 /// of a column.
 Constraint plain_product(const Shape& shape);
 /// Rejects prologues, which need whole rows of A, and gates whose lines of B a tile can't alternate
-/// with those of their ups.
-std::vector<Constraint> tiled_product(const Shape& shape);
-/// Rejects copies of odd lines with gates.
-Constraint gates_without_copies(const Shape& shape);
+/// with those of their ups; for variants that can copy odd lines (`aligns`) also such copies of
+/// gates.
+std::vector<Constraint> tiled_product(const Shape& shape, bool aligns);
 /// Rejects FOLD without slices, and clusters of too many of them.
 Constraint fold_constraint();
 /// Rejects WALK=1 where there are few tiles on one side.

@@ -97,7 +97,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_tiles(shape, device),
   };
-  append(list, tiled_product(shape));
+  append(list, tiled_product(shape, false));
   return list;
 }
 

@@ -39,9 +39,6 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
        kernel.offered()},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.products(), 'n'),
-      gates_without_copies(shape),
-      {"gates_of_one", "gates of several products are not in one tensor map",
-       !shape.gated || !shape.several()},
       grid_of_tiles(shape, device),
       {"groups",
        "GROUPS must divide BM, or BN where BM is not a multiple of 64, into multiples of 64; with "
@@ -60,7 +57,11 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
        {{"BM", "BN", "GROUPS", "PINGPONG"},
         [=](const Config& c) { return kernel.has_registers(c); }}},
   };
-  append(list, tiled_product(shape));
+  append(list, tiled_product(shape, true));
+  if (shape.gated) {
+    list.push_back(
+        {"gates_of_one", "gates of several products are not in one tensor map", !shape.several()});
+  }
   return list;
 }
 
