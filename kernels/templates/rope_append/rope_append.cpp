@@ -15,6 +15,7 @@
 #include "kernels/reference/references.hpp"
 #include "kernels/skeletons/elementwise.hpp"
 #include "kernels/skeletons/norms.hpp"
+#include "kernels/templates/rope_append/parts.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -313,60 +314,6 @@ KernelWork work_of(const RopeAppendShape& s, const DeviceInfo&, const Config& co
   return {work};
 }
 
-/// Queries and keys with the same distance of tokens are rotated together, as heads of one matrix.
-/// The append is one launch for each sequence.
-std::vector<Problem> parts(const Problem& problem) {
-  const RopeAppendShape s(problem);
-  std::vector<Problem> list;
-  const auto style = [&](std::vector<std::pair<std::string, std::string>> more) {
-    std::vector<std::pair<std::string, std::string>> all;
-    if (s.half) all.emplace_back("style", "half");
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  const auto rotate = [&](std::int64_t heads, std::int64_t stride, bool in_place) {
-    std::vector<std::pair<std::string, std::string>> more;
-    if (in_place) more.emplace_back("place", "in");
-    if (stride > 0 && stride != heads * s.dim) {
-      more.emplace_back("x_stride", std::to_string(stride));
-    }
-    list.push_back(
-        {"rope",
-         s.in,
-         s.in,
-         style(more),
-         {{"tokens", s.rows}, {"heads", heads}, {"dim", s.dim}, {"positions", s.table_rows}}});
-  };
-  if (s.norm) {
-    for (const std::int64_t heads : {s.heads, s.kv_heads}) {
-      Problem norm{"rmsnorm", s.in, s.in, {}, {{"rows", s.rows * heads}, {"cols", s.dim}}};
-      const std::string epsilon = problem.attribute("epsilon", "");
-      if (!epsilon.empty()) norm.attributes.emplace_back("epsilon", epsilon);
-      list.push_back(std::move(norm));
-    }
-  }
-  if (s.q_stride > 0 && s.q_stride == s.kv_stride) {
-    rotate(s.heads + s.kv_heads, s.q_stride, true);
-  } else {
-    rotate(s.heads, s.q_stride, s.in_place);
-    rotate(s.kv_heads, s.kv_stride, true);
-  }
-  Problem append{"kv_update",
-                 s.in,
-                 s.cache,
-                 {},
-                 {{"tokens", problem.dim("tokens")},
-                  {"kv_heads", s.kv_heads},
-                  {"dim", s.dim},
-                  {"capacity", s.capacity}}};
-  for (const char* same : {"kv_stride", "page_size"}) {
-    const std::string value = problem.attribute(same, "");
-    if (!value.empty()) append.attributes.emplace_back(same, value);
-  }
-  for (std::int64_t b = 0; b < s.batch; ++b) list.push_back(append);
-  return list;
-}
-
 }  // namespace
 
 Operation make_rope_append() {
@@ -438,7 +385,7 @@ Operation make_rope_append() {
   t.tensors = tensors;
   t.input = input;
   t.harden = harden;
-  t.parts = parts;
+  t.parts = parts_of_rope_append;
   t.reference = rope_append_reference;
   t.stand_in = fewer_tokens;
   t.variants = {make_variant<RopeAppendShape>(

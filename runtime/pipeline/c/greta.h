@@ -101,8 +101,8 @@ GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char*
  * "bucket", the key of the problem that stands for others of about its extents; "config"; "origin"
  * ("exact", "nearest shape", "same architecture", "static prior", "default", "forced");
  * "expected_regret" and "speedup", each null if unknown; "rule", the text of the rule that forced
- * it, or null. Compiles the kernels. Valid until this function's next call with
- * the handle. */
+ * it, or null. Compiles the kernels. Of the key of a chain (docs/fusion.md), "config" is the
+ * alternative that pipelines record for it. Valid until this function's next call with the handle. */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
 /* Adds a rule that decides which configuration runs for the problems that it matches, in place of
