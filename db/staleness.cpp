@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "kernels/chains/chains.hpp"
+
 namespace greta::db {
 
 StalenessJudge::StalenessJudge(Catalog catalog, const std::vector<DeviceInfo>& present)
-    : catalog_(std::move(catalog)) {
+    : catalog_(with_chains(catalog)) {
   for (const auto& device : present) present_.emplace(device.fingerprint(), device);
 }
 

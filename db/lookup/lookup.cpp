@@ -10,6 +10,7 @@
 #include "db/lookup/best_of_variant.hpp"
 #include "db/lookup/expected_regret.hpp"
 #include "db/lookup/known_winners.hpp"
+#include "kernels/chains/chains.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/prior/predicted_config.hpp"
 
@@ -29,7 +30,8 @@ DeviceInfo usable(const DeviceInfo& device, KnownWinners& known) {
 }  // namespace
 
 struct Lookup::Impl {
-  Catalog catalog;
+  Catalog operations;
+  Catalog catalog;  ///< operations and chains
   DeviceInfo device;
   mutable std::shared_mutex mutex;                                   // protects all members below
   mutable std::unordered_map<Problem, Answer, ProblemHash> answers;  // references stay valid
@@ -37,7 +39,8 @@ struct Lookup::Impl {
   mutable ExpectedRegret expected;
 
   Impl(const DeviceInfo& device_as_it_is, KnownWinners known_winners, const LookupOptions& options)
-      : catalog(options.catalog),
+      : operations(options.catalog),
+        catalog(with_chains(options.catalog)),
         device(options.allow_unsafe ? device_as_it_is : usable(device_as_it_is, known_winners)),
         known(std::move(known_winners)) {}
 
@@ -123,7 +126,9 @@ Lookup::~Lookup() = default;
 
 Lookup Lookup::open(const DeviceInfo& device, const LookupFiles& files,
                     const LookupOptions& options) {
-  return Lookup(std::make_unique<Impl>(device, KnownWinners(device, files, options), options));
+  LookupOptions all = options;
+  all.catalog = with_chains(options.catalog);
+  return Lookup(std::make_unique<Impl>(device, KnownWinners(device, files, all), options));
 }
 
 const Answer& Lookup::find(const Problem& problem) const {
@@ -152,6 +157,10 @@ Result<Answer> Lookup::forced(const UseRule& rule, const Problem& problem) const
 }
 
 const Catalog& Lookup::catalog() const {
+  return impl_->operations;
+}
+
+const Catalog& Lookup::questions() const {
   return impl_->catalog;
 }
 
@@ -173,7 +182,7 @@ bool Lookup::has_binaries(const std::vector<std::string>& targets) const {
 
 Answer Lookup::answer(const Problem& problem) const {
   Answer answer = find(problem);
-  const Problem stands_for = bucket(catalog().at(problem.op), problem);
+  const Problem stands_for = bucket(questions().at(problem.op), problem);
   if (answer.origin == LookupOrigin::exact || stands_for == problem) return answer;
   answer = find(stands_for);
   if (answer.origin == LookupOrigin::exact) {  // a match for another shape

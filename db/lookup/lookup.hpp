@@ -87,6 +87,9 @@ class Lookup {
   Answer answer(const Problem& problem) const;
   /// Returns LookupOptions::catalog.
   const Catalog& catalog() const;
+  /// Returns what can be asked: the operations of catalog(), and the chains, whose answers are
+  /// names of alternatives (kernels/chains/chains.hpp).
+  const Catalog& questions() const;
   /// Returns the device without the features that failed their health checks. Answers are valid for
   /// it, and plans must be made with it.
   const DeviceInfo& device() const;

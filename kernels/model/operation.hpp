@@ -274,6 +274,11 @@ struct Operation {
   /// Its winners serve the problem as those of another shape do, where they are valid. Empty:
   /// nothing is fused.
   std::function<Problem(const Problem&)> unfused;
+  /// Returns the problems of other operations that compute the same one after the other, with the
+  /// types that a pipeline would give their results: what the operation is measured beside. The
+  /// same problem occurs as often as it is launched. An empty list: nothing is fused into this
+  /// problem, or no operations compute its parts. Empty: nothing is ever fused.
+  std::function<std::vector<Problem>(const Problem&)> parts{};
   /// Returns a problem with about `fraction` of the work and fewer tiles of the same kernel, so
   /// that a configuration's compiled kernels and relative speed carry over. May return the problem
   /// itself.
@@ -294,6 +299,10 @@ struct Operation {
   /// range, or the reference handles its overflow.
   std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed,
                                  InputStyle style = InputStyle::plain) const;
+  /// Returns parts(problem), or an empty list.
+  std::vector<Problem> parts_of(const Problem& problem) const {
+    return parts ? parts(problem) : std::vector<Problem>{};
+  }
   /// Returns the names of the variants, in order.
   std::vector<std::string> variant_names() const;
   /// Returns the variant of this name. Throws Error if there is none.

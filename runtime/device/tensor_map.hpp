@@ -18,6 +18,10 @@ struct TensorMap {
   std::uint64_t rows = 0;       ///< at most 2^32, as columns
   std::uint64_t row_bytes = 0;  ///< from one row to the next, a multiple of 16
   std::uint32_t box_rows = 0;   ///< rows of a copy, 1 to 256
+  /// Not 0: rows are pairs, e.g. of a gate and its up. Row r is (r / 2) * row_bytes + (r % 2) *
+  /// pair_bytes after the first one. A multiple of 16; `rows` and `box_rows` are even, and a box
+  /// starts at an even row.
+  std::uint64_t pair_bytes = 0;
   bool operator==(const TensorMap&) const = default;
 };
 

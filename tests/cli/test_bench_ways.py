@@ -1,5 +1,6 @@
 """Protects: one problem is measured in several ways: named configurations, each variant, several devices, from the
 command line and from presets. Comparisons match a chosen configuration with itself only."""
+import json
 import unittest
 
 from bench_case import GEMM, BenchCase
@@ -90,6 +91,40 @@ class BenchWays(BenchCase):
         compared = self.bench("compare", before, after, "--format", "json")
         self.assertIn(compared.returncode, (0, 4), compared.stderr)
         self.assertIn("tiled BM=16", compared.stdout)
+
+    def test_a_fused_operation_beside_its_parts(self):
+        file = self.folder / "parts.csv"
+        words = ["--m", 24, "--n", 32, "--k", 32, "--layout", "nt", "--epilogue", "swiglu", "--parts", "--device",
+                 "hip-host:0", "--db", self.db, "--no-lock", "--flush", 1, "--settle", 0, "--seed", 1]
+        result = self.bench("gemm", *words, "--export", file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = self.rows(file)
+        self.assertEqual([(row["op"], row["status"]) for row in rows],
+                         [("gemm", "ok"), ("gemm", "ok"), ("silu_mul", "ok")])
+        self.assertIn("swiglu", rows[0]["attributes"])
+        self.assertIn("n=64", rows[1]["problem"])
+        self.assertEqual([line.split()[0] for line in result.stdout.splitlines()],
+                         ["operation", "gemm", "gemm", "silu_mul", "together"])
+        self.assertRegex(result.stdout.splitlines()[-1], r" [\d.e+-]+ \([\d.e+-]+ to [\d.e+-]+\)")
+        result = self.bench("gemm", *words, "--json")
+        parts = json.loads(result.stdout)["parts"][0]
+        self.assertAlmostEqual(parts["together_us"], sum(one["launches"] * one["median_us"] for one in parts["parts"]))
+        self.assertAlmostEqual(parts["ratio"], parts["together_us"] / parts["median_us"])
+        compared = self.bench("compare", file, file, "--format", "json")
+        self.assertEqual(len(json.loads(compared.stdout)["results"]), 3)
+
+        preset = self.preset(iterations=2, batch=2, problems=[
+            {"op": "add_rmsnorm", "rows": 8, "cols": 64, "parts": True}])
+        result = self.bench("--preset", preset, "--device", "hip-host:0", "--settle", 0, "--seed", 1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("  together", result.stdout)
+        preset = self.preset(problems=[{"op": "softmax", "rows": 8, "cols": 64, "parts": True}])
+        result = self.bench("--preset", preset, "--device", "hip-host:0")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("problems[0].parts: softmax fuses no other operations", result.stderr)
+        result = self.bench("gemm", *SIZE, "--parts", "--device", "hip-host:0", "--db", self.db, "--no-lock")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--parts: no other operations compute the parts of gemm", result.stderr)
 
     def test_bad_input(self):
         for options, message in (

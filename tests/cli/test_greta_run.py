@@ -117,7 +117,7 @@ class Run(RunCase):
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
         result = self.story("--explain", "--db", self.db)
         self.assertEqual(result.returncode, 0, result.stderr)
-        qkv = [line for line in result.stdout.splitlines() if "qkv " in line]
+        qkv = [line for line in result.stdout.splitlines() if "qkv " in line and " gemm " in line]
         self.assertEqual(len(qkv), 2, result.stdout)  # of the prompt, and of one token
         self.assertIn("exact", qkv[1])
         self.assertEqual(self.told("--tokens", 20, "--db", self.db)["ids"], STORY[:20])
@@ -292,8 +292,10 @@ class RunBench(RunCase):
                                "--budget", "4s", "--device", "lavapipe", "--dtype", "f32", "--db",
                                self.db, "--no-lock", timeout=240)
         self.assertEqual(result.returncode, 0, result.stderr)
-        for word in ("share", "micro", "end to end", "the model:"):
+        for word in ("share", "micro", "end to end", "the model:", "alternative", "instead of"):
             self.assertIn(word, result.stdout)
+        tried = set(re.findall(r"^(gate_up|qkv|rope_kv|residual_norm) dtype=.*=\d+ +(\w+) ", result.stdout, re.MULTILINE))
+        self.assertTrue({("gate_up", "gated"), ("qkv", "split"), ("residual_norm", "add_norm")} <= tried, tried)
         kept = [line for line in result.stdout.splitlines() if line.endswith(" yes")]
         self.assertEqual(self.query("SELECT count(*) FROM winners")[0][0], len(kept))
         self.assertEqual([file.name for file in self.folder.glob("tuned.db.*")

@@ -61,6 +61,21 @@ class Rules(RunCase):
         self.refused(self.story("--use", "gemm: vendor"), 2, 'rule "gemm: vendor": gemm dtype=f32', "vendor")
         self.refused(self.story("--use", "gem: naive"), 2, "did you mean gemm?")
 
+    def test_an_alternative_of_a_chain_is_forced_and_shown(self):
+        result = self.story("--explain", "--use", "gate_up: parts", "--use", "qkv: split")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        decode = result.stdout.split("decode of 1 token:")[1]
+        self.assertRegex(decode, r"\ngate_up dtype=f32 .* parts +forced ")
+        self.assertRegex(decode, r"\nqkv dtype=f32 .* split +forced ")
+        self.assertRegex(decode, r"\nrope_kv dtype=f32 .* fused +default ")
+        operations = {line.split("  ")[0] for line in decode.splitlines()}
+        self.assertLessEqual({"q", "k", "v", "ffn_norm", "gate_up", "silu_mul"}, operations)
+        self.assertEqual(self.told("--tokens", 12, "--use", "gate_up rows>8: gated", "--use",
+                                   "residual_norm: add_norm")["ids"], STORY[:12])
+        self.refused(self.story("--use", "gate_up: fused"), 2, 'rule "gate_up: fused": gate_up dtype=f32',
+                     "few_rows: the norm of a row is part of products of at most 8 rows")
+        self.refused(self.story("--use", "gate_up: fuse"), 2, "did you mean fused?")
+
     def test_a_benchmark_sets_rules_beside_defaults(self):
         result = self.run_greta("bench", "--config", self.config(), "--prompt-len", 4, "--gen-len", 2, "--rounds", 1,
                                 "--layers", 1, "--device", "lavapipe", "--no-lock", "--use", "gemm m=1: naive",

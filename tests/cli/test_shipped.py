@@ -71,7 +71,7 @@ class Shipped(TunedOnce):
         for options, origin in (([], "exact, shipped"), (["--no-shipped"], "default"), (["--untuned"], "default")):
             result = self.run_words(*words, *options)
             self.assertEqual(result.returncode, 0, result.stderr)
-            qkv = [line for line in result.stdout.splitlines() if "qkv " in line]
+            qkv = [line for line in result.stdout.splitlines() if "qkv " in line and " gemm " in line]
             self.assertIn(f" {origin} ", qkv[-1])
 
     def test_a_shipped_file_that_is_damaged_is_told_of_once(self):

@@ -37,9 +37,13 @@ Problem random_problem(std::mt19937_64& random, const std::vector<DType>& inputs
   const auto add = [&](const char* name, const std::string& value, const char* fallback) {
     if (value != fallback) attributes.emplace_back(name, value);
   };
-  add("layout", pick<std::string>({"nn", "nt", "tn"}, random), "nn");
-  add("epilogue", pick<std::string>({"none", "bias", "residual,silu"}, random), "none");
-  add("beta", pick<std::string>({"0", "0", "2"}, random), "0");
+  const std::string layout = pick<std::string>({"nn", "nt", "tn"}, random);
+  const bool gated = layout == "nt" && uniform_below(random, 2) == 0;  // lines of B alternate
+  const std::vector<std::string> plain{"none", "bias", "residual,silu"},
+      gates{"swiglu", "bias,geglu"};
+  add("layout", layout, "nn");
+  add("epilogue", pick(gated ? gates : plain, random), "none");
+  if (!gated) add("beta", pick<std::string>({"0", "0", "2"}, random), "0");
   const DType in = pick(inputs, random), out = pick<DType>({in, DType::f32}, random);
   const std::int64_t m = 4 + extent();
   return gemm_problem(m, extent(), extent(), in, out, attributes);

@@ -125,6 +125,41 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
   }
 }
 
+/// Returns a problem of many rows with gates: lines of B alternate with those n lines further.
+Problem gated_problem(std::size_t number, Random& random) {
+  const auto& types = built_in("gemm").dtypes;
+  const auto [in, out] = types[number % types.size()];
+  const std::string epilogues[] = {"swiglu", "geglu", "bias,swiglu"};
+  std::vector<std::pair<std::string, std::string>> attributes{{"layout", "nt"},
+                                                              {"epilogue", epilogues[number % 3]}};
+  if (number % 2 == 1) attributes.emplace_back("alpha", "-0.5");
+  if (number % 4 == 2) attributes[0].second = "tt";
+  const std::int64_t m = 8 + extent(random, 120), n = extent(random, 120);
+  return gemm_problem(m, n, extent(random, 200), in, out, attributes);
+}
+
+TEST_P(GemmVariant, GatesManyRows) {
+  Random random(static_cast<unsigned>(info_.index) + 7);
+  const bool with_tiles = variant_.name == "tiled" || variant_.name == "split_k" ||
+                          variant_.name == "matrix" || variant_.name == "tma";
+  for (std::size_t number = 0; number < 8; ++number) {
+    if (!takes(number)) continue;
+    const DTypes& types = built_in("gemm").dtypes[number % built_in("gemm").dtypes.size()];
+    bool right = false;
+    for (int tries = 0; with_tiles && !right && tries < 20; ++tries) {
+      const Problem problem = gated_problem(number, random);
+      const Space space({variant_.space(built_in("gemm").shape(problem), info_)});
+      if (space.count() == 0) continue;
+      expect_right(device_, problem, space.sample(random), number);
+      right = true;
+    }
+    const bool possible = variant_.name == "matrix" ? multiplies(types.in)
+                          : variant_.name == "tma"  ? multiplies(types.in, 64)
+                                                    : with_tiles;
+    EXPECT_EQ(right, possible) << number;
+  }
+}
+
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
   for (const Variant& variant : built_in("gemm").variants) names.push_back(variant.name);
@@ -227,6 +262,19 @@ TEST_P(GemmKernel, GemvNormalisesAndGates) {
     expect_right(device_, across, space(across).parse(text).value());
   }
   expect_right(device_, across, *built_in("gemm").naive);
+}
+
+// Gates of many rows need lines of B that can alternate.
+TEST_P(GemmKernel, GatesOfManyRowsAreLinesOfB) {
+  const Problem across = gemm_problem(64, 40, 64, DType::f32, DType::f32, {{"epilogue", "swiglu"}});
+  EXPECT_FALSE(check_problem(built_in("gemm"), across));
+  Problem along = across;
+  along.attributes.insert(along.attributes.begin(), {"layout", "nt"});
+  EXPECT_TRUE(check_problem(built_in("gemm"), along));
+  EXPECT_NE(built_in("gemm").default_config(along, info_).variant, "naive");
+  Problem few = across;
+  few.extent("m") = 8;
+  EXPECT_TRUE(check_problem(built_in("gemm"), few));
 }
 
 TEST_P(GemmKernel, FactorsAreArgumentsNotSource) {

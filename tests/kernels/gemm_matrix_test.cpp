@@ -50,6 +50,27 @@ std::vector<Case> cases() {
       {1, "copies_by_counting", problem("nt", f16, f16, {70, 90, 150}, {{"epilogue", "silu"}}),
        "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=32 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=2 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0"},
+      {0, "gates_in_four_stages",
+       problem("nt", f16, f16, {70, 90, 150}, {{"epilogue", "bias,swiglu"}}),
+       "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=4 ASYNC=1 FRAGMENTS=2 "
+       "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
+      {0, "gates_of_folded_slices",
+       problem("nt", bf16, f32, {31, 61, 152}, {{"epilogue", "geglu"}}),
+       "BM=32 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=8 VB=8 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=4 FOLD=1 ALIGN=0"},
+      {1, "gates_by_counting", problem("nt", f16, f16, {70, 90, 150}, {{"epilogue", "swiglu"}}),
+       "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=32 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=2 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=0"},
+      {1, "gates_of_f32_in_slices",
+       problem("nt", f32, f32, {40, 39, 100}, {{"epilogue", "swiglu"}}),
+       "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0 PRIORITY=0"},
+      {2, "gates", problem("nt", bf16, f32, {70, 90, 150}, {{"epilogue", "bias,geglu"}}),
+       "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
+      {3, "gates", problem("tt", f16, f16, {30, 96, 150}, {{"epilogue", "swiglu"}}),
+       "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
       {1, "f32", problem("nn", f32, f32, {40, 70, 100}, {{"alpha", "-0.5"}}),
        "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0 PRIORITY=0"},

@@ -61,6 +61,9 @@ class Runtimes(Case):
             self.assertRegex(answer["config"], "^streamed ")
             self.assertEqual((answer["origin"], answer["rule"]), ("forced", rule))
             self.assertEqual(runtime.lookup("softmax rows=16 cols=32")["origin"], "default")
+            chain = runtime.lookup("gate_up rows=512 hidden=1376 dim=512")
+            self.assertEqual((chain["config"], chain["origin"]), ("parts", "default"))
+            self.assertEqual(runtime.lookup("gate_up rows=1 hidden=1376 dim=512")["config"], "fused")
             self.assertEqual(runtime.rules(), [{"rule": rule, "matched": True, "decided": True},
                                                {"rule": "gelu: flat", "matched": False, "decided": False}])
             data = np.random.default_rng(1).random((4, 64), dtype="float32")

@@ -103,7 +103,10 @@ std::vector<Options> read_options(const Operation& operation, const json& entry,
   const auto known = option_names(operation);
   std::vector<Options> options;
   for (const auto& [name, value] : entry.items()) {
-    if (name == "op" || name == "config" || name == "variants" || name == "expect") continue;
+    if (name == "op" || name == "config" || name == "variants" || name == "expect" ||
+        name == "parts") {
+      continue;
+    }
     const std::string here = place + "." + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       refuse(here, fmt::format("{} has no such dimension or option; it has {}", operation.name,
@@ -168,6 +171,13 @@ PresetProblem read_ways(const Operation& operation, const json& entry, const std
   }
   if (entry.contains("variants")) {
     ways.variants = read_names(entry["variants"], place + ".variants", variants);
+  }
+  if (entry.contains("parts")) {
+    if (!entry["parts"].is_boolean()) refuse(place + ".parts", "must be true or false");
+    ways.parts = entry["parts"].get<bool>();
+    if (ways.parts && !operation.parts) {
+      refuse(place + ".parts", fmt::format("{} fuses no other operations", operation.name));
+    }
   }
   return ways;
 }

@@ -19,6 +19,7 @@ struct PresetProblem {
   std::vector<std::string> configs{};   ///< these configurations, as reports print them
   std::vector<std::string> variants{};  ///< the best known configuration of each of these variants
   std::vector<Gate> expect{};           ///< limits of the fastest of them
+  bool parts = false;                   ///< also the operations that it fuses (Operation::parts)
 
   /// Returns whether a configuration, a variant or a gate is of this variant.
   bool names(std::string_view variant) const;

@@ -72,6 +72,12 @@ ordered_json operation_schema(const Operation& operation) {
       "vulkan:FILE.csv; each may end with: on DEVICE");
   gate["pattern"] = gate_pattern();
   properties["expect"] = one_or_list(gate);
+  if (operation.parts) {
+    properties["parts"] = {{"type", "boolean"},
+                           {"description",
+                            "Whether greta-bench also measures the operations that "
+                            "compute the same one after the other"}};
+  }
   return {{"description", operation.summary},
           {"properties", properties},
           {"required", required},

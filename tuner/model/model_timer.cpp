@@ -86,6 +86,8 @@ void ModelTimer::round(std::int64_t steps) {
   }
   own.prefill_us = {times_.prefill_us.back()};
   last_load_us_ = own.load_us(load_);
+  last_prompt_us_ = own.prefill_us.front();
+  last_token_us_ = median(own.decode_us);
 }
 
 void ModelTimer::warm_up(std::int64_t steps) {

@@ -48,6 +48,9 @@ class ModelTimer {
   void warm_up(std::int64_t steps);
   /// Returns the time of a prompt and the generated tokens, from the last round.
   double last_load_us() const { return last_load_us_; }
+  /// Return the time to the first token, and the median time of a token, of the last round.
+  double last_prompt_us() const { return last_prompt_us_; }
+  double last_token_us() const { return last_token_us_; }
   const ModelTimes& times() const { return times_; }
   LlamaRunner& runner() { return *runner_; }
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
@@ -61,7 +64,7 @@ class ModelTimer {
   std::unique_ptr<Event> start_, stop_;
   std::vector<std::int32_t> prompt_;
   ModelTimes times_;
-  double last_load_us_ = 0;
+  double last_load_us_ = 0, last_prompt_us_ = 0, last_token_us_ = 0;
 };
 
 }  // namespace greta::tuner::model

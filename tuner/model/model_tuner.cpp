@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/model/scratch_database.hpp"
 #include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::model {
@@ -17,47 +19,15 @@ namespace {
 // faster. Repeated looks increase the rate of false positives, so each uses a higher confidence.
 constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
+/// Limits for alternatives of chains, of which there are many: of the tokens of a round, and of a
+/// comparison, which ends at the next look.
+constexpr double round_s = 0.2, most_comparison_s = 5, share_of_budget = 0.125;
 constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 
-/// A temporary database, which is removed with this object together with SQLite's files beside it.
-class ScratchDatabase {
- public:
-  explicit ScratchDatabase(std::filesystem::path file) : file_(std::move(file)) { remove(); }
-  ~ScratchDatabase() { remove(); }
-  ScratchDatabase(const ScratchDatabase&) = delete;
-  ScratchDatabase& operator=(const ScratchDatabase&) = delete;
-
-  const std::filesystem::path& file() const { return file_; }
-  void write(const Contents& contents) const {
-    TunedDb::open(file_, TunedDb::Mode::read_write).write(contents);
-  }
-
- private:
-  void remove() const {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-      std::error_code ignored;
-      std::filesystem::remove(file_.string() + suffix, ignored);
-    }
-  }
-  std::filesystem::path file_;
-};
-
-Contents contents_of(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return {};
-  return TunedDb::open(file, TunedDb::Mode::read_only).contents();
-}
-
-/// Returns a database's contents with one more result.
-Contents with(Contents contents, const StoredWinner& winner) {
-  contents.results.push_back(winner);
-  const auto same = [&](const StoredDevice& known) {
-    return known.info.fingerprint() == winner.device.fingerprint();
-  };
-  if (std::none_of(contents.devices.begin(), contents.devices.end(), same)) {
-    const std::string& now = winner.provenance.started_utc;
-    contents.devices.push_back({winner.device, now, now});
-  }
-  return contents;
+/// Returns the time of a phase in the last round.
+double last_us(const ModelTimer& timer, ModelPhase phase) {
+  if (phase == ModelPhase::prompt) return timer.last_prompt_us();
+  return phase == ModelPhase::decode ? timer.last_token_us() : timer.last_load_us();
 }
 
 }  // namespace
@@ -66,6 +36,7 @@ void ModelObserver::on_problems(const std::vector<ModelChange>&) {}
 void ModelObserver::on_distribution(const Distribution&) {}
 void ModelObserver::on_result(const TaskResult&) {}
 void ModelObserver::on_change(const ModelChange&) {}
+void ModelObserver::on_chain(const ChainChange&) {}
 
 Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
                                                      TunerObserver& observer,
@@ -163,7 +134,7 @@ std::unique_ptr<ModelTimer> ModelTuner::timer(Runtime& runtime, const Bench& ben
 void ModelTuner::find_problems() {
   auto& changes = result_.changes;
   const Bench bench = open_model();
-  const auto model = timer(*bench.runtime, bench);
+  auto model = timer(*bench.runtime, bench);
   model->warm_up(1);
   LlamaRunner& runner = model->runner();
   runner.reset();
@@ -178,7 +149,7 @@ void ModelTuner::find_problems() {
         return change.problem == operation->problem;
       });
       if (known == changes.end()) {
-        changes.push_back({operation->problem, 0, {}, {}, false});
+        changes.push_back({.problem = operation->problem});
         known = changes.end() - 1;
       }
       known->share += times * spent[i].us;
@@ -190,6 +161,9 @@ void ModelTuner::find_problems() {
   for (const std::int64_t tokens : passes) add(tokens, 1);
   model->feed_next();
   add(1, static_cast<double>(options_.load.generated_tokens));
+  find_chains(runner);
+  model.reset();  // its memory is free for those of the alternatives
+  find_problems_of_chains(bench);
   for (ModelChange& change : changes) change.share /= std::max(total, 1e-9);
   std::stable_sort(changes.begin(), changes.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
@@ -236,25 +210,38 @@ Result<void> ModelTuner::tune_problems() {
   return {};
 }
 
-/// Returns the model's time with `base` divided by that with `changed`, in alternating rounds,
-/// until one is significantly faster.
-Interval ModelTuner::compare(ModelTimer& base, ModelTimer& changed) const {
-  const std::int64_t steps = std::min<std::int64_t>(options_.load.generated_tokens, 16);
+/// Compares the times of a phase in alternating rounds, until one is significantly faster. The
+/// ratio is that of `base` to `changed`.
+ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed,
+                                           ModelPhase phase) const {
   for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
-  std::vector<double> before, after;
-  Interval ratio;
+  // Of a slow device, a round has fewer tokens.
+  const double most_us = phase == ModelPhase::load ? 1e12 : round_s * 1e6;
+  const auto affordable = static_cast<std::int64_t>(most_us / std::max(1.0, base.last_token_us()));
+  const std::int64_t steps = phase == ModelPhase::prompt
+                                 ? 1
+                                 : std::min({options_.load.generated_tokens, std::int64_t{16},
+                                             std::max<std::int64_t>(2, affordable)});
+  const double limit_s =
+      std::min(most_comparison_s, share_of_budget * options_.tuner.budget.amount());
+  const auto start = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    return phase != ModelPhase::load && spent.count() > limit_s;
+  };
+  PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_; ++round) {
     // The order alternates as well.
     ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
                                  round % 2 == 0 ? &changed : &base};
     for (ModelTimer* timer : order) timer->round(steps);
-    before.push_back(base.last_load_us());
-    after.push_back(changed.last_load_us());
+    times.before.push_back(last_us(base, phase));
+    times.after.push_back(last_us(changed, phase));
     if (std::find(looks.begin(), looks.end(), round + 1) == looks.end()) continue;
-    ratio = ratio_interval(before, after, confidence);
-    if (ratio.low > 1 || ratio.high < 1) break;
+    times.ratio = ratio_interval(times.before, times.after, confidence);
+    if (times.ratio.low > 1 || times.ratio.high < 1 || late()) break;
   }
-  return ratio;
+  return times;
 }
 
 /// A pinned answer stays, however much the model would gain.
@@ -264,40 +251,54 @@ bool ModelTuner::is_pinned(const Problem& problem) const {
   return own.pinned({problem.key(), device_.fingerprint(), options_.tuner.cold}).has_value();
 }
 
-void ModelTuner::judge_changes() {
-  const Bench bench = open_model();
-  std::unique_ptr<Runtime> best = open_beside(*bench.runtime, files_of(options_.tuner.database));
-  std::unique_ptr<ModelTimer> base = timer(*best, bench);
+/// Opens the model with what the user's database has.
+ModelTuner::Best ModelTuner::open_best(const Bench& bench) const {
+  Best best;
+  best.runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
+  best.timer = timer(*best.runtime, bench);
+  return best;
+}
+
+void ModelTuner::judge_problems(const Bench& bench, Best& best) {
   for (ModelChange& change : result_.changes) {
-    if (!change.winner || stop_) continue;
+    if (!change.winner || change.of_chain || stop_) continue;
     if (is_pinned(change.problem)) continue;
-    const Answer& now = best->lookup().find(change.problem);
+    const Answer& now = best.runtime->lookup().find(change.problem);
     if (now.config == change.winner->winner.config) continue;
     model_observer_.on_change(change);
     const ScratchDatabase scratch(beside_database("step"));
     scratch.write(with(contents_of(options_.tuner.database), *change.winner));
     auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
     auto changed = timer(*runtime, bench);
-    change.end_to_end = compare(*base, *changed);
+    change.end_to_end = compare(*best.timer, *changed).ratio;
     change.kept = change.end_to_end->low > 1;
     if (!change.kept) continue;
-    keep(change);
-    base = std::move(changed);
-    best = std::move(runtime);
+    store(with({}, *change.winner));
+    changed.reset();          // there is memory for two runners
+    best = open_best(bench);  // the scratch database goes away
   }
-  const auto plain = open_beside(*bench.runtime, LookupFiles::none());
-  const bool changed =
-      std::any_of(result_.changes.begin(), result_.changes.end(), [&](const ModelChange& change) {
-        return plain->lookup().find(change.problem).config !=
-               best->lookup().find(change.problem).config;
-      });
-  if (changed) result_.whole = compare(*timer(*plain, bench), *base);
 }
 
-void ModelTuner::keep(const ModelChange& change) const {
+void ModelTuner::judge_changes() {
+  const Bench bench = open_model();
+  Best best = open_best(bench);
+  judge_problems(bench, best);
+  judge_chains(bench, best);
+  const auto plain = open_beside(*bench.runtime, LookupFiles::none());
+  const auto differs = [&](const Problem& problem) {
+    return plain->lookup().find(problem).config != best.runtime->lookup().find(problem).config;
+  };
+  const bool changed =
+      std::any_of(result_.changes.begin(), result_.changes.end(),
+                  [&](const ModelChange& change) { return differs(change.problem); }) ||
+      std::any_of(result_.chains.begin(), result_.chains.end(),
+                  [&](const ChainChange& change) { return differs(change.chain); });
+  if (changed) result_.whole = compare(*timer(*plain, bench), *best.timer).ratio;
+}
+
+void ModelTuner::store(const Contents& contents) const {
   TunedDb own = TunedDb::open(options_.tuner.database, TunedDb::Mode::read_write);
-  Contents add = with({}, *change.winner);
-  own.write(add);
+  own.write(contents);
   own.confirm();
 }
 
@@ -324,6 +325,16 @@ Result<void> ModelTuner::finish(const ModelResult& result) const {
     return Failure{Status::io,
                    fmt::format("{}: overwritten while it was used: the result of {} is not there",
                                own->file().string(), change.problem.key()),
+                   {}};
+  }
+  for (const ChainChange& change : result.chains) {
+    if (!change.kept) continue;
+    const auto found =
+        own->find_winner(device_.fingerprint(), change.chain.key(), options_.tuner.cold);
+    if (found) continue;
+    return Failure{Status::io,
+                   fmt::format("{}: overwritten while it was used: the choice for {} is not there",
+                               own->file().string(), change.chain.key()),
                    {}};
   }
   const ScratchDatabase done(beside_database("candidates"));  // removes it

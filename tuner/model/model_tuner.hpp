@@ -27,14 +27,35 @@ struct ModelTunerOptions {
 /// The outcome for one of a model's problems.
 struct ModelChange {
   Problem problem;
-  double share = 0;                    ///< share of the model's time before tuning
-  std::optional<StoredWinner> winner;  ///< result of tuning; empty: no search or no winner
-  std::optional<Interval> end_to_end;  ///< the model's time without it divided by that with it
+  double share = 0;                      ///< share of the model's time before tuning
+  std::optional<StoredWinner> winner{};  ///< result of tuning; empty: no search or no winner
+  std::optional<Interval> end_to_end{};  ///< the model's time without it divided by that with it
   bool kept = false;
+  /// The model runs it with another alternative of a chain only, whose outcome decides about it.
+  bool of_chain = false;
+};
+
+/// The part of a load in which something runs.
+enum class ModelPhase { load, prompt, decode };
+std::string_view to_string(ModelPhase phase);  ///< "load", "prompt" or "decode"
+
+/// The outcome for one alternative of a chain of operations (kernels/chains/chains.hpp).
+struct ChainChange {
+  Problem chain;
+  std::string alternative;
+  std::string instead_of;  ///< the alternative that it was compared with
+  ModelPhase phase = ModelPhase::decode;
+  std::int64_t tokens = 1;        ///< of the pass in which the chain runs, per sequence
+  std::vector<Problem> problems;  ///< that the model runs with this alternative only
+  /// The time of the phase with `instead_of` divided by that with the alternative.
+  std::optional<Interval> end_to_end;
+  bool kept = false;
+  std::string why_not;  ///< why the model can't run with it; empty: it can
 };
 
 struct ModelResult {
   std::vector<ModelChange> changes;  ///< one per problem, by its share of the time
+  std::vector<ChainChange> chains;   ///< one per alternative that the model did not run
   std::optional<Interval> whole;     ///< default time over final time, if kernels differ
 };
 
@@ -51,12 +72,15 @@ class ModelObserver {
   virtual void on_result(const TaskResult& result);
   /// A problem's winner is timed in the model.
   virtual void on_change(const ModelChange& change);
+  /// An alternative of a chain is timed in the model.
+  virtual void on_chain(const ChainChange& change);
 };
 
 /// Tunes a whole model: its problems in order of their share of the time. Each winner is then
 /// tested in the model, and only winners that make the model significantly faster are stored in the
-/// user's database. The other winners are kept in a separate database of candidates, from which an
-/// interrupted run continues.
+/// user's database. So are the alternatives of its chains of operations, each with the winners of
+/// the problems that it consists of. The other winners are kept in a separate database of
+/// candidates, from which an interrupted run continues.
 class ModelTuner {
  public:
   /// Checks the options and waits for the card. An invalid option is a Failure on its field, as in
@@ -78,6 +102,16 @@ class ModelTuner {
     std::unique_ptr<Runtime> runtime;
     std::optional<LlamaDeviceWeights> weights;
   };
+  /// The model as it runs best so far.
+  struct Best {
+    std::unique_ptr<Runtime> runtime;
+    std::unique_ptr<ModelTimer> timer;
+  };
+  /// Times of a phase, before a change and after it, in alternating rounds.
+  struct PhaseTimes {
+    std::vector<double> before, after;
+    Interval ratio;
+  };
   ModelTuner(ModelTunerOptions options, TunerObserver& observer, ModelObserver& model,
              const std::atomic<bool>& stop)
       : options_(std::move(options)), observer_(observer), model_observer_(model), stop_(stop) {}
@@ -89,11 +123,20 @@ class ModelTuner {
   std::filesystem::path beside_database(const char* what) const;
 
   void find_problems();
+  void find_chains(LlamaRunner& runner);
+  void find_problems_of_chains(const Bench& bench);
   Result<void> tune_problems();
   bool is_pinned(const Problem& problem) const;
+  Best open_best(const Bench& bench) const;
   void judge_changes();
-  Interval compare(ModelTimer& base, ModelTimer& changed) const;
-  void keep(const ModelChange& change) const;
+  void judge_problems(const Bench& bench, Best& best);
+  void judge_chains(const Bench& bench, Best& best);
+  void judge_chain(const Bench& bench, Best& best, ChainChange& change);
+  std::vector<StoredWinner> winners_of(const ChainChange& change) const;
+  StoredWinner choice_of(const ChainChange& change, const PhaseTimes& times) const;
+  PhaseTimes compare(ModelTimer& base, ModelTimer& changed,
+                     ModelPhase phase = ModelPhase::load) const;
+  void store(const Contents& contents) const;
 
   ModelTunerOptions options_;
   TunerObserver& observer_;

@@ -22,6 +22,14 @@ Work work(const Problem& problem) {
   return work_per_element(operands, problem, rows::has(operands, "weight") ? 5 : 4);
 }
 
+/// The sum is rounded to the output's type before it is normalised.
+std::vector<Problem> parts(const Problem& problem) {
+  Problem norm = problem;
+  norm.op = "rmsnorm";
+  norm.dtype = problem.out_dtype;
+  return {{"add", problem.dtype, problem.out_dtype, {}, problem.dims}, norm};
+}
+
 }  // namespace
 
 Operation make_add_rmsnorm() {
@@ -36,6 +44,7 @@ Operation make_add_rmsnorm() {
       "rounding";
   t.work = work;
   t.harden = rows::harden_norm;
+  t.parts = parts;
   t.reference = add_rmsnorm_reference;
   return t;
 }

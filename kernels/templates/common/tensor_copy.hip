@@ -13,6 +13,7 @@
 //   elected()                     one lane of a whole wave: the compiler knows that it is one
 //   copy_box(…)                   starts copying the box that starts at this column and row
 //   copy_box_to(…)                the same, to that place in several blocks of the cluster
+//   copy_pairs(…), copy_pairs_to(…)  the same of a map of rows in pairs, from an even row on
 //
 // Source: PTX ISA, mbarrier, cp.async.bulk.tensor, and fence.mbarrier_init.
 #pragma once
@@ -42,6 +43,10 @@ GRETA_DEVICE bool elected() { return lane_index() == 0; }
 GRETA_DEVICE void copy_box(SharedMemory shared, u32 to, const TensorMap& map, u32 column, u32 row,
                            CountedBarrier barrier) {
   greta_host::copy_box(shared.bytes, to, map, column, row, reinterpret_cast<uint64_t*>(barrier.state));
+}
+GRETA_DEVICE void copy_pairs(SharedMemory shared, u32 to, const TensorMap& map, u32 column, u32 row,
+                             CountedBarrier barrier) {
+  copy_box(shared, to, map, column, row, barrier);
 }
 
 #else
@@ -129,6 +134,25 @@ GRETA_DEVICE void copy_box_to(u32 blocks, SharedMemory shared, u32 to, const Ten
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared.address + to),
       "l"(&map), "r"(column), "r"(row), "r"(barrier.address), "h"((unsigned short)(blocks))
+      : "memory");
+}
+
+GRETA_DEVICE void copy_pairs(SharedMemory shared, u32 to, const TensorMap& map, u32 column, u32 row,
+                             CountedBarrier barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared.address + to),
+      "l"(&map), "r"(column), "r"(0), "r"(row / 2), "r"(barrier.address)
+      : "memory");
+}
+
+GRETA_DEVICE void copy_pairs_to(u32 blocks, SharedMemory shared, u32 to, const TensorMap& map,
+                                u32 column, u32 row, CountedBarrier barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared.address + to),
+      "l"(&map), "r"(column), "r"(0), "r"(row / 2), "r"(barrier.address),
+      "h"((unsigned short)(blocks))
       : "memory");
 }
 

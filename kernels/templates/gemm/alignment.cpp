@@ -82,13 +82,14 @@ std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& 
        p["SPLIT"] == 1 || p["SPLIT"] * p["BK"] <= shape.k},
       {"enough_workgroups",
        fmt::format("BM x BN in SPLIT slices make more than {} workgroups", most_slices(device)),
-       p["SPLIT"] == 1 || ceil_div(shape.m, p["BM"]) * ceil_div(shape.n, p["BN"]) * p["SPLIT"] <=
-                              most_slices(device)},
+       p["SPLIT"] == 1 ||
+           ceil_div(shape.m, p["BM"]) * ceil_div(shape.products(), p["BN"]) * p["SPLIT"] <=
+               most_slices(device)},
       {"workspace",
        fmt::format("SPLIT partial sums of {} x {} elements, and with ALIGN the operands, need more "
                    "than {} MiB",
-                   shape.m, shape.n, most >> 20),
-       select(p["SPLIT"] == 1, 0, shape.m * shape.n * 4 * p["SPLIT"]) +
+                   shape.m, shape.products(), most >> 20),
+       select(p["SPLIT"] == 1, 0, shape.m * shape.products() * 4 * p["SPLIT"]) +
                select(p["ALIGN"] != 0, aligned_bytes(shape), 0) <=
            most},
   };

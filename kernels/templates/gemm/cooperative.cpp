@@ -52,17 +52,18 @@ std::int64_t registers_of(const Config& c, const MatrixOperation& o) {
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
                                             bool offered) {
-  return {
+  std::vector<Constraint> list{
       {"matrix_operations",
        fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)), offered},
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
        shape.grouped() || shape.m >= least_tiled_rows},
       tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.n, 'n'),
-      plain_product(shape),
+      tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_tiles(shape, device),
   };
+  append(list, tiled_product(shape, true));
+  return list;
 }
 
 /// Every thread loads the same number of chunks of an operand's tile.
@@ -125,7 +126,7 @@ struct Tile {
   int bm, bn, wm, wn, bk, stages = 2;
 
   std::int64_t count(const Shape& shape) const {
-    return filled_lines(shape, bm) * ceil_div(shape.n, bn);
+    return filled_lines(shape, bm) * ceil_div(shape.products(), bn);
   }
 };
 
@@ -135,7 +136,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
   // A copy costs as much as reading the operand twice. It pays off if many tiles share it.
   constexpr std::int64_t many_rows = 256;
   const bool odd = has_odd_lines(shape);
-  const bool align = odd && !shape.several() && std::min(shape.m, shape.n) >= many_rows;
+  const bool align =
+      odd && !shape.several() && !shape.gated && std::min(shape.m, shape.n) >= many_rows;
   return {"matrix",
           {{"BM", tile.bm},
            {"BN", tile.bn},

@@ -1,6 +1,7 @@
 #include "kernels/reference/gemm.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,8 +31,8 @@ Work work(const Problem& problem) {
   return least;
 }
 
-/// Norms and gates are computed where the workgroup that adds a column's products has the whole
-/// row: in kernels for few rows.
+/// Norms are computed where the workgroup that adds a column's products has the whole row: in
+/// kernels for few rows. Tiles of many rows compute gates where gates and ups are lines of B.
 Result<void> check(const Problem& problem) {
   const gemm::Shape s = gemm::shape_of(problem);
   const auto few = [&](const char* what, const char* instead) {
@@ -41,7 +42,9 @@ Result<void> check(const Problem& problem) {
   };
   if (s.m > gemm::most_gemv_rows) {
     if (s.norm) return few("prologue rmsnorm", "the operation rmsnorm");
-    if (s.gated) return few("swiglu and geglu", "silu_mul");
+    if (s.gated && !s.b_along_k) {
+      return few("swiglu and geglu in layouts nn and tn", "layout nt, or silu_mul");
+    }
   }
   if (s.gated && s.beta != 0) {
     return bad_field("beta", problem.attribute("beta", "0"), "must be 0 with swiglu and geglu");
@@ -122,6 +125,52 @@ Problem unfused(const Problem& problem) {
   return plain;
 }
 
+/// Returns the epilogue's words that stay in the product, in the operation's order.
+std::string kept_epilogue(const gemm::Shape& s, bool residual, bool activation) {
+  std::vector<std::string> words;
+  if (s.bias) words.emplace_back("bias");
+  if (residual) words.emplace_back("residual");
+  if (activation && s.activation > 0) {
+    const bool silu = s.activation == 1;
+    words.emplace_back(s.gated ? (silu ? "swiglu" : "geglu") : (silu ? "silu" : "gelu"));
+  }
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+/// A norm is rmsnorm, a residual add, gelu and swiglu are operations of that kind; a bias and other
+/// activations stay in the product. Results of parts are packed.
+std::vector<Problem> parts(const Problem& problem) {
+  const gemm::Shape s = gemm::shape_of(problem);
+  if (s.several() || s.beta != 0 || s.ldc > 0 || s.lda > 0 || s.c_offset > 0) return {};
+  const bool swiglu = s.gated && s.activation == 1, gelu = !s.gated && s.activation == 2;
+  const bool add = s.residual && (s.activation == 0 || gelu);
+  if (!s.norm && !swiglu && !gelu && !add) return {};
+  std::vector<Problem> list;
+  Problem product = problem;
+  std::erase_if(product.attributes, [](const auto& attribute) {
+    const std::string& name = attribute.first;
+    return name == "epilogue" || name == "prologue" || name == "epsilon";
+  });
+  if (s.norm) {
+    Problem norm{"rmsnorm", s.in, s.in, {}, {{"rows", s.m}, {"cols", s.k}}};
+    const std::string epsilon = problem.attribute("epsilon", "");
+    if (!epsilon.empty()) norm.attributes.emplace_back("epsilon", epsilon);
+    list.push_back(std::move(norm));
+  }
+  const std::string kept = kept_epilogue(s, s.residual && !add, !swiglu && !gelu);
+  if (!kept.empty()) {
+    const bool layout = !problem.attribute("layout", "").empty();
+    product.attributes.insert(product.attributes.begin() + (layout ? 1 : 0), {"epilogue", kept});
+  }
+  if (swiglu) product.extent("n") = s.products();
+  list.push_back(std::move(product));
+  const std::vector<std::pair<std::string, std::int64_t>> matrix{{"rows", s.m}, {"cols", s.n}};
+  if (add) list.push_back({"add", s.out, s.out, {}, matrix});
+  if (gelu) list.push_back({"gelu", s.out, s.out, {}, matrix});
+  if (swiglu) list.push_back({"silu_mul", s.out, s.out, {{"layout", "packed"}}, matrix});
+  return list;
+}
+
 }  // namespace
 
 Operation make_gemm() {
@@ -197,6 +246,7 @@ Operation make_gemm() {
   t.reference = gemm_reference;
   t.fully_checked = gemm_fully_checked;
   t.unfused = unfused;
+  t.parts = parts;
   t.stand_in = stand_in;
   return t;
 }

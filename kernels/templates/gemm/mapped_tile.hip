@@ -11,8 +11,8 @@
 #endif
 
 // One operand's part of a K step, in panels of 128 bytes. `parts` workgroups copy it, each a share
-// of the lines.
-template <bool along_k, u32 span, u32 parts = 1>
+// of the lines. `pairs`: the map's rows are pairs of a gate and its up.
+template <bool along_k, u32 span, u32 parts = 1, bool pairs = false>
 struct MappedTile {
   static constexpr u32 lines = along_k ? span : BK;
   static constexpr u32 columns = 128 / sizeof(In);  // of a panel
@@ -20,6 +20,7 @@ struct MappedTile {
   typedef PanelTile<lines, panels * 8> Tile;
   static constexpr u32 share = lines / parts;
   static_assert(lines % (8 * parts) == 0, "shares are whole groups of lines");
+  static_assert(!pairs || along_k, "gates and ups are lines of the operand");
 
   // `first`: the tile's first row or column; `part`: this workgroup's share, for those in `blocks`.
   static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,
@@ -31,11 +32,19 @@ struct MappedTile {
       const u32 line = (along_k ? first : k) + part * share;
 #if CLUSTER > 1
       if constexpr (parts > 1) {
-        copy_box_to(blocks, shared, at, map, column, line, barrier);
+        if constexpr (pairs) {
+          copy_pairs_to(blocks, shared, at, map, column, line, barrier);
+        } else {
+          copy_box_to(blocks, shared, at, map, column, line, barrier);
+        }
         continue;
       }
 #endif
-      copy_box(shared, at, map, column, line, barrier);
+      if constexpr (pairs) {
+        copy_pairs(shared, at, map, column, line, barrier);
+      } else {
+        copy_box(shared, at, map, column, line, barrier);
+      }
     }
   }
   static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,

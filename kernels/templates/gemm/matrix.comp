@@ -68,6 +68,9 @@
 #if GROUPED && (SPLIT != 1 || ALIGN_A || ALIGN_B)
 #error "groups have neither slices nor copies"
 #endif
+#if GATED && (!B_ALONG_K || ALIGN_B)
+#error "gates and ups are lines of B, and are not copied"
+#endif
 #if STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
 #error "STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
 #endif
@@ -94,6 +97,7 @@ uint64_t a_next, b_next;  // this thread's first chunk of the K step to load nex
 #define EXTENT ROWS_M
 #define ALONG_K A_ALONG_K
 #define STRIDE A_STRIDE
+#define PAIRS 0
 #include "gemm/matrix_loader.glsl"
 
 #define LOAD load_b
@@ -106,9 +110,10 @@ uint64_t a_next, b_next;  // this thread's first chunk of the K step to load nex
 #define PITCH B_PITCH
 #define SPAN BN
 #define START col0
-#define EXTENT args.n
+#define EXTENT product_cols()
 #define ALONG_K B_ALONG_K
 #define STRIDE B_STRIDE
+#define PAIRS GATED
 #include "gemm/matrix_loader.glsl"
 
 void load(uint k0, uint k_end) {

@@ -142,8 +142,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   if (kernel.offers_priority()) config.values.emplace_back("PRIORITY", 0);
   if (turns) config.values.emplace_back("TURN", 1);
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
-  const bool align =
-      has_odd_lines(shape) && !shape.several() && std::min(shape.m, shape.n) >= large;
+  const bool align = has_odd_lines(shape) && !shape.several() && !shape.gated &&
+                     std::min(shape.m, shape.n) >= large;
   const std::int64_t bk = config["BK"];
   const auto of_thread = [&](int span) -> std::int64_t {
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
@@ -178,7 +178,7 @@ bool is_cheaper(const Choice& x, const Choice& y) {
 std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                                bool powers_of_two) {
   constexpr std::size_t cheapest = 3;
-  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
+  const std::int64_t tiles = filled_lines(shape, tile.bm) * ceil_div(shape.products(), tile.bn);
   std::vector<Choice> choices;
   for (const int split : MatrixKernel(shape, device).slice_counts()) {
     if (powers_of_two && !std::has_single_bit(static_cast<unsigned>(split))) continue;

@@ -7,6 +7,7 @@
 //   PLACE     of the tile in a stage         PITCH      of its lines, both in chunks
 //   SPAN      extent in m or n               START, EXTENT  where the tile starts, where it ends
 //   ALONG_K   1 where K is contiguous        STRIDE     elements from one line to the next
+//   PAIRS     1 where lines alternate between gates and ups (operands.glsl)
 
 #if ALONG_K
 #define LINES SPAN
@@ -26,7 +27,7 @@ uvec4 CHUNK[LOADS];
 // Address of the thread's first chunk of the K step at k0.
 uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 #if ALONG_K
-  return base + (uint64_t(START + LINE(0)) * STRIDE + k0 + OFFSET(0)) * 2;
+  return base + (line_place(PAIRS != 0, START + LINE(0), STRIDE) + k0 + OFFSET(0)) * 2;
 #else
   return base + (uint64_t(k0 + LINE(0)) * STRIDE + START + OFFSET(0)) * 2;
 #endif
@@ -36,7 +37,12 @@ uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 // several: NVIDIA's compiler copies what those have loaded into other registers, and waits for it.
 void LOAD(uint k0, uint k_end) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
-    const uint64_t skip = uint64_t(i * THREADS / GROUPS) * STRIDE + i * THREADS % GROUPS * 8;
+#if PAIRS && THREADS / GROUPS % 2 != 0
+    const uint64_t lines = line_place(true, LINE(i), STRIDE) - line_place(true, LINE(0), STRIDE);
+#else
+    const uint64_t lines = line_place(PAIRS != 0, i * THREADS / GROUPS, STRIDE);
+#endif
+    const uint64_t skip = lines + i * THREADS % GROUPS * 8;
     const uint64_t at = BASE + skip * 2;
 #if ALONG_K
     const bool line = START + LINE(i) < EXTENT;
@@ -90,3 +96,4 @@ void STORE(uint stage) {
 #undef EXTENT
 #undef ALONG_K
 #undef STRIDE
+#undef PAIRS

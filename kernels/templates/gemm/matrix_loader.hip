@@ -15,7 +15,9 @@
 #include "common/main_loop.hip"
 #include "common/matrix.hip"
 
-template <typename T, bool along_k, u32 span, u32 vec>
+//
+// `pairs`: lines alternate between gates and ups (operands.hip).
+template <typename T, bool along_k, u32 span, u32 vec, bool pairs = false>
 struct OperandLoader {
   static constexpr u32 chunk = chunk_elements<T>;
   static constexpr bool turned = !along_k && !matrix_load_turns<T>;
@@ -41,7 +43,8 @@ struct OperandLoader {
   // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
   static constexpr u32 unit_lines = THREADS / across;
   static constexpr bool units_alike =
-      !turned && !wave_by_wave && THREADS % across == 0 && unit_lines % Tile::bank_row == 0;
+      !turned && !wave_by_wave && THREADS % across == 0 && unit_lines % Tile::bank_row == 0 &&
+      (!pairs || unit_lines % 2 == 0);
   // Whether what unit i adds to a thread's first unit is the same for all threads.
   static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
@@ -51,7 +54,8 @@ struct OperandLoader {
 
   const u8* base;  // of the K step to be loaded next; the same for all threads
   u64 step_bytes;  // from one K step to the next
-  u32 line_bytes;  // from one line to the next
+  u32 line_bytes;  // from one line to the next, or from one pair of lines
+  u32 pair_bytes;  // and from a gate's line to that of its up
   u32 span_left;   // rows or columns of the tile that can be loaded
   Piece piece[units][pieces];
   u32 from[units];     // while steps are whole: of unit i's first line, bytes from the base
@@ -60,8 +64,11 @@ struct OperandLoader {
   u32 k_bytes;         // from the base to the step to be copied next, if lines lie along k
 
   // `first`: the tile's first row or column, of `extent`; `stride`: elements of a line.
-  GRETA_DEVICE void start(const void* operand, u32 first, u32 extent, u32 stride, u32 k) {
-    const u64 lines = along_k ? first : k, elements = along_k ? k : first;
+  GRETA_DEVICE void start(const void* operand, u32 first, u32 extent, u32 stride, u32 k,
+                          u64 pair_distance = 0) {
+    static_assert(!pairs || along_k, "gates and ups are lines of the operand");
+    pair_bytes = u32(pair_distance * sizeof(T));
+    const u64 lines = along_k ? (pairs ? first / 2 : first) : k, elements = along_k ? k : first;
     base = static_cast<const u8*>(operand) + (lines * stride + elements) * sizeof(T);
     line_bytes = stride * u32(sizeof(T));
     step_bytes = along_k ? BK * sizeof(T) : u64(BK) * line_bytes;
@@ -97,7 +104,9 @@ struct OperandLoader {
   }
   // Bytes from the base.
   GRETA_DEVICE u32 offset(u32 line, u32 element) const {
-    return line * line_bytes + element * u32(sizeof(T));
+    const u32 lines =
+        pairs ? line / 2 * line_bytes + line % 2 * pair_bytes : line * line_bytes;
+    return lines + element * u32(sizeof(T));
   }
   // Of line p of unit i, or where its row or column is outside, of the last one that is inside: no
   // sum that is stored depends on it.
@@ -216,7 +225,7 @@ struct OperandLoader {
 #else
     const bool inside = (along_k ? line(i) : element(i)) < span_left && k_of(i, 0) < k_left;
     if constexpr (units_alike) {  // one offset for all; what is added is the same for all lanes
-      const u64 further = u64(i * unit_lines) * line_bytes;
+      const u64 further = u64(i * unit_lines / (pairs ? 2 : 1)) * line_bytes;
       copy_async<bytes>(shared, start + first, base + further, offset(line(0), element(0)), inside);
     } else {
       copy_async<bytes>(shared, start + first, base, offset(line(i), element(i)), inside);

@@ -18,7 +18,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
                                             const MatrixKernel& kernel) {
   const bool lines_fit = bytes_of(shape.in, std::max(shape.a_stride(), shape.b_stride())) <
                          (std::int64_t{1} << 31) / 256;
-  return {
+  std::vector<Constraint> list{
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {}", to_string(shape.in)),
        (!kernel.products().empty())},
@@ -28,10 +28,15 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        shape.grouped() || shape.m >= least_tiled_rows || by_warpgroups},
       {"offsets", "256 lines of A or B are more than 2 GiB", lines_fit},
       tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.n, 'n'),
-      plain_product(shape),
+      tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_tiles(shape, device),
   };
+  if (shape.tf32x3) {
+    list.push_back(plain_product(shape));
+  } else {
+    append(list, tiled_product(shape, true));
+  }
+  return list;
 }
 
 /// Tiles that are transposed when they are written can use narrow loads as well.

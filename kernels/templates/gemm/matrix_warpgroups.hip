@@ -14,7 +14,7 @@
 #define MATRIX_SHARED GRETA_PANELS_SHARED
 
 typedef PanelLoader<In, A_ALONG_K, BM> LoaderA;
-typedef PanelLoader<In, B_ALONG_K, BN> LoaderB;
+typedef PanelLoader<In, B_ALONG_K, BN, GATED> LoaderB;
 
 constexpr u32 stage_bytes = LoaderA::Tile::bytes + LoaderB::Tile::bytes;
 

@@ -18,7 +18,7 @@
 
 typedef MatrixCore<In, INSTR> Core;
 typedef OperandLoader<In, A_ALONG_K, BM, VA> LoaderA;
-typedef OperandLoader<In, B_ALONG_K, BN, VB> LoaderB;
+typedef OperandLoader<In, B_ALONG_K, BN, VB, GATED> LoaderB;
 
 static_assert(!ASYNC || (GRETA_ASYNC_COPY && !LoaderA::turned && !LoaderB::turned),
               "ASYNC needs asynchronous copies, and tiles that are not turned on the way");

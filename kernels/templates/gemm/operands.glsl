@@ -1,7 +1,8 @@
 // The arguments of every GEMM kernel, and how a sum becomes an element of C:
 // C = act(alpha * sum + bias[col] + residual[row, col] + beta * C), or with GATED
 // C = act(alpha * sum + bias[col]) * (alpha * up + bias[n + col]), where `up` is the sum of column
-// n + col of the product.
+// n + col of the product. Tiles have the gate and the up of a column side by side: their column 2 c
+// is the gate of column c, and 2 c + 1 its up.
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
     !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || !defined(ACTIVATION) || !defined(STORE_VEC)
@@ -50,6 +51,15 @@ layout(push_constant, std430) uniform Arguments {
 #define A_LINES (LDA > 0 ? LDA : A_ALONG_K != 0 ? args.k : args.m)
 #define B_LINES (LDB > 0 ? LDB : B_ALONG_K != 0 ? args.k : product_cols())
 #define C_LINES (LDC > 0 ? LDC : args.n)
+
+// Columns of the product.
+uint product_cols() { return GATED != 0 ? 2 * args.n : args.n; }
+
+// Elements from an operand's first line to line `line`. Where lines are pairs, those of B alternate
+// between gates and ups.
+uint64_t line_place(bool pairs, uint line, uint stride) {
+  return pairs ? (line / 2 + line % 2 * uint64_t(args.n)) * stride : uint64_t(line) * stride;
+}
 
 // The matrices and rows of the product: with GROUPED those of the current group (groups.glsl).
 #if GROUPED
@@ -126,6 +136,13 @@ void put(uint row, uint col, float gate, float up) {
   const float x = activate(vec4(biased(col, gate))).x * biased(args.n + col, up);
   store_out(MATRIX_C + element(row, col) * OUT_BYTES, x);
 }
+
+// Two neighbours of a row of C; `col` is a multiple of 4 and counts a tile's columns of gates and
+// ups, which alternate. It may lie past the edge.
+void put4(uint row, uint col, vec4 sum) {
+  if (col / 2 < args.n) put(row, col / 2, sum.x, sum.y);
+  if (col / 2 + 1 < args.n) put(row, col / 2 + 1, sum.z, sum.w);
+}
 #else
 void put(uint row, uint col, float sum) {
   const uint64_t at = element(row, col);
@@ -165,9 +182,8 @@ void put4(uint row, uint col, vec4 sum) {
 }
 #endif
 
-// Columns of the product, and of the partial sums: with NORM, each tile of gemv has one more for
-// its sum of squares.
-uint product_cols() { return GATED != 0 ? 2 * args.n : args.n; }
+// Columns of the partial sums: with NORM, each tile of gemv has one more than the product for its
+// sum of squares.
 uint partial_cols() { return product_cols() + (NORM != 0 ? args.tiles_n : 0); }
 
 // The same for one K slice's share of the sum, into the workspace, where other workgroups see it.
@@ -185,10 +201,10 @@ float get_partial(uint slice, uint row, uint col) {
 
 void put_partial4(uint slice, uint row, uint col, vec4 sum) {
 #if STORE_VEC == 4
-  if (col < args.n) F32x4(partial_sum(slice, row, col)).v = sum;
+  if (col < product_cols()) F32x4(partial_sum(slice, row, col)).v = sum;
 #else
   [[unroll]] for (uint j = 0; j < 4; ++j) {
-    if (col + j < args.n) put_partial(slice, row, col + j, sum[j]);
+    if (col + j < product_cols()) put_partial(slice, row, col + j, sum[j]);
   }
 #endif
 }

@@ -1,7 +1,8 @@
 // The arguments of every GEMM kernel, and how a sum becomes an element of C:
 // C = act(alpha * sum + bias[col] + residual[row, col] + beta * C), or with GATED
 // C = act(alpha * sum + bias[col]) * (alpha * up + bias[n + col]), where `up` is the sum of column
-// n + col of the product.
+// n + col of the product. Tiles have the gate and the up of a column side by side: their column 2 c
+// is the gate of column c, and 2 c + 1 its up.
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
@@ -90,6 +91,13 @@ GRETA_DEVICE u32 stride_b(const Arguments& args) {
 }
 GRETA_DEVICE u32 stride_c(const Arguments& args) { return LDC > 0 ? LDC : args.n; }
 
+// Columns of the product.
+GRETA_DEVICE u32 product_cols(const Arguments& args) { return GATED ? 2 * args.n : args.n; }
+// Elements from the line of a gate in B to that of its up; 0 where lines are no pairs.
+GRETA_DEVICE u64 pair_distance(const Arguments& args) {
+  return GATED ? u64(args.n) * stride_b(args) : 0;
+}
+
 // Where an element of C and of the residual is, in elements.
 GRETA_DEVICE u64 c_place(const Arguments& args, u32 row, u32 col) {
   return u64(row) * stride_c(args) + col;
@@ -138,6 +146,34 @@ GRETA_DEVICE float biased(const Arguments& args, u32 col, float sum) {
 GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float gate, float up) {
   const float x = activate(biased(args, col, gate)) * biased(args, args.n + col, up);
   args.c[c_place(args, row, col)] = narrow<Out>(x);
+}
+
+// Two neighbours of a row of C; `col` is a multiple of 4 and counts a tile's columns of gates and
+// ups, which alternate. It may lie past the edge.
+GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4]) {
+  const u32 first = col / 2;
+#if STORE_VEC == 4
+  if (first >= args.n) return;
+  float x[2] = {args.alpha * sum[0], args.alpha * sum[2]};
+  float up[2] = {args.alpha * sum[1], args.alpha * sum[3]};
+#if HAS_BIAS
+  const auto bias = load_pack<2>(args.bias + first);
+  const auto up_bias = load_pack<2>(args.bias + args.n + first);
+  GRETA_UNROLL
+  for (int j = 0; j < 2; ++j) {
+    x[j] += element(bias, j);
+    up[j] += element(up_bias, j);
+  }
+#endif
+  GRETA_UNROLL
+  for (int j = 0; j < 2; ++j) x[j] = activate(x[j]) * up[j];
+  store_pack(args.c + c_place(args, row, first), narrow_pack<Out>(x));
+#else
+  GRETA_UNROLL
+  for (int j = 0; j < 2; ++j) {
+    if (first + j < args.n) put(args, row, first + j, sum[2 * j], sum[2 * j + 1]);
+  }
+#endif
 }
 #else
 // `count` neighbours of the residual, or nothing.
@@ -206,9 +242,8 @@ GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&su
 }
 #endif
 
-// Columns of the product, and of the partial sums: with NORM, each tile of gemv has one more for
-// its sum of squares.
-GRETA_DEVICE u32 product_cols(const Arguments& args) { return GATED ? 2 * args.n : args.n; }
+// Columns of the partial sums: with NORM, each tile of gemv has one more than the product for its
+// sum of squares.
 GRETA_DEVICE u32 partial_cols(const Arguments& args) {
   return product_cols(args) + (NORM ? args.tiles_n : 0);
 }
@@ -222,11 +257,11 @@ GRETA_DEVICE void put_partial4(const Arguments& args, u32 slice, u32 row, u32 co
                                const float (&sum)[4]) {
   float* const first = partial_sum(args, slice, row, col);
 #if STORE_VEC == 4
-  if (col < args.n) store_pack(first, narrow_pack<float>(sum));
+  if (col < product_cols(args)) store_pack(first, narrow_pack<float>(sum));
 #else
   GRETA_UNROLL
   for (int j = 0; j < 4; ++j) {
-    if (col + j < args.n) first[j] = sum[j];
+    if (col + j < product_cols(args)) first[j] = sum[j];
   }
 #endif
 }

@@ -5,7 +5,8 @@
 
 #include "common/warpgroup_matrix.hip"
 
-template <typename T, bool along_k, u32 span>
+// `pairs`: lines alternate between gates and ups (operands.hip).
+template <typename T, bool along_k, u32 span, bool pairs = false>
 struct PanelLoader {
   static constexpr u32 vec = chunk_elements<T>;
   static constexpr u32 lines = along_k ? span : BK;
@@ -26,12 +27,16 @@ struct PanelLoader {
 
   const u8* base;  // of the K step to be loaded next; the same for all threads
   u64 step_bytes;  // from one K step to the next
-  u32 line_bytes;  // from one line to the next
+  u32 line_bytes;  // from one line to the next, or from one pair of lines
+  u32 pair_bytes;  // and from a gate's line to that of its up
   u32 span_left;   // rows or columns of the tile that can be loaded
 
   // `first`: the tile's first row or column, of `extent`; `stride`: elements of a line.
-  GRETA_DEVICE void start(const void* operand, u32 first, u32 extent, u32 stride, u32 k) {
-    const u64 lines = along_k ? first : k, elements = along_k ? k : first;
+  GRETA_DEVICE void start(const void* operand, u32 first, u32 extent, u32 stride, u32 k,
+                          u64 pair_distance = 0) {
+    static_assert(!pairs || along_k, "gates and ups are lines of the operand");
+    pair_bytes = u32(pair_distance * sizeof(T));
+    const u64 lines = along_k ? (pairs ? first / 2 : first) : k, elements = along_k ? k : first;
     base = static_cast<const u8*>(operand) + (lines * stride + elements) * sizeof(T);
     line_bytes = stride * u32(sizeof(T));
     step_bytes = along_k ? BK * sizeof(T) : u64(BK) * line_bytes;
@@ -53,8 +58,11 @@ struct PanelLoader {
     if (places != chunks && element >= span) return;
     const bool inside = line < (along_k ? span_left : k_left) &&
                         element < (along_k ? k_left : span_left);
-    const u8* const further = base + (u64(more_lines) * line_bytes + more_elements * sizeof(T));
-    const u32 offset = first_line * line_bytes + first_element * u32(sizeof(T));
+    const u8* const further = base + (u64(more_lines / (pairs ? 2 : 1)) * line_bytes +
+                                      more_elements * sizeof(T));  // more_lines are even
+    const u32 to_line = pairs ? first_line / 2 * line_bytes + first_line % 2 * pair_bytes
+                              : first_line * line_bytes;
+    const u32 offset = to_line + first_element * u32(sizeof(T));
     const u32 place = thread_index() + run * run_lines * Tile::width + more * Tile::width;
     copy_lane_async<16>(shared, start + place * 16, further + offset, inside);
   }

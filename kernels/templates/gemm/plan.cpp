@@ -111,7 +111,7 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
   };
   Tiles tiles;
   tiles.m = whole_clusters(ceil_div(shape.m, config["BM"]), "CLUSTER_M");
-  tiles.n = whole_clusters(ceil_div(shape.n, config["BN"]), "CLUSTER_N");
+  tiles.n = whole_clusters(ceil_div(shape.products(), config["BN"]), "CLUSTER_N");
   tiles.slice = slice_length(shape, split, config["BK"]);
   LaunchPlan plan;
   const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
@@ -135,7 +135,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   Tiles tiles;
   tiles.m = static_cast<std::uint64_t>(launched_lines(shape, std::int64_t{config["BM"]}));
-  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.products(), config["BN"]));
   tiles.slice = slice_length(shape, split, config["BK"]);
   LaunchPlan plan;
   plan.sources.push_back(std::move(kernel));
@@ -147,7 +147,8 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   Defines defines = problem_defines(shape);
   defines.emplace_back("SPLIT", number(split));
   plan.sources.push_back(kernel_source(shape, device, "reduce", defines, 256));
-  const std::int64_t fours = shape.m * ceil_div(shape.n, 4);  // a thread reduces four elements
+  const std::int64_t fours =
+      shape.m * ceil_div(shape.products(), 4);  // a thread reduces four elements
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
        arguments(shape, {}, true)});
@@ -158,10 +159,10 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   // With split_k, every slice is at least one whole step or empty.
   const bool whole_steps = c.variant == "split_k";
   const bool along_n = c.has("WALK") && c["WALK"] == 1;
-  const std::int64_t lines = along_n ? ceil_div(shape.n, c["BN"])
+  const std::int64_t lines = along_n ? ceil_div(shape.products(), c["BN"])
                                      : launched_lines(shape, std::int64_t{c["BM"]});  // of tiles
   std::vector<Division> list{{"m", shape.m, c["BM"], "BM"},
-                             {"n", shape.n, c["BN"], "BN"},
+                             {"n", shape.n, shape.gated ? c["BN"] / 2 : c["BN"], "BN"},
                              {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},
                              {"lines of tiles", lines, c["SWIZZLE"], "SWIZZLE"}};
   if (c.has("SPLIT")) list.push_back({"slices", ceil_div(shape.k, c["BK"]), c["SPLIT"], "", never});

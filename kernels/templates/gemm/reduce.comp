@@ -14,12 +14,12 @@ layout(local_size_x = 256) in;
 void main() {
   // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
   // take longer than the additions.
-  const uint groups = (args.n + 3) / 4;
+  const uint groups = (product_cols() + 3) / 4;
   const uint id = workgroup() * 256 + gl_LocalInvocationIndex;
   if (id >= args.m * groups) return;
   const uint row = id / groups, col = id % groups * 4;
   const uint64_t first = partial_sum(0, row, col);
-  const uint64_t step = uint64_t(args.m) * args.n * 4;
+  const uint64_t step = uint64_t(args.m) * product_cols() * 4;
   vec4 part[SPLIT];
   [[unroll]] for (uint s = 0; s < SPLIT; ++s) {
 #if STORE_VEC == 4
@@ -27,7 +27,7 @@ void main() {
 #else
     [[unroll]] for (uint j = 0; j < 4; ++j) {
       part[s][j] = 0.0;
-      if (col + j < args.n) part[s][j] = F32(first + s * step + j * 4).v;
+      if (col + j < product_cols()) part[s][j] = F32(first + s * step + j * 4).v;
     }
 #endif
   }

@@ -15,7 +15,7 @@ GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
   // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
   // take longer than the additions.
-  const u32 groups = n / 4 + (n % 4 != 0);
+  const u32 cols = product_cols(args), groups = cols / 4 + (cols % 4 != 0);
   const u32 id = block_index<256>() * 256 + thread_index();
   if (id >= m * groups) return;
   const u32 row = id / groups, col = id % groups * 4;

@@ -51,12 +51,30 @@ Constraint plain_product(const Shape& shape) {
           !shape.norm && !shape.gated};
 }
 
+std::vector<Constraint> tiled_product(const Shape& shape, bool aligns) {
+  std::vector<Constraint> list{
+      {"whole_rows", "tiles have no whole rows to normalise; gemv has", !shape.norm}};
+  if (!shape.gated) return list;
+  // Offsets in bytes from a gate to its up are 32-bit numbers.
+  const double apart =
+      bytes_of(shape.in, static_cast<double>(shape.n) * static_cast<double>(shape.b_stride()));
+  append(list,
+         {{"gate_lines",
+           "gates and ups of a tile must be lines of B: K is contiguous in it, layout nt or tt",
+           shape.b_along_k},
+          {"gate_distance", "n lines of B must be less than 1 GiB", apart < 0x1p30}});
+  if (!aligns) return list;
+  list.push_back(
+      {"gate_copies", "ALIGN must be 0 with gates: their lines are not copied", p["ALIGN"] == 0});
+  return list;
+}
+
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t most = most_workgroups(device);
-  return {
-      "grid",
-      fmt::format("{} x {} in tiles of BM x BN is more than {} workgroups", shape.m, shape.n, most),
-      launched_lines(shape, p["BM"]) * ceil_div(shape.n, p["BN"]) <= most};
+  return {"grid",
+          fmt::format("{} x {} in tiles of BM x BN is more than {} workgroups", shape.m,
+                      shape.products(), most),
+          launched_lines(shape, p["BM"]) * ceil_div(shape.products(), p["BN"]) <= most};
 }
 
 std::vector<Constraint> group_constraints(const Shape& shape) {
@@ -92,8 +110,8 @@ Constraint walk_constraint(const Shape& shape) {
   return {"walk",
           fmt::format("WALK=1 needs more than {0} rows and columns: {1} x {2} have few tiles on "
                       "one side, whose order makes no difference",
-                      one_tile, shape.m, shape.n),
-          p["WALK"] == 0 || std::min(shape.m, shape.n) > one_tile};
+                      one_tile, shape.m, shape.products()),
+          p["WALK"] == 0 || std::min(shape.m, shape.products()) > one_tile};
 }
 
 Constraint whole_steps_constraint(const Shape& shape) {

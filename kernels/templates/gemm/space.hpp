@@ -48,8 +48,13 @@ Constraint alignment_constraint(const char* name, const char* parameter, std::in
 /// Rejects tiles of at least twice the matrix, which only add idle threads. `parameter` is the
 /// tile's extent.
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim);
-/// Rejects prologues and gates, which need whole rows of A, or the gate and the up of a column.
+/// Rejects prologues and gates, for tiles that have neither whole rows of A nor the gate and the up
+/// of a column.
 Constraint plain_product(const Shape& shape);
+/// Rejects prologues, which need whole rows of A, and gates whose lines of B a tile can't alternate
+/// with those of their ups; for variants that can copy odd lines (`aligns`) also such copies of
+/// gates.
+std::vector<Constraint> tiled_product(const Shape& shape, bool aligns);
 /// Rejects FOLD without slices, and clusters of too many of them.
 Constraint fold_constraint();
 /// Rejects WALK=1 where there are few tiles on one side.

@@ -38,7 +38,12 @@ void add_tensor_maps(std::vector<Argument>& arguments, const Shape& shape, const
   const std::int64_t lines_b = lines(own_b, batch ? shape.b_step / shape.b_stride() : own_b);
   const Argument a = arguments[0], b = arguments[1];
   arguments.push_back(mapped(shape, a, lines_a, shape.a_length(), shape.a_stride(), boxes.a));
-  arguments.push_back(mapped(shape, b, lines_b, shape.b_length(), shape.b_stride(), boxes.b));
+  Argument map_b = mapped(shape, b, lines_b, shape.b_length(), shape.b_stride(), boxes.b);
+  if (shape.gated) {
+    auto& pairs = std::get<TensorMapArgument>(map_b).map;
+    pairs.pair_bytes = static_cast<std::uint64_t>(shape.n) * pairs.row_bytes;
+  }
+  arguments.push_back(std::move(map_b));
 }
 
 }  // namespace greta::kernels::gemm

@@ -5,6 +5,7 @@
 //   BASE          address of this thread's first vector of the current K step
 //   SPAN          extent in m or n             FIRST, EXTENT  where the tile starts, where it ends
 //   ALONG_K       1 where K is contiguous      STRIDE         elements from one line to the next
+//   PAIRS         1 where lines alternate between gates and ups (operands.glsl)
 
 #if ALONG_K
 #define GROUPS (BK / VEC)
@@ -21,8 +22,12 @@ RAW_TYPE RAW[LOADS];
 // `whole`: no element of the K step lies outside the matrix.
 void LOAD(uint k0, uint k_end, bool whole) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
-    const uint64_t skip =
-        uint64_t(i * THREADS / GROUPS) * STRIDE + i * THREADS % GROUPS * VEC;
+#if PAIRS && THREADS / GROUPS % 2 != 0
+    const uint64_t lines = line_place(true, LINE(i), STRIDE) - line_place(true, LINE(0), STRIDE);
+#else
+    const uint64_t lines = line_place(PAIRS != 0, i * THREADS / GROUPS, STRIDE);
+#endif
+    const uint64_t skip = lines + i * THREADS % GROUPS * VEC;
 #if ALONG_K
     const bool inside = FIRST + LINE(i) < EXTENT && k0 + OFFSET(i) < k_end;
 #else
@@ -72,3 +77,4 @@ void STORE(uint stage) {
 #undef EXTENT
 #undef ALONG_K
 #undef STRIDE
+#undef PAIRS

@@ -1,19 +1,21 @@
 // Loads one operand's K step from device memory into registers, and from there into shared memory
 // as f32 with K as the slow dimension; or copies it there past the registers. Where `along_k`, K is
 // contiguous in the operand. `span` is the tile's extent in m or n; a row of it in shared memory
-// takes `pitch` floats. Extents and numbers of threads are powers of two.
+// takes `pitch` floats. Extents and numbers of threads are powers of two. `pairs`: lines alternate
+// between gates and ups.
 #pragma once
 
 #include "common/async_copy.hip"
 #include "gemm/operands.hip"
 
-template <bool along_k, u32 span, u32 vec, u32 pitch>
+template <bool along_k, u32 span, u32 vec, u32 pitch, bool pairs = false>
 struct TileLoader {
   static constexpr u32 groups = (along_k ? BK : span) / vec;  // vectors of a line of memory
   static constexpr u32 loads = span * BK / vec / THREADS;
 
   const In* next;  // this thread's first vector of the K step to load next
-  u32 stride;      // elements from one line to the next
+  u32 stride;      // elements from one line to the next, or from one pair of lines
+  u64 pair;        // and from a gate's line to that of its up
   u32 first, end;  // where the tile starts in m or n, and where the operand ends
   Pack<In, vec> raw[loads];
 
@@ -23,21 +25,33 @@ struct TileLoader {
     return (thread_index() % groups + i * THREADS % groups) * vec;
   }
 
-  // From a thread's first vector to the one of load i: the same for all threads.
-  GRETA_DEVICE u64 beyond_first(u32 i) const {
-    return u64(i * THREADS / groups) * stride + i * THREADS % groups * vec;
+  static constexpr u32 line_step = THREADS / groups;  // from one load's line to the next one's
+
+  // Elements from the first line to this one; `line` is even where it is added to others.
+  GRETA_DEVICE u64 place(u32 line) const {
+    return pairs ? u64(line / 2) * stride + line % 2 * pair : u64(line) * stride;
   }
+  // From the first load's line to that of load i.
+  GRETA_DEVICE u64 further(u32 i) const {
+    if constexpr (pairs && line_step % 2 != 0) return place(line(i)) - place(line(0));
+    return place(i * THREADS / groups);
+  }
+  // From a thread's first vector to the one of load i.
+  GRETA_DEVICE u64 beyond_first(u32 i) const { return further(i) + i * THREADS % groups * vec; }
   GRETA_DEVICE bool inside(u32 i, u32 k0, u32 k_end) const {
     return along_k ? first + line(i) < end && k0 + offset(i) < k_end
                    : first + offset(i) < end && k0 + line(i) < k_end;
   }
   GRETA_DEVICE void next_step() { next += along_k ? u64(BK) : u64(BK) * stride; }
 
-  GRETA_DEVICE void start(const In* operand, u32 extent, u32 line_stride, u32 tile, u32 k0) {
+  GRETA_DEVICE void start(const In* operand, u32 extent, u32 line_stride, u32 tile, u32 k0,
+                          u64 pair_distance = 0) {
+    static_assert(!pairs || along_k, "gates and ups are lines of the operand");
     stride = line_stride;
+    pair = pair_distance;
     first = tile;
     end = extent;
-    next = operand + (along_k ? u64(tile + line(0)) * stride + k0 + offset(0)
+    next = operand + (along_k ? place(tile + line(0)) + k0 + offset(0)
                               : u64(k0 + line(0)) * stride + tile + offset(0));
   }
 

@@ -37,6 +37,9 @@
 #if GROUPED && SPLIT != 1
 #error "groups have no slices"
 #endif
+#if GATED && !B_ALONG_K
+#error "gates and ups are lines of B"
+#endif
 #if BK % UNROLL != 0 || STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
 #error "UNROLL divides BK; STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
 #endif
@@ -65,6 +68,7 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define EXTENT ROWS_M
 #define ALONG_K A_ALONG_K
 #define STRIDE A_LINES
+#define PAIRS 0
 #include "gemm/tile_loader.glsl"
 
 #define LOAD load_b
@@ -78,23 +82,24 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define BASE b_next
 #define SPAN BN
 #define FIRST col0
-#define EXTENT args.n
+#define EXTENT product_cols()
 #define ALONG_K B_ALONG_K
 #define STRIDE B_LINES
+#define PAIRS GATED
 #include "gemm/tile_loader.glsl"
 
 // Address of an operand's vector number `tid` of the K step at k0.
-uint64_t first_vector(uint64_t base, bool along_k, uint span, uint vec, uint first, uint stride,
-                      uint k0) {
+uint64_t first_vector(uint64_t base, bool along_k, bool pairs, uint span, uint vec, uint first,
+                      uint stride, uint k0) {
   const uint groups = (along_k ? BK : span) / vec;
   const uint line = tid / groups, offset = tid % groups * vec;
-  const uint64_t at = along_k ? uint64_t(first + line) * stride + k0 + offset
+  const uint64_t at = along_k ? line_place(pairs, first + line, stride) + k0 + offset
                               : uint64_t(k0 + line) * stride + first + offset;
   return base + at * IN_BYTES;
 }
 
 void load(uint k0, uint k_end) {
-  const bool whole = row0 + BM <= ROWS_M && col0 + BN <= args.n && k0 + BK <= k_end;
+  const bool whole = row0 + BM <= ROWS_M && col0 + BN <= product_cols() && k0 + BK <= k_end;
   if (whole) {
     load_a(k0, k_end, true);
     load_b(k0, k_end, true);
@@ -134,8 +139,9 @@ void main() {
   if (!enter_group(BM, row0)) return;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
-  a_next = first_vector(MATRIX_A, A_ALONG_K != 0, BM, VA, row0, A_LINES, k_begin);
-  b_next = first_vector(MATRIX_B, B_ALONG_K != 0, BN, VB, col0, B_LINES, k_begin);
+  a_next = first_vector(MATRIX_A, A_ALONG_K != 0, false, BM, VA, row0, A_LINES, k_begin);
+  b_next = first_vector(MATRIX_B, B_ALONG_K != 0, GATED != 0, BN, VB, col0, B_LINES,
+                        k_begin);
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const uint bundle = tid / 32, lane = tid % 32;
   const uint tx = bundle % (TX / LX) * LX + lane % LX;

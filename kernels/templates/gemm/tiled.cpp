@@ -107,21 +107,22 @@ Constraint vector_constraint(const char* name, const char* parameter, std::int64
 }
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
-  return {
+  std::vector<Constraint> list{
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
        shape.grouped() || shape.m >= least_tiled_rows},
       tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.n, 'n'),
-      plain_product(shape),
+      tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_tiles(shape, device),
   };
+  append(list, tiled_product(shape, false));
+  return list;
 }
 
 /// Returns whether operands may be transposed ahead of the product: then they are copied to shared
 /// memory as threads read them.
 bool transposes(const Shape& shape, const DeviceInfo& device) {
-  return copies(shape, device) && has_operand_along_k(shape);
+  return copies(shape, device) && has_operand_along_k(shape) && !shape.gated;
 }
 
 std::vector<Constraint> copy_constraints(const Shape& shape, const DeviceInfo& device,
@@ -219,7 +220,7 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
                               {16, 64, 4, 4, 16},   {16, 32, 4, 4, 16}};
   std::vector<Tile> order, few;
   for (const Tile& tile : by_size) {
-    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.n, tile.bn);
+    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.products(), tile.bn);
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
   }
   order.insert(order.end(), few.rbegin(), few.rend());
@@ -233,8 +234,8 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
   const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
-  const int split =
-      default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
+  const int split = default_split(shape, device,
+                                  ceil_div(shape.m, tile.bm) * ceil_div(shape.products(), tile.bn));
   const bool gpu = !vectorising_cpu(device);
   const bool copied = copies(shape, device);
   // Below that, the copies take longer than they save.

@@ -48,7 +48,7 @@ constexpr u32 a_pitch = BM + PAD, b_pitch = BN + PAD;
 
 struct Loaders {
   TileLoader<A_ALONG_K, BM, VA, a_pitch> a;
-  TileLoader<B_ALONG_K, BN, VB, b_pitch> b;
+  TileLoader<B_ALONG_K, BN, VB, b_pitch, GATED> b;
   static constexpr u32 copies = decltype(a)::loads + decltype(b)::loads;
 
   // No element of the K step lies outside the matrices.
@@ -242,7 +242,7 @@ TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   const u32 a_lines = TRANSPOSED_A ? aligned_stride(args.m) : stride_a(args);
   const u32 b_lines = TRANSPOSED_B ? aligned_stride(n) : stride_b(args);
   loaders.a.start(args.a, args.m, a_lines, tile.row, k_begin);
-  loaders.b.start(args.b, n, b_lines, tile.col, k_begin);
+  loaders.b.start(args.b, product_cols(args), b_lines, tile.col, k_begin, pair_distance(args));
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const u32 bundle = thread_index() / 32, lane = thread_index() % 32;
   const u32 tx = bundle % (TX / LX) * LX + lane % LX;

@@ -22,7 +22,7 @@ std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
 }
 
 std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
-  return ceil_div(shape.n, std::int64_t{c["BN"]} * c["CLUSTER_N"]);
+  return ceil_div(shape.products(), std::int64_t{c["BN"]} * c["CLUSTER_N"]);
 }
 
 std::int64_t cluster_count(const Shape& shape, const Config& c) {
@@ -32,14 +32,13 @@ std::int64_t cluster_count(const Shape& shape, const Config& c) {
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          const TmaKernel& kernel) {
   const std::int64_t shared = device.shared_memory_bytes;
-  return {
+  std::vector<Constraint> list{
       storage_constraint(shape.in, shape.out, device),
       {"warpgroups",
        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
        kernel.offered()},
       tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.n, 'n'),
-      plain_product(shape),
+      tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_tiles(shape, device),
       {"groups",
        "GROUPS must divide BM, or BN where BM is not a multiple of 64, into multiples of 64; with "
@@ -58,6 +57,12 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
        {{"BM", "BN", "GROUPS", "PINGPONG"},
         [=](const Config& c) { return kernel.has_registers(c); }}},
   };
+  append(list, tiled_product(shape, true));
+  if (shape.gated) {
+    list.push_back(
+        {"gates_of_one", "gates of several products are not in one tensor map", !shape.several()});
+  }
+  return list;
 }
 
 /// Returns the constraints of workgroups that share copies, and of those that stay.
@@ -71,7 +76,8 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
                  kernel.lines_a(c) >= 8 && kernel.lines_b(c) >= 8;
         }}},
       {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than there are",
-       (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
+       (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) &&
+           (p["CLUSTER_N"] == 1 || p["BN"] < shape.products())},
       {"pairs", "a cluster is at most two workgroups: four wait for each other",
        p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",

@@ -71,7 +71,7 @@ constexpr u32 few_registers = 24;
 constexpr u32 many_registers = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
 
 typedef MappedTile<A_ALONG_K, BM, CLUSTER_N> MappedA;
-typedef MappedTile<B_ALONG_K, BN, CLUSTER_M> MappedB;
+typedef MappedTile<B_ALONG_K, BN, CLUSTER_M, GATED> MappedB;
 
 constexpr u32 stage_bytes = MappedA::Tile::bytes + MappedB::Tile::bytes;
 constexpr u32 tiles_bytes = STAGES * stage_bytes;

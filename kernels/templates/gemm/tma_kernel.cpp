@@ -79,15 +79,18 @@ std::int64_t TmaKernel::shared_bytes(const Config& c) const {
     return std::max(tiles, sums + received) + whole_kib(16) + barriers;
   }
   const std::int64_t columns = c["RESIDENT"] != 0 ? 32 : 64, waves = c["GROUPS"] * std::int64_t{4};
-  const std::int64_t sums = packed(c) ? waves * quarter * (std::min<std::int64_t>(bn, 64) + 8) * 2
-                            : swapped(c) ? pitched(waves * piece_rows(c), quarter)
-                                         : pitched(waves * quarter, std::min(bn, columns));
+  const std::int64_t sums =
+      packed(c)
+          ? waves * quarter * (std::min<std::int64_t>(bn, 64) / (shape_.gated ? 2 : 1) + 8) * 2
+      : swapped(c) ? pitched(waves * piece_rows(c), quarter)
+                   : pitched(waves * quarter, std::min(bn, columns));
   return (c["RESIDENT"] != 0 ? tiles + sums : std::max(tiles, sums)) + barriers;
 }
 
 bool TmaKernel::packed(const Config& c) const {
+  const bool whole_units = !shape_.gated || c["BN"] % 32 == 0;
   return bits_of(shape_.out) == 16 && shape_.c_unit() % 8 == 0 && shape_.beta == 0 &&
-         c["SPLIT"] == 1 && !swapped(c);
+         c["SPLIT"] == 1 && !swapped(c) && whole_units;
 }
 
 std::int64_t TmaKernel::least_registers(const Config& c) const {

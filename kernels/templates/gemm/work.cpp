@@ -12,19 +12,21 @@ namespace greta::kernels::gemm {
 LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
   const double in = bytes_of(shape.in, 1), out = bytes_of(shape.out, 1);
-  const double m = static_cast<double>(filled_lines(shape, 1)), n = static_cast<double>(shape.n),
-               k = static_cast<double>(shape.k), groups = static_cast<double>(shape.groups);
+  const double m = static_cast<double>(filled_lines(shape, 1)),
+               n = static_cast<double>(shape.products()), k = static_cast<double>(shape.k),
+               groups = static_cast<double>(shape.groups);
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   const auto slice = slice_length(shape, split, config["BK"]);
   LaunchWork work;
   work.workgroups = static_cast<double>(filled_lines(shape, config["BM"]) *
-                                        ceil_div(shape.n, config["BN"]) * split);
+                                        ceil_div(shape.products(), config["BN"]) * split);
   work.steps = static_cast<double>(ceil_div(slice, config["BK"]));
   work.read_bytes = work.steps * bk * (bm + bn) * in;
   work.written_bytes = bm * bn * (split > 1 ? 4 : out);
   work.loads = work.steps * bk * (bm / config["VA"] + bn / config["VB"]);
   work.barriers = work.steps;
-  work.unique_bytes = (m + groups * n) * k * in + m * n * (split > 1 ? 4 * split : out);
+  const double stored = split > 1 ? n * 4 * split : static_cast<double>(shape.n) * out;
+  work.unique_bytes = (m + groups * n) * k * in + m * stored;
   return work;
 }
 
@@ -32,7 +34,7 @@ LaunchWork work_of_adding_slices(const Shape& shape, int split) {
   constexpr double threads = 256, elements = 4;  // of a thread
   LaunchWork work;
   work.threads = threads;
-  work.workgroups = static_cast<double>(ceil_div(shape.m * ceil_div(shape.n, 4), 256));
+  work.workgroups = static_cast<double>(ceil_div(shape.m * ceil_div(shape.products(), 4), 256));
   work.read_bytes = threads * elements * 4 * split;
   work.written_bytes = threads * elements * bytes_of(shape.out, 1);
   work.loads = threads * split;
@@ -44,11 +46,12 @@ LaunchWork work_of_adding_slices(const Shape& shape, int split) {
 
 double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std::int64_t units) {
   constexpr double moved = 64, added = 512;  // cost per element, in multiplications
-  const std::int64_t tiles = filled_lines(shape, tile.rows) * ceil_div(shape.n, tile.columns);
+  const std::int64_t tiles =
+      filled_lines(shape, tile.rows) * ceil_div(shape.products(), tile.columns);
   const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
   const auto length = static_cast<double>(slice_length(shape, split, tile.k));
   const double step = tile.multiplied_rows * tile.columns + moved * (tile.rows + tile.columns);
-  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
+  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.products()) * split;
   return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
 }
 

@@ -24,6 +24,18 @@ Work work(const Problem& problem) {
       9.0 + (rows::has(operands, "weight") ? 2 : 0) + (rows::has(operands, "bias") ? 1 : 0));
 }
 
+std::vector<Problem> parts(const Problem& problem) {
+  Problem first = problem, second = problem;
+  first.op = "layernorm";
+  first.out_dtype = problem.dtype;
+  second.op = "rmsnorm";
+  // Without the bias alone, the second norm has its gain.
+  std::erase_if(second.attributes, [](const auto& attribute) {
+    return attribute.first == "affine" && attribute.second != "none";
+  });
+  return {first, second};
+}
+
 }  // namespace
 
 Operation make_layernorm_rmsnorm() {
@@ -38,6 +50,7 @@ Operation make_layernorm_rmsnorm() {
       "partial sums, and 6u for it and the products; u = 2^-24; the output's rounding";
   t.work = work;
   t.harden = rows::harden_norm;
+  t.parts = parts;
   t.reference = layernorm_rmsnorm_reference;
   return t;
 }

@@ -15,6 +15,7 @@
 #include "kernels/reference/references.hpp"
 #include "kernels/skeletons/elementwise.hpp"
 #include "kernels/skeletons/norms.hpp"
+#include "kernels/templates/rope_append/parts.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -384,6 +385,7 @@ Operation make_rope_append() {
   t.tensors = tensors;
   t.input = input;
   t.harden = harden;
+  t.parts = parts_of_rope_append;
   t.reference = rope_append_reference;
   t.stand_in = fewer_tokens;
   t.variants = {make_variant<RopeAppendShape>(

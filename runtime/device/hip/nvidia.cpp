@@ -150,14 +150,21 @@ decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
                       int swizzle, int promotion, int fill) = nullptr;
   if (!library.load(tiled, "cuTensorMapEncodeTiled")) return {};
   return [=](const TensorMap& map, std::uint64_t address, std::byte* to) {
-    const std::array<std::uint64_t, 2> extents{map.columns, map.rows};
+    // Rows in pairs are a tensor of three dimensions: the pair is the second one.
+    const bool pairs = map.pair_bytes != 0;
+    const std::uint32_t rank = pairs ? 3 : 2;
+    const std::array<std::uint64_t, 3> extents{map.columns, pairs ? 2 : map.rows, map.rows / 2};
+    const std::array<std::uint64_t, 2> strides{pairs ? map.pair_bytes : map.row_bytes,
+                                               map.row_bytes};
     const bool wide = map.type == DType::f32;
     const int type = wide ? f32 : map.type == DType::bf16 ? bf16 : f16;
-    const std::array<std::uint32_t, 2> box{wide ? box_columns / 2 : box_columns, map.box_rows};
-    const std::array<std::uint32_t, 2> steps{1, 1};
+    const std::array<std::uint32_t, 3> box{wide ? box_columns / 2 : box_columns,
+                                           pairs ? 2 : map.box_rows, map.box_rows / 2};
+    const std::array<std::uint32_t, 3> steps{1, 1, 1};
     alignas(tensor_map_alignment) std::array<std::byte, tensor_map_bytes> encoded;
-    const hipError_t error = tiled(encoded.data(), type, 2, address, extents.data(), &map.row_bytes,
-                                   box.data(), steps.data(), no, swizzle_128, no, no);
+    const hipError_t error =
+        tiled(encoded.data(), type, rank, address, extents.data(), strides.data(), box.data(),
+              steps.data(), no, swizzle_128, no, no);
     std::copy(encoded.begin(), encoded.end(), to);
     return error;
   };

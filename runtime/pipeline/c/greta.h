@@ -101,8 +101,8 @@ GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char*
  * "bucket", the key of the problem that stands for others of about its extents; "config"; "origin"
  * ("exact", "nearest shape", "same architecture", "static prior", "default", "forced");
  * "expected_regret" and "speedup", each null if unknown; "rule", the text of the rule that forced
- * it, or null. Compiles the kernels. Valid until this function's next call with
- * the handle. */
+ * it, or null. Compiles the kernels. Of the key of a chain (docs/fusion.md), "config" is the
+ * alternative that pipelines record for it. Valid until this function's next call with the handle. */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
 /* Adds a rule that decides which configuration runs for the problems that it matches, in place of
@@ -264,7 +264,7 @@ typedef int32_t greta_layout;
 enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2, GRETA_TT = 3 };
 typedef int32_t greta_activation;
 /* GRETA_SWIGLU and GRETA_GEGLU are gated: the first half of B's columns are gates, the second half
- * what silu or gelu of the gates is multiplied by; C has half of B's columns and at most 8 rows. */
+ * what silu or gelu of the gates is multiplied by; C has half of B's columns; more than 8 rows need layout nt or tt. */
 enum { GRETA_NO_ACTIVATION = 0, GRETA_SILU = 1, GRETA_GELU = 2, GRETA_SWIGLU = 3, GRETA_GEGLU = 4 };
 typedef int32_t greta_gelu_form;
 enum { GRETA_GELU_TANH = 0, GRETA_GELU_ERF = 1 };

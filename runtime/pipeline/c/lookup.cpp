@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/chains/chains.hpp"
 #include "kernels/described/description_json.hpp"
 #include "kernels/described/kernel_file.hpp"
 #include "kernels/model/problem_rules.hpp"
@@ -28,6 +29,14 @@ Result<KernelFile> find_kernel(const Runtime& runtime, const std::string& wanted
       "no database carries a kernel {0} (greta-db export --ship --with-kernels); a file is named "
       "as ./{0}",
       wanted));
+}
+
+/// Returns what runs for a problem, which is prepared, or what a pipeline records for a chain.
+Result<Answer> answer_of(Runtime& runtime, const Problem& wanted) {
+  if (is_chain(wanted.op)) return runtime.choose(wanted);
+  const auto prepared = runtime.prepare(wanted);
+  if (!prepared) return prepared.failure();
+  return (*prepared)->answer;
 }
 
 }  // namespace
@@ -62,18 +71,19 @@ greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, c
     need(runtime, "runtime");
     need(problem, "problem");
     need(json, "json");
-    const Problem wanted = read_problem(runtime->runtime->catalog(), problem);
-    const auto prepared = runtime->runtime->prepare(wanted);
-    if (!prepared) return prepared.failure();
-    const Answer& answer = (*prepared)->answer;
+    const Catalog& questions = runtime->runtime->lookup().questions();
+    const Problem wanted = read_problem(questions, problem);
+    const auto found = answer_of(*runtime->runtime, wanted);
+    if (!found) return found.failure();
+    const Answer& answer = *found;
     const auto known = [](const auto& value) {
       return value ? nlohmann::json(*value) : nlohmann::json();
     };
     std::optional<double> speedup;
     if (answer.speedup) speedup = answer.speedup->ratio;
-    const Operation& operation = runtime->runtime->catalog().at(wanted.op);
+    const Operation& operation = questions.at(wanted.op);
     runtime->answer =
-        text_of({{"problem", (*prepared)->key},
+        text_of({{"problem", wanted.key()},
                  {"bucket", bucket(operation, wanted).key()},
                  {"config", answer.config.shown()},
                  {"origin", to_string(answer.origin)},

@@ -12,7 +12,7 @@ namespace greta::runtime {
 enum class Layout { nn, nt, tn, tt };  ///< storage of A and B: n as they are, t transposed
 /// Applied to a matrix product. swiglu and geglu are gated: the first half of B's columns are
 /// gates, the second half what silu or gelu of the gates is multiplied by. C has half of B's
-/// columns and at most 8 rows.
+/// columns; more than 8 rows need layout nt or tt.
 enum class Activation { none, silu, gelu, swiglu, geglu };
 enum class GeluForm { tanh, erf };
 enum class RopePairs { interleaved, half };  ///< elements 2i and 2i + 1, or i and i + dim / 2

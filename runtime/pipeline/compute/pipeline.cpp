@@ -76,6 +76,16 @@ Result<void> Pipeline::run(const Problem& problem, std::span<const Tensor> opera
   return {};
 }
 
+Result<Answer> Pipeline::choose(const Problem& chain) {
+  auto answer = runtime_.choose(chain);
+  if (!answer) return answer;
+  ChosenChain chosen{chain, *answer};
+  if (std::find(chains_.begin(), chains_.end(), chosen) == chains_.end()) {
+    chains_.push_back(std::move(chosen));
+  }
+  return answer;
+}
+
 Result<void> Pipeline::copy(const Tensor& to, const Tensor& from) {
   if (auto good = check_copy(to, from); !good) return good;
   const std::vector<Tensor> operands{to, from};
@@ -248,6 +258,7 @@ Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& o
     if (operation.prepared != nullptr) prepared.push_back(operation.prepared);
   }
   graph->replays_ = runtime_.telemetry().add_graph(std::move(prepared));
+  graph->chains_ = std::exchange(chains_, {});
   steps_.clear();
   temporaries_.clear();
   kept_.clear();

@@ -28,6 +28,14 @@ struct RecordedProblem {
   Problem problem;
 };
 
+/// The alternative that was recorded for a chain of operations.
+struct ChosenChain {
+  Problem chain;
+  Answer answer;  ///< its configuration's variant is the alternative
+
+  bool operator==(const ChosenChain& other) const { return chain == other.chain; }
+};
+
 /// Device time of one operation.
 struct OperationTime {
   double start_us = 0;  ///< since the start of the first operation
@@ -64,6 +72,8 @@ class PipelineGraph {
 
   const std::vector<RecordedOperation>& operations() const { return operations_; }
   const PipelineMemory& memory() const { return memory_; }
+  /// Returns the alternatives of its chains, in order of first appearance.
+  const std::vector<ChosenChain>& chains() const { return chains_; }
   /// Returns for each operation what runs, where it came from, and its speedup.
   std::vector<Explanation> explain() const;
   /// Runs the operations one by one with timestamps between them, waits, and returns when each ran.
@@ -79,6 +89,7 @@ class PipelineGraph {
   Result<void> record(Stream& stream, std::size_t operation) const;
 
   std::vector<RecordedOperation> operations_;
+  std::vector<ChosenChain> chains_;
   std::vector<std::vector<std::uint64_t>> addresses_;  ///< of the operands
   std::shared_ptr<Buffer> arena_, workspace_;
   std::uint64_t boundary_ = 0;  ///< address up to which the workspace is zero between operations
@@ -108,6 +119,12 @@ class Pipeline final : public Operations {
   /// Keeps a temporary's contents until the end of a replay, so that it can be read afterwards.
   /// Throws Error for a tensor that is not a temporary of this pipeline.
   void keep(const Tensor& temporary);
+
+  /// Returns the alternative to record for a chain (Runtime::choose), and remembers it for
+  /// PipelineGraph::chains(). The functions of chains.hpp record it.
+  Result<Answer> choose(const Problem& chain);
+  /// Returns the chains that choose() was asked for so far.
+  const std::vector<ChosenChain>& chains() const { return chains_; }
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
@@ -160,6 +177,7 @@ class Pipeline final : public Operations {
   std::uint64_t number_;  ///< unique number of this recording
   std::string label_;
   std::vector<Step> steps_;
+  std::vector<ChosenChain> chains_;
   std::vector<std::shared_ptr<Storage>> temporaries_;
   std::vector<std::shared_ptr<Storage>> kept_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/catalog.hpp"
+#include "kernels/chains/chains.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "runtime/device/binary_target.hpp"
 #include "runtime/device/interop.hpp"
@@ -164,7 +165,7 @@ Result<void> Runtime::use(std::string_view rule) {
     const auto at_place = [&place](std::string why) {
       return invalid_argument(place.empty() ? std::move(why) : place + ": " + why);
     };
-    auto read = UseRule::parse(catalog(), lookup_.device(), text);
+    auto read = UseRule::parse(lookup_.questions(), lookup_.device(), text);
     if (!read) return at_place(read.failure().message);
     for (const auto& [problem, prepared] : prepared_) {
       if (!read->matches(catalog().at(problem.op), problem)) continue;
@@ -172,6 +173,11 @@ Result<void> Runtime::use(std::string_view rule) {
           fmt::format("rule \"{}\": {} is prepared already; rules come before what they "
                       "decide about runs",
                       read->text(), prepared->key));
+    }
+    for (const Problem& chain : chains_) {
+      if (!read->matches(lookup_.questions().at(chain.op), chain)) continue;
+      return at_place(fmt::format("rule \"{}\": {} is decided already; rules come first",
+                                  read->text(), chain.key()));
     }
     fresh.push_back({*std::move(read)});
   }
@@ -227,7 +233,7 @@ Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
 }
 
 Result<Answer> Runtime::answer(const Problem& problem) {
-  const auto operation = operation_of(catalog(), problem);
+  const auto operation = operation_of(lookup_.questions(), problem);
   if (!operation) return operation.failure();
   try {
     const Rule* deciding = nullptr;
@@ -246,6 +252,15 @@ Result<Answer> Runtime::answer(const Problem& problem) {
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
+}
+
+Result<Answer> Runtime::choose(const Problem& chain) {
+  if (!is_chain(chain.op)) return refused(chain.op, "no chain");
+  auto chosen = answer(chain);
+  if (chosen && std::find(chains_.begin(), chains_.end(), chain) == chains_.end()) {
+    chains_.push_back(chain);
+  }
+  return chosen;
 }
 
 Answer Runtime::look_up(const Problem& problem) {

@@ -107,11 +107,16 @@ class Runtime {
   /// with this driver, logs a warning and uses the default configuration; a configuration that a
   /// rule forced is not replaced, and the call fails. The result is valid as long as the runtime.
   Result<const PreparedOperation*> prepare(const Problem& problem);
-  /// Returns the answer that prepare() would run. Compiles nothing. A rule that matches decides;
-  /// else it is the look-up's answer for the problem if the match is exact, else that for its
-  /// bucket, so that problems of a bucket share kernels. Fails with `constraints` and the rule if
-  /// the problem or the device does not allow the rule's configuration.
+  /// Returns the answer that prepare() would run, or the alternative of a chain. Compiles nothing.
+  /// A rule that matches decides; else it is the look-up's answer for the problem if the match is
+  /// exact, else that for its bucket, so that problems of a bucket share kernels. Fails with
+  /// `constraints` and the rule if the problem or the device does not allow the rule's
+  /// configuration.
   Result<Answer> answer(const Problem& problem);
+  /// Returns which alternative a pipeline records for a chain (kernels/chains/chains.hpp), as the
+  /// variant of the answer's configuration: by a rule, else by the databases, else the chain's
+  /// default.
+  Result<Answer> choose(const Problem& chain);
   /// Returns the plan of the looked-up configuration, which prepare() would compile. Compiles
   /// nothing.
   Result<LaunchPlan> plan(const Problem& problem);
@@ -151,6 +156,7 @@ class Runtime {
   };
   std::vector<Rule> rules_;
   std::unordered_map<Problem, Answer, ProblemHash> forced_;  ///< answers by rules
+  std::vector<Problem> chains_;                              ///< that alternatives were chosen for
   std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;

@@ -86,16 +86,31 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   return needs;
 }
 
-std::vector<RecordedProblem> llama_operations(Runtime& runtime, const LlamaConfig& config,
-                                              DType dtype, const LlamaOptions& given,
-                                              std::int64_t tokens) {
+namespace {
+
+/// Records a pass of placeholders.
+Pipeline recorded_pass(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                       const LlamaOptions& given, std::int64_t tokens) {
   const LlamaOptions options = given.for_model(config);
   Counter counter;
   const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
   Pipeline pipeline(runtime);
   record_llama(pipeline, weights, memory, {options.batch, tokens});
-  return pipeline.recorded();
+  return pipeline;
+}
+
+}  // namespace
+
+std::vector<RecordedProblem> llama_operations(Runtime& runtime, const LlamaConfig& config,
+                                              DType dtype, const LlamaOptions& options,
+                                              std::int64_t tokens) {
+  return recorded_pass(runtime, config, dtype, options, tokens).recorded();
+}
+
+std::vector<ChosenChain> llama_chains(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                                      const LlamaOptions& options, std::int64_t tokens) {
+  return recorded_pass(runtime, config, dtype, options, tokens).chains();
 }
 
 std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config, DType dtype,

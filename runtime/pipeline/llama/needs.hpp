@@ -42,4 +42,9 @@ std::vector<RecordedProblem> llama_operations(Runtime& runtime, const LlamaConfi
                                               DType dtype, const LlamaOptions& options,
                                               std::int64_t tokens);
 
+/// Returns the alternatives that are recorded for the chains of that pass (docs/fusion.md). Throws
+/// Error.
+std::vector<ChosenChain> llama_chains(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                                      const LlamaOptions& options, std::int64_t tokens);
+
 }  // namespace greta::runtime

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "runtime/pipeline/compute/chains.hpp"
+
 namespace greta::runtime {
 namespace {
 
@@ -21,10 +23,10 @@ class PassRecorder {
         tap_(tap) {}
 
   void record() {
-    Tensor x = embed();
+    Hidden x{embed(), {}};
     for (layer_ = 0; layer_ < config_.layers; ++layer_) x = feed_forward(attend(x));
     layer_ = -1;
-    classify(x);
+    classify(x.sum);
   }
 
  private:
@@ -52,102 +54,69 @@ class PassRecorder {
     return x;
   }
 
-  Tensor norm(const char* what, LlamaStage stage, const Tensor& x, const Tensor& weight) {
-    label(what);
-    const Tensor y = pipeline_.temporary(weights_.dtype, x.shape());
-    NormOptions options;
-    options.weight = weight;
-    options.epsilon = static_cast<float>(config_.norm_epsilon);
-    pipeline_.rmsnorm(x, y, options).value();
-    tell(stage, y);
-    return y;
+  /// Returns what the labels of a chain's operations begin with.
+  std::string prefix() const { return fmt::format("layer {} ", layer_); }
+  ChainNorm norm_of(const char* name, const Tensor& weight, const Tensor& result = {}) const {
+    return {weight, static_cast<float>(config_.norm_epsilon), result, name};
+  }
+  void tell_if(LlamaStage stage, const Tensor& result) {
+    if (result) tell(stage, result);
   }
 
-  /// Returns x times the transposed weights.
-  Tensor product(const char* what, const Tensor& x, const Tensor& weights,
-                 const GemmOptions& options = {}) {
-    label(what);
-    const std::int64_t columns = weights.shape()[0];
-    const Tensor y = temporary(options.activation == Activation::swiglu ? columns / 2 : columns);
-    GemmOptions transposed = options;
-    transposed.layout = Layout::nt;
-    pipeline_.gemm(x, weights, y, transposed).value();
-    return y;
-  }
+  /// A layer's input, or its sum of the first half, and its norm if that is computed already.
+  struct Hidden {
+    Tensor sum, normed;
+  };
 
-  /// Returns the options of a product with the norm of its rows.
-  GemmOptions normed(const Tensor& weight) const {
-    GemmOptions options;
-    options.norm_weight = weight;
-    options.norm_epsilon = static_cast<float>(config_.norm_epsilon);
-    return options;
+  Qkv qkv_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
+    return {x.sum, norm_of("attn_norm", layer.attn_norm, x.normed), layer.qkv, config_.q_dim(),
+            prefix()};
+  }
+  GateUp gate_up_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
+    return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix()};
   }
 
   /// Returns queries, keys and values of each token.
-  Tensor project(const Tensor& x) {
-    Tensor all;
-    if (shape_.fused()) {
-      all = product("attn_norm + qkv", x, layer().qkv, normed(layer().attn_norm));
-    } else {
-      const Tensor y = norm("attn_norm", LlamaStage::attn_norm, x, layer().attn_norm);
-      all = product("qkv", y, layer().qkv);
-    }
-    tell(LlamaStage::q, all);
-    return all;
-  }
-
-  RopePairs pairs() const {
-    return config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
+  Tensor project(const Hidden& x) {
+    const QkvResults results = runtime::record(pipeline_, qkv_of(layer(), x));
+    if (!x.normed) tell_if(LlamaStage::attn_norm, results.normed);
+    tell(LlamaStage::q, results.out);
+    return results.out;
   }
 
   /// Rotates queries and keys and appends keys and values to the caches. Returns the queries,
   /// [batch, tokens, heads, head_dim].
   Tensor rotate_and_append(const Tensor& all) {
-    const std::int64_t q = config_.heads, kv = config_.kv_heads, dim = config_.head_dim;
-    const Tensor by_sequence = all.reshape({shape_.batch, shape_.tokens, q + 2 * kv, dim});
-    if (shape_.fused()) {
-      label("rope + kv_update");
-      const auto index = static_cast<std::size_t>(layer_);
-      const Tensor queries = temporary(config_.q_dim());
-      const Tensor out = queries.reshape({shape_.batch, shape_.tokens, q, dim});
-      RopeAppendOptions options;
-      options.pairs = pairs();
-      pipeline_
-          .rope_append(by_sequence.slice(2, 0, q), by_sequence.slice(2, q, kv),
-                       by_sequence.slice(2, q + kv, kv), inputs_.positions, memory_.rope_table,
-                       inputs_.slot, memory_.keys[index], memory_.values[index], out, options)
-          .value();
-      tell(LlamaStage::q_rope, queries);
-      return out;
-    }
-    const Tensor heads = all.reshape({shape_.rows(), q + 2 * kv, dim});
-    const Tensor rotated = heads.slice(1, 0, q + kv);
-    label("rope");
-    pipeline_.rope(rotated, inputs_.positions, memory_.rope_table, rotated, pairs()).value();
-    tell(LlamaStage::q_rope, all);
-    append(heads.slice(1, q, kv), heads.slice(1, q + kv, kv));
-    return by_sequence.slice(2, 0, q);
+    const auto index = static_cast<std::size_t>(layer_);
+    const std::int64_t heads = config_.heads + 2 * config_.kv_heads;
+    RopeKv chain;
+    chain.heads = all.reshape({shape_.batch, shape_.tokens, heads, config_.head_dim});
+    chain.queries = config_.heads;
+    chain.positions = inputs_.positions;
+    chain.table = memory_.rope_table;
+    chain.slots = inputs_.slot;
+    chain.keys = memory_.keys[index];
+    chain.values = memory_.values[index];
+    chain.pairs = config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
+    chain.prefix = prefix();
+    const RopeKvResults results = runtime::record(pipeline_, chain);
+    tell(LlamaStage::q_rope,
+         results.in_place ? all : results.queries.reshape({shape_.rows(), config_.q_dim()}));
+    return results.queries;
   }
 
-  /// Appends keys and values, [rows, kv_heads, head_dim], to the caches.
-  void append(const Tensor& keys, const Tensor& values) {
-    const auto index = static_cast<std::size_t>(layer_);
-    const Shape cache{config_.kv_heads, memory_.capacity, config_.head_dim};
-    label("kv_update");
-    for (std::int64_t b = 0; b < shape_.batch; ++b) {
-      const auto tokens = [&](const Tensor& x) {
-        return x.slice(0, b * shape_.tokens, shape_.tokens);
-      };
-      pipeline_
-          .kv_update(tokens(keys), tokens(values), inputs_.slot.slice(0, b, 1),
-                     memory_.keys[index].slice(0, b, 1).reshape(cache),
-                     memory_.values[index].slice(0, b, 1).reshape(cache))
-          .value();
-    }
+  /// Returns a projection's sum with the residual, and the norm that follows where the chosen
+  /// alternative computes it with the sum.
+  Hidden project_and_add(const char* name, LlamaStage stage, const Tensor& x, const Tensor& weights,
+                         const Tensor& residual, const ChainNorm& norm, bool apart) {
+    const ResidualNorm chain{x, weights, residual, norm, name, prefix()};
+    const ResidualNormResults results = runtime::record(pipeline_, chain, apart);
+    tell(stage, results.sum);
+    return {results.sum, results.normed};
   }
 
   /// Records the first half of a layer.
-  Tensor attend(const Tensor& x) {
+  Hidden attend(const Hidden& x) {
     const Tensor queries = rotate_and_append(project(x));
     label("attention");
     const auto index = static_cast<std::size_t>(layer_);
@@ -160,34 +129,30 @@ class PassRecorder {
                    out.reshape(shape), options)
         .value();
     tell(LlamaStage::attention, out);
-    const Tensor sum = product("attn_out", out, layer().wo, {.residual = x});
-    tell(LlamaStage::attn_out, sum);
+    const bool apart = has_norm_apart(pipeline_, chain_of(gate_up_of(layer(), {x.sum, {}})));
+    const Hidden sum = project_and_add("attn_out", LlamaStage::attn_out, out, layer().wo, x.sum,
+                                       norm_of("ffn_norm", layer().ffn_norm), apart);
+    tell_if(LlamaStage::ffn_norm, sum.normed);
     return sum;
   }
 
-  /// Returns silu(gate) * up of each token.
-  Tensor gate(const Tensor& x) {
-    Tensor hidden;
-    if (shape_.fused()) {
-      GemmOptions options = normed(layer().ffn_norm);
-      options.activation = Activation::swiglu;
-      hidden = product("ffn_norm + gate_up + silu_mul", x, layer().gate_up, options);
-    } else {
-      const Tensor y = norm("ffn_norm", LlamaStage::ffn_norm, x, layer().ffn_norm);
-      const Tensor packed = product("gate_up", y, layer().gate_up);
-      tell(LlamaStage::gate, packed);
-      label("silu_mul");
-      hidden = temporary(config_.hidden_dim);
-      pipeline_.silu_mul(packed, hidden).value();
+  /// Records the second half of a layer, and the norm of the next one where it is computed with the
+  /// sum.
+  Hidden feed_forward(const Hidden& x) {
+    const GateUpResults gated = runtime::record(pipeline_, gate_up_of(layer(), x));
+    if (!x.normed) tell_if(LlamaStage::ffn_norm, gated.normed);
+    tell_if(LlamaStage::gate, gated.products);
+    tell(LlamaStage::silu_mul, gated.out);
+    ChainNorm next;
+    bool apart = false;
+    if (layer_ + 1 < config_.layers) {
+      const LlamaDeviceLayer& following = weights_.layers[static_cast<std::size_t>(layer_ + 1)];
+      next = norm_of("attn_norm", following.attn_norm);
+      apart = has_norm_apart(pipeline_, chain_of(qkv_of(following, {x.sum, {}})));
     }
-    tell(LlamaStage::silu_mul, hidden);
-    return hidden;
-  }
-
-  /// Records the second half of a layer.
-  Tensor feed_forward(const Tensor& x) {
-    const Tensor sum = product("ffn_out", gate(x), layer().down, {.residual = x});
-    tell(LlamaStage::ffn_out, sum);
+    const Hidden sum = project_and_add("ffn_out", LlamaStage::ffn_out, gated.out, layer().down,
+                                       x.sum, next, apart);
+    if (sum.normed && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed);
     return sum;
   }
 
@@ -199,7 +164,13 @@ class PassRecorder {
       pipeline_.embedding(inputs_.last, x, rows).value();
       x = rows;
     }
-    const Tensor normed = norm("final_norm", LlamaStage::final_norm, x, weights_.final_norm);
+    label("final_norm");
+    const Tensor normed = pipeline_.temporary(weights_.dtype, x.shape());
+    NormOptions norm;
+    norm.weight = weights_.final_norm;
+    norm.epsilon = static_cast<float>(config_.norm_epsilon);
+    pipeline_.rmsnorm(x, normed, norm).value();
+    tell(LlamaStage::final_norm, normed);
     label("head");
     GemmOptions options;
     options.layout = Layout::nt;

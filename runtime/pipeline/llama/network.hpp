@@ -13,17 +13,10 @@ namespace greta::runtime {
 
 /// The number of tokens in a pass through the network.
 struct LlamaPassShape {
-  /// Rows of a pass whose norms, gates and appends are parts of other launches: as many as
-  /// products take with prologues and gates (docs/gemm.md).
-  static constexpr std::int64_t most_fused = 8;
-
   std::int64_t batch = 1;   ///< number of sequences, all of the same length
   std::int64_t tokens = 1;  ///< per sequence
 
   std::int64_t rows() const { return batch * tokens; }
-  /// Returns whether the pass has six launches a layer rather than ten or more. Tokens of decoding
-  /// are so few that launches take a significant part of their time.
-  bool fused() const { return rows() <= most_fused; }
   /// Returns the number of i32 inputs of a pass: ids and positions of all tokens, and for each
   /// sequence the slot of its first token, its length afterwards, and the row whose logits are
   /// computed.
@@ -67,8 +60,11 @@ LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType d
 /// A callback for the result of each stage as it is recorded; layer -1: the whole model. Stages
 /// whose results are columns of one matrix cause one call with the first stage: `gate` for gate and
 /// up, `q` for q, k and v, and `q_rope` for q_rope, k_rope and v. There are no calls for k_cache
-/// and v_cache, which are in LlamaMemory. A fused pass has no results of attn_norm, ffn_norm, gate
-/// and up, and none of k_rope beside q_rope.
+/// and v_cache, which are in LlamaMemory. Stages that are computed within another launch have no
+/// results, which depends on the alternatives that are chosen for the chains
+/// (kernels/chains/chains.hpp): attn_norm, ffn_norm, gate and up, and k_rope beside q_rope. A norm
+/// whose call follows that of the sum it is computed of may be computed with it, before the sum is
+/// rounded.
 using LlamaTap = std::function<void(std::int64_t layer, LlamaStage stage, const Tensor& result)>;
 
 /// Records a pass, which appends the tokens' keys and values to the caches and computes the logits

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,8 @@ class LlamaLayerTrace {
  public:
   TraceMatrix& operator[](LlamaStage stage) { return stages_.at(index(stage)); }
   const TraceMatrix& operator[](LlamaStage stage) const { return stages_.at(index(stage)); }
+  /// Norms that were computed with the sum they are of, before it was rounded to its type.
+  std::set<LlamaStage> unrounded{};
 
  private:
   static std::size_t index(LlamaStage stage) {

@@ -56,8 +56,12 @@ Expected TraceBounds::gated(double gate, double up) const {
   return kernels::rounded(types_.activations, value, error + u * std::abs(value) + smallest);
 }
 
-Expected TraceBounds::norm(double value, double factor, double gain, std::int64_t length) const {
-  const double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
+Expected TraceBounds::norm(double value, double factor, double gain, std::int64_t length,
+                           bool unrounded) const {
+  double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
+  // An element of the row, and the root of their mean square, which no more than all of them
+  // change.
+  if (unrounded) relative += 2 * unit_roundoff(types_.activations);
   const double error = std::abs(value) * relative + (factor * std::abs(gain) + 2) * smallest;
   return kernels::rounded(types_.activations, value, slack * error);
 }
@@ -128,9 +132,10 @@ NormStage::NormStage(const stages::Weights& weights, const WeightView& gains, co
   }
 }
 
-Expected NormStage::expected(const TraceBounds& bounds, std::int64_t row, std::int64_t col) const {
+Expected NormStage::expected(const TraceBounds& bounds, std::int64_t row, std::int64_t col,
+                             bool unrounded) const {
   return bounds.norm(want_.row(row)[col], factors_[static_cast<std::size_t>(row)],
-                     gains_[static_cast<std::size_t>(col)], want_.cols);
+                     gains_[static_cast<std::size_t>(col)], want_.cols, unrounded);
 }
 
 }  // namespace greta::runtime

@@ -32,8 +32,10 @@ class TraceBounds {
   Expected gated(std::int64_t length, const TracedProduct& gate, const TracedProduct& up) const;
   /// The same of a gate and an up that are stored.
   Expected gated(double gate, double up) const;
-  /// Bound of rows::RmsNorm, plus the rounding of epsilon to f32.
-  Expected norm(double value, double factor, double gain, std::int64_t length) const;
+  /// Bound of rows::RmsNorm, plus the rounding of epsilon to f32, and if `unrounded` what rounding
+  /// the rows to the activations' type changes.
+  Expected norm(double value, double factor, double gain, std::int64_t length,
+                bool unrounded = false) const;
   /// Bound of a rotation, stored in this type; `size` is |a cos| + |b sin|.
   Expected rope(DType type, double value, double size) const;
   /// Bound of attention_reference().
@@ -62,7 +64,8 @@ class NormStage {
             double epsilon);
 
   const TraceMatrix& values() const { return want_; }
-  Expected expected(const TraceBounds& bounds, std::int64_t row, std::int64_t col) const;
+  Expected expected(const TraceBounds& bounds, std::int64_t row, std::int64_t col,
+                    bool unrounded = false) const;
 
  private:
   TraceMatrix want_;

@@ -115,7 +115,9 @@ class LayerCheck {
     if (!has(stage)) return;
     const NormStage want(weights_, gains, x, c_.norm_epsilon);
     add(stage, x.rows, x.cols,
-        [&](std::int64_t row, std::int64_t col) { return want.expected(bounds_, row, col); });
+        [&, unrounded = trace_.unrounded.contains(stage)](std::int64_t row, std::int64_t col) {
+          return want.expected(bounds_, row, col, unrounded);
+        });
   }
 
   /// Rows that are multiplied by weights. Those of a norm in the same launch have an error.

@@ -120,6 +120,16 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
   Pipeline pipeline(runtime_);
   Copies copies;
   record_llama(pipeline, weights_, memory_, shape, copies.tap(runtime_, pipeline));
+  for (const auto& [chain, answer] : pipeline.chains()) {
+    if (chain.op != "residual_norm" || answer.config.variant != "add_norm") continue;
+    // Both projections of a layer are the same chain where they have as many elements.
+    const std::int64_t inner = chain.dim("inner");
+    for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+      auto& unrounded = trace.layers[i].unrounded;
+      if (inner == config().q_dim()) unrounded.insert(LlamaStage::ffn_norm);
+      if (inner == config().hidden_dim && i > 0) unrounded.insert(LlamaStage::attn_norm);
+    }
+  }
   const auto graph = pipeline.finish().value();
   run_pass(*graph, ids, count, shape, count);
   copies.put(runtime_, weights_.config, trace);

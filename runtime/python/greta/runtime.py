@@ -280,7 +280,8 @@ class Runtime(_Handle, Operations):
 
     def lookup(self, problem: str) -> dict[str, Any]:
         """Returns what runs for a problem, given as that of problem(): `problem`, the key, `bucket`,
-        that of the problem that stands for others of about its extents, `config`, `origin`, `expected_regret` and `speedup`, None if unknown. Compiles the kernels."""
+        that of the problem that stands for others of about its extents, `config`, `origin`, `expected_regret` and `speedup`, None if unknown. Compiles the kernels. Of a chain
+        (docs/fusion.md), `config` is the alternative that pipelines record for it."""
         return self._json("greta_runtime_lookup", problem.encode())
 
     def _json(self, name: str, *arguments: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
@@ -231,19 +232,85 @@ TEST_P(Llama, ADecodeStepHasAtMostSixLaunchesALayer) {
   for (const auto& [layer, count] : launches) EXPECT_LE(count, 6U) << layer;
 }
 
-// Passes of more rows than products take with norms and gates have launches of their own for these.
-TEST_P(Llama, PassesAreFusedUpToTheRowsThatProductsTake) {
-  const Operation& gemm = Catalog::built_in().at("gemm");
-  for (const std::int64_t rows :
-       {std::int64_t{1}, LlamaPassShape::most_fused, LlamaPassShape::most_fused + 1}) {
-    const Problem fused{"gemm",
-                        DType::f32,
-                        DType::f32,
-                        {{"layout", "nt"}, {"epilogue", "swiglu"}, {"prologue", "rmsnorm"}},
-                        {{"m", rows}, {"n", 40}, {"k", 16}}};
-    const LlamaPassShape pass{rows, 1};
-    EXPECT_EQ(pass.fused(), static_cast<bool>(check_problem(gemm, fused))) << rows;
+/// An alternative of a chain, as a rule, and the stages that it leaves no results of in a pass of
+/// one token, beside those of which there are none in any.
+struct Alternative {
+  const char* rule;
+  std::vector<std::string> labels;  ///< of operations that a layer has with it
+};
+
+const std::vector<Alternative>& alternatives() {
+  static const std::vector<Alternative> all{
+      {"gate_up: gated", {"ffn_norm", "gate_up + silu_mul"}},
+      {"gate_up rows<=8: normed", {"ffn_norm + gate_up", "silu_mul"}},
+      {"gate_up: parts", {"ffn_norm", "gate_up", "silu_mul"}},
+      {"qkv: parts", {"attn_norm", "qkv"}},
+      {"qkv: split", {"attn_norm", "q", "k", "v"}},
+      {"rope_kv: fused", {"rope + kv_update"}},
+      {"rope_kv: parts", {"rope", "kv_update"}}};
+  return all;
+}
+
+// Each alternative of a chain computes the same: all of its stages are within their bounds of FP64,
+// of a prompt and of decoding, and it is what the rule says.
+TEST_P(Llama, EachAlternativeOfAChainIsRight) {
+  const LlamaTraceCheck check(model(), {});
+  for (const Alternative& alternative : alternatives()) {
+    SCOPED_TRACE(alternative.rule);
+    SetUp();
+    ASSERT_TRUE(runtime_->use(alternative.rule));
+    const auto llama = runner(DType::f32, 64);
+    for (const auto& ids : {first(from_once, 12), Ids{from_once[12]}}) {
+      const auto findings = check.check(llama->trace(ids));
+      const auto wrong = first_failure(findings);
+      EXPECT_FALSE(wrong) << wrong->text();
+    }
+    std::set<std::string> labels;
+    for (const RecordedOperation& one : llama->pass(1).operations()) labels.insert(one.label);
+    for (const std::string& label : alternative.labels) {
+      EXPECT_TRUE(labels.contains("layer 1 " + label)) << label;
+    }
+    const std::string chain = std::string(alternative.rule).substr(0, 3);
+    for (const auto& [problem, answer] : llama->pass(1).chains()) {
+      if (!problem.op.starts_with(chain)) continue;
+      EXPECT_EQ(answer.origin, LookupOrigin::forced) << problem.key();
+    }
   }
+}
+
+// The norm of a sum that is computed with it, of rows before they are rounded to 16 bits.
+TEST_P(Llama, SumsAreNormalisedBeforeTheyAreRounded) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    if (type == DType::f16 && !runtime_->device().info().f16_storage) continue;
+    SetUp();
+    for (const char* rule : {"residual_norm: add_norm", "gate_up: parts", "qkv: parts"}) {
+      ASSERT_TRUE(runtime_->use(rule));
+    }
+    const TraceTypes types{type, type, type, DType::f32};
+    const auto llama = runner(type, 64);
+    for (const auto& ids : {first(from_once, 12), Ids{from_once[12]}}) {
+      const LlamaTrace trace = llama->trace(ids);
+      EXPECT_TRUE(trace.layers[0].unrounded.contains(LlamaStage::ffn_norm));
+      EXPECT_TRUE(trace.layers[1].unrounded.contains(LlamaStage::attn_norm));
+      const auto wrong = first_failure(LlamaTraceCheck(model(), types).check(trace));
+      EXPECT_FALSE(wrong) << wrong->text();
+    }
+  }
+}
+
+// A rule for an alternative that the pass does not allow is an error, not another alternative.
+TEST_P(Llama, AnAlternativeThatIsNotPossibleIsRefused) {
+  ASSERT_TRUE(runtime_->use("gate_up: fused"));
+  const auto llama = runner(DType::f32, 64);
+  EXPECT_NO_THROW(llama->feed(Ids{1}));
+  try {
+    llama->feed(first(from_once, 12));
+    ADD_FAILURE() << "16 rows are not normalised within a product";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("few_rows"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(runtime_->use("gate_up: nonsense"));
+  EXPECT_FALSE(runtime_->use("qkv: parts")) << "its chains are decided already";
 }
 
 TEST_P(Llama, SequencesOfABatchDontTouchEachOther) {

@@ -309,12 +309,25 @@ std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entr
 }
 
 void Bench::show(const std::vector<NamedResult>& rows, const std::vector<GateResult>& gates) const {
+  std::vector<const MeasuredResult*> results;
+  for (const NamedResult& row : rows) results.push_back(&row.result);
+  const auto parts = devices_.empty() ? std::vector<PartsResult>{}
+                                      : compare_parts(devices_.front()->checker().catalog(),
+                                                      preset_.problems, results);
   if (options_.json) {
-    print_json(bench_json(preset_.name, rows, gates));
+    print_json(bench_json(preset_.name, rows, gates, parts));
     return;
   }
   const auto table = !preset_.measure ? verify_table : options_.problem ? ways_table : bench_table;
-  if (!rows.empty()) print_text(table(rows));
+  const bool beside = options_.problem && options_.problem->parts;
+  std::vector<NamedResult> ways;  // a table of ways is of one problem
+  for (const NamedResult& row : rows) {
+    if (!beside || row.result.subject.problem == options_.problem->problem) ways.push_back(row);
+  }
+  if (!ways.empty() && !(beside && ways.size() == 1 && !parts.empty())) print_text(table(ways));
+  if (!parts.empty()) {
+    print_text((beside && ways.size() == 1 ? "" : "\n") + parts_table(parts));
+  }
   if (const auto ladder = ladder_table(rows); !ladder.empty()) print_text("\n" + ladder);
   if (!gates.empty()) print_text((rows.empty() ? "" : "\n") + gate_table(gates));
 }

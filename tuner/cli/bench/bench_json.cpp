@@ -62,17 +62,37 @@ Json gate_object(const GateResult& result) {
           {"why", result.why}};
 }
 
+Json parts_object(const PartsResult& row) {
+  Json list = Json::array();
+  for (const auto& [result, count] : row.parts) {
+    list.push_back({{"problem", result->subject.problem.key()},
+                    {"launches", count},
+                    {"median_us", known_or_null(result->us.median)}});
+  }
+  return {{"problem", row.fused->subject.problem.key()},
+          {"backend", row.fused->subject.backend},
+          {"device", row.fused->subject.device},
+          {"median_us", known_or_null(row.fused->us.median)},
+          {"parts", std::move(list)},
+          {"together_us", known_or_null(row.parts_us)},
+          {"ratio", known_or_null(row.ratio.estimate)},
+          {"low", known_or_null(row.ratio.low)},
+          {"high", known_or_null(row.ratio.high)}};
+}
+
 }  // namespace
 
 Json bench_json(const std::string& preset, const std::vector<NamedResult>& rows,
-                const std::vector<GateResult>& gates) {
-  Json results = Json::array(), judged = Json::array();
+                const std::vector<GateResult>& gates, const std::vector<PartsResult>& parts) {
+  Json results = Json::array(), judged = Json::array(), beside = Json::array();
+  for (const PartsResult& row : parts) beside.push_back(parts_object(row));
   for (const NamedResult& row : rows) results.push_back(row_object(row));
   for (const GateResult& gate : gates) judged.push_back(gate_object(gate));
   return {{"format", "greta-bench 1"},
           {"preset", preset},
           {"results", std::move(results)},
-          {"gates", std::move(judged)}};
+          {"gates", std::move(judged)},
+          {"parts", std::move(beside)}};
 }
 
 }  // namespace greta::tuner::cli

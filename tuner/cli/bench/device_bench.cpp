@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tuner/bench/machine_benchmarks.hpp"
+#include "tuner/bench/parts.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/interrupt.hpp"
@@ -167,6 +168,25 @@ void DeviceBench::add_answer(const Operation& operation, const PresetProblem& li
                                            ResultOrigin::untuned));
 }
 
+/// Adds the operations that compute the same as a fused one, as a runtime would run them, unless
+/// they are benchmarks already.
+void DeviceBench::add_parts(const Operation& operation, const PresetProblem& listed,
+                            std::vector<Benchmark>& list) {
+  const auto parts = distinct_parts(operation, listed.problem);
+  if (parts.empty()) {
+    notes_.push_back(fmt::format("{}: no operations compute its parts", listed.problem.key()));
+  }
+  for (const auto& [part, count] : parts) {
+    const auto same = [&, &problem = part](const Benchmark& one) {
+      return one.subject.problem == problem && one.subject.origin != ResultOrigin::chosen;
+    };
+    if (std::any_of(list.begin(), list.end(), same)) continue;
+    PresetProblem one;
+    one.problem = part;
+    add_answer(checker().catalog().at(part.op), one, list);
+  }
+}
+
 /// Adds what the gates of a problem compare with, unless it is among its benchmarks, which begin
 /// at `first`.
 void DeviceBench::add_references(const Operation& operation, GatedProblem& gated,
@@ -213,6 +233,7 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
           kernel(problem, operation.default_config(problem, info()), ResultOrigin::untuned));
     }
     add_references(operation, gated, list, first);
+    if (listed.parts) add_parts(operation, listed, list);
     if (gated.subjects.empty()) gated.skipped = "no configuration of it runs on " + info().id();
   } catch (const CommandError& error) {  // too large
     skip(error);

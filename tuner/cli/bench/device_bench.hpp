@@ -75,6 +75,8 @@ class DeviceBench {
   std::vector<Config> ways_of(const Operation& operation, const PresetProblem& listed);
   void add_answer(const Operation& operation, const PresetProblem& listed,
                   std::vector<Benchmark>& list);
+  void add_parts(const Operation& operation, const PresetProblem& listed,
+                 std::vector<Benchmark>& list);
   void add_references(const Operation& operation, GatedProblem& gated, std::vector<Benchmark>& list,
                       std::size_t first);
   Benchmark kernel(const Problem& problem, const Config& config, ResultOrigin origin);

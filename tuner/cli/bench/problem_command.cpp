@@ -20,6 +20,7 @@ struct ProblemOptions {
   std::vector<std::string> expect;
   std::vector<std::string> own;  ///< descriptions
   bool each_variant = false;
+  bool parts = false;
 };
 
 /// Returns the problem of kernels of the user's own that compute the same.
@@ -50,8 +51,14 @@ int run_problem(const Operation& operation, const ProblemOptions& options, bool 
     ways.expect.push_back(*std::move(gate));
   }
   if (options.each_variant) ways.variants = operation.variant_names();
+  ways.parts = options.parts;
+  if (options.parts && operation.parts_of(ways.problem).empty()) {
+    throw CommandError(
+        exit_usage,
+        fmt::format("--parts: no other operations compute the parts of {}", ways.problem.key()));
+  }
   const bool chosen = !ways.configs.empty() || !ways.variants.empty();
-  if (!chosen) bench.both = true;  // the look-up's answer beside the default
+  if (!chosen && !options.parts) bench.both = true;  // the look-up's answer beside the default
   bench.own = own_problems(operation, ways.problem, options.own);
   bench.problem = std::move(ways);
   return run_bench(std::move(bench), exporting);
@@ -90,6 +97,14 @@ void add_problem_command(CLI::App& app, Action& action, const Operation& operati
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->group(group);
+  if (operation.parts) {
+    command
+        ->add_flag(
+            "--parts", options->parts,
+            "Also the operations that compute the same one after the other, each as a runtime "
+            "would run it")
+        ->group(group);
+  }
   command->add_flag("--default", options->bench.both, "Also the default configuration")
       ->group(group);
   command

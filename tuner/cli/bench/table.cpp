@@ -152,6 +152,51 @@ std::string ways_table(const std::vector<NamedResult>& results) {
   return table.text();
 }
 
+std::string parts_table(const std::vector<PartsResult>& rows) {
+  using enum Table::Align;
+  if (rows.empty()) return {};
+  Table table({{"operation"},
+               {"launches", right},
+               {"configuration"},
+               {"of"},
+               {"device"},
+               {"median", right},
+               {"× fused", right},
+               {"roofline", right},
+               {"error"}});
+  const auto add = [&](const MeasuredResult& result, int count, const std::string& ratio,
+                       const char* indent) {
+    const Subject& subject = result.subject;
+    const bool good = !result.failure && result.us.median > 0;
+    table.add({indent + subject.problem.op, count == 0 ? "" : std::to_string(count),
+               subject.config ? subject.config->shown() : "",
+               std::string(to_string(subject.origin)), subject.backend,
+               good ? format_time(result.us.median, result.us.low, result.us.high) : "", ratio,
+               good && result.roofline > 0 ? format_share(result.roofline) : "",
+               good             ? error_text(result.verdict)
+               : result.failure ? failure_text(*result.failure)
+                                : ""});
+  };
+  for (const PartsResult& row : rows) {
+    add(*row.fused, 1, row.parts_us > 0 ? "1" : "", "");
+    int launches = 0;
+    for (const auto& [result, count] : row.parts) {
+      const double share = row.parts_us > 0 ? count * result->us.median / row.fused->us.median : 0;
+      add(*result, count, share > 0 ? fmt::format("{:.3g}", share) : "", "  ");
+      launches += count;
+    }
+    if (row.parts_us <= 0) continue;
+    const Interval& ratio = row.ratio;
+    table.add({"  together", std::to_string(launches), "", "", row.fused->subject.backend,
+               format_time(row.parts_us),
+               std::isfinite(ratio.high)
+                   ? fmt::format("{:.3g} ({:.3g} to {:.3g})", ratio.estimate, ratio.low, ratio.high)
+                   : fmt::format("{:.3g}", ratio.estimate),
+               "", ""});
+  }
+  return table.text();
+}
+
 std::string ladder_table(const std::vector<NamedResult>& results) {
   struct Step {
     std::optional<double> gbps, ns;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/bench/gate.hpp"
+#include "tuner/bench/parts.hpp"
 #include "tuner/measure/measured_result.hpp"
 
 namespace greta::tuner::cli {
@@ -20,6 +21,9 @@ std::string bench_table(const std::vector<NamedResult>& results);
 /// Returns the figures of several configurations or devices for one problem, the fastest first,
 /// with the time of each divided by that of the fastest.
 std::string ways_table(const std::vector<NamedResult>& results);
+
+/// Returns fused operations beside their parts as text; empty if there are none.
+std::string parts_table(const std::vector<PartsResult>& rows);
 
 /// Returns the bandwidths and latencies of working sets as text, with bars; empty if there are none
 /// among the results.

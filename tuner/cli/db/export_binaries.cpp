@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "kernels/chains/chains.hpp"
 #include "runtime/device/system/temporary_folder.hpp"
 #include "tuner/cli/program/captured_files.hpp"
 #include "tuner/cli/program/known_operations.hpp"
@@ -77,7 +78,8 @@ void add_binaries(Contents& contents, const BinaryExport& options) {
     for (const DeviceInfo& device : devices_of(contents, architecture)) {
       std::vector<Problem> problems = captured;
       for (const StoredWinner& result : contents.results) {
-        if (result.device.fingerprint() == device.fingerprint()) problems.push_back(result.problem);
+        if (result.device.fingerprint() != device.fingerprint()) continue;
+        if (!is_chain(result.problem.op)) problems.push_back(result.problem);
       }
       const auto sources = kernels_on(device, draft, problems, catalog);
       tell(fmt::format("{}: compiling {}", device.name,

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <set>
 
+#include "kernels/chains/chains.hpp"
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -120,7 +121,9 @@ std::string file_name(const std::string& text) {
 std::vector<CarriedKernel> carried_kernels(const std::vector<StoredWinner>& results) {
   std::set<std::string> wanted;
   for (const StoredWinner& result : results) {
-    if (Catalog::built_in().find(result.problem.op) == nullptr) wanted.insert(result.problem.op);
+    if (with_chains(Catalog::built_in()).find(result.problem.op) == nullptr) {
+      wanted.insert(result.problem.op);
+    }
   }
   std::vector<CarriedKernel> kernels;
   for (const KernelFile& file : described_kernels()) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/staleness.hpp"
+#include "kernels/chains/chains.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/db/export_binaries.hpp"
@@ -58,7 +59,7 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
     ++summary.results;
     summary.stale += judge.reasons(result).empty() ? 0 : 1;
     const auto usable =
-        known_operations().usable(result.problem, result.device, result.winner.config);
+        with_chains(known_operations()).usable(result.problem, result.device, result.winner.config);
     summary.migrated += usable && !usable->changes.empty() ? 1 : 0;
     if (usable) continue;
     summary.not_used.push_back(fmt::format("{} of {}: {}", result.problem.key(),

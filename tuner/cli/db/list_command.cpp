@@ -9,6 +9,7 @@
 
 #include "db/determinism.hpp"
 #include "db/enum_text.hpp"
+#include "kernels/chains/chains.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/result_options.hpp"
@@ -74,7 +75,8 @@ void sort_results(std::vector<StoredWinner>& results, const std::string& by) {
 
 /// Returns a result's configuration in today's form, or why it is not used.
 Result<MigratedConfig> usable_today(const StoredWinner& result) {
-  return known_operations().usable(result.problem, result.device, result.winner.config);
+  return with_chains(known_operations())
+      .usable(result.problem, result.device, result.winner.config);
 }
 
 StalenessJudge make_judge(bool probe) {

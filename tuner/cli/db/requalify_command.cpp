@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kernels/chains/chains.hpp"
 #include "runtime/device/system/utc.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -117,6 +118,10 @@ class Requalifier {
 
   Outcome run(const StoredWinner& result) {
     Outcome outcome{result, judge_.reasons(result), {}, {}};
+    if (is_chain(result.problem.op)) {
+      outcome.skipped = "it is a choice of a model's chain; greta-tune model measures it again";
+      return outcome;
+    }
     if (known_operations().find(result.problem.op) == nullptr) {
       outcome.skipped = "this build has no such operation";
       return outcome;

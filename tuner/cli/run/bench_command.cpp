@@ -231,6 +231,7 @@ std::string ModelBench::explanation() {
 /// weights.
 int bench_matrix(const BenchOptions& options, const LlamaConfig& config) {
   std::vector<MatrixRow> rows;
+  MatrixChoice matrix = options.matrix;
   {
     const auto runtime = open_runtime(options.runtime);
     const DType dtype =
@@ -243,9 +244,9 @@ int bench_matrix(const BenchOptions& options, const LlamaConfig& config) {
         llama_passes(load.prompt_tokens, llama.capacity, llama.most_tokens).back()};
     if (passes.front() != 1) passes.push_back(1);
     rows = matrix_rows(*runtime, config, dtype, llama, passes);
+    matrix.chains = matrix_chains(*runtime, config, dtype, llama, passes);
     tell_unused_rules(*runtime);
   }
-  MatrixChoice matrix = options.matrix;
   matrix.seed = options.seed;
   return run_matrix(std::move(rows), options.runtime, matrix);
 }

@@ -46,10 +46,7 @@ std::string launches_text(const std::vector<Explanation>& all) {
     in_layers += one.launches;
   }
   if (layers.empty()) return fmt::format("launches: {}\n", count);
-  return fmt::format(
-      "launches: {}, of which {} in each layer (passes of at most {} rows have norms, gates and "
-      "appends within others)\n",
-      count, in_layers / layers.size(), LlamaPassShape::most_fused);
+  return fmt::format("launches: {}, of which {} in each layer\n", count, in_layers / layers.size());
 }
 
 std::string gain_of(const Explanation& what) {
@@ -66,6 +63,16 @@ std::string gain_of(const Explanation& what) {
 std::string name_of_operation(const std::string& label) {
   if (!label.starts_with("layer ")) return label;
   return label.substr(std::min(label.size(), label.find(' ', 6) + 1));
+}
+
+std::string chains_table(const std::vector<ChosenChain>& chains) {
+  if (chains.empty()) return "";
+  Table table({{"chain"}, {"alternative"}, {"origin"}, {"gain"}});
+  for (const auto& [chain, answer] : chains) {
+    table.add({chain.key(), answer.config.variant, answer.origin_text(),
+               answer.speedup ? fmt::format("{:.3f}x of the phase", answer.speedup->ratio) : "-"});
+  }
+  return table.text();
 }
 
 std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times) {
@@ -88,7 +95,7 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
     remarks += fmt::format("{}: {}\n", line.name, one_line(line.what.remark));
   }
   const PipelineMemory& memory = pass.memory();
-  return table.text() + remarks + launches_text(all) +
+  return table.text() + chains_table(pass.chains()) + remarks + launches_text(all) +
          fmt::format("memory: {} for temporaries ({} without sharing), {} workspace\n",
                      format_bytes(static_cast<double>(memory.arena)),
                      format_bytes(static_cast<double>(memory.temporaries)),

@@ -13,6 +13,10 @@ namespace greta::tuner::cli {
 /// its origin and its gain over the default. `times` has one entry per operation, or is empty.
 std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times);
 
+/// Returns a table of the alternatives that are used for chains of operations (docs/fusion.md);
+/// empty if there are none.
+std::string chains_table(const std::vector<ChosenChain>& chains);
+
 /// Returns the label of an operation without its layer: "attention", from "layer 3 attention".
 std::string name_of_operation(const std::string& label);
 

@@ -58,6 +58,7 @@ int explain(Generation& generation) {
 /// Measures the problems of the prompt's last pass and of decoding in each variant.
 int show_matrix(const GenerateOptions& options) {
   std::vector<MatrixRow> rows;
+  MatrixChoice matrix = options.matrix;
   {
     Generation generation(options);  // whose memory is free again before anything is measured
     LlamaRunner& runner = generation.runner();
@@ -67,9 +68,10 @@ int show_matrix(const GenerateOptions& options) {
     LlamaOptions llama;
     llama.capacity = runner.capacity();
     rows = matrix_rows(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
+    matrix.chains =
+        matrix_chains(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
     tell_unused_rules(generation.runtime());
   }
-  MatrixChoice matrix = options.matrix;
   matrix.json = options.json;
   matrix.seed = options.sampler.seed;
   return run_matrix(std::move(rows), options.runtime, matrix);

@@ -125,7 +125,14 @@ nlohmann::json way_json(const MatrixRow& row, const MatrixWay& way) {
   return object;
 }
 
-nlohmann::json matrix_json(const std::vector<MatrixRow>& rows, const DeviceInfo& device) {
+nlohmann::json matrix_json(const std::vector<MatrixRow>& rows,
+                           const std::vector<ChosenChain>& chains, const DeviceInfo& device) {
+  auto chosen = nlohmann::json::array();
+  for (const auto& [chain, answer] : chains) {
+    chosen.push_back({{"chain", chain.key()},
+                      {"alternative", answer.config.variant},
+                      {"origin", to_string(answer.origin)}});
+  }
   auto problems = nlohmann::json::array();
   for (const MatrixRow& row : rows) {
     auto ways = nlohmann::json::array(), absent = nlohmann::json::array();
@@ -142,7 +149,8 @@ nlohmann::json matrix_json(const std::vector<MatrixRow>& rows, const DeviceInfo&
   return {{"format", "greta-run matrix 1"},
           {"device", device.id()},
           {"name", device.name},
-          {"problems", problems}};
+          {"problems", problems},
+          {"chains", chosen}};
 }
 
 void export_rows(const std::vector<MatrixRow>& rows, const std::filesystem::path& file) {
@@ -210,6 +218,20 @@ std::vector<MatrixRow> matrix_rows(Runtime& runtime, const LlamaConfig& config, 
   return rows;
 }
 
+std::vector<ChosenChain> matrix_chains(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                                       const LlamaOptions& options,
+                                       std::span<const std::int64_t> passes) {
+  std::vector<ChosenChain> chains;
+  for (const std::int64_t tokens : passes) {
+    for (ChosenChain& one : llama_chains(runtime, config, dtype, options, tokens)) {
+      if (std::find(chains.begin(), chains.end(), one) == chains.end()) {
+        chains.push_back(std::move(one));
+      }
+    }
+  }
+  return chains;
+}
+
 int run_matrix(std::vector<MatrixRow> rows, const RuntimeChoice& runtime,
                const MatrixChoice& choice) {
   catch_interrupts();
@@ -235,9 +257,10 @@ int run_matrix(std::vector<MatrixRow> rows, const RuntimeChoice& runtime,
   WorkerEvaluator evaluator(worker_command(), options);
   measure_rows(rows, evaluator, matrix);
   if (choice.json) {
-    print_json(matrix_json(rows, device));
+    print_json(matrix_json(rows, choice.chains, device));
   } else {
-    print_text(matrix_table(rows) + absent_text(rows));
+    const std::string chains = chains_table(choice.chains);
+    print_text(matrix_table(rows) + (chains.empty() ? "" : "\n" + chains) + absent_text(rows));
   }
   if (!choice.export_file.empty()) export_rows(rows, choice.export_file);
   std::size_t failed = 0, all = 0;

@@ -21,6 +21,8 @@ struct MatrixChoice {
   bool no_lock = false;
   double seconds = 2;      ///< time limit of a problem's rounds
   std::uint64_t seed = 1;  ///< of the inputs
+  /// The alternatives that the passes use for their chains, which are printed after the rows.
+  std::vector<ChosenChain> chains{};
 };
 
 /// Adds --matrix and --seconds. Returns the option --matrix.
@@ -31,6 +33,11 @@ CLI::Option* add_matrix_options(CLI::App& command, MatrixChoice& choice);
 std::vector<MatrixRow> matrix_rows(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                    const LlamaOptions& options,
                                    std::span<const std::int64_t> passes);
+
+/// Returns the alternatives that `runtime` uses for the chains of these passes. Throws Error.
+std::vector<ChosenChain> matrix_chains(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                                       const LlamaOptions& options,
+                                       std::span<const std::int64_t> passes);
 
 /// Measures rows on the device of --device, and prints and exports them. Returns the exit code: 1
 /// if a way computed something wrong or failed.

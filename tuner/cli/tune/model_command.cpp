@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "runtime/device/system/utc.hpp"
+#include "runtime/device/text/printable.hpp"
 #include "tuner/cli/model/model_options.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
@@ -45,6 +46,9 @@ class ModelReport final : public ModelObserver {
   void on_change(const ModelChange& change) override {
     tell(fmt::format("trying {} in the model", change.problem.key()));
   }
+  void on_chain(const ChainChange& change) override {
+    tell(fmt::format("trying {}: {} in the model", change.chain.key(), change.alternative));
+  }
 
  private:
   const TuningOptions& options_;
@@ -85,6 +89,28 @@ std::string ratio_text(const Interval& ratio) {
   return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.estimate, ratio.low, ratio.high);
 }
 
+/// Returns a table of the alternatives of chains, empty if there are none.
+std::string chains_text(const ModelResult& result) {
+  constexpr auto right = Table::Align::right;
+  if (result.chains.empty()) return "";
+  Table table(
+      {{"chain"}, {"alternative"}, {"instead of"}, {"phase"}, {"end to end", right}, {"kept"}});
+  std::string remarks;
+  for (const ChainChange& change : result.chains) {
+    table.add({change.chain.key(), change.alternative, change.instead_of,
+               std::string(to_string(change.phase)),
+               change.end_to_end ? ratio_text(*change.end_to_end) : "-",
+               change.kept               ? "yes"
+               : change.end_to_end       ? "no"
+               : !change.why_not.empty() ? "can't run"
+                                         : "unchanged"});
+    if (change.why_not.empty()) continue;
+    remarks += fmt::format("{}: {}: {}\n", change.chain.key(), change.alternative,
+                           one_line(change.why_not));
+  }
+  return "\n" + table.text() + remarks;
+}
+
 std::string result_text(const ModelResult& result, const std::string& database) {
   constexpr auto right = Table::Align::right;
   Table table({{"problem"}, {"share", right}, {"micro", right}, {"end to end", right}, {"kept"}});
@@ -96,15 +122,17 @@ std::string result_text(const ModelResult& result, const std::string& database) 
                              : "-";
     table.add({change.problem.key(), format_share(change.share), micro,
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
-               change.kept         ? "yes"
-               : change.end_to_end ? "no"
-                                   : "unchanged"});
+               change.kept                             ? "yes"
+               : change.of_chain && !change.end_to_end ? "not in the model"
+               : change.end_to_end                     ? "no"
+                                                       : "unchanged"});
   }
   const auto whole =
       result.whole
           ? fmt::format("{} the speed of default configurations", ratio_text(*result.whole))
           : "runs default configurations; nothing makes it significantly faster";
-  return table.text() + fmt::format("the model: {}\nkept in {}\n", whole, database);
+  return table.text() + chains_text(result) +
+         fmt::format("the model: {}\nkept in {}\n", whole, database);
 }
 
 int tune_model(const ModelOptions& options) {

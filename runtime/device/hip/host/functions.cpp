@@ -162,7 +162,9 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
   constexpr std::uint64_t most = std::uint64_t{1} << 32;
   const bool extents = map.columns >= 1 && map.columns <= most && map.rows >= 1 && map.rows <= most;
   if (!extents || address % 16 != 0 || map.row_bytes % 16 != 0 || map.box_rows < 1 ||
-      map.box_rows > 256 || (bits_of(map.type) != 16 && map.type != DType::f32)) {
+      map.box_rows > 256 || map.pair_bytes % 16 != 0 ||
+      (map.pair_bytes != 0 && (map.rows % 2 != 0 || map.box_rows % 2 != 0)) ||
+      (bits_of(map.type) != 16 && map.type != DType::f32)) {
     return hipErrorInvalidValue;
   }
   greta_host::TensorMap encoded{};
@@ -171,6 +173,7 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
   encoded.columns = map.columns;
   encoded.rows = map.rows;
   encoded.row_bytes = map.row_bytes;
+  encoded.pair_bytes = map.pair_bytes;
   encoded.box_rows = map.box_rows;
   encoded.element_bytes = static_cast<unsigned>(bits_of(map.type) / 8);
   std::memcpy(to, &encoded, sizeof encoded);

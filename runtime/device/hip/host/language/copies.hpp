@@ -72,12 +72,14 @@ inline void counted_expect(uint64_t* barrier, unsigned bytes, Site site = here("
 inline void counted_wait(uint64_t* barrier, unsigned parity, Site site = here("counted_wait")) {
   current->calls->meet_counted(*current, barrier, CountedStep::wait, parity, site);
 }
-/// PTX cp.async.bulk.tensor.2d: copies the box that starts at this column and row to byte `start`
-/// of `shared`, a multiple of 1024, and adds its bytes to the barrier's. It is seen when the
-/// barrier's phase has ended.
+/// PTX cp.async.bulk.tensor.2d, or 3d for a map of rows in pairs: copies the box that starts at
+/// this column and row to byte `start` of `shared`, a multiple of 1024, and adds its bytes to the
+/// barrier's. It is seen when the barrier's phase has ended.
 inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map, unsigned column,
                      unsigned row, uint64_t* barrier, Site site = here("copy_box")) {
   if (start % 1024 != 0) fail(site, "the target is not aligned to 1024 bytes");
+  const bool pairs = map.pair_bytes != 0;
+  if (pairs && row % 2 != 0) fail(site, "a box of rows in pairs starts at an odd row");
   const unsigned size = map.element_bytes;
   for (unsigned r = 0; r < map.box_rows; ++r) {
     for (unsigned chunk = 0; chunk < 8; ++chunk) {
@@ -87,7 +89,9 @@ inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map
       for (unsigned i = 0; i < 16; ++i) {
         const uint64_t at = column + (chunk * 16 + i) / size, line = uint64_t(row) + r;
         const bool inside = at < map.columns && line < map.rows;
-        staged[i] = inside ? map.matrix[line * map.row_bytes + at * size + i % size] : 0;
+        const uint64_t place =
+            pairs ? line / 2 * map.row_bytes + line % 2 * map.pair_bytes : line * map.row_bytes;
+        staged[i] = inside ? map.matrix[place + at * size + i % size] : 0;
       }
       current->calls->stage_counted(*current, barrier, to, staged, site);
     }

@@ -1,0 +1,181 @@
+#include "kernels/chains/chains.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace greta::kernels {
+namespace {
+
+/// What an alternative needs; nothing: it is possible for every problem.
+using Needs = std::function<std::vector<Constraint>(const Problem&)>;
+
+/// Whether an alternative is the default where it is possible. Of several, the first one is.
+enum class Choice { default_choice, by_choice };
+
+Variant alternative(std::string name, std::string summary, Choice role, Needs needs = {}) {
+  const auto space = [name, needs](const Problem& problem, const DeviceInfo&) {
+    return Alternative{name, {}, needs ? needs(problem) : std::vector<Constraint>{}};
+  };
+  const auto defaults = [name, role](const Problem&, const DeviceInfo&) {
+    return role == Choice::default_choice ? std::vector<Config>{Config{name, {}}}
+                                          : std::vector<Config>{};
+  };
+  const auto no_plan = [](const Problem&, const DeviceInfo&, const Config&) {
+    return LaunchPlan{};
+  };
+  const auto no_divisions = [](const Problem&, const Config&) { return std::vector<Division>{}; };
+  return make_variant<Problem>(std::move(name), std::move(summary), space, no_plan, defaults,
+                               no_divisions);
+}
+
+/// Returns the rows of a problem, of all sequences.
+std::int64_t rows_of(const Problem& problem) {
+  return problem.dim("rows", problem.dim("batch", 1) * problem.dim("tokens", 1));
+}
+
+std::vector<Constraint> few_rows(const Problem& problem) {
+  return {{"few_rows",
+           fmt::format("the norm of a row is part of products of at most {} rows, these are {}",
+                       most_fused_rows, rows_of(problem)),
+           rows_of(problem) <= most_fused_rows}};
+}
+
+Dimension extent(const char* name, const char* help) {
+  return {.name = name, .help = help};
+}
+
+/// Rows as gemm has them, whose kernels for few rows are made for their number.
+Dimension rows() {
+  return {.name = "rows",
+          .help = "tokens of all sequences",
+          .at_run_time = RunTimeExtent{.exact_to = most_fused_rows}};
+}
+
+Operation chain(std::string name, std::string summary, std::vector<Dimension> dimensions,
+                std::vector<Variant> alternatives) {
+  Operation chain;
+  chain.name = std::move(name);
+  chain.summary = std::move(summary);
+  chain.dimensions = std::move(dimensions);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    chain.dtypes.push_back({type, type});
+  }
+  chain.sizes = {};
+  chain.variants = std::move(alternatives);
+  chain.shape = [](const Problem& problem) { return ProblemShape(problem); };
+  chain.work = [](const Problem&) { return Work{}; };
+  chain.tensors = [](const Problem&) { return std::vector<TensorSpec>{}; };
+  chain.sources_key = "chain 1";  // a number of what its alternatives consist of
+  return chain;
+}
+
+Operation gate_up() {
+  using enum Choice;
+  return chain("gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
+               {rows(), extent("hidden", "gates of a token, and as many ups"),
+                extent("dim", "elements of a token")},
+               {alternative("fused", "a product with the norm as prologue and the gate as epilogue",
+                            default_choice, few_rows),
+                alternative("gated", "rmsnorm, and a product with the gate as epilogue", by_choice),
+                alternative("normed", "a product with the norm as prologue, and silu_mul",
+                            by_choice, few_rows),
+                alternative("parts", "rmsnorm, product, silu_mul", default_choice)});
+}
+
+Operation qkv() {
+  using enum Choice;
+  return chain(
+      "qkv", "rmsnorm, and the projections to queries, keys and values",
+      {rows(), extent("queries", "elements of a token's queries"),
+       extent("keys", "elements of a token's keys, and of its values"),
+       extent("dim", "elements of a token")},
+      {alternative("fused", "one product with the norm as prologue", default_choice, few_rows),
+       alternative("parts", "rmsnorm, one product", default_choice),
+       alternative("split", "rmsnorm, three products", by_choice)});
+}
+
+Operation residual_norm() {
+  using enum Choice;
+  return chain(
+      "residual_norm", "a projection, the residual sum, and its rmsnorm",
+      {rows(), extent("dim", "elements of a token"),
+       extent("inner", "elements that are projected")},
+      {alternative("epilogue", "a product that adds the residual, and rmsnorm", default_choice),
+       alternative("add_norm", "a product, and add_rmsnorm", by_choice)});
+}
+
+Operation rope_kv() {
+  using enum Choice;
+  const auto in_few_rows = [](const Problem& problem, const DeviceInfo&) {
+    return rows_of(problem) <= most_fused_rows ? std::vector<Config>{Config{"fused", {}}}
+                                               : std::vector<Config>{};
+  };
+  Variant fused = alternative("fused", "rope_append", by_choice);
+  fused.defaults = [in_few_rows](const ProblemShape& shape, const DeviceInfo& device) {
+    return in_few_rows(shape.as<Problem>(), device);
+  };
+  Dimension tokens = extent("tokens", "tokens of a sequence");
+  tokens.at_run_time = RunTimeExtent{};
+  Dimension batch = extent("batch", "sequences");
+  batch.at_run_time = RunTimeExtent{};
+  return chain(
+      "rope_kv", "rotation of queries and keys, and the append of keys and values",
+      {std::move(batch), std::move(tokens), extent("heads", "query heads"),
+       extent("kv_heads", "KV heads"), extent("dim", "elements of a head"),
+       extent("capacity", "tokens that a sequence's cache holds")},
+      {std::move(fused),
+       alternative("parts", "rope in place, and a kv_update for each sequence", default_choice)});
+}
+
+}  // namespace
+
+const Catalog& chains() {
+  static const Catalog all({gate_up(), qkv(), residual_norm(), rope_kv()});
+  return all;
+}
+
+Catalog with_chains(const Catalog& operations) {
+  std::vector<Operation> all(operations.begin(), operations.end());
+  for (const Operation& chain : chains()) {
+    if (operations.find(chain.name) == nullptr) all.push_back(chain);
+  }
+  return Catalog(std::move(all));
+}
+
+bool is_chain(std::string_view name) {
+  return chains().find(name) != nullptr;
+}
+
+Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim) {
+  return {"gate_up", dtype, dtype, {}, {{"rows", rows}, {"hidden", hidden}, {"dim", dim}}};
+}
+
+Problem qkv_chain(DType dtype, std::int64_t rows, std::int64_t queries, std::int64_t keys,
+                  std::int64_t dim) {
+  return {"qkv",
+          dtype,
+          dtype,
+          {},
+          {{"rows", rows}, {"queries", queries}, {"keys", keys}, {"dim", dim}}};
+}
+
+Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner) {
+  return {"residual_norm", dtype, dtype, {}, {{"rows", rows}, {"dim", dim}, {"inner", inner}}};
+}
+
+Problem rope_kv_chain(DType dtype, const RotatedHeads& heads) {
+  return {"rope_kv",
+          dtype,
+          dtype,
+          {},
+          {{"batch", heads.batch},
+           {"tokens", heads.tokens},
+           {"heads", heads.heads},
+           {"kv_heads", heads.kv_heads},
+           {"dim", heads.dim},
+           {"capacity", heads.capacity}}};
+}
+
+}  // namespace greta::kernels

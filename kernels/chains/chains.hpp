@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/catalog.hpp"
+
+/// Chains: operations that follow each other in a network and can be fused in several ways. A
+/// pipeline asks for a chain, and records the alternative that is chosen for it (docs/fusion.md).
+///
+/// A chain is described as an operation is, and its alternatives as variants without parameters, so
+/// that a choice has a problem's key and is stored, looked up, carried to the nearest shape,
+/// merged, shipped and forced like a configuration. A chain has no kernels, operands or reference:
+/// those are of the operations that an alternative consists of. So chains are in no catalog of
+/// operations.
+namespace greta::kernels {
+
+/// Returns all chains.
+const Catalog& chains();
+/// Returns the operations of a catalog, and the chains whose names no operation has.
+Catalog with_chains(const Catalog& operations);
+bool is_chain(std::string_view name);
+
+/// Of few rows, up to this number, a product can have a norm as its prologue, and a chain's default
+/// is the alternative with the fewest launches.
+constexpr std::int64_t most_fused_rows = 8;
+
+/// The feed-forward layer up to silu(gate) * up: rmsnorm, the projections to gates and ups as one
+/// product, and silu_mul. Alternatives:
+/// - `fused`: one product with the norm as prologue and silu(gate) * up as epilogue; few rows
+/// - `gated`: rmsnorm, and a product with that epilogue
+/// - `normed`: a product with that prologue, and silu_mul; few rows
+/// - `parts`: rmsnorm, product, silu_mul
+Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim);
+
+/// rmsnorm and the projections to queries, keys and values. Alternatives:
+/// - `fused`: one product with the norm as prologue; few rows
+/// - `parts`: rmsnorm, one product
+/// - `split`: rmsnorm, and a product each for queries, keys and values
+Problem qkv_chain(DType dtype, std::int64_t rows, std::int64_t queries, std::int64_t keys,
+                  std::int64_t dim);
+
+/// A projection, the residual sum and the rmsnorm that follows. Alternatives:
+/// - `epilogue`: a product that adds the residual, and rmsnorm
+/// - `add_norm`: a product, and add_rmsnorm
+Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner);
+
+/// The rotation of queries and keys, and the append of keys and values to their caches.
+/// Alternatives:
+/// - `fused`: rope_append
+/// - `parts`: rope in place, and a kv_update for each sequence
+struct RotatedHeads {
+  std::int64_t batch, tokens, heads, kv_heads, dim, capacity;
+};
+Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
+
+}  // namespace greta::kernels

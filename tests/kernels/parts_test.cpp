@@ -1,0 +1,110 @@
+// Protects: the declared parts of fused operations are valid problems of other operations, in the
+// types in which one hands its result to the next; and chains have alternatives, of which the
+// default is possible for every problem.
+#include <gtest/gtest.h>
+
+#include "kernels/chains/chains.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "tests/catalog.hpp"
+
+namespace greta::test::parts_test {
+namespace {
+
+std::vector<std::string> keys(const Problem& problem) {
+  std::vector<std::string> list;
+  for (const Problem& part : built_in(problem.op).parts_of(problem)) list.push_back(part.key());
+  return list;
+}
+
+std::vector<std::string> keys(const char* problem) {
+  return keys(Catalog::built_in().read(problem).value());
+}
+
+using Keys = std::vector<std::string>;
+
+TEST(Parts, OfEachTypicalProblemAreValid) {
+  int fused = 0;
+  for (const Operation& operation : Catalog::built_in()) {
+    for (const DTypes& types : operation.dtypes) {
+      for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
+        const Problem problem = typical_problem(operation, types, i);
+        if (!check_problem(operation, problem)) continue;
+        for (const Problem& part : operation.parts_of(problem)) {
+          EXPECT_NE(part, problem);
+          const Operation* const own = Catalog::built_in().find(part.op);
+          ASSERT_NE(own, nullptr) << part.key();
+          const auto good = check_problem(*own, part);
+          EXPECT_TRUE(good) << problem.key() << ": " << part.key() << ": "
+                            << (good ? "" : good.failure().message);
+          ++fused;
+        }
+      }
+    }
+  }
+  EXPECT_GT(fused, 20);
+}
+
+TEST(Parts, OfAGateAreAProductOfBothAndSiluMul) {
+  EXPECT_EQ(keys("gemm dtype=f16 out=f16 layout=nt epilogue=bias,swiglu m=64 n=40 k=32"),
+            (Keys{"gemm dtype=f16 out=f16 layout=nt epilogue=bias m=64 n=80 k=32",
+                  "silu_mul dtype=f16 out=f16 layout=packed rows=64 cols=40"}));
+  EXPECT_EQ(keys("gemm dtype=f16 out=f16 layout=nt epilogue=swiglu prologue=rmsnorm epsilon=1e-06 "
+                 "m=1 n=40 k=32"),
+            (Keys{"rmsnorm dtype=f16 out=f16 epsilon=1e-06 rows=1 cols=32",
+                  "gemm dtype=f16 out=f16 layout=nt m=1 n=80 k=32",
+                  "silu_mul dtype=f16 out=f16 layout=packed rows=1 cols=40"}));
+}
+
+TEST(Parts, OfEpiloguesAreWhatOperationsExistFor) {
+  EXPECT_EQ(keys("gemm dtype=f32 out=f32 epilogue=residual,gelu m=9 n=40 k=32"),
+            (Keys{"gemm dtype=f32 out=f32 m=9 n=40 k=32", "add dtype=f32 out=f32 rows=9 cols=40",
+                  "gelu dtype=f32 out=f32 rows=9 cols=40"}));
+  EXPECT_EQ(keys("gemm dtype=f32 out=f32 epilogue=bias,silu m=9 n=40 k=32"), Keys{});
+  EXPECT_EQ(keys("gemm dtype=f32 out=f32 m=9 n=40 k=32"), Keys{});
+  EXPECT_EQ(keys("add_rmsnorm dtype=f32 out=f16 affine=none rows=3 cols=40"),
+            (Keys{"add dtype=f32 out=f16 rows=3 cols=40",
+                  "rmsnorm dtype=f16 out=f16 affine=none rows=3 cols=40"}));
+}
+
+TEST(Parts, OfAnAppendAreOneForEachSequence) {
+  EXPECT_EQ(
+      keys("rope_append dtype=f16 out=f16 style=half batch=2 tokens=3 heads=4 kv_heads=2 "
+           "dim=64 positions=128 capacity=256"),
+      (Keys{"rope dtype=f16 out=f16 style=half tokens=6 heads=4 dim=64 positions=128",
+            "rope dtype=f16 out=f16 style=half place=in tokens=6 heads=2 dim=64 positions=128",
+            "kv_update dtype=f16 out=f16 tokens=3 kv_heads=2 dim=64 capacity=256",
+            "kv_update dtype=f16 out=f16 tokens=3 kv_heads=2 dim=64 capacity=256"}));
+}
+
+TEST(Chains, HaveAnAlternativeForEveryNumberOfRows) {
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  for (const std::int64_t rows : {1, 8, 9, 512}) {
+    for (const Problem& chain :
+         {gate_up_chain(DType::f16, rows, 344, 128), qkv_chain(DType::f16, rows, 128, 64, 128),
+          residual_norm_chain(DType::f16, rows, 128, 344),
+          rope_kv_chain(DType::f16, {1, rows, 4, 2, 32, 1024})}) {
+      const Operation& operation = chains().at(chain.op);
+      ASSERT_TRUE(check_problem(operation, chain)) << chain.key();
+      const Config config = operation.default_config(chain, hopper);
+      EXPECT_TRUE(chains().valid(chain, hopper, config)) << chain.key();
+      const bool fuses = chain.op != "residual_norm";
+      EXPECT_EQ(config.variant == "fused", fuses && rows <= most_fused_rows) << chain.key();
+      EXPECT_EQ(chains().read(chain.key()).value(), chain);
+    }
+  }
+  EXPECT_FALSE(chains().valid(gate_up_chain(DType::f16, 9, 344, 128), hopper, {"normed", {}}));
+  EXPECT_TRUE(chains().valid(gate_up_chain(DType::f16, 9, 344, 128), hopper, {"gated", {}}));
+}
+
+// An operation of a user may have a chain's name; it is the user's then.
+TEST(Chains, GiveWayToOperationsOfTheirNames) {
+  Operation own = built_in("add");
+  own.name = "qkv";
+  const Catalog all = with_chains(Catalog({own}));
+  EXPECT_EQ(all.size(), chains().size());
+  EXPECT_EQ(all.at("qkv").dimensions.size(), own.dimensions.size());
+}
+
+}  // namespace
+}  // namespace greta::test::parts_test

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "kernels/chains/chains.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/system/utc.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/model/model_tuner.hpp"
+#include "tuner/model/scratch_database.hpp"
+
+/// The part of ModelTuner that decides about chains of operations.
+namespace greta::tuner::model {
+namespace {
+
+/// What the time of a problem that only an alternative runs counts, when the budget is distributed:
+/// few alternatives are kept.
+constexpr double weight_of_alternatives = 0.25;
+
+/// Returns the rule that forces an alternative for a chain.
+std::string rule_of(const ChainChange& change) {
+  return fmt::format("{} dtype={} {}: {}", change.chain.op, to_string(change.chain.dtype),
+                     change.chain.dims_text(), change.alternative);
+}
+
+}  // namespace
+
+std::string_view to_string(ModelPhase phase) {
+  switch (phase) {
+    case ModelPhase::load:
+      return "load";
+    case ModelPhase::prompt:
+      return "prompt";
+    case ModelPhase::decode:
+      return "decode";
+  }
+  return "unknown";
+}
+
+/// Adds the alternatives of chains that are not known yet.
+void ModelTuner::find_chains(LlamaRunner& runner) {
+  std::vector<std::int64_t> sizes = runner.passes(options_.load.prompt_tokens);
+  sizes.push_back(1);
+  for (const std::int64_t tokens : sizes) {
+    for (const ChosenChain& chosen : runner.pass(tokens).chains()) {
+      const auto known = [&](const ChainChange& change) { return change.chain == chosen.chain; };
+      if (std::any_of(result_.chains.begin(), result_.chains.end(), known)) continue;
+      for (const Variant& variant : chains().at(chosen.chain.op).variants) {
+        const Config alternative{variant.name, {}};
+        if (alternative == chosen.answer.config || is_pinned(chosen.chain) ||
+            !chains().valid(chosen.chain, device_, alternative)) {
+          continue;
+        }
+        ChainChange& change = result_.chains.emplace_back();
+        change.chain = chosen.chain;
+        change.alternative = variant.name;
+        change.instead_of = chosen.answer.config.variant;
+        change.phase = tokens == 1 ? ModelPhase::decode : ModelPhase::prompt;
+        change.tokens = tokens;
+      }
+    }
+  }
+}
+
+/// Runs the model once with each alternative, and adds the problems that it does not run now.
+void ModelTuner::find_problems_of_chains(const Bench& bench) {
+  for (ChainChange& change : result_.chains) {
+    if (stop_) return;
+    try {
+      const auto runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
+      runtime->use(rule_of(change)).value();
+      const auto model = timer(*runtime, bench);
+      model->feed_prompt();
+      if (change.phase == ModelPhase::decode) model->feed_next();
+      LlamaRunner& runner = model->runner();
+      const PipelineGraph& pass = runner.pass(change.tokens);
+      const auto spent = pass.time(runner.queue()).value();
+      const double times = change.phase == ModelPhase::decode
+                               ? static_cast<double>(options_.load.generated_tokens)
+                               : 1;
+      std::unordered_map<Problem, double, ProblemHash> us;
+      for (std::size_t i = 0; i < spent.size(); ++i) {
+        const PreparedOperation* const operation = pass.operations()[i].prepared;
+        if (operation == nullptr) continue;
+        const Problem& problem = operation->problem;
+        const auto same = [&](const ModelChange& one) { return one.problem == problem; };
+        auto known = std::find_if(result_.changes.begin(), result_.changes.end(), same);
+        if (known != result_.changes.end() && !known->of_chain) continue;
+        if (known == result_.changes.end()) {
+          result_.changes.push_back({.problem = problem, .of_chain = true});
+          known = result_.changes.end() - 1;
+        }
+        const auto& own = change.problems;
+        if (std::find(own.begin(), own.end(), problem) == own.end()) {
+          change.problems.push_back(problem);
+        }
+        us[problem] += times * spent[i].us;
+      }
+      for (ModelChange& one : result_.changes) {
+        // Several alternatives may run the same problem.
+        const auto spent_here = us.find(one.problem);
+        if (spent_here != us.end()) {
+          one.share = std::max(one.share, weight_of_alternatives * spent_here->second);
+        }
+      }
+    } catch (const Error& error) {
+      change.why_not = error.what();
+    }
+  }
+}
+
+/// Returns the winners of an alternative's own problems that were found and are not used now.
+std::vector<StoredWinner> ModelTuner::winners_of(const ChainChange& change) const {
+  std::vector<StoredWinner> winners;
+  for (const ModelChange& one : result_.changes) {
+    if (!one.of_chain || !one.winner || is_pinned(one.problem)) continue;
+    if (!std::count(change.problems.begin(), change.problems.end(), one.problem)) continue;
+    winners.push_back(*one.winner);
+  }
+  return winners;
+}
+
+/// Returns a choice as a result, with the times of the phase in which the chain runs.
+StoredWinner ModelTuner::choice_of(const ChainChange& change, const PhaseTimes& times) const {
+  const Operation& chain = chains().at(change.chain.op);
+  StoredWinner choice;
+  choice.problem = change.chain;
+  choice.device = device_;
+  choice.device_id = device_.id();
+  choice.provenance = {std::string(version()), chain.key(), device_.driver, device_.compiler,
+                       utc_now()};
+  Winner& winner = choice.winner;
+  winner.config = {change.alternative, {}};
+  winner.is_default = winner.config == chain.default_config(change.chain, device_);
+  winner.default_us = median(times.before);
+  winner.default_samples_us = times.before;
+  winner.speedup = times.ratio.estimate;
+  winner.speedup_low = times.ratio.low;
+  winner.speedup_high = times.ratio.high;
+  winner.rounds = static_cast<int>(times.after.size());
+  const Interval us = median_interval(times.after, 0.95);
+  winner.measurement.samples_us = times.after;
+  winner.measurement.median_us = us.estimate;
+  winner.measurement.low_us = us.low;
+  winner.measurement.high_us = us.high;
+  winner.measurement.p99_us = *std::max_element(times.after.begin(), times.after.end());
+  winner.measurement.cold = winner.cold = options_.tuner.cold;
+  winner.verdict.passed = true;
+  winner.verdict.method = "its operations were checked one by one";
+  return choice;
+}
+
+/// Times the model with an alternative, and stores the choice if that is significantly faster.
+void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change) {
+  const auto now = best.runtime->choose(change.chain);
+  if (!now || now->config.variant == change.alternative) return;
+  change.instead_of = now->config.variant;
+  model_observer_.on_chain(change);
+  const ScratchDatabase scratch(beside_database("step"));
+  Contents contents = contents_of(options_.tuner.database);
+  const std::vector<StoredWinner> winners = winners_of(change);
+  for (const StoredWinner& winner : winners) contents = with(std::move(contents), winner);
+  PhaseTimes untimed;
+  untimed.before = untimed.after = {1.0};
+  scratch.write(with(std::move(contents), choice_of(change, untimed)));
+  auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
+  auto changed = timer(*runtime, bench);
+  const PhaseTimes times = compare(*best.timer, *changed, change.phase);
+  change.end_to_end = times.ratio;
+  change.kept = times.ratio.low > 1;
+  if (!change.kept) return;
+  Contents add;
+  for (const StoredWinner& winner : winners) add = with(std::move(add), winner);
+  store(with(std::move(add), choice_of(change, times)));
+  for (ModelChange& one : result_.changes) {
+    one.kept = one.kept || std::any_of(winners.begin(), winners.end(), [&](const auto& stored) {
+                 return stored.problem == one.problem;
+               });
+  }
+  changed.reset();
+  best = open_best(bench);  // the scratch database goes away
+}
+
+/// A choice can pose other chains, which are judged, too: the sum of a norm that is apart may be
+/// normalised where it is computed.
+void ModelTuner::judge_chains(const Bench& bench, Best& best) {
+  for (std::size_t i = 0; i < result_.chains.size() && !stop_; ++i) {
+    ChainChange change = result_.chains[i];
+    if (!change.why_not.empty()) continue;
+    try {
+      judge_chain(bench, best, change);
+    } catch (const Error& error) {
+      change.why_not = error.what();
+    }
+    result_.chains[i] = change;
+    if (change.kept) find_chains(best.timer->runner());
+  }
+}
+
+}  // namespace greta::tuner::model
