@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
     const std::span<char*> words(argv, static_cast<std::size_t>(argc));
     greta::tuner::cli::add_commands(
-        app, action, greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile", "profile"}));
+        app, action,
+        greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile", "profile"}));
   };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "
