@@ -4,7 +4,7 @@
   scripts/diagnose_mutants.py RESULTS --tune greta-tune --seed 1 [--count 20] [--devices vulkan:0,hip-host:0]
                               [--problems 60] [--skip FILE]...
       appends a line of JSON for each mutant that `greta-tune verify --keep-failed` finds and keeps, until there are
-      COUNT. Whether the first cause is right is for a reader to say: the field "right" is null. --skip names results
+      COUNT. Whether the first cause is correct is for a reader to say: the field "correct" is null. --skip names results
       whose mutants are not drawn again
 
   scripts/diagnose_mutants.py RESULTS --again --tune greta-tune
@@ -119,7 +119,7 @@ def main():
         if found is None:
             continue
         counts[mutant.op] += 1
-        known.append({"id": mutant.id, "mutant": mutant.__dict__, "line": mutant.line(), **found, "right": None})
+        known.append({"id": mutant.id, "mutant": mutant.__dict__, "line": mutant.line(), **found, "correct": None})
         with options.results.open("a") as results:
             results.write(json.dumps(known[-1]) + "\n")
         print(f"{mutant.id} {mutant.file}:{mutant.line()} {mutant.old!r} -> {mutant.new!r}: {found['causes'][0]}", flush=True)

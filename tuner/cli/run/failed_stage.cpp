@@ -105,7 +105,8 @@ void examine_stage(Generation& generation, const RuntimeChoice& runtime,
   if (!fails_alone(evaluator, operation->problem, answer->config,
                    static_cast<double>(runtime.patience_s))) {
     print(
-        "alone, it is right on random inputs: its error depends on the model's data, or another "
+        "alone, its results are correct on random inputs: its error depends on the model's data, "
+        "or another "
         "operation changes its operands\n");
     return;
   }

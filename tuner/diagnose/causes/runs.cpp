@@ -44,24 +44,29 @@ double share_of(std::size_t part, std::size_t all) {
 
 /// What varies without a race: results of a run that finds what an earlier one left, and garbage.
 void offer_no_race(Judge& judge, const Marked& varying, std::size_t sometimes) {
-  constexpr std::size_t few = 3, least = 2;
+  constexpr std::size_t least = 2;
   const Evidence& evidence = judge.evidence();
   const bool by_run = std::all_of(
       evidence.outputs().begin(), evidence.outputs().end(), [&](const ExaminedOutput& output) {
         return output.count(output.varies) == 0 ||
-               (output.kinds_of_runs >= least && output.kinds_of_runs <= few);
+               (output.kinds_of_runs >= least && output.kinds_of_runs < evidence.equal_runs());
       });
   if (by_run && varying.all >= least) {
     judge.add({.kind = "left state",
-               .words =
-                   "whole runs differ from others: the kernel leaves something behind that the "
-                   "next run starts from, such as counters that are not reset",
+               .words = "whole runs differ from others: the kernel leaves memory changed that the "
+                        "next run starts from, such as counters that are not reset",
                .explained = 1,
                .residual = 0,
                .score = 1,
                .evidence = varying.where});
   }
-  if (sometimes == 0 && evidence.failed().sanitizers.ran &&
+  // The race detector sees shared memory only: several workgroups may race in other memory.
+  const auto& launches = evidence.failed().kernel.launches;
+  const bool one_workgroup =
+      !launches.empty() && std::all_of(launches.begin(), launches.end(), [](const auto& launch) {
+        return launch.grid[0] * launch.grid[1] * launch.grid[2] == 1;
+      });
+  if (sometimes == 0 && one_workgroup && evidence.failed().sanitizers.ran &&
       evidence.failed().sanitizers.race.empty()) {
     judge.add({.kind = "uninitialised read",
                .words = "results are other garbage in each run, and no threads race: a register or "
