@@ -11,12 +11,15 @@
 #include <map>
 #include <set>
 
+#include "db/tuned_db.hpp"
 #include "kernels/catalog.hpp"
+#include "kernels/chains/chains.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "runtime/pipeline/compute/prepared.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "tests/layers.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta::test::runner_test {
 namespace {
@@ -294,6 +297,47 @@ TEST_P(Llama, SumsAreNormalisedBeforeTheyAreRounded) {
       EXPECT_TRUE(trace.layers[1].unrounded.contains(LlamaStage::attn_norm));
       const auto wrong = first_failure(LlamaTraceCheck(model(), types).check(trace));
       EXPECT_FALSE(wrong) << wrong->text();
+    }
+  }
+}
+
+// What a database says of a chain is recorded, for its rows and not for others.
+TEST_P(Llama, AStoredChoiceIsUsed) {
+  const DeviceInfo info = runtime_->device().info();
+  StoredWinner choice;
+  choice.problem = gate_up_chain(DType::f32, 1, model().config.hidden_dim, model().config.dim);
+  choice.device = info;
+  choice.device_id = info.id();
+  choice.provenance = {"0", chains().at("gate_up").key(), info.driver, info.compiler,
+                       "2026-11-25T12:00:00Z"};
+  choice.winner.config = {"normed", {}};
+  choice.winner.default_us = 3;
+  choice.winner.speedup = choice.winner.speedup_low = choice.winner.speedup_high = 1.5;
+  choice.winner.rounds = 6;
+  choice.winner.measurement.median_us = 2;
+  choice.winner.verdict.passed = true;
+  const TemporaryFolder folder;
+  Contents contents;
+  contents.results = {choice};
+  contents.devices = {{info, "2026-11-25T12:00:00Z", "2026-11-25T12:00:00Z"}};
+  TunedDb::open(folder / "own.db", TunedDb::Mode::read_write).write(contents);
+  LookupFiles files = LookupFiles::none();
+  files.own = folder / "own.db";
+  runtime_ = Runtime::beside(*runtime_, files).value();
+  const auto llama = runner(DType::f32, 64);
+  std::map<std::string, std::string> chosen;
+  for (const auto& [chain, answer] : llama->pass(1).chains()) {
+    chosen[chain.op] = answer.config.variant + ", " + answer.origin_text();
+  }
+  EXPECT_EQ(chosen.at("gate_up"), "normed, exact");
+  EXPECT_EQ(chosen.at("qkv"), "fused, default");
+  std::set<std::string> labels;
+  for (const RecordedOperation& one : llama->pass(1).operations()) labels.insert(one.label);
+  EXPECT_TRUE(labels.contains("layer 1 ffn_norm + gate_up"));
+  EXPECT_FALSE(labels.contains("layer 1 ffn_norm + gate_up + silu_mul"));
+  for (const auto& [chain, answer] : llama->pass(16).chains()) {
+    if (chain.op == "gate_up") {
+      EXPECT_EQ(answer.config.variant, "parts") << "16 rows allow no norm within a product";
     }
   }
 }
