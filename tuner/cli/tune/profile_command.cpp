@@ -217,6 +217,7 @@ void add_profiled_operation(CLI::App& app, Action& action, const Operation& oper
   sub->add_flag("--warm", options->warm, "Don't flush the caches before each sample and pass")
       ->group(how);
   add_number(*sub, "--seconds", options->seconds, "Seconds of timing in rounds", {0.1, 3600})
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->group(how);
   add_whole_number(*sub, "--timeout", options->timeout_s, "Deadline of a launch in seconds", 1,
