@@ -20,9 +20,9 @@ constexpr double smallest_stall = 0.02;
 using Cell = std::function<std::string(const ProfiledWay&)>;
 
 /// The table: a row for each figure that a way has.
-class Rows {
+class WayRows {
  public:
-  explicit Rows(const Profile& profile) : profile_(profile), table_(titles(profile)) {}
+  explicit WayRows(const Profile& profile) : profile_(profile), table_(titles(profile)) {}
 
   void add(const std::string& label, const Cell& cell, const std::string& roofline = {}) {
     std::vector<std::string> cells{label};
@@ -49,7 +49,7 @@ class Rows {
   Table table_;
 };
 
-void add_times(const Profile& profile, Rows& rows) {
+void add_times(const Profile& profile, WayRows& rows) {
   const Work& work = profile.work;
   rows.add(
       "time",
@@ -79,7 +79,7 @@ void add_times(const Profile& profile, Rows& rows) {
                             : "");
 }
 
-void add_counters(const Profile& profile, Rows& rows) {
+void add_counters(const Profile& profile, WayRows& rows) {
   for (const Figure& figure : figures()) {
     const std::string name(figure.name);
     if (name == "counted_us" || name == figure_shared_peak) continue;  // for the limiter
@@ -109,7 +109,7 @@ std::vector<const StallReason*> told_stalls(const Profile& profile) {
   return told;
 }
 
-void add_stalls(const Profile& profile, Rows& rows) {
+void add_stalls(const Profile& profile, WayRows& rows) {
   for (const StallReason* reason : told_stalls(profile)) {
     rows.add("waits for " + std::string(reason->words), [&](const ProfiledWay& way) {
       const auto share =
@@ -119,7 +119,7 @@ void add_stalls(const Profile& profile, Rows& rows) {
   }
 }
 
-void add_energy(const Profile&, Rows& rows) {
+void add_energy(const Profile&, WayRows& rows) {
   rows.add("energy of a launch, warm", [](const ProfiledWay& way) {
     return way.energy ? fmt::format("{:.4g} J", way.energy->joules) : std::string();
   });
@@ -211,7 +211,7 @@ std::string figure_text(const Figure& figure, double value) {
 
 std::string profile_text(const Profile& profile) {
   std::string text = heading(profile);
-  Rows rows(profile);
+  WayRows rows(profile);
   add_times(profile, rows);
   add_counters(profile, rows);
   add_stalls(profile, rows);

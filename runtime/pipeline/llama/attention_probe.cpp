@@ -50,7 +50,9 @@ AttentionProbes LlamaRunner::probe_attention(const LlamaTrace& trace, std::int64
   const LlamaPassShape shape{1, traced_tokens_};
   const DType dtype = weights_.dtype;
   const std::int64_t dim = c.head_dim, length = position_;
-  const std::int64_t parts = shape.fused() ? c.heads : c.heads + 2 * c.kv_heads;
+  // The pass rotated queries in place, beside keys and values, or wrote them elsewhere.
+  const bool in_place = trace.layers[index][LlamaStage::k_rope].rows > 0;
+  const std::int64_t parts = in_place ? c.heads + 2 * c.kv_heads : c.heads;
   const auto make = [&](const Shape& of) { return runtime_.allocate(dtype, of).value(); };
   Operands operands{.all = make({shape.rows(), parts * dim}),
                     .queries = {},
