@@ -7,15 +7,16 @@ namespace greta::tuner {
 
 void Findings::add(const std::string& kind, bool error, const std::string& text,
                    std::uint64_t count) {
-  const auto [found, is_new] = found_.try_emplace({kind, error}, Finding{kind, error, 0, text});
+  const auto [found, is_new] =
+      found_.try_emplace({kind, error}, CheckerMessage{kind, error, 0, text});
   found->second.count += count;
   (error ? errors_ : warnings_) += count;
 }
 
-std::vector<Finding> Findings::list() const {
-  std::vector<Finding> list;
+std::vector<CheckerMessage> Findings::list() const {
+  std::vector<CheckerMessage> list;
   for (const auto& [key, finding] : found_) list.push_back(finding);
-  std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) {
+  std::stable_sort(list.begin(), list.end(), [](const CheckerMessage& a, const CheckerMessage& b) {
     return a.error != b.error ? a.error : a.count > b.count;
   });
   return list;
@@ -23,7 +24,7 @@ std::vector<Finding> Findings::list() const {
 
 nlohmann::ordered_json to_json(const Findings& findings) {
   auto kinds = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings.list()) {
+  for (const CheckerMessage& finding : findings.list()) {
     kinds.push_back({{"kind", finding.kind},
                      {"error", finding.error},
                      {"count", finding.count},

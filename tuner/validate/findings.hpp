@@ -12,7 +12,7 @@
 namespace greta::tuner {
 
 /// Reports of one kind.
-struct Finding {
+struct CheckerMessage {
   std::string kind;   ///< id of the message, or the kind of the report
   bool error = true;  ///< otherwise a warning
   std::uint64_t count = 0;
@@ -27,10 +27,10 @@ class Findings {
   std::uint64_t errors() const { return errors_; }
   std::uint64_t warnings() const { return warnings_; }
   /// Returns errors before warnings, and the most frequent ones first.
-  std::vector<Finding> list() const;
+  std::vector<CheckerMessage> list() const;
 
  private:
-  std::map<std::pair<std::string, bool>, Finding> found_;
+  std::map<std::pair<std::string, bool>, CheckerMessage> found_;
   std::uint64_t errors_ = 0, warnings_ = 0;
 };
 

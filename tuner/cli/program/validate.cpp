@@ -148,7 +148,7 @@ void tell_findings(const std::string& checker, const Findings& findings, const s
   tell(fmt::format("validation: {}: {}, {} {}", checker,
                    format_count(static_cast<std::int64_t>(findings.errors()), "error"),
                    format_count(static_cast<std::int64_t>(findings.warnings()), "warning"), runs));
-  for (const Finding& finding : findings.list()) {
+  for (const CheckerMessage& finding : findings.list()) {
     const std::string text = shortened(finding.first);
     print(stderr, "  {}× {}{}{}\n", finding.count, finding.error ? "" : "warning ", finding.kind,
           text == finding.kind ? "" : ": " + text);
