@@ -194,9 +194,9 @@ class Report(Case):
         csv = self.folder / "rows.csv"
         self.assertEqual(self.run_tune(*SMALL, *QUICK, "--db", self.db, "--csv", csv).returncode, 0)
         header, row = csv.read_text().splitlines()[:2]
-        self.assertTrue(header.endswith(",processes,revision,preset,expect"))
-        revision, preset, expect = row.rsplit(",", 3)[1:]
-        self.assertEqual((preset, expect), ('""', '""'))  # the row is of a tune
+        self.assertTrue(header.endswith(",processes,revision,preset,expect,counters,limiter"))
+        revision, *of_benchmarks = row.rsplit(",", 5)[1:]
+        self.assertEqual(of_benchmarks, ['""'] * 4)  # the row is of a tune
         self.assertRegex(revision, r"^([0-9a-f]{12}(-dirty)?)?$")
         self.assertEqual(self.report(csv).returncode, 0)
         self.assertEqual(self.data()["baselines"][0]["files"][0]["revision"], revision)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/chains/chains.hpp"
+
 namespace greta::runtime {
 namespace {
 

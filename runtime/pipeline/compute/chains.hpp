@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "kernels/chains/chains.hpp"
+#include "kernels/model/problem.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
 
 /// Chains of operations (kernels/chains/chains.hpp) on tensors. Each function asks the pipeline for
