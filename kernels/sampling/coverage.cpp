@@ -95,15 +95,20 @@ void list_features(const Operation& operation, const Problem& problem, const Dev
   }
 }
 
-/// Returns the value of an attribute with two that is not its default.
-const std::string& other_value(const Attribute& attribute) {
-  return attribute.allowed[attribute.allowed[0] == attribute.fallback ? 1 : 0];
+/// Returns the other values than its default of an attribute that has few.
+std::vector<std::string> other_values(const Attribute& attribute) {
+  constexpr std::size_t few = 4;
+  if (attribute.allowed.size() > few) return {};
+  std::vector<std::string> others(attribute.allowed.begin(), attribute.allowed.end());
+  std::erase(others, attribute.fallback);
+  return others;
 }
 
 /// Returns problems of the operation's typical sizes, with default attributes and with another
-/// value of an attribute that has two, and random problems: two with each value of an attribute
-/// alone, two with it and the other value of each attribute that has two, which a variant may need,
-/// and others with values at random, since some values are not allowed without some others.
+/// value of an attribute that has few, and random problems: two with each value of an attribute
+/// alone, three with it and the other values of each attribute that has few, which a variant
+/// may need, and others with values at random, since some values are not allowed without some
+/// others.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
   constexpr int alone = 2, together = 40;
@@ -111,10 +116,11 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
   for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
     list.push_back(typical_problem(operation, types, i));
     for (const Attribute& attribute : operation.attributes) {
-      if (attribute.allowed.size() != 2) continue;
-      Problem problem = typical_problem(operation, types, i);
-      problem.attributes.emplace_back(attribute.name, other_value(attribute));
-      if (check_problem(operation, problem)) list.push_back(std::move(problem));
+      for (const std::string& value : other_values(attribute)) {
+        Problem problem = typical_problem(operation, types, i);
+        problem.attributes.emplace_back(attribute.name, value);
+        if (check_problem(operation, problem)) list.push_back(std::move(problem));
+      }
     }
   }
   // Adds the first allowed problem of a few.
@@ -135,10 +141,14 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
         add([&] { return value == attribute.fallback ? AttributeValues{} : only; });
       }
       for (const Attribute& other : operation.attributes) {
-        if (other.allowed.size() != 2 || other.name == attribute.name) continue;
-        AttributeValues both{{other.name, other_value(other)}};
-        if (value != attribute.fallback) both.emplace_back(attribute.name, value);
-        for (int i = 0; i < alone; ++i) add([&] { return both; });
+        if (other.name == attribute.name) continue;
+        const auto needed = other_values(other);
+        for (std::size_t i = 0; i < std::max<std::size_t>(needed.size(), 3) && !needed.empty();
+             ++i) {
+          AttributeValues both{{other.name, needed[i % needed.size()]}};
+          if (value != attribute.fallback) both.emplace_back(attribute.name, value);
+          add([&] { return both; });
+        }
       }
     }
   }

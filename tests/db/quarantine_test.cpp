@@ -117,12 +117,16 @@ void run_sequence(std::uint64_t seed, int& damaged, int& discarded) {
   const TemporaryFolder folder;
   const auto file = folder / "t.db";
   fill(file);
+  // A row that lost its checksum alone may be written again as it was; the numbers of damaged rows
+  // tell whether it was sealed.
+  const auto good = Plain(file).contents(true);
   {
     Plain plain(file);
     for (auto left = 4 + random() % 4; left > 0; --left) damage(plain, random);
   }
   std::int64_t before = Plain(file).damaged();
-  const auto bad = Plain(file).contents(false);
+  auto bad = Plain(file).contents(false);
+  for (const auto sum : good) bad.erase(sum);
   damaged += static_cast<int>(before);
   for (int number = 1; number <= 5; ++number) {
     auto db = TunedDb::open(file, Mode::read_write);

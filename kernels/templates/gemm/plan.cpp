@@ -162,9 +162,10 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   const std::int64_t lines = along_n ? ceil_div(shape.products(), c["BN"])
                                      : launched_lines(shape, std::int64_t{c["BM"]});  // of tiles
   std::vector<Division> list{{"m", shape.m, c["BM"], "BM"},
-                             {"n", shape.n, shape.gated ? c["BN"] / 2 : c["BN"], "BN"},
+                             {"n", shape.n, c["BN"], "BN"},
                              {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},
                              {"lines of tiles", lines, c["SWIZZLE"], "SWIZZLE"}};
+  if (shape.gated) list[1] = {"n of gates and ups", shape.n, c["BN"] / 2, ""};
   if (c.has("SPLIT")) list.push_back({"slices", ceil_div(shape.k, c["BK"]), c["SPLIT"], "", never});
   return list;
 }
