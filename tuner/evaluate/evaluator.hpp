@@ -11,7 +11,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/problem.hpp"
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 #include "runtime/device/device_info.hpp"
 
 namespace greta::tuner {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/small_checks.hpp"
 #include "tuner/evaluate/workload.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "db/counters.hpp"
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 
 namespace greta::tuner {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 
 namespace greta::tuner {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 #include "runtime/device/counters/cupti_abi.hpp"
 
 namespace greta::device {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "runtime/device/compile/kernel_cache.hpp"
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 #include "runtime/device/hip/event.hpp"
 #include "runtime/device/hip/memory.hpp"
 #include "runtime/device/hip/stream.hpp"

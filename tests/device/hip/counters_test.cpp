@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 #include "tests/device/counters/fake_cupti.hpp"
 #include "tests/device/hip/fake_library.hpp"
 #include "tests/layers.hpp"

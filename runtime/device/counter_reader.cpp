@@ -1,4 +1,4 @@
-#include "runtime/device/counters/counter_reader.hpp"
+#include "runtime/device/counter_reader.hpp"
 
 namespace greta::device {
 
