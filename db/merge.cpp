@@ -7,6 +7,7 @@
 
 #include "db/enum_text.hpp"
 #include "db/json.hpp"
+#include "kernels/chains/chains.hpp"
 
 namespace greta::db {
 namespace {
@@ -46,9 +47,16 @@ double median_of(const StoredWinner& result) {
   return std::isnan(us) ? HUGE_VAL : us;
 }
 
+/// Returns what the better of two results has less of. The time of a chain's choice is that of a
+/// model's whole phase, which differs between models: there the gain decides.
+double cost_of(const StoredWinner& result) {
+  if (kernels::is_chain(result.problem.op)) return -result.winner.speedup_low;
+  return median_of(result);
+}
+
 auto rank(const StoredWinner& result) {
   const auto samples = result.winner.measurement.samples_us.size();
-  return std::tuple(!is_certified(result.winner), median_of(result),
+  return std::tuple(!is_certified(result.winner), cost_of(result),
                     -static_cast<std::int64_t>(samples), !result.regret.has_value());
 }
 

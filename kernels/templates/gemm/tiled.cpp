@@ -30,9 +30,6 @@ auto shared_bytes(const auto& c) {
   return 4 * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
 }
 
-constexpr const char* one_by_one =
-    "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1";
-
 /// Whether operands can be copied to shared memory as they are, to where each element is read.
 bool copies(const Shape& shape, const DeviceInfo& device) {
   return shape.in == DType::f32 && device.language == Language::hip &&

@@ -249,7 +249,9 @@ void DeviceBench::tell_origins(std::size_t problems) {
   if (!options_.winners) return;
   for (const auto& line : lookup_->unreadable()) notes_.push_back(line);
   std::string runs;
-  std::size_t untuned = 0;
+  // A problem's parts and kernels of one's own are looked up as well.
+  std::size_t untuned = 0, asked = 0;
+  for (const auto& [origin, count] : origins_) asked += count;
   for (const auto& [origin, what] :
        {std::pair{LookupOrigin::nearest_shape, "the winner of the nearest shape"},
         {LookupOrigin::same_architecture, "the winner of another device of this architecture"},
@@ -261,7 +263,8 @@ void DeviceBench::tell_origins(std::size_t problems) {
   }
   if (untuned == 0) return;
   notes_.push_back(fmt::format("{} of {} not tuned on {}: {}", untuned,
-                               format_count(problems, "problem"), info().id(), runs));
+                               format_count(std::max(asked, problems), "problem"), info().id(),
+                               runs));
 }
 
 BlockProcesses& DeviceBench::processes_of(const Benchmark& benchmark) {

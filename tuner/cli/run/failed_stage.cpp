@@ -18,29 +18,35 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Returns the word of an operation's label that computes a stage.
-std::string_view word_of(LlamaStage stage) {
+/// Returns the words of labels whose operation computes a stage, the most specific first: which of
+/// them there is depends on the alternatives of the chains.
+std::vector<std::string> words_of(LlamaStage stage) {
+  const std::string own(to_string(stage));
   switch (stage) {
     case LlamaStage::q:
     case LlamaStage::k:
     case LlamaStage::v:
-      return "qkv";
+      return {own, "qkv"};
     case LlamaStage::q_rope:
     case LlamaStage::k_rope:
-      return "rope";
+      return {"rope"};
     case LlamaStage::k_cache:
     case LlamaStage::v_cache:
-      return "kv_update";
+      return {"kv_update"};
     case LlamaStage::gate:
     case LlamaStage::up:
-      return "gate_up";
+      return {"gate_up"};
     case LlamaStage::attn_scores:
     case LlamaStage::attn_softmax:
-      return "attention";
+      return {"attention"};
+    case LlamaStage::attn_out:
+      return {"residual + ffn_norm", own};  // which adds the residual to it
+    case LlamaStage::ffn_out:
+      return {"residual + attn_norm", own};
     case LlamaStage::logits:
-      return "head";
+      return {"head"};
     default:
-      return to_string(stage);
+      return {own};
   }
 }
 
@@ -57,11 +63,11 @@ std::optional<RecordedProblem> operation_of(Generation& generation, const StageF
   LlamaOptions options;
   options.capacity = runner.capacity();
   const std::string layer = finding.layer < 0 ? "" : fmt::format("layer {} ", finding.layer);
-  for (const RecordedProblem& one :
-       llama_operations(generation.runtime(), runner.config(), runner.dtype(), options, tokens)) {
-    if (one.label.starts_with(layer) &&
-        has_word(name_of_operation(one.label), word_of(finding.stage))) {
-      return one;
+  const auto operations =
+      llama_operations(generation.runtime(), runner.config(), runner.dtype(), options, tokens);
+  for (const std::string& word : words_of(finding.stage)) {
+    for (const RecordedProblem& one : operations) {
+      if (one.label.starts_with(layer) && has_word(name_of_operation(one.label), word)) return one;
     }
   }
   return std::nullopt;
@@ -90,7 +96,10 @@ void examine_stage(Generation& generation, const RuntimeChoice& runtime,
                    const StageFinding& finding, std::int64_t tokens,
                    const std::filesystem::path& folder) {
   const auto operation = operation_of(generation, finding, tokens);
-  if (!operation) return;
+  if (!operation) {
+    print("no operation of this pass computes the stage by itself\n");
+    return;
+  }
   const auto answer = generation.runtime().answer(operation->problem);
   if (!answer) throw CommandError(exit_failed, answer.failure().message);
   print("{} runs {}\n  {}\n", operation->label, operation->problem.key(), answer->config.shown());

@@ -192,10 +192,10 @@ int ProfileRun::run() {
   }
   answer_interrupt();
   options_.json ? print_json(profile_json(found)) : print_text(profile_text(found));
-  const bool some = std::any_of(found.ways.begin(), found.ways.end(),
-                                [](const ProfiledWay& way) { return way.trial.ok(); });
+  const bool all = std::all_of(found.ways.begin(), found.ways.end(),
+                               [](const ProfiledWay& way) { return way.trial.ok(); });
   db_->confirm();
-  return some ? exit_done : exit_failed;
+  return all ? exit_done : exit_failed;
 }
 
 void add_profiled_operation(CLI::App& app, Action& action, const Operation& operation,
