@@ -74,8 +74,7 @@ std::int64_t most_slices(const DeviceInfo& device) {
 }
 
 std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device) {
-  const auto most =
-      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  const std::int64_t most = most_workspace(device);
   std::vector<Constraint> list = group_constraints(shape);
   const std::vector<Constraint> slices{
       {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),

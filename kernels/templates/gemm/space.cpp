@@ -90,9 +90,12 @@ std::vector<Constraint> group_constraints(const Shape& shape) {
        p["ALIGN"] == 0}};
 }
 
+std::int64_t most_workspace(const DeviceInfo& device) {
+  return static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+}
+
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
-  const auto most =
-      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  const std::int64_t most = most_workspace(device);
   return {"workspace",
           fmt::format("SPLIT partial sums of {} x {} elements need more than {} MiB", shape.m,
                       shape.products(), most >> 20),

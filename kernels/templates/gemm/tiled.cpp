@@ -125,8 +125,7 @@ bool transposes(const Shape& shape, const DeviceInfo& device) {
 std::vector<Constraint> copy_constraints(const Shape& shape, const DeviceInfo& device,
                                          bool may_transpose) {
   if (!copies(shape, device)) return {};
-  const auto most =
-      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  const std::int64_t most = most_workspace(device);
   const char* const one_by_one =
       "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1";
   const Expression moved = p["STAGES"] <= 2 || ((!shape.a_along_k || p["VA"] == 1) &&
@@ -237,8 +236,9 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   const bool copied = copies(shape, device);
   // Below that, the copies take longer than they save.
   constexpr std::int64_t least_transposed = 2048;
-  const bool transpose =
-      split == 1 && transposes(shape, device) && std::min(shape.m, shape.n) >= least_transposed;
+  const bool transpose = split == 1 && transposes(shape, device) &&
+                         std::min(shape.m, shape.n) >= least_transposed &&
+                         transposed_bytes(shape) <= most_workspace(device);
   const auto width = [&](bool along_k, std::int64_t unit, int extent) {
     return copied && along_k && !transpose
                ? 1
