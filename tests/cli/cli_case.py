@@ -131,6 +131,15 @@ class Case(unittest.TestCase):
                               capture_output=True, text=True, timeout=patient(timeout),
                               stdin=subprocess.DEVNULL, **options)
 
+    def planted_templates(self, name, file, text, mutant):
+        """Returns a folder for --templates in which a text of one template is replaced by a bug."""
+        source = (SOURCE / "kernels/templates" / file).read_text()
+        self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
+        path = self.folder / name / file
+        path.parent.mkdir(parents=True)
+        path.write_text(source.replace(text, mutant))
+        return self.folder / name
+
     def run_words(self, *words, timeout=120):
         """Runs a program without additional options in the test's folder."""
         return subprocess.run(words, env=self.env, capture_output=True, text=True, errors="replace",

@@ -13,7 +13,6 @@ import unittest
 from cli_case import SOURCE, Case
 
 FAULTY = SOURCE / "tests/data/faulty"
-TEMPLATES = SOURCE / "kernels/templates"
 
 # The faults of product.hip: the kind of the first cause, and a part of its words.
 FAULTS = {
@@ -97,12 +96,7 @@ class Diagnose(Case):
     def planted(self, number, plant):
         op, options, file, text, mutant, *_ = plant
         drawn = [] if "--config" in options else ["--sample", "1"]
-        templates = self.folder / f"templates-{number}"
-        path = templates / file
-        path.parent.mkdir(parents=True)
-        source = (TEMPLATES / file).read_text()
-        self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
-        path.write_text(source.replace(text, mutant))
+        templates = self.planted_templates(f"templates-{number}", file, text, mutant)
         kept = self.folder / f"planted-{number}"
         result = self.run_tune("verify", op, *options, *drawn, "--first", "--seed", "3", "--device", "hip-host:0",
                                "--templates", templates, "--keep-failed", kept)

@@ -9,7 +9,6 @@ from cli_case import SOURCE, Case, patient
 
 RUN = os.environ["GRETA_RUN"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
-TEMPLATES = SOURCE / "kernels/templates"
 PROMPT = "Once upon a time there was a little girl who liked to play"  # more keys than a tile has
 # File, text, mutant, the stage that is named, the first cause, and rules. No cause: several explain as much.
 PLANTED = [
@@ -28,12 +27,7 @@ PLANTED = [
 class TraceLayers(Case):
     def planted(self, number):
         file, text, mutant, *_, rules = PLANTED[number]
-        templates = self.folder / f"templates-{number}"
-        path = templates / file
-        path.parent.mkdir(parents=True)
-        source = (TEMPLATES / file).read_text()
-        self.assertEqual(source.count(text), 1, f"the template has changed: change the bug, too: {text}")
-        path.write_text(source.replace(text, mutant))
+        templates = self.planted_templates(f"templates-{number}", file, text, mutant)
         return self.run_words(RUN, "--model", MODEL, "--prompt", PROMPT, "--device", "hip-host:0", "--untuned",
                               "--trace-layers", "--templates", templates, "--keep-failed",
                               self.folder / f"kept-{number}", *(word for rule in rules for word in ("--use", rule)),
