@@ -13,6 +13,7 @@ Catalog Catalog::built_in() {
   static const Catalog catalog({
       make_gemm(),
       make_grouped_gemm(),
+      make_quantized_gemm(),
       make_add(),
       make_silu_mul(),
       make_gelu(),

@@ -63,6 +63,13 @@ Operation make_layernorm();
 /// should stay below 1e17.
 Operation make_layernorm_rmsnorm();
 
+/// Makes the operation that multiplies by quantised weights: C = A W^T with W = scale (B - zero). A
+/// is m x k and C is m x n, row-major and packed. B has n rows of k weights in a WeightFormat;
+/// scales (f16, or bf16 with an A of bf16) and zero points (bytes) of int4 and int8 are n x k /
+/// group. Accumulation is in f32: elements of A should stay below 1e30, as they are multiplied by
+/// integers before these are scaled.
+Operation make_quantized_gemm();
+
 /// Makes the operation Y = X / sqrt(mean of X^2 + epsilon) * weight on each row. The matrices are
 /// row-major, rows x cols; weight is 1 x cols. Squares and their sum are f32, so elements of f32
 /// and bf16 should stay below 1e17.

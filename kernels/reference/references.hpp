@@ -97,6 +97,20 @@ std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
 /// Returns whether the problem is small enough to check every element.
 bool grouped_gemm_fully_checked(const Problem& problem);
 
+/// Returns the FP64 reference of a quantized_gemm problem: that of gemm for the dequantised
+/// weights, with its bound. `inputs` contain A, B and, if the problem has them, scales and zeros,
+/// by name.
+///
+/// Kernels may scale sums of products with integers, which is exact up to one rounding for each
+/// sum, or products. Both are among the roundings of a dot product in any order, for which gamma of
+/// GemmErrorModel has room. A weight of q4_k has a rounding of its own.
+std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
+                                                    const std::vector<HostTensor>& inputs,
+                                                    std::uint64_t seed);
+
+/// Returns whether the problem is small enough to check every element.
+bool quantized_gemm_fully_checked(const Problem& problem);
+
 /// Checks every element of caches to which new keys and values are appended from `position` on.
 /// Appended elements are exact, or rounded once to a smaller type. All other elements must be
 /// unchanged, bit for bit. Tokens beyond the capacity of the caches are dropped.

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/model/tensor.hpp"
+#include "kernels/model/weight_formats.hpp"
+
+namespace greta::kernels {
+
+/// A matrix of quantised weights: rows of k.
+struct QuantizedMatrix {
+  WeightFormat format = WeightFormat::int4;
+  std::int64_t rows = 0, k = 0;
+  std::int64_t group = 0;  ///< weights that share a scale, where scales are tensors
+  const HostTensor* integers = nullptr;
+  const HostTensor* scales = nullptr;  ///< with int4 and int8: rows x k / group
+  const HostTensor* zeros = nullptr;   ///< of these, if there are zero points: rows x k / group
+};
+
+/// Returns the weights, row after row, as f32. They are exact but for those of q4_k, which are
+/// rounded once: the sum of two products.
+std::vector<float> dequantized(const QuantizedMatrix& matrix);
+
+}  // namespace greta::kernels

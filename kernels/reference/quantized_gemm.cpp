@@ -1,0 +1,49 @@
+#include <cstring>
+
+#include "kernels/reference/dequantized.hpp"
+#include "kernels/reference/gemm.hpp"
+#include "kernels/reference/references.hpp"
+
+namespace greta::kernels {
+namespace {
+
+/// Returns the product with weights that are not quantised, of one layout.
+Problem plain_product(const Problem& problem) {
+  Problem plain{"gemm", problem.dtype, problem.out_dtype, {}, {}};
+  plain.attributes.emplace_back("layout", "nt");
+  for (const char* name : {"m", "n", "k"}) plain.dims.emplace_back(name, problem.dim(name));
+  return plain;
+}
+
+const HostTensor* find_tensor(const std::vector<HostTensor>& tensors, std::string_view name) {
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.spec.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool quantized_gemm_fully_checked(const Problem& problem) {
+  return gemm_fully_checked(plain_product(problem));
+}
+
+std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
+                                                    const std::vector<HostTensor>& inputs,
+                                                    std::uint64_t seed) {
+  QuantizedMatrix matrix;
+  matrix.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
+  matrix.rows = problem.dim("n");
+  matrix.k = problem.dim("k");
+  matrix.group = std::stoll(problem.attribute("group", "128"));
+  matrix.integers = find_tensor(inputs, "B");
+  matrix.scales = find_tensor(inputs, "scales");
+  matrix.zeros = find_tensor(inputs, "zeros");
+  const std::vector<float> weights = dequantized(matrix);
+  HostTensor b{{"B", Role::input, DType::f32, matrix.rows, matrix.k}, {}};
+  b.data.resize(b.spec.bytes());
+  std::memcpy(b.data.data(), weights.data(), b.data.size());
+  return gemm_reference(plain_product(problem), {tensor_named(inputs, "A"), std::move(b)}, seed);
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,95 @@
+#version 460
+// Products with quantised weights, bound by reading these once. A workgroup has COLS x TN columns of
+// ROWS rows of C. Its threads divide K among LANES = THREADS / COLS, each with UNROLL chunks of 32
+// weights of each of its TN columns in flight, and add their sums in the end.
+
+#if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(TN) || !defined(UNROLL)
+#error "ROWS THREADS COLS TN UNROLL must be defined"
+#endif
+#if ROWS < 1 || TN < 1 || UNROLL < 1 || THREADS % COLS != 0
+#error "ROWS, TN and UNROLL are at least 1; COLS divides THREADS"
+#endif
+
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+#include "quantized_gemm/weights.glsl"
+
+layout(local_size_x = THREADS) in;
+
+layout(push_constant, std430) uniform Arguments {
+  uint64_t a, b, scales, zeros, c;
+  uint m, n, k, tiles_n;
+} args;
+
+#define LANES (THREADS / COLS)
+#define REDUCED float
+float merge(float x, float y) { return x + y; }
+float across(float value, uint mask) { return subgroupShuffleXor(value, mask); }
+#include "common/reduce.glsl"
+
+float sum[ROWS * TN];
+
+// Eight neighbours of A.
+void load_a8(uint64_t at, out float a[8]) {
+#if IN_F16 || IN_BF16
+  unpack(Quad(at).v, a);
+#else
+  const vec4 low = F32x4(at).v, high = F32x4(at + 16).v;
+  a = float[8](low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w);
+#endif
+}
+
+// Adds the products of a chunk of each column with A, from the address `a` on.
+void add_products(uint64_t a, uint last, Chunk chunk[TN]) {
+  const uint eights = CHUNK / 8, of_segment = eights / SEGMENTS;
+  [[unroll]] for (uint segment = 0; segment < SEGMENTS; ++segment) {
+    float part[ROWS * TN];
+    [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) part[i] = 0.0;
+    [[unroll]] for (uint e = segment * of_segment; e < (segment + 1) * of_segment; ++e) {
+      float weight[TN * 8];
+      [[unroll]] for (uint i = 0; i < TN * 8; ++i) weight[i] = weight_of(chunk[i / 8], 8 * e + i % 8);
+      [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+        float x[8];
+        load_a8(a + (uint64_t(min(row, last)) * args.k + 8 * e) * IN_BYTES, x);
+        [[unroll]] for (uint i = 0; i < TN * 8; ++i)
+          part[row * TN + i / 8] = fma(x[i % 8], weight[i], part[row * TN + i / 8]);
+      }
+    }
+    [[unroll]] for (uint i = 0; i < ROWS * TN; ++i)
+      sum[i] = fma(scale_of(chunk[i % TN], segment), part[i], sum[i]);
+  }
+}
+
+void main() {
+  const uint lane = thread_index() % LANES, column = thread_index() / LANES;
+  const uint first_row = workgroup() / args.tiles_n * ROWS;
+  const uint first_col = workgroup() % args.tiles_n * (COLS * TN) + column * TN;
+  if (first_row >= args.m) return;  // of the whole workgroup
+  const uint last_row = min(ROWS - 1, args.m - 1 - first_row);
+  const uint chunks = args.k / CHUNK;
+
+  [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) sum[i] = 0.0;
+  for (uint at = lane; at < chunks; at += LANES * UNROLL) {
+    Chunk chunk[UNROLL][TN];
+    [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+      // Threads past the last column or chunk repeat it.
+      [[unroll]] for (uint t = 0; t < TN; ++t)
+        chunk[u][t] =
+            load_chunk(args.b, args.scales, args.zeros, min(first_col + t, args.n - 1),
+                       min(at + u * LANES, chunks - 1), args.k);
+    }
+    [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+      if (at + u * LANES < chunks) {
+        const uint64_t first = uint64_t(first_row) * args.k + (at + u * LANES) * CHUNK;
+        add_products(args.a + first * IN_BYTES, last_row, chunk[u]);
+      }
+    }
+  }
+  [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) {
+    const float total = reduce_threads(sum[i], i % 2);
+    const uint row = i / TN, col = first_col + i % TN;
+    if (lane == 0 && row <= last_row && col < args.n)
+      store_out(args.c + (uint64_t(first_row + row) * args.n + col) * OUT_BYTES, total);
+  }
+}

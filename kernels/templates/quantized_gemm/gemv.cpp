@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+
+/// Products with quantised weights whose threads share columns.
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+constexpr std::int64_t chunk = 32;  ///< weights that a thread loads at once
+
+std::int64_t width_of(const Config& config) {
+  return std::int64_t{config["COLS"]} * config["TN"];
+}
+
+/// Returns the 32-bit registers of a loaded chunk: integers as bytes, scales, a zero point.
+std::int64_t chunk_registers(const Shape& shape) {
+  return chunk / 4 + (shape.format == WeightFormat::q6_k ? 3 : 2);
+}
+
+/// Returns the bytes of shared memory: one sum for each wave, or with GLSL each thread.
+Expression shared_bytes(const DeviceInfo& device) {
+  if (device.language == Language::hip) {
+    return 4 * p["ROWS"] * p["TN"] * (p["THREADS"] / std::int64_t{device.min_subgroup_size} + 1);
+  }
+  return 8 * p["THREADS"];
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
+  const std::int64_t shared = device.shared_memory_bytes;
+  // THREADS   workgroup size
+  // COLS      threads along n; the others are along K
+  // TN        columns of a thread, which one load of A serves
+  // ROWS      rows of C of a workgroup, which one load of B serves
+  // UNROLL    chunks of 32 weights in flight for each column
+  Alternative a{"gemv",
+                {{"THREADS", {32, 64, 128, 256, 512}},
+                 {"COLS", {1, 2, 4, 8, 16, 32}},
+                 {"TN", {1, 2, 4, 8}},
+                 {"ROWS", {1, 2, 4, 8}},
+                 {"UNROLL", {1, 2, 4}}},
+                {storage_constraint(shape.scales(), shape.out, device)}};
+  append(a.constraints,
+         {{"workgroup_threads", fmt::format("the device allows {} threads", threads),
+           p["THREADS"] <= threads},
+          {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
+          {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
+           p["ROWS"] < 2 * shape.m},
+          {"idle_threads",
+           fmt::format("THREADS / COLS chunks of 32 must not be twice k, {}, or more", shape.k),
+           p["THREADS"] / p["COLS"] * chunk < 2 * shape.k || p["THREADS"] <= 32 * p["COLS"]},
+          {"grid", fmt::format("C has more than {} workgroups", groups),
+           ceil_div(shape.n, p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
+          {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
+           shared_bytes(device) <= shared},
+          register_constraint(device, "sums, and chunks in flight",
+                              2 * p["ROWS"] * p["TN"] + 8 * p["TN"] +
+                                  p["UNROLL"] * p["TN"] * chunk_registers(shape),
+                              device.language == Language::hip ? p["THREADS"] : Expression(1))});
+  if (vectorising_cpu(device)) {
+    a.constraints.push_back({"code_size", "ROWS x TN x UNROLL above 4 compiles slowly for a CPU",
+                             p["ROWS"] * p["TN"] * p["UNROLL"] <= 4});
+  }
+  return a;
+}
+
+/// Returns the defines of all kernels of the problem.
+Defines problem_defines(const Shape& shape) {
+  Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
+  defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
+  defines.emplace_back("GROUP", std::to_string(shape.group));
+  defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
+  defines.emplace_back("SCALES_BF16", shape.scales() == DType::bf16 ? "1" : "0");
+  return defines;
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  const int subgroup = whole_subgroups(device, config["THREADS"]);
+  if (device.language == Language::glsl) {
+    defines.emplace_back("SUBGROUP", std::to_string(subgroup));
+  }
+  const auto across = static_cast<std::uint64_t>(ceil_div(shape.n, width_of(config)));
+  const auto down = static_cast<std::uint64_t>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
+  const Argument none = std::uint64_t{0};
+  std::size_t next = 2;
+  std::vector<Argument> arguments{OperandArgument{0}, OperandArgument{1}};
+  arguments.push_back(shape.group > 0 ? Argument(OperandArgument{next++}) : none);
+  arguments.push_back(shape.zeros ? Argument(OperandArgument{next++}) : none);
+  arguments.emplace_back(OperandArgument{next});
+  for (const std::int64_t extent : {shape.m, shape.n, shape.k, static_cast<std::int64_t>(across)}) {
+    arguments.emplace_back(static_cast<std::uint32_t>(extent));
+  }
+  LaunchPlan plan;
+  plan.sources.push_back(
+      kernel_source(device, "quantized_gemm/gemv", defines, config["THREADS"], arguments));
+  if (device.language == Language::glsl) {
+    plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(subgroup);
+  }
+  plan.launches.push_back({0, grid(device, plan.sources[0], across * down), std::move(arguments)});
+  return plan;
+}
+
+/// One wave for some columns at a time; several rows share what is loaded of B.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  const bool gpu = !vectorising_cpu(device);
+  const int most_rows = gpu ? 8 : 4;
+  int rows = 1;
+  while (rows < most_rows && rows < shape.m) rows *= 2;
+  const bool wide = gpu && shape.n / 4 >= busy_workgroups(device);
+  std::vector<Config> configs;
+  for (const int tn : {wide ? 4 : 1, 2, 1}) {
+    for (const int threads : {128, 64, 32}) {
+      const int cols = threads / 32;
+      configs.push_back(
+          {"gemv",
+           {{"THREADS", threads}, {"COLS", cols}, {"TN", tn}, {"ROWS", rows}, {"UNROLL", 1}}});
+    }
+  }
+  return configs;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  const std::int64_t lanes = config["THREADS"] / config["COLS"];
+  return {{"m", shape.m, config["ROWS"], "ROWS", 8},
+          {"n", shape.n, width_of(config), {}, never},
+          {"k", shape.k, lanes * config["UNROLL"] * chunk, {}, never}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double rows = config["ROWS"], columns = static_cast<double>(width_of(config));
+  const double threads = config["THREADS"], k = static_cast<double>(shape.k);
+  const double weight = static_cast<double>(row_bytes(shape.format, shape.k)) / k;
+  const double groups = std::ceil(static_cast<double>(shape.n) / columns);
+  LaunchWork work;
+  work.workgroups = groups * static_cast<double>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
+  work.threads = threads;
+  work.registers =
+      static_cast<double>(2 * config["ROWS"] * config["TN"] + 8 * config["TN"] + 24 +
+                          std::int64_t{config["UNROLL"]} * config["TN"] * chunk_registers(shape));
+  // A weight costs its integer, its conversion and a difference, and a product for each row.
+  work.vector_flops = columns * k * (2 * rows + 5);
+  const double a_bytes = bytes_of(shape.in, 1);
+  work.read_bytes = columns * k * weight + rows * k * config["COLS"] * a_bytes;
+  work.written_bytes = rows * columns * bytes_of(shape.out, 1);
+  const double load = in_blocks(shape.format) && shape.format != WeightFormat::q4_k ? 2 : 16;
+  work.loads = columns * k * weight / load + rows * k * config["COLS"] * a_bytes / 16;
+  work.ahead_bytes = threads * config["UNROLL"] * config["TN"] * chunk * weight;
+  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.barriers = device.language == Language::hip ? 1 : rows * config["TN"];
+  work.unique_bytes = static_cast<double>(shape.n) * k * weight +
+                      static_cast<double>(shape.m) *
+                          (k * a_bytes + static_cast<double>(shape.n) * bytes_of(shape.out, 1));
+  return {work};
+}
+
+}  // namespace
+
+Variant gemv() {
+  Variant variant = make_variant<Shape>(
+      "gemv", "bound by reading B: a workgroup computes some columns of ROWS rows", space, plan,
+      defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::quantized_gemm

@@ -1,0 +1,108 @@
+// Products with quantised weights, bound by reading these once. A workgroup has COLS x TN columns of
+// ROWS rows of C. Its threads divide K among LANES = THREADS / COLS, each with UNROLL chunks of 32
+// weights of each of its TN columns in flight, and add their sums in the end.
+
+#if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(TN) || !defined(UNROLL)
+#error "ROWS THREADS COLS TN UNROLL must be defined"
+#endif
+#if ROWS < 1 || TN < 1 || UNROLL < 1 || THREADS % COLS != 0
+#error "ROWS, TN and UNROLL are at least 1; COLS divides THREADS"
+#endif
+
+#include "common/reduce.hip"
+#include "quantized_gemm/weights.hip"
+
+#define LANES (THREADS / COLS)
+
+// Eight neighbours of A.
+GRETA_DEVICE void load_a8(const In* from, float (&a)[8]) {
+  constexpr int width = sizeof(In) == 4 ? 4 : 8;
+  GRETA_UNROLL
+  for (int i = 0; i < 8; i += width) {
+    const auto pack = load_pack<width>(from + i);
+    GRETA_UNROLL
+    for (int j = 0; j < width; ++j) a[i + j] = element(pack, j);
+  }
+}
+
+// Adds the products of a chunk of each column with `a`, whose rows are `stride` apart. `last` is the
+// last of the ROWS rows that A has.
+GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const Chunk (&chunk)[TN],
+                               float (&sum)[ROWS][TN]) {
+  constexpr u32 eights = CHUNK / 8, of_segment = eights / SEGMENTS;
+  GRETA_UNROLL
+  for (u32 segment = 0; segment < SEGMENTS; ++segment) {
+    float part[ROWS][TN] = {};
+    GRETA_UNROLL
+    for (u32 e = segment * of_segment; e < (segment + 1) * of_segment; ++e) {
+      float weight[TN][8];
+      GRETA_UNROLL
+      for (u32 t = 0; t < TN; ++t) weight8(chunk[t], e, weight[t]);
+      GRETA_UNROLL
+      for (u32 row = 0; row < ROWS; ++row) {
+        float x[8];
+        load_a8(a + smaller(row, last) * stride + 8 * e, x);
+        GRETA_UNROLL
+        for (u32 t = 0; t < TN; ++t) {
+          GRETA_UNROLL
+          for (u32 i = 0; i < 8; ++i) part[row][t] = multiply_add(x[i], weight[t][i], part[row][t]);
+        }
+      }
+    }
+    GRETA_UNROLL
+    for (u32 row = 0; row < ROWS; ++row) {
+      GRETA_UNROLL
+      for (u32 t = 0; t < TN; ++t) {
+        sum[row][t] = multiply_add(scale_of(chunk[t], segment), part[row][t], sum[row][t]);
+      }
+    }
+  }
+}
+
+GRETA_KERNEL(THREADS)
+quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
+                    const Scale* __restrict__ scales, const u8* __restrict__ zeros,
+                    Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+  GRETA_SHARED(float, wave_sums, ROWS * TN * (THREADS / wave_size + 1));
+  const u32 block = block_index<THREADS>();
+  const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
+  const u32 first_row = block / tiles_n * ROWS;
+  const u32 first_col = block % tiles_n * (COLS * TN) + column * TN;
+  if (first_row >= m) return;  // of the whole workgroup
+  const u32 last_row = smaller(ROWS - 1, m - 1 - first_row);
+  const In* const a_first = a + u64(first_row) * k;
+  const Weights weights = {b, scales, zeros};
+  const u32 chunks = k / CHUNK;
+
+  float sum[ROWS][TN] = {};
+  for (u32 at = lane; at < chunks; at += LANES * UNROLL) {
+    Chunk chunk[UNROLL][TN];
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      GRETA_UNROLL
+      for (u32 t = 0; t < TN; ++t) {
+        // Threads past the last column or chunk repeat it.
+        chunk[u][t] = load_chunk(weights, smaller(first_col + t, n - 1),
+                                 smaller(at + u * LANES, chunks - 1), k);
+      }
+    }
+    loads_go_ahead();
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      if (at + u * LANES < chunks) {
+        add_products(a_first + (at + u * LANES) * CHUNK, k, last_row, chunk[u], sum);
+      }
+    }
+  }
+  GRETA_UNROLL
+  for (u32 row = 0; row < ROWS; ++row) {
+    GRETA_UNROLL
+    for (u32 t = 0; t < TN; ++t) {
+      float* const shared = wave_sums + (row * TN + t) * (THREADS / wave_size);
+      const float total = reduce_threads<LANES>(sum[row][t], Add{}, shared);
+      if (lane == 0 && row <= last_row && first_col + t < n) {
+        c[u64(first_row + row) * n + first_col + t] = narrow<Out>(total);
+      }
+    }
+  }
+}

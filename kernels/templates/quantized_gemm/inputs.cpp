@@ -1,0 +1,147 @@
+#include "kernels/templates/quantized_gemm/inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string_view>
+
+#include "kernels/model/adversarial.hpp"
+#include "kernels/model/random.hpp"
+#include "kernels/templates/quantized_gemm/shape.hpp"
+
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+// Kernels multiply an element of A by integers of up to 8 bits and add them before they scale.
+constexpr double largest_of_a = 0x1p100, least_of_a = 0x1p-40;
+
+/// Draws the scale of a block, so that weights are below `most` in magnitude.
+struct Scales {
+  double most = 0.5;
+  bool adversarial = false;
+
+  /// `largest`: the largest integer that is multiplied by the scale.
+  double draw(double largest, std::mt19937_64& random) const {
+    const double plain = most / largest * (0.5 + uniform(random) / 2);
+    if (!adversarial) return plain;
+    enum { zero, denormal, smallest, small, negative, kinds };
+    switch (uniform_below(random, 2 * kinds)) {
+      case zero:
+        return 0;
+      case denormal:
+        return std::min(plain, 0x1p-14 * uniform(random));
+      case smallest:
+        return std::min(plain, 0x1p-24);
+      case small:
+        return plain * std::exp2(-12 * uniform(random));
+      case negative:
+        return -plain;
+      default:
+        return plain;
+    }
+  }
+};
+
+void store_f16(std::byte* at, double value) {
+  store_element(DType::f16, at, 0, value);
+}
+
+/// Gives a block of a GGUF format, whose bytes are random, sensible scales. Those of q4_k are such
+/// that weights have both signs: minima are those of the scales times 7.5 / 8.
+void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
+                std::mt19937_64& random) {
+  if (format == WeightFormat::q4_0) store_f16(block, scales.draw(8, random));
+  if (format == WeightFormat::q8_0) store_f16(block, scales.draw(128, random));
+  if (format == WeightFormat::q6_k) store_f16(block + 208, scales.draw(32 * 128, random));
+  if (format != WeightFormat::q4_k) return;
+  const double scale = scales.draw(15 * 63, random);
+  store_f16(block, scale);
+  store_f16(block + 2, 7.5 * scale);
+  // Bytes 4 to 7 have the lower six bits of scales 0 to 3 and two bits of scales 4 to 7, bytes 8 to
+  // 11 the same of the minima; bytes 12 to 15 the lower halves of scales and minima 4 to 7.
+  for (int i = 0; i < 4; ++i) {
+    block[8 + i] = block[4 + i];
+    const auto low = std::to_integer<unsigned>(block[12 + i]) & 15U;
+    block[12 + i] = static_cast<std::byte>(low | low << 4);
+  }
+}
+
+void fill_random(HostTensor& tensor, std::mt19937_64& random) {
+  for (std::byte& byte : tensor.data) byte = static_cast<std::byte>(random() >> 56);
+}
+
+/// Replaces the integers of some blocks by equal ones: all bits clear or set.
+void mix_in_equal_integers(WeightFormat format, std::byte* block, std::mt19937_64& random) {
+  const std::uint64_t kind = uniform_below(random, 8);
+  if (kind > 1) return;
+  const std::int64_t first = format == WeightFormat::q4_k   ? 16
+                             : format == WeightFormat::q6_k ? 0
+                                                            : 2;
+  const std::int64_t end = format == WeightFormat::q6_k ? 192 : traits(format).block_bytes;
+  std::fill(block + first, block + end, kind == 0 ? std::byte{0} : std::byte{255});
+}
+
+void fill_blocks(WeightFormat format, HostTensor& tensor, const Scales& scales,
+                 std::mt19937_64& random) {
+  for (std::int64_t at = 0; at < std::ssize(tensor.data); at += traits(format).block_bytes) {
+    std::byte* const block = tensor.data.data() + at;
+    if (scales.adversarial) mix_in_equal_integers(format, block, random);
+    set_scales(format, block, scales, random);
+  }
+}
+
+void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
+                 std::mt19937_64& random) {
+  const double largest = shape.format == WeightFormat::int4 ? 16 : 256;
+  for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
+    store_element(tensor.spec.dtype, tensor.data.data(), i, scales.draw(largest, random));
+  }
+}
+
+/// Zero points are near the middle, or anywhere if adversarial.
+void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::mt19937_64& random) {
+  const std::uint64_t values = shape.format == WeightFormat::int4 ? 16 : 256;
+  for (std::byte& zero : tensor.data) {
+    const bool any = adversarial && uniform_below(random, 4) == 0;
+    const std::uint64_t drawn =
+        any ? uniform_below(random, values) : values * 3 / 8 + uniform_below(random, values / 4);
+    zero = static_cast<std::byte>(drawn);
+  }
+}
+
+}  // namespace
+
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  const Shape shape = shape_of(problem);
+  if (spec.name == "A" || spec.name == "C") return random_tensor(spec, seed);
+  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  std::mt19937_64 random(mix64(seed));
+  if (spec.name == "B") fill_random(tensor, random);
+  if (spec.name == "B" && in_blocks(shape.format)) fill_blocks(shape.format, tensor, {}, random);
+  if (spec.name == "scales") fill_scales(shape, tensor, {}, random);
+  if (spec.name == "zeros") fill_zeros(shape, tensor, false, random);
+  return tensor;
+}
+
+/// Half of C's range is kept for what is multiplied; either A or the weights are large, or both.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const Shape shape = shape_of(problem);
+  std::mt19937_64 random(seed);
+  const double product = magnitudes_of(shape.out).most / 8 / static_cast<double>(shape.k);
+  const double largest = std::min(magnitudes_of(shape.in).most, largest_of_a);
+  const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
+  Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
+  const double least = std::max(smallest_normal(shape.in), least_of_a);
+  const double most = std::clamp(product / scales.most, 16 * least, largest);
+  scales.most = std::min(scales.most, product / most);
+  mix_in_adversarial_rows(inputs[0], {least, most}, mix64(seed));
+  for (HostTensor& tensor : inputs) {
+    if (tensor.spec.name == "B" && in_blocks(shape.format)) {
+      fill_blocks(shape.format, tensor, scales, random);
+    }
+    if (tensor.spec.name == "scales") fill_scales(shape, tensor, scales, random);
+    if (tensor.spec.name == "zeros") fill_zeros(shape, tensor, true, random);
+  }
+}
+
+}  // namespace greta::kernels::quantized_gemm

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "kernels/operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/operand_work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/quantized_gemm/inputs.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+
+namespace greta::kernels {
+namespace quantized_gemm {
+
+Shape shape_of(const Problem& problem) {
+  Shape shape;
+  shape.m = problem.dim("m");
+  shape.n = problem.dim("n");
+  shape.k = problem.dim("k");
+  shape.in = problem.dtype;
+  shape.out = problem.out_dtype;
+  shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
+  if (in_blocks(shape.format)) return shape;
+  shape.group = std::stoll(problem.attribute("group", "128"));
+  shape.zeros = problem.attribute("zeros", "none") == "groups";
+  return shape;
+}
+
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  std::vector<TensorSpec> list{{"A", Role::input, s.in, s.m, s.k},
+                               {"B", Role::input, DType::u8, s.n, row_bytes(s.format, s.k)}};
+  if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.n, s.groups()});
+  if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.n, s.groups()});
+  list.push_back({"C", Role::output, s.out, s.m, s.n});
+  return list;
+}
+
+Work work(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  const double products =
+      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  return {2 * products, operand_bytes(tensors(problem))};
+}
+
+/// Rows of weights are whole blocks or groups, and only integers without a format of their own have
+/// groups and zero points.
+Result<void> check(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  if (in_blocks(s.format)) {
+    const std::string name(traits(s.format).name);
+    for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
+      const std::string value = problem.attribute(field, usual);
+      if (value != usual) {
+        return bad_field(field, value, fmt::format("only for int4 and int8: {} has blocks", name));
+      }
+    }
+  }
+  const std::int64_t unit = in_blocks(s.format) ? traits(s.format).block : s.group;
+  if (s.k % unit == 0) return check_count(problem, "k", {"n", "k"});
+  return bad_field("k", std::to_string(s.k),
+                   fmt::format("must be a multiple of {}, so that rows of weights are whole {}",
+                               unit, in_blocks(s.format) ? "blocks" : "groups"));
+}
+
+std::vector<Attribute> attributes() {
+  std::vector<std::string> formats;
+  for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
+  return {{.name = "weights",
+           .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
+                   "q4_k, q6_k: the blocks of GGUF files",
+           .fallback = "int4",
+           .allowed = formats},
+          {.name = "group",
+           .help = "weights along k that share a scale, with int4 and int8",
+           .fallback = "128",
+           .allowed = {"32", "64", "128"}},
+          {.name = "zeros",
+           .help = "groups: each group of int4 or int8 has a zero point, and integers are "
+                   "unsigned; none: int4 has the zero point 8, int8 is signed",
+           .fallback = "none",
+           .allowed = {"none", "groups"}}};
+}
+
+}  // namespace
+}  // namespace quantized_gemm
+
+Operation make_quantized_gemm() {
+  Operation t;
+  t.name = "quantized_gemm";
+  t.summary = "matrix products with quantised weights: C = A W^T, W = scale (B - zero)";
+  t.bound =
+      "that of gemm for the dequantised weights: 8 u sqrt(K) times the root of the sum of (a w)^2, "
+      "u = 2^-24; the output's rounding";
+  t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
+                  {.name = "n", .help = "columns of C"},
+                  {.name = "k",
+                   .help = "reduction dimension: whole blocks or groups of weights",
+                   .least = 32,
+                   .examples = {256, 512, 768, 1280, 2304}}};
+  t.attributes = quantized_gemm::attributes();
+  t.dtypes = {{DType::f16, DType::f16},
+              {DType::f16, DType::f32},
+              {DType::bf16, DType::bf16},
+              {DType::bf16, DType::f32},
+              {DType::f32, DType::f32}};
+  t.sizes = {{{1, 4096, 4096}},
+             {{16, 4096, 4096}},
+             {{1, 22016, 4096}, {{"weights", "q4_k"}}},
+             {{1, 4096, 11008}, {{"weights", "q6_k"}}},
+             {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
+  t.variants = {quantized_gemm::gemv()};
+  t.untuned = Operation::Untuned::best_predicted;
+  t.check = quantized_gemm::check;
+  t.shape = [](const Problem& problem) { return ProblemShape(quantized_gemm::shape_of(problem)); };
+  t.work = quantized_gemm::work;
+  t.input = quantized_gemm::input;
+  t.harden = quantized_gemm::harden;
+  t.tensors = quantized_gemm::tensors;
+  t.reference = quantized_gemm_reference;
+  t.fully_checked = quantized_gemm_fully_checked;
+  t.stand_in = [](const Problem& problem, double fraction) {
+    return shorter(problem, "n", 256, fraction);
+  };
+  return t;
+}
+
+}  // namespace greta::kernels

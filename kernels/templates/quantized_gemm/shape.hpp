@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/model/problem.hpp"
+#include "kernels/model/weight_formats.hpp"
+
+namespace greta::kernels::quantized_gemm {
+
+/// The dimensions, types and attributes of a problem.
+struct Shape {
+  std::int64_t m = 0, n = 0, k = 0;
+  DType in = DType::f16;
+  DType out = DType::f16;
+  WeightFormat format = WeightFormat::int4;
+  std::int64_t group = 0;  ///< weights of a row that share a scale; with int4 and int8 only
+  bool zeros = false;      ///< whether each group has a zero point
+
+  /// Returns the type of scales that are an operand.
+  DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
+  std::int64_t groups() const { return group > 0 ? k / group : 0; }
+};
+
+/// Requires a problem that check_problem() accepts.
+Shape shape_of(const Problem& problem);
+
+}  // namespace greta::kernels::quantized_gemm

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "kernels/model/operation.hpp"
+#include "kernels/templates/quantized_gemm/shape.hpp"
+
+namespace greta::kernels::quantized_gemm {
+
+Variant gemv();
+
+}  // namespace greta::kernels::quantized_gemm

@@ -1,0 +1,159 @@
+// Quantised weights in chunks of 32 of a row, as they lie in memory (kernels/model/weight_formats.hpp).
+//
+// FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k. A loaded chunk
+// has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
+// scale byte - minimum, which weight_of() has computed already.
+#pragma once
+
+#if !defined(FORMAT) || !defined(GROUP) || !defined(ZEROS) || !defined(SCALES_BF16)
+#error "FORMAT, GROUP, ZEROS and SCALES_BF16 must be defined"
+#endif
+#if FORMAT < 0 || FORMAT > 5
+#error "FORMAT is 0 to 5"
+#endif
+#if FORMAT < 2 && GROUP % 32 != 0
+#error "GROUP is a multiple of 32"
+#endif
+
+#include "common/in_out.glsl"
+
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint16_t v; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quad { uvec4 v; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Word { uint v; };
+
+#define CHUNK 32
+#define SEGMENTS (FORMAT == 5 ? 2 : 1)  // of a chunk: parts with scales of their own
+#define MINIMA (FORMAT == 4)
+
+struct Chunk {
+  uint q[CHUNK / 4];
+  float scale[SEGMENTS];
+  float zero;  // or with MINIMA what is subtracted
+};
+
+uint load_half(uint64_t at) { return uint(Half(at).v); }
+// A word at an address that is a multiple of 2.
+uint load_word(uint64_t at) { return load_half(at) | load_half(at + 2) << 16; }
+// Not every driver loads single bytes.
+uint load_byte(uint64_t at) {
+  return load_half(at & ~uint64_t(1)) >> (uint(at) & 1u) * 8 & 255u;
+}
+
+float load_scale_f16(uint64_t at) { return unpackHalf2x16(load_half(at)).x; }
+
+float load_scale(uint64_t at) {
+#if SCALES_BF16
+  return uintBitsToFloat(load_half(at) << 16);
+#else
+  return load_scale_f16(at);
+#endif
+}
+
+// The lower halves of bytes; with `shift` 4 the upper ones.
+uint halves_of(uint word, uint shift) { return word >> shift & 0x0f0f0f0fu; }
+
+#if FORMAT < 2
+Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
+  Chunk chunk;
+  const uint64_t first = uint64_t(row) * k + index * CHUNK;
+#if FORMAT == 0
+  const uvec4 word = Quad(integers + first / 2).v;
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    // Neighbours share a byte: as bytes, the even ones and the odd ones.
+    chunk.q[2 * i] = halves_of(word[i], 0);
+    chunk.q[2 * i + 1] = halves_of(word[i], 4);
+  }
+  chunk.zero = 8.0;
+#else
+  [[unroll]] for (uint i = 0; i < 8; i += 4) {
+    const uvec4 word = Quad(integers + first + 4 * i).v;
+    [[unroll]] for (uint j = 0; j < 4; ++j)
+      chunk.q[i + j] = ZEROS != 0 ? word[j] : word[j] ^ 0x80808080u;
+  }
+  chunk.zero = 128.0;
+#endif
+  const uint64_t group = uint64_t(row) * (k / GROUP) + index * CHUNK / GROUP;
+  chunk.scale[0] = load_scale(scales + group * 2);
+#if ZEROS
+  chunk.zero = float(load_byte(zeros + group));
+#endif
+  return chunk;
+}
+
+#elif FORMAT < 4
+Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
+  const uint block_bytes = FORMAT == 2 ? 18 : 34;
+  const uint64_t block = integers + (uint64_t(row) * (k / CHUNK) + index) * block_bytes;
+  Chunk chunk;
+  chunk.scale[0] = load_scale_f16(block);
+#if FORMAT == 2
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    const uint word = load_word(block + 2 + 4 * i);
+    chunk.q[i] = halves_of(word, 0);
+    chunk.q[4 + i] = halves_of(word, 4);
+  }
+  chunk.zero = 8.0;
+#else
+  [[unroll]] for (uint i = 0; i < 8; ++i)
+    chunk.q[i] = load_word(block + 2 + 4 * i) ^ 0x80808080u;
+  chunk.zero = 128.0;
+#endif
+  return chunk;
+}
+
+#else
+// Eight chunks share a block.
+Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
+  const uint block_bytes = FORMAT == 4 ? 144 : 210;
+  const uint64_t block = integers + (uint64_t(row) * (k / 256) + index / 8) * block_bytes;
+  const uint part = index % 8;
+  Chunk chunk;
+#if FORMAT == 4
+  // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
+  // four bits in byte 8 + part and two at the top of bytes part and 4 + part.
+  uint scale = load_byte(block + 4 + part) & 63u, minimum = load_byte(block + 8 + part) & 63u;
+  if (part >= 4) {
+    const uint low = load_byte(block + 8 + part);
+    scale = (low & 15u) | load_byte(block + part) >> 6 << 4;
+    minimum = low >> 4 | load_byte(block + 4 + part) >> 6 << 4;
+  }
+  chunk.scale[0] = load_scale_f16(block) * float(scale);
+  chunk.zero = load_scale_f16(block + 2) * float(minimum);
+  [[unroll]] for (uint i = 0; i < 8; i += 4) {
+    const uvec4 word = Quad(block + 16 + part / 2 * 32 + 4 * i).v;
+    [[unroll]] for (uint j = 0; j < 4; ++j) chunk.q[i + j] = halves_of(word[j], part % 2 * 4);
+  }
+#else
+  const uint half_ = part / 4, quarter = part % 4;
+  [[unroll]] for (uint i = 0; i < 8; ++i) {
+    const uint low = load_word(block + half_ * 64 + quarter % 2 * 32 + 4 * i);
+    const uint high = load_word(block + 128 + half_ * 32 + 4 * i);
+    chunk.q[i] = halves_of(low, quarter / 2 * 4) | (high >> 2 * quarter & 0x03030303u) << 4;
+  }
+  const float scale = load_scale_f16(block + 208);
+  const uint of_segments = load_half(block + 192 + 2 * part);
+  chunk.scale[0] = scale * float(bitfieldExtract(int(of_segments), 0, 8));
+  chunk.scale[1] = scale * float(bitfieldExtract(int(of_segments), 8, 8));
+  chunk.zero = 32.0;
+#endif
+  return chunk;
+}
+#endif
+
+// Weight i, without its scale; with MINIMA the weight itself.
+float weight_of(Chunk chunk, uint i) {
+#if FORMAT == 0
+  const uint word = chunk.q[i / 8 * 2 + i % 2], at = i % 8 / 2;
+#else
+  const uint word = chunk.q[i / 4], at = i % 4;
+#endif
+  const float value = float(word >> 8 * at & 255u);
+#if MINIMA
+  return fma(chunk.scale[0], value, -chunk.zero);
+#else
+  return value - chunk.zero;
+#endif
+}
+
+// What sums of products with a segment's weights are multiplied by.
+float scale_of(Chunk chunk, uint segment) { return MINIMA ? 1.0 : chunk.scale[segment]; }

@@ -1,0 +1,200 @@
+// Quantised weights in chunks of 32 of a row, as they lie in memory (kernels/model/weight_formats.hpp).
+//
+// FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k. A loaded chunk
+// has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
+// scale byte - minimum, which weight8() has computed already.
+#pragma once
+
+#if !defined(FORMAT) || !defined(GROUP) || !defined(ZEROS) || !defined(SCALES_BF16)
+#error "FORMAT, GROUP, ZEROS and SCALES_BF16 must be defined"
+#endif
+#if FORMAT < 0 || FORMAT > 5
+#error "FORMAT is 0 to 5"
+#endif
+#if FORMAT < 2 && GROUP % 32 != 0
+#error "GROUP is a multiple of 32"
+#endif
+
+#include "common/in_out.hip"
+
+#if SCALES_BF16
+typedef bf16 Scale;
+#else
+typedef f16 Scale;
+#endif
+
+#define CHUNK 32
+#define SEGMENTS (FORMAT == 5 ? 2 : 1)  // of a chunk: parts with scales of their own
+#define MINIMA (FORMAT == 4)
+
+struct Weights {
+  const u8* integers;   // rows of blocks, or of integers alone
+  const Scale* scales;  // with FORMAT 0 and 1: rows of one for each group
+  const u8* zeros;      // of these with ZEROS
+};
+
+struct Chunk {
+  u32 q[CHUNK / 4];
+  float scale[SEGMENTS];
+  float zero;  // or with MINIMA what is subtracted
+};
+
+// Words at an address that is a multiple of 2.
+template <int count>
+GRETA_DEVICE void load_halves(const u8* from, u32 (&word)[count]) {
+  GRETA_UNROLL
+  for (int i = 0; i < count; ++i) {
+    word[i] = load_words<2>(from + 4 * i).word[0] | u32(load_words<2>(from + 4 * i + 2).word[0]) << 16;
+  }
+}
+
+// Words at an address that is a multiple of 16.
+template <int count>
+GRETA_DEVICE void load_quads(const u8* from, u32 (&word)[count]) {
+  GRETA_UNROLL
+  for (int i = 0; i < count; i += 4) {
+    const auto quad = load_words<16>(from + 4 * i);
+    GRETA_UNROLL
+    for (int j = 0; j < 4; ++j) word[i + j] = quad.word[j];
+  }
+}
+
+GRETA_DEVICE float load_f16(const u8* from) { return to_float(f16{load_words<2>(from).word[0]}); }
+
+// The lower halves of bytes; with `shift` 4 the upper ones.
+GRETA_DEVICE u32 halves_of(u32 word, u32 shift) { return word >> shift & 0x0f0f0f0fU; }
+
+#if FORMAT < 2
+GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
+  Chunk chunk = {};
+  const u64 first = u64(row) * k + index * CHUNK;
+#if FORMAT == 0
+  u32 word[4];
+  load_quads(weights.integers + first / 2, word);
+  GRETA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    // Neighbours share a byte: as bytes, the even ones and the odd ones.
+    const u32 even = halves_of(word[i], 0), odd = halves_of(word[i], 4);
+    chunk.q[2 * i] = even;
+    chunk.q[2 * i + 1] = odd;
+  }
+  chunk.zero = 8;
+#else
+  load_quads(weights.integers + first, chunk.q);
+  chunk.zero = 0;
+#if !ZEROS
+  GRETA_UNROLL
+  for (int i = 0; i < 8; ++i) chunk.q[i] ^= 0x80808080U;
+  chunk.zero = 128;
+#endif
+#endif
+  const u64 group = u64(row) * (k / GROUP) + index * CHUNK / GROUP;
+  chunk.scale[0] = to_float(weights.scales[group]);
+#if ZEROS
+  chunk.zero = float(weights.zeros[group]);
+#endif
+  return chunk;
+}
+
+#elif FORMAT < 4
+GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
+  constexpr u32 block_bytes = FORMAT == 2 ? 18 : 34;
+  const u8* const block = weights.integers + (u64(row) * (k / CHUNK) + index) * block_bytes;
+  Chunk chunk = {};
+  chunk.scale[0] = load_f16(block);
+#if FORMAT == 2
+  u32 word[4];
+  load_halves(block + 2, word);
+  GRETA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    chunk.q[i] = halves_of(word[i], 0);
+    chunk.q[4 + i] = halves_of(word[i], 4);
+  }
+  chunk.zero = 8;
+#else
+  load_halves(block + 2, chunk.q);
+  GRETA_UNROLL
+  for (int i = 0; i < 8; ++i) chunk.q[i] ^= 0x80808080U;
+  chunk.zero = 128;
+#endif
+  return chunk;
+}
+
+#else
+// Eight chunks share a block.
+GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
+  constexpr u32 block_bytes = FORMAT == 4 ? 144 : 210;
+  const u8* const block = weights.integers + (u64(row) * (k / 256) + index / 8) * block_bytes;
+  const u32 part = index % 8;
+  Chunk chunk = {};
+#if FORMAT == 4
+  // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
+  // four bits in byte 8 + part and two at the top of bytes part and 4 + part.
+  u32 scale = block[4 + part] & 63U, minimum = block[8 + part] & 63U;
+  if (part >= 4) {
+    const u32 low = block[8 + part];
+    scale = (low & 15U) | u32(block[part] >> 6) << 4;
+    minimum = low >> 4 | u32(block[4 + part] >> 6) << 4;
+  }
+  chunk.scale[0] = load_f16(block) * float(scale);
+  chunk.zero = load_f16(block + 2) * float(minimum);
+  load_quads(block + 16 + part / 2 * 32, chunk.q);
+  GRETA_UNROLL
+  for (int i = 0; i < 8; ++i) chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);
+#else
+  const u32 half = part / 4, quarter = part % 4;
+  u32 high[8];
+  load_halves(block + half * 64 + quarter % 2 * 32, chunk.q);
+  load_halves(block + 128 + half * 32, high);
+  GRETA_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    chunk.q[i] = halves_of(chunk.q[i], quarter / 2 * 4) |
+                 (high[i] >> 2 * quarter & 0x03030303U) << 4;
+  }
+  const float scale = load_f16(block + 208);
+  GRETA_UNROLL
+  for (u32 s = 0; s < 2; ++s) {
+    const u8 of_segment = block[192 + 2 * part + s];
+    chunk.scale[s] = scale * float(static_cast<signed char>(of_segment));
+  }
+  chunk.zero = 32;
+#endif
+  return chunk;
+}
+#endif
+
+// Byte i of a word, as a float.
+GRETA_DEVICE float byte_float(u32 word, u32 i) {
+#if defined(GRETA_NVIDIA)
+  // 2^23 + byte, whose upper bytes come from the second word.
+  return __uint_as_float(__byte_perm(word, 0x4b000000U, 0x7540U + i)) - 8388608.0f;
+#else
+  return float(word >> 8 * i & 255U);
+#endif
+}
+
+// Eight neighbours from weight 8 e on, without their scale; with MINIMA the weights themselves.
+GRETA_DEVICE void weight8(const Chunk& chunk, u32 e, float (&weight)[8]) {
+  GRETA_UNROLL
+  for (u32 i = 0; i < 8; ++i) {
+#if FORMAT == 0
+    const u32 word = chunk.q[2 * e + i % 2], at = i / 2;
+#else
+    const u32 word = chunk.q[2 * e + i / 4], at = i % 4;
+#endif
+#if MINIMA
+    weight[i] = multiply_add(chunk.scale[0], byte_float(word, at), -chunk.zero);
+#elif defined(GRETA_NVIDIA)
+    // One difference of two integers, which is exact.
+    weight[i] = __uint_as_float(__byte_perm(word, 0x4b000000U, 0x7540U + at)) -
+                (8388608.0f + chunk.zero);
+#else
+    weight[i] = byte_float(word, at) - chunk.zero;
+#endif
+  }
+}
+
+// What sums of products with a segment's weights are multiplied by.
+GRETA_DEVICE float scale_of(const Chunk& chunk, u32 segment) {
+  return MINIMA ? 1.0f : chunk.scale[segment];
+}
