@@ -123,7 +123,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// Half of C's range is kept for what is multiplied; either A or the weights are large, or both.
+/// An eighth of C's range is for the sum of products; either A or the weights are large, or both.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape shape = shape_of(problem);
   std::mt19937_64 random(seed);
@@ -134,7 +134,11 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   const double least = std::max(smallest_normal(shape.in), least_of_a);
   const double most = std::clamp(product / scales.most, 16 * least, largest);
   scales.most = std::min(scales.most, product / most);
-  mix_in_adversarial_rows(inputs[0], {least, most}, mix64(seed));
+  HostTensor& a = inputs[0];
+  for (std::size_t i = 0; most < 0.5 && i < a.spec.elements(); ++i) {
+    store_element(shape.in, a.data.data(), i, std::copysign(most, a.at(i)) * 2 * std::abs(a.at(i)));
+  }
+  mix_in_adversarial_rows(a, {least, most}, mix64(seed));
   for (HostTensor& tensor : inputs) {
     if (tensor.spec.name == "B" && in_blocks(shape.format)) {
       fill_blocks(shape.format, tensor, scales, random);
