@@ -127,9 +127,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   const std::int64_t lanes = config["THREADS"] / config["COLS"];
-  return {{"m", shape.m, config["ROWS"], "ROWS", 8},
-          {"n", shape.n, width_of(config), {}, never},
-          {"k", shape.k, lanes * config["UNROLL"] * chunk, {}, never}};
+  return {{"m", shape.m, config["ROWS"], "ROWS", 4},
+          {"n", shape.n, width_of(config)},
+          {"k", shape.k, lanes * config["UNROLL"] * chunk}};
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
