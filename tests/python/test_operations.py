@@ -116,6 +116,26 @@ class OnEachDevice:
         expected[0], expected[2, :1] = x[0] @ y[0], x[2, :1] @ y[2]
         self.check(c, expected)
 
+    def test_quantized_gemm(self):
+        x = values(5, 64).astype("float16")
+        q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")
+        scales = (values(24, 2) / 8).astype("float16")
+        zeros = RANDOM.integers(4, 12, (24, 2)).astype("uint8")
+        a, b, s, z = self.make(x, q[:, 0::2] | q[:, 1::2] << 4, scales, zeros)
+        c = self.runtime.empty((5, 24))
+        self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z)
+        each = (q.reshape(24, 2, 32).astype("float64") - zeros[:, :, None]) * scales[:, :, None]
+        self.check(c, x.astype("float64") @ each.reshape(24, 64).T)
+
+    def test_quantized_gemm_of_blocks(self):
+        x, q = values(2, 96), RANDOM.integers(-128, 128, (8, 3, 32)).astype("int8")
+        scales = (values(8, 3, 1) / 64).astype("float16")
+        blocks = np.concatenate([scales.view("uint8"), q.view("uint8")], -1).reshape(8, 3 * 34)
+        a, b = self.make(x, blocks)
+        c = self.runtime.empty((2, 8))
+        self.runtime.quantized_gemm(a, b, c, weights="q8_0")
+        self.check(c, x.astype("float64") @ (q * scales.astype("float64")).reshape(8, 96).T)
+
     def test_elements(self):
         x, y = values(6, 32), values(6, 32)
         a, b = self.make(x, y)

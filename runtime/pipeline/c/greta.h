@@ -268,6 +268,15 @@ typedef int32_t greta_activation;
 enum { GRETA_NO_ACTIVATION = 0, GRETA_SILU = 1, GRETA_GELU = 2, GRETA_SWIGLU = 3, GRETA_GEGLU = 4 };
 typedef int32_t greta_gelu_form;
 enum { GRETA_GELU_TANH = 0, GRETA_GELU_ERF = 1 };
+typedef int32_t greta_weights; /* formats of quantised weights */
+enum {
+  GRETA_INT4 = 0,
+  GRETA_INT8 = 1,
+  GRETA_Q4_0 = 2,
+  GRETA_Q8_0 = 3,
+  GRETA_Q4_K = 4,
+  GRETA_Q6_K = 5
+};
 typedef int32_t greta_rope_pairs;
 enum { GRETA_INTERLEAVED = 0, GRETA_HALF = 1 };
 
@@ -348,6 +357,14 @@ GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tens
 GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
                                           const greta_tensor* b, const greta_tensor* groups,
                                           const greta_tensor* c, greta_layout layout);
+/* C = A W^T with quantised weights W [n, k]: a row of B, u8 [n, bytes], has those of a row of W. With
+ * GRETA_INT4 and GRETA_INT8, scales [n, groups] (bf16 if A is, else f16) and zero points u8 [n, groups]
+ * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. The
+ * other formats are the blocks of GGUF files, and scales and zeros are NULL. */
+GRETA_API greta_status greta_quantized_gemm(greta_operations* operations, const greta_tensor* a,
+                                            const greta_tensor* b, const greta_tensor* scales,
+                                            const greta_tensor* zeros, const greta_tensor* c,
+                                            greta_weights weights);
 /* out = a + b */
 GRETA_API greta_status greta_add(greta_operations* operations, const greta_tensor* a,
                                  const greta_tensor* b, const greta_tensor* out);

@@ -99,6 +99,24 @@ greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor
   });
 }
 
+greta_status greta_quantized_gemm(greta_operations* operations, const greta_tensor* a,
+                                  const greta_tensor* b, const greta_tensor* scales,
+                                  const greta_tensor* zeros, const greta_tensor* c,
+                                  greta_weights weights) {
+  return guarded([&] {
+    using Format = greta::kernels::WeightFormat;
+    const Call call(operations);
+    QuantizedGemmOptions wanted;
+    wanted.format =
+        choose(weights,
+               {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k},
+               "weights");
+    wanted.scales = call.maybe(scales, "scales");
+    wanted.zeros = call.maybe(zeros, "zeros");
+    return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
+  });
+}
+
 greta_status greta_add(greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
                        const greta_tensor* out) {
   return guarded([&] {

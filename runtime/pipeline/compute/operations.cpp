@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <string>
@@ -164,6 +165,36 @@ Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Te
   if (rank == 3) set(problem, "form", "masked");
   if (!b_transposed) set(problem, "layout", "nn");
   return start(problem, std::array{a, b, groups, c});
+}
+
+Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
+                                        const QuantizedGemmOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");
+  const std::int64_t k = cols_of(a);
+  Problem problem = problem_of("quantized_gemm", a.dtype(), c.dtype(),
+                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", k}});
+  if (options.format != kernels::WeightFormat::int4) {
+    set(problem, "weights", std::string(kernels::traits(options.format).name));
+  }
+  if (kernels::in_blocks(options.format)) {
+    if (options.scales || options.zeros) {
+      return refused("quantized_gemm", "blocks of weights hold their scales: none must be given");
+    }
+    return start(problem, std::array{a, b, c});
+  }
+  if (!options.scales) return refused("quantized_gemm", "int4 and int8 need scales");
+  const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
+  if (k % groups != 0) {
+    return refused("quantized_gemm",
+                   fmt::format("{} groups of scales don't divide k, {}", groups, k));
+  }
+  if (k / groups != 128) set(problem, "group", std::to_string(k / groups));
+  Given given;
+  for (const Tensor& one : {a, b, options.scales}) given.add(one);
+  if (options.zeros) set(problem, "zeros", "groups");
+  given.add_if(options.zeros);
+  given.add(c);
+  return start(problem, given);
 }
 
 Result<void> Operations::add(const Tensor& a, const Tensor& b, const Tensor& out) {

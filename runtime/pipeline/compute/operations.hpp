@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/catalog.hpp"
+#include "kernels/model/weight_formats.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
 
@@ -31,6 +32,14 @@ struct GemmOptions {
   /// as it is.
   Tensor norm_weight{};
   float norm_epsilon = 1e-5F;
+};
+
+struct QuantizedGemmOptions {
+  kernels::WeightFormat format = kernels::WeightFormat::int4;
+  /// With int4 and int8: [n, groups] scales, of bf16 if A is, else of f16; a group has k / groups
+  /// weights, which are 32, 64 or 128.
+  Tensor scales{};
+  Tensor zeros{};  ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
 };
 
 struct RopeAppendOptions {
@@ -104,6 +113,10 @@ class Operations {
   /// number of rows of each group that count. Other rows of C stay as they are.
   Result<void> grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups, const Tensor& c,
                             Layout layout = Layout::nt);
+  /// C = A W^T, where W [n, k] is quantised: the weights of a row are the bytes of a row of B, u8
+  /// [n, bytes], in the format (kernels/model/weight_formats.hpp).
+  Result<void> quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
+                              const QuantizedGemmOptions& options = {});
   /// out = a + b, all of the same shape.
   Result<void> add(const Tensor& a, const Tensor& b, const Tensor& out);
   /// out = silu(gate) * up, all of the same shape.

@@ -167,6 +167,7 @@ RUNTIME = {
     "greta_norm_defaults": (NormOptions, []),
     "greta_gemm": _tensors(3, POINTER(GemmOptions)),
     "greta_grouped_gemm": _tensors(4, _I32),
+    "greta_quantized_gemm": _tensors(5, _I32),
     "greta_add": _tensors(3),
     "greta_silu_mul": _tensors(3),
     "greta_silu_mul_packed": _tensors(2),

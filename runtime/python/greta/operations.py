@@ -16,6 +16,7 @@ Operand = Union[Tensor, Any]
 
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
+_WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k")
 _FORMS = ("tanh", "erf")
 _PAIRS = ("interleaved", "half")
 
@@ -87,6 +88,17 @@ class Operations:
         count. Other rows of c stay as they are."""
         self._call("grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c},
                    choose(_LAYOUTS, layout, "layout"))
+
+    def quantized_gemm(self, a: Operand, b: Operand, c: Operand, *, weights: str = "int4",
+                       scales: Operand | None = None, zeros: Operand | None = None) -> None:
+        """C = A W^T with quantised weights W [n, k], whose rows are those of b, u8 [n, bytes]
+
+        int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
+        beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
+        signed. q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales."""
+        self._call("quantized_gemm",
+                   {"a": a, "b": b, "scales": scales, "zeros": zeros, "c": c},
+                   choose(_WEIGHTS, weights, "weights"))
 
     def add(self, a: Operand, b: Operand, out: Operand) -> None:
         """out = a + b"""

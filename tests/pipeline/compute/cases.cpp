@@ -76,6 +76,18 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nn);
        }},
+      {"QuantizedGemm",
+       "quantized_gemm dtype=f16 out=f32 group=\"32\" zeros=groups m=6 n=24 k=64",
+       {{2, 3, 64}, {24, 32}, {24, 2}, {24, 2}, {2, 3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[4], {.scales = t[2], .zeros = t[3]});
+       }},
+      {"QuantizedGemmOfBlocks",
+       "quantized_gemm dtype=bf16 out=f32 weights=q6_k m=2 n=24 k=512",
+       {{2, 512}, {24, 420}, {2, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[2], {.format = kernels::WeightFormat::q6_k});
+       }},
       {"GemmAccumulates",
        "gemm dtype=f32 out=f32 layout=tn epilogue=gelu alpha=-0.5 beta=\"2\" m=8 n=16 k=12",
        {{12, 8}, {12, 16}, {8, 16}},
