@@ -41,8 +41,8 @@ void load_a8(uint64_t at, out float a[8]) {
 }
 
 // Adds the products of a chunk of each column with A, from the address `a` on.
-void add_products(uint64_t a, uint last, Chunk chunk[TN]) {
-  const uint eights = CHUNK / 8, of_segment = eights / SEGMENTS;
+void add_products(uint64_t a, uint last, WeightChunk chunk[TN]) {
+  const uint eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   [[unroll]] for (uint segment = 0; segment < SEGMENTS; ++segment) {
     float part[ROWS * TN];
     [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) part[i] = 0.0;
@@ -67,11 +67,11 @@ void main() {
   const uint first_col = workgroup() % args.tiles_n * (COLS * TN) + column * TN;
   if (first_row >= args.m) return;  // of the whole workgroup
   const uint last_row = min(ROWS - 1, args.m - 1 - first_row);
-  const uint chunks = args.k / CHUNK;
+  const uint chunks = args.k / CHUNK_WEIGHTS;
 
   [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) sum[i] = 0.0;
   for (uint at = lane; at < chunks; at += LANES * UNROLL) {
-    Chunk chunk[UNROLL][TN];
+    WeightChunk chunk[UNROLL][TN];
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
       // Threads past the last column or chunk repeat it.
       [[unroll]] for (uint t = 0; t < TN; ++t)
@@ -81,7 +81,7 @@ void main() {
     }
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
       if (at + u * LANES < chunks) {
-        const uint64_t first = uint64_t(first_row) * args.k + (at + u * LANES) * CHUNK;
+        const uint64_t first = uint64_t(first_row) * args.k + (at + u * LANES) * CHUNK_WEIGHTS;
         add_products(args.a + first * IN_BYTES, last_row, chunk[u]);
       }
     }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/planning/device_limits.hpp"
-#include "kernels/planning/plan.hpp"
+#include "kernels/templates/quantized_gemm/plan.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
 
 /// Products with quantised weights whose threads share columns.
@@ -68,42 +68,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Returns the defines of all kernels of the problem.
-Defines problem_defines(const Shape& shape) {
-  Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
-  defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
-  defines.emplace_back("GROUP", std::to_string(shape.group));
-  defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
-  defines.emplace_back("SCALES_BF16", shape.scales() == DType::bf16 ? "1" : "0");
-  return defines;
-}
-
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  Defines defines = problem_defines(shape);
-  add_parameters(defines, config);
-  const int subgroup = whole_subgroups(device, config["THREADS"]);
-  if (device.language == Language::glsl) {
-    defines.emplace_back("SUBGROUP", std::to_string(subgroup));
-  }
-  const auto across = static_cast<std::uint64_t>(ceil_div(shape.n, width_of(config)));
-  const auto down = static_cast<std::uint64_t>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
-  const Argument none = std::uint64_t{0};
-  std::size_t next = 2;
-  std::vector<Argument> arguments{OperandArgument{0}, OperandArgument{1}};
-  arguments.push_back(shape.group > 0 ? Argument(OperandArgument{next++}) : none);
-  arguments.push_back(shape.zeros ? Argument(OperandArgument{next++}) : none);
-  arguments.emplace_back(OperandArgument{next});
-  for (const std::int64_t extent : {shape.m, shape.n, shape.k, static_cast<std::int64_t>(across)}) {
-    arguments.emplace_back(static_cast<std::uint32_t>(extent));
-  }
-  LaunchPlan plan;
-  plan.sources.push_back(
-      kernel_source(device, "quantized_gemm/gemv", defines, config["THREADS"], arguments));
-  if (device.language == Language::glsl) {
-    plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(subgroup);
-  }
-  plan.launches.push_back({0, grid(device, plan.sources[0], across * down), std::move(arguments)});
-  return plan;
+  return plan_of_tiles(shape, device, config,
+                       {.name = "gemv",
+                        .threads = config["THREADS"],
+                        .rows = config["ROWS"],
+                        .columns = width_of(config),
+                        .subgroup = whole_subgroups(device, config["THREADS"])});
 }
 
 /// One wave for some columns at a time; several rows share what is loaded of B.
@@ -153,9 +124,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.ahead_bytes = threads * config["UNROLL"] * config["TN"] * chunk * weight;
   work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
   work.barriers = device.language == Language::hip ? 1 : rows * config["TN"];
-  work.unique_bytes = static_cast<double>(shape.n) * k * weight +
-                      static_cast<double>(shape.m) *
-                          (k * a_bytes + static_cast<double>(shape.n) * bytes_of(shape.out, 1));
+  work.unique_bytes = least_bytes(shape);
   return {work};
 }
 

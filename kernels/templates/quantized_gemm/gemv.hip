@@ -27,9 +27,9 @@ GRETA_DEVICE void load_a8(const In* from, float (&a)[8]) {
 
 // Adds the products of a chunk of each column with `a`, whose rows are `stride` apart. `last` is the
 // last of the ROWS rows that A has.
-GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const Chunk (&chunk)[TN],
+GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const WeightChunk (&chunk)[TN],
                                float (&sum)[ROWS][TN]) {
-  constexpr u32 eights = CHUNK / 8, of_segment = eights / SEGMENTS;
+  constexpr u32 eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   GRETA_UNROLL
   for (u32 segment = 0; segment < SEGMENTS; ++segment) {
     float part[ROWS][TN] = {};
@@ -72,11 +72,11 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
   const u32 last_row = smaller(ROWS - 1, m - 1 - first_row);
   const In* const a_first = a + u64(first_row) * k;
   const Weights weights = {b, scales, zeros};
-  const u32 chunks = k / CHUNK;
+  const u32 chunks = k / CHUNK_WEIGHTS;
 
   float sum[ROWS][TN] = {};
   for (u32 at = lane; at < chunks; at += LANES * UNROLL) {
-    Chunk chunk[UNROLL][TN];
+    WeightChunk chunk[UNROLL][TN];
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       GRETA_UNROLL
@@ -90,7 +90,7 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       if (at + u * LANES < chunks) {
-        add_products(a_first + (at + u * LANES) * CHUNK, k, last_row, chunk[u], sum);
+        add_products(a_first + (at + u * LANES) * CHUNK_WEIGHTS, k, last_row, chunk[u], sum);
       }
     }
   }

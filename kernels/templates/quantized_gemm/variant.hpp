@@ -5,6 +5,6 @@
 
 namespace greta::kernels::quantized_gemm {
 
-Variant gemv();
+Variant gemv(), matrix();
 
 }  // namespace greta::kernels::quantized_gemm

@@ -21,12 +21,12 @@ layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint1
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quad { uvec4 v; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Word { uint v; };
 
-#define CHUNK 32
+#define CHUNK_WEIGHTS 32
 #define SEGMENTS (FORMAT == 5 ? 2 : 1)  // of a chunk: parts with scales of their own
 #define MINIMA (FORMAT == 4)
 
-struct Chunk {
-  uint q[CHUNK / 4];
+struct WeightChunk {
+  uint q[CHUNK_WEIGHTS / 4];
   float scale[SEGMENTS];
   float zero;  // or with MINIMA what is subtracted
 };
@@ -53,9 +53,9 @@ float load_scale(uint64_t at) {
 uint halves_of(uint word, uint shift) { return word >> shift & 0x0f0f0f0fu; }
 
 #if FORMAT < 2
-Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
-  Chunk chunk;
-  const uint64_t first = uint64_t(row) * k + index * CHUNK;
+WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
+  WeightChunk chunk;
+  const uint64_t first = uint64_t(row) * k + index * CHUNK_WEIGHTS;
 #if FORMAT == 0
   const uvec4 word = Quad(integers + first / 2).v;
   [[unroll]] for (uint i = 0; i < 4; ++i) {
@@ -72,7 +72,7 @@ Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, u
   }
   chunk.zero = 128.0;
 #endif
-  const uint64_t group = uint64_t(row) * (k / GROUP) + index * CHUNK / GROUP;
+  const uint64_t group = uint64_t(row) * (k / GROUP) + index * CHUNK_WEIGHTS / GROUP;
   chunk.scale[0] = load_scale(scales + group * 2);
 #if ZEROS
   chunk.zero = float(load_byte(zeros + group));
@@ -81,10 +81,10 @@ Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, u
 }
 
 #elif FORMAT < 4
-Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
+WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
   const uint block_bytes = FORMAT == 2 ? 18 : 34;
-  const uint64_t block = integers + (uint64_t(row) * (k / CHUNK) + index) * block_bytes;
-  Chunk chunk;
+  const uint64_t block = integers + (uint64_t(row) * (k / CHUNK_WEIGHTS) + index) * block_bytes;
+  WeightChunk chunk;
   chunk.scale[0] = load_scale_f16(block);
 #if FORMAT == 2
   [[unroll]] for (uint i = 0; i < 4; ++i) {
@@ -103,11 +103,11 @@ Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, u
 
 #else
 // Eight chunks share a block.
-Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
+WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
   const uint block_bytes = FORMAT == 4 ? 144 : 210;
   const uint64_t block = integers + (uint64_t(row) * (k / 256) + index / 8) * block_bytes;
   const uint part = index % 8;
-  Chunk chunk;
+  WeightChunk chunk;
 #if FORMAT == 4
   // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
   // four bits in byte 8 + part and two at the top of bytes part and 4 + part.
@@ -141,7 +141,7 @@ Chunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, u
 #endif
 
 // Weight i, without its scale; with MINIMA the weight itself.
-float weight_of(Chunk chunk, uint i) {
+float weight_of(WeightChunk chunk, uint i) {
 #if FORMAT == 0
   const uint word = chunk.q[i / 8 * 2 + i % 2], at = i % 8 / 2;
 #else
@@ -156,4 +156,4 @@ float weight_of(Chunk chunk, uint i) {
 }
 
 // What sums of products with a segment's weights are multiplied by.
-float scale_of(Chunk chunk, uint segment) { return MINIMA ? 1.0 : chunk.scale[segment]; }
+float scale_of(WeightChunk chunk, uint segment) { return MINIMA ? 1.0 : chunk.scale[segment]; }

@@ -23,7 +23,7 @@ typedef bf16 Scale;
 typedef f16 Scale;
 #endif
 
-#define CHUNK 32
+#define CHUNK_WEIGHTS 32
 #define SEGMENTS (FORMAT == 5 ? 2 : 1)  // of a chunk: parts with scales of their own
 #define MINIMA (FORMAT == 4)
 
@@ -33,8 +33,8 @@ struct Weights {
   const u8* zeros;      // of these with ZEROS
 };
 
-struct Chunk {
-  u32 q[CHUNK / 4];
+struct WeightChunk {
+  u32 q[CHUNK_WEIGHTS / 4];
   float scale[SEGMENTS];
   float zero;  // or with MINIMA what is subtracted
 };
@@ -65,9 +65,9 @@ GRETA_DEVICE float load_f16(const u8* from) { return to_float(f16{load_words<2>(
 GRETA_DEVICE u32 halves_of(u32 word, u32 shift) { return word >> shift & 0x0f0f0f0fU; }
 
 #if FORMAT < 2
-GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
-  Chunk chunk = {};
-  const u64 first = u64(row) * k + index * CHUNK;
+GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
+  WeightChunk chunk = {};
+  const u64 first = u64(row) * k + index * CHUNK_WEIGHTS;
 #if FORMAT == 0
   u32 word[4];
   load_quads(weights.integers + first / 2, word);
@@ -88,7 +88,7 @@ GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k)
   chunk.zero = 128;
 #endif
 #endif
-  const u64 group = u64(row) * (k / GROUP) + index * CHUNK / GROUP;
+  const u64 group = u64(row) * (k / GROUP) + index * CHUNK_WEIGHTS / GROUP;
   chunk.scale[0] = to_float(weights.scales[group]);
 #if ZEROS
   chunk.zero = float(weights.zeros[group]);
@@ -97,10 +97,10 @@ GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k)
 }
 
 #elif FORMAT < 4
-GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
+GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   constexpr u32 block_bytes = FORMAT == 2 ? 18 : 34;
-  const u8* const block = weights.integers + (u64(row) * (k / CHUNK) + index) * block_bytes;
-  Chunk chunk = {};
+  const u8* const block = weights.integers + (u64(row) * (k / CHUNK_WEIGHTS) + index) * block_bytes;
+  WeightChunk chunk = {};
   chunk.scale[0] = load_f16(block);
 #if FORMAT == 2
   u32 word[4];
@@ -122,11 +122,11 @@ GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k)
 
 #else
 // Eight chunks share a block.
-GRETA_DEVICE Chunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
+GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   constexpr u32 block_bytes = FORMAT == 4 ? 144 : 210;
   const u8* const block = weights.integers + (u64(row) * (k / 256) + index / 8) * block_bytes;
   const u32 part = index % 8;
-  Chunk chunk = {};
+  WeightChunk chunk = {};
 #if FORMAT == 4
   // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
   // four bits in byte 8 + part and two at the top of bytes part and 4 + part.
@@ -174,7 +174,7 @@ GRETA_DEVICE float byte_float(u32 word, u32 i) {
 }
 
 // Eight neighbours from weight 8 e on, without their scale; with MINIMA the weights themselves.
-GRETA_DEVICE void weight8(const Chunk& chunk, u32 e, float (&weight)[8]) {
+GRETA_DEVICE void weight8(const WeightChunk& chunk, u32 e, float (&weight)[8]) {
   GRETA_UNROLL
   for (u32 i = 0; i < 8; ++i) {
 #if FORMAT == 0
@@ -195,6 +195,29 @@ GRETA_DEVICE void weight8(const Chunk& chunk, u32 e, float (&weight)[8]) {
 }
 
 // What sums of products with a segment's weights are multiplied by.
-GRETA_DEVICE float scale_of(const Chunk& chunk, u32 segment) {
+GRETA_DEVICE float scale_of(const WeightChunk& chunk, u32 segment) {
   return MINIMA ? 1.0f : chunk.scale[segment];
 }
+
+#if IN_F16 || IN_BF16
+// Two neighbours from weight 8 e + 2 i on without their scale, as elements of A's type, which has all
+// such integers.
+GRETA_DEVICE u32 weight_pair(const WeightChunk& chunk, u32 e, u32 i) {
+#if defined(GRETA_NVIDIA) && IN_F16
+#if FORMAT == 0
+  const u32 both = __byte_perm(chunk.q[2 * e], chunk.q[2 * e + 1], 0x0400U + 0x0101U * i) & 0x00ff00ffU;
+#else
+  const u32 both = __byte_perm(chunk.q[2 * e + i / 2], 0, i % 2 == 0 ? 0x4140U : 0x4342U);
+#endif
+  // 1024 + byte; the difference is exact.
+  const u32 offset = narrow_f16(1024.0f + chunk.zero).bits * 0x10001U;
+  u32 pair;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(pair) : "r"(both | 0x64006400U), "r"(offset));
+  return pair;
+#else
+  float weight[8];
+  weight8(chunk, e, weight);
+  return u32(narrow<In>(weight[2 * i]).bits) | u32(narrow<In>(weight[2 * i + 1]).bits) << 16;
+#endif
+}
+#endif

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/plan.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+
+/// Products with quantised weights by matrix cores.
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+constexpr std::int64_t side = 16;   ///< of a matrix product
+constexpr std::int64_t unit = 128;  ///< weights that are multiplied before they are scaled
+
+/// Returns whether the device's HIP kernels have matrix cores of A's type.
+bool has_cores(const Shape& shape, const DeviceInfo& device) {
+  return device.language == Language::hip && bits_of(shape.in) == 16 &&
+         std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
+                     [&](const MatrixOperation& o) { return o.input == shape.in && o.m == side; });
+}
+
+/// Returns the lanes of a wave that share a line of weights (matrix.hip).
+std::int64_t lanes_of_line(const DeviceInfo& device) {
+  if (device.architecture.starts_with("gfx11")) return 1;
+  if (device.architecture.starts_with("gfx12")) return 2;
+  return 4;
+}
+
+/// Returns the 32-bit registers of a unit of weights of one tile that a lane holds.
+std::int64_t unit_registers(const DeviceInfo& device) {
+  const std::int64_t lines = device.architecture.starts_with("sm_") ? 2 : 1;
+  return lines * (4 / lanes_of_line(device)) * 10;
+}
+
+std::int64_t threads_of(const DeviceInfo& device, const Config& config) {
+  return std::int64_t{config["WAVES"]} * device.subgroup_size;
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t wave = device.subgroup_size, groups = most_workgroups(device);
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  const Expression tiles = p["RT"] * p["TN"];
+  // WAVES   waves of a workgroup, among which K is divided
+  // TN      tiles of 16 columns of C, which one load of A serves
+  // RT      tiles of 16 rows of C, which one load of B serves
+  // UNROLL  units of 128 weights in flight for each column
+  return {
+      "matrix",
+      {{"WAVES", {1, 2, 4, 8, 16}}, {"TN", {1, 2, 4}}, {"RT", {1, 2, 4}}, {"UNROLL", {1, 2, 4}}},
+      {storage_constraint(shape.scales(), shape.out, device),
+       {"matrix_operations",
+        fmt::format("HIP kernels of the device have no matrix cores of {}", to_string(shape.in)),
+        has_cores(shape, device)},
+       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == unit},
+       {"waves", fmt::format("the device allows {} threads", threads),
+        p["WAVES"] * wave <= threads},
+       {"rows", fmt::format("RT x 16 must not be twice m, {}, or more, unless RT is 1", shape.m),
+        p["RT"] == 1 || p["RT"] * side < 2 * shape.m},
+       {"columns", fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.n),
+        p["TN"] == 1 || p["TN"] * side < 2 * shape.n},
+       {"idle_waves", fmt::format("WAVES must not exceed the units of 128 of k, {}", shape.k),
+        p["WAVES"] <= shape.k / unit},
+       {"grid", fmt::format("C has more than {} workgroups", groups),
+        ceil_div(shape.n, p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
+       {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
+        p["WAVES"] * (side * (side + 8) * 4) <= shared},
+       register_constraint(
+           device, "sums, and units in flight",
+           2 * tiles * (side * side / wave) + p["UNROLL"] * p["TN"] * unit_registers(device),
+           p["WAVES"] * wave)}};
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  return plan_of_tiles(shape, device, config,
+                       {.name = "matrix",
+                        .threads = threads_of(device, config),
+                        .rows = config["RT"] * side,
+                        .columns = config["TN"] * side});
+}
+
+/// Waves share K until the device is busy.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!has_cores(shape, device) || shape.group != unit) return {};
+  int rt = 1;
+  while (rt < 4 && rt * side < shape.m) rt *= 2;
+  std::vector<Config> configs;
+  for (const int tn : {rt > 1 ? 2 : 1, 1}) {
+    for (const int waves : {8, 4, 2, 1}) {
+      configs.push_back({"matrix", {{"WAVES", waves}, {"TN", tn}, {"RT", rt}, {"UNROLL", 1}}});
+    }
+  }
+  return configs;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  return {{"m", shape.m, config["RT"] * side},
+          {"n", shape.n, config["TN"] * side},
+          {"units", shape.k / unit, std::int64_t{config["WAVES"]} * config["UNROLL"], {}, 2}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double rows = static_cast<double>(config["RT"] * side);
+  const double columns = static_cast<double>(config["TN"] * side);
+  const double k = static_cast<double>(shape.k), waves = config["WAVES"];
+  const double weight = traits(shape.format).bits / 8.0;
+  LaunchWork work;
+  work.workgroups = static_cast<double>(ceil_div(shape.n, config["TN"] * side) *
+                                        ceil_div(shape.m, config["RT"] * side));
+  work.threads = static_cast<double>(threads_of(device, config));
+  work.shared_bytes = waves * side * (side + 8) * 4;
+  work.registers =
+      static_cast<double>(2 * config["RT"] * config["TN"] * (side * side / device.subgroup_size) +
+                          config["UNROLL"] * config["TN"] * unit_registers(device) + 40);
+  work.matrix_flops = 2 * rows * columns * k;
+  work.vector_flops = columns * k * 4 + rows * columns * k / unit * 2;
+  work.read_bytes = columns * k * weight + rows * k * bytes_of(shape.in, 1);
+  work.written_bytes = rows * columns * bytes_of(shape.out, 1);
+  work.loads = columns * k * weight / 16 + rows * k * bytes_of(shape.in, 1) / 16;
+  work.ahead_bytes = waves * config["UNROLL"] * columns * unit * weight;
+  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.barriers = 2.0 * config["RT"] * config["TN"];
+  work.unique_bytes = least_bytes(shape);
+  return {work};
+}
+
+}  // namespace
+
+Variant matrix() {
+  Variant variant = make_variant<Shape>(
+      "matrix",
+      "HIP, integers in groups of 128: a workgroup's waves share K and compute TN x RT tiles by "
+      "matrix cores",
+      space, plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::quantized_gemm

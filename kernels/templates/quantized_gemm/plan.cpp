@@ -1,0 +1,59 @@
+#include "kernels/templates/quantized_gemm/plan.hpp"
+
+#include <fmt/format.h>
+
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+/// Returns the macros of all kernels of the problem. They contain no sizes, so that a problem's
+/// stand-in has the same kernels.
+Defines problem_defines(const Shape& shape) {
+  Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
+  defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
+  defines.emplace_back("GROUP", std::to_string(shape.group));
+  defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
+  defines.emplace_back("SCALES_BF16", shape.scales() == DType::bf16 ? "1" : "0");
+  return defines;
+}
+
+/// Returns A, B, scales, zeros (0 where there are none), C, the extents and the tiles along n.
+std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles) {
+  const Argument none = std::uint64_t{0};
+  std::size_t next = 2;
+  std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}};
+  list.push_back(shape.group > 0 ? Argument(OperandArgument{next++}) : none);
+  list.push_back(shape.zeros ? Argument(OperandArgument{next++}) : none);
+  list.emplace_back(OperandArgument{next});
+  for (const std::int64_t extent : {shape.m, shape.n, shape.k, tiles}) {
+    list.emplace_back(static_cast<std::uint32_t>(extent));
+  }
+  return list;
+}
+
+}  // namespace
+
+LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
+                         const TiledLaunch& launch) {
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  const bool glsl = device.language == Language::glsl;
+  if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
+  const std::int64_t across = ceil_div(shape.n, launch.columns);
+  std::vector<Argument> given = arguments(shape, across);
+  LaunchPlan plan;
+  plan.sources.push_back(kernel_source(device, fmt::format("quantized_gemm/{}", launch.name),
+                                       defines, launch.threads, given));
+  if (glsl) plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
+  const auto tiles = static_cast<std::uint64_t>(across * ceil_div(shape.m, launch.rows));
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles), std::move(given)});
+  return plan;
+}
+
+double least_bytes(const Shape& shape) {
+  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
+  return n * static_cast<double>(row_bytes(shape.format, shape.k)) +
+         m * (static_cast<double>(shape.k) * bytes_of(shape.in, 1.0) +
+              n * bytes_of(shape.out, 1.0));
+}
+
+}  // namespace greta::kernels::quantized_gemm

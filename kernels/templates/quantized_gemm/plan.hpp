@@ -1,0 +1,24 @@
+#pragma once
+
+#include "kernels/planning/plan.hpp"
+#include "kernels/templates/quantized_gemm/shape.hpp"
+
+/// Shared parts of the launch plans of several variants.
+namespace greta::kernels::quantized_gemm {
+
+/// A launch of one kernel for tiles of C.
+struct TiledLaunch {
+  std::string_view name;     ///< of the kernel, e.g. "gemv"
+  std::int64_t threads = 0;  ///< of a workgroup
+  std::int64_t rows = 1, columns = 1;
+  int subgroup = 0;  ///< with GLSL: the size that subgroups must have; 0: any
+};
+
+/// Returns the plan of a kernel whose workgroups compute tiles of C.
+LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
+                         const TiledLaunch& launch);
+
+/// Returns the bytes that the launches of a configuration read and write at least.
+double least_bytes(const Shape& shape);
+
+}  // namespace greta::kernels::quantized_gemm
