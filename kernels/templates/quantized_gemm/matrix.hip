@@ -10,6 +10,9 @@
 #if !defined(WAVES) || !defined(TN) || !defined(RT) || !defined(UNROLL)
 #error "WAVES TN RT UNROLL must be defined"
 #endif
+#if !defined(FEW_ROWS)
+#error "FEW_ROWS must be defined: whether C has at most eight rows"
+#endif
 #if WAVES < 1 || TN < 1 || RT < 1 || UNROLL < 1
 #error "WAVES, TN, RT and UNROLL are at least 1"
 #endif
@@ -70,18 +73,18 @@ GRETA_DEVICE Eight eight_elements(const In* from) {
   return {{words.word[0], words.word[1], words.word[2], words.word[3]}};
 }
 
+// Adds the products of 32 k of a lane's lines.
 #if defined(GRETA_MATRIX_MMA)
-constexpr u32 eights = 1;  // that a product takes of each line
-
-GRETA_DEVICE void add_product(Core::Sums& sums, const Eight (&weights)[lane_lines][eights],
-                              const Eight (&rows)[lane_lines][eights]) {
+GRETA_DEVICE void add_products(Core::Sums& sums, const Eight (&weights)[lane_lines][4],
+                               const Eight (&rows)[lane_lines][4]) {
   GRETA_UNROLL
-  for (u32 s = 0; s < 4; s += 2) {  // of four k each
+  for (u32 step = 0; step < 8; ++step) {  // of four k of each lane
+    const u32 e = step / 2, s = step % 2 * 2;
     Core::Fragment a, b;
     GRETA_UNROLL
     for (u32 i = 0; i < 4; ++i) {
-      a.word[i] = weights[i % 2][0].word[s + i / 2];
-      b.word[i] = rows[i / 2][0].word[s + i % 2];
+      a.word[i] = weights[i % 2][e].word[s + i / 2];
+      b.word[i] = rows[i / 2][e].word[s + i % 2];
     }
     Core::multiply(sums, a, b);
   }
@@ -96,20 +99,18 @@ GRETA_DEVICE void add_scaled(Core::Sums& total, const Core::Sums& part,
   }
 }
 #else
-constexpr u32 eights = Core::lane_chunks;
-
-GRETA_DEVICE void add_product(Core::Sums& sums, const Eight (&weights)[lane_lines][eights],
-                              const Eight (&rows)[lane_lines][eights]) {
-  Core::Fragment a, b;
+GRETA_DEVICE void add_products(Core::Sums& sums, const Eight (&weights)[lane_lines][4],
+                               const Eight (&rows)[lane_lines][4]) {
   GRETA_UNROLL
-  for (u32 i = 0; i < eights; ++i) {
+  for (u32 e = 0; e < 4; e += Core::lane_chunks) {
+    Core::Fragment a, b;
     GRETA_UNROLL
-    for (u32 j = 0; j < 4; ++j) {
-      a.chunk[i].word[j] = rows[0][i].word[j];
-      b.chunk[i].word[j] = weights[0][i].word[j];
+    for (u32 i = 0; i < 4 * Core::lane_chunks; ++i) {
+      a.chunk[i / 4].word[i % 4] = rows[0][e + i / 4].word[i % 4];
+      b.chunk[i / 4].word[i % 4] = weights[0][e + i / 4].word[i % 4];
     }
+    Core::multiply(sums, a, b);
   }
-  Core::multiply(sums, a, b);
 }
 
 GRETA_DEVICE void add_scaled(Core::Sums& total, const Core::Sums& part,
@@ -132,25 +133,22 @@ GRETA_DEVICE void add_unit(const Unit& unit, const In* const (&row)[RT][lane_lin
   Core::Sums part[RT][TN] = {};
   GRETA_UNROLL
   for (u32 c = 0; c < lane_chunks; ++c) {
+    Eight weights[TN][lane_lines][4];
     GRETA_UNROLL
-    for (u32 e = 0; e < 4; e += eights) {
-      Eight weights[TN][lane_lines][eights];
+    for (u32 i = 0; i < TN * lane_lines * 4; ++i) {
+      const u32 t = i / (lane_lines * 4), line = i / 4 % lane_lines;
+      weights[t][line][i % 4] = eight_weights(unit.chunk[t][line][c], i % 4);
+    }
+    GRETA_UNROLL
+    for (u32 r = 0; r < RT; ++r) {
+      Eight rows[lane_lines][4];
       GRETA_UNROLL
-      for (u32 i = 0; i < TN * lane_lines * eights; ++i) {
-        const u32 t = i / (lane_lines * eights), line = i / eights % lane_lines;
-        weights[t][line][i % eights] = eight_weights(unit.chunk[t][line][c], e + i % eights);
+      for (u32 i = 0; i < lane_lines * 4; ++i) {
+        const u32 line = FEW_ROWS ? 0 : i / 4;  // with few rows the second half repeats the first
+        rows[i / 4][i % 4] = eight_elements(row[r][line] + c * CHUNK_WEIGHTS + i % 4 * 8);
       }
       GRETA_UNROLL
-      for (u32 r = 0; r < RT; ++r) {
-        Eight rows[lane_lines][eights];
-        GRETA_UNROLL
-        for (u32 i = 0; i < lane_lines * eights; ++i) {
-          rows[i / eights][i % eights] = eight_elements(
-              row[r][i / eights] + c * CHUNK_WEIGHTS + (e + i % eights) * 8);
-        }
-        GRETA_UNROLL
-        for (u32 t = 0; t < TN; ++t) add_product(part[r][t], weights[t], rows);
-      }
+      for (u32 t = 0; t < TN; ++t) add_products(part[r][t], weights[t], rows);
     }
   }
   GRETA_UNROLL

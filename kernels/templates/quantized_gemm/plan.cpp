@@ -5,13 +5,14 @@
 namespace greta::kernels::quantized_gemm {
 namespace {
 
-/// Returns the macros of all kernels of the problem. They contain no sizes, so that a problem's
-/// stand-in has the same kernels.
+/// Returns the macros of all kernels of the problem. They contain no sizes but whether there are
+/// few rows, which look-ups do not round, so that a problem's stand-in has the same kernels.
 Defines problem_defines(const Shape& shape) {
   Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
   defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
   defines.emplace_back("GROUP", std::to_string(shape.group));
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
+  defines.emplace_back("FEW_ROWS", shape.m <= 8 ? "1" : "0");
   defines.emplace_back("SCALES_BF16", shape.scales() == DType::bf16 ? "1" : "0");
   return defines;
 }
