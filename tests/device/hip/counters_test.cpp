@@ -16,7 +16,7 @@ TEST(HipCounters, OfTheCudaDriverAreCuptis) {
   FakeCupti& fake = *reinterpret_cast<FakeCupti* (*)()>(dlsym(library, "fake_cupti"))();
   fake = FakeCupti();
   fake.metrics = {{"dram__bytes_read.sum", 4096}};
-  hip::Libraries libraries{{"libgreta-none.so"}, {path_of(Fake::cuda)}, {FAKE_CUPTI}};
+  hip::Libraries libraries{{"libgreta-none.so"}, {path_of(Fake::cuda)}, {FAKE_CUPTI}, {}};
   const auto backend = hip::create_backend(libraries);
   const auto device = backend->open(0, {}).value();
   const auto reader = open_counters(*device).value();

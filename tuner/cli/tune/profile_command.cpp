@@ -182,7 +182,9 @@ int ProfileRun::run() {
   WorkerEvaluator timing(worker_command(), evaluator_);
   request.ceilings = ceilings(timing);
   const auto counting = [&] {
-    return std::make_unique<WorkerEvaluator>(worker_command(), evaluator_);
+    EvaluatorOptions counts = evaluator_;
+    counts.counters = true;
+    return std::make_unique<WorkerEvaluator>(worker_command(), counts);
   };
   const Profile found = profile(timing, counting, request, [](const auto& what) { tell(what); });
   for (const ProfiledWay& way : found.ways) {
