@@ -224,6 +224,7 @@ class CuptiReader final : public CounterReader {
   std::vector<const char*> present(const std::vector<std::string>& names) const {
     std::vector<const char*> found;
     for (const std::string& name : names) {
+      if (name.find("__") == std::string::npos) continue;  // of another source
       Host host(cupti_);
       const CUptiResult added = host.add({name.c_str()});
       if (added == CUPTI_SUCCESS) {

@@ -24,7 +24,7 @@ Profile sample_profile() {
 ProfiledWay sample_way(const Figures& figures) {
   ProfiledWay way{.name = "winner", .config = {}};
   way.us = {99, 101, 100};
-  way.counters = Counters{.source = "test", .passes = 1, .cold = true, .figures = figures};
+  way.counters = Counters{.source = "CUPTI 13.0", .passes = 1, .cold = true, .figures = figures};
   return way;
 }
 
