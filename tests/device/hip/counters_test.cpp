@@ -59,6 +59,7 @@ TEST(HipCounters, OfAmdGpusAreRocprofilersWhichComesBeforeHip) {
   work.record = [&](Stream& to) { return to.launch(*kernel, {1, 1, 1}, arguments); };
   const auto reading = reader->read({"SQ_WAVES.sum"}, work).value();
   EXPECT_EQ(reading.values, (std::map<std::string, double>{{"SQ_WAVES.sum", 7}}));
+  hip.on_launch = {};
   EXPECT_TRUE(fake.misuse.empty()) << fake.misuse.front();
 }
 

@@ -39,6 +39,12 @@ TEST(Limiter, MemoryBandwidthIsOfTheMeasuredCopy) {
       "limited by memory bandwidth: 2700 of 3000 GB/s");
 }
 
+// RADV counts reads only.
+TEST(Limiter, ReadsAloneCanShowThatMemoryIsTheLimit) {
+  EXPECT_EQ(limiter_of({{"memory_read_bytes", 210e6}, {"fma_share", 0.3}}),
+            "limited by memory bandwidth: 2100 of 3000 GB/s by reads alone");
+}
+
 TEST(Limiter, SharedMemoryIsToldInBytesAClock) {
   const Figures figures{
       {"shared_bytes_per_clock", 91}, {"shared_peak_bytes_per_clock", 128}, {"matrix_share", 0.5}};

@@ -25,7 +25,7 @@ struct Tool {
 
 Tool tool;
 std::map<std::uint64_t, std::vector<std::string>> sets;
-std::vector<std::thread> threads;
+std::vector<std::jthread> threads;
 std::uint64_t last_set = 0x100, last_dispatch = 0;
 bool initializing = false;
 constexpr std::uint64_t context_handle = 77;
@@ -76,8 +76,7 @@ void dispatch(std::uint64_t agent) {
 }
 
 void settle() {
-  for (std::thread& thread : threads) thread.join();
-  threads.clear();
+  threads.clear();  // joins them
 }
 
 State& state() {
