@@ -130,4 +130,11 @@ Counters figures_of(const CounterReading& reading, bool cold) {
   return counters;
 }
 
+Result<Counters> figures_of(const Result<CounterReading>& reading, bool cold) {
+  if (!reading) return reading.failure();
+  Counters counters = figures_of(*reading, cold);
+  if (!counters.figures.empty()) return counters;
+  return Failure{Status::unavailable, counters.source + ": no counter of it gives a figure", {}};
+}
+
 }  // namespace greta::tuner

@@ -22,7 +22,7 @@ struct FakeCounter {
 struct FakeQueries {
   bool extension = true;  ///< whether devices list VK_KHR_performance_query
   bool feature = true;    ///< performanceCounterQueryPools
-  int driver = 5;         ///< VkDriverId of all devices: Mesa's of Intel GPUs
+  int driver = 6;         ///< VkDriverId of all devices: Mesa's of Intel GPUs
   int counters_a_pass = 2;
   int lock_result = 0;  ///< VkResult of acquiring the lock
   std::vector<FakeCounter> counters;

@@ -30,7 +30,8 @@ State& state() {
                    {"GTI Write Throughput", bytes, u64, 1048576, 0},
                    {"EU Thread Occupancy", percent, f32, 62.5, 0},
                    {"EU FPU0 Pipe Active", percent, f32, 93, 0},
-                   {"SLM Bytes Read", bytes, u64, 0, 2048}};
+                   {"SLM Bytes Read", bytes, u64, 0, 2048},
+                   {"SLM Bytes Written", bytes, u64, 0, 1024}};
   }
   return it;
 }
