@@ -43,4 +43,13 @@ bool ResultFilter::matches(const StoredSession& session, const DeviceInfo& on) c
          (driver.empty() || contains(session.provenance.driver, driver));
 }
 
+bool ResultFilter::matches(const StoredCounters& stored, const DeviceInfo* on) const {
+  const auto counted = Problem::parse(stored.problem);
+  return counted && matches(*counted) && (!cold || stored.counters.cold == *cold) &&
+         (variant.empty() || stored.config.variant == variant) &&
+         (device.empty() || device == stored.device || contains(stored.device_name, device) ||
+          (on != nullptr && answers_to(*on, on->id(), device))) &&
+         (driver.empty() || contains(stored.driver, driver));
+}
+
 }  // namespace greta::db

@@ -24,6 +24,8 @@ struct ResultFilter {
 
   bool matches(const StoredWinner& result, StalenessJudge& judge) const;
   bool matches(const StoredSession& session, const DeviceInfo& device) const;
+  /// `device` is that of the fingerprint; null: unknown. `stale` is not regarded.
+  bool matches(const StoredCounters& counters, const DeviceInfo* device) const;
 
  private:
   bool matches(const Problem& problem) const;

@@ -52,6 +52,8 @@ struct OpenOptions {
   /// Also opens devices without a compiler for their kernels, which run only kernels that were
   /// compiled elsewhere (Device::load). "auto" and a part of a name prefer other devices.
   bool without_compiler = false;
+  /// Opens the device to count what its kernels do (open_counters). The process must time nothing.
+  bool counters = false;
   /// Opens the vendor's library of matrix products, too, if it is installed: hipBLASLt or cuBLASLt.
   bool vendor = false;
   /// A clang that compiles HIP or, for hip-host, C++. If it is empty, one is searched for.
@@ -68,6 +70,9 @@ class Backend {
   virtual Api api() const = 0;
   /// Lists devices. Never fails: a missing library or driver is reported as a reason.
   virtual Probe probe() = 0;
+  /// Says that devices will be opened with OpenOptions::counters. Some drivers have to know before
+  /// they start, so it comes before every other call of the process; later, it changes nothing.
+  virtual void prepare_counters() {}
   virtual Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) = 0;
 };
 

@@ -76,6 +76,18 @@ std::optional<ProbedDevice> device_of_id(const std::string& part,
   return std::nullopt;
 }
 
+/// Prepares counting on the backends that may have the device. An id names the only one.
+void prepare_counters(const std::string& part) {
+  const auto colon = part.find(':');
+  const auto of_id = [&](Backend* backend) {
+    return colon != std::string::npos && part.substr(0, colon) == to_string(backend->api());
+  };
+  const bool named = std::any_of(backends().begin(), backends().end(), of_id);
+  for (Backend* const backend : backends()) {
+    if (!named || of_id(backend)) backend->prepare_counters();
+  }
+}
+
 /// Returns the device that `part`, in lower case and no device's id, selects, or a null pointer.
 const ProbedDevice* choose(const std::vector<ProbedDevice>& devices, const std::string& part) {
   const ProbedDevice* chosen = nullptr;
@@ -155,6 +167,7 @@ Result<ProbedDevice> select_device(std::string_view wanted) {
 }
 
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options) {
+  if (options.counters) prepare_counters(lowercase(wanted));
   const auto device = select_device(wanted, options);
   if (!device) return device.failure();
   if (options.sanitize != Sanitize::none && !device->sanitizes) {

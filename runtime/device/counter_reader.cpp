@@ -6,10 +6,7 @@ Result<std::unique_ptr<CounterReader>> open_counters(Device& device) {
   if (auto* const counters = dynamic_cast<HardwareCounters*>(&device)) {
     return counters->open_counters();
   }
-  return Failure{
-      Status::unavailable,
-      device.info().id() + " has no hardware counters: this version reads none through Vulkan",
-      {}};
+  return Failure{Status::unavailable, device.info().id() + " has no hardware counters", {}};
 }
 
 }  // namespace greta::device

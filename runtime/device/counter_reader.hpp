@@ -57,7 +57,8 @@ class HardwareCounters {
   virtual Result<std::unique_ptr<CounterReader>> open_counters() = 0;
 };
 
-/// Opens the counters of a device. Fails with `unavailable` and one line on why there are none.
+/// Opens the counters of a device that was opened with OpenOptions::counters. Fails with
+/// `unavailable` and one line on why there are none.
 Result<std::unique_ptr<CounterReader>> open_counters(Device& device);
 
 }  // namespace greta::device

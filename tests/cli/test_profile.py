@@ -1,10 +1,14 @@
-"""Protects: greta-tune profile and greta-bench --counters where no counters are to be had: one line says why, what is
-known without them is told, and the exit code is 0."""
+"""Protects: greta-tune profile and greta-bench --counters. Where no counters are to be had, one line says why, what is
+known without them is told, and the exit code is 0. Where a driver has VK_KHR_performance_query, which a layer adds to
+lavapipe, its counters are in the report, in JSON and in the database."""
+import fcntl
 import json
+import os
+import subprocess
 import unittest
 
 from bench_case import BenchCase
-from cli_case import TUNE
+from cli_case import TUNE, patient
 
 SIZE = ["--m", 32, "--n", 32, "--k", 32]
 NAIVE = "naive THREADS=64"
@@ -16,8 +20,14 @@ class Profile(BenchCase):
     known_devices = "vulkan:0,hip-host:0"
 
     def profile(self, *options, device="hip-host:0"):
-        return self.run_words(TUNE, "profile", "gemm", *map(str, SIZE), "--device", device, "--db", str(self.db),
-                              "--no-lock", "--seconds", "0.1", *map(str, options))
+        return self.run_words(*self.words(*options, device=device))
+
+    def words(self, *options, device="hip-host:0", lock=False):
+        usual = [] if lock else ["--no-lock"]
+        if "--launch-only" not in options:
+            usual += ["--seconds", "0.1"]
+        return [TUNE, "profile", "gemm", *map(str, SIZE), "--device", device, "--db", str(self.db), *usual,
+                *map(str, options)]
 
     def test_says_why_there_are_no_counters_and_what_is_known_without(self):
         for device, why in WHY.items():
@@ -29,6 +39,7 @@ class Profile(BenchCase):
                 self.assertIn("gemm/naive: 64 threads", told)
                 for part in ("default", "config", "time", "roofline reached", "of the roofline of"):
                     self.assertIn(part, told)
+                self.assertNotIn("read from memory", told)
 
     def test_json(self):
         result = self.profile("--config", NAIVE, "--json")
@@ -47,11 +58,28 @@ class Profile(BenchCase):
         self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
         self.assertIn(f"launched {NAIVE} once", result.stderr)
 
+    def test_launch_only_waits_for_the_card(self):
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        words = self.words("--config", NAIVE, "--launch-only", lock=True)
+        self.assertEqual(self.run_words(*words).returncode, 0)
+        card, = (self.folder / "cache").glob("greta/locks/*")
+        with open(card) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            second = subprocess.Popen(words, env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertIn("waiting for ", second.stderr.readline())
+            self.assertIsNone(second.poll())
+        errors = second.communicate(timeout=patient(60))[1]
+        self.assertEqual(second.returncode, 0, errors)
+        self.assertIn(f"launched {NAIVE} once", errors)
+
     def test_what_can_not_be_profiled(self):
         for options, code, message in (
                 (["--winner"], 1, "--winner: no database has a winner for gemm"),
                 (["--config", "tiled BM=7"], 2, "--config: "),
-                (["--launch-only", "--default", "--config", NAIVE], 2, "--launch-only: takes one configuration")):
+                (["--launch-only", "--default", "--config", NAIVE], 2, "--launch-only: takes one configuration"),
+                (["--launch-only", "--default", "--json"], 2, "--json"),
+                (["--launch-only", "--default", "--energy"], 2, "--energy"),
+                (["--launch-only", "--default", "--seconds", 1], 2, "--seconds")):
             with self.subTest(options=options):
                 result = self.profile("--no-shipped", *options)
                 self.assertEqual(result.returncode, code, result.stderr)
@@ -73,6 +101,36 @@ class Profile(BenchCase):
         row = json.loads(result.stdout)["results"][0]
         self.assertEqual(row["no_counters"], WHY["hip-host:0"])
         self.assertIsNone(row["counters"])
+
+
+class ProfileCounters(BenchCase):
+    def setUp(self):
+        super().setUp()
+        self.env.update(VK_LAYER_PATH=os.environ["GRETA_FAKE_LAYERS"], VK_INSTANCE_LAYERS="VK_LAYER_GRETA_fake_queries")
+
+    def test_of_performance_queries(self):
+        words = ["gemm", *map(str, SIZE), "--config", NAIVE, "--device", "vulkan:0", "--db", str(self.db), "--no-lock"]
+        result = self.run_words(TUNE, "profile", *words, "--seconds", "0.1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = " ".join(result.stdout.split())
+        # One launch of 16 workgroups of 64 threads, whatever ran before; six counters, two in each run.
+        for part in ("read from memory 3.0 MiB 12.0 KiB moved", "written to memory 1.0 MiB", "occupancy reached 62 %",
+                     "FMA units busy 93 %", "shared memory 48.0 KiB", "VK_KHR_performance_query of anv",
+                     "3 runs of each configuration", "limited by the FMA units: 93 % of the peak"):
+            self.assertIn(part, told)
+        self.assertNotIn("no counters", told)
+        listed = self.run_db("list", "--counters")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        for part in ("read from memory", "3.0 MiB", "62 %", "limited by the FMA units", "counters of 1 configuration"):
+            self.assertIn(part, listed.stdout)
+        row, = json.loads(self.run_db("list", "--counters", "--json", "--op", "gemm", "--device", "vulkan:0").stdout)
+        self.assertEqual((row["config_text"], row["counters"]["passes"]), (NAIVE, 3))
+        self.assertEqual(row["counters"]["figures"]["memory_read_bytes"], 3145728)
+        self.assertEqual(row["counters"]["figures"]["occupancy_share"], 0.625)
+        for other in (["--op", "softmax"], ["--variant", "tiled"], ["--warm"]):
+            self.assertEqual(json.loads(self.run_db("list", "--counters", "--json", *other).stdout), [], other)
+        for wrong in ("--csv", "--energy", "--stale"):
+            self.refused(self.run_db("list", "--counters", wrong), 2, "--counters")
 
 
 if __name__ == "__main__":

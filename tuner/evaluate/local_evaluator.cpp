@@ -56,6 +56,7 @@ void LocalEvaluator::open() {
   device_options.cache_directory = options_.cache_directory;
   device_options.sanitize = options_.sanitize;
   device_options.vendor = options_.vendor;
+  device_options.counters = options_.counters;
   opened->device = open_device(options_.device, device_options).value();
   info_ = without(opened->device->info(), options_.avoid);
   options_.device = info_.address();  // the card must be the same when it is reopened

@@ -21,11 +21,12 @@ void count_results(Evaluator& counting, const std::vector<Ceiling>& ceilings, do
     profile.roofline_us = roofline_us(problem.dtype, result->work, ceilings);
     ProfiledWay way{.name = {}, .config = *result->subject.config};
     way.us = {result->us.low, result->us.high, result->us.median};
-    const auto reading = counting.count(problem, way.config, counter_names(), limits);
-    if (reading) {
-      way.counters = result->counters = figures_of(*reading, limits.cold);
+    const auto counted =
+        figures_of(counting.count(problem, way.config, counter_names(), limits), limits.cold);
+    if (counted) {
+      way.counters = result->counters = *counted;
     } else {
-      result->no_counters = reading.failure().message;
+      result->no_counters = counted.failure().message;
     }
     result->limiter = limiter(profile, way);
   }

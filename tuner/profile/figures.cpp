@@ -72,6 +72,8 @@ const std::vector<StallReason>& stall_reasons() {
       {"drain", "stores at the end"},
       {"sleeping", "a sleep"},
       {"misc", "other reasons"},
+      {"waitcnt", "results of memory, caches or LDS (s_waitcnt)"},
+      {"issue", "a turn to issue an instruction"},
       {"not_selected", "nothing: another warp was selected"},
       {"selected", "nothing: it issued"},
   };
@@ -96,15 +98,17 @@ std::vector<Stall> stalls(const Counters& counters) {
 
 std::vector<std::string> counter_names() {
   std::vector<std::string> names;
-  const auto add = [&](const std::vector<std::string>& some) {
-    for (const std::string& name : some) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
+  const auto add_one = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  const auto add = [&](const std::vector<Term>& terms) {
+    for (const Term& term : terms) add_one(term.counter);
   };
   for (const FormulaSet& set : formula_sets()) {
     for (const Formula& formula : set.formulas) {
       add(formula.above);
       add(formula.below);
+      for (const std::string& number : formula.per) add_one(number);
     }
   }
   return names;
@@ -117,13 +121,20 @@ Counters figures_of(const CounterReading& reading, bool cold) {
   counters.passes = reading.passes;
   counters.cold = cold;
   for (const FormulaSet& set : formula_sets()) {
-    if (!reading.source.name.starts_with(set.source)) continue;
+    if (!set.fits(reading.source)) continue;
     for (const Formula& formula : set.formulas) {
       if (counters.figures.count(formula.figure) > 0) continue;
       if (const auto value = formula.value(reading)) counters.figures[formula.figure] = *value;
     }
   }
   return counters;
+}
+
+Result<Counters> figures_of(const Result<CounterReading>& reading, bool cold) {
+  if (!reading) return reading.failure();
+  Counters counters = figures_of(*reading, cold);
+  if (!counters.figures.empty()) return counters;
+  return Failure{Status::unavailable, counters.source + ": no counter of it gives a figure", {}};
 }
 
 }  // namespace greta::tuner

@@ -63,5 +63,8 @@ std::vector<std::string> counter_names();
 
 /// Computes the figures of a reading.
 Counters figures_of(const CounterReading& reading, bool cold);
+/// Does the same of what a reader answered. Fails like it, and with `unavailable` if the source's
+/// counters give no figure.
+Result<Counters> figures_of(const Result<CounterReading>& reading, bool cold);
 
 }  // namespace greta::tuner

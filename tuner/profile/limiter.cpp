@@ -56,10 +56,11 @@ class Usages {
   void add_memory() {
     const auto read = counters_.figure(figure_memory_read);
     const auto written = counters_.figure(figure_memory_write);
-    if (!read || !written || way_.us.estimate <= 0 || profile_.copy_gbps <= 0) return;
-    const double gbps = (*read + *written) / way_.us.estimate / 1e3;
-    list_.push_back(
-        {"memory bandwidth", gbps / profile_.copy_gbps, of_bandwidth(gbps, profile_.copy_gbps)});
+    if (!read || way_.us.estimate <= 0 || profile_.copy_gbps <= 0) return;
+    const double gbps = (*read + written.value_or(0)) / way_.us.estimate / 1e3;
+    std::string text = of_bandwidth(gbps, profile_.copy_gbps);
+    if (!written) text += " by reads alone";
+    list_.push_back({"memory bandwidth", gbps / profile_.copy_gbps, std::move(text)});
   }
 
   void add_shared() {
@@ -97,7 +98,8 @@ std::string waits(const Counters& counters) {
                         format_share(stall.share));
     ++told;
   }
-  return text.empty() ? text : "; warps wait " + text;
+  const char* const who = counters.source.starts_with("CUPTI") ? "warps" : "subgroups";
+  return text.empty() ? text : fmt::format("; {} wait {}", who, text);
 }
 
 std::string latency(const Counters& counters, const std::vector<Usage>& used) {

@@ -24,15 +24,17 @@ class WayRows {
  public:
   explicit WayRows(const Profile& profile) : profile_(profile), table_(titles(profile)) {}
 
+  /// Adds a row, unless no way has a cell in it.
   void add(const std::string& label, const Cell& cell, const std::string& roofline = {}) {
     std::vector<std::string> cells{label};
     for (const ProfiledWay& way : profile_.ways) {
       cells.push_back(way.trial.ok() ? cell(way) : std::string());
     }
-    cells.push_back(roofline);
     const bool empty = std::all_of(cells.begin() + 1, cells.end(),
                                    [](const std::string& text) { return text.empty(); });
-    if (!empty) table_.add(std::move(cells));
+    if (empty) return;
+    cells.push_back(roofline);
+    table_.add(std::move(cells));
   }
   std::string text() const { return table_.text(); }
 

@@ -155,11 +155,12 @@ class Profiler {
 
   void count(Evaluator& counts, ProfiledWay& way) {
     const auto names = counter_names();
-    const auto reading = counts.count(request_.problem, way.config, names, limits_);
-    if (reading) {
-      way.counters = figures_of(*reading, request_.cold);
+    auto counted =
+        figures_of(counts.count(request_.problem, way.config, names, limits_), request_.cold);
+    if (counted) {
+      way.counters = *std::move(counted);
     } else {
-      way.no_counters = reading.failure().message;
+      way.no_counters = counted.failure().message;
     }
   }
 

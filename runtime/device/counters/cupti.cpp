@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "runtime/device/counters/counted_part.hpp"
 #include "runtime/device/refusal.hpp"
 #include "runtime/device/system/dynamic_library.hpp"
 
@@ -223,6 +224,7 @@ class CuptiReader final : public CounterReader {
   std::vector<const char*> present(const std::vector<std::string>& names) const {
     std::vector<const char*> found;
     for (const std::string& name : names) {
+      if (name.find("__") == std::string::npos) continue;  // of another source
       Host host(cupti_);
       const CUptiResult added = host.add({name.c_str()});
       if (added == CUPTI_SUCCESS) {
@@ -247,8 +249,8 @@ class CuptiReader final : public CounterReader {
     range.configure(host.config_image(), wanted);
     CounterReading reading{.source = source_, .values = {}, .passes = 0};
     for (bool last = false; !last;) {
-      const auto pass = range.pass([&] { return run(work, work.prepare); },
-                                   [&] { return run(work, work.record); });
+      const auto pass = range.pass([&] { return run_part(work, work.prepare); },
+                                   [&] { return run_part(work, work.record); });
       if (!pass) return pass.failure();
       last = *pass;
       if (++reading.passes == most_passes && !last) {
@@ -260,17 +262,6 @@ class CuptiReader final : public CounterReader {
     const auto values = host.values(range.decoded(), wanted);
     for (std::size_t i = 0; i < wanted.size(); ++i) reading.values[wanted[i]] = values[i];
     return reading;
-  }
-
-  /// Runs one part of the work, and waits for it.
-  static Result<void> run(const CountedWork& work,
-                          const std::function<Result<void>(Stream&)>& part) {
-    if (!part) return {};
-    if (auto recorded = part(*work.stream); !recorded) {
-      work.stream->discard();
-      return recorded;
-    }
-    return work.stream->synchronize(work.deadline);
   }
 
   // Of a name whose beginning is a metric and whose end is none.

@@ -220,9 +220,26 @@ ProbedDevice describe(const Runtime& runtime, int device) {
   return probed;
 }
 
-Platform open(const std::vector<std::string>& libraries) {
+/// Opens the counters of a device, given what rocprofiler::configure() answered.
+Result<std::unique_ptr<CounterReader>> open_counters(const Runtime& runtime,
+                                                     const Result<rocprofiler::Session*>& library,
+                                                     int device) {
+  if (!library) return library.failure();
+  const DeviceInfo info = describe(runtime, device).info;
+  return rocprofiler::open(**library,
+                           {.pci_address = info.card.pci_address, .chip = info.architecture});
+}
+
+Platform open(const Libraries& libraries, bool counters) {
+  const Result<rocprofiler::Session*> session =
+      counters
+          ? rocprofiler::configure(libraries.rocprofiler)
+          : Result<rocprofiler::Session*>(Failure{Status::unavailable,
+                                                  "the device was opened without counters, which "
+                                                  "rocprofiler-sdk must prepare before HIP starts",
+                                                  {}});
   auto runtime = std::make_shared<Runtime>();
-  runtime->library = DynamicLibrary::open(libraries).value();
+  runtime->library = DynamicLibrary::open(libraries.amd).value();
   load_functions(runtime->library, runtime->functions);
   load_differing(runtime->library, runtime->functions);
   load_queries(*runtime);
@@ -250,6 +267,9 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.open_matrix_library = open_hipblaslt;
   platform.read_statistics = read_statistics;
   platform.disassemble = disassemble;
+  platform.open_counters = [runtime, session](int device) {
+    return open_counters(*runtime, session, device);
+  };
   platform.argument_bytes = [](std::span<const std::byte> code_object, const std::string& entry,
                                hipFunction_t) -> std::optional<std::uint32_t> {
     return read_argument_bytes(code_object, entry).value();
@@ -259,9 +279,9 @@ Platform open(const std::vector<std::string>& libraries) {
 
 }  // namespace
 
-Result<Platform> amd_platform(const std::vector<std::string>& libraries) {
+Result<Platform> amd_platform(const Libraries& libraries, bool counters) {
   try {
-    return open(libraries);
+    return open(libraries, counters);
   } catch (const std::exception&) {
     return current_failure();
   }

@@ -14,7 +14,7 @@ namespace {
 
 struct PlatformEntry {
   std::string name;
-  std::function<Result<Platform>()> open;
+  std::function<Result<Platform>(bool counters)> open;
 };
 
 using MadeCompiler = Result<std::unique_ptr<Compiler>>;
@@ -49,6 +49,11 @@ class HipBackend final : public Backend {
     probe.missing = missing_;
     if (!probe.available) probe.reason = fmt::format("{}", fmt::join(missing_, "; "));
     return probe;
+  }
+
+  void prepare_counters() override {
+    const std::lock_guard lock(mutex_);
+    counters_ = true;
   }
 
   Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) override {
@@ -90,7 +95,7 @@ class HipBackend final : public Backend {
     if (searched_) return;
     searched_ = true;
     for (const auto& entry : platforms_) {
-      auto opened = entry.open();
+      auto opened = entry.open(counters_);
       if (!opened) {
         missing_.push_back(fmt::format("{}: {}", entry.name, opened.failure().message));
         continue;
@@ -115,6 +120,7 @@ class HipBackend final : public Backend {
   std::vector<PlatformEntry> platforms_;
   std::mutex mutex_;
   bool searched_ = false;
+  bool counters_ = false;  ///< whether the devices' counters will be read
   std::vector<FoundCard> cards_;
   std::vector<std::string> missing_;  ///< absent platforms, and why
 };
@@ -123,13 +129,15 @@ class HipBackend final : public Backend {
 
 std::unique_ptr<Backend> create_backend(const Libraries& libraries) {
   return std::make_unique<HipBackend>(
-      Api::hip, std::vector<PlatformEntry>{{"amd", [=] { return amd_platform(libraries.amd); }},
-                                           {"nvidia", [=] { return nvidia_platform(libraries); }}});
+      Api::hip, std::vector<PlatformEntry>{
+                    {"amd", [=](bool counters) { return amd_platform(libraries, counters); }},
+                    {"nvidia", [=](bool /*counters*/) { return nvidia_platform(libraries); }}});
 }
 
 std::unique_ptr<Backend> create_host_backend() {
-  return std::make_unique<HipBackend>(Api::hip_host,
-                                      std::vector<PlatformEntry>{{"host", host_platform}});
+  return std::make_unique<HipBackend>(
+      Api::hip_host,
+      std::vector<PlatformEntry>{{"host", [](bool /*counters*/) { return host_platform(); }}});
 }
 
 }  // namespace greta::device::hip

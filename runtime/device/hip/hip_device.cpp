@@ -161,12 +161,9 @@ Result<std::unique_ptr<CounterReader>> HipDevice::open_counters() {
   return entered(*context_, [&]() -> Result<std::unique_ptr<CounterReader>> {
     const auto& platform = context_->platform();
     if (platform.open_counters) return platform.open_counters(context_->device());
-    return Failure{
-        Status::unavailable,
-        info().is_cpu()
-            ? info().id() + " runs kernels on the CPU, and has no hardware counters"
-            : "counters of AMD GPUs take rocprofiler-sdk, which this version does not use",
-        {}};
+    return Failure{Status::unavailable,
+                   info().id() + " runs kernels on the CPU, and has no hardware counters",
+                   {}};
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/counters/cupti.hpp"
+#include "runtime/device/counters/rocprofiler.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
 #include "runtime/device/hip/matrix_library.hpp"
@@ -54,12 +55,14 @@ struct Libraries {
   std::vector<std::string> amd{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                "libamdhip64.so"};
   std::vector<std::string> nvidia{"libcuda.so.1"};
-  std::vector<std::string> cupti = CuptiTarget::default_libraries();  ///< of the counters
+  std::vector<std::string> cupti = CuptiTarget::default_libraries();  ///< of NVIDIA's counters
+  std::vector<std::string> rocprofiler = rocprofiler::default_libraries();  ///< of AMD's counters
 };
 
 /// Opens a platform's library. Fails with `unavailable` and the reason: the library is missing,
-/// lacks a function, has an unsupported version, or finds no device.
-Result<Platform> amd_platform(const std::vector<std::string>& libraries);
+/// lacks a function, has an unsupported version, or finds no device. If AMD's devices are to be
+/// counted, their counters' library is opened first, since it must come before HIP.
+Result<Platform> amd_platform(const Libraries& libraries, bool counters = false);
 Result<Platform> nvidia_platform(const Libraries& libraries);
 /// Returns GRETA's emulator, which is defined in host/.
 Result<Platform> host_platform();

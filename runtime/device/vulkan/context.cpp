@@ -8,7 +8,7 @@ namespace greta::device::vulkan {
 Context::Context(std::shared_ptr<Instance> instance, const PhysicalDevice& physical,
                  Deadline transfer_deadline)
     : instance_(std::move(instance)), physical_(physical), transfer_deadline_(transfer_deadline) {
-  const Features features(physical.handle, physical.extensions);
+  const Features features(physical.handle, physical.extensions, physical.counts);
   const float priority = 1;
   const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                       .queueFamilyIndex = physical.queue_family,

@@ -25,6 +25,8 @@ struct Query {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
   VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  VkPhysicalDevicePerformanceQueryFeaturesKHR performance{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR};
   VkPhysicalDeviceVulkan13Features v13{.sType =
                                            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
   VkPhysicalDeviceVulkan12Features v12{
@@ -44,6 +46,7 @@ struct Query {
     chain(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, nv_matrix);
     chain(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, khr_matrix);
     chain(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bf16);
+    chain(VK_KHR_PERFORMANCE_QUERY_EXTENSION_NAME, performance);
     vkGetPhysicalDeviceFeatures2(device, &core);
   }
   Query(const Query&) = delete;
@@ -59,7 +62,8 @@ void Features::enable(const char* extension, Structure& structure) {
   v13_.pNext = &structure;
 }
 
-Features::Features(VkPhysicalDevice device, const std::set<std::string>& extensions) {
+Features::Features(VkPhysicalDevice device, const std::set<std::string>& extensions,
+                   bool counters) {
   const Query query(device, extensions);
   core_.sType = query.core.sType;
   v11_.sType = query.v11.sType;
@@ -92,6 +96,12 @@ Features::Features(VkPhysicalDevice device, const std::set<std::string>& extensi
     executables_.sType = query.executables.sType;
     executables_.pipelineExecutableInfo = VK_TRUE;
     enable(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, executables_);
+  }
+  performance_queries_ = query.performance.performanceCounterQueryPools != VK_FALSE;
+  if (counters && performance_queries_) {
+    performance_.sType = query.performance.sType;
+    performance_.performanceCounterQueryPools = VK_TRUE;
+    enable(VK_KHR_PERFORMANCE_QUERY_EXTENSION_NAME, performance_);
   }
   enable_matrices(query.nv_matrix.cooperativeMatrix != VK_FALSE,
                   query.khr_matrix.cooperativeMatrix != VK_FALSE,

@@ -11,8 +11,9 @@ namespace greta::device::vulkan {
 /// The features of a device that GRETA uses, as the chain of structures that Vulkan expects.
 class Features {
  public:
-  /// Queries which of the features that GRETA uses the device supports.
-  Features(VkPhysicalDevice device, const std::set<std::string>& extensions);
+  /// Queries which of the features that GRETA uses the device supports. Performance queries are
+  /// enabled only for `counters`, because they can cost time in all of a process.
+  Features(VkPhysicalDevice device, const std::set<std::string>& extensions, bool counters = false);
   Features(const Features&) = delete;
   Features& operator=(const Features&) = delete;
 
@@ -27,6 +28,8 @@ class Features {
   bool f16_storage() const { return v11_.storageBuffer16BitAccess != VK_FALSE; }
   bool subgroup_size_control() const { return v13_.subgroupSizeControl != VK_FALSE; }
   bool full_subgroups() const { return v13_.computeFullSubgroups != VK_FALSE; }
+  /// Whether the driver supports performance queries, enabled or not.
+  bool performance_queries() const { return performance_queries_; }
   bool statistics() const { return executables_.pipelineExecutableInfo != VK_FALSE; }
   CooperativeMatrix cooperative_matrix() const;
   bool bf16_matrices() const { return bf16_.shaderBFloat16CooperativeMatrix != VK_FALSE; }
@@ -46,6 +49,8 @@ class Features {
   VkPhysicalDeviceCooperativeMatrixFeaturesNV nv_matrix_{};
   VkPhysicalDeviceCooperativeMatrixFeaturesKHR khr_matrix_{};
   VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16_{};
+  VkPhysicalDevicePerformanceQueryFeaturesKHR performance_{};
+  bool performance_queries_ = false;
   std::vector<const char*> extensions_;
 };
 

@@ -190,6 +190,8 @@ void describe_features(PhysicalDevice& device, const Features& features,
   }
   device.full_subgroups = features.full_subgroups();
   device.statistics = features.statistics();
+  device.driver = properties.v12.driverID;
+  device.performance_queries = features.performance_queries();
   info.unified_memory = info.is_cpu() || info.kind == DeviceKind::integrated_gpu;
 }
 

@@ -27,6 +27,9 @@ struct PhysicalDevice {
   std::uint32_t max_workgroup_subgroups = 0;  ///< limit with a required subgroup size
   bool full_subgroups = false;                ///< whether full subgroups can be required
   bool statistics = false;                    ///< whether the driver reports statistics of kernels
+  VkDriverId driver{};                        ///< which driver this is
+  bool performance_queries = false;           ///< whether the driver can count
+  bool counts = false;                        ///< whether it is opened to count
   std::string matrix_macro;                   ///< see matrix_macro(); empty without matrix cores
 };
 

@@ -82,10 +82,11 @@ std::span<const VkCommandBuffer> Recorder::begin_command(Next next) {
   return all;
 }
 
-void Recorder::end(std::span<const VkCommandBuffer> all, bool more) {
+void Recorder::end(std::span<const VkCommandBuffer> all, bool more, VkQueryPool query) {
   if (more) order(all);
   for (const VkCommandBuffer commands : all) {
     if (!more) barrier(*context_, commands, work, work_and_host);
+    if (query != VK_NULL_HANDLE) context_->vk().vkCmdEndQuery(commands, query, 0);
     check(context_->vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer");
   }
 }

@@ -43,8 +43,10 @@ class Recorder : public Stream {
   /// after a transfer, before the next command after a launch, and after a timestamp.
   void order(std::span<const VkCommandBuffer> all, Next next = Next::anything);
   /// Orders all later work and the host after the recorded work, and ends the command buffers. With
-  /// `more`, other command buffers follow in the same submission, so the host is not included.
-  void end(std::span<const VkCommandBuffer> all, bool more = false);
+  /// `more`, other command buffers follow in the same submission, so the host is not included. A
+  /// query that the command buffers began ends as their last command.
+  void end(std::span<const VkCommandBuffer> all, bool more = false,
+           VkQueryPool query = VK_NULL_HANDLE);
   void dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments);
 
   const std::shared_ptr<Context> context_;

@@ -44,13 +44,14 @@ std::span<const VkCommandBuffer> VulkanStream::begin() {
     idle_.pop_back();
     open_->own.push_back(recorded_);
     append(recorded_);
+    if (counted_ != nullptr) context_->vk().vkCmdBeginQuery(recorded_, counted_->pool, 0, 0);
   }
   return {&recorded_, 1};
 }
 
 void VulkanStream::close(bool more) {
   if (recorded_ == VK_NULL_HANDLE) return;
-  end({&recorded_, 1}, more);
+  end({&recorded_, 1}, more, counted_ != nullptr ? counted_->pool : VK_NULL_HANDLE);
   recorded_ = VK_NULL_HANDLE;
 }
 
@@ -122,7 +123,11 @@ void VulkanStream::submit_batch() {
                                    .semaphore = timeline_->handle(),
                                    .value = open_->value,
                                    .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT};
+  const VkPerformanceQuerySubmitInfoKHR pass{
+      .sType = VK_STRUCTURE_TYPE_PERFORMANCE_QUERY_SUBMIT_INFO_KHR,
+      .counterPassIndex = counted_ != nullptr ? counted_->index : 0};
   context_->submit({.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+                    .pNext = counted_ != nullptr ? &pass : nullptr,
                     .waitSemaphoreInfoCount = static_cast<std::uint32_t>(waits.size()),
                     .pWaitSemaphoreInfos = waits.data(),
                     .commandBufferInfoCount = static_cast<std::uint32_t>(open_->commands.size()),
@@ -132,6 +137,32 @@ void VulkanStream::submit_batch() {
   timeline_->advance();
   in_flight_.push_back(std::move(*open_));
   open_.reset();
+}
+
+Result<void> VulkanStream::count(const CountedPass& pass,
+                                 const std::function<Result<void>(Stream&)>& record,
+                                 Deadline deadline) {
+  return guarded(*context_, [&]() -> Result<void> {
+    submit_batch();
+    const std::uint64_t before = timeline_->submitted();
+    counted_ = &pass;
+    Result<void> recorded = record(*this);
+    const bool one = open_ && open_->commands.size() == 1 && open_->own.size() == 1 &&
+                     timeline_->submitted() == before;
+    if (recorded && !one) {
+      recorded = Failure{Status::invalid_argument,
+                         "only work of one submission without graphs can be counted",
+                         {}};
+    }
+    if (recorded) submit_batch();
+    counted_ = nullptr;
+    if (!recorded) {
+      discard();
+      return recorded;
+    }
+    finish(deadline);
+    return {};
+  });
 }
 
 Result<void> VulkanStream::submit() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,6 +27,16 @@ class VulkanStream final : public Recorder {
   Result<void> submit() override;
   Result<void> synchronize(Deadline deadline) override;
   void discard() override;
+
+  /// One pass of a performance query.
+  struct CountedPass {
+    VkQueryPool pool = VK_NULL_HANDLE;  ///< its first query is used
+    std::uint32_t index = 0;            ///< of the pass
+  };
+  /// Runs work that `record` records in one submission, counts it, and waits. Fails like the
+  /// stream's other calls, and with `invalid_argument` for work of several submissions or graphs.
+  Result<void> count(const CountedPass& pass, const std::function<Result<void>(Stream&)>& record,
+                     Deadline deadline);
 
   /// Launches a kernel with an empty grid and waits. Throws Refusal.
   void finish_compiling(const VulkanKernel& kernel);
@@ -60,6 +71,7 @@ class VulkanStream final : public Recorder {
   std::shared_ptr<Timeline> timeline_;
   std::optional<Batch> open_;
   VkCommandBuffer recorded_ = VK_NULL_HANDLE;  ///< open batch's buffer for the next command
+  const CountedPass* counted_ = nullptr;       ///< what the open batch is counted with
   std::deque<Batch> in_flight_;
   std::vector<Batch> spare_;  ///< empty batches, kept to reuse their memory
   std::vector<VkCommandBuffer> idle_;

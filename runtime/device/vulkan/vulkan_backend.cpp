@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/device/vulkan/kernel.hpp"
+#include "runtime/device/vulkan/performance_query.hpp"
 #include "runtime/device/vulkan/vulkan_device.hpp"
 
 namespace greta::device::vulkan {
@@ -46,11 +47,12 @@ class VulkanBackend final : public Backend {
       const bool validates = options.validation || observer != nullptr;
       const auto used =
           validates ? std::make_shared<Instance>(true, handler(options, observer)) : instance();
-      const PhysicalDevice& physical = device_of(*used, index);
+      PhysicalDevice physical = device_of(*used, index);
       if (!physical.usable && !(options.compile_only && physical.compile_only)) {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", physical.info.name, physical.reason));
       }
+      if (options.counters) prepare_counting(physical);
       auto context = std::make_shared<Context>(used, physical, options.transfer_deadline);
       if (observer != nullptr) observer->opened(physical.info);
       return std::unique_ptr<Device>(

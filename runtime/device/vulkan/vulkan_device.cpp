@@ -9,6 +9,7 @@
 #include "runtime/device/staged_downloads.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/graph.hpp"
+#include "runtime/device/vulkan/performance_query.hpp"
 
 namespace greta::device::vulkan {
 
@@ -151,6 +152,12 @@ Result<double> VulkanDevice::elapsed_us(const Event& start, const Event& stop) {
         ticks_between(checked_event(*context_, start).ticks(),
                       checked_event(*context_, stop).ticks(), context_->physical().timestamp_bits);
     return static_cast<double>(ticks) * context_->info().timestamp_period_ns / 1000;
+  });
+}
+
+Result<std::unique_ptr<CounterReader>> VulkanDevice::open_counters() {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<CounterReader>> {
+    return open_performance_queries(context_);
   });
 }
 

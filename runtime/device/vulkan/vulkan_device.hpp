@@ -3,13 +3,14 @@
 #include <memory>
 
 #include "runtime/device/compile/kernel_cache.hpp"
+#include "runtime/device/counter_reader.hpp"
 #include "runtime/device/vulkan/event.hpp"
 #include "runtime/device/vulkan/memory.hpp"
 #include "runtime/device/vulkan/stream.hpp"
 
 namespace greta::device::vulkan {
 
-class VulkanDevice final : public Device {
+class VulkanDevice final : public Device, public HardwareCounters {
  public:
   VulkanDevice(std::shared_ptr<Context> context, std::filesystem::path cache_directory);
 
@@ -27,6 +28,7 @@ class VulkanDevice final : public Device {
   Result<std::unique_ptr<Graph>> create_graph(
       const std::function<Result<void>(Stream&)>& record_work) override;
   Result<double> elapsed_us(const Event& start, const Event& stop) override;
+  Result<std::unique_ptr<CounterReader>> open_counters() override;
 
  private:
   /// Returns the staging buffer of uploads and downloads.

@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/device/hip/hip_backend.hpp"
-#include "tests/device/counters/fake_cupti.hpp"
+#include "tests/device/counters/counted_stream.hpp"
+#include "tests/device/counters/fake/fake_cupti.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::cupti_test {
@@ -23,28 +24,6 @@ FakeCupti& open_fake() {
   return fake;
 }
 
-/// Records what is recorded in it, and fails where it shall.
-class TestStream final : public Stream {
- public:
-  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>) override { return {}; }
-  Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
-    return {};
-  }
-  Result<void> fill(Buffer&, std::size_t, std::size_t, std::uint32_t) override { return {}; }
-  Result<void> record(Event&) override { return {}; }
-  Result<void> replay(const Graph&) override { return {}; }
-  Result<void> wait(const Event&) override { return {}; }
-  Result<void> submit() override { return {}; }
-  Result<void> synchronize(Deadline) override {
-    ++waits;
-    return fails ? Result<void>(Failure{Status::timeout, "too slow", {}}) : Result<void>();
-  }
-  void discard() override { ++discards; }
-
-  int waits = 0, discards = 0;
-  bool fails = false;
-};
-
 CuptiTarget target(const std::string& library = FAKE_CUPTI) {
   CuptiTarget target;
   target.libraries = {library};
@@ -55,7 +34,7 @@ std::string refusal_of(const std::string& function, int result) {
   FakeCupti& fake = open_fake();
   fake.results[function] = result;
   auto reader = open_cupti(target());
-  TestStream stream;
+  CountedStream stream;
   CountedWork work{
       .stream = &stream, .prepare = {}, .record = [](Stream&) { return Result<void>(); }};
   const auto reading = reader ? (*reader)->read({"dram__bytes_read.sum"}, work)
@@ -73,7 +52,7 @@ TEST(Cupti, CountsInAsManyPassesAsItNeeds) {
   fake.passes = 3;
   const auto reader = open_cupti(target()).value();
   EXPECT_EQ(reader->source(), (CounterSource{"CUPTI 13.0", "FAKE100"}));
-  TestStream stream;
+  CountedStream stream;
   std::string order;
   CountedWork work;
   work.stream = &stream;
@@ -101,7 +80,7 @@ TEST(Cupti, CountsInAsManyPassesAsItNeeds) {
 TEST(Cupti, ACounterThatTheGpuLacksIsAbsent) {
   open_fake();
   const auto reader = open_cupti(target()).value();
-  TestStream stream;
+  CountedStream stream;
   const CountedWork work{
       .stream = &stream, .prepare = {}, .record = [](Stream&) { return Result<void>(); }};
   const auto reading =
@@ -116,7 +95,7 @@ TEST(Cupti, ACounterThatTheGpuLacksIsAbsent) {
 TEST(Cupti, ReadsAgainAfterAReading) {
   FakeCupti& fake = open_fake();
   const auto reader = open_cupti(target()).value();
-  TestStream stream;
+  CountedStream stream;
   const CountedWork work{
       .stream = &stream, .prepare = {}, .record = [](Stream&) { return Result<void>(); }};
   EXPECT_TRUE(reader->read({"dram__bytes_read.sum"}, work));
@@ -151,7 +130,7 @@ TEST(Cupti, AMissingPermissionSaysWhatGivesIt) {
 TEST(Cupti, WorkThatFailsEndsTheReading) {
   FakeCupti& fake = open_fake();
   const auto reader = open_cupti(target()).value();
-  TestStream stream;
+  CountedStream stream;
   stream.fails = true;
   const CountedWork work{
       .stream = &stream, .prepare = {}, .record = [](Stream&) { return Result<void>(); }};

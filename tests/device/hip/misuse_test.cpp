@@ -14,7 +14,7 @@ namespace {
 class HipMisuse : public ::testing::Test {
  protected:
   HipMisuse() : fake_(open_fake(Fake::hip6)) {
-    hip_ = hip::amd_platform({path_of(Fake::hip6)}).value().functions;
+    hip_ = hip::amd_platform({.amd = {path_of(Fake::hip6)}}).value().functions;
     hip_.set_device(0);
     hip_.hipMalloc(&memory_, 1024);
     hip_.hipStreamCreateWithFlags(&stream_, hip::hipStreamNonBlocking);

@@ -24,7 +24,7 @@ Profile sample_profile() {
 ProfiledWay sample_way(const Figures& figures) {
   ProfiledWay way{.name = "winner", .config = {}};
   way.us = {99, 101, 100};
-  way.counters = Counters{.source = "test", .passes = 1, .cold = true, .figures = figures};
+  way.counters = Counters{.source = "CUPTI 13.0", .passes = 1, .cold = true, .figures = figures};
   return way;
 }
 
@@ -37,6 +37,12 @@ TEST(Limiter, MemoryBandwidthIsOfTheMeasuredCopy) {
       limiter_of(
           {{"memory_read_bytes", 200e6}, {"memory_write_bytes", 70e6}, {"matrix_share", 0.3}}),
       "limited by memory bandwidth: 2700 of 3000 GB/s");
+}
+
+// RADV counts reads only.
+TEST(Limiter, ReadsAloneCanShowThatMemoryIsTheLimit) {
+  EXPECT_EQ(limiter_of({{"memory_read_bytes", 210e6}, {"fma_share", 0.3}}),
+            "limited by memory bandwidth: 2100 of 3000 GB/s by reads alone");
 }
 
 TEST(Limiter, SharedMemoryIsToldInBytesAClock) {

@@ -63,6 +63,9 @@ TEST(ProfileFigures, ThoseOfAnUnknownSourceAreNone) {
   CounterReading reading = sample_reading();
   reading.source.name = "another";
   EXPECT_TRUE(figures_of(reading, true).figures.empty());
+  const auto none = figures_of(Result<CounterReading>(reading), true);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.failure().message, "another, GH100: no counter of it gives a figure");
 }
 
 /// Counts, or says why not.
@@ -127,6 +130,7 @@ TEST(Profiler, WithoutCountersSaysWhyAndKeepsTheRest) {
   EXPECT_NE(text.find("no counters"), std::string::npos);
   EXPECT_NE(text.find("the driver forbids it"), std::string::npos);
   EXPECT_NE(text.find("of the roofline of"), std::string::npos);
+  EXPECT_EQ(text.find("read from memory"), std::string::npos);
   const auto json = profile_json(refused);
   EXPECT_EQ(json.at("no_counters"), "the driver forbids it");
   EXPECT_FALSE(json.at("ways").at(0).contains("counters"));

@@ -58,9 +58,11 @@ void DeviceBench::count(const std::vector<MeasuredResult*>& results) {
   tell(fmt::format(
       "{}: counting what {} on the hardware", info().id(),
       results.size() == 1 ? "a kernel does" : fmt::format("{} kernels do", results.size())));
-  evaluator_.device = info().address();
+  EvaluatorOptions counts = evaluator_;
+  counts.device = info().address();
+  counts.counters = true;
   try {
-    WorkerEvaluator counting(worker_command(), evaluator_);
+    WorkerEvaluator counting(worker_command(), counts);
     count_results(counting, options_.kernels.ceilings, options_.kernels.timeout_s, results);
   } catch (const Error& error) {
     if (error.status() == Status::interrupted) throw;

@@ -11,6 +11,7 @@
 #include "db/enum_text.hpp"
 #include "kernels/chains/chains.hpp"
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/db/list_counters.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -36,6 +37,7 @@ struct ListOptions {
   bool csv = false;
   bool csv_wide = false;
   bool energy = false;
+  bool counters = false;
 };
 
 /// An order of results.
@@ -172,8 +174,13 @@ int list_energy(const TunedDb& db, bool as_json) {
 int list(const ListOptions& options) {
   if (options.json + options.csv + options.csv_wide > 1)
     throw CommandError(exit_usage, "--json, --csv and --csv-wide: only one of them");
+  if (options.counters && (options.csv || options.csv_wide || options.energy))
+    throw CommandError(exit_usage, "--counters: only with --json or a table");
+  if (options.counters && (options.results.stale || options.results.fresh))
+    throw CommandError(exit_usage, "--counters: --stale and --fresh are of results");
   const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
+  if (options.counters) return list_counters(db, filter, options.json);
   if (options.energy) return list_energy(db, options.json);
   auto judge = make_judge(options.probe);
   using Align = Table::Align;
@@ -257,6 +264,8 @@ void add_list_command(CLI::App& app, Action& action) {
   command->add_flag(
       "--energy", options->energy,
       "List the answers for the least energy instead (greta-tune --objective energy)");
+  command->add_flag("--counters", options->counters,
+                    "List the hardware counters of configurations instead (docs/profile.md)");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->add_flag("--csv", options->csv, "Print CSV (docs/csv.md)");
   command->add_flag("--csv-wide", options->csv_wide,

@@ -58,6 +58,7 @@ class ProfileRun {
   std::vector<ProfileRequest::Way> ways() const;
   std::optional<Config> winner() const;
   std::vector<Ceiling> ceilings(Evaluator& evaluator);
+  std::vector<CardLock> lock() const;
   int launch_only();
 
   const Operation& operation_;
@@ -153,12 +154,19 @@ std::vector<Ceiling> ProfileRun::ceilings(Evaluator& evaluator) {
   return known;
 }
 
+/// Waits for the card, unless --no-lock is given.
+std::vector<CardLock> ProfileRun::lock() const {
+  if (options_.no_lock) return {};
+  return lock_cards({*device_}, "greta-tune");
+}
+
 int ProfileRun::launch_only() {
   const auto chosen = ways();
   if (chosen.size() != 1) {
     throw CommandError(exit_usage,
                        "--launch-only: takes one configuration: --config, --winner or --default");
   }
+  const auto locks = lock();
   const auto launched =
       launch_once(evaluator_, problem_, chosen.front().config, !options_.warm, options_.timeout_s);
   if (!launched) throw CommandError(exit_failed, launched.failure().message);
@@ -170,8 +178,7 @@ int ProfileRun::run() {
   catch_interrupts();
   select();
   if (options_.launch_only) return launch_only();
-  std::vector<CardLock> locks;
-  if (!options_.no_lock) locks = lock_cards({*device_}, "greta-tune");
+  const auto locks = lock();
   ProfileRequest request{.problem = problem_,
                          .ways = ways(),
                          .cold = !options_.warm,
@@ -182,7 +189,9 @@ int ProfileRun::run() {
   WorkerEvaluator timing(worker_command(), evaluator_);
   request.ceilings = ceilings(timing);
   const auto counting = [&] {
-    return std::make_unique<WorkerEvaluator>(worker_command(), evaluator_);
+    EvaluatorOptions counts = evaluator_;
+    counts.counters = true;
+    return std::make_unique<WorkerEvaluator>(worker_command(), counts);
   };
   const Profile found = profile(timing, counting, request, [](const auto& what) { tell(what); });
   for (const ProfiledWay& way : found.ways) {
@@ -216,20 +225,23 @@ void add_profiled_operation(CLI::App& app, Action& action, const Operation& oper
       ->group(how);
   sub->add_flag("--warm", options->warm, "Don't flush the caches before each sample and pass")
       ->group(how);
-  add_number(*sub, "--seconds", options->seconds, "Seconds of timing in rounds", {0.1, 3600})
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->group(how);
+  auto* const seconds =
+      add_number(*sub, "--seconds", options->seconds, "Seconds of timing in rounds", {0.1, 3600})
+          ->type_name("SECONDS")
+          ->capture_default_str()
+          ->group(how);
   add_whole_number(*sub, "--timeout", options->timeout_s, "Deadline of a launch in seconds", 1,
                    86400)
       ->capture_default_str()
       ->group(how);
-  sub->add_flag("--energy", options->energy, "Also measure the energy of a launch")->group(how);
+  auto* const energy =
+      sub->add_flag("--energy", options->energy, "Also measure the energy of a launch")->group(how);
   sub->add_option("--seed", options->seed, "Seed of the inputs")->capture_default_str()->group(how);
-  sub->add_flag("--launch-only", options->launch_only,
-                "Only flush the caches and launch the kernels once, for another profiler that "
-                "watches this process")
-      ->group(how);
+  auto* const launch_only =
+      sub->add_flag("--launch-only", options->launch_only,
+                    "Only flush the caches and launch the kernels once, for another profiler that "
+                    "watches this process")
+          ->group(how);
   sub->add_flag("--no-lock", options->no_lock,
                 "Don't wait for another process that measures on the same card")
       ->group(how);
@@ -243,7 +255,9 @@ void add_profiled_operation(CLI::App& app, Action& action, const Operation& oper
       ->group("Output")
       ->capture_default_str();
   add_known_databases(*sub, options->known, "Output");
-  sub->add_flag("--json", options->json, "Print one JSON object (docs/json.md)")->group("Output");
+  auto* const json = sub->add_flag("--json", options->json, "Print one JSON object (docs/json.md)")
+                         ->group("Output");
+  for (CLI::Option* const of_a_report : {seconds, energy, json}) launch_only->excludes(of_a_report);
   sub->footer(fmt::format("Examples:\n  greta-tune profile {0}\n  greta-tune profile {0} --winner",
                           example_problem(operation, name)));
   sub->callback([&action, &operation, options] {

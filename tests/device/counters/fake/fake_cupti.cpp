@@ -1,7 +1,7 @@
 // A library with CUPTI's binary interface. It counts nothing: values are those that tests set. It
 // records calls, and what is wrong with them: a structure of another size, or a call out of order.
 
-#include "tests/device/counters/fake_cupti.hpp"
+#include "tests/device/counters/fake/fake_cupti.hpp"
 
 #include <cstring>
 

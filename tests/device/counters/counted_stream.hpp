@@ -1,0 +1,30 @@
+#pragma once
+
+#include "runtime/device/device.hpp"
+#include "tests/layers.hpp"
+
+namespace greta::test {
+
+/// Records what is recorded in it, and fails where it shall.
+class CountedStream final : public Stream {
+ public:
+  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>) override { return {}; }
+  Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
+    return {};
+  }
+  Result<void> fill(Buffer&, std::size_t, std::size_t, std::uint32_t) override { return {}; }
+  Result<void> record(Event&) override { return {}; }
+  Result<void> replay(const Graph&) override { return {}; }
+  Result<void> wait(const Event&) override { return {}; }
+  Result<void> submit() override { return {}; }
+  Result<void> synchronize(Deadline) override {
+    ++waits;
+    return fails ? Result<void>(Failure{Status::timeout, "too slow", {}}) : Result<void>();
+  }
+  void discard() override { ++discards; }
+
+  int waits = 0, discards = 0;
+  bool fails = false;
+};
+
+}  // namespace greta::test
