@@ -45,6 +45,8 @@ struct LlamaConfig {
   double rope_theta = 10000;
   RopeStyle rope_style = RopeStyle::half;
   RopeScaling rope_scaling;
+  /// If not empty, one number above 0 per pair, by which its frequency is divided.
+  std::vector<double> rope_divisors;
   double norm_epsilon = 1e-5;
   bool tied_embeddings = false;  ///< the head is the embedding
   std::optional<DType> dtype;    ///< of the weights, if the file says it (torch_dtype)
