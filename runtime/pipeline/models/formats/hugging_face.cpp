@@ -141,7 +141,9 @@ void add_ends(const fs::path& folder, LlamaConfig& config) {
 LlamaModel load_hugging_face(const fs::path& folder) {
   LlamaModel model;
   model.path = folder;
-  model.config = llama_config_from_file(folder / "config.json");
+  const fs::path config = folder / "config.json";
+  const auto file = MappedFile::open(config, most_model_json_bytes);
+  model.config = llama_config_from_json(file->text(), config.string());
   add_ends(folder, model.config);
   SafetensorsReader reader(folder);
   model.weights = take_llama(reader.tensors(), model.config, folder_names);
