@@ -1,4 +1,4 @@
-"""Protects: the commands of docs/tutorial.md and docs/llama.md run as documented, by default with
+"""Protects: the commands of docs/tutorial.md, docs/llama.md and docs/gguf.md run as documented, by default with
 smaller budgets. Those of docs/first-amd-run.md, which need a GPU, only use options that exist."""
 import itertools
 import json
@@ -52,6 +52,15 @@ class Tutorial(Walk):
 class LlamaWalk(Walk):
     def test_every_command(self):
         self.walk("docs/llama.md", "model.db", 7)
+
+
+class GgufWalk(Walk):
+    def test_every_command(self):
+        # The page's first command, which is not one of GRETA's tools.
+        stories = SOURCE / "tests/data/stories260K"
+        subprocess.run(["/usr/bin/python3", "-B", SOURCE / "scripts/gguf_of_llama2c.py", stories / "stories260K.bin",
+                        stories / "tok512.bin", self.folder / "stories.gguf", "--type", "q8_0"], check=True)
+        self.walk("docs/gguf.md", "model.db", 5)
 
 
 class FirstAmdRun(unittest.TestCase):

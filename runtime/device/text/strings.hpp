@@ -10,6 +10,18 @@
 
 namespace greta::device {
 
+/// Replaces every occurrence of `from`, which isn't empty, from left to right.
+inline void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  std::string result;
+  std::size_t at = 0;
+  for (std::size_t found = text.find(from); found != std::string::npos;
+       found = text.find(from, at)) {
+    result.append(text, at, found - at).append(to);
+    at = found + from.size();
+  }
+  text = result.append(text, at);
+}
+
 /// Returns the text up to its first newline.
 inline std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));

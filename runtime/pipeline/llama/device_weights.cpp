@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 
 namespace greta::runtime {
@@ -20,17 +21,31 @@ Tensor part(const Tensor& tensor, std::int64_t first, std::int64_t count) {
   return tensor.reshape({tensor.shape().elements()}).slice(0, first, count);
 }
 
+/// Writes elements first to first + count - 1 in another type, on all cores.
+void convert(const WeightView& from, std::size_t first, std::size_t count, DType type,
+             std::byte* to) {
+  constexpr std::size_t some = 4096;  // whole blocks of every format
+  const auto parts = static_cast<std::int64_t>((count + some - 1) / some);
+  parallel_parts(parts, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> values(some);
+    for (auto part = static_cast<std::size_t>(begin); part < static_cast<std::size_t>(end);
+         ++part) {
+      const std::size_t at = part * some, length = std::min(some, count - at);
+      from.read(first + at, length, values.data());
+      for (std::size_t i = 0; i < length; ++i) store_element(type, to, at + i, values[i]);
+    }
+  });
+}
+
 void upload_matrix(Runtime& runtime, const WeightView& from, const Tensor& to) {
   const DType type = to.dtype();
   std::vector<std::byte> converted;
   for (std::size_t first = 0; first < from.elements(); first += piece_elements) {
     const std::size_t count = std::min(piece_elements, from.elements() - first);
-    const std::byte* source = from.data + bytes_of(from.dtype, first);
-    if (from.dtype != type) {
+    const std::byte* source = from.data + from.offset(first);
+    if (from.blocks || from.dtype != type) {
       converted.resize(bytes_of(type, count));
-      for (std::size_t i = 0; i < count; ++i) {
-        store_element(type, converted.data(), i, load_element(from.dtype, source, i));
-      }
+      convert(from, first, count, type, converted.data());
       source = converted.data();
     }
     const Tensor target =

@@ -30,15 +30,8 @@ void for_each(std::int64_t count, std::int64_t work, const Body& body) {
 
 std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) const {
   std::vector<double> values(static_cast<std::size_t>(weights.cols));
-  const std::byte* data =
-      weights.data + bytes_of(weights.dtype, static_cast<std::size_t>(row) * values.size());
-  with_dtype(weights.dtype, [&](auto type) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<double>(load<decltype(type)::value>(data, i));
-    }
-  });
-  const bool exact = !rounding_ || *rounding_ == weights.dtype || *rounding_ == DType::f32;
-  if (exact) return values;
+  weights.read(static_cast<std::size_t>(row) * values.size(), values.size(), values.data());
+  if (!rounding_ || weights.fits(*rounding_)) return values;
   for (double& value : values) value = rounded_to(*rounding_, value);
   return values;
 }

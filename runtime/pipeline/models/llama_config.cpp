@@ -37,6 +37,14 @@ void check_rope(const LlamaConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   require(std::isfinite(config.rope_theta) && config.rope_theta >= 1,
           fmt::format("rope_theta is {}; allowed: 1 and more", config.rope_theta));
+  const auto& divisors = config.rope_divisors;
+  require(divisors.empty() || static_cast<std::int64_t>(divisors.size()) == config.head_dim / 2,
+          fmt::format("there are {} divisors of rope's frequencies; allowed: {}", divisors.size(),
+                      config.head_dim / 2));
+  for (const double divisor : divisors) {
+    require(std::isfinite(divisor) && divisor > 0,
+            fmt::format("a divisor of rope's frequencies is {}; allowed: above 0", divisor));
+  }
   if (scaling.kind == RopeScaling::Kind::none) return;
   require(std::isfinite(scaling.factor) && scaling.factor >= 1,
           fmt::format("rope_scaling's factor is {}; allowed: 1 and more", scaling.factor));
@@ -126,6 +134,7 @@ std::vector<double> rope_frequencies(const LlamaConfig& config) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
     double& frequency = frequencies[i];
     frequency = std::pow(config.rope_theta, exponent);
+    if (!config.rope_divisors.empty()) frequency /= config.rope_divisors[i];
     if (scaling.kind == RopeScaling::Kind::linear) frequency /= scaling.factor;
     if (scaling.kind != RopeScaling::Kind::llama3) continue;
     // 0 for long wavelengths, 1 for short ones.

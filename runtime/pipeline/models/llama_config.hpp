@@ -45,6 +45,8 @@ struct LlamaConfig {
   double rope_theta = 10000;
   RopeStyle rope_style = RopeStyle::half;
   RopeScaling rope_scaling;
+  /// If not empty, one number above 0 per pair, by which its frequency is divided.
+  std::vector<double> rope_divisors;
   double norm_epsilon = 1e-5;
   bool tied_embeddings = false;  ///< the head is the embedding
   std::optional<DType> dtype;    ///< of the weights, if the file says it (torch_dtype)
@@ -64,9 +66,9 @@ struct LlamaConfig {
 const std::vector<std::string>& llama_names();
 /// Returns an architecture by name, or std::nullopt for a name that is not in llama_names().
 std::optional<LlamaConfig> named_llama(std::string_view name);
-/// Reads and checks a config.json of Hugging Face's LlamaForCausalLM. Throws Error for other files,
-/// and for models with unsupported features (biases, other activations, quantised weights, other
-/// kinds of rope_scaling).
+/// Reads and checks a config.json of Hugging Face's LlamaForCausalLM, or the architecture of a GGUF
+/// file. Throws Error for other files, and for models with unsupported features (biases, other
+/// activations, quantised weights, other kinds of rope_scaling).
 LlamaConfig llama_config_from_file(const std::filesystem::path& path);
 /// Parses the text of a config.json. `name` is used in messages.
 LlamaConfig llama_config_from_json(std::string_view text, const std::string& name);

@@ -4,6 +4,7 @@
 
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
+#include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
@@ -135,6 +136,7 @@ std::vector<std::int32_t> end_tokens_from_json(std::string_view text, const std:
 }
 
 LlamaConfig llama_config_from_file(const std::filesystem::path& path) {
+  if (is_gguf(path)) return load_gguf(path).config;
   const auto file = MappedFile::open(path, most_model_json_bytes);
   return llama_config_from_json(file->text(), path.string());
 }

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "kernels/model/block_formats.hpp"
 #include "runtime/device/dtype.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
@@ -13,17 +15,31 @@
 namespace greta::runtime {
 
 /// A matrix of weights in a mapped file: row-major [rows, cols], with one row per output. A norm's
-/// weights are one row. `data` may be unaligned: read it with load_element() or copy it.
+/// weights are one row. `data` may be unaligned: use read(), load_element() or a copy.
 struct WeightView {
-  DType dtype = DType::f32;  ///< a floating-point type
+  DType dtype = DType::f32;  ///< a floating-point type; of blocks, the one they are decoded to if
+                             ///< no other is asked for
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   const std::byte* data = nullptr;
+  std::optional<BlockFormat> blocks{};  ///< if set, `data` is blocks, of which rows have whole ones
 
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  std::size_t bytes() const { return bytes_of(dtype, elements()); }
+  /// Returns the size in the file.
+  std::size_t bytes() const { return offset(elements()); }
+  /// Returns where element `index` begins in `data`; that of a block's first element for blocks.
+  std::size_t offset(std::size_t index) const {
+    if (!blocks) return bytes_of(dtype, index);
+    const BlockFormatTraits& block = block_traits(*blocks);
+    return index / block.elements * block.bytes;
+  }
+  /// Returns whether all elements are numbers of `type`.
+  bool fits(DType type) const { return !blocks && (type == dtype || type == DType::f32); }
+  /// Writes elements first to first + count - 1 to `values`. For blocks, both must be multiples of
+  /// the number of elements in a block.
+  void read(std::size_t first, std::size_t count, double* values) const;
 };
 
 struct LlamaLayer {
@@ -47,7 +63,7 @@ struct LlamaWeights {
 struct LlamaModel {
   LlamaConfig config;
   LlamaWeights weights;
-  std::filesystem::path path;  ///< the folder or the checkpoint that was loaded
+  std::filesystem::path path;  ///< the folder or the file that was loaded
   std::vector<std::shared_ptr<const MappedFile>> files;
 };
 
@@ -55,9 +71,9 @@ struct LlamaModel {
 /// - a folder in Hugging Face's format: config.json with model.safetensors, or with the shards that
 ///   model.safetensors.index.json lists; generation_config.json may add end-of-text tokens. The
 ///   rope style is `half`.
-/// - a file, or the only .bin file of a folder besides tokenizers (tok*.bin): a legacy checkpoint
-/// of
-///   llama2.c, in f32; the rope style is `interleaved`.
+/// - a file that begins with "GGUF": see load_gguf(); the rope style is `interleaved`.
+/// - another file, or the only .bin file of a folder besides tokenizers (tok*.bin): a legacy
+///   checkpoint of llama2.c, in f32; the rope style is `interleaved`.
 /// All header fields are checked before use: bounds, shapes, types, overlaps, and that there are no
 /// tensors that the architecture would ignore. Throws Error with a one-line message.
 LlamaModel load_llama(const std::filesystem::path& path);

@@ -6,6 +6,7 @@
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/text/utf8.hpp"
+#include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
@@ -55,16 +56,18 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                           const LlamaConfig& config) {
   std::error_code none;
   const bool folder = std::filesystem::is_directory(path, none);
+  if (!folder && is_gguf(path)) return load_gguf_tokenizer(path, config);
   const auto file = MappedFile::open(folder ? path / "tokenizer.json" : path, most_tokenizer_bytes);
   const std::string_view text = file->text();
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && text[start] == '{';
-  return json ? load_json_tokenizer(*file, config) : load_score_tokenizer(file, config);
+  return json ? load_json_tokenizer(*file, config) : load_llama2c_tokenizer(*file, config);
 }
 
 std::filesystem::path find_tokenizer(const std::filesystem::path& model,
                                      const LlamaConfig& config) {
   std::error_code none;
+  if (std::filesystem::is_regular_file(model, none) && is_gguf(model)) return model;
   const bool is_folder = std::filesystem::is_directory(model, none);
   const std::filesystem::path folder = is_folder ? model : model.parent_path();
   const std::string numbered = fmt::format("tok{}.bin", config.vocab);

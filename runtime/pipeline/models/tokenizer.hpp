@@ -17,9 +17,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// Returns the tokens of a text. If `bos` is set, the beginning-of-text token comes first.
-  /// Special tokens in the text are recognised if the tokenizer's file lists them (tokenizer.json).
-  /// An empty text gives at most the beginning-of-text token. Throws Error for text that is not
-  /// UTF-8.
+  /// Special tokens in the text are recognised if the tokenizer's file lists them (tokenizer.json,
+  /// GGUF). An empty text gives at most the beginning-of-text token. Throws Error for text that is
+  /// not UTF-8.
   virtual std::vector<std::int32_t> encode(std::string_view text, bool bos) const = 0;
 
   /// Returns the bytes that a token adds after `previous` (-1 at the start). They may be incomplete
@@ -49,13 +49,13 @@ class TextStream {
 };
 
 /// Opens the tokenizer of a model: a tokenizer.json of Hugging Face (BPE: byte-level as in Llama 3,
-/// or SentencePiece as in Llama 2), a tok*.bin of llama2.c, or a folder that contains a
-/// tokenizer.json. Throws Error with a one-line message for damaged files, unsupported features,
+/// or SentencePiece as in Llama 2), a tok*.bin of llama2.c, a GGUF file, or a folder that contains
+/// a tokenizer.json. Throws Error with a one-line message for damaged files, unsupported features,
 /// and tokens outside of the model's vocabulary.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                           const LlamaConfig& config);
-/// Returns the path of a model's tokenizer: tokenizer.json in a folder, or tokenizer.bin or
-/// tok<vocab>.bin next to a checkpoint. Throws Error that names the paths tried.
+/// Returns the path of a model's tokenizer: a GGUF file itself, tokenizer.json in a folder, or
+/// tokenizer.bin or tok<vocab>.bin next to a checkpoint. Throws Error that names the paths tried.
 std::filesystem::path find_tokenizer(const std::filesystem::path& model, const LlamaConfig& config);
 
 }  // namespace greta::runtime

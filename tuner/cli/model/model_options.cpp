@@ -158,8 +158,9 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
 }
 
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
-  command.add_option("--config", choice.config,
-                     fmt::format("{}, or a config.json", fmt::join(llama_names(), ", ")));
+  command.add_option(
+      "--config", choice.config,
+      fmt::format("{}, a config.json, or a GGUF file", fmt::join(llama_names(), ", ")));
   choice.load = {0, 0, 1};  // until the model is known
   const auto add = [&command](const char* option, std::int64_t& value, const char* help) {
     return add_whole_number<std::int64_t>(command, option, value, help, 1,
@@ -177,8 +178,9 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {
   if (const auto named = named_llama(choice.config)) return *named;
   if (!std::filesystem::exists(choice.config)) {
-    throw CommandError(exit_usage, fmt::format("--config {}: must be {}, or a config.json",
-                                               choice.config, fmt::join(llama_names(), ", ")));
+    throw CommandError(exit_usage,
+                       fmt::format("--config {}: must be {}, a config.json, or a GGUF file",
+                                   choice.config, fmt::join(llama_names(), ", ")));
   }
   return llama_config_from_file(choice.config);
 }

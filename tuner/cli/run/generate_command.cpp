@@ -144,9 +144,10 @@ int generate(const GenerateOptions& options) {
 void add_generate_options(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   app.add_option("--model", options->model,
-                 "A Llama: a folder in the format of Hugging Face, or a checkpoint of llama2.c");
+                 "A Llama: a folder in the format of Hugging Face, a GGUF file, or a checkpoint of "
+                 "llama2.c");
   app.add_option("--tokenizer", options->tokenizer,
-                 "tokenizer.json or a tok*.bin [beside the model]");
+                 "tokenizer.json, a tok*.bin or a GGUF file [beside or in the model]");
   app.add_option("--prompt", options->prompt, "Beginning of the text");
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   add_whole_number<std::int64_t>(app, "--tokens", options->tokens,

@@ -161,7 +161,7 @@ void add_model_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ModelOptions>();
   command->add_option(
       "model", options->path,
-      "A Llama: a folder in the format of Hugging Face, or a checkpoint of llama2.c");
+      "A Llama: a folder in the format of Hugging Face, a GGUF file, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);
   command->add_option("--dtype", options->dtype, converted_types_text() + " [the model's, or f16]");
   add_tuning_options(*command, options->tuning, "10m");

@@ -108,12 +108,6 @@ constexpr std::array new_languages{
     NewLanguage{"glsl", "comp", glsl_source, "runs on the first Vulkan device"},
 };
 
-void replace_all(std::string& text, std::string_view word, std::string_view by) {
-  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) {
-    text.replace(at, word.size(), by);
-  }
-}
-
 void write_form(const std::filesystem::path& file, std::string_view form, const std::string& name,
                 const NewLanguage& language) {
   std::string text(form);

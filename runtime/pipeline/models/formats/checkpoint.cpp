@@ -18,9 +18,6 @@ void refuse_others(const MappedFile& file) {
   const auto refuse = [&](const char* what) {
     throw Error(fmt::format("{}: {}", file.path().string(), what));
   };
-  if (text.starts_with("GGUF")) {
-    refuse("is a GGUF file; allowed: a folder of Hugging Face, a legacy checkpoint of llama2.c");
-  }
   if (text.starts_with("24ka")) {  // 0x616b3432, little-endian
     refuse("is a checkpoint of llama2.c of version 1 or 2; allowed: the legacy version 0");
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +9,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
+#include "runtime/pipeline/models/formats/model_tensors.hpp"
 #include "runtime/pipeline/models/formats/safetensors.hpp"
 
 namespace greta::runtime {
@@ -15,23 +17,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* embedding_name = "model.embed_tokens.weight";
-constexpr const char* head_name = "lm_head.weight";
+constexpr LlamaNames folder_names{.embedding = "model.embed_tokens.weight",
+                                  .final_norm = "model.norm.weight",
+                                  .head = "lm_head.weight",
+                                  .layer = "model.layers.{}.",
+                                  .attn_norm = "input_layernorm.weight",
+                                  .wq = "self_attn.q_proj.weight",
+                                  .wk = "self_attn.k_proj.weight",
+                                  .wv = "self_attn.v_proj.weight",
+                                  .wo = "self_attn.o_proj.weight",
+                                  .ffn_norm = "post_attention_layernorm.weight",
+                                  .gate = "mlp.gate_proj.weight",
+                                  .up = "mlp.up_proj.weight",
+                                  .down = "mlp.down_proj.weight"};
 
 bool there(const fs::path& path) {
   std::error_code none;
   return fs::exists(path, none);
 }
 
-/// The tensors in all files of a model, by name.
-class SafetensorsWeights {
+std::string types_text() {
+  std::vector<std::string_view> types;
+  for (const DType type : converted_types()) types.push_back(traits(type).safetensors);
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
+/// Reads the tensors in all files of a model.
+class SafetensorsReader {
  public:
-  explicit SafetensorsWeights(fs::path folder) : folder_(std::move(folder)) {
+  explicit SafetensorsReader(fs::path folder)
+      : folder_(std::move(folder)), tensors_(folder_.string(), types_text()) {
     const fs::path single = folder_ / "model.safetensors",
                    index = folder_ / "model.safetensors.index.json";
     if (there(single)) {
       const SafeTensors file = open(single);
-      for (const auto& [name, tensor] : file.tensors()) tensors_.emplace(name, tensor);
+      for (const auto& [name, tensor] : file.tensors()) tensors_.add(name, tensor);
     } else if (there(index)) {
       read_shards(index);
     } else {
@@ -40,42 +60,7 @@ class SafetensorsWeights {
     }
   }
 
-  bool has(const std::string& name) const { return tensors_.count(name) > 0; }
-
-  /// Returns a tensor of this shape; a vector is one row.
-  WeightView take(const std::string& name, const std::vector<std::int64_t>& shape) {
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end()) {
-      throw Error(fmt::format("{}: has no tensor '{}'", folder_.string(), name));
-    }
-    const SafeTensor& tensor = found->second;
-    if (!tensor.dtype || !kernels_convert(*tensor.dtype)) {
-      std::vector<std::string_view> allowed;
-      for (const DType type : converted_types()) allowed.push_back(traits(type).safetensors);
-      throw Error(fmt::format("{}: tensor '{}' is of type {}; allowed: {}", folder_.string(), name,
-                              tensor.type, fmt::join(allowed, ", ")));
-    }
-    if (tensor.shape != shape) {
-      throw Error(fmt::format("{}: tensor '{}' is [{}]; by its config it must be [{}]",
-                              folder_.string(), name, fmt::join(tensor.shape, ", "),
-                              fmt::join(shape, ", ")));
-    }
-    taken_.insert(name);
-    return {*tensor.dtype, shape.size() == 1 ? 1 : shape[0], shape.back(), tensor.data.data()};
-  }
-
-  /// Throws Error for a tensor that was not taken and is not ignorable.
-  void check_rest(bool tied) const {
-    for (const auto& [name, tensor] : tensors_) {
-      const bool known = taken_.count(name) > 0 || name.ends_with("rotary_emb.inv_freq") ||
-                         (tied && name == head_name);
-      if (!known) {
-        throw Error(fmt::format("{}: tensor '{}' is not a part of this architecture",
-                                folder_.string(), name.substr(0, 100)));
-      }
-    }
-  }
-
+  ModelTensors& tensors() { return tensors_; }
   std::vector<std::shared_ptr<const MappedFile>> files() const { return files_; }
 
  private:
@@ -105,7 +90,7 @@ class SafetensorsWeights {
         if (names.count(name) == 0) {
           fields.refuse(fmt::format("doesn't say that '{}' is in {}", name.substr(0, 100), shard));
         }
-        tensors_.emplace(name, tensor);
+        tensors_.add(name, tensor);
       }
       for (const std::string& name : names) {
         if (opened.tensors().count(name) > 0) continue;
@@ -115,27 +100,9 @@ class SafetensorsWeights {
   }
 
   fs::path folder_;
-  std::map<std::string, SafeTensor> tensors_;
-  std::set<std::string> taken_;
+  ModelTensors tensors_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
-
-LlamaLayer layer_of(SafetensorsWeights& tensors, const LlamaConfig& c, std::int64_t index) {
-  const auto take = [&](const char* name, const std::vector<std::int64_t>& shape) {
-    return tensors.take(fmt::format("model.layers.{}.{}.weight", index, name), shape);
-  };
-  LlamaLayer layer;
-  layer.attn_norm = take("input_layernorm", {c.dim});
-  layer.wq = take("self_attn.q_proj", {c.q_dim(), c.dim});
-  layer.wk = take("self_attn.k_proj", {c.kv_dim(), c.dim});
-  layer.wv = take("self_attn.v_proj", {c.kv_dim(), c.dim});
-  layer.wo = take("self_attn.o_proj", {c.dim, c.q_dim()});
-  layer.ffn_norm = take("post_attention_layernorm", {c.dim});
-  layer.gate = take("mlp.gate_proj", {c.hidden_dim, c.dim});
-  layer.up = take("mlp.up_proj", {c.hidden_dim, c.dim});
-  layer.down = take("mlp.down_proj", {c.dim, c.hidden_dim});
-  return layer;
-}
 
 /// Returns the only checkpoint of llama2.c in a folder without config.json, whose other .bin files
 /// are tokenizers; an empty path if there is none or there are several.
@@ -174,28 +141,23 @@ void add_ends(const fs::path& folder, LlamaConfig& config) {
 LlamaModel load_hugging_face(const fs::path& folder) {
   LlamaModel model;
   model.path = folder;
-  model.config = llama_config_from_file(folder / "config.json");
+  const fs::path config = folder / "config.json";
+  const auto file = MappedFile::open(config, most_model_json_bytes);
+  model.config = llama_config_from_json(file->text(), config.string());
   add_ends(folder, model.config);
-  const LlamaConfig& c = model.config;
-  SafetensorsWeights tensors(folder);
-  LlamaWeights& weights = model.weights;
-  // A file may store tied weights under either name.
-  const bool only_head =
-      c.tied_embeddings && !tensors.has(embedding_name) && tensors.has(head_name);
-  weights.embedding = tensors.take(only_head ? head_name : embedding_name, {c.vocab, c.dim});
-  for (std::int64_t layer = 0; layer < c.layers; ++layer) {
-    weights.layers.push_back(layer_of(tensors, c, layer));
-  }
-  weights.final_norm = tensors.take("model.norm.weight", {c.dim});
-  weights.head = c.tied_embeddings ? weights.embedding : tensors.take(head_name, {c.vocab, c.dim});
-  tensors.check_rest(c.tied_embeddings);
-  model.files = tensors.files();
+  SafetensorsReader reader(folder);
+  model.weights = take_llama(reader.tensors(), model.config, folder_names);
+  reader.tensors().check_rest([&](std::string_view name) {
+    return name.ends_with("rotary_emb.inv_freq") ||
+           (model.config.tied_embeddings && name == folder_names.head);
+  });
+  model.files = reader.files();
   return model;
 }
 
 LlamaModel load_llama(const fs::path& path) {
   std::error_code none;
-  if (!fs::is_directory(path, none)) return load_checkpoint(path);
+  if (!fs::is_directory(path, none)) return is_gguf(path) ? load_gguf(path) : load_checkpoint(path);
   const fs::path checkpoint = checkpoint_in(path);
   return checkpoint.empty() ? load_hugging_face(path) : load_checkpoint(checkpoint);
 }

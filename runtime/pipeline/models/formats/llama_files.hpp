@@ -7,7 +7,7 @@
 
 namespace greta::runtime {
 
-// The file formats of load_llama(). Both functions throw Error with a one-line message.
+// The file formats of load_llama(). All functions throw Error with a one-line message.
 
 /// Reads a legacy checkpoint of llama2.c: seven little-endian int32 (dim, hidden_dim, layers,
 /// heads, kv_heads, vocab, positions; a negative vocab means that the head is not the embedding),
@@ -18,5 +18,15 @@ LlamaModel load_checkpoint(const std::filesystem::path& path);
 
 /// Reads a folder of Hugging Face's LlamaForCausalLM.
 LlamaModel load_hugging_face(const std::filesystem::path& folder);
+
+/// Returns whether a file can be read and begins with "GGUF".
+bool is_gguf(const std::filesystem::path& path);
+
+/// Reads a GGUF file (version 2 or 3, little-endian) of architecture `llama`, which Mistral's
+/// models have, too. Matrices may be F32, F16, BF16, or in a BlockFormat. The converter to GGUF
+/// orders the rows of wq and wk for interleaved rotation, so this is the rope style. `rope_freqs`,
+/// where the file has them, become rope_divisors. bos and eos are the tokenizer's; bos is -1 if
+/// texts begin without such a token.
+LlamaModel load_gguf(const std::filesystem::path& path);
 
 }  // namespace greta::runtime

@@ -48,8 +48,8 @@ std::vector<std::int64_t> numbers(const JsonFields& fields, const char* key) {
 }
 
 /// Reads one entry of the header. `data` contains the bytes of all tensors.
-SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) {
-  SafeTensor tensor;
+StoredTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) {
+  StoredTensor tensor;
   tensor.type = fields.text("dtype");
   tensor.dtype = dtype_of(tensor.type);
   const auto bits = bits_of_type(tensor.type);
@@ -75,9 +75,9 @@ SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) 
 }
 
 /// Checks that every byte belongs to exactly one tensor.
-void check_cover(const std::map<std::string, SafeTensor>& tensors, std::span<const std::byte> data,
-                 const std::string& name) {
-  std::vector<std::pair<const SafeTensor*, const std::string*>> order;
+void check_cover(const std::map<std::string, StoredTensor>& tensors,
+                 std::span<const std::byte> data, const std::string& name) {
+  std::vector<std::pair<const StoredTensor*, const std::string*>> order;
   for (const auto& [key, tensor] : tensors) order.emplace_back(&tensor, &key);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first->data.data(), a.first->data.size()) <

@@ -1,27 +1,14 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
-#include "runtime/device/dtype.hpp"
+#include "runtime/pipeline/models/formats/model_tensors.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
 namespace greta::runtime {
-
-/// One tensor of a safetensors file.
-struct SafeTensor {
-  std::string type;            ///< as in the file, e.g. "F16"
-  std::optional<DType> dtype;  ///< std::nullopt for unsupported types
-  std::vector<std::int64_t> shape;
-  std::span<const std::byte> data;
-};
 
 /// A file in Hugging Face's safetensors format: eight bytes with the header's length, a JSON
 /// header, then the tensors' bytes without gaps. Source of the format and its rules:
@@ -33,12 +20,12 @@ class SafeTensors {
   /// tensors that overlap, leave gaps, or exceed the file.
   static SafeTensors open(const std::filesystem::path& path);
 
-  const std::map<std::string, SafeTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::shared_ptr<const MappedFile>& file() const { return file_; }
 
  private:
   std::shared_ptr<const MappedFile> file_;
-  std::map<std::string, SafeTensor> tensors_;
+  std::map<std::string, StoredTensor> tensors_;
 };
 
 }  // namespace greta::runtime

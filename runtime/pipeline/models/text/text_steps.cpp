@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/text/strings.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
 namespace greta::runtime {
@@ -12,17 +13,6 @@ namespace {
 
 constexpr const char* gpt2_words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  std::string result;
-  std::size_t at = 0;
-  for (std::size_t found = text.find(from); found != std::string::npos;
-       found = text.find(from, at)) {
-    result.append(text, at, found - at).append(to);
-    at = found + from.size();
-  }
-  text = result.append(text, at);
-}
 
 /// Calls use(step) for the steps of a Sequence, or for the part itself.
 template <typename Use>

@@ -1,0 +1,71 @@
+#include "runtime/pipeline/models/formats/model_tensors.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/device/result.hpp"
+
+namespace greta::runtime {
+namespace {
+
+LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNames& names,
+                      std::int64_t index) {
+  const std::string prefix = fmt::format(fmt::runtime(names.layer), index);
+  const auto take = [&](std::string_view name, const std::vector<std::int64_t>& shape) {
+    return tensors.take(prefix + std::string(name), shape);
+  };
+  LlamaLayer layer;
+  layer.attn_norm = take(names.attn_norm, {c.dim});
+  layer.wq = take(names.wq, {c.q_dim(), c.dim});
+  layer.wk = take(names.wk, {c.kv_dim(), c.dim});
+  layer.wv = take(names.wv, {c.kv_dim(), c.dim});
+  layer.wo = take(names.wo, {c.dim, c.q_dim()});
+  layer.ffn_norm = take(names.ffn_norm, {c.dim});
+  layer.gate = take(names.gate, {c.hidden_dim, c.dim});
+  layer.up = take(names.up, {c.hidden_dim, c.dim});
+  layer.down = take(names.down, {c.dim, c.hidden_dim});
+  return layer;
+}
+
+}  // namespace
+
+WeightView ModelTensors::take(const std::string& name, const std::vector<std::int64_t>& shape) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) throw Error(fmt::format("{}: has no tensor '{}'", name_, name));
+  const StoredTensor& tensor = found->second;
+  if (!tensor.blocks && (!tensor.dtype || !kernels_convert(*tensor.dtype))) {
+    throw Error(fmt::format("{}: tensor '{}' is of type {}; allowed: {}", name_, name, tensor.type,
+                            types_));
+  }
+  if (tensor.shape != shape) {
+    throw Error(fmt::format("{}: tensor '{}' is [{}]; by its config it must be [{}]", name_, name,
+                            fmt::join(tensor.shape, ", "), fmt::join(shape, ", ")));
+  }
+  taken_.insert(name);
+  return {tensor.dtype.value_or(DType::f16), shape.size() == 1 ? 1 : shape[0], shape.back(),
+          tensor.data.data(), tensor.blocks};
+}
+
+void ModelTensors::check_rest(const std::function<bool(std::string_view)>& ignored) const {
+  for (const auto& [name, tensor] : tensors_) {
+    if (taken_.count(name) > 0 || ignored(name)) continue;
+    throw Error(fmt::format("{}: tensor '{}' is not a part of this architecture", name_,
+                            name.substr(0, 100)));
+  }
+}
+
+LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const LlamaNames& names) {
+  const std::string embedding(names.embedding), head(names.head);
+  const bool only_head = config.tied_embeddings && !tensors.has(embedding) && tensors.has(head);
+  const std::vector<std::int64_t> table{config.vocab, config.dim};
+  LlamaWeights weights;
+  weights.embedding = tensors.take(only_head ? head : embedding, table);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    weights.layers.push_back(take_layer(tensors, config, names, layer));
+  }
+  weights.final_norm = tensors.take(std::string(names.final_norm), {config.dim});
+  weights.head = config.tied_embeddings ? weights.embedding : tensors.take(head, table);
+  return weights;
+}
+
+}  // namespace greta::runtime

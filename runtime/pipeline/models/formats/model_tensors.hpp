@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/block_formats.hpp"
+#include "runtime/device/dtype.hpp"
+#include "runtime/pipeline/models/llama_weights.hpp"
+
+namespace greta::runtime {
+
+/// A tensor as a file stores it.
+struct StoredTensor {
+  std::string type;                     ///< as in the file, e.g. "F16"
+  std::optional<DType> dtype;           ///< of its elements, if it has one of GRETA's types
+  std::vector<std::int64_t> shape;      ///< the outermost extent first
+  std::span<const std::byte> data;      ///< may be unaligned
+  std::optional<BlockFormat> blocks{};  ///< of its rows, if it has a format of GRETA's
+};
+
+/// The tensors of a model, from one file or several, by name.
+class ModelTensors {
+ public:
+  /// `name` is the model's in messages; `types` names the types that a tensor may have, as the
+  /// format spells them.
+  ModelTensors(std::string name, std::string types)
+      : name_(std::move(name)), types_(std::move(types)) {}
+
+  void add(const std::string& name, const StoredTensor& tensor) { tensors_.emplace(name, tensor); }
+  bool has(const std::string& name) const { return tensors_.count(name) > 0; }
+
+  /// Returns a tensor of this shape; a vector is one row. Throws Error if there is none, or one of
+  /// another shape, or of a type that can't be used.
+  WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
+
+  /// Throws Error for a tensor that was not taken, unless ignored(name).
+  void check_rest(const std::function<bool(std::string_view)>& ignored) const;
+
+ private:
+  std::string name_, types_;
+  std::map<std::string, StoredTensor> tensors_;
+  std::set<std::string> taken_;
+};
+
+/// What a format calls the tensors of a Llama.
+struct LlamaNames {
+  std::string_view embedding, final_norm, head;
+  std::string_view layer;  ///< in front of the names below; "{}" is the layer's number
+  std::string_view attn_norm, wq, wk, wv, wo, ffn_norm, gate, up, down;
+};
+
+/// Takes the weights of a model. Tied weights may be stored as either of embedding and head.
+LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const LlamaNames& names);
+
+}  // namespace greta::runtime

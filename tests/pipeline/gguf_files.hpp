@@ -1,0 +1,304 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/model/block_formats.hpp"
+#include "tests/pipeline/model_files.hpp"
+
+/// Small GGUF files for tests.
+namespace greta::test {
+
+/// Writes a GGUF file. Values and tensors are written as told, valid or not.
+class GgufWriter {
+ public:
+  std::uint32_t version = 3;
+  std::uint64_t alignment = 32;               ///< of the tensors; written if it is not 32
+  std::optional<std::uint64_t> tensor_count;  ///< instead of the number of tensors
+  std::optional<std::uint64_t> value_count;   ///< instead of the number of values
+
+  template <typename T>
+  static std::string raw(T value) {
+    std::string bytes(sizeof(T), '\0');
+    std::memcpy(bytes.data(), &value, sizeof(T));
+    return bytes;
+  }
+  static std::string text(const std::string& value) {
+    return raw(std::uint64_t{value.size()}) + value;
+  }
+
+  /// Adds a value; `type` is its number in the format.
+  void add(const std::string& key, std::uint32_t type, const std::string& bytes) {
+    ++values_;
+    metadata_ += text(key) + raw(type) + bytes;
+  }
+  void add_u32(const std::string& key, std::uint32_t value) { add(key, 4, raw(value)); }
+  void add_f32(const std::string& key, float value) { add(key, 6, raw(value)); }
+  void add_flag(const std::string& key, bool value) { add(key, 7, raw(std::uint8_t{value})); }
+  void add_text(const std::string& key, const std::string& value) { add(key, 8, text(value)); }
+  void add_texts(const std::string& key, const std::vector<std::string>& list) {
+    std::string bytes = raw(std::uint32_t{8}) + raw(std::uint64_t{list.size()});
+    for (const std::string& one : list) bytes += text(one);
+    add(key, 9, bytes);
+  }
+  template <typename T>
+  void add_numbers(const std::string& key, std::uint32_t type, const std::vector<T>& list) {
+    std::string bytes = raw(type) + raw(std::uint64_t{list.size()});
+    for (const T one : list) bytes += raw(one);
+    add(key, 9, bytes);
+  }
+
+  /// Adds a tensor after the last one, or at an offset of the data. The shape has the outermost
+  /// extent first.
+  void add_tensor(const std::string& name, std::uint32_t type,
+                  const std::vector<std::int64_t>& shape, const std::string& data,
+                  std::optional<std::uint64_t> offset = std::nullopt) {
+    ++tensors_;
+    data_.resize((data_.size() + alignment - 1) / alignment * alignment);
+    infos_ += text(name) + raw(static_cast<std::uint32_t>(shape.size()));
+    for (auto extent = shape.rbegin(); extent != shape.rend(); ++extent) {
+      infos_ += raw(static_cast<std::uint64_t>(*extent));
+    }
+    infos_ += raw(type) + raw(offset.value_or(data_.size()));
+    data_ += data;
+  }
+
+  std::string bytes() const {
+    GgufWriter all = *this;
+    if (alignment != 32) all.add_u32("general.alignment", static_cast<std::uint32_t>(alignment));
+    std::string result = "GGUF" + raw(version) + raw(tensor_count.value_or(all.tensors_)) +
+                         raw(value_count.value_or(all.values_)) + all.metadata_ + infos_;
+    if (tensors_ == 0) return result;
+    result.resize((result.size() + alignment - 1) / alignment * alignment);
+    return result + data_;
+  }
+
+ private:
+  std::string metadata_, infos_, data_;
+  std::uint64_t values_ = 0, tensors_ = 0;
+};
+
+/// A row or more of random blocks, and the elements that they stand for. Quants and factors are
+/// drawn first, and packed by the position of each of their bits: the opposite of what decoders do.
+struct RandomBlocks {
+  std::string bytes;
+  std::vector<double> values;
+
+  RandomBlocks(BlockFormat format, std::size_t count, double size, std::uint64_t seed)
+      : random_(seed) {
+    for (std::size_t i = 0; i < count; ++i) {
+      block_.assign(block_traits(format).bytes, '\0');
+      switch (format) {
+        case BlockFormat::q8_0:
+          pack_q8_0(size / 127);
+          break;
+        case BlockFormat::q4_0:
+          pack_q4_0(size / 8);
+          break;
+        case BlockFormat::q4_k:
+          pack_q4_k(size / (63 * 15));
+          break;
+        case BlockFormat::q6_k:
+          pack_q6_k(size / (127 * 32));
+          break;
+      }
+      bytes += block_;
+    }
+  }
+
+ private:
+  int draw(int least, int most) {
+    return least +
+           static_cast<int>(uniform_below(random_, static_cast<std::uint64_t>(most - least + 1)));
+  }
+  /// Writes a random f16 of about this size at a byte, and returns it.
+  double scale_at(std::size_t byte, double size) {
+    auto* const at = reinterpret_cast<std::byte*>(block_.data() + byte);
+    store_element(DType::f16, at, 0, size * (0.5 + draw(0, 1000) * 0.0005));
+    return load_element(DType::f16, at, 0);
+  }
+  /// Writes the low `width` bits of a value from bit `bit` of byte `byte` on.
+  void put(std::size_t byte, int bit, int width, int value) {
+    const int mask = (1 << width) - 1;
+    block_[byte] = static_cast<char>(block_[byte] | (value & mask) << bit);
+  }
+
+  void pack_q8_0(double size) {
+    const double scale = scale_at(0, size);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const int quant = draw(-128, 127);
+      put(2 + i, 0, 8, quant);
+      values.push_back(quant * scale);
+    }
+  }
+  void pack_q4_0(double size) {
+    const double scale = scale_at(0, size);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const int quant = draw(0, 15);
+      put(2 + i % 16, i < 16 ? 0 : 4, 4, quant);
+      values.push_back((quant - 8) * scale);
+    }
+  }
+  void pack_q4_k(double size) {
+    const double scale = scale_at(0, size), least = scale_at(2, size * 8);
+    std::array<int, 8> factors{}, minima{};
+    for (std::size_t g = 0; g < 8; ++g) {
+      const int factor = factors[g] = draw(0, 63), minimum = minima[g] = draw(0, 63);
+      put(g < 4 ? 4 + g : 8 + g, 0, g < 4 ? 6 : 4, factor);
+      put(g < 4 ? 8 + g : 8 + g, g < 4 ? 0 : 4, g < 4 ? 6 : 4, minimum);
+      if (g < 4) continue;
+      put(g, 6, 2, factor >> 4);
+      put(g + 4, 6, 2, minimum >> 4);
+    }
+    for (std::size_t i = 0; i < 256; ++i) {
+      const std::size_t g = i / 32;
+      const int quant = draw(0, 15);
+      put(16 + g / 2 * 32 + i % 32, g % 2 == 0 ? 0 : 4, 4, quant);
+      values.push_back(scale * factors[g] * quant - least * minima[g]);
+    }
+  }
+  void pack_q6_k(double size) {
+    const double scale = scale_at(208, size);
+    std::array<int, 16> factors{};
+    for (std::size_t g = 0; g < 16; ++g) {
+      factors[g] = draw(-128, 127);
+      put(192 + g, 0, 8, factors[g]);
+    }
+    for (std::size_t i = 0; i < 256; ++i) {
+      const std::size_t half = i / 128, at = i % 128;
+      const int quant = draw(0, 63);
+      put(half * 64 + at % 64, at < 64 ? 0 : 4, 4, quant);
+      put(128 + half * 32 + at % 32, static_cast<int>(at / 32) * 2, 2, quant >> 4);
+      values.push_back(scale * factors[i / 16] * (quant - 32));
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::string block_;
+};
+
+/// The same random Llama as a GGUF file and as a folder of Hugging Face, whose weights are f32.
+struct TinyGguf {
+  TinyLlama tiny;
+  std::optional<BlockFormat> blocks{};  ///< of matrices; norms have the type of `tiny`
+  std::vector<float> divisors{};        ///< of rope's frequencies
+  bool linear = false;                  ///< whether rope is scaled by 2
+
+  /// Numbers of the types in the format.
+  static std::uint32_t number(DType type) {
+    return type == DType::f32 ? 0 : type == DType::f16 ? 1 : 30;
+  }
+  static std::uint32_t number(BlockFormat format) {
+    constexpr std::array<std::uint32_t, 4> numbers{8, 2, 12, 14};
+    return numbers[static_cast<std::size_t>(format)];
+  }
+
+  /// Writes the metadata without the tokenizer's.
+  void add_metadata(GgufWriter& file) const {
+    const auto u32 = [&](const char* key, std::int64_t value) {
+      file.add_u32(std::string("llama.") + key, static_cast<std::uint32_t>(value));
+    };
+    file.add_text("general.architecture", "llama");
+    u32("context_length", 32);
+    u32("embedding_length", tiny.dim);
+    u32("feed_forward_length", tiny.hidden);
+    u32("block_count", tiny.layers);
+    u32("attention.head_count", tiny.heads);
+    u32("attention.head_count_kv", tiny.kv_heads);
+    u32("rope.dimension_count", tiny.dim / tiny.heads);
+    file.add_f32("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+    if (!linear) return;
+    file.add_text("llama.rope.scaling.type", "linear");
+    file.add_f32("llama.rope.scaling.factor", 2);
+  }
+
+  /// Writes both; `file` has the metadata and gets the tensors.
+  void write(GgufWriter& file, const std::filesystem::path& folder) const {
+    std::vector<FileTensor> twins;
+    std::uint64_t seed = 1;
+    for (FileTensor tensor : tiny.tensors()) {
+      const bool matrix = tensor.shape.size() == 2;
+      std::uint32_t type = number(tiny.dtype);
+      std::string stored = tensor.data;
+      if (blocks && matrix) {
+        const std::int64_t elements = tensor.shape[0] * tensor.shape[1];
+        const RandomBlocks random(
+            *blocks, static_cast<std::size_t>(elements) / block_traits(*blocks).elements,
+            2 / std::sqrt(static_cast<double>(tensor.shape[1])), seed++);
+        type = number(*blocks);
+        stored = random.bytes;
+        tensor.type = "F32";
+        tensor.data.clear();
+        for (const double value : random.values) {
+          tensor.data += GgufWriter::raw(static_cast<float>(value));
+        }
+      }
+      twins.push_back(tensor);
+      const std::string name = gguf_name(tensor.name);
+      if (name.ends_with("attn_q.weight"))
+        stored = interleaved(stored, tensor.shape[0], tiny.heads);
+      if (name.ends_with("attn_k.weight")) {
+        stored = interleaved(stored, tensor.shape[0], tiny.kv_heads);
+      }
+      file.add_tensor(name, type, tensor.shape, stored);
+    }
+    if (!divisors.empty()) {
+      std::string data;
+      for (const float divisor : divisors) data += GgufWriter::raw(divisor);
+      file.add_tensor("rope_freqs.weight", 0, {static_cast<std::int64_t>(divisors.size())}, data);
+    }
+    write_file(folder / "model.gguf", file.bytes());
+    write_file(folder / "config.json", tiny.config().dump());
+    write_file(folder / "model.safetensors", safetensors_of(twins));
+  }
+  void write(const std::filesystem::path& folder) const {
+    GgufWriter file;
+    add_metadata(file);
+    write(file, folder);
+  }
+
+ private:
+  static std::string gguf_name(const std::string& name) {
+    static const std::vector<std::pair<std::string, std::string>> names{
+        {"model.embed_tokens", "token_embd"},
+        {"model.norm", "output_norm"},
+        {"lm_head", "output"},
+        {"model.layers", "blk"},
+        {"input_layernorm", "attn_norm"},
+        {"self_attn.q_proj", "attn_q"},
+        {"self_attn.k_proj", "attn_k"},
+        {"self_attn.v_proj", "attn_v"},
+        {"self_attn.o_proj", "attn_output"},
+        {"post_attention_layernorm", "ffn_norm"},
+        {"mlp.gate_proj", "ffn_gate"},
+        {"mlp.up_proj", "ffn_up"},
+        {"mlp.down_proj", "ffn_down"}};
+    std::string result = name;
+    for (const auto& [from, to] : names) {
+      if (const auto at = result.find(from); at != std::string::npos) {
+        result.replace(at, from.size(), to);
+      }
+    }
+    return result;
+  }
+  /// Returns rows whose halves of each head alternate.
+  static std::string interleaved(const std::string& data, std::int64_t rows, std::int64_t heads) {
+    const auto count = static_cast<std::size_t>(rows), pitch = data.size() / count;
+    const std::size_t per_head = count / static_cast<std::size_t>(heads);
+    std::string result;
+    for (std::size_t row = 0; row < count; ++row) {
+      const std::size_t head = row / per_head, at = row % per_head;
+      const std::size_t from = head * per_head + at % 2 * (per_head / 2) + at / 2;
+      result += data.substr(from * pitch, pitch);
+    }
+    return result;
+  }
+};
+
+}  // namespace greta::test

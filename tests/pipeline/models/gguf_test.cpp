@@ -1,0 +1,414 @@
+// Protects: GGUF files give the weights and the configuration that the same model has as
+// safetensors, and hostile ones are rejected with one line.
+
+#include "runtime/pipeline/models/formats/gguf.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "runtime/pipeline/llama/reference.hpp"
+#include "runtime/pipeline/models/llama_weights.hpp"
+#include "runtime/pipeline/models/tokenizer.hpp"
+#include "tests/layers.hpp"
+#include "tests/pipeline/gguf_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta::test::gguf_test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+constexpr BlockFormat all_formats[] = {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_k,
+                                       BlockFormat::q6_k};
+
+TEST(BlockFormats, DecodeWhatWasPacked) {
+  for (const BlockFormat format : all_formats) {
+    const RandomBlocks random(format, 50, 1, 7);
+    std::vector<double> values(random.values.size());
+    decode_blocks(format, reinterpret_cast<const std::byte*>(random.bytes.data()), 50,
+                  values.data());
+    EXPECT_EQ(values, random.values) << to_string(format);
+    EXPECT_EQ(values.size(), 50 * block_traits(format).elements);
+    EXPECT_EQ(block_format_from_string(to_string(format)), format);
+  }
+  EXPECT_EQ(block_format_from_string("q5_k"), std::nullopt);
+}
+
+// Scales of 0, subnormal ones, and those that are no numbers.
+TEST(BlockFormats, KeepSpecialScales) {
+  for (const BlockFormat format : all_formats) {
+    const BlockFormatTraits& traits = block_traits(format);
+    const std::size_t at = format == BlockFormat::q6_k ? 208 : 0;
+    RandomBlocks random(format, 1, 1, 3);
+    if (format == BlockFormat::q4_k) random.bytes.replace(2, 2, std::string(2, '\0'));
+    const auto with = [&](std::uint16_t scale) {
+      std::string bytes = random.bytes;
+      std::memcpy(bytes.data() + at, &scale, sizeof(scale));
+      std::vector<double> values(traits.elements);
+      decode_blocks(format, reinterpret_cast<const std::byte*>(bytes.data()), 1, values.data());
+      return values;
+    };
+    for (const double value : with(0)) EXPECT_EQ(value, 0) << traits.name;
+    const std::vector<double> one = with(0x3c00), least = with(0x0001);
+    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(least[i], one[i] * 0x1p-24);
+    for (const double value : with(0x7c00)) EXPECT_FALSE(std::isfinite(value));
+    for (const double value : with(0x7e00)) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+class Gguf : public testing::Test {
+ protected:
+  std::filesystem::path file() const { return folder_ / "model.gguf"; }
+  /// Runs the GGUF file and the folder in FP64, with weights rounded to `type`, and expects the
+  /// same logits but for the order of sums.
+  void expect_same_model(DType type) {
+    const LlamaModel gguf = load_llama(file()), twin = load_llama(folder_.path());
+    EXPECT_EQ(gguf.config.rope_style, RopeStyle::interleaved);
+    EXPECT_EQ(twin.config.rope_style, RopeStyle::half);
+    EXPECT_EQ(gguf.config.parameters(), twin.config.parameters());
+    const LlamaLayer &layer = gguf.weights.layers[0], &other = twin.weights.layers[0];
+    EXPECT_EQ(rounded(gguf.weights.embedding), rounded(twin.weights.embedding));
+    EXPECT_EQ(rounded(layer.wv), rounded(other.wv));
+    EXPECT_EQ(rounded(layer.down), rounded(other.down));
+    EXPECT_NE(rounded(layer.wk), rounded(other.wk));  // whose rows are in another order
+    const Ids ids{1, 17, 299, 5, 5, 42};
+    const std::vector<double> got = LlamaReference(gguf, type).run(ids);
+    const std::vector<double> want = LlamaReference(twin, type).run(ids);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-9) << i;
+  }
+  static std::vector<float> rounded(const WeightView& view) {
+    std::vector<double> values(view.elements());
+    view.read(0, values.size(), values.data());
+    return {values.begin(), values.end()};
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Gguf, PlainTypesAreTheModelOfTheirSafetensors) {
+  for (const DType type : converted_types()) {
+    for (const bool tied : {false, true}) {
+      TinyGguf both;
+      both.tiny.dtype = type;
+      both.tiny.tied = tied;
+      both.write(folder_.path());
+      expect_same_model(type);
+      const LlamaModel model = load_llama(file());
+      EXPECT_EQ(model.config.dtype, type);
+      EXPECT_EQ(model.config.tied_embeddings, tied);
+      EXPECT_EQ(model.weights.layers[1].wk.rows, 8);
+      EXPECT_FALSE(model.weights.layers[1].wk.blocks);
+    }
+  }
+}
+
+TEST_F(Gguf, BlockFormatsAreTheModelOfTheirDecodedWeights) {
+  for (const BlockFormat format : all_formats) {
+    TinyGguf both;
+    const auto block = static_cast<std::int64_t>(block_traits(format).elements);
+    both.tiny.dim = block;
+    both.tiny.hidden = 2 * block;
+    both.tiny.layers = 1;
+    both.blocks = format;
+    both.write(folder_.path());
+    expect_same_model(DType::f32);
+    const LlamaModel model = load_llama(file());
+    const WeightView& down = model.weights.layers[0].down;
+    EXPECT_EQ(down.blocks, format);
+    EXPECT_EQ(down.bytes(),
+              down.elements() / block_traits(format).elements * block_traits(format).bytes);
+    EXPECT_EQ(model.config.dtype, DType::f16);
+    EXPECT_FALSE(model.weights.final_norm.blocks);
+  }
+}
+
+TEST_F(Gguf, RopeIsScaledAsTheFileSays) {
+  TinyGguf both;
+  both.linear = true;
+  both.tiny.more = {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}};
+  both.write(folder_.path());
+  expect_same_model(DType::f32);
+  // Divisors that are all 2 are the same.
+  both.linear = false;
+  both.divisors = {2, 2};
+  both.write(folder_.path());
+  expect_same_model(DType::f32);
+  both.divisors = {1, 4};
+  both.write(folder_.path());
+  const LlamaModel model = load_llama(file());
+  EXPECT_EQ(rope_frequencies(model.config)[1], 0.01 / 4);
+  both.divisors = {1, 2, 3};
+  both.write(folder_.path());
+  expect_refused([&] { load_llama(file()); }, "'rope_freqs.weight' must have 2 numbers");
+  both.divisors = {1, 0};
+  both.write(folder_.path());
+  expect_refused([&] { load_llama(file()); }, "allowed: above 0");
+}
+
+TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
+  TinyGguf both;
+  const auto with = [&](const auto& change) {
+    return [&, change] {
+      GgufWriter writer;
+      both.add_metadata(writer);
+      change(writer);
+      both.write(writer, folder_.path());
+      load_llama(file());
+    };
+  };
+  with([](GgufWriter&) {})();
+  using W = GgufWriter;
+  expect_refused(with([](W& w) { w.add_u32("llama.expert_count", 8); }), "experts can't be run");
+  expect_refused(with([](W& w) { w.add_u32("split.count", 3); }), "llama-gguf-split");
+  expect_refused(with([](W& w) { w.add_text("llama.rope.scaling.type", "yarn"); }),
+                 "is 'yarn'; allowed: none, linear");
+  expect_refused(with([](W& w) { w.add_f32("llama.logit_scale", 2); }), "llama.logit_scale");
+  expect_refused(with([](W& w) { w.add_u32("llama.attention.value_length", 2); }),
+                 "isn't llama.attention.key_length");
+  expect_refused(with([](W& w) { w.add_text("general.type", "adapter"); }), "is 'adapter'");
+  expect_refused(with([](W& w) { w.add_u32("llama.block_count", 2); }), "occurs twice");
+  expect_refused(with([](W& w) { w.add_tensor("blk.0.attn_q.bias", 0, {1}, "1234"); }),
+                 "not a part of this architecture");
+  expect_refused(with([](W& w) { w.add_tensor("output_norm.weight", 0, {1}, "1234"); }),
+                 "'output_norm.weight' occurs twice");
+  expect_refused(
+      [&] {
+        GgufWriter writer;
+        writer.add_text("general.architecture", "qwen\n2");
+        both.write(writer, folder_.path());
+        load_llama(file());
+      },
+      R"(is 'qwen\x0a2'; allowed: llama)");
+  both.tiny.hidden = 24;
+  expect_refused(with([](W& w) {
+                   w.add_tensor("blk.0.more.weight", 3, {1, 32}, std::string(20, 'x'));
+                 }),
+                 "'blk.0.more.weight' is not a part");
+}
+
+/// A file with one tensor of 2 x 3 f32 and one value.
+struct OneTensor {
+  GgufWriter writer;
+  OneTensor() { writer.add_u32("some.value", 7); }
+  std::string bytes(const std::vector<std::int64_t>& shape = {2, 3}, std::uint32_t type = 0,
+                    std::optional<std::uint64_t> offset = std::nullopt) {
+    writer.add_tensor("a", type, shape, std::string(24, 'x'), offset);
+    return writer.bytes();
+  }
+};
+
+TEST_F(Gguf, ReadsTheFormat) {
+  const auto open = [&](const std::string& bytes) {
+    write_file(file(), bytes);
+    return GgufFile::open(file());
+  };
+  for (const std::uint32_t version : {2U, 3U}) {
+    for (const std::uint64_t alignment : {8U, 32U, 24U, 4096U}) {
+      OneTensor one;
+      one.writer.version = version;
+      one.writer.alignment = alignment;
+      one.writer.add(std::string("some.list"), 9,
+                     GgufWriter::raw(std::uint32_t{2}) + GgufWriter::raw(std::uint64_t{2}) +
+                         GgufWriter::raw(std::uint16_t{5}) + GgufWriter::raw(std::uint16_t{65535}));
+      const GgufFile opened = open(one.bytes());
+      EXPECT_EQ(opened.metadata().integer("some.value", 0, 10), 7);
+      EXPECT_EQ(opened.metadata().numbers("some.list"), (std::vector<double>{5, 65535}));
+      const StoredTensor& tensor = opened.tensors().at("a");
+      EXPECT_EQ(tensor.shape, (std::vector<std::int64_t>{2, 3}));
+      EXPECT_EQ(tensor.data.size(), 24U);
+      EXPECT_EQ(static_cast<char>(tensor.data[23]), 'x');
+    }
+  }
+  EXPECT_TRUE(open(GgufWriter().bytes()).tensors().empty());
+}
+
+TEST_F(Gguf, RefusesWhatBreaksTheFormat) {
+  const auto open = [&](const std::string& bytes) {
+    return [this, bytes] {
+      write_file(file(), bytes);
+      GgufFile::open(file());
+    };
+  };
+  const auto changed = [&](const auto& change) {
+    OneTensor one;
+    change(one.writer);
+    return open(one.bytes());
+  };
+  using W = GgufWriter;
+  const auto raw64 = [](std::uint64_t value) { return W::raw(value); };
+  expect_refused(open(""), "doesn't begin with GGUF");
+  expect_refused(open("GGUF"), "it ends at byte 4");
+  expect_refused(changed([](W& w) { w.version = 1; }), "its version is 1; allowed: 2, 3");
+  expect_refused(changed([](W& w) { w.version = 3U << 24; }), "big-endian");
+  expect_refused(changed([](W& w) { w.tensor_count = ~0ULL; }), "18446744073709551615 tensors");
+  expect_refused(changed([](W& w) { w.value_count = 1ULL << 60; }), "values of metadata");
+  expect_refused(changed([](W& w) { w.add("x", 13, ""); }), "type 13 of a value isn't known");
+  expect_refused(changed([](W& w) { w.add_u32("some.value", 1); }), "some.value occurs twice");
+  expect_refused(changed([](W& w) { w.add_u32("a\nb", 1); }), "not printable");
+  expect_refused(changed([](W& w) { w.add_u32("", 1); }), "empty or not printable");
+  expect_refused(changed([](W& w) { w.add_u32(std::string(70000, 'a'), 1); }), "allowed: 65535");
+  expect_refused(changed([&](W& w) { w.add("x", 8, raw64(1ULL << 63)); }), "more are needed");
+  const std::string list = W::raw(std::uint32_t{9});
+  expect_refused(changed([&](W& w) { w.add("x", 9, list + raw64(1)); }), "is an array of arrays");
+  for (const std::uint32_t type : {0U, 8U, 12U}) {
+    for (const std::uint64_t count : {~0ULL, 1ULL << 61, 1ULL << 40}) {
+      expect_refused(changed([&](W& w) { w.add("x", 9, W::raw(type) + raw64(count)); }),
+                     "elements of an array");
+    }
+  }
+  expect_refused(changed([](W& w) { w.add_u32("general.alignment", 12); }), "multiples of 8");
+  expect_refused(changed([](W& w) { w.add_u32("general.alignment", 0); }),
+                 "general.alignment is 0");
+  const auto with = [&](const std::vector<std::int64_t>& shape, std::uint32_t type = 0,
+                        std::optional<std::uint64_t> offset = std::nullopt) {
+    return open(OneTensor().bytes(shape, type, offset));
+  };
+  with({6})();
+  with({1, 1, 2, 3})();
+  with({1, 0})();
+  expect_refused(with({1, 1, 1, 1, 1}), "has 5 extents; allowed: 4");
+  expect_refused(with({1LL << 62, 4}), "too large");
+  expect_refused(with({1LL << 61, 2}), "too large");
+  expect_refused(with({-1}), "too large");
+  expect_refused(with({2, 4}), "has 32 bytes from 0 on, of 24");
+  expect_refused(with({2, 3}, 2), "no whole blocks of 32");
+  expect_refused(with({2, 3}, 99), "is of type 99");
+  expect_refused(with({2, 3}, 0, 4), "is not aligned to 32");
+  expect_refused(with({2, 3}, 0, ~0ULL - 31), "bytes from 18446744073709551584 on");
+  expect_refused(
+      [&] {
+        GgufWriter writer;
+        writer.add_tensor("a", 0, {2, 8}, std::string(64, 'x'));
+        writer.add_tensor("b", 0, {1}, std::string(4, 'x'), 32);
+        open(writer.bytes())();
+      },
+      "overlaps");
+}
+
+TEST_F(Gguf, RefusesValuesOfOtherTypes) {
+  GgufWriter writer;
+  writer.add_text("text", "word");
+  writer.add_f32("number", 1.5F);
+  writer.add("nan", 6, GgufWriter::raw(std::numeric_limits<float>::quiet_NaN()));
+  writer.add("flag", 7, "\x02");
+  writer.add("large", 10, GgufWriter::raw(~std::uint64_t{0}));
+  writer.add_texts("list", {"a", "b"});
+  write_file(file(), writer.bytes());
+  const GgufFile opened = GgufFile::open(file());
+  const GgufMetadata& m = opened.metadata();
+  EXPECT_EQ(m.text("text"), "word");
+  EXPECT_EQ(m.number("number"), 1.5);
+  EXPECT_EQ(m.number("none", 2), 2);
+  EXPECT_EQ(m.texts("list"), (std::vector<std::string_view>{"a", "b"}));
+  expect_refused([&] { m.integer("text", 0, 1); }, "text is not such a number");
+  expect_refused([&] { m.integer("number", 0, 9); }, "not such a number");
+  expect_refused([&] { m.integer("large", 0, 9); }, "not such a number");
+  expect_refused([&] { m.integer("none", 0, 9); }, "none is missing");
+  expect_refused([&] { m.number("nan"); }, "not a finite number");
+  expect_refused([&] { m.flag("flag", true); }, "not true or false");
+  expect_refused([&] { m.text("number"); }, "is not a string");
+  expect_refused([&] { m.text("list"); }, "is an array");
+  expect_refused([&] { m.numbers("list"); }, "not an array of numbers");
+  expect_refused([&] { m.texts("text"); }, "is not an array");
+}
+
+/// Reads every weight, so that a view outside its file is detected.
+void read_all(const LlamaModel& model) {
+  const auto read = [](const WeightView& view) {
+    std::vector<double> values(view.elements());
+    view.read(0, values.size(), values.data());
+  };
+  read(model.weights.embedding);
+  for (const LlamaLayer& layer : model.weights.layers) {
+    for (const WeightView& view : {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo,
+                                   layer.ffn_norm, layer.gate, layer.up, layer.down}) {
+      read(view);
+    }
+  }
+  read(model.weights.final_norm);
+  read(model.weights.head);
+}
+
+std::int64_t peak_kilobytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+/// Loads mutations of a model with its tokenizer, and encodes a text.
+class HostileModels : public Gguf {
+ protected:
+  void write_gguf(BlockFormat format) {
+    TinyGguf both;
+    both.tiny.dim = 32;
+    both.tiny.hidden = 32;
+    both.tiny.layers = 1;
+    both.tiny.heads = 2;
+    both.tiny.kv_heads = 1;
+    both.tiny.vocab = 262;
+    both.blocks = format;
+    both.divisors = std::vector<float>(8, 1);
+    GgufWriter writer;
+    both.add_metadata(writer);
+    std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
+    for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
+    for (const char* token : {"\u2581", "h", "\u2581h"}) tokens.emplace_back(token);
+    std::vector<std::int32_t> kinds(tokens.size(), 6);
+    for (std::size_t i = 0; i < 3; ++i) kinds[i] = i == 0 ? 2 : 3;
+    for (std::size_t i = 259; i < 262; ++i) kinds[i] = 1;
+    writer.add_text("tokenizer.ggml.model", "llama");
+    writer.add_texts("tokenizer.ggml.tokens", tokens);
+    writer.add_numbers("tokenizer.ggml.scores", 6, std::vector<float>(tokens.size(), -1));
+    writer.add_numbers("tokenizer.ggml.token_type", 5, kinds);
+    both.write(writer, folder_.path());
+  }
+  int refused_ggufs(int times, bool beginnings) {
+    return refused_mutations(file(), times, beginnings, [&] {
+      const LlamaModel model = load_llama(file());
+      read_all(model);
+      load_tokenizer(file(), model.config)->encode("hello <s> h", true);
+    });
+  }
+  int refused_safetensors(int times) {
+    TinyLlama tiny;
+    tiny.dim = 4;
+    tiny.hidden = 4;
+    tiny.layers = 1;
+    tiny.heads = 2;
+    tiny.kv_heads = 1;
+    tiny.vocab = 4;
+    tiny.write(folder_.path());
+    return refused_mutations(folder_ / "model.safetensors", times, false,
+                             [&] { read_all(load_llama(folder_.path())); });
+  }
+};
+
+TEST_F(HostileModels, MutatedGgufsAreReadOrRefused) {
+  write_gguf(BlockFormat::q8_0);
+  EXPECT_GT(refused_ggufs(2000, false), 100);
+  // Each beginning of the header.
+  write_file(file(), read_file(file()).substr(0, 1200));
+  EXPECT_EQ(refused_ggufs(0, true), 1200);
+}
+
+// 100,000 of each; as `ctest -L long`.
+TEST_F(HostileModels, LongMutationsOfGgufs) {
+  const std::int64_t before = peak_kilobytes();
+  for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
+    write_gguf(format);
+    const int refused = refused_ggufs(50000, false);
+    EXPECT_GT(refused, 5000);
+    RecordProperty("refused", refused);
+  }
+  EXPECT_LT(peak_kilobytes() - before, 64 << 10);
+}
+
+TEST_F(HostileModels, LongMutationsOfSafetensors) {
+  const std::int64_t before = peak_kilobytes();
+  EXPECT_GT(refused_safetensors(100000), 10000);
+  EXPECT_LT(peak_kilobytes() - before, 64 << 10);
+}
+
+}  // namespace
+}  // namespace greta::test::gguf_test
