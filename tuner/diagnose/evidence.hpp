@@ -32,6 +32,11 @@ struct ExaminedOutput {
   std::vector<char> unwritten;   ///< whether it has the bits from before the launch, in every run
   /// Whether it depends on what outputs, or the workspace, contained before, but isn't unwritten.
   std::vector<char> reads_outputs, reads_workspace;
+  /// Whether it has another value if local variables begin with a pattern; or varies without and
+  /// is always the same with it.
+  std::vector<char> reads_registers;
+  /// Whether it is within its bound if the workspace contains the results of another run.
+  std::vector<char> right_after_another;
 
   std::size_t count(const std::vector<char>& marked) const;
   /// Whether an element is wrong or differs between equal runs.
@@ -64,6 +69,8 @@ class Evidence {
 
  private:
   void examine(const TensorSpec& spec, const CaseBuffer& buffer, std::size_t at);
+  /// Examines the runs under other conditions.
+  void examine_others(ExaminedOutput& made, const HostTensor& first, std::size_t at) const;
 
   const Operation* operation_;
   Problem problem_;

@@ -63,7 +63,9 @@ Result<void> Workload::upload_inputs(Device& device, std::uint64_t seed, InputSt
 Result<void> Workload::record(Stream& stream, const PreparedPlan& candidate,
                               const BeforeLaunch& before, const AroundLaunch& around) {
   if (auto r = operands_.poison_outputs(stream, before.outputs); !r) return r;
-  if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
+  if (!before.keeps_workspace) {
+    if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
+  }
   if (around.before != nullptr) {
     if (auto r = stream.record(*around.before); !r) return r;
   }

@@ -25,6 +25,7 @@ HostData host_data(const Operation& operation, const Problem& problem, std::uint
 struct BeforeLaunch {
   std::uint32_t outputs = nan_pattern;
   std::uint32_t workspace = nan_pattern;
+  bool keeps_workspace = false;  ///< the workspace has what the last launch left
 };
 
 /// Events that are recorded directly before and after a launch; null: none.

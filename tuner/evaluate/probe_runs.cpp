@@ -1,0 +1,96 @@
+#include "tuner/evaluate/probe_runs.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace greta::tuner {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// All probes of a case take at most this long, and hypotheses do without those that are left out.
+constexpr std::chrono::seconds most_probe_time{10};
+constexpr std::size_t most_probed_elements = std::size_t{1} << 22;
+constexpr int runs_with_set_registers = 3;
+
+std::vector<HostTensor> packed_all(const std::vector<HostTensor>& outputs) {
+  std::vector<HostTensor> all;
+  for (const HostTensor& output : outputs) all.push_back(kernels::packed(output));
+  return all;
+}
+
+/// Returns which elements of two packed tensors have different bits.
+std::vector<char> difference(const HostTensor& a, const HostTensor& b) {
+  const std::size_t size = bytes_of(a.spec.dtype, std::size_t{1});
+  std::vector<char> marks(a.spec.elements(), 0);
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    marks[i] = std::memcmp(&a.data[i * size], &b.data[i * size], size) != 0 ? 1 : 0;
+  return marks;
+}
+
+/// Runs a build of the candidate whose local variables begin with a pattern. Only hip-host's
+/// compilers do this.
+void run_with_set_registers(Device& device, Stream& stream, const FailedCheck& failed,
+                            Workload& load, double run_s, FailedCase& made) {
+  if (!device.info().id().starts_with("hip-host:")) return;
+  LaunchPlan plan = failed.plan;
+  for (KernelSource& source : plan.sources)
+    source.options.emplace_back("-ftrivial-auto-var-init=pattern");
+  const auto prepared =
+      PreparedPlan::create(device, plan, load.operands(),
+                           [&](const KernelSource& source) { return device.compile(source); });
+  if (!prepared) return;
+  std::vector<std::vector<HostTensor>> runs(runs_with_set_registers);
+  for (auto& outputs : runs) {
+    if (!load.outputs_of(device, stream, *prepared, run_s, {}, outputs)) return;
+  }
+  made.others.with_set_registers = std::move(runs);
+}
+
+void run_after_another(Device& device, Stream& stream, const PreparedPlan& candidate,
+                       Workload& load, double run_s, FailedCase& made) {
+  if (!candidate.has_workspace()) return;
+  std::vector<HostTensor> outputs;
+  // What the first run leaves, the second one finds.
+  for (const bool keeps : {false, true, true}) {
+    if (!load.outputs_of(device, stream, candidate, run_s, {.keeps_workspace = keeps}, outputs))
+      return;
+  }
+  made.others.after_another = std::move(outputs);
+}
+
+/// Runs the probes of all operands. Keeps all of an operand's or none.
+void run_probes(Device& device, Stream& stream, const PreparedPlan& candidate, Workload& load,
+                const std::vector<HostTensor>& inputs, double run_s, FailedCase& made) {
+  const auto end = Clock::now() + most_probe_time;
+  const auto plain = packed_all(made.runs.front().outputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].spec.elements() > most_probed_elements) continue;
+    std::vector<Probe> probes = probes_of(inputs[i].spec);
+    for (Probe& probe : probes) {
+      if (Clock::now() > end) return;
+      HostData data{inputs, nullptr};
+      data.inputs[i] = probed(inputs[i], probe);
+      if (!load.set_inputs(device, made.seed, made.style, std::move(data))) return;
+      std::vector<HostTensor> outputs;
+      if (!load.outputs_of(device, stream, candidate, run_s, {}, outputs)) return;
+      const auto after = packed_all(outputs);
+      for (std::size_t o = 0; o < after.size(); ++o)
+        probe.changed.push_back(difference(plain[o], after[o]));
+    }
+    made.probes.insert(made.probes.end(), probes.begin(), probes.end());
+  }
+}
+
+}  // namespace
+
+void add_other_runs(Device& device, Stream& stream, const FailedCheck& failed,
+                    const PreparedPlan& candidate, Workload& load,
+                    const std::vector<HostTensor>& inputs, double run_s, FailedCase& made) {
+  run_after_another(device, stream, candidate, load, run_s, made);
+  run_with_set_registers(device, stream, failed, load, run_s, made);
+  run_probes(device, stream, candidate, load, inputs, run_s, made);
+}
+
+}  // namespace greta::tuner
