@@ -127,9 +127,9 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
   std::vector<HostTensor> runs;
   for (const KeptRun& run : failed_->runs) runs.push_back(packed(run.outputs.at(at)));
   const KeptRun& first = failed_->runs.front();
-  for (auto* marks :
-       {&made.wrong, &made.varies, &made.ever_right, &made.unwritten, &made.reads_outputs,
-        &made.reads_workspace, &made.reads_registers, &made.right_after_another}) {
+  for (auto* marks : {&made.wrong, &made.varies, &made.ever_right, &made.unwritten,
+                      &made.reads_outputs, &made.reads_workspace, &made.reads_registers,
+                      &made.reads_outside, &made.right_after_another}) {
     marks->assign(count, 0);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -171,6 +171,15 @@ void Evidence::examine_others(ExaminedOutput& made, const HostTensor& first, std
     const bool other = !same_bits(first, filled.front(), i) &&
                        !agrees(made.got[i], filled.front().at(i), made.want[i].bound);
     if (made.varies[i] != 0 || other) made.reads_registers[i] = 1;
+  }
+  made.got_with_finite_guards = made.got;
+  if (!others.with_finite_guards.empty()) {
+    const HostTensor guarded = packed(others.with_finite_guards.at(at));
+    for (std::size_t i = 0; i < made.want.size(); ++i) {
+      made.got_with_finite_guards[i] = guarded.at(i);
+      const bool differs = !same_bits(first, guarded, i);
+      if (differs && made.varies[i] == 0 && made.unwritten[i] == 0) made.reads_outside[i] = 1;
+    }
   }
   if (others.after_another.empty()) return;
   const HostTensor after = packed(others.after_another.at(at));

@@ -35,6 +35,9 @@ struct ExaminedOutput {
   /// Whether it has another value if local variables begin with a pattern; or varies without and
   /// is always the same with it.
   std::vector<char> reads_registers;
+  /// Whether it depends on what lies around the operands, and what it is with finite numbers there.
+  std::vector<char> reads_outside;
+  std::vector<double> got_with_finite_guards;
   /// Whether it is within its bound if the workspace contains the results of another run.
   std::vector<char> right_after_another;
 

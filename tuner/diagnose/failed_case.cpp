@@ -67,6 +67,8 @@ ordered_json runs_json(const FailedCase& written, OutputFiles& files) {
 ordered_json others_json(const OtherRuns& others, OutputFiles& files) {
   ordered_json json = ordered_json::object();
   if (!others.after_another.empty()) json["after_another"] = files.write(others.after_another);
+  if (!others.with_finite_guards.empty())
+    json["with_finite_guards"] = files.write(others.with_finite_guards);
   for (const auto& run : others.with_set_registers)
     json["with_set_registers"].push_back(files.write(run));
   return json;
@@ -185,6 +187,8 @@ void read_others(FailedCase& read, const fs::path& folder, const ordered_json& j
   const ordered_json others = json.value("other_runs", ordered_json::object());
   if (const auto found = others.find("after_another"); found != others.end())
     read.others.after_another = read_outputs(folder, *found, specs);
+  if (const auto found = others.find("with_finite_guards"); found != others.end())
+    read.others.with_finite_guards = read_outputs(folder, *found, specs);
   for (const auto& one : others.value("with_set_registers", ordered_json::array()))
     read.others.with_set_registers.push_back(read_outputs(folder, one, specs));
   for (const auto& one : json.value("probes", ordered_json::array())) {

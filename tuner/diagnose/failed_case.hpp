@@ -25,6 +25,8 @@ struct KeptRun {
 struct OtherRuns {
   /// Run after another run, whose results are still in the workspace.
   std::vector<HostTensor> after_another;
+  /// Run with finite numbers in place of NaN around the operands; probes are compared with it.
+  std::vector<HostTensor> with_finite_guards;
   /// Runs of a build in which local variables begin with a pattern.
   std::vector<std::vector<HostTensor>> with_set_registers;
 };

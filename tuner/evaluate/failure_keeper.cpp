@@ -124,7 +124,7 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   made.seed = failed.seed;
   made.style = failed.style;
   made.runs = *std::move(runs);
-  add_other_runs(device, stream, failed, *prepared, *load, inputs, run_s, made);
+  add_other_runs(device, stream, failed, operation, *prepared, *load, inputs, run_s, made);
   made.kernel = make_case_of(operation, compiled_again(device_info, compiler_, failed),
                              std::move(inputs), *std::move(expected));
   made.kernel.seed = failed.seed;

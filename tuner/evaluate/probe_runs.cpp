@@ -61,21 +61,34 @@ void run_after_another(Device& device, Stream& stream, const PreparedPlan& candi
 }
 
 /// Runs the probes of all operands. Keeps all of an operand's or none.
-void run_probes(Device& device, Stream& stream, const PreparedPlan& candidate, Workload& load,
+void run_probes(Device& device, Stream& stream, const FailedCheck& failed,
+                const Operation& operation, const PreparedPlan& candidate,
                 const std::vector<HostTensor>& inputs, double run_s, FailedCase& made) {
+  // NaN around operands would hide from where else an element is computed.
+  auto load = Workload::create_with_finite_guards(device, operation, failed.on);
+  if (!load) return;
+  const auto prepared = candidate.with_launches(device, failed.plan, load->operands());
+  if (!prepared) return;
+  const auto outputs_with = [&](std::vector<HostTensor> changed) {
+    std::vector<HostTensor> outputs;
+    const bool done =
+        load->set_inputs(device, made.seed, made.style, {std::move(changed), nullptr}) &&
+        load->outputs_of(device, stream, *prepared, run_s, {}, outputs);
+    return done ? outputs : std::vector<HostTensor>();
+  };
   const auto end = Clock::now() + most_probe_time;
-  const auto plain = packed_all(made.runs.front().outputs);
+  made.others.with_finite_guards = outputs_with(inputs);
+  const auto plain = packed_all(made.others.with_finite_guards);
+  if (plain.empty()) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spec.elements() > most_probed_elements) continue;
     std::vector<Probe> probes = probes_of(inputs[i].spec);
     for (Probe& probe : probes) {
       if (Clock::now() > end) return;
-      HostData data{inputs, nullptr};
-      data.inputs[i] = probed(inputs[i], probe);
-      if (!load.set_inputs(device, made.seed, made.style, std::move(data))) return;
-      std::vector<HostTensor> outputs;
-      if (!load.outputs_of(device, stream, candidate, run_s, {}, outputs)) return;
-      const auto after = packed_all(outputs);
+      auto changed = inputs;
+      changed[i] = probed(inputs[i], probe);
+      const auto after = packed_all(outputs_with(std::move(changed)));
+      if (after.empty()) return;
       for (std::size_t o = 0; o < after.size(); ++o)
         probe.changed.push_back(difference(plain[o], after[o]));
     }
@@ -86,11 +99,11 @@ void run_probes(Device& device, Stream& stream, const PreparedPlan& candidate, W
 }  // namespace
 
 void add_other_runs(Device& device, Stream& stream, const FailedCheck& failed,
-                    const PreparedPlan& candidate, Workload& load,
+                    const Operation& operation, const PreparedPlan& candidate, Workload& load,
                     const std::vector<HostTensor>& inputs, double run_s, FailedCase& made) {
   run_after_another(device, stream, candidate, load, run_s, made);
   run_with_set_registers(device, stream, failed, load, run_s, made);
-  run_probes(device, stream, candidate, load, inputs, run_s, made);
+  run_probes(device, stream, failed, operation, candidate, inputs, run_s, made);
 }
 
 }  // namespace greta::tuner

@@ -41,6 +41,9 @@ class Workload {
   /// The operation must outlive the workload.
   static Result<Workload> create(Device& device, const Operation& operation,
                                  const Problem& problem);
+  /// The same with finite numbers around all operands (GuardValues), for kernels that read there.
+  static Result<Workload> create_with_finite_guards(Device& device, const Operation& operation,
+                                                    const Problem& problem);
 
   const Problem& problem() const { return problem_; }
   const Operands& operands() const { return operands_; }
@@ -65,6 +68,8 @@ class Workload {
                           std::vector<HostTensor>& outputs);
 
  private:
+  static Result<Workload> create(Device& device, const Operation& operation, const Problem& problem,
+                                 const std::vector<TensorSpec>& specs);
   Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
   /// Throws Error.
   void compute_reference(Device& device);

@@ -113,8 +113,8 @@ class ReadMap {
   void sort_out(const std::vector<Source>& want, const std::vector<Source>& got) {
     const ExaminedOutput& output = examined();
     for (std::size_t i = 0; i < want.size(); ++i) {
-      if (!std::isfinite(output.got[i]) || output.varies[i] != 0 || output.unwritten[i] != 0 ||
-          !want[i].known())
+      if (!std::isfinite(output.got_with_finite_guards[i]) || output.varies[i] != 0 ||
+          output.unwritten[i] != 0 || !want[i].known())
         continue;
       Source must = want[i], has = got[i];
       // An index that many contribute to tells nothing.

@@ -103,8 +103,10 @@ void offer_registers(Judge& judge) {
 void offer_arrival(Judge& judge) {
   const Evidence& evidence = judge.evidence();
   const auto& buffers = evidence.failed().kernel.buffers;
-  if (std::none_of(buffers.begin(), buffers.end(),
-                   [](const CaseBuffer& buffer) { return buffer.zeroed_bytes > 0; }))
+  // Its counters are all of the workspace that is checked.
+  if (std::none_of(buffers.begin(), buffers.end(), [](const CaseBuffer& buffer) {
+        return buffer.zeroed_bytes > 0 || (buffer.name == "workspace" && !buffer.expected.empty());
+      }))
     return;
   const Marked early = marked_by(evidence, [](const ExaminedOutput& output, std::size_t i) {
     return output.wrong[i] != 0 && output.right_after_another[i] != 0;
@@ -187,6 +189,22 @@ void offer_uninitialised(Judge& judge, std::vector<char> ExaminedOutput::*marks,
              .score = 0.2 + 0.8 * explained,
              .evidence = fmt::format("results change with its contents before the launch; {}",
                                      found.where)});
+}
+
+/// Results that change with what lies around operands, or in the gaps between their rows.
+void offer_outside(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  const Marked found = marked(evidence, &ExaminedOutput::reads_outside);
+  if (found.wrong == 0) return;
+  const double explained = share_of(found.wrong, evidence.wrong());
+  judge.add({.kind = "access out of bounds",
+             .words =
+                 "the kernel reads outside of an operand: an address, or the limit of a range, "
+                 "is wrong",
+             .explained = explained,
+             .residual = 1 - explained,
+             .score = 0.75 * explained,
+             .evidence = "results change with the memory around operands; " + found.where});
 }
 
 /// NaN that does not depend on outputs and workspace comes from guard zones, shared memory and
@@ -359,6 +377,7 @@ void offer_runs(Judge& judge) {
     }
     return false;
   });
+  offer_outside(judge);
   if (!has_nan) offer_nan(judge);
   offer_zeros(judge);
   offer_kept(judge);
