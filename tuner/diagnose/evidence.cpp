@@ -163,14 +163,11 @@ void Evidence::examine_others(ExaminedOutput& made, const HostTensor& first, std
   std::vector<HostTensor> filled;
   for (const auto& run : others.with_set_registers) filled.push_back(packed(run.at(at)));
   for (std::size_t i = 0; i < made.want.size() && !filled.empty(); ++i) {
-    const bool same = std::all_of(filled.begin(), filled.end(), [&](const HostTensor& run) {
-      return same_bits(filled.front(), run, i);
-    });
-    if (!same || made.unwritten[i] != 0) continue;
-    // Another build may round in another way.
-    const bool other = !same_bits(first, filled.front(), i) &&
-                       !agrees(made.got[i], filled.front().at(i), made.want[i].bound);
-    if (made.varies[i] != 0 || other) made.reads_registers[i] = 1;
+    // Runs of a build that differ have another cause, and builds may round in other ways.
+    if (!same_bits(filled[0], filled[1], i) || !same_bits(filled[2], filled[3], i)) continue;
+    if (agrees(filled[0].at(i), filled[2].at(i), made.want[i].bound)) continue;
+    made.reads_registers[i] = 1;
+    if (within_bound(filled[2].at(i), made.want[i])) ++made.right_with_zeros;
   }
   made.got_with_finite_guards = made.got;
   if (!others.with_finite_guards.empty()) {

@@ -32,9 +32,10 @@ struct ExaminedOutput {
   std::vector<char> unwritten;   ///< whether it has the bits from before the launch, in every run
   /// Whether it depends on what outputs, or the workspace, contained before, but isn't unwritten.
   std::vector<char> reads_outputs, reads_workspace;
-  /// Whether it has another value if local variables begin with a pattern; or varies without and
-  /// is always the same with it.
+  /// Whether it has another value if local variables begin with a pattern than if they begin with
+  /// 0; and how many of these elements are within their bounds with 0.
   std::vector<char> reads_registers;
+  std::size_t right_with_zeros = 0;
   /// Whether it depends on what lies around the operands, and what it is with finite numbers there.
   std::vector<char> reads_outside;
   std::vector<double> got_with_finite_guards;

@@ -191,6 +191,8 @@ void read_others(FailedCase& read, const fs::path& folder, const ordered_json& j
     read.others.with_finite_guards = read_outputs(folder, *found, specs);
   for (const auto& one : others.value("with_set_registers", ordered_json::array()))
     read.others.with_set_registers.push_back(read_outputs(folder, one, specs));
+  if (const auto runs = read.others.with_set_registers.size(); runs != 0 && runs != 4)
+    throw Error({Status::invalid_argument, "not four runs have set registers", {}});
   for (const auto& one : json.value("probes", ordered_json::array())) {
     Probe& made = read.probes.emplace_back();
     made.operand = one.at("operand").get<std::string>();

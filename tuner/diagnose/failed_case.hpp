@@ -27,7 +27,7 @@ struct OtherRuns {
   std::vector<HostTensor> after_another;
   /// Run with finite numbers in place of NaN around the operands; probes are compared with it.
   std::vector<HostTensor> with_finite_guards;
-  /// Runs of a build in which local variables begin with a pattern.
+  /// Runs of a build in which local variables begin with a pattern, two, and with 0, two.
   std::vector<std::vector<HostTensor>> with_set_registers;
 };
 

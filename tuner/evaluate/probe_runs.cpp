@@ -12,7 +12,6 @@ using Clock = std::chrono::steady_clock;
 /// All probes of a case take at most this long, and hypotheses do without those that are left out.
 constexpr std::chrono::seconds most_probe_time{10};
 constexpr std::size_t most_probed_elements = std::size_t{1} << 22;
-constexpr int runs_with_set_registers = 3;
 
 std::vector<HostTensor> packed_all(const std::vector<HostTensor>& outputs) {
   std::vector<HostTensor> all;
@@ -29,23 +28,36 @@ std::vector<char> difference(const HostTensor& a, const HostTensor& b) {
   return marks;
 }
 
-/// Runs a build of the candidate whose local variables begin with a pattern. Only hip-host's
-/// compilers do this.
+/// Builds the candidate with more compiler options.
+Result<PreparedPlan> built_with(Device& device, const FailedCheck& failed, const Workload& load,
+                                const std::vector<std::string>& options) {
+  LaunchPlan plan = failed.plan;
+  for (KernelSource& source : plan.sources)
+    source.options.insert(source.options.end(), options.begin(), options.end());
+  return PreparedPlan::create(device, plan, load.operands(),
+                              [&](const KernelSource& source) { return device.compile(source); });
+}
+
+/// Runs builds of the candidate whose local variables begin with a pattern, and with 0. Only
+/// hip-host's compilers do this. Clang 14 wants a second option for 0, which others refuse.
 void run_with_set_registers(Device& device, Stream& stream, const FailedCheck& failed,
                             Workload& load, double run_s, FailedCase& made) {
   if (!device.info().id().starts_with("hip-host:")) return;
-  LaunchPlan plan = failed.plan;
-  for (KernelSource& source : plan.sources)
-    source.options.emplace_back("-ftrivial-auto-var-init=pattern");
-  const auto prepared =
-      PreparedPlan::create(device, plan, load.operands(),
-                           [&](const KernelSource& source) { return device.compile(source); });
-  if (!prepared) return;
-  std::vector<std::vector<HostTensor>> runs(runs_with_set_registers);
-  for (auto& outputs : runs) {
-    if (!load.outputs_of(device, stream, *prepared, run_s, {}, outputs)) return;
+  const std::string zero = "-ftrivial-auto-var-init=zero";
+  const auto pattern = built_with(device, failed, load, {"-ftrivial-auto-var-init=pattern"});
+  auto zeros = built_with(device, failed, load, {zero});
+  if (!zeros) {
+    zeros = built_with(
+        device, failed, load,
+        {zero, "-enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang"});
   }
-  made.others.with_set_registers = std::move(runs);
+  if (!pattern || !zeros) return;
+  for (const auto* build : {&*pattern, &*pattern, &*zeros, &*zeros}) {
+    auto& outputs = made.others.with_set_registers.emplace_back();
+    if (load.outputs_of(device, stream, *build, run_s, {}, outputs)) continue;
+    made.others.with_set_registers.clear();
+    return;
+  }
 }
 
 void run_after_another(Device& device, Stream& stream, const PreparedPlan& candidate,

@@ -82,20 +82,22 @@ void offer_no_race(Judge& judge, const Marked& varying, std::size_t sometimes) {
   }
 }
 
-/// Local variables that are never set: a build in which they begin with a pattern gives something
-/// else.
+/// Local variables that are never set: what they begin with changes the results.
 void offer_registers(Judge& judge) {
   const Evidence& evidence = judge.evidence();
   const Marked found = marked(evidence, &ExaminedOutput::reads_registers);
   const double explained = share_of(found.wrong, evidence.wrong());
   if (found.all == 0 || explained < 0.5) return;
-  judge.add(
-      {.kind = "uninitialised read",
-       .words = "a register, or an element of a local array, is read before it is written",
-       .explained = explained,
-       .residual = 1 - explained,
-       .score = 0.5 + 0.5 * explained,
-       .evidence = "results are others if local variables begin with a pattern; " + found.where});
+  std::size_t right = 0;
+  for (const ExaminedOutput& output : evidence.outputs()) right += output.right_with_zeros;
+  judge.add({.kind = "uninitialised read",
+             .words = "a register, or an element of a local array, is read before it is written",
+             .explained = explained,
+             .residual = 1 - explained,
+             .score = 0.5 + 0.5 * explained,
+             .evidence = fmt::format("results differ between local variables that begin with a "
+                                     "pattern and with 0, with which {} of {} are correct; {}",
+                                     right, found.all, found.where)});
 }
 
 /// Workgroups that count themselves in, the last of which combines what all computed. If one is
