@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 namespace greta::tuner {
@@ -45,14 +46,15 @@ void run_with_set_registers(Device& device, Stream& stream, const FailedCheck& f
   if (!device.info().id().starts_with("hip-host:")) return;
   const std::string zero = "-ftrivial-auto-var-init=zero";
   const auto pattern = built_with(device, failed, load, {"-ftrivial-auto-var-init=pattern"});
-  auto zeros = built_with(device, failed, load, {zero});
+  Result<PreparedPlan> zeros = built_with(device, failed, load, {zero});
   if (!zeros) {
     zeros = built_with(
         device, failed, load,
         {zero, "-enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang"});
   }
   if (!pattern || !zeros) return;
-  for (const auto* build : {&*pattern, &*pattern, &*zeros, &*zeros}) {
+  for (const PreparedPlan* build :
+       std::initializer_list<const PreparedPlan*>{&*pattern, &*pattern, &*zeros, &*zeros}) {
     auto& outputs = made.others.with_set_registers.emplace_back();
     if (load.outputs_of(device, stream, *build, run_s, {}, outputs)) continue;
     made.others.with_set_registers.clear();
