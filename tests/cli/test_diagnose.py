@@ -37,6 +37,7 @@ FAULTS = {
 
 ATTENTION = ["--batch", "2", "--heads", "4", "--kv_heads", "2", "--q", "5", "--kv", "40", "--dim", "16",
              "--variant", "vector"]
+SPLIT_ROWS = ["--rows", "39", "--cols", "34", "--config", "split THREADS=512 VEC=2 ITEMS=2 SPLIT=8"]
 # Bugs in GRETA's templates: operation, options, file, text, mutant, kind and words of the first cause.
 PLANTED = [
     ("attention", [*ATTENTION, "--mask", "causal"], "attention/operands.hip", "count + query + 1;",
@@ -54,6 +55,15 @@ PLANTED = [
      "wrong head or batch", "uses the KV head h modulo their number"),
     ("attention", [*ATTENTION[:-2], "--config", "vector BQ=16 BK=16 TQ=1 LANES=4 VEC=8 TOGETHER=32"], "attention/vector.hip",
      "value[i][e] *= kept;", "value[i][e] *= 1.0f;", "missing rescaling", "sums of values over tiles of 16 keys"),
+    # What only other runs tell: after another run, with set registers, and on changed inputs.
+    ("argmax", [*SPLIT_ROWS], "common/arrival.hip", "return *before == blocks - 1;", "return *before == 0;",
+     "arrival counter", "before all have arrived"),
+    ("argmax", [*SPLIT_ROWS], "common/arrival.hip", "if (*before == blocks - 1) *counter = 0;", ";", "arrival counter",
+     "to a wrong number, or don't reset"),
+    ("embedding", ["--tokens", "39", "--vocabulary", "34", "--dim", "128", "--variant", "gather"], "embedding/gather.hip",
+     "place[i] = advance(start, i * THREADS + thread_index(), width);", ";", "uninitialised read", "a register"),
+    ("add", ["--rows", "8", "--cols", "32"], "common/map.hip", "store_floats(out + at * VEC, y);",
+     "store_floats(out + (at ^ 1) * VEC, y);", "wrong index", "stored at the places of others"),
 ]
 
 

@@ -40,6 +40,7 @@ void offer_all(Judge& judge) {
   offer_places(judge);
   offer_row_factors(judge);
   offer_attributes(judge);
+  offer_read_map(judge);
   offer_attention(judge);
   offer_operands(judge);
   offer_slices(judge);

@@ -128,7 +128,8 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
   for (const KeptRun& run : failed_->runs) runs.push_back(packed(run.outputs.at(at)));
   const KeptRun& first = failed_->runs.front();
   for (auto* marks : {&made.wrong, &made.varies, &made.ever_right, &made.unwritten,
-                      &made.reads_outputs, &made.reads_workspace}) {
+                      &made.reads_outputs, &made.reads_workspace, &made.reads_registers,
+                      &made.reads_outside, &made.right_after_another}) {
     marks->assign(count, 0);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -151,9 +152,36 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
     made.unwritten[i] = unwritten && made.wrong[i] != 0 ? 1 : 0;
     if (unwritten || made.varies[i] != 0) made.reads_outputs[i] = made.reads_workspace[i] = 0;
   }
+  examine_others(made, runs.front(), at);
   made.kinds_of_runs = kinds_of_runs(made.varies, runs, equal_runs_);
   wrong_ += made.count(made.wrong);
   outputs_.push_back(std::move(made));
+}
+
+void Evidence::examine_others(ExaminedOutput& made, const HostTensor& first, std::size_t at) const {
+  const OtherRuns& others = failed_->others;
+  std::vector<HostTensor> filled;
+  for (const auto& run : others.with_set_registers) filled.push_back(packed(run.at(at)));
+  for (std::size_t i = 0; i < made.want.size() && !filled.empty(); ++i) {
+    // Runs of a build that differ have another cause, and builds may round in other ways.
+    if (!same_bits(filled[0], filled[1], i) || !same_bits(filled[2], filled[3], i)) continue;
+    if (agrees(filled[0].at(i), filled[2].at(i), made.want[i].bound)) continue;
+    made.reads_registers[i] = 1;
+    if (within_bound(filled[2].at(i), made.want[i])) ++made.right_with_zeros;
+  }
+  made.got_with_finite_guards = made.got;
+  if (!others.with_finite_guards.empty()) {
+    const HostTensor guarded = packed(others.with_finite_guards.at(at));
+    for (std::size_t i = 0; i < made.want.size(); ++i) {
+      made.got_with_finite_guards[i] = guarded.at(i);
+      const bool differs = !same_bits(first, guarded, i);
+      if (differs && made.varies[i] == 0 && made.unwritten[i] == 0) made.reads_outside[i] = 1;
+    }
+  }
+  if (others.after_another.empty()) return;
+  const HostTensor after = packed(others.after_another.at(at));
+  for (std::size_t i = 0; i < made.want.size(); ++i)
+    made.right_after_another[i] = within_bound(after.at(i), made.want[i]) ? 1 : 0;
 }
 
 std::optional<Prediction> Evidence::recompute(const Problem& problem,

@@ -32,6 +32,15 @@ struct ExaminedOutput {
   std::vector<char> unwritten;   ///< whether it has the bits from before the launch, in every run
   /// Whether it depends on what outputs, or the workspace, contained before, but isn't unwritten.
   std::vector<char> reads_outputs, reads_workspace;
+  /// Whether it has another value if local variables begin with a pattern than if they begin with
+  /// 0; and how many of these elements are within their bounds with 0.
+  std::vector<char> reads_registers;
+  std::size_t right_with_zeros = 0;
+  /// Whether it depends on what lies around the operands, and what it is with finite numbers there.
+  std::vector<char> reads_outside;
+  std::vector<double> got_with_finite_guards;
+  /// Whether it is within its bound if the workspace contains the results of another run.
+  std::vector<char> right_after_another;
 
   std::size_t count(const std::vector<char>& marked) const;
   /// Whether an element is wrong or differs between equal runs.
@@ -64,6 +73,8 @@ class Evidence {
 
  private:
   void examine(const TensorSpec& spec, const CaseBuffer& buffer, std::size_t at);
+  /// Examines the runs under other conditions.
+  void examine_others(ExaminedOutput& made, const HostTensor& first, std::size_t at) const;
 
   const Operation* operation_;
   Problem problem_;

@@ -26,27 +26,88 @@ void write_text(const fs::path& file, const std::string& text) {
   write_bytes(file, text.data(), text.size());
 }
 
-/// Writes the outputs of all runs. Equal outputs share a file.
-ordered_json write_runs(const FailedCase& written, const fs::path& folder) {
-  ordered_json list = ordered_json::array();
-  std::map<std::string, std::vector<std::pair<std::string, const HostTensor*>>> files;
-  for (const KeptRun& run : written.runs) {
+/// Writes the outputs of runs. Equal outputs share a file.
+class OutputFiles {
+ public:
+  explicit OutputFiles(fs::path folder) : folder_(std::move(folder)) {}
+
+  /// Returns the names of the files of a run's outputs.
+  ordered_json write(const std::vector<HostTensor>& run) {
     ordered_json outputs = ordered_json::object();
-    for (const HostTensor& output : run.outputs) {
-      auto& known = files[output.spec.name];
+    for (const HostTensor& output : run) {
+      auto& known = files_[output.spec.name];
       auto same = std::find_if(known.begin(), known.end(),
                                [&](const auto& one) { return one.second->data == output.data; });
       if (same == known.end()) {
         const auto name = fmt::format("{}.run-{}.bin", output.spec.name, known.size());
-        write_bytes(folder / name, output.data.data(), output.data.size());
+        write_bytes(folder_ / name, output.data.data(), output.data.size());
         known.emplace_back(name, &output);
         same = std::prev(known.end());
       }
       outputs[output.spec.name] = same->first;
     }
+    return outputs;
+  }
+
+ private:
+  fs::path folder_;
+  std::map<std::string, std::vector<std::pair<std::string, const HostTensor*>>> files_;
+};
+
+ordered_json runs_json(const FailedCase& written, OutputFiles& files) {
+  ordered_json list = ordered_json::array();
+  for (const KeptRun& run : written.runs) {
     list.push_back({{"outputs_before", run.outputs_before},
                     {"workspace_before", run.workspace_before},
-                    {"outputs", outputs}});
+                    {"outputs", files.write(run.outputs)}});
+  }
+  return list;
+}
+
+ordered_json others_json(const OtherRuns& others, OutputFiles& files) {
+  ordered_json json = ordered_json::object();
+  if (!others.after_another.empty()) json["after_another"] = files.write(others.after_another);
+  if (!others.with_finite_guards.empty())
+    json["with_finite_guards"] = files.write(others.with_finite_guards);
+  for (const auto& run : others.with_set_registers)
+    json["with_set_registers"].push_back(files.write(run));
+  return json;
+}
+
+/// Which elements a probe changes is a string of digits, each of four elements.
+std::string hex_of(const std::vector<char>& marks) {
+  std::string text((marks.size() + 3) / 4, '0');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned digit = 0;
+    for (std::size_t j = 4 * i; j < std::min(marks.size(), 4 * i + 4); ++j)
+      digit |= (marks[j] != 0 ? 1U : 0U) << (j - 4 * i);
+    text[i] = "0123456789abcdef"[digit];
+  }
+  return text;
+}
+
+std::vector<char> marks_of(const std::string& text, std::size_t count) {
+  if (text.size() != (count + 3) / 4)
+    throw Error({Status::invalid_argument, "a probe's outputs have another size", {}});
+  std::vector<char> marks(count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const char c = text[i / 4];
+    const int digit = c >= 'a' ? c - 'a' + 10 : c - '0';
+    marks[i] = static_cast<char>(digit >> (i % 4) & 1);
+  }
+  return marks;
+}
+
+ordered_json probes_json(const std::vector<Probe>& probes) {
+  ordered_json list = ordered_json::array();
+  for (const Probe& probe : probes) {
+    ordered_json changed = ordered_json::array();
+    for (const auto& marks : probe.changed) changed.push_back(hex_of(marks));
+    list.push_back({{"operand", probe.operand},
+                    {"rows", probe.rows},
+                    {"bit", probe.bit},
+                    {"set", probe.set},
+                    {"changed", changed}});
   }
   return list;
 }
@@ -65,6 +126,7 @@ void write(const FailedCase& written, const fs::path& folder) {
   for (std::size_t i = 0; i < written.sources.size(); ++i) {
     write_text(folder / fmt::format("kernel-{}.{}", i, extension), written.sources[i]);
   }
+  OutputFiles files(folder);
   const ordered_json json{{"schema", failure_schema},
                           {"greta", version()},
                           {"device", written.device},
@@ -73,7 +135,9 @@ void write(const FailedCase& written, const fs::path& folder) {
                           {"adversarial", written.style == InputStyle::adversarial},
                           {"workgroup", written.workgroup},
                           {"divisions", divisions_json(written.divisions)},
-                          {"runs", write_runs(written, folder)}};
+                          {"runs", runs_json(written, files)},
+                          {"other_runs", others_json(written.others, files)},
+                          {"probes", probes_json(written.probes)}};
   write_text(folder / failure_file,
              json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
@@ -105,6 +169,45 @@ fs::path named_file(const fs::path& folder, const std::string& name) {
   return folder / fs::path(name).filename();
 }
 
+/// Reads the outputs of a run, of which a case has the names of the files.
+std::vector<HostTensor> read_outputs(const fs::path& folder, const ordered_json& names,
+                                     const std::vector<TensorSpec>& specs) {
+  std::vector<HostTensor> outputs;
+  for (const TensorSpec& spec : specs) {
+    if (spec.role == Role::input) continue;
+    const auto name = names.at(spec.name).get<std::string>();
+    outputs.push_back(read_output(named_file(folder, name), spec));
+  }
+  return outputs;
+}
+
+/// Reads what cases of older versions lack.
+void read_others(FailedCase& read, const fs::path& folder, const ordered_json& json,
+                 const std::vector<TensorSpec>& specs) {
+  const ordered_json others = json.value("other_runs", ordered_json::object());
+  if (const auto found = others.find("after_another"); found != others.end())
+    read.others.after_another = read_outputs(folder, *found, specs);
+  if (const auto found = others.find("with_finite_guards"); found != others.end())
+    read.others.with_finite_guards = read_outputs(folder, *found, specs);
+  for (const auto& one : others.value("with_set_registers", ordered_json::array()))
+    read.others.with_set_registers.push_back(read_outputs(folder, one, specs));
+  if (const auto runs = read.others.with_set_registers.size(); runs != 0 && runs != 4)
+    throw Error({Status::invalid_argument, "not four runs have set registers", {}});
+  for (const auto& one : json.value("probes", ordered_json::array())) {
+    Probe& made = read.probes.emplace_back();
+    made.operand = one.at("operand").get<std::string>();
+    made.rows = one.at("rows").get<bool>();
+    made.bit = std::clamp(one.at("bit").get<int>(), 0, 62);
+    made.set = one.at("set").get<bool>();
+    std::size_t at = 0;
+    for (const TensorSpec& spec : specs) {
+      if (spec.role == Role::input) continue;
+      made.changed.push_back(
+          marks_of(one.at("changed").at(at++).get<std::string>(), spec.elements()));
+    }
+  }
+}
+
 FailedCase read(const Catalog& catalog, const fs::path& folder) {
   const ordered_json json = read_failure(folder);
   FailedCase read;
@@ -129,12 +232,9 @@ FailedCase read(const Catalog& catalog, const fs::path& folder) {
     KeptRun& made = read.runs.emplace_back();
     made.outputs_before = run.at("outputs_before").get<std::uint32_t>();
     made.workspace_before = run.at("workspace_before").get<std::uint32_t>();
-    for (const TensorSpec& spec : specs) {
-      if (spec.role == Role::input) continue;
-      const auto name = run.at("outputs").at(spec.name).get<std::string>();
-      made.outputs.push_back(read_output(named_file(folder, name), spec));
-    }
+    made.outputs = read_outputs(folder, run.at("outputs"), specs);
   }
+  read_others(read, folder, json, specs);
   return read;
 }
 

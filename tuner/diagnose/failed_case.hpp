@@ -9,6 +9,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/adversarial.hpp"
 #include "tuner/compile/kernel_case.hpp"
+#include "tuner/diagnose/probe.hpp"
 
 namespace greta::tuner {
 
@@ -17,6 +18,17 @@ struct KeptRun {
   std::uint32_t outputs_before = 0;
   std::uint32_t workspace_before = 0;
   std::vector<HostTensor> outputs;  ///< of all tensors whose role is not input, in order
+};
+
+/// Runs under other conditions, each with what one needs to know of memory that is read before it
+/// is written. Empty: not run, or impossible on the device.
+struct OtherRuns {
+  /// Run after another run, whose results are still in the workspace.
+  std::vector<HostTensor> after_another;
+  /// Run with finite numbers in place of NaN around the operands; probes are compared with it.
+  std::vector<HostTensor> with_finite_guards;
+  /// Runs of a build in which local variables begin with a pattern, two, and with 0, two.
+  std::vector<std::vector<HostTensor>> with_set_registers;
 };
 
 /// What sanitizers reported of a candidate, each in a line; empty: nothing.
@@ -37,7 +49,9 @@ struct FailedCase {
   std::uint32_t workgroup = 0;       ///< threads of the last launch
   std::vector<Division> divisions;   ///< extents that the kernels divide (Variant::divisions)
   std::vector<KeptRun> runs;         ///< the first ones are equal but for what a race changes
-  SanitizerFindings sanitizers;      ///< of a kernel on hip-host
+  OtherRuns others;
+  std::vector<Probe> probes;     ///< runs on changed inputs
+  SanitizerFindings sanitizers;  ///< of a kernel on hip-host
   /// Of a described kernel: its description, relative to the case's folder.
   std::string description;
 };

@@ -87,6 +87,9 @@ void Judge::offer_problem(std::string kind, std::string words, const Problem& pr
 
 std::vector<Cause> Judge::ranked() const {
   std::vector<Cause> sorted = causes_;
+  for (Cause& cause : sorted) {
+    if (doubted_.contains(cause.kind)) cause.score *= doubt_factor_;
+  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Cause& a, const Cause& b) { return a.score > b.score; });
   std::set<std::string> named;

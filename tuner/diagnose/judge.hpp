@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ class Judge {
                      const std::vector<HostTensor>& inputs, double weight = 1);
   /// Keeps a cause whose score is known.
   void add(Cause cause) { causes_.push_back(std::move(cause)); }
+  /// Multiplies the scores of causes of some kinds, also of later ones, against which something
+  /// else speaks.
+  void doubt(std::set<std::string> kinds, double factor) {
+    doubted_ = std::move(kinds);
+    doubt_factor_ = factor;
+  }
 
   bool time_left() const { return Clock::now() < end_; }
   /// Whether hypotheses were left out because there was no time.
@@ -60,6 +67,8 @@ class Judge {
   const Evidence& evidence_;
   Clock::time_point end_;
   std::vector<Cause> causes_;
+  std::set<std::string> doubted_;
+  double doubt_factor_ = 1;
   std::size_t tried_ = 0;
   bool hurried_ = false;
 };

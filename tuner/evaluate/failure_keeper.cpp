@@ -8,6 +8,7 @@
 #include "runtime/device/system/log.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/diagnose/failed_case.hpp"
+#include "tuner/evaluate/probe_runs.hpp"
 #include "tuner/evaluate/workload.hpp"
 
 namespace greta::tuner {
@@ -120,20 +121,21 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   auto expected = reference->expected();
   if (!expected) return no_case("its reference does not compute every element");
   FailedCase made;
+  made.seed = failed.seed;
+  made.style = failed.style;
+  made.runs = *std::move(runs);
+  add_other_runs(device, stream, failed, operation, *prepared, *load, inputs, run_s, made);
   made.kernel = make_case_of(operation, compiled_again(device_info, compiler_, failed),
                              std::move(inputs), *std::move(expected));
   made.kernel.seed = failed.seed;
   made.device = fmt::format("{} {}", device_info.id(), device_info.name);
   made.message = failed.message;
-  made.seed = failed.seed;
-  made.style = failed.style;
   for (const KernelSource& source : failed.plan.sources) made.sources.push_back(text_of(source));
   const auto& block = failed.plan.sources[failed.plan.launches.back().source].block;
   made.workgroup = std::accumulate(block.begin(), block.end(), 1U, std::multiplies<>());
   const Variant& variant = operation.variant(failed.choice.config.variant);
   if (variant.divisions)
     made.divisions = variant.divisions(operation.shape(failed.on), failed.choice.config);
-  made.runs = *std::move(runs);
   return write_failed_case(made, folder_ / name_of_failed_case(failed.choice.problem.key(),
                                                                failed.choice.config.text()));
 }

@@ -7,7 +7,19 @@ namespace greta::tuner {
 
 Result<Workload> Workload::create(Device& device, const Operation& operation,
                                   const Problem& problem) {
-  auto operands = Operands::create(device, operation.tensors(problem));
+  return create(device, operation, problem, operation.tensors(problem));
+}
+
+Result<Workload> Workload::create_with_finite_guards(Device& device, const Operation& operation,
+                                                     const Problem& problem) {
+  auto specs = operation.tensors(problem);
+  for (TensorSpec& spec : specs) spec.table = true;
+  return create(device, operation, problem, specs);
+}
+
+Result<Workload> Workload::create(Device& device, const Operation& operation,
+                                  const Problem& problem, const std::vector<TensorSpec>& specs) {
+  auto operands = Operands::create(device, specs);
   if (!operands) return operands.failure();
   Workload workload;
   workload.operation_ = &operation;
@@ -63,7 +75,9 @@ Result<void> Workload::upload_inputs(Device& device, std::uint64_t seed, InputSt
 Result<void> Workload::record(Stream& stream, const PreparedPlan& candidate,
                               const BeforeLaunch& before, const AroundLaunch& around) {
   if (auto r = operands_.poison_outputs(stream, before.outputs); !r) return r;
-  if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
+  if (!before.keeps_workspace) {
+    if (auto r = candidate.poison_workspace(stream, before.workspace); !r) return r;
+  }
   if (around.before != nullptr) {
     if (auto r = stream.record(*around.before); !r) return r;
   }

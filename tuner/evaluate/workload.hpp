@@ -25,6 +25,7 @@ HostData host_data(const Operation& operation, const Problem& problem, std::uint
 struct BeforeLaunch {
   std::uint32_t outputs = nan_pattern;
   std::uint32_t workspace = nan_pattern;
+  bool keeps_workspace = false;  ///< the workspace has what the last launch left
 };
 
 /// Events that are recorded directly before and after a launch; null: none.
@@ -40,6 +41,9 @@ class Workload {
   /// The operation must outlive the workload.
   static Result<Workload> create(Device& device, const Operation& operation,
                                  const Problem& problem);
+  /// The same with finite numbers around all operands (GuardValues), for kernels that read there.
+  static Result<Workload> create_with_finite_guards(Device& device, const Operation& operation,
+                                                    const Problem& problem);
 
   const Problem& problem() const { return problem_; }
   const Operands& operands() const { return operands_; }
@@ -64,6 +68,8 @@ class Workload {
                           std::vector<HostTensor>& outputs);
 
  private:
+  static Result<Workload> create(Device& device, const Operation& operation, const Problem& problem,
+                                 const std::vector<TensorSpec>& specs);
   Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
   /// Throws Error.
   void compute_reference(Device& device);

@@ -18,6 +18,9 @@ void offer_attributes(Judge& judge);
 /// Operands that are transposed, shifted, read with another stride, exchanged, ignored, negated,
 /// or taken from another head or batch.
 void offer_operands(Judge& judge);
+/// What the runs on changed inputs tell: from which rows and columns of each operand an output's
+/// element is computed, and from which it ought to be.
+void offer_read_map(Judge& judge);
 /// Operands that are read from wrong addresses: elements of another size, neighbours in place of
 /// each other, tiles at wrong distances.
 void offer_addresses(Judge& judge);

@@ -42,6 +42,16 @@ double share_of(std::size_t part, std::size_t all) {
   return all == 0 ? 1 : static_cast<double>(part) / static_cast<double>(all);
 }
 
+/// Keeps a cause that observations prove.
+void add_certain(Judge& judge, const char* kind, const char* words, std::string evidence) {
+  judge.add({.kind = kind,
+             .words = words,
+             .explained = 1,
+             .residual = 0,
+             .score = 1,
+             .evidence = std::move(evidence)});
+}
+
 /// What varies without a race: results of a run that finds what an earlier one left, and garbage.
 void offer_no_race(Judge& judge, const Marked& varying, std::size_t sometimes) {
   constexpr std::size_t least = 2;
@@ -52,13 +62,10 @@ void offer_no_race(Judge& judge, const Marked& varying, std::size_t sometimes) {
                (output.kinds_of_runs >= least && output.kinds_of_runs < evidence.equal_runs());
       });
   if (by_run && varying.all >= least) {
-    judge.add({.kind = "left state",
-               .words = "whole runs differ from others: the kernel leaves memory changed that the "
-                        "next run starts from, such as counters that are not reset",
-               .explained = 1,
-               .residual = 0,
-               .score = 1,
-               .evidence = varying.where});
+    add_certain(judge, "left state",
+                "whole runs differ from others: the kernel leaves memory changed that the next run "
+                "starts from, such as counters that are not reset",
+                varying.where);
   }
   // The race detector sees shared memory only: several workgroups may race in other memory.
   const auto& launches = evidence.failed().kernel.launches;
@@ -68,14 +75,70 @@ void offer_no_race(Judge& judge, const Marked& varying, std::size_t sometimes) {
       });
   if (sometimes == 0 && one_workgroup && evidence.failed().sanitizers.ran &&
       evidence.failed().sanitizers.race.empty()) {
-    judge.add({.kind = "uninitialised read",
-               .words = "results are other garbage in each run, and no threads race: a register or "
-                        "memory is read before it is written",
-               .explained = 1,
-               .residual = 0,
-               .score = 1,
-               .evidence = varying.where});
+    add_certain(judge, "uninitialised read",
+                "results are other garbage in each run, and no threads race: a register or memory "
+                "is read before it is written",
+                varying.where);
   }
+}
+
+/// Local variables that are never set: what they begin with changes the results.
+void offer_registers(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  const Marked found = marked(evidence, &ExaminedOutput::reads_registers);
+  const double explained = share_of(found.wrong, evidence.wrong());
+  if (found.all == 0 || explained < 0.5) return;
+  std::size_t right = 0;
+  for (const ExaminedOutput& output : evidence.outputs()) right += output.right_with_zeros;
+  judge.add({.kind = "uninitialised read",
+             .words = "a register, or an element of a local array, is read before it is written",
+             .explained = explained,
+             .residual = 1 - explained,
+             .score = 0.5 + 0.5 * explained,
+             .evidence = fmt::format("results differ between local variables that begin with a "
+                                     "pattern and with 0, with which {} of {} are correct; {}",
+                                     right, found.all, found.where)});
+}
+
+/// Workgroups that count themselves in, the last of which combines what all computed. If one is
+/// taken for the last too early, it finds the right parts in the workspace only after another run.
+void offer_arrival(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  const auto& buffers = evidence.failed().kernel.buffers;
+  // Its counters are all of the workspace that is checked.
+  if (std::none_of(buffers.begin(), buffers.end(), [](const CaseBuffer& buffer) {
+        return buffer.zeroed_bytes > 0 || (buffer.name == "workspace" && !buffer.expected.empty());
+      }))
+    return;
+  const Marked early = marked_by(evidence, [](const ExaminedOutput& output, std::size_t i) {
+    return output.wrong[i] != 0 && output.right_after_another[i] != 0;
+  });
+  if (const double explained = share_of(early.all, evidence.wrong());
+      early.all > 0 && explained > 0.5) {
+    judge.add({.kind = "arrival counter",
+               .words = "a workgroup combines the parts of others before all have arrived: the "
+                        "number to which arrivals are counted, or the order, is wrong",
+               .explained = explained,
+               .residual = 1 - explained,
+               .score = 0.6 + 0.45 * explained,
+               .evidence = "results are correct if the workspace contains the parts of an earlier "
+                           "run; " +
+                           early.where});
+    return;
+  }
+  const Marked missing = marked(evidence, &ExaminedOutput::unwritten);
+  const std::string& message = evidence.failed().message;
+  if (message.find("left counters") == std::string::npos) return;
+  judge.add({.kind = "arrival counter",
+             .words = missing.all > 0
+                          ? "no workgroup takes itself for the last one to arrive: arrivals are "
+                            "counted to a wrong number, and results are not written"
+                          : "workgroups count their arrivals to a wrong number, or don't reset the "
+                            "counters, from which the next run starts",
+             .explained = 1,
+             .residual = 0,
+             .score = 1.05,
+             .evidence = message + (missing.all > 0 ? "; " + missing.where : "")});
 }
 
 void offer_race(Judge& judge) {
@@ -130,6 +193,22 @@ void offer_uninitialised(Judge& judge, std::vector<char> ExaminedOutput::*marks,
                                      found.where)});
 }
 
+/// Results that change with what lies around operands, or in the gaps between their rows.
+void offer_outside(Judge& judge) {
+  const Evidence& evidence = judge.evidence();
+  const Marked found = marked(evidence, &ExaminedOutput::reads_outside);
+  if (found.wrong == 0) return;
+  const double explained = share_of(found.wrong, evidence.wrong());
+  judge.add({.kind = "access out of bounds",
+             .words =
+                 "the kernel reads outside of an operand: an address, or the limit of a range, "
+                 "is wrong",
+             .explained = explained,
+             .residual = 1 - explained,
+             .score = 0.75 * explained,
+             .evidence = "results change with the memory around operands; " + found.where});
+}
+
 /// NaN that does not depend on outputs and workspace comes from guard zones, shared memory and
 /// registers, or from an invalid operation.
 void offer_nan(Judge& judge) {
@@ -164,7 +243,7 @@ void offer_zeros(Judge& judge) {
                  "read far outside of an operand",
              .explained = explained,
              .residual = 1 - explained,
-             .score = explained,
+             .score = 0.8 * explained,
              .evidence = zeros.where});
 }
 
@@ -273,23 +352,22 @@ void offer_sanitizers(Judge& judge) {
 void offer_guards(Judge& judge) {
   const std::string& message = judge.evidence().failed().message;
   const auto at = message.find("wrote");
-  if (at == std::string::npos && message.find("left counters") == std::string::npos) return;
-  judge.add(
-      {.kind = "write out of bounds",
-       .words = message.find("input") != std::string::npos
-                    ? "the kernel writes to an operand that it may only read"
-                : at == std::string::npos
-                    ? "the kernel leaves counters in the workspace that the next run starts from"
-                    : "the kernel writes outside of an operand",
-       .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
-       .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
-       .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
-       .evidence = message});
+  if (at == std::string::npos) return;
+  judge.add({.kind = "write out of bounds",
+             .words = message.find("input") != std::string::npos
+                          ? "the kernel writes to an operand that it may only read"
+                          : "the kernel writes outside of an operand",
+             .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
+             .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
+             .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
+             .evidence = message});
 }
 
 }  // namespace
 
 void offer_runs(Judge& judge) {
+  offer_arrival(judge);
+  offer_registers(judge);
   offer_race(judge);
   offer_unwritten(judge);
   offer_uninitialised(judge, &ExaminedOutput::reads_outputs, "an output");
@@ -301,6 +379,7 @@ void offer_runs(Judge& judge) {
     }
     return false;
   });
+  offer_outside(judge);
   if (!has_nan) offer_nan(judge);
   offer_zeros(judge);
   offer_kept(judge);
