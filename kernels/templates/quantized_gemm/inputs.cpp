@@ -77,13 +77,13 @@ void mix_in_equal_integers(WeightFormat format, std::byte* block, std::mt19937_6
   const std::int64_t first = format == WeightFormat::q4_k   ? 16
                              : format == WeightFormat::q6_k ? 0
                                                             : 2;
-  const std::int64_t end = format == WeightFormat::q6_k ? 192 : traits(format).block_bytes;
+  const std::int64_t end = format == WeightFormat::q6_k ? 192 : block_bytes(format);
   std::fill(block + first, block + end, kind == 0 ? std::byte{0} : std::byte{255});
 }
 
 void fill_blocks(WeightFormat format, HostTensor& tensor, const Scales& scales,
                  std::mt19937_64& random) {
-  for (std::int64_t at = 0; at < std::ssize(tensor.data); at += traits(format).block_bytes) {
+  for (std::int64_t at = 0; at < std::ssize(tensor.data); at += block_bytes(format)) {
     std::byte* const block = tensor.data.data() + at;
     if (scales.adversarial) mix_in_equal_integers(format, block, random);
     set_scales(format, block, scales, random);

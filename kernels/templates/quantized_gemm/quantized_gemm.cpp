@@ -58,7 +58,7 @@ Result<void> check(const Problem& problem) {
       }
     }
   }
-  const std::int64_t unit = in_blocks(s.format) ? traits(s.format).block : s.group;
+  const std::int64_t unit = in_blocks(s.format) ? block_weights(s.format) : s.group;
   if (s.k % unit == 0) return check_count(problem, "k", {"n", "k"});
   return bad_field("k", std::to_string(s.k),
                    fmt::format("must be a multiple of {}, so that rows of weights are whole {}",
