@@ -208,8 +208,8 @@ FakeQueries& state() {
     constexpr int percent = VK_PERFORMANCE_COUNTER_UNIT_PERCENTAGE_KHR;
     constexpr int u64 = VK_PERFORMANCE_COUNTER_STORAGE_UINT64_KHR;
     constexpr int f32 = VK_PERFORMANCE_COUNTER_STORAGE_FLOAT32_KHR;
-    it.counters = {{"GTI Read Throughput", bytes, u64, 3145728, 0},
-                   {"GTI Write Throughput", bytes, u64, 1048576, 0},
+    it.counters = {{"GTI Read Throughput", bytes, u64, 3072, 0},
+                   {"GTI Write Throughput", bytes, u64, 1024, 0},
                    {"EU Thread Occupancy", percent, f32, 62.5, 0},
                    {"EU FPU0 Pipe Active", percent, f32, 93, 0},
                    {"SLM Bytes Read", bytes, u64, 0, 2048},
