@@ -36,6 +36,7 @@ inline constexpr std::string_view figure_memory_unit_share = "memory_unit_share"
 inline constexpr std::string_view figure_issue_share = "issue_share";
 inline constexpr std::string_view figure_occupancy = "occupancy_share";
 inline constexpr std::string_view figure_balance = "balance_share";
+inline constexpr std::string_view figure_counted_time = "counted_us";
 
 /// Returns all figures but the stalls, in the order of reports.
 const std::vector<Figure>& figures();

@@ -48,7 +48,7 @@ class Usages {
   /// A counted run lasts longer than a timed one by the time around its launch, and shares of the
   /// elapsed time are smaller by that much.
   double counted_over_measured() const {
-    const auto counted = counters_.figure("counted_us");
+    const auto counted = counters_.figure(figure_counted_time);
     const double us = way_.us.estimate;
     return counted && us > 0 && *counted > us ? *counted / us : 1;
   }

@@ -84,7 +84,7 @@ void add_times(const Profile& profile, WayRows& rows) {
 void add_counters(const Profile& profile, WayRows& rows) {
   for (const Figure& figure : figures()) {
     const std::string name(figure.name);
-    if (name == "counted_us" || name == figure_shared_peak) continue;  // for the limiter
+    if (name == figure_counted_time || name == figure_shared_peak) continue;  // for the limiter
     const bool memory = name == figure_memory_read;
     rows.add(
         std::string(figure.label),

@@ -175,7 +175,8 @@ int list(const ListOptions& options) {
   if (options.json + options.csv + options.csv_wide > 1)
     throw CommandError(exit_usage, "--json, --csv and --csv-wide: only one of them");
   if (options.counters && (options.csv || options.csv_wide || options.energy))
-    throw CommandError(exit_usage, "--counters: only with --json or a table");
+    throw CommandError(exit_usage,
+                       "--counters: text or --json; --csv, --csv-wide and --energy are of results");
   if (options.counters && (options.results.stale || options.results.fresh))
     throw CommandError(exit_usage, "--counters: --stale and --fresh are of results");
   const ResultFilter filter = read_filter(options.results);

@@ -1,8 +1,8 @@
 #include "tuner/cli/db/list_counters.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -16,20 +16,12 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
-#include "tuner/report/table.hpp"
 
 namespace greta::tuner::cli {
 namespace {
 
-/// The figures with a column each.
-constexpr std::string_view columns[] = {
-    figure_memory_read, figure_memory_write,     "l2_hit_share",  figure_matrix_share,
-    figure_fma_share,   figure_shared_conflicts, figure_occupancy};
-
-const Figure& figure_of(std::string_view name) {
-  return *std::find_if(figures().begin(), figures().end(),
-                       [&](const Figure& figure) { return figure.name == name; });
-}
+constexpr std::size_t most_parts = 20;
+constexpr double smallest_stall = 0.05;
 
 /// Returns what limited the configuration, by today's peaks of its device.
 std::string limiter_of(const TunedDb& db, const StoredCounters& stored) {
@@ -61,18 +53,33 @@ nlohmann::json counters_object(const StoredCounters& stored, const std::string& 
           {"limiter", limit}};
 }
 
-std::vector<std::string> cells_of(const StoredCounters& stored, const std::string& limit) {
-  std::vector<std::string> cells{stored.problem + (stored.counters.cold ? "" : " (warm)"),
-                                 stored.device_name, stored.config.shown(),
-                                 stored.us > 0 ? format_time(stored.us) : std::string()};
-  for (const std::string_view name : columns) {
-    const auto value = stored.counters.figure(name);
-    cells.push_back(value ? figure_text(figure_of(name), *value) : std::string());
+/// Returns "read from memory 130 MiB, hits in L2 82 %, …, waits for … 29 %".
+std::string figures_text(const Counters& counters) {
+  std::vector<std::string> parts;
+  for (const Figure& figure : figures()) {
+    if (figure.name == figure_shared_peak || figure.name == figure_counted_time) continue;
+    const auto value = counters.figure(figure.name);
+    if (value) parts.push_back(fmt::format("{} {}", figure.label, figure_text(figure, *value)));
   }
-  cells.push_back(limit);
-  cells.push_back(stored.counters.source);
-  cells.push_back(stored.recorded_utc.substr(0, 10));
-  return cells;
+  for (const Stall& stall : stalls(counters)) {
+    if (parts.size() < most_parts && stall.share >= smallest_stall) {
+      parts.push_back(
+          fmt::format("waits for {} {}", stall.reason->words, format_share(stall.share)));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string counters_text(const StoredCounters& stored, const std::string& limit) {
+  std::string text = fmt::format("{} on {}, {}\n", stored.problem, stored.device_name,
+                                 stored.counters.cold ? "cold" : "warm");
+  text += format_row("config", stored.config.shown());
+  if (stored.us > 0) text += format_row("time", format_time(stored.us));
+  text += format_row("counted", figures_text(stored.counters));
+  if (!limit.empty()) text += format_row("limit", limit);
+  return text + format_row("by", fmt::format("{}, {}, {}", stored.counters.source,
+                                             format_count(stored.counters.passes, "run"),
+                                             stored.recorded_utc.substr(0, 10)));
 }
 
 }  // namespace
@@ -82,25 +89,19 @@ int list_counters(const TunedDb& db, const ResultFilter& filter, bool as_json) {
   for (const StoredDevice& device : db.devices()) {
     devices.emplace(device.info.fingerprint(), device.info);
   }
-  std::vector<Table::Column> titles{
-      {"problem"}, {"device"}, {"configuration"}, {"time", Table::Align::right}};
-  for (const std::string_view name : columns) {
-    titles.push_back({std::string(figure_of(name).label), Table::Align::right});
-  }
-  for (const char* title : {"limit", "source", "date"}) titles.push_back({title});
-  Table table(titles);
   auto objects = nlohmann::json::array();
+  std::string text;
   for (const StoredCounters& stored : db.counters()) {
     const auto device = devices.find(stored.device);
     if (!filter.matches(stored, device == devices.end() ? nullptr : &device->second)) continue;
     const std::string limit = limiter_of(db, stored);
     objects.push_back(counters_object(stored, limit));
-    table.add(cells_of(stored, limit));
+    text += counters_text(stored, limit) + "\n";
   }
   if (as_json) {
     print_json(objects);
   } else {
-    if (!table.empty()) print_text(table.text());
+    print_text(text);
     print("counters of {}, in {}\n",
           format_count(static_cast<std::int64_t>(objects.size()), "configuration"),
           db.file().string());

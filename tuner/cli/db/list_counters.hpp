@@ -5,7 +5,7 @@
 
 namespace greta::tuner::cli {
 
-/// Prints the counters of a database that match the filter, as a table or JSON, and returns the
+/// Prints the counters of a database that match the filter, as text or JSON, and returns the
 /// exit code.
 int list_counters(const TunedDb& db, const ResultFilter& filter, bool as_json);
 
