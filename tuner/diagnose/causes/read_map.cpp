@@ -302,7 +302,7 @@ class ReadMaps {
     }
   }
 
-  /// If all elements are computed from the right ones, no address is wrong.
+  /// If all elements are computed from their own ones, no address is wrong.
   void offer_right() {
     const auto right = [&](const ReadMap& map) { return map.whole() && share(map.same()) >= 0.95; };
     if (!std::all_of(maps_.begin(), maps_.end(), right)) return;
@@ -310,7 +310,7 @@ class ReadMaps {
                   "stale or wrong tile", "transposed operand", "wrong head or batch"},
                  0.5);
     add("wrong formula",
-        fmt::format("each element of {} is computed from the right elements of all operands: no "
+        fmt::format("each element of {} is computed from its own elements of all operands: no "
                     "address is wrong, but the arithmetic",
                     name()),
         share(maps_.front().same()), 0.65, "the results change with these elements alone");
