@@ -249,7 +249,8 @@ class ReadMaps {
     for (const ReadMap* const map : moved) {
       const auto [kind, words] = rule_of(map->name(), map->moved());
       const Read& one = map->moved()[map->moved().size() / 2];
-      add(kind, words, share(map->moved().size()), 0.9,
+      // What is shifted as a whole is better described by the values that this gives.
+      add(kind, words, share(map->moved().size()), kind == "shifted operand" ? 0.77 : 0.9,
           fmt::format("({}, {}) of {} is computed from {} of {}, not from {}", one.out_row,
                       one.out_col, name(), words_of(one.got), map->name(), words_of(one.want)));
     }
@@ -301,7 +302,7 @@ class ReadMaps {
     }
   }
 
-  /// If all elements are computed from the right ones, no address is wrong.
+  /// If all elements are computed from their own ones, no address is wrong.
   void offer_right() {
     const auto right = [&](const ReadMap& map) { return map.whole() && share(map.same()) >= 0.95; };
     if (!std::all_of(maps_.begin(), maps_.end(), right)) return;
@@ -309,7 +310,7 @@ class ReadMaps {
                   "stale or wrong tile", "transposed operand", "wrong head or batch"},
                  0.5);
     add("wrong formula",
-        fmt::format("each element of {} is computed from the right elements of all operands: no "
+        fmt::format("each element of {} is computed from its own elements of all operands: no "
                     "address is wrong, but the arithmetic",
                     name()),
         share(maps_.front().same()), 0.65, "the results change with these elements alone");

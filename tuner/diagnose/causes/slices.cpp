@@ -87,6 +87,7 @@ class SlicedAxis {
 
   void offer_range(std::int64_t first, std::int64_t last, bool doubled) {
     if (first >= last || (first == 0 && last == extent_)) return;
+    if (doubled && is_ordered()) return;  // what counts twice changes no order
     std::vector<std::int64_t> indices;
     for (std::int64_t i = first; i < last; ++i) indices.push_back(i);
     judge_.offer_inputs(kind_of(doubled, last == extent_),
