@@ -1,5 +1,6 @@
 """Protects: greta-run and greta-tune take a GGUF file as a model: the published story from plain and from quantised
-weights, stages that agree with FP64, timing and tuning, and one line for a damaged file."""
+weights, stages that agree with FP64, timing, and one line for a damaged file. docs/gguf.md, which is run in full by
+GgufWalk, tunes one."""
 import json
 import subprocess
 import unittest
@@ -18,18 +19,17 @@ class Gguf(RunCase):
             subprocess.run([*map(str, CONVERT), str(file), "--type", kind], check=True, timeout=patient(60))
         return file
 
-    def told_of(self, kind, *words, device="lavapipe"):
-        result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon a time", "--device", device,
+    def told_of(self, kind, *words):
+        result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon a time", "--device", "lavapipe",
                                 "--json", *words)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
 
-    def test_the_published_story_on_two_apis(self):
-        for device in ("lavapipe", "hip-host:0"):
-            told = self.told_of("f32", "--tokens", 60, device=device)
-            self.assertEqual(told["prompt_ids"], [1, 403, 407, 261, 378])
-            self.assertEqual(told["ids"], STORY)
-            self.assertTrue(told["text"].startswith(", there was a little girl named Lily."))
+    def test_the_published_story(self):
+        told = self.told_of("f32", "--tokens", 60)
+        self.assertEqual(told["prompt_ids"], [1, 403, 407, 261, 378])
+        self.assertEqual(told["ids"], STORY)
+        self.assertTrue(told["text"].startswith(", there was a little girl named Lily."))
 
     def test_quantised_weights_tell_a_story(self):
         self.assertEqual(self.told_of("f16", "--tokens", 40)["ids"], STORY[:40])
@@ -37,21 +37,16 @@ class Gguf(RunCase):
         self.assertEqual(self.told_of("q4_0", "--tokens", 20)["text"][:12], ", there was ")
 
     def test_stages_of_quantised_weights_agree_with_fp64(self):
-        for kind in ("q8_0", "q4_0", "bf16"):
-            result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon", "--device", "hip-host:0",
+        for kind in ("q8_0", "q4_0"):
+            result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon", "--device", "lavapipe",
                                     "--untuned", "--trace-layers", timeout=patient(200))
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertRegex(result.stdout, r"(?m)^logits +\d")
 
-    def test_a_file_is_explained_and_tuned(self):
+    def test_a_file_is_explained(self):
         result = self.run_greta("--model", self.model("q8_0"), "--explain", "--device", "lavapipe")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("dtype=f16", result.stdout)
-        self.know_ceilings()
-        result = self.run_tune("model", self.model("q8_0"), "--prompt-len", 20, "--gen-len", 8, "--budget", "4s",
-                               "--device", "lavapipe", "--db", self.db, "--no-lock", timeout=240)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("the model:", result.stdout)
 
     def test_a_file_is_its_architecture(self):
         result = self.run_greta("bench", "--config", self.model(), "--prompt-len", 20, "--gen-len", 4, "--rounds", 1,
@@ -62,13 +57,14 @@ class Gguf(RunCase):
     def test_damaged_files(self):
         whole = self.model().read_bytes()
         damaged = self.folder / "damaged.gguf"
-        for data, told in ((whole[:100], "it ends at byte 100"), (whole[:-4000], "that the file has"),
+        for data, told in ((whole[:100], "is not a GGUF file that can be read"), (whole[:-4000], "that the file has"),
                            (whole.replace(b"llama.block_count", b"llama.block_xxxxx"), "llama.block_count is missing"),
                            (whole.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0qwen3", 1),
                             "is 'qwen3'; allowed: llama")):
             damaged.write_bytes(data)
             with self.subTest(told=told):
                 self.refused(self.run_greta("--model", damaged), 1, "damaged.gguf", told)
+        self.refused(self.run_tune("model", damaged, "--device", "lavapipe"), 1, "damaged.gguf", told)
 
 
 if __name__ == "__main__":

@@ -336,6 +336,13 @@ std::int64_t peak_kilobytes() {
   return usage.ru_maxrss;
 }
 
+/// In kilobytes. AddressSanitizer keeps 256 MiB of memory that was freed.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::int64_t most_growth = 512 << 10;
+#else
+constexpr std::int64_t most_growth = 64 << 10;
+#endif
+
 /// Loads mutations of a model with its tokenizer, and encodes a text.
 class HostileModels : public Gguf {
  protected:
@@ -399,15 +406,17 @@ TEST_F(HostileModels, LongMutationsOfGgufs) {
     write_gguf(format);
     const int refused = refused_ggufs(50000, false);
     EXPECT_GT(refused, 5000);
-    RecordProperty("refused", refused);
+    RecordProperty(fmt::format("refused_{}", to_string(format)), refused);
   }
-  EXPECT_LT(peak_kilobytes() - before, 64 << 10);
+  EXPECT_LT(peak_kilobytes() - before, most_growth);
 }
 
 TEST_F(HostileModels, LongMutationsOfSafetensors) {
   const std::int64_t before = peak_kilobytes();
-  EXPECT_GT(refused_safetensors(100000), 10000);
-  EXPECT_LT(peak_kilobytes() - before, 64 << 10);
+  const int refused = refused_safetensors(100000);
+  EXPECT_GT(refused, 10000);
+  RecordProperty("refused_safetensors", refused);
+  EXPECT_LT(peak_kilobytes() - before, most_growth);
 }
 
 }  // namespace
