@@ -8,15 +8,15 @@ namespace greta::tuner::model {
 namespace {
 
 TEST(TimePlan, FillsTheBudget) {
-  const TimePlan plan = plan_time(
-      {.budget_s = 120, .spent_s = 20, .open_s = 5, .comparison_s = 3, .chains = 6});
+  const TimePlan plan =
+      plan_time({.budget_s = 120, .spent_s = 20, .open_s = 5, .comparison_s = 3, .chains = 6});
   EXPECT_NEAR(plan.total_s, 120, 1e-9);
   EXPECT_NEAR(plan.comparing_s, 5 + 3 * (4 + 1 + 6), 1e-9);
 }
 
 TEST(TimePlan, ComparisonsTakeAtMostHalfOfWhatIsLeft) {
-  const TimePlan plan = plan_time(
-      {.budget_s = 220, .spent_s = 20, .open_s = 5, .comparison_s = 20, .chains = 20});
+  const TimePlan plan =
+      plan_time({.budget_s = 220, .spent_s = 20, .open_s = 5, .comparison_s = 20, .chains = 20});
   EXPECT_NEAR(plan.comparing_s, 100, 1e-9);
   EXPECT_NEAR(plan.tuning_s, 100, 1e-9);
 }
