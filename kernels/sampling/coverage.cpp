@@ -113,12 +113,16 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
   constexpr int alone = 2, together = 40;
   std::vector<Problem> list;
+  std::vector<std::pair<std::string, std::vector<std::string>>> others;  // by attribute
+  for (const Attribute& attribute : operation.attributes) {
+    others.emplace_back(attribute.name, other_values(attribute));
+  }
   for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
     list.push_back(typical_problem(operation, types, i));
-    for (const Attribute& attribute : operation.attributes) {
-      for (const std::string& value : other_values(attribute)) {
+    for (const auto& [name, values] : others) {
+      for (const std::string& value : values) {
         Problem problem = typical_problem(operation, types, i);
-        problem.attributes.emplace_back(attribute.name, value);
+        problem.attributes.emplace_back(name, value);
         if (check_problem(operation, problem)) list.push_back(std::move(problem));
       }
     }
@@ -140,12 +144,10 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
       for (int i = 0; i < alone; ++i) {
         add([&] { return value == attribute.fallback ? AttributeValues{} : only; });
       }
-      for (const Attribute& other : operation.attributes) {
-        if (other.name == attribute.name) continue;
-        const auto needed = other_values(other);
-        for (std::size_t i = 0; i < std::max<std::size_t>(needed.size(), 3) && !needed.empty();
-             ++i) {
-          AttributeValues both{{other.name, needed[i % needed.size()]}};
+      for (const auto& [other, needed] : others) {
+        if (other == attribute.name || needed.empty()) continue;
+        for (std::size_t i = 0; i < std::max<std::size_t>(needed.size(), 3); ++i) {
+          AttributeValues both{{other, needed[i % needed.size()]}};
           if (value != attribute.fallback) both.emplace_back(attribute.name, value);
           add([&] { return both; });
         }

@@ -59,6 +59,8 @@ class BenchWays(BenchCase):
                  (("--batch", 2), "no dimension batch")]
         for options, why in wrong:
             self.refused(self.ways("--own", own, *options, device="hip-host:0"), 2, "--own", "product.jsonc", why)
+        self.refused(self.ways("--own", own, "--own", own, device="hip-host:0"), 2, "--own", "is given twice")
+        self.refused(self.ways("--own", self.folder / "none.jsonc", device="hip-host:0"), 2, "--own", "none.jsonc", "no such file")
 
     def test_an_own_kernel_alone(self):
         own = SOURCE / "tests/data/faulty/product.jsonc"

@@ -289,7 +289,7 @@ class BenchRun(BenchCase):
         self.refused(self.bench("--preset", preset, "--trace", "/nonexistent/t.json"), 2, "--trace")
 
     def test_ladders_of_caches_are_drawn(self):
-        preset = self.preset(iterations=1, batch=1, platform=["cache_bandwidth", "cache_latency", "fill", "peer"])
+        preset = self.preset(iterations=1, batch=1, platform=["cache_bandwidth", "cache_latency", "fill", "peer_write"])
         file = self.folder / "out.csv"
         result = self.bench("--preset", preset, "--export", file)
         self.assertEqual(result.returncode, 0, result.stderr)

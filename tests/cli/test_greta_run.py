@@ -294,9 +294,10 @@ class RunBench(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         for word in ("share", "micro", "end to end", "the model:", "alternative", "instead of"):
             self.assertIn(word, result.stdout)
+        self.assertRegex(result.stderr, r"alternatives? compared in the model in about \d+ s: \d+ s in all")
         tried = set(re.findall(r"^(gate_up|qkv|rope_kv|residual_norm) dtype=.*=\d+ +(\w+) ", result.stdout, re.MULTILINE))
         self.assertTrue({("gate_up", "gated"), ("qkv", "split"), ("residual_norm", "add_norm")} <= tried, tried)
-        kept = [line for line in result.stdout.splitlines() if line.endswith(" yes")]
+        kept = [line for line in result.stdout.splitlines() if re.search(r" yes(, together)?$", line)]
         self.assertEqual(self.query("SELECT count(*) FROM winners")[0][0], len(kept))
         self.assertEqual([file.name for file in self.folder.glob("tuned.db.*")
                           if not file.name.endswith(("-wal", "-shm"))], [])

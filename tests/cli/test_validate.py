@@ -112,6 +112,18 @@ class Validate(Case):
         self.assertEqual(json.loads(run.stdout)["validation"]["vulkan"]["errors"], 0)
         self.assertIn(CLEAN, run.stderr)
 
+    def test_events_end_with_what_was_found_and_a_usage_error_with_nothing(self):
+        words = ["gelu", "--rows", 4, "--cols", 64, "--device", "vulkan:0", "--budget", 1, "--no-lock", "--db",
+                 self.know_ceilings("auto,vulkan:0"), "--validate", "--json-lines"]
+        result = self.run_tune(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        last = json.loads(result.stdout.splitlines()[-1])
+        self.assertEqual(last["event"], "validation")
+        self.assertEqual(last["validation"]["vulkan"]["errors"], 0)
+        refused = self.run_tune(*words, "--strategy", "luck")
+        self.refused(refused, 2, "luck")
+        self.assertNotIn("validation:", refused.stderr)
+
     def test_without_the_layer_nothing_runs(self):
         drivers = [str(file) for file in pathlib.Path("/usr/share/vulkan/icd.d").glob("lvp*.json")]
         self.env.update(VK_LAYER_PATH=str(self.folder), XDG_DATA_DIRS=str(self.folder), VK_ICD_FILENAMES=drivers[0])

@@ -35,6 +35,12 @@ TEST(Distribution, LeavesOutWhatWouldGetTooLittle) {
   EXPECT_NEAR(result.left_out_share, 0.01, 1e-12);
 }
 
+TEST(Distribution, CountsWhatEachProblemTakesInAnyCase) {
+  const std::vector<WeightedProblem> problems{{problem(1), 10}, {problem(2), 90}};
+  EXPECT_EQ(distribute(problems, Budget::seconds(50)).tasks.size(), 2U);
+  EXPECT_EQ(distribute(problems, Budget::seconds(50), 3).tasks.size(), 1U);
+}
+
 TEST(Distribution, KeepsOneProblemHoweverShortTheBudget) {
   const auto result = distribute({{problem(1), 1}, {problem(2), 2}}, Budget::seconds(0.1));
   ASSERT_EQ(result.tasks.size(), 1U);

@@ -119,6 +119,29 @@ class LanesTest : public ::testing::Test {
   std::function<void()> when_done_;
 };
 
+TEST_F(LanesTest, AfterTheDeadlineNoTaskIsBegunButTheFirst) {
+  add_cards(1);
+  add_tasks(3);
+  options_.provisional = true;
+  options_.deadline = std::chrono::steady_clock::now();
+  ASSERT_TRUE(run());
+  EXPECT_EQ(results_.size(), 1U);
+  EXPECT_EQ(results_.count(tasks_.front().problem.key()), 1U);
+}
+
+TEST_F(LanesTest, TasksShareTheTimeUntilTheDeadline) {
+  add_cards(1);
+  add_tasks(2);
+  options_.budget = Budget::seconds(1000);
+  for (TuningTask& task : tasks_) task.share = 0.5;
+  options_.provisional = true;
+  const auto start = std::chrono::steady_clock::now();
+  options_.deadline = start + std::chrono::seconds(7);
+  ASSERT_TRUE(run());
+  EXPECT_EQ(results_.size(), 2U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(14));
+}
+
 TEST_F(LanesTest, ProblemsAreSpreadOverCardsThatWorkAtTheSameTime) {
   add_cards(4);
   add_tasks(13);

@@ -13,6 +13,7 @@
 #include "tuner/bench/benchmark_names.hpp"
 #include "tuner/bench/device_work.hpp"
 #include "tuner/bench/memory_kernels.hpp"
+#include "tuner/bench/peer_benchmarks.hpp"
 #include "tuner/bench/same_bits.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
@@ -97,11 +98,11 @@ TEST_P(Machine, ReadingChangesNothing) {
     ASSERT_EQ(memory[i], static_cast<float>(i % 1000)) << i;
 }
 
-TEST_P(Machine, EveryNameHasBenchmarksButPeer) {
+TEST_P(Machine, EveryNameHasBenchmarksAndPeersWhereThereAreSome) {
   std::set<std::string> names;
   for (const std::string& name : names_of(platform_names())) {
     const auto list = platform_benchmarks(*device_, {name});
-    EXPECT_EQ(list.empty(), name == "peer") << name;
+    EXPECT_EQ(list.empty(), name.starts_with("peer_") && !why_no_peers(*device_).empty()) << name;
     for (const Benchmark& benchmark : list) {
       EXPECT_EQ(benchmark.subject.problem.op, name);
       EXPECT_TRUE(names.insert(benchmark.name()).second) << benchmark.name();
@@ -122,6 +123,20 @@ TEST_P(Machine, LaddersBeginInTheSmallestCache) {
     const auto samples = list.front().take(3).value();
     EXPECT_EQ(samples.size(), 3U);
     EXPECT_GT(samples.front(), 0);
+  }
+}
+
+TEST_P(Machine, CopiesToPeersAreTimedForEachOne) {
+  const bool host = device_->info().backend == Api::hip_host;
+  EXPECT_EQ(why_no_peers(*device_).empty(), host);
+  for (const char* name : {"peer_write", "peer_read", "peer_both_ways", "peer_latency"}) {
+    const auto list = peer_benchmarks(*device_, name);
+    EXPECT_EQ(list.size(), host ? 3U : 0U) << name;
+    if (list.empty()) continue;
+    const auto samples = list.front().take(2);
+    ASSERT_TRUE(samples) << name << samples.failure().message;
+    EXPECT_EQ(samples->size(), 2U);
+    EXPECT_GT(samples->front(), 0) << name;
   }
 }
 

@@ -32,7 +32,10 @@ const std::vector<Named>& platform_names() {
       {"both_ways", "both at the same time, in two streams"},
       {"upload_and_compute", "the upload beside arithmetic that takes as long as it alone"},
       {"both_ways_and_compute", "both ways beside that arithmetic"},
-      {"peer", "copies between cards; omitted with a note, as no backend can copy between cards"},
+      {"peer_write", "copies to each other card of the same API, without the host where they can"},
+      {"peer_read", "the same from each other card"},
+      {"peer_both_ways", "both cards of each pair write to the other at the same time"},
+      {"peer_latency", "a copy of 4 B to each other card and waiting for it, host time"},
   };
   return list;
 }

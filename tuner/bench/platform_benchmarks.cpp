@@ -10,6 +10,7 @@
 #include "tuner/bench/host_speed.hpp"
 #include "tuner/bench/host_timer.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
+#include "tuner/bench/peer_benchmarks.hpp"
 #include "tuner/bench/undisturbed.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/launch_timer.hpp"
@@ -143,12 +144,14 @@ std::vector<Benchmark> platform_benchmarks(Device& device, const std::vector<std
       {"empty_launch", [&] { return empty_launch(device); }},
       {"synchronise", [&] { return synchronise(device, false); }},
       {"synchronise_graph", [&] { return synchronise(device, true); }},
-      {"peer", [] { return Benchmarks{}; }},  // see benchmark_names.cpp
   };
   for (const char* name : {"copy", "copy_command", "read", "write", "triad", "fill", "latency",
                            "cached_latency", "cache_bandwidth", "cache_latency"}) {
     makers.emplace(name,
                    [&device, name, &shelf] { return memory_benchmarks(device, name, shelf); });
+  }
+  for (const char* name : {"peer_write", "peer_read", "peer_both_ways", "peer_latency"}) {
+    makers.emplace(name, [&device, name] { return peer_benchmarks(device, name); });
   }
   for (const char* name : {"upload", "download", "upload_stream", "download_stream", "both_ways",
                            "upload_and_compute", "both_ways_and_compute"}) {

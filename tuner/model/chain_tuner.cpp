@@ -17,6 +17,8 @@ namespace {
 /// What the time of a problem that only an alternative runs counts, when the budget is distributed:
 /// few alternatives are kept.
 constexpr double weight_of_alternatives = 0.25;
+constexpr double most_chain_s = 5;         // for the comparison of one, which ends at the next look
+constexpr double most_for_problems = 0.2;  // share of the budget after which none are added
 
 /// Returns the rule that forces an alternative for a chain.
 std::string rule_of(const ChainChange& change) {
@@ -63,10 +65,22 @@ void ModelTuner::find_chains(LlamaRunner& runner) {
   }
 }
 
-/// Runs the model once with each alternative, and adds the problems that it does not run now.
+/// Puts the alternatives of the phase with the longer time first, which the budget reaches first.
+void ModelTuner::order_chains(const ModelTimer& timer) {
+  const double decode_us =
+      static_cast<double>(options_.load.generated_tokens) * timer.last_token_us();
+  const ModelPhase longer =
+      decode_us > timer.last_prompt_us() ? ModelPhase::decode : ModelPhase::prompt;
+  std::stable_partition(result_.chains.begin(), result_.chains.end(),
+                        [&](const ChainChange& change) { return change.phase == longer; });
+}
+
+/// Runs the model once with each alternative, and adds the problems that it does not run now. For
+/// alternatives after a part of the budget is spent, none are added: they are timed with the
+/// configurations that look-up finds.
 void ModelTuner::find_problems_of_chains(const Bench& bench) {
   for (ChainChange& change : result_.chains) {
-    if (stop_) return;
+    if (stop_ || watch_.seconds() > most_for_problems * options_.tuner.budget.amount()) return;
     try {
       const auto runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
       runtime->use(rule_of(change)).value();
@@ -114,7 +128,7 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
 std::vector<StoredWinner> ModelTuner::winners_of(const ChainChange& change) const {
   std::vector<StoredWinner> winners;
   for (const ModelChange& one : result_.changes) {
-    if (!one.of_chain || !one.winner || is_pinned(one.problem)) continue;
+    if (!one.of_chain || !one.winner || one.kept || is_pinned(one.problem)) continue;
     if (!std::count(change.problems.begin(), change.problems.end(), one.problem)) continue;
     winners.push_back(*one.winner);
   }
@@ -152,7 +166,7 @@ StoredWinner ModelTuner::choice_of(const ChainChange& change, const PhaseTimes& 
 }
 
 /// Times the model with an alternative, and stores the choice if that is significantly faster.
-void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change) {
+void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change, double limit_s) {
   const auto now = best.runtime->choose(change.chain);
   if (!now || now->config.variant == change.alternative) return;
   change.instead_of = now->config.variant;
@@ -166,7 +180,7 @@ void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change
   scratch.write(with(std::move(contents), choice_of(change, untimed)));
   auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
   auto changed = timer(*runtime, bench);
-  const PhaseTimes times = compare(*best.timer, *changed, change.phase);
+  const PhaseTimes times = compare(*best.timer, *changed, change.phase, limit_s);
   change.end_to_end = times.ratio;
   change.kept = times.ratio.low > 1;
   if (!change.kept) return;
@@ -184,16 +198,23 @@ void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change
 
 /// A choice can pose other chains, which are judged, too: the sum of a norm that is apart may be
 /// normalised where it is computed.
-void ModelTuner::judge_chains(const Bench& bench, Best& best) {
+void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
+  double last_s = needs_.comparison_s;
   for (std::size_t i = 0; i < result_.chains.size() && !stop_; ++i) {
     ChainChange change = result_.chains[i];
     if (!change.why_not.empty()) continue;
+    const double left_s = until_s - watch_.seconds();
+    const Stopwatch watch;
+    // The first one is always timed.
+    change.out_of_time = i > 0 && left_s < last_s;
     try {
-      judge_chain(bench, best, change);
+      const double part_s = left_s / static_cast<double>(result_.chains.size() - i);
+      if (!change.out_of_time) judge_chain(bench, best, change, std::min(most_chain_s, part_s));
     } catch (const Error& error) {
       change.why_not = error.what();
     }
     result_.chains[i] = change;
+    if (change.end_to_end) last_s = watch.seconds();
     if (change.kept) find_chains(best.timer->runner());
   }
 }

@@ -19,10 +19,11 @@ namespace {
 // faster. Repeated looks increase the rate of false positives, so each uses a higher confidence.
 constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
-/// Limits for alternatives of chains, of which there are many: of the tokens of a round, and of a
-/// comparison, which ends at the next look.
-constexpr double round_s = 0.2, most_comparison_s = 5, share_of_budget = 0.125;
-constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
+/// Limits for the tokens of a round in which a load or a phase is timed, in seconds.
+constexpr double load_round_s = 0.4, phase_round_s = 0.2;
+constexpr double most_comparison_s = 20;  // which ends at the next look
+constexpr double whole_share = 0.05;      // of the budget, for the last comparison
+constexpr std::uint64_t seed = 1;         ///< seed of random weights and prompts
 
 /// Returns the time of a phase in the last round.
 double last_us(const ModelTimer& timer, ModelPhase phase) {
@@ -33,6 +34,7 @@ double last_us(const ModelTimer& timer, ModelPhase phase) {
 }  // namespace
 
 void ModelObserver::on_problems(const std::vector<ModelChange>&) {}
+void ModelObserver::on_plan(const TimePlan&, std::size_t, std::size_t) {}
 void ModelObserver::on_distribution(const Distribution&) {}
 void ModelObserver::on_result(const TaskResult&) {}
 void ModelObserver::on_change(const ModelChange&) {}
@@ -134,8 +136,16 @@ std::unique_ptr<ModelTimer> ModelTuner::timer(Runtime& runtime, const Bench& ben
 void ModelTuner::find_problems() {
   auto& changes = result_.changes;
   const Bench bench = open_model();
+  needs_.open_s = watch_.seconds();
   auto model = timer(*bench.runtime, bench);
   model->warm_up(1);
+  {
+    const Stopwatch again;
+    const auto warm = timer(*bench.runtime, bench);  // its kernels are compiled
+    warm->warm_up(2);
+    needs_.comparison_s =
+        again.seconds() + 2 * (looks.front() + 1) * round_seconds(*warm, ModelPhase::load);
+  }
   LlamaRunner& runner = model->runner();
   runner.reset();
   double total = 0;
@@ -162,6 +172,7 @@ void ModelTuner::find_problems() {
   model->feed_next();
   add(1, static_cast<double>(options_.load.generated_tokens));
   find_chains(runner);
+  order_chains(*model);
   model.reset();  // its memory is free for those of the alternatives
   find_problems_of_chains(bench);
   for (ModelChange& change : changes) change.share /= std::max(total, 1e-9);
@@ -173,6 +184,16 @@ void ModelTuner::find_problems() {
 /// Tunes into the database of candidates, which also uses the contents of the user's database.
 Result<void> ModelTuner::tune_problems() {
   TunerOptions options = options_.tuner;
+  options.provisional = true;
+  needs_.budget_s = options.budget.amount();
+  needs_.spent_s = watch_.seconds();
+  needs_.chains = static_cast<std::size_t>(
+      std::count_if(result_.chains.begin(), result_.chains.end(),
+                    [](const ChainChange& change) { return change.why_not.empty(); }));
+  const TimePlan plan = plan_time(needs_);
+  options.deadline = std::chrono::steady_clock::now() +
+                     std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double>(plan.tuning_s));
   options.database = beside_database("candidates");
   {
     auto candidates = open_database(options.database, TunedDb::Mode::read_write);
@@ -183,7 +204,9 @@ Result<void> ModelTuner::tune_problems() {
   for (const ModelChange& change : result_.changes) {
     problems.push_back({change.problem, change.share});
   }
-  const Distribution distribution = distribute(std::move(problems), options.budget);
+  const Distribution distribution =
+      distribute(std::move(problems), Budget::seconds(plan.tuning_s), fixed_task_s);
+  model_observer_.on_plan(plan, distribution.tasks.size(), needs_.chains);
   model_observer_.on_distribution(distribution);
   const auto tuner = Tuner::open(options, distribution.tasks, observer_, stop_);
   if (!tuner) return tuner.failure();
@@ -210,25 +233,28 @@ Result<void> ModelTuner::tune_problems() {
   return {};
 }
 
-/// Compares the times of a phase in alternating rounds, until one is significantly faster. The
-/// ratio is that of `base` to `changed`.
-ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed,
-                                           ModelPhase phase) const {
+/// Returns the number of tokens that a round generates. Of a slow device, it has fewer.
+std::int64_t ModelTuner::steps_of_round(const ModelTimer& timer, ModelPhase phase) const {
+  if (phase == ModelPhase::prompt) return 1;
+  const double most_us = 1e6 * (phase == ModelPhase::load ? load_round_s : phase_round_s);
+  const auto affordable = static_cast<std::int64_t>(most_us / std::max(1.0, timer.last_token_us()));
+  return std::min(
+      {options_.load.generated_tokens, std::int64_t{16}, std::max<std::int64_t>(2, affordable)});
+}
+
+/// Returns about how long a round takes: tokens, and every eighth twice more.
+double ModelTuner::round_seconds(const ModelTimer& timer, ModelPhase phase) const {
+  const auto tokens = 1.25 * static_cast<double>(steps_of_round(timer, phase));
+  return 1e-6 * (2 * timer.last_prompt_us() + tokens * timer.last_token_us());
+}
+
+/// Compares the times of a phase in alternating rounds, until one is significantly faster, or for
+/// at least `limit_s`. The ratio is that of `base` to `changed`.
+ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed, ModelPhase phase,
+                                           double limit_s) const {
   for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
-  // Of a slow device, a round has fewer tokens.
-  const double most_us = phase == ModelPhase::load ? 1e12 : round_s * 1e6;
-  const auto affordable = static_cast<std::int64_t>(most_us / std::max(1.0, base.last_token_us()));
-  const std::int64_t steps = phase == ModelPhase::prompt
-                                 ? 1
-                                 : std::min({options_.load.generated_tokens, std::int64_t{16},
-                                             std::max<std::int64_t>(2, affordable)});
-  const double limit_s =
-      std::min(most_comparison_s, share_of_budget * options_.tuner.budget.amount());
-  const auto start = std::chrono::steady_clock::now();
-  const auto late = [&] {
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    return phase != ModelPhase::load && spent.count() > limit_s;
-  };
+  const std::int64_t steps = steps_of_round(base, phase);
+  const Stopwatch watch;
   PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_; ++round) {
     // The order alternates as well.
@@ -237,9 +263,11 @@ ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed
     for (ModelTimer* timer : order) timer->round(steps);
     times.before.push_back(last_us(base, phase));
     times.after.push_back(last_us(changed, phase));
-    if (std::find(looks.begin(), looks.end(), round + 1) == looks.end()) continue;
+    const auto look = std::find(looks.begin(), looks.end(), round + 1);
+    if (look == looks.end()) continue;
     times.ratio = ratio_interval(times.before, times.after, confidence);
-    if (times.ratio.low > 1 || times.ratio.high < 1 || late()) break;
+    const double next_s = look + 1 == looks.end() ? 0 : watch.seconds() / *look * *(look + 1);
+    if (times.ratio.low > 1 || times.ratio.high < 1 || next_s > limit_s) break;
   }
   return times;
 }
@@ -259,31 +287,71 @@ ModelTuner::Best ModelTuner::open_best(const Bench& bench) const {
   return best;
 }
 
-void ModelTuner::judge_problems(const Bench& bench, Best& best) {
+/// Returns the winners that the model does not run.
+std::vector<ModelChange*> ModelTuner::changes_to_judge(const Best& best) {
+  std::vector<ModelChange*> changes;
   for (ModelChange& change : result_.changes) {
-    if (!change.winner || change.of_chain || stop_) continue;
-    if (is_pinned(change.problem)) continue;
+    if (!change.winner || change.of_chain || is_pinned(change.problem)) continue;
     const Answer& now = best.runtime->lookup().find(change.problem);
-    if (now.config == change.winner->winner.config) continue;
-    model_observer_.on_change(change);
-    const ScratchDatabase scratch(beside_database("step"));
-    scratch.write(with(contents_of(options_.tuner.database), *change.winner));
-    auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
-    auto changed = timer(*runtime, bench);
-    change.end_to_end = compare(*best.timer, *changed).ratio;
-    change.kept = change.end_to_end->low > 1;
-    if (!change.kept) continue;
-    store(with({}, *change.winner));
-    changed.reset();          // there is memory for two runners
-    best = open_best(bench);  // the scratch database goes away
+    if (now.config != change.winner->winner.config) changes.push_back(&change);
+  }
+  return changes;
+}
+
+/// Times the model with these winners, and stores them if that is significantly faster.
+void ModelTuner::judge_together(const Bench& bench, Best& best,
+                                const std::vector<ModelChange*>& changes, double limit_s) {
+  const ScratchDatabase scratch(beside_database("step"));
+  Contents contents = contents_of(options_.tuner.database), add;
+  for (const ModelChange* change : changes) {
+    model_observer_.on_change(*change);
+    contents = with(std::move(contents), *change->winner);
+    add = with(std::move(add), *change->winner);
+  }
+  scratch.write(contents);
+  auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
+  auto changed = timer(*runtime, bench);
+  const Interval ratio = compare(*best.timer, *changed, ModelPhase::load, limit_s).ratio;
+  for (ModelChange* change : changes) {
+    change->end_to_end = ratio;
+    change->together = changes.size() > 1;
+    change->kept = ratio.low > 1;
+  }
+  if (ratio.low <= 1) return;
+  store(add);
+  changed.reset();          // there is memory for two runners
+  best = open_best(bench);  // the scratch database goes away
+}
+
+/// Times the winners one by one, by their shares of the time, and those for which `until_s` (since
+/// tune()) would come too early together.
+void ModelTuner::judge_problems(const Bench& bench, Best& best, std::vector<ModelChange*> changes,
+                                double until_s) {
+  double last_s = needs_.comparison_s;
+  for (std::size_t i = 0; i < changes.size() && !stop_; ++i) {
+    const double left_s = until_s - watch_.seconds();
+    const std::size_t rest = changes.size() - i;
+    const bool alone = rest == 1 || left_s >= 2 * last_s;  // this one, and the others together
+    const Stopwatch watch;
+    const auto first = changes.begin() + static_cast<std::ptrdiff_t>(i);
+    judge_together(
+        bench, best, {first, alone ? first + 1 : changes.end()},
+        std::min(most_comparison_s, alone ? left_s / static_cast<double>(rest) : left_s));
+    last_s = watch.seconds();
+    if (!alone) break;
   }
 }
 
 void ModelTuner::judge_changes() {
   const Bench bench = open_model();
   Best best = open_best(bench);
-  judge_problems(bench, best);
-  judge_chains(bench, best);
+  best.timer->warm_up(1);
+  const double budget_s = options_.tuner.budget.amount(), whole_s = whole_share * budget_s;
+  const double end_s = budget_s - whole_s - needs_.comparison_s, left_s = end_s - watch_.seconds();
+  std::vector<ModelChange*> changes = changes_to_judge(best);
+  const double for_chains = share_of_chains(needs_.chains, changes.size());
+  judge_problems(bench, best, std::move(changes), end_s - for_chains * std::max(0.0, left_s));
+  judge_chains(bench, best, end_s);
   const auto plain = open_beside(*bench.runtime, LookupFiles::none());
   const auto differs = [&](const Problem& problem) {
     return plain->lookup().find(problem).config != best.runtime->lookup().find(problem).config;
@@ -293,7 +361,9 @@ void ModelTuner::judge_changes() {
                   [&](const ModelChange& change) { return differs(change.problem); }) ||
       std::any_of(result_.chains.begin(), result_.chains.end(),
                   [&](const ChainChange& change) { return differs(change.chain); });
-  if (changed) result_.whole = compare(*timer(*plain, bench), *best.timer).ratio;
+  if (changed && !stop_) {
+    result_.whole = compare(*timer(*plain, bench), *best.timer, ModelPhase::load, whole_s).ratio;
+  }
 }
 
 void ModelTuner::store(const Contents& contents) const {
@@ -303,6 +373,7 @@ void ModelTuner::store(const Contents& contents) const {
 }
 
 Result<ModelResult> ModelTuner::tune() {
+  watch_ = {};
   try {
     find_problems();
     if (auto tuned = tune_problems(); !tuned) return tuned.failure();

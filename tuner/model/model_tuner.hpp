@@ -7,7 +7,9 @@
 
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "tuner/measure/statistics.hpp"
+#include "tuner/measure/stopwatch.hpp"
 #include "tuner/model/model_timer.hpp"
+#include "tuner/model/time_plan.hpp"
 #include "tuner/tuning/distribution.hpp"
 
 namespace greta::tuner::model {
@@ -15,8 +17,8 @@ namespace greta::tuner::model {
 /// A model, its load, and how it is tuned.
 struct ModelTunerOptions {
   /// One device, or equal cards, over which the problems are spread; the model runs on the first.
-  /// A time budget for the whole model. Winners that make the model faster are stored in the
-  /// database.
+  /// The time budget is that of the whole model, from its first pass to the last comparison.
+  /// Winners that make the model faster are stored in the database.
   TunerOptions tuner;
   LlamaConfig config;
   std::optional<LlamaModel> weights;  ///< nothing: random weights of the architecture
@@ -30,6 +32,9 @@ struct ModelChange {
   double share = 0;                      ///< share of the model's time before tuning
   std::optional<StoredWinner> winner{};  ///< result of tuning; empty: no search or no winner
   std::optional<Interval> end_to_end{};  ///< the model's time without it divided by that with it
+  /// It was timed together with other winners, which the interval describes as well: the budget was
+  /// too short to time each alone.
+  bool together = false;
   bool kept = false;
   /// The model runs it with another alternative of a chain only, whose outcome decides about it.
   bool of_chain = false;
@@ -50,7 +55,8 @@ struct ChainChange {
   /// The time of the phase with `instead_of` divided by that with the alternative.
   std::optional<Interval> end_to_end;
   bool kept = false;
-  std::string why_not;  ///< why the model can't run with it; empty: it can
+  bool out_of_time = false;  ///< the budget ended before it was timed
+  std::string why_not;       ///< why the model can't run with it; empty: it can
 };
 
 struct ModelResult {
@@ -66,6 +72,9 @@ class ModelObserver {
   virtual ~ModelObserver() = default;
   /// The model's problems are known.
   virtual void on_problems(const std::vector<ModelChange>& changes);
+  /// It is known how the budget will be spent, and what everything is expected to take. `problems`
+  /// are tuned.
+  virtual void on_plan(const TimePlan& plan, std::size_t problems, std::size_t chains);
   /// The budget is distributed, and problems may be left out.
   virtual void on_distribution(const Distribution& distribution);
   /// A problem is tuned.
@@ -77,10 +86,11 @@ class ModelObserver {
 };
 
 /// Tunes a whole model: its problems in order of their share of the time. Each winner is then
-/// tested in the model, and only winners that make the model significantly faster are stored in the
-/// user's database. So are the alternatives of its chains of operations, each with the winners of
-/// the problems that it consists of. The other winners are kept in a separate database of
-/// candidates, from which an interrupted run continues.
+/// tested in the model, or several together where the budget is too short for each, and only
+/// winners that make the model significantly faster are stored in the user's database. So are the
+/// alternatives of its chains of operations, each with the winners of the problems that it consists
+/// of. The other winners are kept in a separate database of candidates, from which an interrupted
+/// run continues.
 class ModelTuner {
  public:
   /// Checks the options and waits for the card. An invalid option is a Failure on its field, as in
@@ -122,20 +132,27 @@ class ModelTuner {
   std::unique_ptr<ModelTimer> timer(Runtime& runtime, const Bench& bench) const;
   std::filesystem::path beside_database(const char* what) const;
 
+  double left_s() const { return options_.tuner.budget.amount() - watch_.seconds(); }
+  double round_seconds(const ModelTimer& timer, ModelPhase phase) const;
+  std::int64_t steps_of_round(const ModelTimer& timer, ModelPhase phase) const;
   void find_problems();
+  void order_chains(const ModelTimer& timer);
   void find_chains(LlamaRunner& runner);
   void find_problems_of_chains(const Bench& bench);
   Result<void> tune_problems();
   bool is_pinned(const Problem& problem) const;
   Best open_best(const Bench& bench) const;
   void judge_changes();
-  void judge_problems(const Bench& bench, Best& best);
-  void judge_chains(const Bench& bench, Best& best);
-  void judge_chain(const Bench& bench, Best& best, ChainChange& change);
+  std::vector<ModelChange*> changes_to_judge(const Best& best);
+  void judge_problems(const Bench& bench, Best& best, std::vector<ModelChange*> changes,
+                      double until_s);
+  void judge_together(const Bench& bench, Best& best, const std::vector<ModelChange*>& changes,
+                      double limit_s);
+  void judge_chains(const Bench& bench, Best& best, double until_s);
+  void judge_chain(const Bench& bench, Best& best, ChainChange& change, double limit_s);
   std::vector<StoredWinner> winners_of(const ChainChange& change) const;
   StoredWinner choice_of(const ChainChange& change, const PhaseTimes& times) const;
-  PhaseTimes compare(ModelTimer& base, ModelTimer& changed,
-                     ModelPhase phase = ModelPhase::load) const;
+  PhaseTimes compare(ModelTimer& base, ModelTimer& changed, ModelPhase phase, double limit_s) const;
   void store(const Contents& contents) const;
 
   ModelTunerOptions options_;
@@ -145,6 +162,8 @@ class ModelTuner {
   DeviceInfo device_;
   std::vector<CardLock> locks_;
   ModelResult result_;
+  Stopwatch watch_;  ///< since tune()
+  TimeNeeds needs_;  ///< measured while the problems are found
 };
 
 }  // namespace greta::tuner::model

@@ -22,7 +22,8 @@ constexpr int most_rounds = 60;
 constexpr int most_rounds_to_prove = 240;  // while an interval is wider than the gain that it shows
 constexpr double target_half_width = 0.005;  // relative half-width of the winner's interval
 constexpr double call_s = 2;  // seconds of rounds in one call, so that a stop takes effect soon
-constexpr double least_time_s = 5;  // minimum for the finals, whatever the search left
+constexpr double least_time_s = 5;           // minimum for the finals, whatever the search left
+constexpr double least_provisional_s = 2;  // the same, if the caller times winners again
 constexpr int most_unexplained_failures = 3;
 // The placement of operands changes with the process and affects launches of a few µs. A winner
 // shorter than this must also be faster than the default in five further processes. A candidate
@@ -188,7 +189,8 @@ void Finals::drop_hopeless() {
 // appears significant would inflate the rate of false positives.
 void Finals::time_in_rounds(const RecordTrial& record) {
   const Stopwatch watch;
-  const double allowed_s = std::max(time_left_s(), least_time_s);
+  const double allowed_s =
+      std::max(time_left_s(), options_.provisional ? least_provisional_s : least_time_s);
   int rounds_per_call = 1;
   while (!stop_ && !contenders_.empty()) {
     const double spent_s = watch.seconds();
@@ -248,7 +250,7 @@ Result<double> Finals::ratio_elsewhere(const Config& config, int process) {
 bool Finals::faster_elsewhere(const Config& config, const Announce& announce) {
   elsewhere_.clear();
   const bool is_short = median(contenders_.front().us) < short_us;
-  if (default_failed_ || config == result_.default_config || !is_short ||
+  if (default_failed_ || config == result_.default_config || !is_short || options_.provisional ||
       evaluator_.device().is_cpu()) {
     return true;
   }

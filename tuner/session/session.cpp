@@ -140,6 +140,7 @@ void Session::time_naive() {
 // roofline needs, then others while the budget lasts, or for a fixed share of it. Later sessions
 // measure what is missing then.
 void Session::measure_peaks() {
+  if (work_.options.provisional) return;
   const double left_s = work_.budget.remaining_s();
   const double allowed_s =
       std::max(std::isinf(left_s) ? 0 : left_s, peaks_share * work_.planned_s());

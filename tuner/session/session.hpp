@@ -35,6 +35,9 @@ struct SessionOptions {
   /// Store a configuration of the vendor's library that is significantly faster than the winner as
   /// a winner of its own, which look-ups use where that is allowed.
   bool allow_vendor = false;
+  /// The caller times winners again where they are used: the finals are short, in this process
+  /// alone, and peaks are not measured.
+  bool provisional = false;
   std::string started_utc;
 };
 

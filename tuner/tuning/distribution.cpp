@@ -16,14 +16,16 @@ double total_us(const std::vector<WeightedProblem>& problems, std::size_t count)
 
 }  // namespace
 
-Distribution distribute(std::vector<WeightedProblem> problems, const Budget& budget) {
+Distribution distribute(std::vector<WeightedProblem> problems, const Budget& budget,
+                        double fixed_s) {
   std::stable_sort(problems.begin(), problems.end(),
                    [](const auto& a, const auto& b) { return a.us > b.us; });
   const bool timed = budget.kind() == Budget::Kind::seconds;
   std::size_t served = problems.size();
   // The last one has the smallest budget.
   while (timed && served > 1 &&
-         budget.amount() * problems[served - 1].us < least_s * total_us(problems, served)) {
+         budget.amount() * problems[served - 1].us <
+             (least_s + fixed_s) * total_us(problems, served)) {
     --served;
   }
   const double total = total_us(problems, served);

@@ -20,7 +20,9 @@ struct Distribution {
 };
 
 /// Distributes a time budget over problems in proportion to their times. Problems that would get
-/// less than a few seconds are left out. A budget that is not a time applies to each task.
-Distribution distribute(std::vector<WeightedProblem> problems, const Budget& budget);
+/// less than a few seconds, beside the `fixed_s` that each takes in any case, are left out. A
+/// budget that is not a time applies to each task.
+Distribution distribute(std::vector<WeightedProblem> problems, const Budget& budget,
+                        double fixed_s = 0);
 
 }  // namespace greta::tuner

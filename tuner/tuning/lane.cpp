@@ -167,15 +167,15 @@ void Lane::report_lost(Model& model) {
   }
 }
 
-SessionOptions Lane::session_options(const TuningTask& task) const {
+SessionOptions Lane::session_options(const TuningTask& task, std::optional<double> seconds) const {
   const TunerOptions& options = context_.options;
   SessionOptions session;
-  session.budget = options.budget;
+  session.budget = seconds ? Budget::seconds(*seconds) : options.budget;
   if (models_.size() > 1) {
     const auto parts = static_cast<double>(models_.size());
-    session.budget = options.budget.part((1 - contest_share) / parts);
+    session.budget = session.budget.part((1 - contest_share) / parts);
   }
-  if (task.share < 1) session.budget = session.budget.part(task.share);
+  if (!seconds && task.share < 1) session.budget = session.budget.part(task.share);
   session.strategy = options.strategy;
   session.seed = context_.seed;
   session.cold = options.cold;
@@ -189,6 +189,7 @@ SessionOptions Lane::session_options(const TuningTask& task) const {
   session.retry_failed = options.retry_failed;
   session.for_energy = options.for_energy;
   session.allow_vendor = options.allow_vendor;
+  session.provisional = options.provisional;
   return session;
 }
 
@@ -215,9 +216,9 @@ std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& 
   return configs;
 }
 
-TaskResult Lane::tune(const TuningTask& task) {
+TaskResult Lane::tune(const TuningTask& task, std::optional<double> seconds) {
   const Operation& operation = context_.options.catalog.at(task.problem.op);
-  SessionOptions options = session_options(task);
+  SessionOptions options = session_options(task, seconds);
   TaskResult result;
   for (current_ = 0; current_ < models_.size(); ++current_) {
     if (context_.stop) break;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,9 @@ class Lane {
  public:
   Lane(LaneCards cards, const RunContext& context);
 
-  /// Tunes a task. Throws Error. If the error is of a card, lose_card() may be called, and the task
-  /// be tuned again.
-  TaskResult tune(const TuningTask& task);
+  /// Tunes a task, with `seconds` in place of its share of the budget, if given. Throws Error. If
+  /// the error is of a card, lose_card() may be called, and the task be tuned again.
+  TaskResult tune(const TuningTask& task, std::optional<double> seconds = {});
   /// Leaves out the card that made tune() throw. Returns whether the lane can go on.
   bool lose_card();
   /// Returns the cards that have not been lost; none if the lane can't go on.
@@ -56,7 +57,7 @@ class Lane {
   };
   void open_pool(Model& model, const Problem& problem, std::vector<std::string>& notes);
   void report_lost(Model& model);
-  SessionOptions session_options(const TuningTask& task) const;
+  SessionOptions session_options(const TuningTask& task, std::optional<double> seconds) const;
   std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
   void compare(TaskResult& result, const SessionOptions& options);
 

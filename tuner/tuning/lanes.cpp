@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "tuner/measure/stopwatch.hpp"
 #include "tuner/tuning/expected_cost.hpp"
 
 namespace greta::tuner {
@@ -19,6 +20,9 @@ namespace {
 // Number of cards that may fail in one task: a kernel that makes cards fail must not cost all.
 constexpr int most_lost_cards = 2;
 constexpr std::chrono::milliseconds look{50};  // interval between two looks whether to stop
+// With a deadline: what a task is assumed to take beyond its budget before one was measured, the
+// least budget of a task, and the time before the deadline when none is begun.
+constexpr double first_beyond_s = 3, least_budget_s = 1, too_late_s = 2;
 
 /// Adds notes to a result: to its first session, because reports show those of sessions.
 void add_notes(TaskResult& result, const std::vector<std::string>& notes) {
@@ -55,6 +59,7 @@ class Lanes::Run {
     const TuningTask* task = nullptr;
     int lost_cards = 0;
     std::vector<std::string> notes{};
+    std::optional<double> seconds{};  ///< its budget, with a deadline
   };
   struct Finished {
     const TuningTask* task;
@@ -111,7 +116,9 @@ class Lanes::Run {
     while (auto job = take()) {
       TaskResult result;
       try {
-        result = lane.tune(*job->task);
+        const Stopwatch watch;
+        result = lane.tune(*job->task, job->seconds);
+        if (job->seconds) count_beyond(watch.seconds() - *job->seconds);
       } catch (const Error& error) {
         if (!keep_on(lane, *std::move(job), error)) return;
         continue;
@@ -128,7 +135,9 @@ class Lanes::Run {
   std::optional<Job> take() {
     std::unique_lock lock(mutex_);
     while (!ending_ && !context_.stop) {
+      if (!jobs_.empty() && too_late()) jobs_.clear();
       if (!jobs_.empty()) {
+        jobs_.front().seconds = seconds_of_next();
         Job job = std::move(jobs_.front());
         jobs_.pop_front();
         ++working_;
@@ -139,6 +148,36 @@ class Lanes::Run {
     }
     changed_.notify_all();
     return std::nullopt;
+  }
+
+  double seconds_left() const {
+    const auto left = *context_.options.deadline - std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(left).count();
+  }
+
+  /// Returns whether no further task is begun. The first one always is.
+  bool too_late() const {
+    return context_.options.deadline && begun_ > 0 && seconds_left() < too_late_s;
+  }
+
+  /// Returns the budget of the next task: its share of the time that all lanes have left.
+  std::optional<double> seconds_of_next() {
+    ++begun_;
+    if (!context_.options.deadline) return std::nullopt;
+    double shares = 0;
+    for (const Job& job : jobs_) shares += job.task->share;
+    const double part = shares > 0 ? jobs_.front().task->share / shares : 1;
+    const double left = seconds_left();
+    const double own = std::min(left, left * static_cast<double>(lanes_.size()) * part);
+    const double beyond = ended_ > 0 ? beyond_s_ / ended_ : first_beyond_s;
+    return std::max(least_budget_s, own - beyond);
+  }
+
+  /// Counts the seconds that a task took beyond its budget.
+  void count_beyond(double seconds) {
+    const std::lock_guard lock(mutex_);
+    beyond_s_ += std::max(0.0, seconds);
+    ++ended_;
   }
 
   void finish(const TuningTask& task, TaskResult result) {
@@ -210,6 +249,8 @@ class Lanes::Run {
   std::size_t serving_ = 0;  // threads
   std::vector<const Lane*> lost_;
   bool ending_ = false;  // no further task is begun
+  int begun_ = 0, ended_ = 0;
+  double beyond_s_ = 0;  // taken by those that ended, beyond their budgets
   std::optional<Failure> error_;
 };
 

@@ -21,7 +21,8 @@ class Lanes {
   Lanes& operator=(const Lanes&) = delete;
 
   /// Tunes tasks: on one lane in the given order, on several the expensive ones first, each on the
-  /// lane that is free. Calls `done` on this thread for each task that ends, and begins no further
+  /// lane that is free. With a deadline, begins no task shortly before it or later, except for the
+  /// first. Calls `done` on this thread for each task that ends, and begins no further
   /// task once a result was not stored. If a card fails, the observer is told, and its task is
   /// begun again by another card; after the second card that failed in it, it is given up. Fails
   /// with the error that ends the run: of the last card, or any that is not of a card.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -46,6 +47,11 @@ struct TunerOptions {
   bool for_energy = false;              ///< also find the configurations of the least energy
   /// Store a vendor's configuration that is faster than the winner (SessionOptions::allow_vendor).
   bool allow_vendor = false;
+  bool provisional = false;  ///< the caller times winners again (SessionOptions::provisional)
+  /// When the tasks of a time budget have to be done. Tasks that have not begun then are left out,
+  /// and each gets its share of the time that is left, less what the earlier ones took beyond their
+  /// budgets. Empty: each task has its share of the budget.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
   bool pin = false;           ///< pin the answers (TunedDb::pin())
   bool lock = true;           ///< wait for other processes that measure on the card
   bool allow_unsafe = false;  ///< also use what failed its health check

@@ -53,6 +53,58 @@ class Forwarding {
   std::array<struct sigaction, forwarded.size()> before_{};
 };
 
+/// Keeps the forwarded signals waiting during its lifetime.
+class Blocked {
+ public:
+  Blocked() {
+    sigset_t all;
+    sigemptyset(&all);
+    for (const int signal : forwarded) sigaddset(&all, signal);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~Blocked() { restore(); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+  void restore() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+/// The two ends of a pipe, which are closed with it.
+class Pipe {
+ public:
+  Pipe() = default;
+  ~Pipe() {
+    close_end(0);
+    close_end(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  bool open() { return pipe2(ends_.data(), O_CLOEXEC) == 0; }
+  int reading() const { return ends_[0]; }
+  int writing() const { return ends_[1]; }
+  void close_writing() { close_end(1); }
+
+ private:
+  void close_end(std::size_t end) {
+    if (ends_[end] >= 0) close(ends_[end]);
+    ends_[end] = -1;
+  }
+  std::array<int, 2> ends_{-1, -1};
+};
+
+/// Replaces this process, a child, by the command.
+[[noreturn]] void execute(const std::vector<char*>& arguments, const std::vector<char*>& values,
+                          int output, int failed) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (output >= 0) dup2(output, STDOUT_FILENO);
+  execve(arguments[0], arguments.data(), values.data());
+  const int error = errno;
+  [[maybe_unused]] const auto told = write(failed, &error, sizeof error);
+  _exit(127);
+}
+
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> list;
   for (const std::string& word : words) list.push_back(const_cast<char*>(word.c_str()));
@@ -95,32 +147,31 @@ Failure not_started(const std::string& program, int error) {
 Result<ChildOutcome> run_child(const std::vector<std::string>& command,
                                const std::vector<std::pair<std::string, std::string>>& variables,
                                bool capture) {
-  std::array<int, 2> output{-1, -1}, failed{-1, -1};
-  if (pipe2(failed.data(), O_CLOEXEC) != 0) return not_started(command.front(), errno);
-  if (capture && pipe2(output.data(), O_CLOEXEC) != 0) return not_started(command.front(), errno);
+  Pipe output, failed;
+  if (!failed.open()) return not_started(command.front(), errno);
+  if (capture && !output.open()) return not_started(command.front(), errno);
   const auto environment = environment_with(variables);
   const auto arguments = pointers(command), values = pointers(environment);
   const Forwarding forwarding;
-  const pid_t child = fork();
-  if (child < 0) return not_started(command.front(), errno);
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (capture) dup2(output[1], STDOUT_FILENO);
-    execve(arguments[0], arguments.data(), values.data());
-    const int error = errno;
-    [[maybe_unused]] const auto told = write(failed[1], &error, sizeof error);
-    _exit(127);
+  pid_t child = 0;
+  {
+    // A signal that arrives before the child is known waits until it can be passed on.
+    const Blocked blocked;
+    child = fork();
+    if (child < 0) return not_started(command.front(), errno);
+    if (child == 0) {
+      blocked.restore();
+      execute(arguments, values, output.writing(), failed.writing());
+    }
+    child_process = child;
   }
-  child_process = child;
-  close(failed[1]);
+  failed.close_writing();
   int error = 0;
-  const bool started = read(failed[0], &error, sizeof error) != sizeof error;
-  close(failed[0]);
+  const bool started = read(failed.reading(), &error, sizeof error) != sizeof error;
   ChildOutcome outcome;
   if (capture) {
-    close(output[1]);
-    outcome.output = read_all(output[0]);
-    close(output[0]);
+    output.close_writing();
+    outcome.output = read_all(output.reading());
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

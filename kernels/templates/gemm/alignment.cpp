@@ -105,23 +105,13 @@ void add_alignment(Defines& defines, const Shape& shape, const Config& config) {
 void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
                    const Config& config) {
   if (config["ALIGN"] == 0) return;
-  constexpr std::size_t a = 0, b = 1, partial = 6;  // indices into the argument block
-  const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
-  plan.workspace_bytes = offset + static_cast<std::uint64_t>(aligned_bytes(shape));
-  Launch& product = plan.launches.front();
-  Launch copy{plan.sources.size(), {}, product.arguments};
-  copy.arguments[partial] = WorkspaceArgument{offset};
-  if (has_odd_a(shape)) product.arguments[a] = WorkspaceArgument{offset};
-  if (has_odd_b(shape)) {
-    product.arguments[b] = WorkspaceArgument{offset + static_cast<std::uint64_t>(a_bytes(shape))};
-  }
-  Defines defines = problem_defines(shape);
-  add_alignment(defines, shape, config);
-  plan.sources.push_back(kernel_source(shape, device, "align", defines, 256));
-  const std::int64_t threads = std::max(a_bytes(shape), b_bytes(shape)) / 16;
-  copy.grid = grid(device, plan.sources.back(), static_cast<std::uint64_t>(ceil_div(threads, 256)),
-                   has_odd_a(shape) && has_odd_b(shape) ? 2 : 1);
-  plan.launches.insert(plan.launches.begin(), std::move(copy));
+  CopiedOperands copies{.kernel = "align",
+                        .defines = problem_defines(shape),
+                        .a_bytes = a_bytes(shape),
+                        .b_bytes = b_bytes(shape)};
+  add_alignment(copies.defines, shape, config);
+  copies.workgroups = ceil_div(std::max(copies.a_bytes, copies.b_bytes) / 16, 256);
+  add_copies(plan, shape, device, copies);
 }
 
 }  // namespace greta::kernels::gemm

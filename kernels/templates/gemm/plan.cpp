@@ -155,6 +155,24 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   return plan;
 }
 
+void add_copies(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
+                const CopiedOperands& copies) {
+  constexpr std::size_t a = 0, b = 1, partial = 6;  // indices into the argument block
+  const auto of_a = static_cast<std::uint64_t>(copies.a_bytes);
+  const auto of_b = static_cast<std::uint64_t>(copies.b_bytes);
+  const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
+  plan.workspace_bytes = offset + of_a + of_b;
+  Launch& product = plan.launches.front();
+  Launch copy{plan.sources.size(), {}, product.arguments};
+  copy.arguments[partial] = WorkspaceArgument{offset};
+  if (of_a > 0) product.arguments[a] = WorkspaceArgument{offset};
+  if (of_b > 0) product.arguments[b] = WorkspaceArgument{offset + of_a};
+  plan.sources.push_back(kernel_source(shape, device, copies.kernel, copies.defines, 256));
+  copy.grid = grid(device, plan.sources.back(), static_cast<std::uint64_t>(copies.workgroups),
+                   of_a > 0 && of_b > 0 ? 2 : 1);
+  plan.launches.insert(plan.launches.begin(), std::move(copy));
+}
+
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   // With split_k, every slice is at least one whole step or empty.
   const bool whole_steps = c.variant == "split_k";

@@ -44,6 +44,18 @@ std::uint64_t partial_bytes(const Shape& shape, int split);
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel);
 
+/// Operands that a launch before the product copies into the workspace.
+struct CopiedOperands {
+  std::string_view kernel;  ///< gemm/NAME, with workgroups of 256 threads
+  Defines defines;
+  std::int64_t a_bytes = 0, b_bytes = 0;  ///< sizes of the copies, aligned; 0: used in place
+  std::int64_t workgroups = 0;            ///< of the larger copy
+};
+/// Adds the copies to the workspace of a plan, whose first launch reads them in place of the
+/// operands, and a launch before it that makes them.
+void add_copies(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
+                const CopiedOperands& copies);
+
 /// Returns the divisions of such a kernel: C into tiles, these into groups of SWIZZLE rows (or
 /// columns), and K into slices and steps.
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& config);

@@ -42,23 +42,13 @@ std::int64_t transposed_bytes(const Shape& shape) {
 }
 
 void add_transposition(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device) {
-  constexpr std::size_t a = 0, b = 1, partial = 6;  // indices into the argument block
-  const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
-  plan.workspace_bytes = offset + static_cast<std::uint64_t>(transposed_bytes(shape));
-  Launch& product = plan.launches.front();
-  Launch copy{plan.sources.size(), {}, product.arguments};
-  copy.arguments[partial] = WorkspaceArgument{offset};
-  if (shape.a_along_k) product.arguments[a] = WorkspaceArgument{offset};
-  if (shape.b_along_k) {
-    const std::int64_t of_a = copy_bytes(shape, shape.a_along_k, shape.m);
-    product.arguments[b] = WorkspaceArgument{offset + static_cast<std::uint64_t>(of_a)};
-  }
-  plan.sources.push_back(kernel_source(shape, device, "transpose", problem_defines(shape), 256));
-  const std::int64_t workgroups =
-      std::max(squares(shape, shape.a_along_k, shape.m), squares(shape, shape.b_along_k, shape.n));
-  copy.grid = grid(device, plan.sources.back(), static_cast<std::uint64_t>(workgroups),
-                   shape.a_along_k && shape.b_along_k ? 2 : 1);
-  plan.launches.insert(plan.launches.begin(), std::move(copy));
+  add_copies(plan, shape, device,
+             {.kernel = "transpose",
+              .defines = problem_defines(shape),
+              .a_bytes = copy_bytes(shape, shape.a_along_k, shape.m),
+              .b_bytes = copy_bytes(shape, shape.b_along_k, shape.n),
+              .workgroups = std::max(squares(shape, shape.a_along_k, shape.m),
+                                     squares(shape, shape.b_along_k, shape.n))});
 }
 
 LaunchWork work_of_transposition(const Shape& shape) {

@@ -122,6 +122,19 @@ void load_differing(const DynamicLibrary& library, Functions& hip) {
     constexpr int hipMemcpyDefault = 4;
     return copy(to, from, bytes, hipMemcpyDefault, stream);
   };
+  hipError_t (*can_access)(int*, int, int) = nullptr;
+  hipError_t (*enable)(int, unsigned) = nullptr;
+  hipError_t (*copy_peer)(void*, int, const void*, int, std::size_t, hipStream_t) = nullptr;
+  if (library.load(can_access, "hipDeviceCanAccessPeer") &&
+      library.load(enable, "hipDeviceEnablePeerAccess") &&
+      library.load(copy_peer, "hipMemcpyPeerAsync")) {
+    hip.can_access_peer = can_access;
+    hip.enable_peer_access = [=](int device, int peer) {
+      const hipError_t error = set_device(device);
+      return error != hipSuccess ? error : enable(peer, 0);
+    };
+    hip.copy_peer_async = copy_peer;
+  }
   hip.error_name = [=](hipError_t error) { return std::string(name(error)); };
   hip.error_string = [=](hipError_t error) { return std::string(text(error)); };
   hip.launch_param_end = HIP_LAUNCH_PARAM_END;

@@ -127,6 +127,15 @@ struct Functions {
   /// with hipMemcpyDefault. NVIDIA: cuMemcpyAsync.
   std::function<hipError_t(void* to, const void* from, std::size_t bytes, hipStream_t stream)>
       copy_async;
+  /// Copies between devices, which are numbered within the platform; empty where the library lacks
+  /// one of the three. AMD: hipDeviceCanAccessPeer, hipDeviceEnablePeerAccess (of the current
+  /// device), hipMemcpyPeerAsync. NVIDIA: cuDeviceCanAccessPeer, cuCtxEnablePeerAccess,
+  /// cuMemcpyPeerAsync.
+  std::function<hipError_t(int* can, int device, int peer)> can_access_peer;
+  std::function<hipError_t(int device, int peer)> enable_peer_access;
+  std::function<hipError_t(void* to, int to_device, const void* from, int from_device,
+                           std::size_t bytes, hipStream_t stream)>
+      copy_peer_async;
   /// Allows a kernel more dynamic shared memory than the default limit, and clusters of more than
   /// eight workgroups where there are clusters. NVIDIA: cuFuncSetAttribute. Empty where no
   /// permission is needed.

@@ -8,10 +8,11 @@
 #include "runtime/device/hip/memory.hpp"
 #include "runtime/device/hip/stream.hpp"
 #include "runtime/device/interop.hpp"
+#include "runtime/device/peer.hpp"
 
 namespace greta::device::hip {
 
-class HipDevice final : public Device, public Interop, public HardwareCounters {
+class HipDevice final : public Device, public Interop, public HardwareCounters, public PeerCopies {
  public:
   /// `compiler` may be a Failure, which compile() then returns.
   HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
@@ -35,6 +36,9 @@ class HipDevice final : public Device, public Interop, public HardwareCounters {
       const std::function<Result<void>(Stream&)>& record_work) override;
   Result<double> elapsed_us(const Event& start, const Event& stop) override;
   Result<std::unique_ptr<CounterReader>> open_counters() override;
+  Result<bool> reach(Device& peer) override;
+  Result<void> copy_between(Stream& stream, Buffer& to, std::size_t to_offset, const Buffer& from,
+                            std::size_t from_offset, std::size_t bytes) override;
 
  private:
   /// Returns the staging buffer of uploads and downloads.

@@ -52,6 +52,11 @@ struct Driver {
   hipError_t (*cuDevicePrimaryCtxRetain)(CUcontext* context, CUdevice device) = nullptr;
   hipError_t (*cuDevicePrimaryCtxReset)(CUdevice device) = nullptr;
   hipError_t (*cuCtxSetCurrent)(CUcontext context) = nullptr;
+  hipError_t (*cuDeviceCanAccessPeer)(int* can, CUdevice device, CUdevice peer) = nullptr;
+  hipError_t (*cuCtxEnablePeerAccess)(CUcontext peer, unsigned flags) = nullptr;
+  hipError_t (*cuMemcpyPeerAsync)(void* to, CUcontext to_context, const void* from,
+                                  CUcontext from_context, std::size_t bytes,
+                                  hipStream_t stream) = nullptr;
   /// Available since CUDA 12.4; nullptr in older drivers.
   hipError_t (*cuFuncGetParamInfo)(hipFunction_t function, std::size_t index, std::size_t* offset,
                                    std::size_t* bytes) = nullptr;
@@ -64,12 +69,17 @@ struct Driver {
     throw Refusal(Status::unavailable,
                   fmt::format("{}: {}", what, describe_error(functions, error)));
   }
+  hipError_t primary_context(int index, CUcontext* context);
   hipError_t set_device(int index);
+  hipError_t can_access_peer(int* can, int index, int peer) const;
+  hipError_t enable_peer_access(int index, int peer);
+  hipError_t copy_peer(void* to, int to_index, const void* from, int from_index, std::size_t bytes,
+                       hipStream_t stream);
   hipError_t reset_device(int index);
   std::optional<std::uint32_t> argument_bytes(hipFunction_t function) const;
 };
 
-hipError_t Driver::set_device(int index) {
+hipError_t Driver::primary_context(int index, CUcontext* wanted) {
   const std::lock_guard lock(mutex);
   CUcontext& context = primary[index];
   if (context == nullptr) {
@@ -81,7 +91,37 @@ hipError_t Driver::set_device(int index) {
       return error;
     }
   }
-  return cuCtxSetCurrent(context);
+  *wanted = context;
+  return hipSuccess;
+}
+
+hipError_t Driver::set_device(int index) {
+  CUcontext context = nullptr;
+  const hipError_t error = primary_context(index, &context);
+  return error != hipSuccess ? error : cuCtxSetCurrent(context);
+}
+
+hipError_t Driver::can_access_peer(int* can, int index, int peer) const {
+  CUdevice device = 0, other = 0;
+  hipError_t error = cuDeviceGet(&device, index);
+  if (error == hipSuccess) error = cuDeviceGet(&other, peer);
+  return error != hipSuccess ? error : cuDeviceCanAccessPeer(can, device, other);
+}
+
+hipError_t Driver::enable_peer_access(int index, int peer) {
+  CUcontext other = nullptr;
+  hipError_t error = primary_context(peer, &other);
+  if (error == hipSuccess) error = set_device(index);
+  return error != hipSuccess ? error : cuCtxEnablePeerAccess(other, 0);
+}
+
+hipError_t Driver::copy_peer(void* to, int to_index, const void* from, int from_index,
+                             std::size_t bytes, hipStream_t stream) {
+  CUcontext to_context = nullptr, from_context = nullptr;
+  hipError_t error = primary_context(to_index, &to_context);
+  if (error == hipSuccess) error = primary_context(from_index, &from_context);
+  return error != hipSuccess ? error
+                             : cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream);
 }
 
 hipError_t Driver::reset_device(int index) {
@@ -218,6 +258,9 @@ void load_queries(Driver& driver) {
   library.load(driver.cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2").value();
   library.load(driver.cuCtxSetCurrent, "cuCtxSetCurrent").value();
   static_cast<void>(library.load(driver.cuFuncGetParamInfo, "cuFuncGetParamInfo"));
+  static_cast<void>(library.load(driver.cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer"));
+  static_cast<void>(library.load(driver.cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess"));
+  static_cast<void>(library.load(driver.cuMemcpyPeerAsync, "cuMemcpyPeerAsync"));
 }
 
 ProbedDevice describe(const Driver& driver, int index) {
@@ -277,6 +320,23 @@ Result<std::unique_ptr<CounterReader>> open_counters(const std::shared_ptr<Drive
   return open_cupti(std::move(target));
 }
 
+void set_peer_functions(const std::shared_ptr<Driver>& driver, Functions& hip) {
+  if (driver->cuDeviceCanAccessPeer == nullptr || driver->cuCtxEnablePeerAccess == nullptr ||
+      driver->cuMemcpyPeerAsync == nullptr) {
+    return;
+  }
+  hip.can_access_peer = [driver](int* can, int index, int peer) {
+    return driver->can_access_peer(can, index, peer);
+  };
+  hip.enable_peer_access = [driver](int index, int peer) {
+    return driver->enable_peer_access(index, peer);
+  };
+  hip.copy_peer_async = [driver](void* to, int to_index, const void* from, int from_index,
+                                 std::size_t bytes, hipStream_t stream) {
+    return driver->copy_peer(to, to_index, from, from_index, bytes, stream);
+  };
+}
+
 Platform open(const Libraries& libraries) {
   auto driver = std::make_shared<Driver>();
   driver->library = DynamicLibrary::open(libraries.nvidia).value();
@@ -299,6 +359,7 @@ Platform open(const Libraries& libraries) {
   platform.functions = driver->functions;
   platform.functions.set_device = [driver](int index) { return driver->set_device(index); };
   platform.functions.reset_device = [driver](int index) { return driver->reset_device(index); };
+  set_peer_functions(driver, platform.functions);
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
   platform.open_matrix_library = open_cublaslt;

@@ -48,6 +48,12 @@ struct Issue {
                   "hipMemcpyAsync");
   }
 
+  void operator()(const Commands::PeerCopy& copy) const {
+    context.check(context.functions().copy_peer_async(copy.to, copy.to_device, copy.from,
+                                                      copy.from_device, copy.bytes, stream),
+                  "hipMemcpyPeerAsync");
+  }
+
   void operator()(const Commands::Fill& fill) const {
     context.check(context.functions().hipMemsetD32Async(fill.to, static_cast<int>(fill.pattern),
                                                         fill.words, stream),

@@ -26,6 +26,13 @@ struct Commands {
     const std::byte* from = nullptr;
     std::size_t bytes = 0;
   };
+  struct PeerCopy {
+    std::byte* to = nullptr;
+    int to_device = 0;  ///< number within the platform
+    const std::byte* from = nullptr;
+    int from_device = 0;
+    std::size_t bytes = 0;
+  };
   struct Fill {
     std::byte* to = nullptr;
     std::size_t words = 0;
@@ -37,7 +44,7 @@ struct Commands {
   struct Replay {
     std::shared_ptr<const GraphHandle> graph;
   };
-  using Command = std::variant<Launch, Copy, Fill, Record, Replay>;
+  using Command = std::variant<Launch, Copy, PeerCopy, Fill, Record, Replay>;
 
   std::vector<Command> list;
   std::vector<std::byte> argument_bytes;
@@ -63,6 +70,7 @@ class Recorder : public Stream {
  protected:
   explicit Recorder(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
+  void record_peer_copy(const Commands::PeerCopy& copy) { commands_.list.emplace_back(copy); }
   /// Throws Refusal for kernels of other devices.
   const HipKernel& checked_kernel(const Kernel& kernel) const;
 

@@ -29,6 +29,7 @@ class HipStream final : public Recorder {
   Result<void> submit() override;
   Result<void> synchronize(Deadline deadline) override;
 
+  using Recorder::record_peer_copy;
   hipStream_t native() const { return stream_; }
   const Context* context() const { return context_.get(); }
 

@@ -28,6 +28,21 @@ NormOptions options_of(const ChainNorm& norm) {
   return options;
 }
 
+/// Checks a tensor's number of dimensions. Throws Error.
+void check_rank(std::string_view chain, std::string_view name, const Tensor& tensor,
+                std::size_t rank) {
+  if (tensor && tensor.shape().rank() == rank) return;
+  throw Error(fmt::format("{}: {} must have {} dimensions, it has the shape {}", chain, name, rank,
+                          tensor ? tensor.shape().text() : "of no tensor"));
+}
+
+/// Checks that `whole` consists of `first` and two equal parts. Throws Error.
+void check_halves(std::string_view chain, std::string_view what, std::int64_t whole,
+                  std::int64_t first) {
+  if (first >= 0 && whole > first && (whole - first) % 2 == 0) return;
+  throw Error(fmt::format("{}: {} {} less {} are not two equal parts", chain, whole, what, first));
+}
+
 Tensor rows_like(Pipeline& pipeline, const Tensor& x, std::int64_t cols) {
   return pipeline.temporary(x.dtype(), {x.shape()[0], cols});
 }
@@ -60,6 +75,9 @@ bool has_norm_apart(Pipeline& pipeline, const Problem& chain) {
 }
 
 Problem chain_of(const GateUp& chain) {
+  check_rank("gate_up", "x", chain.x, 2);
+  check_rank("gate_up", "weights", chain.weights, 2);
+  check_halves("gate_up", "rows of weights", chain.weights.shape()[0], 0);
   return gate_up_chain(chain.x.dtype(), chain.x.shape()[0], chain.weights.shape()[0] / 2,
                        chain.x.shape()[1]);
 }
@@ -94,6 +112,9 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
 }
 
 Problem chain_of(const Qkv& chain) {
+  check_rank("qkv", "x", chain.x, 2);
+  check_rank("qkv", "weights", chain.weights, 2);
+  check_halves("qkv", "rows of weights", chain.weights.shape()[0], chain.queries);
   const std::int64_t all = chain.weights.shape()[0];
   return qkv_chain(chain.x.dtype(), chain.x.shape()[0], chain.queries, (all - chain.queries) / 2,
                    chain.x.shape()[1]);
@@ -128,13 +149,16 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
 }
 
 Problem chain_of(const ResidualNorm& chain) {
+  check_rank("residual_norm", "x", chain.x, 2);
+  check_rank("residual_norm", "weights", chain.weights, 2);
+  check_rank("residual_norm", "residual", chain.residual, 2);
   return residual_norm_chain(chain.x.dtype(), chain.x.shape()[0], chain.residual.shape()[1],
                              chain.x.shape()[1]);
 }
 
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
-  const bool add_norm =
-      apart && pipeline.choose(chain_of(chain)).value().config.variant == "add_norm";
+  const Problem problem = chain_of(chain);
+  const bool add_norm = apart && pipeline.choose(problem).value().config.variant == "add_norm";
   const auto matrix = [&] {
     return pipeline.temporary(chain.residual.dtype(), chain.residual.shape());
   };
@@ -159,6 +183,10 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
 }
 
 Problem chain_of(const RopeKv& chain) {
+  check_rank("rope_kv", "heads", chain.heads, 4);
+  check_rank("rope_kv", "keys", chain.keys, 4);
+  check_rank("rope_kv", "values", chain.values, 4);
+  check_halves("rope_kv", "heads", chain.heads.shape()[2], chain.queries);
   const Shape& heads = chain.heads.shape();
   return rope_kv_chain(chain.heads.dtype(), {.batch = heads[0],
                                              .tokens = heads[1],
@@ -169,10 +197,11 @@ Problem chain_of(const RopeKv& chain) {
 }
 
 RopeKvResults record(Pipeline& pipeline, const RopeKv& chain) {
+  const Problem problem = chain_of(chain);
   const Shape& shape = chain.heads.shape();
   const std::int64_t batch = shape[0], tokens = shape[1], dim = shape[3], q = chain.queries;
   const std::int64_t kv = (shape[2] - q) / 2;
-  if (pipeline.choose(chain_of(chain)).value().config.variant == "fused") {
+  if (pipeline.choose(problem).value().config.variant == "fused") {
     pipeline.label(chain.prefix + "rope + kv_update");
     const Tensor out = pipeline.temporary(chain.heads.dtype(), {batch, tokens, q, dim});
     RopeAppendOptions options;

@@ -6,6 +6,7 @@
 
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/parts.hpp"
+#include "tuner/bench/peer_benchmarks.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/interrupt.hpp"
@@ -284,9 +285,10 @@ void DeviceBench::expect(const std::vector<const Benchmark*>& benchmarks) {
 
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
-  const auto& platform = preset.platform;
-  if (std::find(platform.begin(), platform.end(), "peer") != platform.end()) {
-    notes_.push_back(fmt::format("peer: skipped on {}: no copies between cards", info().id()));
+  const auto of_peers = [](const std::string& name) { return name.starts_with("peer_"); };
+  if (std::any_of(preset.platform.begin(), preset.platform.end(), of_peers)) {
+    const std::string why = why_no_peers(*device_);
+    if (!why.empty()) notes_.push_back(fmt::format("peer: skipped on {}: {}", info().id(), why));
   }
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));

@@ -181,7 +181,7 @@ void skip(benchmark::State& state, const std::string& why) {
 
 void run_block(benchmark::State& state, GoogleRun& run, GoogleRun::Entry& entry,
                BlockProgress& progress) {
-  progress.next(entry.name);
+  if (!*run.stop) progress.next(entry.name);
   auto& failure = entry.result.failure;
   if (!failure && *run.stop) failure = Failure{Status::unavailable, "interrupted", {}};
   if (!failure) check(run, entry, entry.blocks++ / run.iterations);

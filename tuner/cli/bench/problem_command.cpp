@@ -5,6 +5,7 @@
 #include "kernels/model/problem_rules.hpp"
 #include "tuner/bench/same_operation.hpp"
 #include "tuner/cli/bench/commands.hpp"
+#include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
@@ -28,7 +29,14 @@ std::vector<PresetProblem> own_problems(const Operation& operation, const Proble
                                         const std::vector<std::string>& descriptions) {
   constexpr std::uint64_t seed = 1;
   std::vector<PresetProblem> problems;
-  for (const std::string& file : descriptions) {
+  for (auto at = descriptions.begin(); at != descriptions.end(); ++at) {
+    const std::string& file = *at;
+    check_exists("--own", file);
+    if (std::any_of(descriptions.begin(), at, [&](const std::string& earlier) {
+          return std::filesystem::equivalent(earlier, file);
+        })) {
+      throw CommandError(exit_usage, fmt::format("--own {}: is given twice", file));
+    }
     const Operation& own = add_described(file);
     auto same = same_problem(operation, problem, own);
     const auto checked = same ? check_same(operation, problem, own, seed) : same.failure();

@@ -190,12 +190,24 @@ void judge_cuda(const fs::path& folder, const std::string& tool, Checked& checke
   checked.json["compute_sanitizer"]["reports"] = reports.files;
 }
 
-/// Prints the child's object with what was found; other output as it is.
+/// Prints the child's object with what was found. Text before it goes to standard error; output
+/// without an object is printed as it is, and what was found as an object after it.
 void print_with(const std::string& output, const Checked& checked) {
-  auto document = Json::parse(output, nullptr, false);
-  if (!document.is_object()) return print_text(output);
-  document["validation"] = checked.json;
-  print_json(document);
+  for (std::size_t start = 0; start < output.size();) {
+    auto document = output[start] == '{'
+                        ? Json::parse(output.begin() + static_cast<std::ptrdiff_t>(start),
+                                      output.end(), nullptr, false)
+                        : Json();
+    if (document.is_object()) {
+      print_text(stderr, output.substr(0, start));
+      document["validation"] = checked.json;
+      return print_json(document);
+    }
+    const auto end = output.find('\n', start);
+    start = end == std::string::npos ? output.size() : end + 1;
+  }
+  print_text(output);
+  print_json(Json{{"validation", checked.json}});
 }
 
 }  // namespace
@@ -229,17 +241,22 @@ int run_validated(const std::vector<std::string>& text_options) {
   const fs::path log = folder.path() / "vulkan";
   if (!std::ofstream(log)) throw CommandError(exit_failed, log.string() + ": can't be written");
   auto command = words_without_validate(text_options);
-  const bool json = std::find(command.begin(), command.end(), "--json") != command.end();
+  const auto has = [&](std::string_view word) {
+    return std::find(command.begin(), command.end(), word) != command.end();
+  };
+  const bool lines = has("--json-lines"), json = has("--json") && !lines;
   const std::string sanitizer(wanted.tool.empty() ? sanitizer_tools.front() : wanted.tool);
   if (!checkers.cuda.empty()) {
     command = sanitizer_command(checkers.sanitizer, sanitizer, folder.path(), command);
   }
   const auto ended = value_of(
       run_child(command, {{log_variable, checkers.vulkan.empty() ? "" : log.string()}}, json));
+  if (ended.exit_code == exit_usage) return ended.exit_code;  // nothing ran
   Checked checked;
   if (!checkers.vulkan.empty()) judge_vulkan(log, ended.exit_code == exit_done, checked);
   if (!checkers.cuda.empty()) judge_cuda(folder.path(), sanitizer, checked);
   if (json) print_with(ended.output, checked);
+  if (lines) print_json(Json{{"event", "validation"}, {"validation", checked.json}}, -1);
   if (ended.signal != 0) {
     throw CommandError(exit_failed,
                        "the checked process was killed by " + device::signal_text(ended.signal));

@@ -38,6 +38,18 @@ class ModelReport final : public ModelObserver {
                      format_count(static_cast<std::int64_t>(changes.size()), "problem"),
                      load_.prompt_tokens, load_.generated_tokens));
   }
+  void on_plan(const TimePlan& plan, std::size_t problems, std::size_t chains) override {
+    tell(
+        fmt::format("{} tuned in about {:.0f} s, their winners and {} compared in the model in "
+                    "about {:.0f} s: {:.0f} s in all",
+                    format_count(static_cast<std::int64_t>(problems), "problem"), plan.tuning_s,
+                    format_count(static_cast<std::int64_t>(chains), "alternative"),
+                    plan.comparing_s, plan.total_s));
+    if (plan.total_s > 1.05 * read_budget(options_.budget).amount()) {
+      tell(fmt::format("--budget {} is shorter than the least that this model takes",
+                       options_.budget));
+    }
+  }
   void on_distribution(const Distribution& distribution) override {
     report_left_out(distribution, options_);
   }
@@ -103,6 +115,7 @@ std::string chains_text(const ModelResult& result) {
                change.kept               ? "yes"
                : change.end_to_end       ? "no"
                : !change.why_not.empty() ? "can't run"
+               : change.out_of_time      ? "no time"
                                          : "unchanged"});
     if (change.why_not.empty()) continue;
     remarks += fmt::format("{}: {}: {}\n", change.chain.key(), change.alternative,
@@ -122,7 +135,8 @@ std::string result_text(const ModelResult& result, const std::string& database) 
                              : "-";
     table.add({change.problem.key(), format_share(change.share), micro,
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
-               change.kept                             ? "yes"
+               change.kept                             ? change.together ? "yes, together" : "yes"
+               : change.together                       ? "no, together"
                : change.of_chain && !change.end_to_end ? "not in the model"
                : change.end_to_end                     ? "no"
                                                        : "unchanged"});

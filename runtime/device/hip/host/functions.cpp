@@ -46,6 +46,22 @@ hipError_t copy_async(void* to, const void* from, std::size_t bytes, hipStream_t
   return push(stream, [=] { return [=](Execution&) { std::memcpy(to, from, bytes); }; });
 }
 
+bool is_device(int device) {
+  return device >= 0 && device < device_count;
+}
+
+hipError_t can_access_peer(int* can, int device, int peer) {
+  if (!is_device(device) || !is_device(peer)) return hipErrorInvalidDevice;
+  *can = device != peer ? 1 : 0;
+  return hipSuccess;
+}
+
+hipError_t copy_peer_async(void* to, int to_device, const void* from, int from_device,
+                           std::size_t bytes, hipStream_t stream) {
+  if (!is_device(to_device) || !is_device(from_device)) return hipErrorInvalidDevice;
+  return copy_async(to, from, bytes, stream);
+}
+
 hipError_t fill_async(hipDeviceptr_t to, int value, std::size_t count, hipStream_t stream) {
   return push(stream, [=] {
     return [=](Execution&) { std::fill_n(static_cast<int*>(to), count, value); };
@@ -227,6 +243,11 @@ Functions functions() {
   hip.reset_device = &reset_device;
   hip.abandon = &abandon;
   hip.copy_async = &copy_async;
+  hip.can_access_peer = &can_access_peer;
+  hip.enable_peer_access = [](int device, int peer) {
+    return is_device(device) && is_device(peer) ? hipSuccess : hipErrorInvalidDevice;
+  };
+  hip.copy_peer_async = &copy_peer_async;
   hip.encode = &encode;
   hip.launch_param_end = HIP_LAUNCH_PARAM_END;
   hip.error_name = &error_name;
