@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner::model {
 
 /// What the plan of a model's tuning starts from. Times are in seconds.

@@ -28,9 +28,9 @@ Result<bool> HipDevice::reach(Device& peer) {
     const auto* const other = dynamic_cast<const HipDevice*>(&peer);
     if (other == nullptr || &other->context_->platform() != &context_->platform() ||
         other->context_->device() == context_->device()) {
-      throw Refusal(
-          Status::invalid_argument,
-          fmt::format("{} is no other device of the driver of {}", peer.info().id(), info().id()));
+      throw Refusal(Status::invalid_argument,
+                    fmt::format("{} is not another device of the driver of {}", peer.info().id(),
+                                info().id()));
     }
     if (!hip.can_access_peer || !hip.enable_peer_access || !hip.copy_peer_async) {
       throw Refusal(Status::unavailable, "the driver has no copies between devices");
