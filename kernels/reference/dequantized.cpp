@@ -12,9 +12,9 @@ namespace {
 /// Returns integer `i` of a row, without a zero point.
 double integer_of(const QuantizedMatrix& matrix, const std::byte* row, std::int64_t i) {
   const bool four = matrix.format == WeightFormat::int4;
-  const auto byte = std::to_integer<unsigned>(row[four ? i / 2 : i]);
-  if (four) return byte >> (i % 2 == 1 ? 4 : 0) & 15U;
-  return matrix.zeros != nullptr ? byte : static_cast<std::int8_t>(byte);
+  const int byte = std::to_integer<int>(row[four ? i / 2 : i]);
+  if (four) return byte >> (i % 2 == 1 ? 4 : 0) & 15;
+  return matrix.zeros != nullptr || byte < 128 ? byte : byte - 256;
 }
 
 double weight_of_group(const QuantizedMatrix& matrix, const std::byte* row, std::int64_t r,

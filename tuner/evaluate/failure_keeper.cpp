@@ -8,7 +8,7 @@
 #include "runtime/device/system/log.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/diagnose/failed_case.hpp"
-#include "tuner/evaluate/probe_runs.hpp"
+#include "tuner/diagnose/probe_runs.hpp"
 #include "tuner/evaluate/workload.hpp"
 
 namespace greta::tuner {

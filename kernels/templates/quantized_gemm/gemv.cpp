@@ -83,9 +83,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const int most_rows = gpu ? 8 : 4;
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
-  const bool wide = gpu && shape.n / 4 >= busy_workgroups(device);
+  // GLSL's compilers unroll more than registers have room for.
+  const bool room = device.language == Language::hip || rows <= 2;
+  const bool wide = gpu && room && shape.n / 4 >= busy_workgroups(device);
   std::vector<Config> configs;
-  for (const int tn : {wide ? 4 : 1, 2, 1}) {
+  for (const int tn : {wide ? 4 : 1, 1}) {
     for (const int threads : {128, 64, 32}) {
       const int cols = threads / 32;
       configs.push_back(

@@ -1,4 +1,4 @@
-#include "tuner/evaluate/probe_runs.hpp"
+#include "tuner/diagnose/probe_runs.hpp"
 
 #include <chrono>
 #include <cstring>
