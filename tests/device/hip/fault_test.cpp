@@ -7,6 +7,7 @@
 #include <regex>
 #include <thread>
 
+#include "runtime/device/peer.hpp"
 #include "tests/device/hip/fake_library.hpp"
 #include "tests/layers.hpp"
 
@@ -107,6 +108,16 @@ TEST_P(HipFault, EveryFunctionThatIsLoadedIsCalled) {
     other->synchronize(1s).value();
     stream->synchronize(1s).value();
     EXPECT_GT(device->elapsed_us(*first, *second).value(), 10);
+    const auto peer = open(1);
+    PeerCopies& copies = *peer_copies(*device).value();
+    EXPECT_TRUE(copies.reach(*peer).value());
+    const auto copied = device->allocate(64).value();
+    copies.copy_between(*stream, *copied, 0, *buffer, 0, 64).value();
+    stream->synchronize(1s).value();
+    std::vector<std::byte> sent(64), back(64);
+    device->download(*buffer, 0, sent).value();
+    device->download(*copied, 0, back).value();
+    EXPECT_EQ(back, sent);
   }
   const auto lost = open();
   fake_.sticking[0] = 700;

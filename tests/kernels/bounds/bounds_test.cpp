@@ -21,7 +21,8 @@ namespace {
 
 std::vector<Emulation> emulations() {
   std::vector<Emulation> all = elementwise_emulations();
-  for (const auto& more : {append_emulations(), row_emulations(), product_emulations()}) {
+  for (const auto& more :
+       {append_emulations(), row_emulations(), product_emulations(), quantized_emulations()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

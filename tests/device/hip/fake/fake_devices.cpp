@@ -64,6 +64,20 @@ int NAME(hipDeviceTotalMem, cuDeviceTotalMem_v2)(std::size_t* bytes, int device)
   return call.error();
 }
 
+#ifndef FAKE_CUDA
+int hipDeviceCanAccessPeer(int* can, int device, int peer) {
+  const Call call = about(device, "hipDeviceCanAccessPeer");
+  if (peer < 0 || peer >= fake.devices || peer == device) return invalid_device;
+  *can = 1;
+  return call.error();
+}
+int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+  const Call call = about(peer, "hipDeviceEnablePeerAccess");
+  if (flags != 0) return call.misused("flags that are not 0");
+  return call.error();
+}
+#endif
+
 #if defined(FAKE_CUDA) || FAKE_HIP == 6
 int NAME(hipDeviceGetUuid, cuDeviceGetUuid)(char* bytes, int device) {
   const Call call = about(device, "hipDeviceGetUuid");

@@ -130,6 +130,17 @@ int hipMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, Stre
   });
   return success;
 }
+#ifndef FAKE_CUDA
+int hipMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                       std::size_t bytes, Stream* stream) {
+  const Call call("hipMemcpyPeerAsync");
+  if (to_device < 0 || to_device >= fake.devices || from_device < 0 ||
+      from_device >= fake.devices) {
+    return call.misused("of a device that is not there", invalid_device);
+  }
+  return hipMemcpyAsync(to, from, bytes, 4, stream);
+}
+#endif
 int NAME(hipMemsetD32Async, cuMemsetD32Async)(void* to, int value, std::size_t count,
                                               Stream* stream) {
   const Call call("hipMemsetD32Async");
