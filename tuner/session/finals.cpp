@@ -22,7 +22,7 @@ constexpr int most_rounds = 60;
 constexpr int most_rounds_to_prove = 240;  // while an interval is wider than the gain that it shows
 constexpr double target_half_width = 0.005;  // relative half-width of the winner's interval
 constexpr double call_s = 2;  // seconds of rounds in one call, so that a stop takes effect soon
-constexpr double least_time_s = 5;           // minimum for the finals, whatever the search left
+constexpr double least_time_s = 5;         // minimum for the finals, whatever the search left
 constexpr double least_provisional_s = 2;  // the same, if the caller times winners again
 constexpr int most_unexplained_failures = 3;
 // The placement of operands changes with the process and affects launches of a few µs. A winner
