@@ -42,14 +42,20 @@ double share_of(std::size_t part, std::size_t all) {
   return all == 0 ? 1 : static_cast<double>(part) / static_cast<double>(all);
 }
 
+/// Keeps a cause that was observed at a share of the wrong elements, and leaves the others open.
+void add_observed(Judge& judge, std::string kind, std::string words, double explained, double score,
+                  std::string evidence) {
+  judge.add({.kind = std::move(kind),
+             .words = std::move(words),
+             .explained = explained,
+             .residual = 1 - explained,
+             .score = score,
+             .evidence = std::move(evidence)});
+}
+
 /// Keeps a cause that observations prove.
 void add_certain(Judge& judge, const char* kind, const char* words, std::string evidence) {
-  judge.add({.kind = kind,
-             .words = words,
-             .explained = 1,
-             .residual = 0,
-             .score = 1,
-             .evidence = std::move(evidence)});
+  add_observed(judge, kind, words, 1, 1, std::move(evidence));
 }
 
 /// What varies without a race: results of a run that finds what an earlier one left, and garbage.
@@ -91,14 +97,12 @@ void offer_registers(Judge& judge) {
   if (found.all == 0 || 2 * found.all < marked(evidence, &ExaminedOutput::varies).all) return;
   std::size_t right = 0;
   for (const ExaminedOutput& output : evidence.outputs()) right += output.right_with_zeros;
-  judge.add({.kind = "uninitialised read",
-             .words = "a register, or an element of a local array, is read before it is written",
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = 1 + 0.05 * explained,
-             .evidence = fmt::format("results differ between local variables that begin with a "
-                                     "pattern and with 0, with which {} of {} are correct; {}",
-                                     right, found.all, found.where)});
+  add_observed(judge, "uninitialised read",
+               "a register, or an element of a local array, is read before it is written",
+               explained, 1 + 0.05 * explained,
+               fmt::format("results differ between local variables that begin with a "
+                           "pattern and with 0, with which {} of {} are correct; {}",
+                           right, found.all, found.where));
 }
 
 /// Workgroups that count themselves in, the last of which combines what all computed. If one is
@@ -116,15 +120,13 @@ void offer_arrival(Judge& judge) {
   });
   if (const double explained = share_of(early.all, evidence.wrong());
       early.all > 0 && explained > 0.5) {
-    judge.add({.kind = "arrival counter",
-               .words = "a workgroup combines the parts of others before all have arrived: the "
-                        "number to which arrivals are counted, or the order, is wrong",
-               .explained = explained,
-               .residual = 1 - explained,
-               .score = 0.6 + 0.45 * explained,
-               .evidence = "results are correct if the workspace contains the parts of an earlier "
-                           "run; " +
-                           early.where});
+    add_observed(judge, "arrival counter",
+                 "a workgroup combines the parts of others before all have arrived: the "
+                 "number to which arrivals are counted, or the order, is wrong",
+                 explained, 0.6 + 0.45 * explained,
+                 "results are correct if the workspace contains the parts of an earlier "
+                 "run; " +
+                     early.where);
     return;
   }
   const Marked missing = marked(evidence, &ExaminedOutput::unwritten);
@@ -150,16 +152,12 @@ void offer_race(Judge& judge) {
   }
   const double explained = share_of(varying.wrong, evidence.wrong());
   offer_no_race(judge, varying, sometimes);
-  judge.add({.kind = "race",
-             .words = fmt::format(
-                 "threads race: {} differ between {} runs on the same inputs",
-                 varying.all == 1 ? "1 element" : fmt::format("{} elements", varying.all),
-                 evidence.equal_runs()),
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = 0.5 + 0.5 * explained,
-             .evidence =
-                 fmt::format("{}; {} of them are correct in some runs", varying.where, sometimes)});
+  add_observed(judge, "race",
+               fmt::format("threads race: {} differ between {} runs on the same inputs",
+                           varying.all == 1 ? "1 element" : fmt::format("{} elements", varying.all),
+                           evidence.equal_runs()),
+               explained, 0.5 + 0.5 * explained,
+               fmt::format("{}; {} of them are correct in some runs", varying.where, sometimes));
 }
 
 void offer_unwritten(Judge& judge) {
@@ -167,13 +165,11 @@ void offer_unwritten(Judge& judge) {
   const Marked found = marked(evidence, &ExaminedOutput::unwritten);
   if (found.wrong == 0) return;
   const double explained = share_of(found.wrong, evidence.wrong());
-  judge.add({.kind = "not written",
-             .words = "elements of the output are never written: a tile, a tail or a part of the "
-                      "grid is missing, or they are written to another place",
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = explained,
-             .evidence = "they contain what was there before the launch; " + found.where});
+  add_observed(judge, "not written",
+               "elements of the output are never written: a tile, a tail or a part of the "
+               "grid is missing, or they are written to another place",
+               explained, explained,
+               "they contain what was there before the launch; " + found.where);
 }
 
 void offer_uninitialised(Judge& judge, std::vector<char> ExaminedOutput::*marks,
@@ -182,13 +178,10 @@ void offer_uninitialised(Judge& judge, std::vector<char> ExaminedOutput::*marks,
   const Marked found = marked(evidence, marks);
   if (found.all == 0) return;
   const double explained = share_of(found.wrong, evidence.wrong());
-  judge.add({.kind = "uninitialised read",
-             .words = fmt::format("the kernel reads {} before it writes it", memory),
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = 0.2 + 0.8 * explained,
-             .evidence = fmt::format("results change with its contents before the launch; {}",
-                                     found.where)});
+  add_observed(judge, "uninitialised read",
+               fmt::format("the kernel reads {} before it writes it", memory), explained,
+               0.2 + 0.8 * explained,
+               fmt::format("results change with its contents before the launch; {}", found.where));
 }
 
 /// Results that change with what lies around operands, or in the gaps between their rows.
@@ -197,14 +190,11 @@ void offer_outside(Judge& judge) {
   const Marked found = marked(evidence, &ExaminedOutput::reads_outside);
   if (found.wrong == 0) return;
   const double explained = share_of(found.wrong, evidence.wrong());
-  judge.add({.kind = "access out of bounds",
-             .words =
-                 "the kernel reads outside of an operand: an address, or the limit of a range, "
-                 "is wrong",
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = 0.75 * explained,
-             .evidence = "results change with the memory around operands; " + found.where});
+  add_observed(judge, "access out of bounds",
+               "the kernel reads outside of an operand: an address, or the limit of a range, "
+               "is wrong",
+               explained, 0.75 * explained,
+               "results change with the memory around operands; " + found.where);
 }
 
 /// NaN that does not depend on outputs and workspace comes from guard zones, shared memory and
@@ -217,14 +207,11 @@ void offer_nan(Judge& judge) {
   });
   if (nan.all == 0) return;
   const double explained = share_of(nan.all, evidence.wrong());
-  judge.add(
-      {.kind = "uninitialised read",
-       .words = "the kernel reads outside of an operand, or shared memory or a register "
-                "before it is written: results are NaN",
-       .explained = explained,
-       .residual = 1 - explained,
-       .score = 0.6 * explained,
-       .evidence = "no operand contains NaN, and the memory around operands does; " + nan.where});
+  add_observed(judge, "uninitialised read",
+               "the kernel reads outside of an operand, or shared memory or a register "
+               "before it is written: results are NaN",
+               explained, 0.6 * explained,
+               "no operand contains NaN, and the memory around operands does; " + nan.where);
 }
 
 /// Zeros are what many causes predict, so that they have a cause of their own.
@@ -235,14 +222,10 @@ void offer_zeros(Judge& judge) {
   });
   if (zeros.all == 0) return;
   const double explained = share_of(zeros.all, evidence.wrong());
-  judge.add({.kind = "zero result",
-             .words =
-                 "elements are 0: what they are made of is never loaded, added or stored, or is "
-                 "read far outside of an operand",
-             .explained = explained,
-             .residual = 1 - explained,
-             .score = 0.8 * explained,
-             .evidence = zeros.where});
+  add_observed(judge, "zero result",
+               "elements are 0: what they are made of is never loaded, added or stored, or is "
+               "read far outside of an operand",
+               explained, 0.8 * explained, zeros.where);
 }
 
 /// Several workgroups that write the same elements, while others are never written, begin at wrong
