@@ -18,6 +18,7 @@
 #include "runtime/device/dtype.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
+#include "runtime/pipeline/models/llama_weights.hpp"
 #include "tests/layers.hpp"
 
 /// Small model files for tests.
@@ -30,6 +31,27 @@ inline void write_file(const std::filesystem::path& path, const std::string& byt
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Returns the sum of all weights. It reads every byte, so that a view outside its file is
+/// detected.
+inline double sum_of(const runtime::LlamaModel& model) {
+  double sum = 0;
+  const auto add = [&](const runtime::WeightView& view) {
+    std::vector<double> values(view.elements());
+    view.read(0, values.size(), values.data());
+    for (const double value : values) sum += value;
+  };
+  add(model.weights.embedding);
+  for (const runtime::LlamaLayer& layer : model.weights.layers) {
+    for (const runtime::WeightView& view : {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo,
+                                            layer.ffn_norm, layer.gate, layer.up, layer.down}) {
+      add(view);
+    }
+  }
+  add(model.weights.final_norm);
+  add(model.weights.head);
+  return sum;
 }
 
 /// Expects f to throw an Error of one line that contains `words`.

@@ -16,29 +16,12 @@ using test::expect_refused;
 using test::read_file;
 using test::refused_mutations;
 using test::safetensors_of;
+using test::sum_of;
 using test::TemporaryFolder;
 using test::TinyLlama;
 using test::write_file;
 
 const std::string stories = std::string(GRETA_TEST_DATA) + "/stories260K/stories260K.bin";
-
-/// Reads every byte of every tensor, so that a view outside its file is detected.
-double sum_of(const LlamaModel& model) {
-  double sum = 0;
-  const auto add = [&](const WeightView& view) {
-    for (std::size_t i = 0; i < view.elements(); ++i) sum += load_element(view.dtype, view.data, i);
-  };
-  add(model.weights.embedding);
-  for (const LlamaLayer& layer : model.weights.layers) {
-    for (const WeightView& view : {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo,
-                                   layer.ffn_norm, layer.gate, layer.up, layer.down}) {
-      add(view);
-    }
-  }
-  add(model.weights.final_norm);
-  add(model.weights.head);
-  return sum;
-}
 
 TEST(Checkpoint, Stories260KIsRead) {
   const LlamaModel model = load_llama(stories);
