@@ -15,13 +15,6 @@ Problem plain_product(const Problem& problem) {
   return plain;
 }
 
-const HostTensor* find_tensor(const std::vector<HostTensor>& tensors, std::string_view name) {
-  for (const HostTensor& tensor : tensors) {
-    if (tensor.spec.name == name) return &tensor;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 bool quantized_gemm_fully_checked(const Problem& problem) {
@@ -36,9 +29,9 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   matrix.rows = problem.dim("n");
   matrix.k = problem.dim("k");
   matrix.group = std::stoll(problem.attribute("group", "128"));
-  matrix.integers = find_tensor(inputs, "B");
-  matrix.scales = find_tensor(inputs, "scales");
-  matrix.zeros = find_tensor(inputs, "zeros");
+  matrix.integers = &tensor_named(inputs, "B");
+  if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(inputs, "scales");
+  if (problem.attribute("zeros", "none") == "groups") matrix.zeros = &tensor_named(inputs, "zeros");
   const std::vector<float> weights = dequantized(matrix);
   HostTensor b{{"B", Role::input, DType::f32, matrix.rows, matrix.k}, {}};
   b.data.resize(b.spec.bytes());

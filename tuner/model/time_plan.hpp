@@ -17,10 +17,9 @@ struct TimeNeeds {
 
 /// How the rest of the budget is spent.
 struct TimePlan {
-  double tuning_s = 0;  ///< for tuning problems
-  double comparing_s =
-      0;               ///< for comparisons in the model: of winners, of chains, and of the whole
-  double total_s = 0;  ///< what everything takes; above the budget if that is too short
+  double tuning_s = 0;     ///< for tuning problems
+  double comparing_s = 0;  ///< for comparisons in the model: of winners, chains and the whole
+  double total_s = 0;      ///< what everything takes; above the budget if that is too short
 };
 
 /// What a task takes beyond its search on the first estimate: device, reference, certification.

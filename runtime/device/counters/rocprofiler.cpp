@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "runtime/device/counters/counted_part.hpp"
@@ -151,12 +152,12 @@ class Reader final : public CounterReader {
   Result<CounterReading> counted(const std::vector<std::string>& names, const CountedWork& work) {
     std::vector<Wanted> wanted;
     Passes passes(library_, agent_.id);
-    std::map<std::string, bool> added;
+    std::set<std::string> added;
     for (const std::string& name : names) {
       const auto one = wanted_of(name);
       if (!one || !counters_.contains(one->counter)) continue;
       wanted.push_back(*one);
-      if (!std::exchange(added[one->counter], true)) passes.add(counters_.at(one->counter));
+      if (added.insert(one->counter).second) passes.add(counters_.at(one->counter));
     }
     if (passes.configs().empty()) {
       return Failure{Status::unavailable,
