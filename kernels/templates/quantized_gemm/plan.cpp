@@ -39,14 +39,20 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   add_parameters(defines, config);
   const bool glsl = device.language == Language::glsl;
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
+  if (launch.dynamic_shared_bytes > 0) {
+    defines.emplace_back("SHARED_BYTES", std::to_string(launch.dynamic_shared_bytes));
+  }
   const std::int64_t across = ceil_div(shape.n, launch.columns);
   std::vector<Argument> given = arguments(shape, across);
+  if (launch.blocks > 0) given.emplace_back(static_cast<std::uint32_t>(launch.blocks));
   LaunchPlan plan;
   plan.sources.push_back(kernel_source(device, fmt::format("quantized_gemm/{}", launch.name),
                                        defines, launch.threads, given));
   if (glsl) plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
-  const auto tiles = static_cast<std::uint64_t>(across * ceil_div(shape.m, launch.rows));
-  plan.launches.push_back({0, grid(device, plan.sources[0], tiles), std::move(given)});
+  plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(launch.dynamic_shared_bytes);
+  const std::int64_t tiles = across * ceil_div(shape.m, launch.rows);
+  const auto blocks = static_cast<std::uint64_t>(launch.blocks > 0 ? launch.blocks : tiles);
+  plan.launches.push_back({0, grid(device, plan.sources[0], blocks), std::move(given)});
   return plan;
 }
 

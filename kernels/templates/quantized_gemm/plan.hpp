@@ -11,7 +11,9 @@ struct TiledLaunch {
   std::string_view name;     ///< of the kernel, e.g. "gemv"
   std::int64_t threads = 0;  ///< of a workgroup
   std::int64_t rows = 1, columns = 1;
-  int subgroup = 0;  ///< with GLSL: the size that subgroups must have; 0: any
+  int subgroup = 0;         ///< with GLSL: the size that subgroups must have; 0: any
+  std::int64_t blocks = 0;  ///< workgroups, which compute tiles in turn; 0: one for each tile
+  std::int64_t dynamic_shared_bytes = 0;
 };
 
 /// Returns the plan of a kernel whose workgroups compute tiles of C.
