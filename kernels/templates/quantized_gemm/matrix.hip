@@ -86,7 +86,8 @@ quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
         if (chunk + 1 < UNROLL * lane_chunks) {
           later = load_rows(row[0], k_of_unit + place_of_chunk(chunk + 1));
         }
-        add_chunk(unit[u], c, rows, row, k_of_unit + place_of_chunk(chunk), part);
+        const u32 at = k_of_unit + place_of_chunk(chunk);
+        add_chunk(unit[u], c, part, [&](u32 r) { return r == 0 ? rows : load_rows(row[r], at); });
         rows = later;
       }
       if (index + u >= first) add_unit(unit[u], part, total);

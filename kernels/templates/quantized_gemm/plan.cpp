@@ -39,9 +39,6 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   add_parameters(defines, config);
   const bool glsl = device.language == Language::glsl;
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
-  if (launch.dynamic_shared_bytes > 0) {
-    defines.emplace_back("SHARED_BYTES", std::to_string(launch.dynamic_shared_bytes));
-  }
   const std::int64_t across = ceil_div(shape.n, launch.columns);
   std::vector<Argument> given = arguments(shape, across);
   if (launch.blocks > 0) given.emplace_back(static_cast<std::uint32_t>(launch.blocks));

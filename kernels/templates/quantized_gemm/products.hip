@@ -173,9 +173,9 @@ GRETA_DEVICE Rows load_rows(const In* const (&row)[row_lines], u32 k) {
   return rows;
 }
 
-// Adds the products of chunk c of a unit, which begins at `k`. `first` is A's part in the first tile.
-GRETA_DEVICE void add_chunk(const Unit& unit, u32 c, const Rows& first,
-                            const In* const (&row)[RT][row_lines], u32 k, Sums (&part)[RT][TN]) {
+// Adds the products of chunk c of a unit with A. rows_of(r) returns A's part of the tile r of rows.
+template <typename RowsOf>
+GRETA_DEVICE void add_chunk(const Unit& unit, u32 c, Sums (&part)[RT][TN], RowsOf rows_of) {
   Eight weights[TN][lane_lines][4];
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines * 4; ++i) {
@@ -185,7 +185,7 @@ GRETA_DEVICE void add_chunk(const Unit& unit, u32 c, const Rows& first,
   }
   GRETA_UNROLL
   for (u32 r = 0; r < RT; ++r) {
-    const Rows rows = r == 0 ? first : load_rows(row[r], k);
+    const Rows rows = rows_of(r);
     GRETA_UNROLL
     for (u32 t = 0; t < TN; ++t) add_products(part[r][t], weights[t], rows.eight);
   }

@@ -25,14 +25,16 @@ std::int64_t floats_of_sums(const Shape& shape) {
   return core_side * (shape.m <= 8 ? 8 : 24);
 }
 
-/// Returns the bytes of a wave's stage: weights and two scales of each line.
+/// Returns the bytes of a line's pair of units and of its scales.
 std::int64_t line_bytes(const Shape& shape) {
   return row_bytes(shape.format, pair) + 4;
 }
 
+/// Returns the bytes of stages and sums, and of A's rows, of which each wave has a part.
 template <typename Values>  // an Expression or a number
 Values shared_bytes(const Shape& shape, Values waves, Values tn, Values stages) {
-  return waves * (stages * tn * (core_side * line_bytes(shape)) + 8 * floats_of_sums(shape));
+  const Values rows = ceil_div(Values(shape.k / pair), waves) * (pair * shape.m * 2);
+  return waves * (stages * tn * (core_side * line_bytes(shape)) + 8 * floats_of_sums(shape) + rows);
 }
 
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
@@ -51,14 +53,14 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // TN        tiles of 16 columns of C, which one load of A serves
   // RT        tiles of 16 rows of C: all rows
   // STAGES    pairs of units of a wave in shared memory, all but one of them being copied
-  // RESIDENT  workgroups per compute unit
+  // RESIDENT  workgroups per compute unit, which compute tile after tile; 0: one for each tile
   return {
       "stream",
       {{"WAVES", {2, 4, 8, 16, 32}},
        {"TN", {1, 2, 4}},
        {"RT", {1, 2, 3, 4}},
        {"STAGES", {2, 3, 4, 6, 8}},
-       {"RESIDENT", {1, 2, 3, 4}}},
+       {"RESIDENT", {0, 1, 2, 3, 4}}},
       {storage_constraint(shape.scales(), shape.out, device),
        {"lane_copies",
         fmt::format("the device is no NVIDIA GPU with HIP kernels and matrix cores of {}",
@@ -75,12 +77,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"idle_waves",
         fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
         p["WAVES"] <= shape.k / pair},
-       {"shared_memory", fmt::format("stages and sums must fit {} KiB", shared / 1024),
+       {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
         bytes <= shared},
        {"resident",
         fmt::format("RESIDENT workgroups must fit a compute unit's {} KiB and {} threads",
                     unit_shared / 1024, unit_threads),
-        p["RESIDENT"] == 1 || (p["RESIDENT"] * (bytes + 1024) <= unit_shared &&
+        p["RESIDENT"] <= 1 || (p["RESIDENT"] * (bytes + 1024) <= unit_shared &&
                                p["RESIDENT"] * p["WAVES"] * wave <= unit_threads)},
        register_constraint(
            device, "sums, weights of a unit and elements of A",
@@ -89,8 +91,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::int64_t blocks_of(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const std::int64_t tiles = ceil_div(shape.n, config["TN"] * core_side);
   const std::int64_t units = std::max<std::int64_t>(1, device.compute_units);
-  return std::min(ceil_div(shape.n, config["TN"] * core_side), config["RESIDENT"] * units);
+  return config["RESIDENT"] == 0 ? tiles : std::min(tiles, config["RESIDENT"] * units);
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -110,12 +113,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   for (const int waves : {16, 8, 4, 2}) {
     for (const int stages : {4, 2}) {
-      configs.push_back({"stream",
-                         {{"WAVES", waves},
-                          {"TN", 1},
-                          {"RT", rt},
-                          {"STAGES", stages},
-                          {"RESIDENT", waves > 8 ? 1 : 2}}});
+      configs.push_back(
+          {"stream",
+           {{"WAVES", waves}, {"TN", 1}, {"RT", rt}, {"STAGES", stages}, {"RESIDENT", 0}}});
     }
   }
   return configs;
