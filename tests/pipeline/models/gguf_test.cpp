@@ -146,6 +146,40 @@ TEST_F(Gguf, RopeIsScaledAsTheFileSays) {
   expect_refused([&] { load_llama(file()); }, "allowed: above 0");
 }
 
+// llama.cpp takes a factor without a type for linear, reads an older key, and takes 0 for none.
+TEST_F(Gguf, RopeIsScaledByAFactorWithoutATypeAndOfTheOlderKey) {
+  using Values = std::map<std::string, double>;
+  const TinyGguf both;
+  const auto read = [&](const Values& factors, const char* type = nullptr) {
+    GgufWriter writer;
+    both.add_metadata(writer);
+    for (const auto& [key, factor] : factors)
+      writer.add_f32("llama.rope." + key, static_cast<float>(factor));
+    if (type != nullptr) writer.add_text("llama.rope.scaling.type", type);
+    both.write(writer, folder_.path());
+    const RopeScaling scaling = load_llama(file()).config.rope_scaling;
+    return scaling.kind == RopeScaling::Kind::linear ? scaling.factor : 0;
+  };
+  EXPECT_EQ(read({{"scaling.factor", 4}}), 4);
+  EXPECT_EQ(read({{"scale_linear", 8}}), 8);
+  EXPECT_EQ(read({{"scale_linear", 8}}, "linear"), 8);
+  EXPECT_EQ(read({{"scaling.factor", 4}, {"scale_linear", 8}}), 4);
+  EXPECT_EQ(read({{"scaling.factor", 0}}), 0);
+  EXPECT_EQ(read({{"scaling.factor", 0}}, "linear"), 0);
+  EXPECT_EQ(read({}, "linear"), 0);
+  EXPECT_EQ(read({{"scaling.factor", 1}}, "none"), 0);
+  EXPECT_EQ(read({{"scaling.factor", 0}}, "none"), 0);
+  expect_refused(
+      [&] {
+        read({{"scaling.factor", 2}}, "none");
+      },
+      "is 2, but llama.rope.scaling.type is none; allowed: 0, 1");
+  expect_refused([&] { read({{"scale_linear", 2}}, "none"); }, "llama.rope.scale_linear");
+  expect_refused([&] { read({{"scaling.factor", 0.5}}); }, "is 0.5; allowed: 0, 1 and more");
+  expect_refused([&] { read({{"scaling.factor", -2}}); }, "is -2; allowed: 0, 1 and more");
+  expect_refused([&] { read({{"scaling.attn_factor", 2}}); }, "llama.rope.scaling.attn_factor");
+}
+
 TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   TinyGguf both;
   const auto with = [&](const auto& change) {
