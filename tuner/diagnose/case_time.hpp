@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner {
 
 /// The time for the runs of a case. A run begins only if it ends in time when it takes as long as

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner::model {
 
 /// A stop token that is set when another one is, and when a time has come. What it stops ends
