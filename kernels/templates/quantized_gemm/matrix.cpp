@@ -110,7 +110,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                           config["UNROLL"] * config["TN"] * unit_registers(shape, device) + 40);
   work.matrix_flops = 2 * rows * columns * k;
   work.vector_flops = columns * k * 4 + rows * columns * k / unit * 2;
-  work.read_bytes = columns * k * weight + rows * k * bytes_of(shape.in, 1);
+  work.read_bytes = columns * k * (weight + scale_bytes(shape)) + rows * k * bytes_of(shape.in, 1);
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
   work.loads = columns * k * weight / 16 + rows * k * bytes_of(shape.in, 1) / 16;
   work.ahead_bytes = waves * config["UNROLL"] * columns * unit * weight;

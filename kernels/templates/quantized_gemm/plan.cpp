@@ -53,11 +53,16 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   return plan;
 }
 
+double scale_bytes(const Shape& shape) {
+  if (shape.group == 0) return 0;
+  return (bytes_of(shape.scales(), 1.0) + (shape.zeros ? 1 : 0)) / static_cast<double>(shape.group);
+}
+
 double least_bytes(const Shape& shape) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  return n * static_cast<double>(row_bytes(shape.format, shape.k)) +
-         m * (static_cast<double>(shape.k) * bytes_of(shape.in, 1.0) +
-              n * bytes_of(shape.out, 1.0));
+  const auto k = static_cast<double>(shape.k);
+  return n * (static_cast<double>(row_bytes(shape.format, shape.k)) + k * scale_bytes(shape)) +
+         m * (k * bytes_of(shape.in, 1.0) + n * bytes_of(shape.out, 1.0));
 }
 
 }  // namespace greta::kernels::quantized_gemm

@@ -20,6 +20,8 @@ struct TiledLaunch {
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
 
+/// Returns the bytes of scales and zero points for each weight, of those beside B.
+double scale_bytes(const Shape& shape);
 /// Returns the bytes that the launches of a configuration read and write at least.
 double least_bytes(const Shape& shape);
 

@@ -28,10 +28,22 @@ Shape shape_of(const Problem& problem) {
 
 namespace {
 
+/// Returns the alignment of B, which is that of its widest load: 16 bytes of integers, where rows
+/// and blocks are multiples of that, or halves of words (load_quads() and load_halves() in
+/// weights.hip).
+std::int64_t weights_alignment(WeightFormat format) {
+  const std::int64_t unit = in_blocks(format) ? block_bytes(format) : 16;
+  return unit % 16 == 0 ? 16 : 2;
+}
+
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const Shape s = shape_of(problem);
   std::vector<TensorSpec> list{{"A", Role::input, s.in, s.m, s.k},
-                               {"B", Role::input, DType::u8, s.n, row_bytes(s.format, s.k)}};
+                               {.name = "B",
+                                .dtype = DType::u8,
+                                .rows = s.n,
+                                .cols = row_bytes(s.format, s.k),
+                                .alignment = weights_alignment(s.format)}};
   if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.n, s.groups()});
   if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.n, s.groups()});
   list.push_back({"C", Role::output, s.out, s.m, s.n});

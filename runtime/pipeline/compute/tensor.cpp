@@ -213,7 +213,9 @@ std::size_t alignment_of(DType dtype) {
 
 std::size_t alignment_of(const TensorSpec& operand) {
   const auto offset = bytes_of(operand.dtype, static_cast<std::size_t>(operand.offset));
-  return std::size_t{1} << std::countr_zero(offset | alignment_of(operand.dtype));
+  const auto widest = operand.alignment > 0 ? static_cast<std::size_t>(operand.alignment)
+                                            : alignment_of(operand.dtype);
+  return std::size_t{1} << std::countr_zero(offset | widest);
 }
 
 std::size_t Tensor::place() const {
