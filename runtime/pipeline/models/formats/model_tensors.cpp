@@ -65,6 +65,7 @@ LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const 
   }
   weights.final_norm = tensors.take(std::string(names.final_norm), {config.dim});
   weights.head = config.tied_embeddings ? weights.embedding : tensors.take(head, table);
+  weights.embedding.decoded = true;  // rows are gathered as numbers, also where the head is tied
   return weights;
 }
 
