@@ -10,6 +10,7 @@
 #include "runtime/pipeline/llama/needs.hpp"
 #include "runtime/pipeline/llama/reference.hpp"
 #include "runtime/pipeline/llama/runner.hpp"
+#include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/gguf_files.hpp"
 #include "tests/temporary_folder.hpp"
@@ -120,6 +121,52 @@ TEST_P(QuantisedLlama, TokensAreThoseOfFp64) {
       want = reference.run(next);
     }
   }
+}
+
+// Projections that are quantised on loading, with scales of either type, and blocks that are
+// decoded because the user asks for it.
+TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
+  TinyLlama{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4}.write(folder_.path());
+  for (const Quantisation how : {Quantisation::q8_0, Quantisation::q4_0, Quantisation::int4}) {
+    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+      SCOPED_TRACE(std::string(to_string(type)) + " " + std::to_string(static_cast<int>(how)));
+      LlamaModel model = load_llama(folder_.path());
+      ASSERT_EQ(quantise(model, how, type).quantised, 14);
+      const auto llama = runner(model, type);
+      EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 8U);
+      const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+      for (const Ids& ids : {prompt, Ids{250}}) {
+        const auto wrong = first_failure(check.check(llama->trace(ids)));
+        EXPECT_FALSE(wrong) << wrong->text();
+      }
+    }
+  }
+  LlamaModel model = load(stored_models()[3].file);
+  quantise(model, Quantisation::decoded, DType::f16);
+  const auto llama = runner(model, DType::f16);
+  EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 0U);
+  const LlamaTraceCheck check(model, {DType::f16, DType::f16, DType::f16, DType::f32});
+  const auto wrong = first_failure(check.check(llama->trace(prompt)));
+  EXPECT_FALSE(wrong) << wrong->text();
+}
+
+// A check that decoded weights by the device's own code would find nothing.
+TEST_P(QuantisedLlama, ABrokenScaleIsFoundWhereItIs) {
+  const LlamaModel model = load(stored_models()[0].file);
+  LlamaDeviceWeights weights = upload_weights(*runtime_, model, DType::f32);
+  const Tensor row = weights.layers[1].down.values.slice(0, 5, 1);
+  std::vector<std::byte> bytes(row.bytes());
+  runtime_->download(row, bytes).value();
+  bytes[1] ^= std::byte{0x04};  // doubles or halves the scale of a block
+  runtime_->upload(row, bytes).value();
+  LlamaOptions options;
+  options.capacity = 32;
+  LlamaRunner llama(*runtime_, weights, options);
+  const auto failure = first_failure(LlamaTraceCheck(model, {}).check(llama.trace(prompt)));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->layer, 1);
+  EXPECT_EQ(failure->stage, LlamaStage::ffn_out);
+  EXPECT_EQ(failure->col, 5);
 }
 
 // Weights that were decoded would give the same tokens, in more memory.
