@@ -13,6 +13,7 @@
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/packed_files.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test::quantised_llama_test {
@@ -148,6 +149,29 @@ TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
   const LlamaTraceCheck check(model, {DType::f16, DType::f16, DType::f16, DType::f32});
   const auto wrong = first_failure(check.check(llama->trace(prompt)));
   EXPECT_FALSE(wrong) << wrong->text();
+}
+
+// Integers in groups with zero points.
+TEST_P(QuantisedLlama, CheckpointsOfAwqAndGptq) {
+  for (const char* method : {"awq", "gptq"}) {
+    for (const std::int64_t group : {64, 128}) {
+      for (const DType type : {DType::f16, DType::bf16}) {
+        SCOPED_TRACE(method + std::to_string(group));
+        TinyPacked packed;
+        packed.method = method;
+        packed.group = group;
+        packed.write(folder_.path());
+        const LlamaModel model = load_llama(folder_.path());
+        const auto llama = runner(model, type);
+        EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 8U);
+        const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+        for (const Ids& ids : {prompt, Ids{250}}) {
+          const auto wrong = first_failure(check.check(llama->trace(ids)));
+          EXPECT_FALSE(wrong) << wrong->text();
+        }
+      }
+    }
+  }
 }
 
 // A check that decoded weights by the device's own code would find nothing.
