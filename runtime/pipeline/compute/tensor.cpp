@@ -208,7 +208,8 @@ bool overlap(const Region& one, const Region& other) {
 }
 
 std::size_t alignment_of(DType dtype) {
-  return is_floating(dtype) ? element_alignment : 4;
+  // Bytes are quantised weights, which kernels load 16 at a time.
+  return is_floating(dtype) || dtype == DType::u8 ? element_alignment : 4;
 }
 
 std::size_t alignment_of(const TensorSpec& operand) {

@@ -97,6 +97,12 @@ ModelTunerOptions model_tuner_options(const ModelOptions& options) {
   RuntimeChoice choice;
   choice.dtype = options.dtype;
   tuner.dtype = run_dtype(choice, own, select_devices(options.tuning.device).front().info);
+  if (tuner.weights) {
+    apply_quantisation(model.quantize, *tuner.weights, tuner.dtype);
+    tuner.config = tuner.weights->config;
+  } else {
+    apply_quantisation(model.quantize, tuner.config);
+  }
   return tuner;
 }
 

@@ -164,6 +164,7 @@ LlamaModel load_gguf(const std::filesystem::path& path) {
   ModelTensors tensors(path.string(), gguf_types_text());
   for (const auto& [name, tensor] : file.tensors()) tensors.add(name, tensor);
   model.weights = take_llama(tensors, model.config, gguf_names);
+  model.config.formats = formats_of(model.weights);
   tensors.check_rest([](std::string_view name) {
     // The second one has the frequencies before their division, in older files.
     return name == divisors_name || name.ends_with(".attn_rot_embd");
