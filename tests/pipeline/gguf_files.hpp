@@ -201,12 +201,14 @@ struct TinyGguf {
     return numbers[static_cast<std::size_t>(format)];
   }
 
+  std::string architecture() const { return tiny.kind == "mistral" ? "llama" : tiny.kind; }
+
   /// Writes the metadata without the tokenizer's.
   void add_metadata(GgufWriter& file) const {
     const auto u32 = [&](const char* key, std::int64_t value) {
-      file.add_u32(std::string("llama.") + key, static_cast<std::uint32_t>(value));
+      file.add_u32(architecture() + "." + key, static_cast<std::uint32_t>(value));
     };
-    file.add_text("general.architecture", "llama");
+    file.add_text("general.architecture", architecture());
     u32("context_length", 32);
     u32("embedding_length", tiny.dim);
     u32("feed_forward_length", tiny.hidden);
@@ -214,10 +216,10 @@ struct TinyGguf {
     u32("attention.head_count", tiny.heads);
     u32("attention.head_count_kv", tiny.kv_heads);
     u32("rope.dimension_count", tiny.dim / tiny.heads);
-    file.add_f32("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+    file.add_f32(architecture() + ".attention.layer_norm_rms_epsilon", 1e-5F);
     if (!linear) return;
-    file.add_text("llama.rope.scaling.type", "linear");
-    file.add_f32("llama.rope.scaling.factor", 2);
+    file.add_text(architecture() + ".rope.scaling.type", "linear");
+    file.add_f32(architecture() + ".rope.scaling.factor", 2);
   }
 
   /// Writes both; `file` has the metadata and gets the tensors.
@@ -247,9 +249,11 @@ struct TinyGguf {
       }
       twins.push_back(tensor);
       const std::string name = gguf_name(tensor.name);
-      if (name.ends_with("attn_q.weight"))
+      // The rows of other architectures keep their order.
+      const bool llama = architecture() == "llama";
+      if (llama && name.ends_with("attn_q.weight"))
         stored = interleaved(stored, tensor.shape[0], tiny.heads);
-      if (name.ends_with("attn_k.weight")) {
+      if (llama && name.ends_with("attn_k.weight")) {
         stored = interleaved(stored, tensor.shape[0], tiny.kv_heads);
       }
       file.add_tensor(name, type, tensor.shape, stored);
@@ -277,6 +281,8 @@ struct TinyGguf {
         {"lm_head", "output"},
         {"model.layers", "blk"},
         {"input_layernorm", "attn_norm"},
+        {"self_attn.q_norm", "attn_q_norm"},
+        {"self_attn.k_norm", "attn_k_norm"},
         {"self_attn.q_proj", "attn_q"},
         {"self_attn.k_proj", "attn_k"},
         {"self_attn.v_proj", "attn_v"},

@@ -48,6 +48,10 @@ inline double sum_of(const runtime::LlamaModel& model) {
                                             layer.ffn_norm, layer.gate, layer.up, layer.down}) {
       add(view);
     }
+    for (const runtime::WeightView& view :
+         {layer.bq, layer.bk, layer.bv, layer.q_norm, layer.k_norm}) {
+      if (view.data != nullptr) add(view);
+    }
   }
   add(model.weights.final_norm);
   add(model.weights.head);
@@ -110,10 +114,11 @@ struct TinyLlama {
   std::int64_t dim = 16, hidden = 24, layers = 2, heads = 4, kv_heads = 2, vocab = 300;
   DType dtype = DType::f32;
   bool tied = false;
+  std::string kind = "llama";  ///< model_type: mistral, qwen2 and qwen3 are written as well
   nlohmann::json more = nlohmann::json::object();  ///< further members of config.json
 
   nlohmann::json config() const {
-    nlohmann::json json = {{"model_type", "llama"},
+    nlohmann::json json = {{"model_type", kind},
                            {"hidden_size", dim},
                            {"intermediate_size", hidden},
                            {"num_hidden_layers", layers},
@@ -131,12 +136,13 @@ struct TinyLlama {
   std::vector<FileTensor> tensors() const {
     const std::string type = dtype == DType::f32 ? "F32" : dtype == DType::f16 ? "F16" : "BF16";
     std::vector<FileTensor> list;
-    const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    const auto add = [&](std::string name, std::vector<std::int64_t> shape) {
+      if (!name.ends_with(".bias")) name += ".weight";
       std::int64_t count = 1;
       for (const std::int64_t extent : shape) count *= extent;
       const double size = 2 / std::sqrt(static_cast<double>(shape.back()));
-      list.push_back({name + ".weight", type, shape,
-                      random_weights(dtype, count, size, 1000000 * list.size())});
+      list.push_back(
+          {name, type, shape, random_weights(dtype, count, size, 1000000 * list.size())});
     };
     const std::int64_t kv_dim = dim / heads * kv_heads;
     add("model.embed_tokens", {vocab, dim});
@@ -147,6 +153,17 @@ struct TinyLlama {
       add(prefix + "self_attn.k_proj", {kv_dim, dim});
       add(prefix + "self_attn.v_proj", {kv_dim, dim});
       add(prefix + "self_attn.o_proj", {dim, dim});
+      if (kind == "qwen2") {
+        add(prefix + "self_attn.q_proj.bias", {dim});
+        for (const char* part : {"k_proj", "v_proj"}) {
+          add(prefix + "self_attn." + part + ".bias", {kv_dim});
+        }
+      }
+      if (kind == "qwen3") {
+        for (const char* part : {"q_norm", "k_norm"}) {
+          add(prefix + "self_attn." + part, {dim / heads});
+        }
+      }
       add(prefix + "post_attention_layernorm", {dim});
       add(prefix + "mlp.gate_proj", {hidden, dim});
       add(prefix + "mlp.up_proj", {hidden, dim});

@@ -42,7 +42,7 @@ struct TinyPacked {
     std::vector<FileTensor> list;
     std::mt19937_64 random(7);
     for (const FileTensor& tensor : tiny.tensors()) {
-      if (tensor.name.find("proj") == std::string::npos) {
+      if (!tensor.name.ends_with("proj.weight")) {
         list.push_back(tensor);
         continue;
       }

@@ -129,6 +129,37 @@ ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& x, const Project
   return results;
 }
 
+/// Records the sum of each row and a bias.
+Tensor add_bias(Pipeline& pipeline, const Tensor& x, const Tensor& bias, const Tensor& zeros) {
+  const Tensor sum = rows_like(pipeline, x, x.shape()[1]);
+  Tensor rows = bias.reshape({1, x.shape()[1]});
+  if (x.shape()[0] > 1) {  // an operand of a sum has all rows: copies of the only one of a table
+    const Tensor copies = rows_like(pipeline, x, x.shape()[1]);
+    pipeline.embedding(zeros.slice(0, 0, x.shape()[0]), rows, copies).value();
+    rows = copies;
+  }
+  pipeline.add(x, rows, sum).value();
+  return sum;
+}
+
+/// Records the sums of products and a bias, if there is one.
+void add_biases(Pipeline& pipeline, const Qkv& chain, std::span<const NamedPart> parts,
+                ProjectedParts& results) {
+  if (!chain.bias) return;
+  pipeline.label(chain.prefix + "qkv + bias");
+  if (results.all) {
+    results.all = add_bias(pipeline, results.all, chain.bias, chain.zeros);
+    results.parts = columns_of(results.all, parts);
+    return;
+  }
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Tensor bias = chain.bias.slice(0, first, parts[i].columns);
+    results.parts[i] = add_bias(pipeline, results.parts[i], bias, chain.zeros);
+    first += parts[i].columns;
+  }
+}
+
 /// Returns the norm of x, which is recorded unless it is computed already.
 Tensor norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
                const std::string& prefix) {
@@ -223,33 +254,34 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   const std::array parts{NamedPart{"q", chain.queries}, NamedPart{"k", keys}, NamedPart{"v", keys}};
   const WeightMatrix& weights = chain.weights.segments.front();
   QkvResults results;
-  const auto joined = [&] {
-    results.out.all = rows_like(pipeline, chain.x, chain.weights.rows());
-    results.out.parts = columns_of(results.out.all, parts);
-    return results.out.all;
-  };
-  if (chosen == "fused") {
-    pipeline.label(chain.prefix + chain.norm.name + " + qkv");
-    pipeline.gemm(chain.x, weights.values, joined(), normed(chain.norm)).value();
-    return results;
-  }
-  results.normed = norm_of(pipeline, chain.x, chain.norm, chain.prefix);
+  Tensor x = chain.x;
+  if (chosen != "fused") x = results.normed = norm_of(pipeline, x, chain.norm, chain.prefix);
   if (chain.weights.segments.size() > 1) {
-    results.out = multiply_parts(pipeline, results.normed, chain.weights, parts, chain.prefix);
+    results.out = multiply_parts(pipeline, x, chain.weights, parts, chain.prefix);
+    add_biases(pipeline, chain, parts, results.out);
     return results;
   }
-  if (chosen != "split") {
+  results.out.all = rows_like(pipeline, x, chain.weights.rows());
+  results.out.parts = columns_of(results.out.all, parts);
+  if (weights.quantised()) {
     pipeline.label(chain.prefix + "qkv");
-    multiply(pipeline, results.normed, weights, joined()).value();
+    multiply(pipeline, x, weights, results.out.all).value();
+    add_biases(pipeline, chain, parts, results.out);
     return results;
   }
-  static_cast<void>(joined());
+  GemmOptions options = chosen == "fused" ? normed(chain.norm) : transposed();
+  if (chosen != "split") {
+    options.bias = chain.bias;
+    pipeline.label(chain.prefix + (chosen == "fused" ? chain.norm.name + " + qkv" : "qkv"));
+    pipeline.gemm(x, weights.values, results.out.all, options).value();
+    return results;
+  }
   std::int64_t first = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (chain.bias) options.bias = chain.bias.slice(0, first, parts[i].columns);
     pipeline.label(chain.prefix + parts[i].name);
     pipeline
-        .gemm(results.normed, weights.values.slice(0, first, parts[i].columns),
-              results.out.parts[i], transposed())
+        .gemm(x, weights.values.slice(0, first, parts[i].columns), results.out.parts[i], options)
         .value();
     first += parts[i].columns;
   }
@@ -362,11 +394,14 @@ RopeKvResults record(Pipeline& pipeline, const RopeKv& chain) {
   const std::int64_t q = chain.queries, kv = problem.dim("kv_heads");
   const Tensor k = chain.apart_k ? chain.apart_k : chain.heads.slice(2, q, kv);
   const Tensor v = chain.apart_v ? chain.apart_v : chain.heads.slice(2, q + kv, kv);
-  if (pipeline.choose(problem).value().config.variant == "fused") {
+  if (chain.q_norm || pipeline.choose(problem).value().config.variant == "fused") {
     pipeline.label(chain.prefix + "rope + kv_update");
     const Tensor out = pipeline.temporary(chain.heads.dtype(), {shape[0], shape[1], q, shape[3]});
     RopeAppendOptions options;
     options.pairs = chain.pairs;
+    options.q_norm = chain.q_norm;
+    options.k_norm = chain.k_norm;
+    options.epsilon = chain.epsilon;
     pipeline
         .rope_append(chain.heads.slice(2, 0, q), k, v, chain.positions, chain.table, chain.slots,
                      chain.keys, chain.values, out, options)

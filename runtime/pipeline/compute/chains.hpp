@@ -51,6 +51,8 @@ struct Qkv {
   ChainNorm norm;
   Projection weights;  ///< [queries + 2 keys, dim]: rows of queries, keys, values
   std::int64_t queries = 0;
+  Tensor bias{};   ///< [queries + 2 keys], which is added; empty: none
+  Tensor zeros{};  ///< i32 [rows] of 0; only for a bias after products with quantised weights
   std::string prefix{};
 };
 struct QkvResults {
@@ -91,6 +93,10 @@ struct RopeKv {
   Tensor slots;                 ///< i32 [batch]
   Tensor keys, values;          ///< [batch, kv_heads, capacity, dim]
   RopePairs pairs = RopePairs::interleaved;
+  /// [dim]: weights of RMS norms of the heads of queries and keys before the rotation, which only
+  /// `rope_append` computes; both or none.
+  Tensor q_norm{}, k_norm{};
+  float epsilon = 1e-5F;  ///< of the norms
   std::string prefix{};
 };
 struct RopeKvResults {

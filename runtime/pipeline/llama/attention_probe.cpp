@@ -50,8 +50,10 @@ AttentionProbes LlamaRunner::probe_attention(const LlamaTrace& trace, std::int64
   const LlamaPassShape shape{1, traced_tokens_};
   const DType dtype = weights_.dtype;
   const std::int64_t dim = c.head_dim, length = position_;
-  // The pass rotated queries in place, beside keys and values, or wrote them elsewhere.
-  const bool in_place = trace.layers[index][LlamaStage::k_rope].rows > 0;
+  // The pass rotated queries in place, beside keys and values unless these are apart, or wrote them
+  // elsewhere.
+  const bool in_place = trace.layers[index][LlamaStage::k_rope].rows > 0 &&
+                        (shape.rows() == 1 || weights_.layers[index].qkv.segments.size() == 1);
   const std::int64_t parts = in_place ? c.heads + 2 * c.kv_heads : c.heads;
   const auto make = [&](const Shape& of) { return runtime_.allocate(dtype, of).value(); };
   Operands operands{.all = make({shape.rows(), parts * dim}),

@@ -115,6 +115,13 @@ LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const Te
     weights.layers.push_back(
         {vector(), make_projection(dtype, dim, qkv, make), matrix(dim, config.q_dim(), layer.wo),
          vector(), make_projection(dtype, dim, gate_up, make), matrix(dim, hidden, layer.down)});
+    LlamaDeviceLayer& added = weights.layers.back();
+    if (config.qkv_bias) {
+      added.qkv_bias = make(dtype, {config.q_dim() + 2 * config.kv_dim()}, Memory::device);
+    }
+    if (!config.qk_norm) continue;
+    added.q_norm = make(dtype, {config.head_dim}, Memory::device);
+    added.k_norm = make(dtype, {config.head_dim}, Memory::device);
   }
   return weights;
 }
@@ -161,6 +168,16 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
     upload_numbers(runtime, layer.ffn_norm, to.ffn_norm);
     upload_rows(runtime, {&layer.gate, &layer.up}, to.gate_up);
     upload_matrix(runtime, layer.down, to.down);
+    if (to.qkv_bias) {
+      const std::int64_t q = model.config.q_dim(), kv = model.config.kv_dim();
+      upload_numbers(runtime, layer.bq, to.qkv_bias.slice(0, 0, q));
+      upload_numbers(runtime, layer.bk, to.qkv_bias.slice(0, q, kv));
+      upload_numbers(runtime, layer.bv, to.qkv_bias.slice(0, q + kv, kv));
+    }
+    if (to.q_norm) {
+      upload_numbers(runtime, layer.q_norm, to.q_norm);
+      upload_numbers(runtime, layer.k_norm, to.k_norm);
+    }
   }
   return weights;
 }

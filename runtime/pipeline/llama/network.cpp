@@ -70,7 +70,9 @@ class PassRecorder {
   };
 
   Qkv qkv_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
-    return {x.sum, norm_of("attn_norm", layer.attn_norm, x.normed), layer.qkv, config_.q_dim(),
+    return {x.sum,          norm_of("attn_norm", layer.attn_norm, x.normed),
+            layer.qkv,      config_.q_dim(),
+            layer.qkv_bias, memory_.zeros,
             prefix()};
   }
   GateUp gate_up_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
@@ -115,6 +117,9 @@ class PassRecorder {
     chain.keys = memory_.keys[index];
     chain.values = memory_.values[index];
     chain.pairs = config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
+    chain.q_norm = layer().q_norm;
+    chain.k_norm = layer().k_norm;
+    chain.epsilon = static_cast<float>(config_.norm_epsilon);
     chain.prefix = prefix();
     const RopeKvResults results = runtime::record(pipeline_, chain);
     if (!results.in_place) {
@@ -251,6 +256,9 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptio
   const std::int64_t inputs = LlamaPassShape{options.batch, options.most_tokens}.inputs();
   memory.inputs = make(DType::i32, {inputs}, Memory::device);
   memory.staged_inputs = make(DType::i32, {inputs}, Memory::staging);
+  if (config.qkv_bias) {
+    memory.zeros = make(DType::i32, {options.batch * options.most_tokens}, Memory::device);
+  }
   memory.logits = make(DType::f32, {options.batch, config.vocab}, Memory::device);
   memory.likeliest = make(DType::i32, {options.batch}, Memory::device);
   memory.staged_likeliest = make(DType::i32, {options.batch}, Memory::staging);
@@ -262,6 +270,10 @@ LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType d
   LlamaMemory memory = make_memory(config, dtype, options, runtime.maker());
   const std::vector<float> table = rope_table(config, options.capacity);
   runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
+  if (memory.zeros) {
+    const std::vector<std::byte> zeros(memory.zeros.bytes());
+    runtime.upload(memory.zeros, zeros).value();
+  }
   return memory;
 }
 

@@ -42,6 +42,7 @@ struct LlamaMemory {
   Tensor rope_table;        ///< f32 [capacity, head_dim]
   Tensor inputs;            ///< i32, size of the largest pass
   Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
+  Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
   Tensor logits;            ///< f32 [batch, vocab]: of the last tokens
   Tensor likeliest;         ///< i32 [batch]: argmax of the logits
   Tensor staged_likeliest;  ///< the same, host-visible

@@ -139,6 +139,10 @@ LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, D
   filler.fill_equal(weights.final_norm, 1);
   for (const LlamaDeviceLayer& layer : weights.layers) {
     for (const Tensor* norm : {&layer.attn_norm, &layer.ffn_norm}) filler.fill_equal(*norm, 1);
+    for (const Tensor* norm : {&layer.q_norm, &layer.k_norm}) {
+      if (*norm) filler.fill_equal(*norm, 1);
+    }
+    if (layer.qkv_bias) filler.fill(layer.qkv_bias);
     for (const Projection* matrices : {&layer.qkv, &layer.gate_up}) filler.fill(*matrices);
     for (const WeightMatrix* matrix : {&layer.wo, &layer.down}) filler.fill(*matrix);
   }

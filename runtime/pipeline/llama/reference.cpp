@@ -97,8 +97,16 @@ LlamaLayerTrace LlamaReference::layer(std::size_t index, const TraceMatrix& x) {
   t[q] = stages::multiply(weights_, w.wq, t[attn_norm]);
   t[k] = stages::multiply(weights_, w.wk, t[attn_norm]);
   t[v] = stages::multiply(weights_, w.wv, t[attn_norm]);
-  t[q_rope] = stages::rope(c, frequencies_, t[q], position_);
-  t[k_rope] = stages::rope(c, frequencies_, t[k], position_);
+  if (c.qkv_bias) {
+    for (const auto& [stage, bias] :
+         {std::pair(q, &w.bq), std::pair(k, &w.bk), std::pair(v, &w.bv)})
+      stages::add_bias(weights_, *bias, t[stage]);
+  }
+  const auto of_heads = [&](LlamaStage stage, const WeightView& gains) {
+    return c.qk_norm ? stages::head_norm(weights_, gains, t[stage], c.norm_epsilon) : t[stage];
+  };
+  t[q_rope] = stages::rope(c, frequencies_, of_heads(q, w.q_norm), position_);
+  t[k_rope] = stages::rope(c, frequencies_, of_heads(k, w.k_norm), position_);
   Cache& cache = caches_[index];
   cache.keys.insert(cache.keys.end(), t[k_rope].values.begin(), t[k_rope].values.end());
   cache.values.insert(cache.values.end(), t[v].values.begin(), t[v].values.end());

@@ -78,6 +78,26 @@ TraceMatrix rms_norm(const Weights& weights, const WeightView& gains, const Trac
   return result;
 }
 
+TraceMatrix head_norm(const Weights& weights, const WeightView& gains, const TraceMatrix& x,
+                      double epsilon) {
+  TraceMatrix heads = x;
+  heads.cols = gains.cols;
+  heads.rows = x.rows * (x.cols / gains.cols);
+  TraceMatrix result = rms_norm(weights, gains, heads, epsilon);
+  result.rows = x.rows;
+  result.cols = x.cols;
+  return result;
+}
+
+void add_bias(const Weights& weights, const WeightView& bias, TraceMatrix& x) {
+  const std::vector<double> values = weights.row(bias, 0);
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    for (std::int64_t col = 0; col < x.cols; ++col) {
+      x.row(row)[col] += values[static_cast<std::size_t>(col)];
+    }
+  }
+}
+
 std::int64_t rope_partner(const LlamaConfig& config, std::int64_t index) {
   if (config.rope_style == RopeStyle::interleaved) return index ^ 1;
   const std::int64_t half = config.head_dim / 2;

@@ -34,6 +34,12 @@ double rms_factor(const TraceMatrix& x, std::int64_t row, double epsilon);
 TraceMatrix rms_norm(const Weights& weights, const WeightView& gains, const TraceMatrix& x,
                      double epsilon);
 
+/// The same of each head of `gains.cols` elements.
+TraceMatrix head_norm(const Weights& weights, const WeightView& gains, const TraceMatrix& x,
+                      double epsilon);
+/// Adds a bias, of one row, to each row.
+void add_bias(const Weights& weights, const WeightView& bias, TraceMatrix& x);
+
 /// Returns the index of the other element in the rope pair of element `index`.
 std::int64_t rope_partner(const LlamaConfig& config, std::int64_t index);
 /// Rotates every head of tokens at positions from `first` on. If set, `sizes` receives |a cos| + |b

@@ -58,7 +58,7 @@ Expected TraceBounds::gated(double gate, double up) const {
 
 Expected TraceBounds::norm(double value, double factor, double gain, std::int64_t length,
                            bool unrounded) const {
-  double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
+  double relative = norm_error(length);
   // An element of the row, and the root of their mean square, which no more than all of them
   // change.
   if (unrounded) relative += 2 * unit_roundoff(types_.activations);
@@ -66,8 +66,12 @@ Expected TraceBounds::norm(double value, double factor, double gain, std::int64_
   return kernels::rounded(types_.activations, value, slack * error);
 }
 
-Expected TraceBounds::rope(DType type, double value, double size) const {
-  return kernels::rounded(type, value, slack * 3 * u * size + 3 * smallest);
+double TraceBounds::norm_error(std::int64_t length) {
+  return 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
+}
+
+Expected TraceBounds::rope(DType type, double value, double size, double relative) const {
+  return kernels::rounded(type, value, slack * (3 * u + relative) * size + 3 * smallest);
 }
 
 std::vector<double> TraceBounds::exponential_errors(const stages::Attended& a,

@@ -36,8 +36,11 @@ class TraceBounds {
   /// the rows to the activations' type changes.
   Expected norm(double value, double factor, double gain, std::int64_t length,
                 bool unrounded = false) const;
-  /// Bound of a rotation, stored in this type; `size` is |a cos| + |b sin|.
-  Expected rope(DType type, double value, double size) const;
+  /// Bound of a rotation, stored in this type; `size` is |a cos| + |b sin|. `relative` is the error
+  /// of a and b, if they are not stored.
+  Expected rope(DType type, double value, double size, double relative = 0) const;
+  /// Returns the relative error of a norm of rows of this length before it is rounded.
+  static double norm_error(std::int64_t length);
   /// Bound of attention_reference().
   Expected attention(const stages::Attended& attended, const double* values, std::int64_t stride,
                      std::int64_t dim, std::int64_t col) const;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "kernels/reference/elements.hpp"
 #include "runtime/device/result.hpp"
@@ -73,9 +74,18 @@ class LayerCheck {
   std::vector<StageFinding> run() {
     using enum LlamaStage;
     norm(attn_norm, w_.attn_norm, input_);
-    for (const auto& [stage, matrix] :
-         {std::pair(q, &w_.wq), std::pair(k, &w_.wk), std::pair(v, &w_.wv)}) {
-      if (has(stage)) product(stage, *matrix, normed(attn_norm, w_.attn_norm, input_), nullptr);
+    for (const auto& [stage, matrix, bias] :
+         {std::tuple(q, &w_.wq, &w_.bq), std::tuple(k, &w_.wk, &w_.bk),
+          std::tuple(v, &w_.wv, &w_.bv)}) {
+      if (!has(stage)) continue;
+      const Factor x = normed(attn_norm, w_.attn_norm, input_);
+      if (!c_.qkv_bias) {
+        product(stage, *matrix, x, nullptr);
+        continue;
+      }
+      TraceMatrix biases(input_.rows, matrix->rows);
+      stages::add_bias(weights_, *bias, biases);
+      product(stage, *matrix, x, &biases);
     }
     rope(q_rope, q);
     rope(k_rope, k);
@@ -171,14 +181,31 @@ class LayerCheck {
     });
   }
 
+  /// Queries or keys after their rotation, and after a norm of their heads in the same launch.
+  struct Rotated {
+    TraceMatrix values, sizes;
+    double relative = 0;
+  };
+  Rotated rotated(LlamaStage from, const TraceMatrix& x) const {
+    Rotated result;
+    const WeightView& gains = from == LlamaStage::q ? w_.q_norm : w_.k_norm;
+    result.values =
+        stages::rope(c_, rope_frequencies(c_),
+                     c_.qk_norm ? stages::head_norm(weights_, gains, x, c_.norm_epsilon) : x,
+                     first_, &result.sizes);
+    if (c_.qk_norm) result.relative = TraceBounds::norm_error(c_.head_dim);
+    return result;
+  }
+  Expected at(const Rotated& want, DType type, std::int64_t row, std::int64_t col) const {
+    return bounds_.rope(type, want.values.row(row)[col], want.sizes.row(row)[col], want.relative);
+  }
+
   void rope(LlamaStage stage, LlamaStage from) {
     if (!has(stage)) return;
     const TraceMatrix& x = input(stage, from);
-    TraceMatrix sizes;
-    const TraceMatrix want = stages::rope(c_, rope_frequencies(c_), x, first_, &sizes);
-    add(stage, x.rows, x.cols, [&](std::int64_t row, std::int64_t col) {
-      return bounds_.rope(types_.activations, want.row(row)[col], sizes.row(row)[col]);
-    });
+    const Rotated want = rotated(from, x);
+    add(stage, x.rows, x.cols,
+        [&](std::int64_t row, std::int64_t col) { return at(want, types_.activations, row, col); });
   }
 
   /// Checks what this pass appended. Earlier entries were checked with their passes.
@@ -193,10 +220,9 @@ class LayerCheck {
   void rotated_cache() {
     using enum LlamaStage;
     if (!has(k_cache)) return;
-    TraceMatrix sizes;
-    const TraceMatrix want = stages::rope(c_, rope_frequencies(c_), trace_[k], first_, &sizes);
+    const Rotated want = rotated(k, trace_[k]);
     appended(k_cache, [&](std::int64_t token, std::int64_t col) {
-      return bounds_.rope(types_.cache, want.row(token)[col], sizes.row(token)[col]);
+      return at(want, types_.cache, token, col);
     });
   }
   /// `expected` takes a token of this pass and a column of its keys or values.

@@ -67,8 +67,9 @@ std::string_view to_string(RopeStyle style) {
 }
 
 std::int64_t LlamaConfig::parameters() const {
-  const std::int64_t layer =
-      2 * dim + 2 * q_dim() * dim + 2 * kv_dim() * dim + 3 * hidden_dim * dim;
+  const std::int64_t layer = 2 * dim + 2 * q_dim() * dim + 2 * kv_dim() * dim +
+                             3 * hidden_dim * dim + (qkv_bias ? q_dim() + 2 * kv_dim() : 0) +
+                             (qk_norm ? 2 * head_dim : 0);
   return (tied_embeddings ? 1 : 2) * vocab * dim + layers * layer + dim;
 }
 

@@ -50,7 +50,8 @@ struct LlamaFormats {
   }
 };
 
-/// The architecture of a Llama: RMSNorm, attention with RoPE and grouped KV heads, SwiGLU.
+/// The architecture of a Llama: RMSNorm, attention with RoPE and grouped KV heads, SwiGLU; and of
+/// Mistral, Qwen2 and Qwen3, which differ from it by the members below.
 struct LlamaConfig {
   std::int64_t dim = 0;         ///< of the residual stream
   std::int64_t hidden_dim = 0;  ///< of the feed-forward network
@@ -67,8 +68,12 @@ struct LlamaConfig {
   std::vector<double> rope_divisors;
   double norm_epsilon = 1e-5;
   bool tied_embeddings = false;  ///< the head is the embedding
-  std::optional<DType> dtype;    ///< of the weights, if the file says it (torch_dtype)
-  LlamaFormats formats;          ///< of matrices that are quantised
+  bool qkv_bias = false;         ///< queries, keys and values have biases (Qwen2)
+  /// The heads of queries and keys are normalised before the rotation, by an RMSNorm whose weights
+  /// all heads share (Qwen3).
+  bool qk_norm = false;
+  std::optional<DType> dtype;  ///< of the weights, if the file says it (torch_dtype)
+  LlamaFormats formats;        ///< of matrices that are quantised
   std::int32_t bos = 1;
   std::vector<std::int32_t> eos;  ///< generation ends after any of these
 
@@ -85,8 +90,9 @@ struct LlamaConfig {
 const std::vector<std::string>& llama_names();
 /// Returns an architecture by name, or std::nullopt for a name that is not in llama_names().
 std::optional<LlamaConfig> named_llama(std::string_view name);
-/// Reads and checks a config.json of Hugging Face's LlamaForCausalLM, or the architecture of a GGUF
-/// file. Throws Error for other files, and for models with unsupported features (biases, other
+/// Reads and checks a config.json of Hugging Face's models llama, mistral, qwen2 and qwen3, or the
+/// architecture of a GGUF file. A model that attends to a window of tokens has so many positions at
+/// most. Throws Error for other files, and for models with unsupported features (biases, other
 /// activations, other kinds of quantised weights than load_llama() reads, other kinds of
 /// rope_scaling).
 LlamaConfig llama_config_from_file(const std::filesystem::path& path);

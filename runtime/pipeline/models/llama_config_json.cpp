@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "runtime/device/result.hpp"
@@ -14,10 +15,17 @@ namespace {
 
 constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max();
 
-/// Rejects features of Hugging Face's Llamas that this architecture lacks.
-void refuse_extras(const JsonFields& fields) {
+/// Reads what the models differ in. Rejects features that this architecture lacks.
+void read_kind(const JsonFields& fields, LlamaConfig& config) {
   const std::string type = fields.text("model_type");
-  if (type != "llama") fields.refuse(fmt::format("model_type is '{}'; allowed: llama", type));
+  if (type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3") {
+    fields.refuse(fmt::format("model_type is '{}'; allowed: llama, mistral, qwen2, qwen3", type));
+  }
+  config.qkv_bias = type == "qwen2";
+  config.qk_norm = type == "qwen3";
+  if (fields.flag("use_sliding_window", false)) {
+    fields.refuse("use_sliding_window is true; allowed: false");
+  }
   const std::string activation = fields.text("hidden_act", "silu");
   if (activation != "silu") {
     fields.refuse(fmt::format("hidden_act is '{}'; allowed: silu", activation));
@@ -95,8 +103,8 @@ std::vector<std::int32_t> ends_of(const JsonFields& fields) {
 LlamaConfig llama_config_from_json(std::string_view text, const std::string& name) {
   const nlohmann::json json = parse_json(text, name);
   const JsonFields fields(json, name);
-  refuse_extras(fields);
   LlamaConfig config;
+  read_kind(fields, config);
   const auto extent = [&](const char* key, std::optional<std::int64_t> fallback = std::nullopt) {
     return fields.integer(key, 1, largest_extent, fallback);
   };
@@ -114,10 +122,18 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.head_dim = extent("head_dim", config.dim / config.heads);
   config.vocab = extent("vocab_size");
   config.max_positions = extent("max_position_embeddings", 2048);
+  if (fields.text("model_type") == "mistral" && fields.has("sliding_window")) {
+    config.max_positions = std::min(config.max_positions, extent("sliding_window"));
+  }
   config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   config.tied_embeddings = fields.flag("tie_word_embeddings", false);
   config.dtype = dtype_of(fields);
-  config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, largest_extent, -1));
+  // Texts of Qwen begin with no token, although there is one.
+  if (!config.qkv_bias && !config.qk_norm) {
+    config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, largest_extent, -1));
+  } else {
+    config.bos = -1;
+  }
   config.eos = ends_of(fields);
   read_rope(fields, config);
   try {

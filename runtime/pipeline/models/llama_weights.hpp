@@ -63,13 +63,15 @@ struct WeightView {
 };
 
 struct LlamaLayer {
-  WeightView attn_norm;  ///< [1, dim]
-  WeightView wq;         ///< [q_dim, dim]
-  WeightView wk, wv;     ///< [kv_dim, dim]
-  WeightView wo;         ///< [dim, q_dim]
-  WeightView ffn_norm;   ///< [1, dim]
-  WeightView gate, up;   ///< [hidden_dim, dim]
-  WeightView down;       ///< [dim, hidden_dim]
+  WeightView attn_norm;       ///< [1, dim]
+  WeightView wq;              ///< [q_dim, dim]
+  WeightView wk, wv;          ///< [kv_dim, dim]
+  WeightView wo;              ///< [dim, q_dim]
+  WeightView ffn_norm;        ///< [1, dim]
+  WeightView gate, up;        ///< [hidden_dim, dim]
+  WeightView down;            ///< [dim, hidden_dim]
+  WeightView bq, bk, bv;      ///< with qkv_bias: [1, q_dim], [1, kv_dim] twice
+  WeightView q_norm, k_norm;  ///< with qk_norm: [1, head_dim]
 };
 
 struct LlamaWeights {

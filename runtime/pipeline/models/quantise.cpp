@@ -14,17 +14,24 @@
 namespace greta::runtime {
 namespace {
 
-/// Writes a scale, and returns it as it is stored.
-double store_scale(DType type, std::byte* to, double scale) {
-  store_element(type, to, 0, scale);
-  return load_element(type, to, 0);
-}
+/// A scale as it is stored.
+struct Scale {
+  double value = 0;
+  double inverse = 0;  ///< 0 of a scale of 0, whose integers are 0
 
-/// Returns a weight's integer for a scale.
-int integer_of(double weight, double scale, int least, int most) {
-  if (scale == 0) return 0;
-  return static_cast<int>(
-      std::clamp(std::nearbyint(weight / scale), static_cast<double>(least), double(most)));
+  /// Returns the integer for a weight.
+  int integer(double weight, int least, int most) const {
+    if (std::isnan(value)) return 0;
+    return static_cast<int>(std::clamp(std::nearbyint(weight * inverse), static_cast<double>(least),
+                                       static_cast<double>(most)));
+  }
+};
+
+/// Writes a scale.
+Scale store_scale(DType type, std::byte* to, double scale) {
+  store_element(type, to, 0, scale);
+  const double stored = load_element(type, to, 0);
+  return {stored, stored == 0 ? 0 : 1 / stored};
 }
 
 double largest_of(std::span<const double> weights) {
@@ -37,53 +44,51 @@ double largest_of(std::span<const double> weights) {
 }
 
 /// Returns the sum of squared errors of 4-bit integers with this scale.
-double errors_of(std::span<const double> weights, double scale) {
+double errors_of(std::span<const double> weights, const Scale& scale) {
   double sum = 0;
   for (const double weight : weights) {
-    const double error = weight - scale * integer_of(weight, scale, -8, 7);
+    const double error = weight - scale.value * scale.integer(weight, -8, 7);
     sum += error * error;
   }
   return sum;
 }
 
-/// Writes the scale of 4-bit integers to `to`, and returns it as it is stored.
-double store_scale4(DType type, std::byte* to, std::span<const double> weights) {
+/// Writes the scale of 4-bit integers to `to`.
+Scale store_scale4(DType type, std::byte* to, std::span<const double> weights) {
   const double largest = largest_of(weights);
   std::array<std::byte, 2> other{};
-  const double one = store_scale(type, to, largest / -8);
-  const double two = store_scale(type, other.data(), std::abs(largest) / 7);
+  const Scale one = store_scale(type, to, largest / -8);
+  const Scale two = store_scale(type, other.data(), std::abs(largest) / 7);
   if (std::isnan(largest) || !(errors_of(weights, two) < errors_of(weights, one))) return one;
   std::copy(other.begin(), other.end(), to);
   return two;
 }
 
-/// Returns the integer of a 4-bit weight, unsigned around 8.
-int nibble_of(double weight, double scale) {
-  return std::isnan(scale) ? 8 : integer_of(weight, scale, -8, 7) + 8;
+/// Returns two 4-bit weights, unsigned around 8, the first one in the lower half.
+std::byte nibbles_of(double first, double second, const Scale& scale) {
+  return static_cast<std::byte>((scale.integer(first, -8, 7) + 8) |
+                                (scale.integer(second, -8, 7) + 8) << 4);
 }
 
 void encode_q8_0(std::span<const double> weights, std::byte* block) {
-  const double scale = store_scale(DType::f16, block, std::abs(largest_of(weights)) / 127);
+  const Scale scale = store_scale(DType::f16, block, std::abs(largest_of(weights)) / 127);
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const int integer = std::isnan(scale) ? 0 : integer_of(weights[i], scale, -127, 127);
-    block[2 + i] = static_cast<std::byte>(integer & 0xff);
+    block[2 + i] = static_cast<std::byte>(scale.integer(weights[i], -127, 127) & 0xff);
   }
 }
 
 void encode_q4_0(std::span<const double> weights, std::byte* block) {
-  const double scale = store_scale4(DType::f16, block, weights);
+  const Scale scale = store_scale4(DType::f16, block, weights);
   for (std::size_t i = 0; i < 16; ++i) {
-    const int low = nibble_of(weights[i], scale), high = nibble_of(weights[i + 16], scale);
-    block[2 + i] = static_cast<std::byte>(low | high << 4);
+    block[2 + i] = nibbles_of(weights[i], weights[i + 16], scale);
   }
 }
 
 void encode_int4(std::span<const double> weights, DType type, std::byte* integers,
                  std::byte* scale_at) {
-  const double scale = store_scale4(type, scale_at, weights);
+  const Scale scale = store_scale4(type, scale_at, weights);
   for (std::size_t i = 0; i < weights.size(); i += 2) {
-    const int low = nibble_of(weights[i], scale), high = nibble_of(weights[i + 1], scale);
-    integers[i / 2] = static_cast<std::byte>(low | high << 4);
+    integers[i / 2] = nibbles_of(weights[i], weights[i + 1], scale);
   }
 }
 

@@ -183,6 +183,9 @@ TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
   EXPECT_EQ(why_not({}, operand), "A is missing");
   EXPECT_EQ(why_not(tensor(DType::f16, {6, 8}, 8), operand),
             "A begins at byte 8 of its memory, but it must be at a multiple of 16");
+  // Quantised weights are loaded 16 bytes at a time; positions one by one.
+  EXPECT_EQ(alignment_of(DType::u8), 16U);
+  EXPECT_EQ(alignment_of(DType::i32), 4U);
   EXPECT_EQ(why_not(tensor(DType::i32, {1}, 4), {"ids", Role::input, DType::i32, 1, 1}), "");
 }
 

@@ -70,14 +70,30 @@ TEST(LlamaConfig, RopeScalingIsReadInBothForms) {
   EXPECT_EQ(none.rope_scaling.kind, RopeScaling::Kind::none);
 }
 
+TEST(LlamaConfig, OtherArchitecturesDifferInFewThings) {
+  const LlamaConfig mistral = read_with({{"model_type", "mistral"}, {"sliding_window", 20}});
+  EXPECT_EQ(mistral.max_positions, 20) << "further tokens would be attended to in a window";
+  EXPECT_EQ(read_with({{"model_type", "mistral"}, {"sliding_window", nullptr}}).max_positions, 32);
+  EXPECT_FALSE(mistral.qkv_bias || mistral.qk_norm);
+  const LlamaConfig qwen2 = read_with({{"model_type", "qwen2"}, {"sliding_window", 20}});
+  EXPECT_TRUE(qwen2.qkv_bias && !qwen2.qk_norm);
+  EXPECT_EQ(qwen2.max_positions, 32) << "the window is not used";
+  EXPECT_EQ(qwen2.bos, -1);
+  const LlamaConfig qwen3 = read_with({{"model_type", "qwen3"}});
+  EXPECT_TRUE(qwen3.qk_norm && !qwen3.qkv_bias);
+}
+
 // A model that would be run incorrectly is rejected, and the difference is named.
 TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   const std::pair<nlohmann::json, const char*> cases[] = {
-      {{{"model_type", "mistral"}}, "model_type is 'mistral'"},
+      {{{"model_type", "mixtral"}},
+       "model_type is 'mixtral'; allowed: llama, mistral, qwen2, qwen3"},
+      {{{"model_type", "qwen2"}, {"use_sliding_window", true}}, "use_sliding_window is true"},
+      {{{"model_type", "qwen3"}, {"attention_bias", true}}, "attention_bias"},
       {{{"hidden_act", "gelu"}}, "hidden_act is 'gelu'"},
       {{{"attention_bias", true}}, "attention_bias"},
       {{{"mlp_bias", true}}, "mlp_bias"},
-      {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
+      {{{"quantization_config", {{"bits", 4}}}}, "quantization_config: quant_method is ''"},
       {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
       {{{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}}, "dynamic"},
       {{{"rope_scaling", {{"type", "linear"}}}}, "has no factor"},

@@ -158,11 +158,13 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
 }
 
 void add_quantize_option(CLI::App& command, std::string& choice) {
-  command.add_option(
-      "--quantize", choice,
-      fmt::format("{}: format in which the layers' projections are multiplied; none: as numbers of "
-                  "--dtype [as the model stores them]",
-                  fmt::join(quantisation_names, ", ")));
+  command
+      .add_option(
+          "--quantize", choice,
+          fmt::format("Format in which the layers' projections are multiplied: {}; none: as "
+                      "numbers of --dtype [as the model stores them]",
+                      fmt::join(quantisation_names, ", ")))
+      ->type_name("FORMAT");
 }
 
 namespace {

@@ -27,10 +27,20 @@ constexpr LlamaNames gguf_names{.embedding = "token_embd.weight",
                                 .ffn_norm = "ffn_norm.weight",
                                 .gate = "ffn_gate.weight",
                                 .up = "ffn_up.weight",
-                                .down = "ffn_down.weight"};
+                                .down = "ffn_down.weight",
+                                .bq = "attn_q.bias",
+                                .bk = "attn_k.bias",
+                                .bv = "attn_v.bias",
+                                .q_norm = "attn_q_norm.weight",
+                                .k_norm = "attn_k_norm.weight"};
 
 std::string shown_text(std::string_view text) {
   return one_line(text.substr(0, 60));
+}
+
+/// Returns a key of the architecture, such as "llama.block_count".
+std::string key_of(const GgufMetadata& metadata, const std::string& key) {
+  return std::string(metadata.text("general.architecture").value_or("")) + "." + key;
 }
 
 /// Rejects what changes the model and GRETA doesn't compute.
@@ -41,9 +51,9 @@ void refuse_others(const GgufMetadata& metadata) {
   }
   const auto architecture = metadata.text("general.architecture");
   if (!architecture) metadata.refuse("general.architecture", "is missing");
-  if (*architecture != "llama") {
-    metadata.refuse("general.architecture",
-                    fmt::format("is '{}'; allowed: llama", shown_text(*architecture)));
+  if (*architecture != "llama" && *architecture != "qwen2" && *architecture != "qwen3") {
+    metadata.refuse("general.architecture", fmt::format("is '{}'; allowed: llama, qwen2, qwen3",
+                                                        shown_text(*architecture)));
   }
   const std::int64_t parts = metadata.integer("split.count", 0, 65535, 1);
   if (parts > 1) {
@@ -51,11 +61,13 @@ void refuse_others(const GgufMetadata& metadata) {
                                                "with llama-gguf-split --merge",
                                                parts));
   }
-  if (metadata.integer("llama.expert_count", 0, largest_gguf_extent, 0) > 0) {
-    metadata.refuse("llama.expert_count", "isn't 0: models of experts can't be run");
+  const std::string experts = key_of(metadata, "expert_count");
+  if (metadata.integer(experts, 0, largest_gguf_extent, 0) > 0) {
+    metadata.refuse(experts, "isn't 0: models of experts can't be run");
   }
-  for (const char* key : {"llama.attention.scale", "llama.attention.sliding_window",
-                          "llama.logit_scale", "llama.embedding_scale", "llama.residual_scale"}) {
+  for (const char* name : {"attention.scale", "attention.sliding_window", "logit_scale",
+                           "embedding_scale", "residual_scale"}) {
+    const std::string key = key_of(metadata, name);
     if (metadata.number(key, 0) != 0) {
       metadata.refuse(key, "changes the model in a way that isn't known; allowed: none, 0");
     }
@@ -65,17 +77,18 @@ void refuse_others(const GgufMetadata& metadata) {
 /// Reads the factor by which positions are divided. A factor of 0 means none. As llama.cpp does,
 /// takes a factor without a type for linear, and the older key where the newer one is missing.
 void read_scaling(const GgufMetadata& metadata, RopeScaling& scaling) {
-  constexpr const char* type_key = "llama.rope.scaling.type";
-  constexpr const char* newer_key = "llama.rope.scaling.factor";
-  constexpr const char* older_key = "llama.rope.scale_linear";
+  const std::string type_key = key_of(metadata, "rope.scaling.type");
+  const std::string newer_key = key_of(metadata, "rope.scaling.factor");
+  const std::string older_key = key_of(metadata, "rope.scale_linear");
+  const std::string attention_key = key_of(metadata, "rope.scaling.attn_factor");
   const std::string_view type = metadata.text(type_key).value_or("linear");
   if (type != "linear" && type != "none") {
     metadata.refuse(type_key, fmt::format("is '{}'; allowed: none, linear", shown_text(type)));
   }
-  const char* const key = metadata.has(newer_key) ? newer_key : older_key;
+  const std::string& key = metadata.has(newer_key) ? newer_key : older_key;
   const double factor = metadata.number(key, 0);
-  if (metadata.number("llama.rope.scaling.attn_factor", 1) != 1) {
-    metadata.refuse("llama.rope.scaling.attn_factor", "isn't 1: rotated heads that are scaled");
+  if (metadata.number(attention_key, 1) != 1) {
+    metadata.refuse(attention_key, "isn't 1: rotated heads that are scaled");
   }
   if (factor == 0 || factor == 1) return;
   if (type == "none") {
@@ -88,12 +101,15 @@ void read_scaling(const GgufMetadata& metadata, RopeScaling& scaling) {
 
 void read_rope(const GgufFile& file, LlamaConfig& config) {
   const GgufMetadata& metadata = file.metadata();
-  config.rope_style = RopeStyle::interleaved;
-  config.rope_theta = metadata.number("llama.rope.freq_base", 10000);
+  // Converters interleave the rows of Llamas only.
+  const bool llama = metadata.text("general.architecture") == "llama";
+  config.rope_style = llama ? RopeStyle::interleaved : RopeStyle::half;
+  config.rope_theta = metadata.number(key_of(metadata, "rope.freq_base"), 10000);
+  const std::string dimensions = key_of(metadata, "rope.dimension_count");
   const std::int64_t rotated =
-      metadata.integer("llama.rope.dimension_count", 1, largest_gguf_extent, config.head_dim);
+      metadata.integer(dimensions, 1, largest_gguf_extent, config.head_dim);
   if (rotated != config.head_dim) {
-    metadata.refuse("llama.rope.dimension_count",
+    metadata.refuse(dimensions,
                     fmt::format("is {}; allowed: {}, all of a head", rotated, config.head_dim));
   }
   read_scaling(metadata, config.rope_scaling);
@@ -114,26 +130,29 @@ LlamaConfig config_of(const GgufFile& file) {
   const GgufMetadata& metadata = file.metadata();
   refuse_others(metadata);
   LlamaConfig config;
+  config.qkv_bias = metadata.text("general.architecture") == "qwen2";
+  config.qk_norm = metadata.text("general.architecture") == "qwen3";
   const auto extent = [&](const char* key, std::optional<std::int64_t> fallback = std::nullopt) {
-    return metadata.integer(std::string("llama.") + key, 1, largest_gguf_extent, fallback);
+    return metadata.integer(key_of(metadata, key), 1, largest_gguf_extent, fallback);
   };
   config.dim = extent("embedding_length");
   config.hidden_dim = extent("feed_forward_length");
   config.layers = extent("block_count");
   config.heads = extent("attention.head_count");
   config.kv_heads = extent("attention.head_count_kv", config.heads);
-  if (!metadata.has("llama.attention.key_length") && config.dim % config.heads != 0) {
-    metadata.refuse("llama.attention.head_count",
-                    fmt::format("is {} and doesn't divide llama.embedding_length, {}, where there "
-                                "is no llama.attention.key_length",
-                                config.heads, config.dim));
+  if (!metadata.has(key_of(metadata, "attention.key_length")) && config.dim % config.heads != 0) {
+    metadata.refuse(key_of(metadata, "attention.head_count"),
+                    fmt::format("is {} and doesn't divide {}, {}, where there is no {}",
+                                config.heads, key_of(metadata, "embedding_length"), config.dim,
+                                key_of(metadata, "attention.key_length")));
   }
   config.head_dim = extent("attention.key_length", config.dim / config.heads);
   if (extent("attention.value_length", config.head_dim) != config.head_dim) {
-    metadata.refuse("llama.attention.value_length", "isn't llama.attention.key_length");
+    metadata.refuse(key_of(metadata, "attention.value_length"),
+                    "isn't " + key_of(metadata, "attention.key_length"));
   }
   config.max_positions = extent("context_length");
-  config.norm_epsilon = metadata.number("llama.attention.layer_norm_rms_epsilon");
+  config.norm_epsilon = metadata.number(key_of(metadata, "attention.layer_norm_rms_epsilon"));
   const auto embedding = file.tensors().find(std::string(gguf_names.embedding));
   if (embedding == file.tensors().end() || embedding->second.shape.size() != 2) {
     throw Error(fmt::format("{}: has no matrix '{}'", metadata.name(), gguf_names.embedding));

@@ -30,7 +30,12 @@ constexpr LlamaNames folder_names{.embedding = "model.embed_tokens.weight",
                                   .ffn_norm = "post_attention_layernorm.weight",
                                   .gate = "mlp.gate_proj.weight",
                                   .up = "mlp.up_proj.weight",
-                                  .down = "mlp.down_proj.weight"};
+                                  .down = "mlp.down_proj.weight",
+                                  .bq = "self_attn.q_proj.bias",
+                                  .bk = "self_attn.k_proj.bias",
+                                  .bv = "self_attn.v_proj.bias",
+                                  .q_norm = "self_attn.q_norm.weight",
+                                  .k_norm = "self_attn.k_norm.weight"};
 
 bool there(const fs::path& path) {
   std::error_code none;
@@ -149,7 +154,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   SafetensorsReader reader(folder);
   const nlohmann::json json = parse_json(file->text(), config.string());
   if (const auto packed = packed_weights_of(JsonFields(json, config.string()))) {
-    WeightUnpacker unpacker(reader.tensors(), *packed, folder.string());
+    WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config.qkv_bias);
     model.weights = take_llama(
         reader.tensors(), model.config, folder_names,
         [&](const std::string& name, const auto& shape) { return unpacker.take(name, shape); });

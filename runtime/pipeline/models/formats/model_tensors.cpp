@@ -25,6 +25,15 @@ LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNa
   layer.gate = take(names.gate, {c.hidden_dim, c.dim});
   layer.up = take(names.up, {c.hidden_dim, c.dim});
   layer.down = take(names.down, {c.dim, c.hidden_dim});
+  if (c.qkv_bias) {
+    layer.bq = take(names.bq, {c.q_dim()});
+    layer.bk = take(names.bk, {c.kv_dim()});
+    layer.bv = take(names.bv, {c.kv_dim()});
+  }
+  if (c.qk_norm) {
+    layer.q_norm = take(names.q_norm, {c.head_dim});
+    layer.k_norm = take(names.k_norm, {c.head_dim});
+  }
   return layer;
 }
 

@@ -188,7 +188,9 @@ void WeightUnpacker::check_order(const std::string& prefix, std::int64_t k) {
 /// Checks that a bias, which exporters write for every projection, is of zeros.
 void WeightUnpacker::check_bias(const std::string& prefix, std::int64_t n) {
   const std::string name = prefix + "bias";
-  if (!tensors_.has(name)) return;
+  const bool of_model = qkv_bias_ && (prefix.ends_with("q_proj.") || prefix.ends_with("k_proj.") ||
+                                      prefix.ends_with("v_proj."));
+  if (of_model || !tensors_.has(name)) return;
   const StoredTensor& bias = take_typed(name, "F16,BF16,F32", {n});
   for (std::int64_t i = 0; i < n; ++i) {
     if (load_element(*bias.dtype, bias.data.data(), static_cast<std::size_t>(i)) == 0) continue;

@@ -43,9 +43,10 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config);
 /// Repacks weights on loading.
 class WeightUnpacker {
  public:
-  /// `name` is the model's in messages.
-  WeightUnpacker(ModelTensors& tensors, const PackedWeights& packed, std::string name)
-      : tensors_(tensors), packed_(packed), name_(std::move(name)) {}
+  /// `name` is the model's in messages. `qkv_bias`: queries, keys and values have biases.
+  WeightUnpacker(ModelTensors& tensors, const PackedWeights& packed, std::string name,
+                 bool qkv_bias)
+      : tensors_(tensors), packed_(packed), name_(std::move(name)), qkv_bias_(qkv_bias) {}
 
   /// Returns a projection [n, k] called `name`, which ends in "weight": as int4 in rows if it is
   /// packed, otherwise as it is stored. Throws Error.
@@ -65,6 +66,7 @@ class WeightUnpacker {
   ModelTensors& tensors_;
   PackedWeights packed_;
   std::string name_;
+  bool qkv_bias_;
   std::vector<std::shared_ptr<const std::vector<std::byte>>> memory_;
 };
 

@@ -1,0 +1,164 @@
+// Protects: Mistral, Qwen2 with its biases and Qwen3 with its norms of heads, from folders and GGUF
+// files, in numbers and quantised: every stage agrees with FP64, both files with each other, and a
+// model without its biases or norms would not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/pipeline/llama/reference.hpp"
+#include "runtime/pipeline/llama/runner.hpp"
+#include "runtime/pipeline/models/quantise.hpp"
+#include "tests/layers.hpp"
+#include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/packed_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta::test::architectures_test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+const Ids twelve{1, 17, 250, 3, 99, 7, 7, 128, 40, 201, 12, 5};
+
+TinyGguf tiny(const std::string& kind, std::optional<BlockFormat> blocks) {
+  TinyGguf file;
+  file.tiny = {.dim = 64, .hidden = 96, .layers = 2, .heads = 8, .kv_heads = 4, .vocab = 300};
+  file.tiny.kind = kind;
+  file.blocks = blocks;
+  return file;
+}
+
+class Architectures : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    RuntimeOptions options;
+    options.device = GetParam();
+    options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
+    runtime_ = Runtime::open(options).value();
+  }
+
+  /// Checks the stages of a prompt and of a token.
+  void check(const LlamaModel& model, DType type, const char* rule = nullptr) {
+    SetUp();
+    if (rule != nullptr) {
+      ASSERT_TRUE(runtime_->use(rule));
+    }
+    LlamaOptions options;
+    options.capacity = 32;
+    LlamaRunner llama(*runtime_, upload_weights(*runtime_, model, type), options);
+    const LlamaTraceCheck stages(model, {type, type, type, DType::f32});
+    for (const Ids& ids : {twelve, Ids{250}}) {
+      const LlamaTrace trace = llama.trace(ids);
+      const auto wrong = first_failure(stages.check(
+          trace, [&](std::int64_t layer) { return llama.probe_attention(trace, layer); }));
+      EXPECT_FALSE(wrong) << wrong->text();
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+TEST_P(Architectures, EveryStageIsWithinItsBound) {
+  for (const char* kind : {"mistral", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(kind);
+    tiny(kind, std::nullopt).write(folder_.path());
+    const LlamaModel model = load_llama(folder_.path());
+    for (const DType type : {DType::f32, DType::f16}) check(model, type);
+    for (const char* rule : {"qkv: split", "qkv: parts", "rope_kv: parts"}) {
+      SCOPED_TRACE(rule);
+      check(model, DType::f16, rule);
+    }
+  }
+}
+
+// Biases are added after products with quantised weights, of one matrix and of parts, of one token
+// and of several.
+TEST_P(Architectures, QuantisedOnesAsWell) {
+  for (const char* kind : {"qwen2", "qwen3"}) {
+    SCOPED_TRACE(kind);
+    TinyGguf file = tiny(kind, BlockFormat::q8_0);
+    file.write(folder_.path());
+    check(load_llama(folder_ / "model.gguf"), DType::f16);
+    file.others = {{"v_proj", BlockFormat::q4_0}};
+    file.write(folder_.path());
+    check(load_llama(folder_ / "model.gguf"), DType::f16);
+  }
+  TinyPacked packed;
+  packed.tiny.kind = "qwen2";
+  packed.method = "gptq";
+  packed.group = 128;
+  packed.write(folder_.path());
+  check(load_llama(folder_.path()), DType::f16);
+}
+
+TEST_P(Architectures, ABatchIsBiasedInEachRow) {
+  tiny("qwen2", BlockFormat::q8_0).write(folder_.path());
+  const LlamaModel model = load_llama(folder_ / "model.gguf");
+  LlamaOptions options;
+  options.capacity = 32;
+  options.batch = 2;
+  LlamaRunner llama(*runtime_, upload_weights(*runtime_, model, DType::f32), options);
+  const Ids other{9, 8, 7, 6, 5, 4, 3, 2, 1, 10, 11, 12};
+  Ids both = twelve;
+  both.insert(both.end(), other.begin(), other.end());
+  llama.feed(both);
+  llama.feed(Ids{33, 44});
+  const std::vector<float> got = llama.logits();
+  for (std::size_t i = 0; i < 2; ++i) {
+    LlamaReference reference(model, DType::f32);
+    reference.run(i == 0 ? twelve : other);
+    const std::vector<double> want = reference.run(Ids{i == 0 ? 33 : 44});
+    for (std::size_t j = 0; j < want.size(); ++j) {
+      ASSERT_NEAR(got[i * want.size() + j], want[j], 1e-3) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Architectures, ::testing::Values("vulkan:0", "hip-host:0"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return c == ':' || c == '-'; }, '_');
+                           return name;
+                         });
+
+// Files of GGUF and of Hugging Face name and order the same weights differently.
+TEST(ArchitectureFiles, OfBothFormatsAreTheSameModel) {
+  const TemporaryFolder folder;
+  for (const char* kind : {"llama", "mistral", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(kind);
+    tiny(kind, std::nullopt).write(folder.path());
+    const LlamaModel one = load_llama(folder.path()), other = load_llama(folder / "model.gguf");
+    EXPECT_EQ(one.config.parameters(), other.config.parameters());
+    const auto a = LlamaReference(one).run(twelve), b = LlamaReference(other).run(twelve);
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-9) << i;
+    // What distinguishes an architecture matters.
+    LlamaModel plain = load_llama(folder.path());
+    if (!plain.config.qkv_bias && !plain.config.qk_norm) continue;
+    plain.config.qkv_bias = plain.config.qk_norm = false;
+    const auto without = LlamaReference(plain).run(twelve);
+    double most = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - without[i]));
+    EXPECT_GT(most, 0.01);
+  }
+}
+
+// Worked by hand: two heads of two elements, the first of which is normalised to a root mean square
+// of 1 and multiplied by the weights.
+TEST(ArchitectureFiles, HeadsAreNormalisedEach) {
+  const float gains[] = {2, 10};
+  const WeightView weights{DType::f32, 1, 2, reinterpret_cast<const std::byte*>(gains)};
+  TraceMatrix x(1, 4);
+  x.values = {3, 4, 0, 8};
+  const TraceMatrix y = stages::head_norm(stages::Weights(std::nullopt), weights, x, 0);
+  const double first = std::sqrt(12.5), second = std::sqrt(32);
+  EXPECT_NEAR(y.values[0], 2 * 3 / first, 1e-12);
+  EXPECT_NEAR(y.values[1], 10 * 4 / first, 1e-12);
+  EXPECT_NEAR(y.values[2], 0, 1e-12);
+  EXPECT_NEAR(y.values[3], 10 * 8 / second, 1e-12);
+}
+
+}  // namespace
+}  // namespace greta::test::architectures_test
