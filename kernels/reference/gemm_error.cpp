@@ -68,7 +68,7 @@ double GemmErrorModel::least() const {
 }
 
 double GemmErrorModel::flushed(const GemmTerms& terms) const {
-  return std::abs(alpha_) * terms.factor * (2 * length_ + terms.size) * smallest;
+  return std::abs(alpha_) * terms.factor * (2 * length_ + terms.size) * smallest + further_least_;
 }
 
 GemmErrorModel::Sum GemmErrorModel::sum(const GemmTerms& terms) const {
