@@ -5,6 +5,6 @@
 
 namespace greta::kernels::scaled_gemm {
 
-Variant tiled();
+Variant tiled(), tma();
 
 }  // namespace greta::kernels::scaled_gemm
