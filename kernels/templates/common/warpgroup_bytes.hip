@@ -1,7 +1,6 @@
 // Products of warpgroups (warpgroup_matrix.hip) on numbers of eight bits: both operands lie along k in
 // shared memory, the dot products are 32 long.
 //
-//   E4m3, E5m2, Int8              the numbers
 //   ByteSums<columns, Sum>        D, laid out as WarpgroupSums; Sum is float, or int with Int8
 //   multiply_bytes<add>(T(), …)   sums += a b, or without `add` sums = a b, started
 //   byte_place<Tile>(…)           a part of a tile from row or column `span` and k on, multiples of 8
@@ -11,11 +10,8 @@
 // Source: PTX ISA, wgmma.mma_async.
 #pragma once
 
+#include "common/byte_types.hip"
 #include "common/warpgroup_matrix.hip"
-
-struct E4m3 {};
-struct E5m2 {};
-struct Int8 {};
 
 template <u32 columns, typename Sum>
 struct ByteSums {
@@ -38,13 +34,7 @@ template <bool add, typename T, u32 columns, typename Sum>
 GRETA_DEVICE void multiply_bytes(T, ByteSums<columns, Sum>& sums, OperandPlace a, OperandPlace b) {
   auto& d = reinterpret_cast<Sum(&)[columns / 2]>(sums);
   if (!add) sums = {};
-  if constexpr (same_type<T, E4m3>) {
-    greta_host::wgmma_m64k32_e4m3(d, a, b);
-  } else if constexpr (same_type<T, E5m2>) {
-    greta_host::wgmma_m64k32_e5m2(d, a, b);
-  } else {
-    greta_host::wgmma_m64k32_s8(d, a, b);
-  }
+  greta_host::wgmma_m64k32<T>(d, a, b);
 }
 
 #else

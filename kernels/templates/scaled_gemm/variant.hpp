@@ -5,6 +5,6 @@
 
 namespace greta::kernels::scaled_gemm {
 
-Variant tiled(), tma();
+Variant tiled(), matrix(), tma();
 
 }  // namespace greta::kernels::scaled_gemm

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/device/hip/host/language/float_formats.hpp"
+#include "runtime/device/hip/host/language/matrix_bytes.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {
@@ -186,48 +187,22 @@ void wgmma_m64k16_bf16(float (&d)[sums], const MatrixDescriptor& a, const Matrix
   wgmma_m64k16<Bf16>(d, a, b, a_turned, b_turned, site);
 }
 
-/// Numbers of eight bits: OCP's e4m3 and e5m2, the latter being the upper half of f16.
-inline float float_of_e5m2(uint8_t bits) {
-  return float_of_f16(uint16_t(bits << 8));
-}
-inline float float_of_e4m3(uint8_t bits) {
-  if ((bits & 0x7f) == 0x7f) return float_of_bits(0x7fc00000U);
-  return 256.0f * float_of_f16(uint16_t((bits & 0x80) << 8 | (bits & 0x7f) << 7));
-}
-
-template <typename Sum, int sums, typename Value>
-void wgmma_m64k32(Sum (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b, Value value,
-                  Site site) {
+/// wgmma.mma_async.sync.aligned.m64nNk32 .f32.e4m3.e4m3, .f32.e5m2.e5m2 and .s32.s8.s8, both
+/// operands in shared memory.
+template <typename T, typename Sum, int sums>
+void wgmma_m64k32(Sum (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
+                  Site site = here("wgmma.m64k32")) {
   const unsigned lane = current->lane, wave = threadIdx.x / 32 % 4;
   const auto number = [&](const MatrixDescriptor& of, unsigned span, unsigned k) {
     const auto* const pair = reinterpret_cast<const uint8_t*>(of.element(span, k / 2, false));
     if (!is_shared(pair)) fail(site, "an operand is not in shared memory");
-    return value(pair[k % 2]);
+    return number_of_byte<T::number>(pair[k % 2]);
   };
   for (unsigned i = 0; i < unsigned(sums); ++i) {
     const unsigned row = 16 * wave + lane / 4 + i / 2 % 2 * 8;
     const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
     for (unsigned k = 0; k < 32; ++k) d[i] += number(a, row, k) * number(b, column, k);
   }
-}
-
-/// wgmma.mma_async.sync.aligned.m64nNk32 .f32.e4m3.e4m3, .f32.e5m2.e5m2 and .s32.s8.s8, both
-/// operands in shared memory.
-template <int sums>
-void wgmma_m64k32_e4m3(float (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
-                       Site site = here("wgmma.m64k32.e4m3")) {
-  wgmma_m64k32(d, a, b, float_of_e4m3, site);
-}
-template <int sums>
-void wgmma_m64k32_e5m2(float (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
-                       Site site = here("wgmma.m64k32.e5m2")) {
-  wgmma_m64k32(d, a, b, float_of_e5m2, site);
-}
-template <int sums>
-void wgmma_m64k32_s8(int (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
-                     Site site = here("wgmma.m64k32.s8")) {
-  wgmma_m64k32(
-      d, a, b, [](uint8_t bits) { return int(int8_t(bits)); }, site);
 }
 
 /// A lane's part of 16 rows of A.
