@@ -106,7 +106,9 @@ std::vector<Config> matrix_defaults(const Shape& shape, const DeviceInfo& device
                                    {32, 64, 16, 32},   {32, 32, 16, 16},  {16, 64, 16, 16},
                                    {16, 32, 16, 16},   {16, 16, 16, 16}};
   std::vector<Config> busy, idle;
+  const bool many_sums = adds_steps(shape, device) && device.subgroup_size == 32;
   for (const Tile& tile : tiles) {
+    if (many_sums && tile.wm * tile.wn > 1024) continue;  // compilers would spill
     const std::int64_t count =
         ceil_div(shape.m, std::int64_t{tile.bm}) * ceil_div(shape.n, std::int64_t{tile.bn});
     for (const int buffers : {2, 1}) {
