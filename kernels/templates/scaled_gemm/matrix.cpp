@@ -82,7 +82,14 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
        register_constraint(device, "sums, fragments, and loads in flight",
                            p["WM"] * p["WN"] * sums / wave + (p["WM"] + p["WN"]) / 4 +
                                (p["BM"] + p["BN"]) * (matrix_step / 4) / all,
-                           all)}};
+                           all),
+       // Scales of rows have addresses.
+       {"vector_registers",
+        "sums, scales, fragments, and loads in flight must fit 224 registers: others are moved",
+        p["WM"] * p["WN"] * sums / wave + (p["WM"] + p["WN"]) / 4 +
+                (p["BM"] + p["BN"]) * (matrix_step / 4) / all +
+                (sums - 1) * (p["WM"] * (3 * side) / wave) <=
+            224}}};
 }
 
 LaunchPlan matrix_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {

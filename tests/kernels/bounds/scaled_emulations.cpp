@@ -106,19 +106,19 @@ std::vector<Case> scaled_gemm_cases(const DTypes&) {
     return Case{what,
                 {{"format", std::string(kernels::to_string(format))},
                  {"scales", scales},
-                 {"m", "96"},
+                 {"m", "140"},
                  {"n", "140"},
                  {"k", "400"}},
                 {{"A", bytes}, {"B", bytes}, {"scales_a", times(most)}, {"scales_b", times(most)}},
                 factors};
   };
   using kernels::ByteFormat;
-  return {with("e4m3", ByteFormat::e4m3, "tensor", {6, 0, 0, 5, 2}),
-          with("e5m2 with scales of rows", ByteFormat::e5m2, "row", {6, 0, 0, 5, 2}),
-          with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", {6, 0, 0, 5, 2}),
-          with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", {6, 0, 0, 5, 2}),
-          with("int8 with scales of rows", ByteFormat::int8, "row", {100, 0, 0, 1.2, 1.2}),
-          with("int8 with scales of blocks", ByteFormat::int8, "block", {40, 0, 0, 1.2, 1.2})};
+  return {with("e4m3", ByteFormat::e4m3, "tensor", {4.7, 0, 0, 3.1, 2}),
+          with("e5m2 with scales of rows", ByteFormat::e5m2, "row", {8, 0, 0, 3.7, 2}),
+          with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", {6, 0, 0, 3.4, 2}),
+          with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", {8, 0, 0, 3.8, 2}),
+          with("int8 with scales of rows", ByteFormat::int8, "row", {48, 0, 0, 1.2, 1.2}),
+          with("int8 with scales of blocks", ByteFormat::int8, "block", {30, 0, 0, 1.2, 1.2})};
 }
 
 }  // namespace
