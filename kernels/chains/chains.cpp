@@ -42,6 +42,29 @@ std::vector<Constraint> few_rows(const Problem& problem) {
            rows_of(problem) <= most_fused_rows}};
 }
 
+std::vector<Constraint> dense(const Problem& problem) {
+  return {{"dense", "products with quantised weights have no prologue and no epilogue",
+           problem.attribute("weights", "dense") == "dense"}};
+}
+
+std::vector<Constraint> dense_and_few_rows(const Problem& problem) {
+  std::vector<Constraint> all = dense(problem);
+  all.push_back(few_rows(problem).front());
+  return all;
+}
+
+std::vector<Attribute> weights() {
+  return {{.name = "weights",
+           .help = "dense: numbers; quantised: a format of quantized_gemm, or several formats",
+           .fallback = "dense",
+           .allowed = {"dense", "quantised"}}};
+}
+
+std::vector<std::pair<std::string, std::string>> attributes_of(ChainWeights weights) {
+  if (weights == ChainWeights::dense) return {};
+  return {{"weights", "quantised"}};
+}
+
 Dimension extent(const char* name, const char* help) {
   return {.name = name, .help = help};
 }
@@ -54,11 +77,12 @@ Dimension rows() {
 }
 
 Operation chain(std::string name, std::string summary, std::vector<Dimension> dimensions,
-                std::vector<Variant> alternatives) {
+                std::vector<Variant> alternatives, std::vector<Attribute> attributes = {}) {
   Operation chain;
   chain.name = std::move(name);
   chain.summary = std::move(summary);
   chain.dimensions = std::move(dimensions);
+  chain.attributes = std::move(attributes);
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     chain.dtypes.push_back({type, type});
   }
@@ -73,37 +97,41 @@ Operation chain(std::string name, std::string summary, std::vector<Dimension> di
 
 Operation gate_up() {
   using enum Choice;
-  return chain("gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
-               {rows(), extent("hidden", "gates of a token, and as many ups"),
-                extent("dim", "elements of a token")},
-               {alternative("fused", "a product with the norm as prologue and the gate as epilogue",
-                            default_choice, few_rows),
-                alternative("gated", "rmsnorm, and a product with the gate as epilogue", by_choice),
-                alternative("normed", "a product with the norm as prologue, and silu_mul",
-                            by_choice, few_rows),
-                alternative("parts", "rmsnorm, product, silu_mul", default_choice)});
+  return chain(
+      "gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
+      {rows(), extent("hidden", "gates of a token, and as many ups"),
+       extent("dim", "elements of a token")},
+      {alternative("fused", "a product with the norm as prologue and the gate as epilogue",
+                   default_choice, dense_and_few_rows),
+       alternative("gated", "rmsnorm, and a product with the gate as epilogue", by_choice, dense),
+       alternative("normed", "a product with the norm as prologue, and silu_mul", by_choice,
+                   dense_and_few_rows),
+       alternative("parts", "rmsnorm, product, silu_mul", default_choice)},
+      weights());
 }
 
 Operation qkv() {
   using enum Choice;
-  return chain(
-      "qkv", "rmsnorm, and the projections to queries, keys and values",
-      {rows(), extent("queries", "elements of a token's queries"),
-       extent("keys", "elements of a token's keys, and of its values"),
-       extent("dim", "elements of a token")},
-      {alternative("fused", "one product with the norm as prologue", default_choice, few_rows),
-       alternative("parts", "rmsnorm, one product", default_choice),
-       alternative("split", "rmsnorm, three products", by_choice)});
+  return chain("qkv", "rmsnorm, and the projections to queries, keys and values",
+               {rows(), extent("queries", "elements of a token's queries"),
+                extent("keys", "elements of a token's keys, and of its values"),
+                extent("dim", "elements of a token")},
+               {alternative("fused", "one product with the norm as prologue", default_choice,
+                            dense_and_few_rows),
+                alternative("parts", "rmsnorm, one product", default_choice),
+                alternative("split", "rmsnorm, three products", by_choice, dense)},
+               weights());
 }
 
 Operation residual_norm() {
   using enum Choice;
-  return chain(
-      "residual_norm", "a projection, the residual sum, and its rmsnorm",
-      {rows(), extent("dim", "elements of a token"),
-       extent("inner", "elements that are projected")},
-      {alternative("epilogue", "a product that adds the residual, and rmsnorm", default_choice),
-       alternative("add_norm", "a product, and add_rmsnorm", by_choice)});
+  return chain("residual_norm", "a projection, the residual sum, and its rmsnorm",
+               {rows(), extent("dim", "elements of a token"),
+                extent("inner", "elements that are projected")},
+               {alternative("epilogue", "a product that adds the residual, and rmsnorm",
+                            default_choice, dense),
+                alternative("add_norm", "a product, and add_rmsnorm", default_choice)},
+               weights());
 }
 
 Operation rope_kv() {
@@ -148,21 +176,31 @@ bool is_chain(std::string_view name) {
   return chains().find(name) != nullptr;
 }
 
-Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim) {
-  return {"gate_up", dtype, dtype, {}, {{"rows", rows}, {"hidden", hidden}, {"dim", dim}}};
+Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim,
+                      ChainWeights weights) {
+  return {"gate_up",
+          dtype,
+          dtype,
+          attributes_of(weights),
+          {{"rows", rows}, {"hidden", hidden}, {"dim", dim}}};
 }
 
 Problem qkv_chain(DType dtype, std::int64_t rows, std::int64_t queries, std::int64_t keys,
-                  std::int64_t dim) {
+                  std::int64_t dim, ChainWeights weights) {
   return {"qkv",
           dtype,
           dtype,
-          {},
+          attributes_of(weights),
           {{"rows", rows}, {"queries", queries}, {"keys", keys}, {"dim", dim}}};
 }
 
-Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner) {
-  return {"residual_norm", dtype, dtype, {}, {{"rows", rows}, {"dim", dim}, {"inner", inner}}};
+Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner,
+                            ChainWeights weights) {
+  return {"residual_norm",
+          dtype,
+          dtype,
+          attributes_of(weights),
+          {{"rows", rows}, {"dim", dim}, {"inner", inner}}};
 }
 
 Problem rope_kv_chain(DType dtype, const RotatedHeads& heads) {

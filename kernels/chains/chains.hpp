@@ -21,6 +21,11 @@ const Catalog& chains();
 Catalog with_chains(const Catalog& operations);
 bool is_chain(std::string_view name);
 
+/// How the weights of a chain's products are stored: as numbers, or in a format of
+/// `quantized_gemm`, which has neither prologue nor epilogue, or as several matrices of different
+/// formats.
+enum class ChainWeights { dense, quantised };
+
 /// Of few rows, up to this number, a product can have a norm as its prologue, and a chain's default
 /// is the alternative with the fewest launches.
 constexpr std::int64_t most_fused_rows = 8;
@@ -30,20 +35,22 @@ constexpr std::int64_t most_fused_rows = 8;
 /// - `fused`: one product with the norm as prologue and silu(gate) * up as epilogue; few rows
 /// - `gated`: rmsnorm, and a product with that epilogue
 /// - `normed`: a product with that prologue, and silu_mul; few rows
-/// - `parts`: rmsnorm, product, silu_mul
-Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim);
+/// - `parts`: rmsnorm, product, silu_mul; the only one of quantised weights
+Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim,
+                      ChainWeights weights = ChainWeights::dense);
 
 /// rmsnorm and the projections to queries, keys and values. Alternatives:
 /// - `fused`: one product with the norm as prologue; few rows
-/// - `parts`: rmsnorm, one product
+/// - `parts`: rmsnorm, one product; of quantised weights one for each format, the only alternative
 /// - `split`: rmsnorm, and a product each for queries, keys and values
 Problem qkv_chain(DType dtype, std::int64_t rows, std::int64_t queries, std::int64_t keys,
-                  std::int64_t dim);
+                  std::int64_t dim, ChainWeights weights = ChainWeights::dense);
 
 /// A projection, the residual sum and the rmsnorm that follows. Alternatives:
 /// - `epilogue`: a product that adds the residual, and rmsnorm
-/// - `add_norm`: a product, and add_rmsnorm
-Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner);
+/// - `add_norm`: a product, and add_rmsnorm; the only one of quantised weights
+Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner,
+                            ChainWeights weights = ChainWeights::dense);
 
 /// The rotation of queries and keys, and the append of keys and values to their caches.
 /// Alternatives:

@@ -33,6 +33,9 @@ struct TensorSpec {
   std::int64_t block_rows = 0, block_stride = 0;
   /// Elements from a multiple of 256 bytes to the first element: how the operand is aligned.
   std::int64_t offset = 0;
+  /// Bytes of which the first element's address must be a multiple, as kernels load it; a power of
+  /// 2. 0: what the element type requires.
+  std::int64_t alignment = 0;
 
   std::int64_t row_stride() const { return stride > 0 ? stride : cols; }
   /// Returns the index of a row's first element, from the first row's on.

@@ -71,6 +71,8 @@ class BenchWays(BenchCase):
         self.assertRegex(result.stdout, r"(?m)^described FAULT=none +chosen +hip-host +\d")
         self.assertRegex(result.stdout, r"(?m)^described FAULT=half_sums .*correctness: ")
         self.refused(self.bench("kernel"), 2, "file is required")
+        self.refused(self.bench("kernel", self.folder / "none.jsonc"), 2, "none.jsonc: No such file")
+        self.refused(self.bench("kernel", self.folder), 2, "is a folder")
 
     def test_the_answer_beside_the_default(self):
         result = self.ways()

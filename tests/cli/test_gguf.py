@@ -1,5 +1,5 @@
 """Protects: greta-run and greta-tune take a GGUF file as a model: the published story from plain and from quantised
-weights, stages that agree with FP64, timing, and one line for a damaged file. docs/gguf.md, which is run in full by
+weights, which stay as the file has them or are quantised on loading, stages that agree with FP64, timing, and one line for a damaged file. docs/gguf.md, which is run in full by
 GgufWalk, tunes one."""
 import json
 import subprocess
@@ -20,7 +20,10 @@ class Gguf(RunCase):
         return file
 
     def told_of(self, kind, *words):
-        result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon a time", "--device", "lavapipe",
+        return self.told_of_file(self.model(kind), *words)
+
+    def told_of_file(self, file, *words):
+        result = self.run_greta("--model", file, "--prompt", "Once upon a time", "--device", "lavapipe",
                                 "--json", *words)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
@@ -46,7 +49,48 @@ class Gguf(RunCase):
     def test_a_file_is_explained(self):
         result = self.run_greta("--model", self.model("q8_0"), "--explain", "--device", "lavapipe")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("dtype=f16", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^qkv .*quantized_gemm dtype=f16 out=f16 weights=q8_0 m=1 n=128 k=64")
+        self.assertRegex(result.stdout, r"(?m)^ffn_out .* gemm dtype=f16")  # 172 weights are no whole blocks
+
+    def test_weights_are_quantised_on_loading(self):
+        for file, word, formats in ((MODEL, "q8_0", "q8_0"), (self.model("f16"), "q4_0", "q4_0"),
+                                    (self.model("q8_0"), "none", "")):
+            with self.subTest(file=file, word=word):
+                told = self.told_of_file(file, "--quantize", word, "--tokens", 10)
+                self.assertEqual(told["quantised"], formats)
+                self.assertTrue(told["text"].startswith(", there was"), told["text"])
+        result = self.run_greta("--model", MODEL, "--quantize", "q8_0", "--tokens", 1, "--device", "lavapipe")
+        self.assertIn("5 of 35 projections are not quantised, as their rows are not whole blocks of 32", result.stderr)
+        self.assertIn("with weights in q8_0", result.stderr)
+        result = self.run_greta("--model", self.model("q8_0"), "--quantize", "q4_0", "--tokens", 1, "--device",
+                                "lavapipe")
+        self.assertIn("30 of 35 projections stay in the formats that the model has", result.stderr)
+
+    def test_quantisation_that_is_not_possible(self):
+        self.refused(self.run_greta("--model", MODEL, "--quantize", "q5", "--device", "lavapipe"), 2,
+                     "--quantize q5: must be none, q8_0, q4_0, int4")
+        self.refused(self.run_greta("--model", MODEL, "--quantize", "int4", "--device", "lavapipe"), 2,
+                     "no projection has rows of whole groups of 128 weights")
+        self.refused(self.run_greta("--model", self.model("q8_0"), "--use", "gate_up: fused", "--device", "lavapipe"),
+                     2, "dense: products with quantised weights have no prologue and no epilogue")
+
+    def test_an_architecture_is_quantised(self):
+        config = self.folder / "config.json"
+        config.write_text(json.dumps({
+            "model_type": "llama", "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300, "max_position_embeddings": 64,
+            "torch_dtype": "float16"}))
+        words = ("--config", config, "--quantize", "int4", "--prompt-len", 16, "--gen-len", 4, "--device", "lavapipe")
+        result = self.run_greta("bench", *words, "--rounds", 1, "--no-lock", "--explain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^gate_up .*quantized_gemm dtype=f16 out=f16 m=1 n=512 k=128")
+        weights = 2 * 128 * (128 + 2 * 64 + 128 + 3 * 256)  # in 4 bits and a sixty-fourth of 16
+        self.assertIn(f"memory: {(weights * (0.5 + 2 / 128) + 2 * 128 * (2 * 300 + 5)) / 1024:.0f} KiB weights",
+                      result.stdout)
+        tuned = self.run_tune("model", *words, "--budget", "4s", "--db", self.folder / "own.db", timeout=patient(200))
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        self.assertRegex(tuned.stdout, r"(?m)^quantized_gemm dtype=f16 out=f16 m=1 n=512 k=128 +\d+ %")
+        self.assertNotRegex(tuned.stdout, r"weights=quantised .*can't run")
 
     def test_a_file_is_its_architecture(self):
         result = self.run_greta("bench", "--config", self.model(), "--prompt-len", 20, "--gen-len", 4, "--rounds", 1,

@@ -289,9 +289,20 @@ class RunBench(RunCase):
     def test_a_model_is_tuned_in_one_command(self):
         self.know_ceilings()
         result = self.run_tune("model", "--config", self.config(), "--prompt-len", 20, "--gen-len", 8,
-                               "--budget", "4s", "--device", "lavapipe", "--dtype", "f32", "--db",
-                               self.db, "--no-lock", timeout=240)
+                               "--budget", "8s", "--device", "lavapipe", "--dtype", "f32", "--db",
+                               self.db, "--no-lock", "--verbose", timeout=240)
         self.assertEqual(result.returncode, 0, result.stderr)
+        for phase in ("opening the device", "loading the model's weights", "compiling the model",
+                      "measuring what a comparison takes", "timing each operation", "tuning problems",
+                      "comparing"):
+            self.assertRegex(result.stderr, rf"after \d+\.\d s: \d+\.\d s {phase}")
+        # It ends when the plan says. Processors that others use, too, make calls longer.
+        planned, = re.findall(r": (\d+) s in all", result.stderr)
+        taken, = re.findall(r"(\d+) s of --budget 8s", result.stderr)
+        self.assertLess(int(taken), 1.5 * int(planned) + 10)
+        self.refused(self.run_tune("model", "--config", self.config(), "--prompt-len", 20, "--gen-len", 8,
+                                   "--budget", "0.001s", "--device", "lavapipe", "--db", self.db, "--no-lock"),
+                     1, "the budget of 0.001s ended before anything was tuned")
         for word in ("share", "micro", "end to end", "the model:", "alternative", "instead of"):
             self.assertIn(word, result.stdout)
         self.assertRegex(result.stderr, r"alternatives? compared in the model in about \d+ s: \d+ s in all")

@@ -1,6 +1,7 @@
 // Protects: the meaning of each format of weights, by blocks whose weights are worked out by hand,
 // which formats and groups a problem may have, and that adversarial inputs have special scales.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/reference/dequantized.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/layers.hpp"
 
@@ -148,6 +150,32 @@ TEST(QuantizedGemm, AdversarialScalesAreZeroDenormalOrNegative) {
     }
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"denormal", "negative", "zero"}));
+}
+
+// What a kernel reads at least is what the problem has to move: scales and zero points are a tenth
+// of it with int4 in groups of 32.
+TEST(QuantizedGemm, WorkCountsScalesAndZeroPoints) {
+  const DeviceInfo device = architecture_info("sm_90").value();
+  const Operation& operation = built_in("quantized_gemm");
+  for (const char* attributes : {"group=\"32\" zeros=groups", "group=\"64\"", "weights=int8",
+                                 "weights=q4_k", "zeros=groups"}) {
+    const Problem problem =
+        Problem::parse(
+            fmt::format("quantized_gemm dtype=f16 out=f16 {} m=1 n=4096 k=4096", attributes))
+            .value();
+    const double bytes = operation.work(problem).bytes;
+    const auto shape = operation.shape(problem);
+    for (const Variant& variant : operation.variants) {
+      for (const Config& config : variant.defaults(shape, device)) {
+        const KernelWork work = variant.work(shape, device, config);
+        ASSERT_EQ(work.size(), 1U);
+        EXPECT_NEAR(work[0].unique_bytes, bytes, 1) << attributes << " " << config.text();
+        // A workgroup of each column reads all of B and what is beside it.
+        EXPECT_GE(work[0].workgroups * work[0].read_bytes, bytes - 4096 * 2)
+            << attributes << " " << config.text();
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -187,8 +187,10 @@ struct RandomBlocks {
 struct TinyGguf {
   TinyLlama tiny;
   std::optional<BlockFormat> blocks{};  ///< of matrices; norms have the type of `tiny`
-  std::vector<float> divisors{};        ///< of rope's frequencies
-  bool linear = false;                  ///< whether rope is scaled by 2
+  /// Formats of matrices whose names in the folder contain these words, instead.
+  std::vector<std::pair<std::string, BlockFormat>> others{};
+  std::vector<float> divisors{};  ///< of rope's frequencies
+  bool linear = false;            ///< whether rope is scaled by 2
 
   /// Numbers of the types in the format.
   static std::uint32_t number(DType type) {
@@ -226,12 +228,16 @@ struct TinyGguf {
       const bool matrix = tensor.shape.size() == 2;
       std::uint32_t type = number(tiny.dtype);
       std::string stored = tensor.data;
-      if (blocks && matrix) {
+      std::optional<BlockFormat> format = blocks;
+      for (const auto& [word, other] : others) {
+        if (tensor.name.find(word) != std::string::npos) format = other;
+      }
+      if (format && matrix) {
         const std::int64_t elements = tensor.shape[0] * tensor.shape[1];
         const RandomBlocks random(
-            *blocks, static_cast<std::size_t>(elements) / block_traits(*blocks).elements,
+            *format, static_cast<std::size_t>(elements) / block_traits(*format).elements,
             2 / std::sqrt(static_cast<double>(tensor.shape[1])), seed++);
-        type = number(*blocks);
+        type = number(*format);
         stored = random.bytes;
         tensor.type = "F32";
         tensor.data.clear();

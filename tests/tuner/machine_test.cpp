@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "tuner/bench/device_work.hpp"
 #include "tuner/bench/memory_kernels.hpp"
 #include "tuner/bench/peer_benchmarks.hpp"
+#include "tuner/bench/peer_pair.hpp"
 #include "tuner/bench/same_bits.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
@@ -129,15 +131,98 @@ TEST_P(Machine, LaddersBeginInTheSmallestCache) {
 TEST_P(Machine, CopiesToPeersAreTimedForEachOne) {
   const bool host = device_->info().backend == Api::hip_host;
   EXPECT_EQ(why_no_peers(*device_).empty(), host);
+  const auto pairs = peer_pairs(*device_);
+  std::uint64_t most = device_->memory().in_use_bytes;
   for (const char* name : {"peer_write", "peer_read", "peer_both_ways", "peer_latency"}) {
-    const auto list = peer_benchmarks(*device_, name);
+    const auto list = peer_benchmarks(*device_, name, pairs);
     EXPECT_EQ(list.size(), host ? 3U : 0U) << name;
     if (list.empty()) continue;
     const auto samples = list.front().take(2);
     ASSERT_TRUE(samples) << name << samples.failure().message;
     EXPECT_EQ(samples->size(), 2U);
     EXPECT_GT(samples->front(), 0) << name;
+    // All benchmarks of a peer share the memory that each of them states.
+    EXPECT_GT(list.front().device_bytes, 0U);
+    if (most == 0) most = list.front().device_bytes;
+    EXPECT_EQ(device_->memory().in_use_bytes, most);
   }
+}
+
+// The lock of a card must cover each card that is measured.
+TEST_P(Machine, CardsOfCopiesToPeersAreThePeersToo) {
+  const bool host = device_->info().backend == Api::hip_host;
+  ProbedDevice self;
+  self.info = device_->info();
+  EXPECT_EQ(cards_of({self}, {"copy", "peer_read"}).size(), host ? 4U : 1U);
+  EXPECT_EQ(cards_of({self}, {"copy"}).size(), 1U);
+}
+
+TEST(Machine, PeersAreOfTheSameDriver) {
+  std::vector<ProbedDevice> all(5);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].usable = true;
+    all[i].info.backend = Api::hip;
+    all[i].info.index = static_cast<int>(i);
+    all[i].info.vendor = i < 3 ? "AMD" : "NVIDIA";
+    all[i].info.driver = i < 3 ? "HIP 6.2, amdgpu 6.8" : "NVIDIA 550, CUDA 12.4";
+  }
+  all[1].usable = false;
+  const auto indices = [&](std::size_t of) {
+    std::vector<int> list;
+    for (const ProbedDevice& peer : peers_among(all[of].info, all)) list.push_back(peer.info.index);
+    return list;
+  };
+  EXPECT_EQ(indices(0), std::vector<int>{2});
+  EXPECT_EQ(indices(4), std::vector<int>{3});
+}
+
+/// Counts calls, and fails as it is told.
+class FailingStream final : public Stream {
+ public:
+  explicit FailingStream(Result<void> submitted = {}, Result<void> waited = {})
+      : submitted_(std::move(submitted)), waited_(std::move(waited)) {}
+  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>) override { return {}; }
+  Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
+    return {};
+  }
+  Result<void> fill(Buffer&, std::size_t, std::size_t, std::uint32_t) override { return {}; }
+  Result<void> record(Event&) override { return {}; }
+  Result<void> replay(const Graph&) override { return {}; }
+  Result<void> wait(const Event&) override { return {}; }
+  Result<void> submit() override { return submitted_; }
+  Result<void> synchronize(Deadline) override {
+    ++waits;
+    return waited_;
+  }
+  void discard() override { ++discards; }
+
+  int waits = 0, discards = 0;
+
+ private:
+  Result<void> submitted_, waited_;
+};
+
+// One side's copies write to the other's memory, which may be freed only after both are done.
+TEST(Machine, BothSidesOfAPairAreWaitedForAfterAFailure) {
+  const Failure refused{Status::launch, "refused", {}}, late{Status::timeout, "late", {}};
+  const auto run = [](FailingStream& a, FailingStream& b) {
+    const std::array<Stream*, 2> both{&a, &b};
+    return run_together(both, std::chrono::seconds(1));
+  };
+  for (const bool first : {true, false}) {
+    FailingStream fails(refused), fine;
+    const RanTogether ran = first ? run(fails, fine) : run(fine, fails);
+    ASSERT_FALSE(ran.result);
+    EXPECT_EQ(ran.result.failure().message, "refused");
+    EXPECT_FALSE(ran.stuck);
+    EXPECT_EQ(fine.waits, 1);
+    EXPECT_EQ(fails.discards, 1);
+  }
+  FailingStream hangs({}, late), fine;
+  const RanTogether ran = run(hangs, fine);
+  EXPECT_EQ(ran.result.failure().status, Status::timeout);
+  EXPECT_TRUE(ran.stuck) << "its work may still use the memory of both";
+  EXPECT_EQ(fine.waits, 1);
 }
 
 TEST_P(Machine, TransfersRunTogether) {

@@ -27,6 +27,7 @@ TEST(TimePlan, ATooShortBudgetIsKnownBefore) {
   EXPECT_NEAR(plan.comparing_s, 5 + 3 * 5, 1e-9);
   EXPECT_GT(plan.tuning_s, fixed_task_s);
   EXPECT_GT(plan.total_s, 35);
+  EXPECT_NEAR(least_comparing_s({.open_s = 5, .comparison_s = 5}), 5 + 3 * 5, 1e-9);
 }
 
 TEST(TimePlan, ChainsGetTheirShare) {

@@ -28,6 +28,9 @@ struct Benchmark {
   std::function<Trial(int run)> check{};
   /// Takes `count` samples in µs. The first call does the set-up.
   std::function<Result<std::vector<double>>(int count)> take{};
+  /// Returns whether a block of so many samples is measured already, so that take() returns at
+  /// once. Null: never.
+  std::function<bool(int count)> waiting{};
   /// Times constant work beside a block in µs, to reveal changes of the machine's speed. Null:
   /// none.
   std::function<Result<double>()> control{};

@@ -185,6 +185,7 @@ Benchmark BlockProcesses::apart(Benchmark benchmark) {
   const Subject& subject = benchmark.subject;
   if (subject.config) kernels_.insert_or_assign(name, Kernel{subject.problem, *subject.config});
   benchmark.take = [this, name](int count) { return take(name, count); };
+  benchmark.waiting = [this, name](int count) { return is_waiting(name, count); };
   benchmark.control = [this, name] { return last_.at(name).control_us; };
   if (benchmark.processor) benchmark.processor = [this, name] { return last_.at(name).processor; };
   benchmark.apart = true;
@@ -195,6 +196,11 @@ Benchmark BlockProcesses::apart(Benchmark benchmark) {
 void BlockProcesses::expect(const std::vector<std::string>& names) {
   blocks_.clear();
   for (const auto& name : names) blocks_[name];
+}
+
+bool BlockProcesses::is_waiting(const std::string& name, int count) const {
+  const auto found = blocks_.find(name);
+  return found != blocks_.end() && !found->second.empty() && found->second.front().count == count;
 }
 
 Result<std::vector<double>> BlockProcesses::take(const std::string& name, int count) {

@@ -55,6 +55,7 @@ class BlockProcesses {
     Config config;
   };
 
+  bool is_waiting(const std::string& name, int count) const;
   Result<std::vector<double>> take(const std::string& name, int count);
   Result<void> run(const std::vector<std::string>& names, int count);
   std::string request(const std::vector<std::string>& names, int count);

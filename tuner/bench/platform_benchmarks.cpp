@@ -138,6 +138,7 @@ Benchmark machine_benchmark(const Device& device, Benchmark::Kind kind, const st
 
 std::vector<Benchmark> platform_benchmarks(Device& device, const std::vector<std::string>& names) {
   const auto shelf = std::make_shared<HeldWork>();
+  const auto pairs = peer_pairs(device);
   std::map<std::string, std::function<Benchmarks()>> makers{
       {"cpu_copy", [&] { return cpu_copy(device); }},
       {"cpu_latency", [&] { return cpu_latency(device); }},
@@ -151,7 +152,7 @@ std::vector<Benchmark> platform_benchmarks(Device& device, const std::vector<std
                    [&device, name, &shelf] { return memory_benchmarks(device, name, shelf); });
   }
   for (const char* name : {"peer_write", "peer_read", "peer_both_ways", "peer_latency"}) {
-    makers.emplace(name, [&device, name] { return peer_benchmarks(device, name); });
+    makers.emplace(name, [&device, name, &pairs] { return peer_benchmarks(device, name, pairs); });
   }
   for (const char* name : {"upload", "download", "upload_stream", "download_stream", "both_ways",
                            "upload_and_compute", "both_ways_and_compute"}) {

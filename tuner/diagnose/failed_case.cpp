@@ -19,6 +19,7 @@ using nlohmann::ordered_json;
 
 constexpr int failure_schema = 1;
 constexpr auto description_folder = "description";
+constexpr auto marks_file = "probes.bin";
 constexpr std::uint64_t most_failure_bytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_output_bytes = std::uint64_t{1} << 30;
 
@@ -74,42 +75,18 @@ ordered_json others_json(const OtherRuns& others, OutputFiles& files) {
   return json;
 }
 
-/// Which elements a probe changes is a string of digits, each of four elements.
-std::string hex_of(const std::vector<char>& marks) {
-  std::string text((marks.size() + 3) / 4, '0');
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned digit = 0;
-    for (std::size_t j = 4 * i; j < std::min(marks.size(), 4 * i + 4); ++j)
-      digit |= (marks[j] != 0 ? 1U : 0U) << (j - 4 * i);
-    text[i] = "0123456789abcdef"[digit];
-  }
-  return text;
-}
-
-std::vector<char> marks_of(const std::string& text, std::size_t count) {
-  if (text.size() != (count + 3) / 4)
-    throw Error({Status::invalid_argument, "a probe's outputs have another size", {}});
-  std::vector<char> marks(count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const char c = text[i / 4];
-    const int digit = c >= 'a' ? c - 'a' + 10 : c - '0';
-    marks[i] = static_cast<char>(digit >> (i % 4) & 1);
-  }
-  return marks;
-}
-
-ordered_json probes_json(const std::vector<Probe>& probes) {
+/// Describes the probes, whose marks are a file.
+ordered_json probes_json(const std::vector<Probe>& probes, const fs::path& folder) {
+  const auto marks = marks_of(probes);
+  if (marks.size() > most_mark_bytes)
+    throw Error({Status::invalid_argument, "the marks of probes are too large for a case", {}});
+  write_bytes(folder / marks_file, marks.data(), marks.size());
   ordered_json list = ordered_json::array();
   for (const Probe& probe : probes) {
-    ordered_json changed = ordered_json::array();
-    for (const auto& marks : probe.changed) changed.push_back(hex_of(marks));
-    list.push_back({{"operand", probe.operand},
-                    {"rows", probe.rows},
-                    {"bit", probe.bit},
-                    {"set", probe.set},
-                    {"changed", changed}});
+    list.push_back(
+        {{"operand", probe.operand}, {"rows", probe.rows}, {"bit", probe.bit}, {"set", probe.set}});
   }
-  return list;
+  return {{"marks", marks_file}, {"probes", list}};
 }
 
 ordered_json divisions_json(const std::vector<Division>& divisions) {
@@ -127,17 +104,17 @@ void write(const FailedCase& written, const fs::path& folder) {
     write_text(folder / fmt::format("kernel-{}.{}", i, extension), written.sources[i]);
   }
   OutputFiles files(folder);
-  const ordered_json json{{"schema", failure_schema},
-                          {"greta", version()},
-                          {"device", written.device},
-                          {"message", written.message},
-                          {"seed", written.seed},
-                          {"adversarial", written.style == InputStyle::adversarial},
-                          {"workgroup", written.workgroup},
-                          {"divisions", divisions_json(written.divisions)},
-                          {"runs", runs_json(written, files)},
-                          {"other_runs", others_json(written.others, files)},
-                          {"probes", probes_json(written.probes)}};
+  ordered_json json{{"schema", failure_schema},
+                    {"greta", version()},
+                    {"device", written.device},
+                    {"message", written.message},
+                    {"seed", written.seed},
+                    {"adversarial", written.style == InputStyle::adversarial},
+                    {"workgroup", written.workgroup},
+                    {"divisions", divisions_json(written.divisions)},
+                    {"runs", runs_json(written, files)},
+                    {"other_runs", others_json(written.others, files)}};
+  if (!written.probes.empty()) json["probed"] = probes_json(written.probes, folder);
   write_text(folder / failure_file,
              json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
@@ -193,19 +170,22 @@ void read_others(FailedCase& read, const fs::path& folder, const ordered_json& j
     read.others.with_set_registers.push_back(read_outputs(folder, one, specs));
   if (const auto runs = read.others.with_set_registers.size(); runs != 0 && runs != 4)
     throw Error({Status::invalid_argument, "not four runs have set registers", {}});
-  for (const auto& one : json.value("probes", ordered_json::array())) {
+}
+
+void read_probes(FailedCase& read, const fs::path& folder, const ordered_json& json,
+                 const std::vector<TensorSpec>& specs) {
+  const auto found = json.find("probed");
+  if (found == json.end()) return;
+  for (const auto& one : found->at("probes")) {
     Probe& made = read.probes.emplace_back();
     made.operand = one.at("operand").get<std::string>();
     made.rows = one.at("rows").get<bool>();
     made.bit = std::clamp(one.at("bit").get<int>(), 0, 62);
     made.set = one.at("set").get<bool>();
-    std::size_t at = 0;
-    for (const TensorSpec& spec : specs) {
-      if (spec.role == Role::input) continue;
-      made.changed.push_back(
-          marks_of(one.at("changed").at(at++).get<std::string>(), spec.elements()));
-    }
   }
+  const auto name = found->at("marks").get<std::string>();
+  const std::string marks = read_file(named_file(folder, name), most_mark_bytes).value();
+  set_marks(read.probes, specs, std::as_bytes(std::span(marks)));
 }
 
 FailedCase read(const Catalog& catalog, const fs::path& folder) {
@@ -235,6 +215,7 @@ FailedCase read(const Catalog& catalog, const fs::path& folder) {
     made.outputs = read_outputs(folder, run.at("outputs"), specs);
   }
   read_others(read, folder, json, specs);
+  read_probes(read, folder, json, specs);
   return read;
 }
 

@@ -2,12 +2,52 @@
 
 #include <algorithm>
 
+#include "runtime/device/result.hpp"
+
 namespace greta::tuner {
 
 int index_bits(std::int64_t extent) {
   int bits = 0;
   while ((std::int64_t{1} << bits) < extent) ++bits;
   return bits;
+}
+
+std::size_t mark_bytes(const std::vector<kernels::TensorSpec>& specs) {
+  std::size_t bytes = 0;
+  for (const kernels::TensorSpec& spec : specs) {
+    if (spec.role != kernels::Role::input) bytes += (spec.elements() + 7) / 8;
+  }
+  return bytes;
+}
+
+std::vector<std::byte> marks_of(const std::vector<Probe>& probes) {
+  std::vector<std::byte> all;
+  for (const Probe& probe : probes) {
+    for (const std::vector<bool>& marks : probe.changed) {
+      const std::size_t first = all.size();
+      all.resize(first + (marks.size() + 7) / 8);
+      for (std::size_t i = 0; i < marks.size(); ++i) {
+        if (marks[i]) all[first + i / 8] |= std::byte{1} << static_cast<int>(i % 8);
+      }
+    }
+  }
+  return all;
+}
+
+void set_marks(std::vector<Probe>& probes, const std::vector<kernels::TensorSpec>& specs,
+               std::span<const std::byte> marks) {
+  if (marks.size() != probes.size() * mark_bytes(specs))
+    throw Error({Status::invalid_argument, "the marks of probes have another size", {}});
+  for (Probe& probe : probes) {
+    probe.changed.clear();
+    for (const kernels::TensorSpec& spec : specs) {
+      if (spec.role == kernels::Role::input) continue;
+      std::vector<bool>& changed = probe.changed.emplace_back(spec.elements());
+      for (std::size_t i = 0; i < changed.size(); ++i)
+        changed[i] = (marks[i / 8] >> static_cast<int>(i % 8) & std::byte{1}) != std::byte{0};
+      marks = marks.subspan((changed.size() + 7) / 8);
+    }
+  }
 }
 
 HostTensor probed(HostTensor operand, const Probe& probe) {

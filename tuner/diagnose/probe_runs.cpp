@@ -8,8 +8,6 @@
 namespace greta::tuner {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// All probes of a case take at most this long, and hypotheses do without those that are left out.
 constexpr std::chrono::seconds most_probe_time{10};
 constexpr std::size_t most_probed_elements = std::size_t{1} << 22;
@@ -21,11 +19,11 @@ std::vector<HostTensor> packed_all(const std::vector<HostTensor>& outputs) {
 }
 
 /// Returns which elements of two packed tensors have different bits.
-std::vector<char> difference(const HostTensor& a, const HostTensor& b) {
+std::vector<bool> difference(const HostTensor& a, const HostTensor& b) {
   const std::size_t size = bytes_of(a.spec.dtype, std::size_t{1});
-  std::vector<char> marks(a.spec.elements(), 0);
+  std::vector<bool> marks(a.spec.elements());
   for (std::size_t i = 0; i < marks.size(); ++i)
-    marks[i] = std::memcmp(&a.data[i * size], &b.data[i * size], size) != 0 ? 1 : 0;
+    marks[i] = std::memcmp(&a.data[i * size], &b.data[i * size], size) != 0;
   return marks;
 }
 
@@ -42,8 +40,8 @@ Result<PreparedPlan> built_with(Device& device, const FailedCheck& failed, const
 /// Runs builds of the candidate whose local variables begin with a pattern, and with 0. Only
 /// hip-host's compilers do this. Clang 14 wants a second option for 0, which others refuse.
 void run_with_set_registers(Device& device, Stream& stream, const FailedCheck& failed,
-                            Workload& load, double run_s, FailedCase& made) {
-  if (!device.info().id().starts_with("hip-host:")) return;
+                            Workload& load, double run_s, CaseTime& time, FailedCase& made) {
+  if (!device.info().id().starts_with("hip-host:") || !time.has_room()) return;
   const std::string zero = "-ftrivial-auto-var-init=zero";
   const auto pattern = built_with(device, failed, load, {"-ftrivial-auto-var-init=pattern"});
   Result<PreparedPlan> zeros = built_with(device, failed, load, {zero});
@@ -56,49 +54,62 @@ void run_with_set_registers(Device& device, Stream& stream, const FailedCheck& f
   for (const PreparedPlan* build :
        std::initializer_list<const PreparedPlan*>{&*pattern, &*pattern, &*zeros, &*zeros}) {
     auto& outputs = made.others.with_set_registers.emplace_back();
-    if (load.outputs_of(device, stream, *build, run_s, {}, outputs)) continue;
+    const bool done = time.has_room() && time.timed([&] {
+      return static_cast<bool>(load.outputs_of(device, stream, *build, run_s, {}, outputs));
+    });
+    if (done) continue;
     made.others.with_set_registers.clear();
     return;
   }
 }
 
 void run_after_another(Device& device, Stream& stream, const PreparedPlan& candidate,
-                       Workload& load, double run_s, FailedCase& made) {
-  if (!candidate.has_workspace()) return;
+                       Workload& load, double run_s, CaseTime& time, FailedCase& made) {
+  if (!candidate.has_workspace() || !time.has_room(3)) return;
   std::vector<HostTensor> outputs;
   // What the first run leaves, the second one finds.
   for (const bool keeps : {false, true, true}) {
-    if (!load.outputs_of(device, stream, candidate, run_s, {.keeps_workspace = keeps}, outputs))
+    if (!time.timed([&] {
+          return load.outputs_of(device, stream, candidate, run_s, {.keeps_workspace = keeps},
+                                 outputs);
+        }))
       return;
   }
   made.others.after_another = std::move(outputs);
 }
 
-/// Runs the probes of all operands. Keeps all of an operand's or none.
+/// Runs the probes of all operands. Keeps all of an operand's or none, and none whose marks would
+/// be too large.
 void run_probes(Device& device, Stream& stream, const FailedCheck& failed,
                 const Operation& operation, const PreparedPlan& candidate,
-                const std::vector<HostTensor>& inputs, double run_s, FailedCase& made) {
+                const std::vector<HostTensor>& inputs, double run_s, CaseTime& time,
+                FailedCase& made) {
+  if (!time.has_room()) return;
   // NaN around operands would hide from where else an element is computed.
   auto load = Workload::create_with_finite_guards(device, operation, failed.on);
   if (!load) return;
   const auto prepared = candidate.with_launches(device, failed.plan, load->operands());
   if (!prepared) return;
   const auto outputs_with = [&](std::vector<HostTensor> changed) {
-    std::vector<HostTensor> outputs;
-    const bool done =
-        load->set_inputs(device, made.seed, made.style, {std::move(changed), nullptr}) &&
-        load->outputs_of(device, stream, *prepared, run_s, {}, outputs);
-    return done ? outputs : std::vector<HostTensor>();
+    return time.timed([&] {
+      std::vector<HostTensor> outputs;
+      const bool done =
+          load->set_inputs(device, made.seed, made.style, {std::move(changed), nullptr}) &&
+          load->outputs_of(device, stream, *prepared, run_s, {}, outputs);
+      return done ? outputs : std::vector<HostTensor>();
+    });
   };
-  const auto end = Clock::now() + most_probe_time;
+  const auto end = CaseTime::Clock::now() + most_probe_time;
   made.others.with_finite_guards = outputs_with(inputs);
   const auto plain = packed_all(made.others.with_finite_guards);
   if (plain.empty()) return;
+  const std::size_t most_probes = most_mark_bytes / mark_bytes(operation.tensors(failed.on));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spec.elements() > most_probed_elements) continue;
     std::vector<Probe> probes = probes_of(inputs[i].spec);
+    if (made.probes.size() + probes.size() > most_probes) continue;
     for (Probe& probe : probes) {
-      if (Clock::now() > end) return;
+      if (CaseTime::Clock::now() > end || !time.has_room()) return;
       auto changed = inputs;
       changed[i] = probed(inputs[i], probe);
       const auto after = packed_all(outputs_with(std::move(changed)));
@@ -114,10 +125,11 @@ void run_probes(Device& device, Stream& stream, const FailedCheck& failed,
 
 void add_other_runs(Device& device, Stream& stream, const FailedCheck& failed,
                     const Operation& operation, const PreparedPlan& candidate, Workload& load,
-                    const std::vector<HostTensor>& inputs, double run_s, FailedCase& made) {
-  run_after_another(device, stream, candidate, load, run_s, made);
-  run_with_set_registers(device, stream, failed, load, run_s, made);
-  run_probes(device, stream, failed, operation, candidate, inputs, run_s, made);
+                    const std::vector<HostTensor>& inputs, double run_s, CaseTime& time,
+                    FailedCase& made) {
+  run_after_another(device, stream, candidate, load, run_s, time, made);
+  run_with_set_registers(device, stream, failed, load, run_s, time, made);
+  run_probes(device, stream, failed, operation, candidate, inputs, run_s, time, made);
 }
 
 }  // namespace greta::tuner

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tuner/diagnose/case_time.hpp"
 #include "tuner/diagnose/failed_case.hpp"
 #include "tuner/evaluate/failure_keeper.hpp"
 #include "tuner/evaluate/workload.hpp"
@@ -11,6 +12,7 @@ namespace greta::tuner {
 /// workload has the case's inputs.
 void add_other_runs(Device& device, Stream& stream, const FailedCheck& failed,
                     const Operation& operation, const PreparedPlan& candidate, Workload& load,
-                    const std::vector<HostTensor>& inputs, double run_s, FailedCase& made);
+                    const std::vector<HostTensor>& inputs, double run_s, CaseTime& time,
+                    FailedCase& made);
 
 }  // namespace greta::tuner

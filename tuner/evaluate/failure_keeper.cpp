@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -53,20 +55,27 @@ bool fails_plainly(Device& device, Stream& stream, const PreparedPlan& prepared,
 }
 
 /// Runs the candidate as often as a race needs to show, and with other contents of what it writes.
+/// If there is no time for all runs, those with other contents have precedence over further equal
+/// ones; one is run in any case.
 Result<std::vector<KeptRun>> kept_runs(Device& device, Stream& stream, const PreparedPlan& prepared,
-                                       Workload& load, double run_s) {
-  std::vector<BeforeLaunch> all(repeats);
-  all.push_back({.outputs = finite_pattern});
-  if (prepared.has_workspace()) all.push_back({.workspace = finite_pattern});
-  std::vector<KeptRun> runs;
-  for (const BeforeLaunch& before : all) {
-    KeptRun& run = runs.emplace_back();
+                                       Workload& load, double run_s, CaseTime& time) {
+  std::vector<BeforeLaunch> order(2);
+  order.push_back({.outputs = finite_pattern});
+  if (prepared.has_workspace()) order.push_back({.workspace = finite_pattern});
+  order.resize(order.size() + repeats - 2);
+  std::vector<KeptRun> equal, others;
+  for (const BeforeLaunch& before : order) {
+    if (!equal.empty() && !time.has_room()) break;
+    const bool is_equal = before.outputs == nan_pattern && before.workspace == nan_pattern;
+    KeptRun& run = (is_equal ? equal : others).emplace_back();
     run.outputs_before = before.outputs;
     run.workspace_before = before.workspace;
-    auto done = load.outputs_of(device, stream, prepared, run_s, before, run.outputs);
+    auto done = time.timed(
+        [&] { return load.outputs_of(device, stream, prepared, run_s, before, run.outputs); });
     if (!done) return done.failure();
   }
-  return runs;
+  std::move(others.begin(), others.end(), std::back_inserter(equal));
+  return equal;
 }
 
 /// Compiles the plan again for its binaries. Nothing is compiled where that is not possible.
@@ -114,7 +123,8 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
     failed.style = InputStyle::plain;
   }
   if (auto set = load->set_inputs(device, failed.seed, failed.style); !set) return set;
-  auto runs = kept_runs(device, stream, *prepared, *load, run_s);
+  CaseTime time(most_time_);
+  auto runs = kept_runs(device, stream, *prepared, *load, run_s, time);
   if (!runs) return runs.failure();
 
   auto [inputs, reference] = host_data(operation, failed.on, failed.seed, failed.style);
@@ -124,7 +134,7 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   made.seed = failed.seed;
   made.style = failed.style;
   made.runs = *std::move(runs);
-  add_other_runs(device, stream, failed, operation, *prepared, *load, inputs, run_s, made);
+  add_other_runs(device, stream, failed, operation, *prepared, *load, inputs, run_s, time, made);
   made.kernel = make_case_of(operation, compiled_again(device_info, compiler_, failed),
                              std::move(inputs), *std::move(expected));
   made.kernel.seed = failed.seed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -26,10 +27,19 @@ struct FailedCheck {
 /// several times, so that the case tells what differs between runs.
 class FailureKeeper {
  public:
+  /// Usual time limit of the runs of a case, after the first one.
+  static constexpr std::chrono::seconds usual_time{20};
+
   /// Cases are folders in `folder`. Without a folder nothing is kept. `compiler` is how the
-  /// binaries are compiled that the cases contain.
-  FailureKeeper(std::filesystem::path folder, OpenOptions compiler)
-      : folder_(std::move(folder)), compiler_(std::move(compiler)) {}
+  /// binaries are compiled that the cases contain. Runs for which `most_time` is too short are left
+  /// out of a case.
+  FailureKeeper(std::filesystem::path folder, OpenOptions compiler,
+                std::chrono::nanoseconds most_time = usual_time)
+      : folder_(std::move(folder)), compiler_(std::move(compiler)), most_time_(most_time) {}
+
+  /// Returns the longest time in seconds that keeping takes beside compiling again: the runs, and a
+  /// run on plain inputs and the first one, which both may last until the deadline of a run.
+  static double longest_s(double run_s) { return usual_time.count() + 2 * run_s; }
 
   /// Whether another failure would be kept.
   bool wants_more() const { return !folder_.empty() && kept_ < most_kept; }
@@ -48,6 +58,7 @@ class FailureKeeper {
 
   std::filesystem::path folder_;
   OpenOptions compiler_;
+  std::chrono::nanoseconds most_time_;
   int kept_ = 0;
 };
 

@@ -1,4 +1,5 @@
 #include "kernels/described/described_operation.hpp"
+#include "tuner/compile/kernel_case.hpp"
 #include "tuner/evaluate/local_open.hpp"
 #include "tuner/evaluate/repeats.hpp"
 

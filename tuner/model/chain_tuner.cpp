@@ -79,8 +79,13 @@ void ModelTuner::order_chains(const ModelTimer& timer) {
 /// alternatives after a part of the budget is spent, none are added: they are timed with the
 /// configurations that look-up finds.
 void ModelTuner::find_problems_of_chains(const Bench& bench) {
+  const double end_s = most_for_problems * options_.tuner.budget.amount();
+  double last_s = 0;  // what the one before took
   for (ChainChange& change : result_.chains) {
-    if (stop_ || watch_.seconds() > most_for_problems * options_.tuner.budget.amount()) return;
+    if (stop_ || watch_.seconds() + last_s > end_s) return;
+    const Phase phase(
+        *this, "finding the problems of " + change.alternative + " of " + change.chain.key());
+    const Stopwatch watch;
     try {
       const auto runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
       runtime->use(rule_of(change)).value();
@@ -121,6 +126,7 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
     } catch (const Error& error) {
       change.why_not = error.what();
     }
+    last_s = watch.seconds();
   }
 }
 
@@ -149,9 +155,10 @@ StoredWinner ModelTuner::choice_of(const ChainChange& change, const PhaseTimes& 
   winner.is_default = winner.config == chain.default_config(change.chain, device_);
   winner.default_us = median(times.before);
   winner.default_samples_us = times.before;
-  winner.speedup = times.ratio.estimate;
-  winner.speedup_low = times.ratio.low;
-  winner.speedup_high = times.ratio.high;
+  const Interval ratio = times.ratio.value_or(Interval{});
+  winner.speedup = ratio.estimate;
+  winner.speedup_low = ratio.low;
+  winner.speedup_high = ratio.high;
   winner.rounds = static_cast<int>(times.after.size());
   const Interval us = median_interval(times.after, 0.95);
   winner.measurement.samples_us = times.after;
@@ -171,6 +178,7 @@ void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change
   if (!now || now->config.variant == change.alternative) return;
   change.instead_of = now->config.variant;
   model_observer_.on_chain(change);
+  const Phase phase(*this, "comparing " + change.alternative + " of " + change.chain.key());
   const ScratchDatabase scratch(beside_database("step"));
   Contents contents = contents_of(options_.tuner.database);
   const std::vector<StoredWinner> winners = winners_of(change);
@@ -182,7 +190,8 @@ void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change
   auto changed = timer(*runtime, bench);
   const PhaseTimes times = compare(*best.timer, *changed, change.phase, limit_s);
   change.end_to_end = times.ratio;
-  change.kept = times.ratio.low > 1;
+  change.out_of_time = !times.ratio;
+  change.kept = times.ratio && times.ratio->low > 1;
   if (!change.kept) return;
   Contents add;
   for (const StoredWinner& winner : winners) add = with(std::move(add), winner);
@@ -200,13 +209,14 @@ void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change
 /// normalised where it is computed.
 void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
   double last_s = needs_.comparison_s;
+  bool timed = false;  // one of them
   for (std::size_t i = 0; i < result_.chains.size() && !stop_; ++i) {
     ChainChange change = result_.chains[i];
     if (!change.why_not.empty()) continue;
     const double left_s = until_s - watch_.seconds();
     const Stopwatch watch;
-    // The first one is always timed.
-    change.out_of_time = i > 0 && left_s < last_s;
+    // One is timed beyond their part of the time, if there is any left.
+    change.out_of_time = !has_time(last_s) || (timed && left_s < last_s);
     try {
       const double part_s = left_s / static_cast<double>(result_.chains.size() - i);
       if (!change.out_of_time) judge_chain(bench, best, change, std::min(most_chain_s, part_s));
@@ -215,6 +225,7 @@ void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
     }
     result_.chains[i] = change;
     if (change.end_to_end) last_s = watch.seconds();
+    timed = timed || change.end_to_end.has_value();
     if (change.kept) find_chains(best.timer->runner());
   }
 }

@@ -3,6 +3,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/pipeline/models/llama_config.hpp"
@@ -36,6 +39,7 @@ struct ModelChange {
   /// too short to time each alone.
   bool together = false;
   bool kept = false;
+  bool out_of_time = false;  ///< the budget ended before its winner was timed in the model
   /// The model runs it with another alternative of a chain only, whose outcome decides about it.
   bool of_chain = false;
 };
@@ -63,6 +67,8 @@ struct ModelResult {
   std::vector<ModelChange> changes;  ///< one per problem, by its share of the time
   std::vector<ChainChange> chains;   ///< one per alternative that the model did not run
   std::optional<Interval> whole;     ///< default time over final time, if kernels differ
+  bool whole_out_of_time = false;    ///< the budget ended before that comparison
+  double seconds = 0;                ///< what everything took
 };
 
 /// Receives events while a model is tuned, on the thread that called the tuner. The default
@@ -83,6 +89,8 @@ class ModelObserver {
   virtual void on_change(const ModelChange& change);
   /// An alternative of a chain is timed in the model.
   virtual void on_chain(const ChainChange& change);
+  /// A part of the work took this long. `since_s` is the time since the beginning.
+  virtual void on_phase(std::string_view what, double seconds, double since_s);
 };
 
 /// Tunes a whole model: its problems in order of their share of the time. Each winner is then
@@ -91,6 +99,10 @@ class ModelObserver {
 /// alternatives of its chains of operations, each with the winners of the problems that it consists
 /// of. The other winners are kept in a separate database of candidates, from which an interrupted
 /// run continues.
+///
+/// Everything ends with the budget, or with the time that the plan states where the budget is too
+/// short for the least. Tuning that lasts longer than planned is stopped, and what is left is not
+/// compared.
 class ModelTuner {
  public:
   /// Checks the options and waits for the card. An invalid option is a Failure on its field, as in
@@ -115,26 +127,51 @@ class ModelTuner {
   /// The model as it runs best so far.
   struct Best {
     std::unique_ptr<Runtime> runtime;
-    std::unique_ptr<ModelTimer> timer;
+    std::unique_ptr<ModelTimer> timer;  ///< uses the runtime
+
+    Best() = default;
+    Best(Best&&) = default;
+    Best& operator=(Best&& other) noexcept {
+      timer = std::move(other.timer);  // the present one ends before its runtime
+      runtime = std::move(other.runtime);
+      return *this;
+    }
+  };
+  /// Reports a part of the work at the end of its scope.
+  class Phase {
+   public:
+    Phase(const ModelTuner& tuner, std::string what) : tuner_(tuner), what_(std::move(what)) {}
+    ~Phase();
+    Phase(const Phase&) = delete;
+    Phase& operator=(const Phase&) = delete;
+
+   private:
+    const ModelTuner& tuner_;
+    std::string what_;
+    Stopwatch watch_;
   };
   /// Times of a phase, before a change and after it, in alternating rounds.
   struct PhaseTimes {
     std::vector<double> before, after;
-    Interval ratio;
+    std::optional<Interval> ratio;  ///< empty: there was no time
   };
   ModelTuner(ModelTunerOptions options, TunerObserver& observer, ModelObserver& model,
              const std::atomic<bool>& stop)
       : options_(std::move(options)), observer_(observer), model_observer_(model), stop_(stop) {}
-  Bench open_model() const;
+  Bench open_model();
   LookupFiles files_of(const std::filesystem::path& own) const;
   std::unique_ptr<Runtime> open_beside(const Runtime& runtime, const LookupFiles& files) const;
   LlamaOptions llama_options() const;
   std::unique_ptr<ModelTimer> timer(Runtime& runtime, const Bench& bench) const;
   std::filesystem::path beside_database(const char* what) const;
 
-  double left_s() const { return options_.tuner.budget.amount() - watch_.seconds(); }
+  /// Returns whether something that takes this long ends in time.
+  bool has_time(double seconds) const { return watch_.seconds() + seconds <= end_s_; }
   double round_seconds(const ModelTimer& timer, ModelPhase phase) const;
   std::int64_t steps_of_round(const ModelTimer& timer, ModelPhase phase) const;
+  double shortest_rounds_s(const ModelTimer& timer) const;
+  void measure_comparison(const Bench& bench);
+  double add_problems(LlamaRunner& runner, std::int64_t tokens, double times);
   void find_problems();
   void order_chains(const ModelTimer& timer);
   void find_chains(LlamaRunner& runner);
@@ -162,8 +199,11 @@ class ModelTuner {
   DeviceInfo device_;
   std::vector<CardLock> locks_;
   ModelResult result_;
-  Stopwatch watch_;  ///< since tune()
-  TimeNeeds needs_;  ///< measured while the problems are found
+  std::optional<Bench> bench_;
+  bool stays_loaded_ = false;  ///< whether the bench is kept while problems are tuned
+  Stopwatch watch_;            ///< since tune()
+  double end_s_ = 0;           ///< when everything has to end, since tune()
+  TimeNeeds needs_;            ///< measured while the problems are found
 };
 
 }  // namespace greta::tuner::model

@@ -13,14 +13,17 @@ constexpr double least_share_of_chains = 1.0 / 3;
 
 }  // namespace
 
+double least_comparing_s(const TimeNeeds& needs) {
+  return needs.open_s + needs.comparison_s * fewest_comparisons;
+}
+
 TimePlan plan_time(const TimeNeeds& needs) {
   const double left_s = std::max(0.0, needs.budget_s - needs.spent_s);
   const double wanted_s = needs.open_s + needs.comparison_s * (expected_winners + 1 +
                                                                static_cast<double>(needs.chains));
-  const double least_s = needs.open_s + needs.comparison_s * fewest_comparisons;
   TimePlan plan;
-  plan.comparing_s =
-      std::max(least_s, std::clamp(wanted_s, least_share * left_s, most_share * left_s));
+  plan.comparing_s = std::max(least_comparing_s(needs),
+                              std::clamp(wanted_s, least_share * left_s, most_share * left_s));
   plan.tuning_s = std::max(least_tuning_s, left_s - plan.comparing_s);
   plan.total_s = needs.spent_s + plan.tuning_s + plan.comparing_s;
   return plan;

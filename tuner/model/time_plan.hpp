@@ -10,7 +10,7 @@ namespace greta::tuner::model {
 struct TimeNeeds {
   double budget_s = 0;      ///< for the whole model
   double spent_s = 0;       ///< until the problems and chains were found
-  double open_s = 0;        ///< loading the model
+  double open_s = 0;        ///< loading the model once more; 0: it stays loaded
   double comparison_s = 0;  ///< one comparison of two ways to run the model
   std::size_t chains = 0;   ///< alternatives of chains that can be compared
 };
@@ -24,6 +24,9 @@ struct TimePlan {
 
 /// What a task takes beyond its search on the first estimate: device, reference, certification.
 constexpr double fixed_task_s = 3;
+
+/// Returns the least time of comparisons: that of three, and of loading the model.
+double least_comparing_s(const TimeNeeds& needs);
 
 /// Divides a budget: comparisons get what they are expected to take, between a quarter and a half
 /// of what is left, and at least the time of three; the rest is for tuning, which gets at least the

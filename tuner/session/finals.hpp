@@ -34,6 +34,9 @@ class Finals {
   void run(const RecordTrial& record, const Announce& announce);
 
  private:
+  /// Seconds of rounds in one call, so that a stop takes effect soon.
+  static constexpr double call_s = 2;
+
   std::vector<Config> shortlist() const;
   void confirm(const RecordTrial& record);
   Certification certification() const { return certify(contenders_, comparisons_); }

@@ -119,7 +119,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // A weight costs its integer, its conversion and a difference, and a product for each row.
   work.vector_flops = columns * k * (2 * rows + 5);
   const double a_bytes = bytes_of(shape.in, 1);
-  work.read_bytes = columns * k * weight + rows * k * config["COLS"] * a_bytes;
+  work.read_bytes =
+      columns * k * (weight + scale_bytes(shape)) + rows * k * config["COLS"] * a_bytes;
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
   const double load = in_blocks(shape.format) && shape.format != WeightFormat::q4_k ? 2 : 16;
   work.loads = columns * k * weight / load + rows * k * config["COLS"] * a_bytes / 16;

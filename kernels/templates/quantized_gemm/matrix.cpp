@@ -3,34 +3,28 @@
 #include <algorithm>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/plan.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 /// Products with quantised weights by matrix cores.
 namespace greta::kernels::quantized_gemm {
 namespace {
 
-constexpr std::int64_t side = 16;   ///< of a matrix product
-constexpr std::int64_t unit = 128;  ///< weights that are multiplied before they are scaled
+constexpr std::int64_t side = core_side, unit = core_unit;
 
-/// Returns whether the device's HIP kernels have matrix cores of A's type.
-bool has_cores(const Shape& shape, const DeviceInfo& device) {
-  return device.language == Language::hip && bits_of(shape.in) == 16 &&
-         std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
-                     [&](const MatrixOperation& o) { return o.input == shape.in && o.m == side; });
-}
-
-/// Returns the lanes of a wave that share a line of weights (matrix.hip).
+/// Returns the lanes of a wave that share a line of weights (products.hip).
 std::int64_t lanes_of_line(const DeviceInfo& device) {
-  if (device.architecture.starts_with("gfx11")) return 1;
-  if (device.architecture.starts_with("gfx12")) return 2;
-  return 4;
+  const MatrixCores cores = device::matrix_cores(device.architecture);
+  return cores == MatrixCores::wmma11 ? 1 : cores == MatrixCores::wmma12 ? 2 : 4;
 }
 
 /// Returns the 32-bit registers of a unit of weights of one tile that a lane holds.
-std::int64_t unit_registers(const DeviceInfo& device) {
-  const std::int64_t lines = device.architecture.starts_with("sm_") ? 2 : 1;
-  return lines * (4 / lanes_of_line(device)) * 10;
+std::int64_t unit_registers(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t lines = device::matrix_cores(device.architecture) == MatrixCores::mma ? 2 : 1;
+  const std::int64_t integers = shape.format == WeightFormat::int4 ? 4 : 8;
+  return lines * (4 / lanes_of_line(device)) * (integers + 2);
 }
 
 std::int64_t threads_of(const DeviceInfo& device, const Config& config) {
@@ -47,7 +41,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // UNROLL  units of 128 weights in flight for each column
   return {
       "matrix",
-      {{"WAVES", {1, 2, 4, 8, 16}}, {"TN", {1, 2, 4}}, {"RT", {1, 2, 4}}, {"UNROLL", {1, 2, 4}}},
+      {{"WAVES", {1, 2, 4, 8, 16}}, {"TN", {1, 2, 4}}, {"RT", {1, 2, 4}}, {"UNROLL", {1, 2, 3, 4}}},
       {storage_constraint(shape.scales(), shape.out, device),
        {"matrix_operations",
         fmt::format("HIP kernels of the device have no matrix cores of {}", to_string(shape.in)),
@@ -61,13 +55,15 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["TN"] == 1 || p["TN"] * side < 2 * shape.n},
        {"idle_waves", fmt::format("WAVES must not exceed the units of 128 of k, {}", shape.k),
         p["WAVES"] <= shape.k / unit},
+       {"idle_loads", fmt::format("UNROLL must not exceed the units of 128 of k, {}", shape.k),
+        p["UNROLL"] <= shape.k / unit},
        {"grid", fmt::format("C has more than {} workgroups", groups),
         ceil_div(shape.n, p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
        {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
         p["WAVES"] * (side * (side + 8) * 4) <= shared},
        register_constraint(
            device, "sums, and units in flight",
-           2 * tiles * (side * side / wave) + p["UNROLL"] * p["TN"] * unit_registers(device),
+           2 * tiles * (side * side / wave) + p["UNROLL"] * p["TN"] * unit_registers(shape, device),
            p["WAVES"] * wave)}};
 }
 
@@ -111,10 +107,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_bytes = waves * side * (side + 8) * 4;
   work.registers =
       static_cast<double>(2 * config["RT"] * config["TN"] * (side * side / device.subgroup_size) +
-                          config["UNROLL"] * config["TN"] * unit_registers(device) + 40);
+                          config["UNROLL"] * config["TN"] * unit_registers(shape, device) + 40);
   work.matrix_flops = 2 * rows * columns * k;
   work.vector_flops = columns * k * 4 + rows * columns * k / unit * 2;
-  work.read_bytes = columns * k * weight + rows * k * bytes_of(shape.in, 1);
+  work.read_bytes = columns * k * (weight + scale_bytes(shape)) + rows * k * bytes_of(shape.in, 1);
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
   work.loads = columns * k * weight / 16 + rows * k * bytes_of(shape.in, 1) / 16;
   work.ahead_bytes = waves * config["UNROLL"] * columns * unit * weight;

@@ -41,20 +41,28 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
   const std::int64_t across = ceil_div(shape.n, launch.columns);
   std::vector<Argument> given = arguments(shape, across);
+  if (launch.blocks > 0) given.emplace_back(static_cast<std::uint32_t>(launch.blocks));
   LaunchPlan plan;
   plan.sources.push_back(kernel_source(device, fmt::format("quantized_gemm/{}", launch.name),
                                        defines, launch.threads, given));
   if (glsl) plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
-  const auto tiles = static_cast<std::uint64_t>(across * ceil_div(shape.m, launch.rows));
-  plan.launches.push_back({0, grid(device, plan.sources[0], tiles), std::move(given)});
+  plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(launch.dynamic_shared_bytes);
+  const std::int64_t tiles = across * ceil_div(shape.m, launch.rows);
+  const auto blocks = static_cast<std::uint64_t>(launch.blocks > 0 ? launch.blocks : tiles);
+  plan.launches.push_back({0, grid(device, plan.sources[0], blocks), std::move(given)});
   return plan;
+}
+
+double scale_bytes(const Shape& shape) {
+  if (shape.group == 0) return 0;
+  return (bytes_of(shape.scales(), 1.0) + (shape.zeros ? 1 : 0)) / static_cast<double>(shape.group);
 }
 
 double least_bytes(const Shape& shape) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  return n * static_cast<double>(row_bytes(shape.format, shape.k)) +
-         m * (static_cast<double>(shape.k) * bytes_of(shape.in, 1.0) +
-              n * bytes_of(shape.out, 1.0));
+  const auto k = static_cast<double>(shape.k);
+  return n * (static_cast<double>(row_bytes(shape.format, shape.k)) + k * scale_bytes(shape)) +
+         m * (k * bytes_of(shape.in, 1.0) + n * bytes_of(shape.out, 1.0));
 }
 
 }  // namespace greta::kernels::quantized_gemm

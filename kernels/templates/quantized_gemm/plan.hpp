@@ -11,13 +11,17 @@ struct TiledLaunch {
   std::string_view name;     ///< of the kernel, e.g. "gemv"
   std::int64_t threads = 0;  ///< of a workgroup
   std::int64_t rows = 1, columns = 1;
-  int subgroup = 0;  ///< with GLSL: the size that subgroups must have; 0: any
+  int subgroup = 0;         ///< with GLSL: the size that subgroups must have; 0: any
+  std::int64_t blocks = 0;  ///< workgroups, which compute tiles in turn; 0: one for each tile
+  std::int64_t dynamic_shared_bytes = 0;
 };
 
 /// Returns the plan of a kernel whose workgroups compute tiles of C.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
 
+/// Returns the bytes of scales and zero points for each weight, of those beside B.
+double scale_bytes(const Shape& shape);
 /// Returns the bytes that the launches of a configuration read and write at least.
 double least_bytes(const Shape& shape);
 

@@ -28,10 +28,22 @@ Shape shape_of(const Problem& problem) {
 
 namespace {
 
+/// Returns the alignment of B, which is that of its widest load: 16 bytes of integers, where rows
+/// and blocks are multiples of that, or halves of words (load_quads() and load_halves() in
+/// weights.hip).
+std::int64_t weights_alignment(WeightFormat format) {
+  const std::int64_t unit = in_blocks(format) ? block_bytes(format) : 16;
+  return unit % 16 == 0 ? 16 : 2;
+}
+
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const Shape s = shape_of(problem);
   std::vector<TensorSpec> list{{"A", Role::input, s.in, s.m, s.k},
-                               {"B", Role::input, DType::u8, s.n, row_bytes(s.format, s.k)}};
+                               {.name = "B",
+                                .dtype = DType::u8,
+                                .rows = s.n,
+                                .cols = row_bytes(s.format, s.k),
+                                .alignment = weights_alignment(s.format)}};
   if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.n, s.groups()});
   if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.n, s.groups()});
   list.push_back({"C", Role::output, s.out, s.m, s.n});
@@ -111,7 +123,7 @@ Operation make_quantized_gemm() {
              {{1, 22016, 4096}, {{"weights", "q4_k"}}},
              {{1, 4096, 11008}, {{"weights", "q6_k"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
-  t.variants = {quantized_gemm::matrix(), quantized_gemm::gemv()};
+  t.variants = {quantized_gemm::matrix(), quantized_gemm::stream(), quantized_gemm::gemv()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = quantized_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(quantized_gemm::shape_of(problem)); };

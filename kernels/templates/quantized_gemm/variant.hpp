@@ -5,6 +5,6 @@
 
 namespace greta::kernels::quantized_gemm {
 
-Variant gemv(), matrix();
+Variant gemv(), matrix(), stream();
 
 }  // namespace greta::kernels::quantized_gemm

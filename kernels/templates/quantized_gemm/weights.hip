@@ -198,26 +198,3 @@ GRETA_DEVICE void weight8(const WeightChunk& chunk, u32 e, float (&weight)[8]) {
 GRETA_DEVICE float scale_of(const WeightChunk& chunk, u32 segment) {
   return MINIMA ? 1.0f : chunk.scale[segment];
 }
-
-#if IN_F16 || IN_BF16
-// Two neighbours from weight 8 e + 2 i on without their scale, as elements of A's type, which has all
-// such integers.
-GRETA_DEVICE u32 weight_pair(const WeightChunk& chunk, u32 e, u32 i) {
-#if defined(GRETA_NVIDIA) && IN_F16
-#if FORMAT == 0
-  const u32 both = __byte_perm(chunk.q[2 * e], chunk.q[2 * e + 1], 0x0400U + 0x0101U * i) & 0x00ff00ffU;
-#else
-  const u32 both = __byte_perm(chunk.q[2 * e + i / 2], 0, i % 2 == 0 ? 0x4140U : 0x4342U);
-#endif
-  // 1024 + byte; the difference is exact.
-  const u32 offset = narrow_f16(1024.0f + chunk.zero).bits * 0x10001U;
-  u32 pair;
-  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(pair) : "r"(both | 0x64006400U), "r"(offset));
-  return pair;
-#else
-  float weight[8];
-  weight8(chunk, e, weight);
-  return u32(narrow<In>(weight[2 * i]).bits) | u32(narrow<In>(weight[2 * i + 1]).bits) << 16;
-#endif
-}
-#endif

@@ -9,13 +9,23 @@ namespace {
 
 constexpr hipError_t hipErrorPeerAccessAlreadyEnabled = 704;
 
-/// Returns the context of a buffer and the address of a byte, if the buffer is of this driver.
+/// The other device's loss is not this one's, which stays usable.
+void check_not_lost(const Context& other) {
+  if (!other.lost()) return;
+  throw Refusal(
+      Status::unavailable,
+      fmt::format("{} was lost by an earlier call and must be opened again", other.info().id()));
+}
+
+/// Returns the context of a buffer and the address of a byte, if the buffer is of this driver and
+/// its device is not lost.
 std::pair<const Context*, std::byte*> peer_range(const Context& context, const Buffer& buffer,
                                                  std::size_t offset, std::size_t bytes) {
   const auto* const known = dynamic_cast<const HipBuffer*>(&buffer);
   if (known == nullptr || &known->context()->platform() != &context.platform()) {
     throw Refusal(Status::invalid_argument, "the buffer belongs to a device of another driver");
   }
+  check_not_lost(*known->context());
   check_range(buffer, offset, bytes);
   return {known->context(), known->pointer() + offset};
 }
@@ -32,6 +42,7 @@ Result<bool> HipDevice::reach(Device& peer) {
                     fmt::format("{} is not another device of the driver of {}", peer.info().id(),
                                 info().id()));
     }
+    check_not_lost(*other->context_);
     if (!hip.can_access_peer || !hip.enable_peer_access || !hip.copy_peer_async) {
       throw Refusal(Status::unavailable, "the driver has no copies between devices");
     }

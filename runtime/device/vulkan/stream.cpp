@@ -139,27 +139,44 @@ void VulkanStream::submit_batch() {
   open_.reset();
 }
 
+/// Counts what is recorded in its scope, and discards at its end what was not submitted: the pass
+/// may end before the stream, also after an exception.
+class VulkanStream::Counting {
+ public:
+  Counting(VulkanStream& stream, const CountedPass& pass) : stream_(stream) {
+    stream_.counted_ = &pass;
+  }
+  ~Counting() {
+    stream_.counted_ = nullptr;
+    stream_.discard();
+  }
+  Counting(const Counting&) = delete;
+  Counting& operator=(const Counting&) = delete;
+
+ private:
+  VulkanStream& stream_;
+};
+
 Result<void> VulkanStream::count(const CountedPass& pass,
                                  const std::function<Result<void>(Stream&)>& record,
                                  Deadline deadline) {
   return guarded(*context_, [&]() -> Result<void> {
     submit_batch();
     const std::uint64_t before = timeline_->submitted();
-    counted_ = &pass;
-    Result<void> recorded = record(*this);
-    const bool one = open_ && open_->commands.size() == 1 && open_->own.size() == 1 &&
-                     timeline_->submitted() == before;
-    if (recorded && !one) {
-      recorded = Failure{Status::invalid_argument,
-                         "only work of one submission without graphs can be counted",
-                         {}};
+    Result<void> recorded;
+    {
+      const Counting counting(*this, pass);
+      recorded = record(*this);
+      const bool one = open_ && open_->commands.size() == 1 && open_->own.size() == 1 &&
+                       timeline_->submitted() == before;
+      if (recorded && !one) {
+        recorded = Failure{Status::invalid_argument,
+                           "only work of one submission without graphs can be counted",
+                           {}};
+      }
+      if (recorded) submit_batch();
     }
-    if (recorded) submit_batch();
-    counted_ = nullptr;
-    if (!recorded) {
-      discard();
-      return recorded;
-    }
+    if (!recorded) return recorded;
     finish(deadline);
     return {};
   });

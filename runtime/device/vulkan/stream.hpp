@@ -46,6 +46,8 @@ class VulkanStream final : public Recorder {
   void keep(std::shared_ptr<const void> object) override;
 
  private:
+  class Counting;
+
   /// One submission and everything it needs while in flight.
   struct Batch {
     std::vector<VkCommandBufferSubmitInfo> commands;  ///< own buffers and graphs', in order

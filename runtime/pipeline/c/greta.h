@@ -370,7 +370,8 @@ GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const gr
 /* C = A W^T with quantised weights W [n, k]: a row of B, u8 [n, bytes], has those of a row of W. With
  * GRETA_INT4 and GRETA_INT8, scales [n, groups] (bf16 if A is, else f16) and zero points u8 [n, groups]
  * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. The
- * other formats are the blocks of GGUF files, and scales and zeros are NULL. */
+ * other formats are the blocks of GGUF files, and scales and zeros are NULL. B must begin at a multiple
+ * of 16 bytes with GRETA_INT4, GRETA_INT8 and GRETA_Q4_K, and of 2 with others. */
 GRETA_API greta_status greta_quantized_gemm(greta_operations* operations, const greta_tensor* a,
                                             const greta_tensor* b, const greta_tensor* scales,
                                             const greta_tensor* zeros, const greta_tensor* c,

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <span>
+
 #include "kernels/chains/chains.hpp"
 
 namespace greta::runtime {
@@ -36,6 +39,18 @@ void check_rank(std::string_view chain, std::string_view name, const Tensor& ten
                           tensor ? tensor.shape().text() : "of no tensor"));
 }
 
+/// Checks that all matrices of a projection have rows. Throws Error.
+void check_matrices(std::string_view chain, const Projection& projection) {
+  if (projection.segments.empty()) check_rank(chain, "weights", {}, 2);
+  for (const WeightMatrix& segment : projection.segments) {
+    check_rank(chain, "weights", segment.values, 2);
+  }
+}
+
+ChainWeights weights_of(bool dense) {
+  return dense ? ChainWeights::dense : ChainWeights::quantised;
+}
+
 /// Checks that `whole` consists of `first` and two equal parts. Throws Error.
 void check_halves(std::string_view chain, std::string_view what, std::int64_t whole,
                   std::int64_t first) {
@@ -45,6 +60,73 @@ void check_halves(std::string_view chain, std::string_view what, std::int64_t wh
 
 Tensor rows_like(Pipeline& pipeline, const Tensor& x, std::int64_t cols) {
   return pipeline.temporary(x.dtype(), {x.shape()[0], cols});
+}
+
+/// A part of a projection's result.
+struct NamedPart {
+  const char* name;
+  std::int64_t columns;
+};
+
+/// Returns columns of the parts.
+std::vector<Tensor> columns_of(const Tensor& all, std::span<const NamedPart> parts) {
+  std::vector<Tensor> columns;
+  std::int64_t first = 0;
+  for (const NamedPart& part : parts) {
+    columns.push_back(all.slice(1, first, part.columns));
+    first += part.columns;
+  }
+  return columns;
+}
+
+/// Returns whether columns of a single row can be operands: whether they begin at multiples of what
+/// kernels load.
+bool aligned_columns(const Tensor& x, const Projection& weights) {
+  std::int64_t first = 0;
+  for (const WeightMatrix& segment : weights.segments) {
+    if (bytes_of(x.dtype(), static_cast<std::size_t>(first)) % alignment_of(x.dtype()) != 0) {
+      return false;
+    }
+    first += segment.rows();
+  }
+  return true;
+}
+
+/// Records the products of rows with a projection of several formats. Of one row, each format takes
+/// one launch, which writes columns of the result; of more rows each part, which is a matrix of its
+/// own, since products with quantised weights are written without gaps.
+ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& x, const Projection& weights,
+                              std::span<const NamedPart> parts, const std::string& prefix) {
+  ProjectedParts results;
+  const bool joined = x.shape()[0] == 1 && aligned_columns(x, weights);
+  if (joined) {
+    results.all = rows_like(pipeline, x, weights.rows());
+    results.parts = columns_of(results.all, parts);
+  }
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < parts.size();) {
+    std::string label = parts[i].name;
+    std::int64_t count = parts[i].columns;
+    const auto same_segment = [&](std::int64_t rows) {
+      std::int64_t begin = 0;
+      for (const WeightMatrix& segment : weights.segments) {
+        if (first >= begin && first + rows <= begin + segment.rows()) return true;
+        begin += segment.rows();
+      }
+      return false;
+    };
+    for (++i; joined && i < parts.size() && same_segment(count + parts[i].columns); ++i) {
+      count += parts[i].columns;
+      label += std::string(" + ") + parts[i].name;
+    }
+    if (!joined) results.parts.push_back(rows_like(pipeline, x, count));
+    pipeline.label(prefix + label);
+    multiply(pipeline, x, weights.slice(first, count),
+             joined ? results.all.slice(1, first, count) : results.parts.back())
+        .value();
+    first += count;
+  }
+  return results;
 }
 
 /// Returns the norm of x, which is recorded unless it is computed already.
@@ -76,16 +158,17 @@ bool has_norm_apart(Pipeline& pipeline, const Problem& chain) {
 
 Problem chain_of(const GateUp& chain) {
   check_rank("gate_up", "x", chain.x, 2);
-  check_rank("gate_up", "weights", chain.weights, 2);
-  check_halves("gate_up", "rows of weights", chain.weights.shape()[0], 0);
-  return gate_up_chain(chain.x.dtype(), chain.x.shape()[0], chain.weights.shape()[0] / 2,
-                       chain.x.shape()[1]);
+  check_matrices("gate_up", chain.weights);
+  check_halves("gate_up", "rows of weights", chain.weights.rows(), 0);
+  return gate_up_chain(chain.x.dtype(), chain.x.shape()[0], chain.weights.rows() / 2,
+                       chain.x.shape()[1], weights_of(chain.weights.dense()));
 }
 
 GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   const std::string chosen = alternative_of(pipeline, chain_of(chain), chain.norm);
-  const std::int64_t products = chain.weights.shape()[0];
+  const std::int64_t hidden = chain.weights.rows() / 2;
   const bool gated = chosen == "fused" || chosen == "gated";
+  const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
   GateUpResults results;
   Tensor x = chain.x;
   GemmOptions options = transposed();
@@ -96,64 +179,89 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
     options = normed(chain.norm);
     name = chain.norm.name + " + " + name;
   }
-  results.out = rows_like(pipeline, x, products / 2);
+  results.out = rows_like(pipeline, x, hidden);
   if (gated) {
     options.activation = Activation::swiglu;
     pipeline.label(chain.prefix + name + " + silu_mul");
-    pipeline.gemm(x, chain.weights, results.out, options).value();
+    pipeline.gemm(x, chain.weights.segments.front().values, results.out, options).value();
     return results;
   }
-  pipeline.label(chain.prefix + name);
-  results.products = rows_like(pipeline, x, products);
-  pipeline.gemm(x, chain.weights, results.products, options).value();
+  if (chain.weights.segments.size() > 1) {
+    results.products = multiply_parts(pipeline, x, chain.weights, parts, chain.prefix);
+  } else {
+    const WeightMatrix& weights = chain.weights.segments.front();
+    pipeline.label(chain.prefix + name);
+    Tensor& all = results.products.all = rows_like(pipeline, x, 2 * hidden);
+    if (weights.quantised()) {
+      multiply(pipeline, x, weights, all).value();
+    } else {
+      pipeline.gemm(x, weights.values, all, options).value();
+    }
+    results.products.parts = columns_of(all, parts);
+  }
   pipeline.label(chain.prefix + "silu_mul");
-  pipeline.silu_mul(results.products, results.out).value();
+  if (results.products.all) {
+    pipeline.silu_mul(results.products.all, results.out).value();
+  } else {
+    pipeline.silu_mul(results.products.parts[0], results.products.parts[1], results.out).value();
+  }
   return results;
 }
 
 Problem chain_of(const Qkv& chain) {
   check_rank("qkv", "x", chain.x, 2);
-  check_rank("qkv", "weights", chain.weights, 2);
-  check_halves("qkv", "rows of weights", chain.weights.shape()[0], chain.queries);
-  const std::int64_t all = chain.weights.shape()[0];
+  check_matrices("qkv", chain.weights);
+  const std::int64_t all = chain.weights.rows();
+  check_halves("qkv", "rows of weights", all, chain.queries);
   return qkv_chain(chain.x.dtype(), chain.x.shape()[0], chain.queries, (all - chain.queries) / 2,
-                   chain.x.shape()[1]);
+                   chain.x.shape()[1], weights_of(chain.weights.dense()));
 }
 
 QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   const std::string chosen = alternative_of(pipeline, chain_of(chain), chain.norm);
-  const std::int64_t all = chain.weights.shape()[0], keys = (all - chain.queries) / 2;
+  const std::int64_t keys = (chain.weights.rows() - chain.queries) / 2;
+  const std::array parts{NamedPart{"q", chain.queries}, NamedPart{"k", keys}, NamedPart{"v", keys}};
+  const WeightMatrix& weights = chain.weights.segments.front();
   QkvResults results;
-  results.out = rows_like(pipeline, chain.x, all);
+  const auto joined = [&] {
+    results.out.all = rows_like(pipeline, chain.x, chain.weights.rows());
+    results.out.parts = columns_of(results.out.all, parts);
+    return results.out.all;
+  };
   if (chosen == "fused") {
     pipeline.label(chain.prefix + chain.norm.name + " + qkv");
-    pipeline.gemm(chain.x, chain.weights, results.out, normed(chain.norm)).value();
+    pipeline.gemm(chain.x, weights.values, joined(), normed(chain.norm)).value();
     return results;
   }
   results.normed = norm_of(pipeline, chain.x, chain.norm, chain.prefix);
-  if (chosen != "split") {
-    pipeline.label(chain.prefix + "qkv");
-    pipeline.gemm(results.normed, chain.weights, results.out, transposed()).value();
+  if (chain.weights.segments.size() > 1) {
+    results.out = multiply_parts(pipeline, results.normed, chain.weights, parts, chain.prefix);
     return results;
   }
+  if (chosen != "split") {
+    pipeline.label(chain.prefix + "qkv");
+    multiply(pipeline, results.normed, weights, joined()).value();
+    return results;
+  }
+  static_cast<void>(joined());
   std::int64_t first = 0;
-  for (const auto& [name, count] : {std::pair{"q", chain.queries}, {"k", keys}, {"v", keys}}) {
-    pipeline.label(chain.prefix + name);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    pipeline.label(chain.prefix + parts[i].name);
     pipeline
-        .gemm(results.normed, chain.weights.slice(0, first, count),
-              results.out.slice(1, first, count), transposed())
+        .gemm(results.normed, weights.values.slice(0, first, parts[i].columns),
+              results.out.parts[i], transposed())
         .value();
-    first += count;
+    first += parts[i].columns;
   }
   return results;
 }
 
 Problem chain_of(const ResidualNorm& chain) {
   check_rank("residual_norm", "x", chain.x, 2);
-  check_rank("residual_norm", "weights", chain.weights, 2);
+  check_rank("residual_norm", "weights", chain.weights.values, 2);
   check_rank("residual_norm", "residual", chain.residual, 2);
   return residual_norm_chain(chain.x.dtype(), chain.x.shape()[0], chain.residual.shape()[1],
-                             chain.x.shape()[1]);
+                             chain.x.shape()[1], weights_of(!chain.weights.quantised()));
 }
 
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
@@ -164,18 +272,22 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
   };
   ResidualNormResults results;
   GemmOptions options = transposed();
-  if (!add_norm) {
+  pipeline.label(chain.prefix + chain.name);
+  if (!add_norm && !chain.weights.quantised()) {
     options.residual = chain.residual;
-    pipeline.label(chain.prefix + chain.name);
     results.sum = matrix();
-    pipeline.gemm(chain.x, chain.weights, results.sum, options).value();
+    pipeline.gemm(chain.x, chain.weights.values, results.sum, options).value();
     return results;
   }
   const Tensor product = matrix();
-  pipeline.label(chain.prefix + chain.name);
-  pipeline.gemm(chain.x, chain.weights, product, options).value();
-  pipeline.label(chain.prefix + "residual + " + chain.norm.name);
+  multiply(pipeline, chain.x, chain.weights, product).value();
   results.sum = matrix();
+  if (!add_norm) {
+    pipeline.label(chain.prefix + "residual");
+    pipeline.add(product, chain.residual, results.sum).value();
+    return results;
+  }
+  pipeline.label(chain.prefix + "residual + " + chain.norm.name);
   results.normed = matrix();
   pipeline.add_rmsnorm(product, chain.residual, results.sum, results.normed, options_of(chain.norm))
       .value();
@@ -186,49 +298,82 @@ Problem chain_of(const RopeKv& chain) {
   check_rank("rope_kv", "heads", chain.heads, 4);
   check_rank("rope_kv", "keys", chain.keys, 4);
   check_rank("rope_kv", "values", chain.values, 4);
-  check_halves("rope_kv", "heads", chain.heads.shape()[2], chain.queries);
+  std::int64_t kv = 0;
+  if (chain.apart_k || chain.apart_v) {
+    check_rank("rope_kv", "apart_k", chain.apart_k, 4);
+    check_rank("rope_kv", "apart_v", chain.apart_v, 4);
+    kv = chain.apart_k.shape()[2];
+    check_halves("rope_kv", "heads", chain.heads.shape()[2] + kv + chain.apart_v.shape()[2],
+                 chain.queries);
+  } else {
+    check_halves("rope_kv", "heads", chain.heads.shape()[2], chain.queries);
+    kv = (chain.heads.shape()[2] - chain.queries) / 2;
+  }
   const Shape& heads = chain.heads.shape();
   return rope_kv_chain(chain.heads.dtype(), {.batch = heads[0],
                                              .tokens = heads[1],
                                              .heads = chain.queries,
-                                             .kv_heads = (heads[2] - chain.queries) / 2,
+                                             .kv_heads = kv,
                                              .dim = heads[3],
                                              .capacity = chain.keys.shape()[2]});
 }
 
+namespace {
+
+/// Rotates queries and keys in place, and appends keys and values of one sequence after the other.
+void rope_in_place(Pipeline& pipeline, const RopeKv& chain, const Tensor& k, const Tensor& v) {
+  const Shape& shape = chain.heads.shape();
+  const std::int64_t batch = shape[0], tokens = shape[1], dim = shape[3], kv = k.shape()[2];
+  const auto merged = [&](const Tensor& tensor) {  // the tokens of all sequences
+    return tensor.reshape({batch * tokens, tensor.shape()[2], dim});
+  };
+  const auto rotate = [&](const Tensor& heads) {
+    pipeline.rope(heads, chain.positions, chain.table, heads, chain.pairs).value();
+  };
+  pipeline.label(chain.prefix + "rope");
+  Tensor keys, values;
+  if (chain.apart_k) {
+    keys = merged(k);
+    values = merged(v);
+    rotate(merged(chain.heads));
+    rotate(keys);
+  } else {
+    const Tensor heads = merged(chain.heads);
+    keys = heads.slice(1, chain.queries, kv);
+    values = heads.slice(1, chain.queries + kv, kv);
+    rotate(heads.slice(1, 0, chain.queries + kv));
+  }
+  pipeline.label(chain.prefix + "kv_update");
+  const Shape cache{kv, chain.keys.shape()[2], dim};
+  for (std::int64_t b = 0; b < batch; ++b) {
+    pipeline
+        .kv_update(keys.slice(0, b * tokens, tokens), values.slice(0, b * tokens, tokens),
+                   chain.slots.slice(0, b, 1), chain.keys.slice(0, b, 1).reshape(cache),
+                   chain.values.slice(0, b, 1).reshape(cache))
+        .value();
+  }
+}
+
+}  // namespace
+
 RopeKvResults record(Pipeline& pipeline, const RopeKv& chain) {
   const Problem problem = chain_of(chain);
   const Shape& shape = chain.heads.shape();
-  const std::int64_t batch = shape[0], tokens = shape[1], dim = shape[3], q = chain.queries;
-  const std::int64_t kv = (shape[2] - q) / 2;
+  const std::int64_t q = chain.queries, kv = problem.dim("kv_heads");
+  const Tensor k = chain.apart_k ? chain.apart_k : chain.heads.slice(2, q, kv);
+  const Tensor v = chain.apart_v ? chain.apart_v : chain.heads.slice(2, q + kv, kv);
   if (pipeline.choose(problem).value().config.variant == "fused") {
     pipeline.label(chain.prefix + "rope + kv_update");
-    const Tensor out = pipeline.temporary(chain.heads.dtype(), {batch, tokens, q, dim});
+    const Tensor out = pipeline.temporary(chain.heads.dtype(), {shape[0], shape[1], q, shape[3]});
     RopeAppendOptions options;
     options.pairs = chain.pairs;
     pipeline
-        .rope_append(chain.heads.slice(2, 0, q), chain.heads.slice(2, q, kv),
-                     chain.heads.slice(2, q + kv, kv), chain.positions, chain.table, chain.slots,
+        .rope_append(chain.heads.slice(2, 0, q), k, v, chain.positions, chain.table, chain.slots,
                      chain.keys, chain.values, out, options)
         .value();
     return {out, false};
   }
-  const Tensor heads = chain.heads.reshape({batch * tokens, q + 2 * kv, dim});
-  const Tensor rotated = heads.slice(1, 0, q + kv);
-  pipeline.label(chain.prefix + "rope");
-  pipeline.rope(rotated, chain.positions, chain.table, rotated, chain.pairs).value();
-  pipeline.label(chain.prefix + "kv_update");
-  const Shape cache{kv, chain.keys.shape()[2], dim};
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const auto of_sequence = [&](std::int64_t first) {
-      return heads.slice(0, b * tokens, tokens).slice(1, first, kv);
-    };
-    pipeline
-        .kv_update(of_sequence(q), of_sequence(q + kv), chain.slots.slice(0, b, 1),
-                   chain.keys.slice(0, b, 1).reshape(cache),
-                   chain.values.slice(0, b, 1).reshape(cache))
-        .value();
-  }
+  rope_in_place(pipeline, chain, k, v);
   return {chain.heads.slice(2, 0, q), true};
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/model/problem.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/compute/weight_matrix.hpp"
 
 /// Chains of operations (kernels/chains/chains.hpp) on tensors. Each function asks the pipeline for
 /// the alternative that is chosen for the chain, and records its operations. It throws Error.
@@ -22,15 +23,23 @@ struct ChainNorm {
   std::string name = "norm";  ///< in labels
 };
 
+/// Products of rows with the parts of a projection.
+struct ProjectedParts {
+  Tensor all;  ///< [rows, all columns]; empty: the parts are apart
+  std::vector<Tensor>
+      parts;  ///< [rows, columns of the part] each: columns of `all`, if it is there
+};
+
 /// silu(gate) * up with [gate | up] = norm(x) transposed(weights).
 struct GateUp {
   Tensor x;  ///< [rows, dim]
   ChainNorm norm;
-  Tensor weights;  ///< [2 hidden, dim]: rows of gates, then of ups
+  Projection weights;  ///< [2 hidden, dim]: rows of gates, then of ups
   std::string prefix{};
 };
 struct GateUpResults {
-  Tensor normed, products;  ///< [rows, dim], [rows, 2 hidden]; empty: within another launch
+  Tensor normed;            ///< [rows, dim]; empty: within another launch
+  ProjectedParts products;  ///< gates and ups, [rows, hidden] each; none: within another launch
   Tensor out;               ///< [rows, hidden]
 };
 Problem chain_of(const GateUp& chain);
@@ -40,22 +49,22 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain);
 struct Qkv {
   Tensor x;  ///< [rows, dim]
   ChainNorm norm;
-  Tensor weights;  ///< [queries + 2 keys, dim]: rows of queries, keys, values
+  Projection weights;  ///< [queries + 2 keys, dim]: rows of queries, keys, values
   std::int64_t queries = 0;
   std::string prefix{};
 };
 struct QkvResults {
-  Tensor normed;  ///< [rows, dim]; empty: within another launch
-  Tensor out;     ///< [rows, queries + 2 keys]
+  Tensor normed;       ///< [rows, dim]; empty: within another launch
+  ProjectedParts out;  ///< queries, keys and values: [rows, queries], [rows, keys] twice
 };
 Problem chain_of(const Qkv& chain);
 QkvResults record(Pipeline& pipeline, const Qkv& chain);
 
 /// sum = x transposed(weights) + residual, and norm(sum).
 struct ResidualNorm {
-  Tensor x;         ///< [rows, inner]
-  Tensor weights;   ///< [dim, inner]
-  Tensor residual;  ///< [rows, dim]
+  Tensor x;              ///< [rows, inner]
+  WeightMatrix weights;  ///< [dim, inner]
+  Tensor residual;       ///< [rows, dim]
   ChainNorm norm;
   std::string name = "product";  ///< in labels
   std::string prefix{};
@@ -66,23 +75,27 @@ struct ResidualNormResults {
                   ///< that begins with the norm computes it
 };
 Problem chain_of(const ResidualNorm& chain);
-/// `apart`: whether the following chain has_norm_apart(). If not, there is nothing to choose.
+/// `apart`: whether the following chain has_norm_apart(). If not, there is nothing to choose: the
+/// residual is added by the product, or after one with quantised weights.
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart);
 
 /// Rotates queries and keys and appends keys and values to the caches.
 struct RopeKv {
-  Tensor heads;  ///< [batch, tokens, heads + 2 kv_heads, dim]; keys may be rotated in place
-  std::int64_t queries = 0;  ///< heads of queries; keys and values have equal numbers
-  Tensor positions;          ///< i32 [batch * tokens]
-  Tensor table;              ///< f32 [positions, dim]
-  Tensor slots;              ///< i32 [batch]
-  Tensor keys, values;       ///< [batch, kv_heads, capacity, dim]
+  /// [batch, tokens, heads + 2 kv_heads, dim], or [batch, tokens, heads, dim] where keys and values
+  /// are apart. Queries and keys may be rotated in place.
+  Tensor heads;
+  std::int64_t queries = 0;     ///< heads of queries; keys and values have equal numbers
+  Tensor apart_k{}, apart_v{};  ///< [batch, tokens, kv_heads, dim]; empty: in `heads`
+  Tensor positions;             ///< i32 [batch * tokens]
+  Tensor table;                 ///< f32 [positions, dim]
+  Tensor slots;                 ///< i32 [batch]
+  Tensor keys, values;          ///< [batch, kv_heads, capacity, dim]
   RopePairs pairs = RopePairs::interleaved;
   std::string prefix{};
 };
 struct RopeKvResults {
   Tensor queries;        ///< [batch, tokens, heads, dim], rotated
-  bool in_place = true;  ///< `heads` has the rotated queries and keys
+  bool in_place = true;  ///< `heads`, or this and `apart_k`, has the rotated queries and keys
 };
 Problem chain_of(const RopeKv& chain);
 RopeKvResults record(Pipeline& pipeline, const RopeKv& chain);

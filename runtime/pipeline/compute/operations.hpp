@@ -124,7 +124,8 @@ class Operations {
   Result<void> grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups, const Tensor& c,
                             Layout layout = Layout::nt);
   /// C = A W^T, where W [n, k] is quantised: the weights of a row are the bytes of a row of B, u8
-  /// [n, bytes], in the format (kernels/model/weight_formats.hpp).
+  /// [n, bytes], in the format (kernels/model/weight_formats.hpp). B must begin at a multiple of 16
+  /// bytes if rows and blocks of the format are such multiples (int4, int8, q4_k), else of 2.
   Result<void> quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const QuantizedGemmOptions& options = {});
   /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of

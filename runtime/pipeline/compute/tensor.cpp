@@ -208,12 +208,15 @@ bool overlap(const Region& one, const Region& other) {
 }
 
 std::size_t alignment_of(DType dtype) {
-  return is_floating(dtype) ? element_alignment : 4;
+  // Bytes are quantised weights, which kernels load 16 at a time.
+  return is_floating(dtype) || dtype == DType::u8 ? element_alignment : 4;
 }
 
 std::size_t alignment_of(const TensorSpec& operand) {
   const auto offset = bytes_of(operand.dtype, static_cast<std::size_t>(operand.offset));
-  return std::size_t{1} << std::countr_zero(offset | alignment_of(operand.dtype));
+  const auto widest = operand.alignment > 0 ? static_cast<std::size_t>(operand.alignment)
+                                            : alignment_of(operand.dtype);
+  return std::size_t{1} << std::countr_zero(offset | widest);
 }
 
 std::size_t Tensor::place() const {

@@ -140,8 +140,8 @@ bool overlap(const Region& one, const Region& other);
 
 /// Returns the alignment of the widest load of elements of this type, in bytes.
 std::size_t alignment_of(DType dtype);
-/// Returns the alignment that kernels require of an operand: that of the widest load, or what its
-/// offset leaves of it.
+/// Returns the alignment that kernels require of an operand: its own or that of its type's widest
+/// load, or what its offset leaves of it.
 std::size_t alignment_of(const TensorSpec& operand);
 
 /// Creates a packed tensor.
@@ -149,8 +149,8 @@ using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
 
 /// Returns why a tensor can't be this operand, as one line that states the requirements, or an
 /// empty string if it can. The type and the row stride must match, and merged dimensions must give
-/// the operand's rows and columns, in this order. Elements of types other than i32 must begin at
-/// multiples of 16 bytes, unless the operand has an offset.
+/// the operand's rows and columns, in this order. The first element must be aligned as
+/// alignment_of() says.
 std::string why_not(const Tensor& tensor, const TensorSpec& operand);
 
 }  // namespace greta::runtime

@@ -1,11 +1,9 @@
 #include "runtime/pipeline/llama/device_weights.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <random>
+#include <initializer_list>
 
 #include "kernels/model/parallel.hpp"
-#include "kernels/model/random.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -37,13 +35,13 @@ void convert(const WeightView& from, std::size_t first, std::size_t count, DType
   });
 }
 
-void upload_matrix(Runtime& runtime, const WeightView& from, const Tensor& to) {
+void upload_numbers(Runtime& runtime, const WeightView& from, const Tensor& to) {
   const DType type = to.dtype();
   std::vector<std::byte> converted;
   for (std::size_t first = 0; first < from.elements(); first += piece_elements) {
     const std::size_t count = std::min(piece_elements, from.elements() - first);
     const std::byte* source = from.data + from.offset(first);
-    if (from.blocks || from.dtype != type) {
+    if (from.quantised() || from.dtype != type) {
       converted.resize(bytes_of(type, count));
       convert(from, first, count, type, converted.data());
       source = converted.data();
@@ -54,110 +52,115 @@ void upload_matrix(Runtime& runtime, const WeightView& from, const Tensor& to) {
   }
 }
 
-/// Uploads matrices into consecutive rows.
-void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from,
-                 const Tensor& to) {
-  std::int64_t row = 0;
-  for (const WeightView* view : from) {
-    upload_matrix(runtime, *view, to.slice(0, row, view->rows));
-    row += view->rows;
+/// Copies a quantised matrix; scales are rounded to the type of the target's.
+void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
+  const auto upload = [&](const Tensor& target, const std::byte* source) {
+    runtime.upload(target, {source, target.bytes()}).value();
+  };
+  upload(to.values, from.data);
+  if (!from.groups) return;
+  if (to.scales.dtype() == from.groups->type) {
+    upload(to.scales, from.groups->scales);
+  } else {
+    const auto count = static_cast<std::size_t>(to.scales.shape().elements());
+    std::vector<std::byte> rounded(to.scales.bytes());
+    for (std::size_t i = 0; i < count; ++i) {
+      store_element(to.scales.dtype(), rounded.data(), i,
+                    load_element(from.groups->type, from.groups->scales, i));
+    }
+    upload(to.scales, rounded.data());
   }
+  if (to.zeros) upload(to.zeros, from.groups->zeros);
 }
 
-/// Fills large tensors with random numbers, by repeatedly copying one block from random offsets.
-class Filler {
- public:
-  Filler(DType dtype, double largest, std::uint64_t seed)
-      : random_(seed), block_(bytes_of(dtype, piece_elements)) {
-    for (std::size_t i = 0; i < piece_elements; ++i) {
-      const auto draw = static_cast<double>(uniform_below(random_, 1U << 24U)) * 0x1p-23 - 1;
-      store_element(dtype, block_.data(), i, largest * draw);
-    }
+void upload_matrix(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
+  if (!(from.format() == to.format)) {
+    throw Error("the formats of a model's config are not those of its weights");
   }
+  if (to.quantised()) return upload_quantised(runtime, from, to);
+  upload_numbers(runtime, from, to.values);
+}
 
-  void fill(Runtime& runtime, const Tensor& to) {
-    const auto all = static_cast<std::size_t>(to.shape().elements());
-    for (std::size_t first = 0; first < all;) {
-      const std::size_t from = uniform_below(random_, piece_elements / 2);
-      const std::size_t count = std::min(piece_elements - from, all - first);
-      const Tensor target =
-          part(to, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
-      runtime
-          .upload(target, {block_.data() + bytes_of(to.dtype(), from), bytes_of(to.dtype(), count)})
-          .value();
-      first += count;
-    }
+/// Uploads matrices into consecutive rows.
+void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from,
+                 const Projection& to) {
+  std::int64_t row = 0;
+  for (const WeightView* view : from) {
+    upload_matrix(runtime, *view, to.slice(row, view->rows));
+    row += view->rows;
   }
-
- private:
-  std::mt19937_64 random_;
-  std::vector<std::byte> block_;
-};
-
-void fill_ones(Runtime& runtime, const Tensor& to) {
-  std::vector<std::byte> ones(to.bytes());
-  for (std::int64_t i = 0; i < to.shape().elements(); ++i) {
-    store_element(to.dtype(), ones.data(), static_cast<std::size_t>(i), 1);
-  }
-  runtime.upload(to, ones).value();
 }
 
 }  // namespace
 
 LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const TensorMaker& make) {
-  const auto tensor = [&](std::initializer_list<std::int64_t> extents) {
-    return make(dtype, Shape(extents), Memory::device);
+  const auto vector = [&] { return make(dtype, {config.dim}, Memory::device); };
+  const auto matrix = [&](std::int64_t rows, std::int64_t cols, const MatrixFormat& format) {
+    return make_matrix(dtype, rows, cols, format, make);
   };
   const std::int64_t dim = config.dim, hidden = config.hidden_dim;
+  const LlamaFormats& formats = config.formats;
   LlamaDeviceWeights weights;
   weights.config = config;
   weights.dtype = dtype;
-  weights.embedding = tensor({config.vocab, dim});
-  weights.final_norm = tensor({dim});
-  weights.head = config.tied_embeddings ? weights.embedding : tensor({config.vocab, dim});
+  weights.embedding = make(dtype, {config.vocab, dim}, Memory::device);
+  weights.final_norm = vector();
+  const bool shared = config.tied_embeddings && !formats.head.quantised;
+  weights.head = shared ? WeightMatrix(weights.embedding) : matrix(config.vocab, dim, formats.head);
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    weights.layers.push_back({tensor({dim}), tensor({config.q_dim() + 2 * config.kv_dim(), dim}),
-                              tensor({dim, config.q_dim()}), tensor({dim}),
-                              tensor({2 * hidden, dim}), tensor({dim, hidden})});
+    const LlamaLayerFormats layer = formats.layer(i);
+    const std::vector<ProjectionPart> qkv{
+        {config.q_dim(), layer.wq}, {config.kv_dim(), layer.wk}, {config.kv_dim(), layer.wv}};
+    const std::vector<ProjectionPart> gate_up{{hidden, layer.gate}, {hidden, layer.up}};
+    weights.layers.push_back(
+        {vector(), make_projection(dtype, dim, qkv, make), matrix(dim, config.q_dim(), layer.wo),
+         vector(), make_projection(dtype, dim, gate_up, make), matrix(dim, hidden, layer.down)});
   }
   return weights;
 }
 
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
-  return bytes_of(dtype, static_cast<std::uint64_t>(config.parameters()));
+  const LlamaFormats& formats = config.formats;
+  auto bytes = bytes_of(dtype, static_cast<std::uint64_t>(config.parameters()));
+  // What a quantised matrix takes instead of numbers.
+  const auto instead = [&](const MatrixFormat& format, std::int64_t rows, std::int64_t cols,
+                           bool shared = false) {
+    if (!format.quantised) return;
+    bytes += static_cast<std::uint64_t>(format.bytes(dtype, rows, cols));
+    if (!shared) bytes -= static_cast<std::uint64_t>(MatrixFormat{}.bytes(dtype, rows, cols));
+  };
+  instead(formats.head, config.vocab, config.dim, config.tied_embeddings);
+  const auto layers = std::min(static_cast<std::size_t>(config.layers), formats.layers.size());
+  for (std::size_t i = 0; i < layers; ++i) {
+    const LlamaLayerFormats& layer = formats.layers[i];
+    instead(layer.wq, config.q_dim(), config.dim);
+    for (const MatrixFormat& kv : {layer.wk, layer.wv}) instead(kv, config.kv_dim(), config.dim);
+    instead(layer.wo, config.dim, config.q_dim());
+    for (const MatrixFormat& up : {layer.gate, layer.up}) {
+      instead(up, config.hidden_dim, config.dim);
+    }
+    instead(layer.down, config.dim, config.hidden_dim);
+  }
+  return bytes;
 }
 
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype) {
   LlamaDeviceWeights weights = allocate_weights(runtime, model.config, dtype);
   const LlamaWeights& from = model.weights;
-  upload_matrix(runtime, from.embedding, weights.embedding);
-  upload_matrix(runtime, from.final_norm, weights.final_norm);
-  if (!model.config.tied_embeddings) upload_matrix(runtime, from.head, weights.head);
+  upload_numbers(runtime, from.embedding, weights.embedding);
+  upload_numbers(runtime, from.final_norm, weights.final_norm);
+  if (!model.config.tied_embeddings || weights.head.quantised()) {
+    upload_matrix(runtime, from.head, weights.head);
+  }
   for (std::size_t i = 0; i < from.layers.size(); ++i) {
     const LlamaLayer& layer = from.layers[i];
     const LlamaDeviceLayer& to = weights.layers[i];
-    upload_matrix(runtime, layer.attn_norm, to.attn_norm);
+    upload_numbers(runtime, layer.attn_norm, to.attn_norm);
     upload_rows(runtime, {&layer.wq, &layer.wk, &layer.wv}, to.qkv);
     upload_matrix(runtime, layer.wo, to.wo);
-    upload_matrix(runtime, layer.ffn_norm, to.ffn_norm);
+    upload_numbers(runtime, layer.ffn_norm, to.ffn_norm);
     upload_rows(runtime, {&layer.gate, &layer.up}, to.gate_up);
     upload_matrix(runtime, layer.down, to.down);
-  }
-  return weights;
-}
-
-LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                                  std::uint64_t seed) {
-  LlamaDeviceWeights weights = allocate_weights(runtime, config, dtype);
-  Filler filler(dtype, std::sqrt(3 / static_cast<double>(config.dim)), seed);
-  filler.fill(runtime, weights.embedding);
-  if (!config.tied_embeddings) filler.fill(runtime, weights.head);
-  fill_ones(runtime, weights.final_norm);
-  for (const LlamaDeviceLayer& layer : weights.layers) {
-    for (const Tensor* norm : {&layer.attn_norm, &layer.ffn_norm}) fill_ones(runtime, *norm);
-    for (const Tensor* matrix : {&layer.qkv, &layer.wo, &layer.gate_up, &layer.down}) {
-      filler.fill(runtime, *matrix);
-    }
   }
   return weights;
 }

@@ -4,29 +4,30 @@
 #include <vector>
 
 #include "runtime/pipeline/compute/runtime.hpp"
+#include "runtime/pipeline/compute/weight_matrix.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 
 namespace greta::runtime {
 
 /// A layer's weights on a device. Matrices that are multiplied by the same vector are concatenated,
-/// so that a decode step reads them in one launch. The parts are slices of the rows.
+/// so that a decode step reads them in one launch, where they have the same format.
 struct LlamaDeviceLayer {
-  Tensor attn_norm;  ///< [dim]
-  Tensor qkv;        ///< [q_dim + 2 kv_dim, dim]: rows of queries, keys, values
-  Tensor wo;         ///< [dim, q_dim]
-  Tensor ffn_norm;   ///< [dim]
-  Tensor gate_up;    ///< [2 hidden_dim, dim]: rows of gate, then of up
-  Tensor down;       ///< [dim, hidden_dim]
+  Tensor attn_norm;    ///< [dim]
+  Projection qkv;      ///< [q_dim + 2 kv_dim, dim]: rows of queries, keys, values
+  WeightMatrix wo;     ///< [dim, q_dim]
+  Tensor ffn_norm;     ///< [dim]
+  Projection gate_up;  ///< [2 hidden_dim, dim]: rows of gate, then of up
+  WeightMatrix down;   ///< [dim, hidden_dim]
 };
 
-/// A Llama's weights on a device, all of the same type.
+/// A Llama's weights on a device: numbers of the same type, and matrices in LlamaConfig::formats.
 struct LlamaDeviceWeights {
   LlamaConfig config;
   DType dtype = DType::f32;
   Tensor embedding;  ///< [vocab, dim]
   std::vector<LlamaDeviceLayer> layers;
   Tensor final_norm;  ///< [dim]
-  Tensor head;        ///< [vocab, dim]; the embedding if they are tied
+  WeightMatrix head;  ///< [vocab, dim]; the embedding if they are tied and it is not quantised
 };
 
 /// Creates uninitialised tensors for the weights of an architecture.
@@ -35,11 +36,13 @@ LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const Te
 /// Returns the size of an architecture's weights.
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype);
 
-/// Rounds a model's weights to `dtype` and copies them to the device. Throws Error.
+/// Copies a model's weights to the device: matrices in their formats, which LlamaModel::config must
+/// have, all others rounded to `dtype`. Throws Error.
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype);
 
 /// Creates random weights: norms are 1, others uniform in +-sqrt(3 / dim), so that the magnitude of
-/// activations is preserved. Throws Error.
+/// activations is preserved. Those of quantised matrices have about the same magnitude: random
+/// integers, and scales that are all the same. Throws Error.
 LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                   std::uint64_t seed);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <initializer_list>
 
 #include "runtime/pipeline/compute/chains.hpp"
 
@@ -76,21 +77,37 @@ class PassRecorder {
     return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix()};
   }
 
+  /// Reports a matrix with its first stage, or each part with its own.
+  void tell_parts(std::initializer_list<LlamaStage> stages, const ProjectedParts& results) {
+    if (results.all) return tell(*stages.begin(), results.all);
+    std::size_t part = 0;
+    for (const LlamaStage stage : stages) tell(stage, results.parts[part++]);
+  }
+
   /// Returns queries, keys and values of each token.
-  Tensor project(const Hidden& x) {
+  ProjectedParts project(const Hidden& x) {
     const QkvResults results = runtime::record(pipeline_, qkv_of(layer(), x));
     if (!x.normed) tell_if(LlamaStage::attn_norm, results.normed);
-    tell(LlamaStage::q, results.out);
+    tell_parts({LlamaStage::q, LlamaStage::k, LlamaStage::v}, results.out);
     return results.out;
+  }
+
+  /// Returns rows as [batch, tokens, heads, head_dim].
+  Tensor by_heads(const Tensor& rows) const {
+    return rows.reshape(
+        {shape_.batch, shape_.tokens, rows.shape()[1] / config_.head_dim, config_.head_dim});
   }
 
   /// Rotates queries and keys and appends keys and values to the caches. Returns the queries,
   /// [batch, tokens, heads, head_dim].
-  Tensor rotate_and_append(const Tensor& all) {
+  Tensor rotate_and_append(const ProjectedParts& qkv) {
     const auto index = static_cast<std::size_t>(layer_);
-    const std::int64_t heads = config_.heads + 2 * config_.kv_heads;
     RopeKv chain;
-    chain.heads = all.reshape({shape_.batch, shape_.tokens, heads, config_.head_dim});
+    chain.heads = by_heads(qkv.all ? qkv.all : qkv.parts[0]);
+    if (!qkv.all) {
+      chain.apart_k = by_heads(qkv.parts[1]);
+      chain.apart_v = by_heads(qkv.parts[2]);
+    }
     chain.queries = config_.heads;
     chain.positions = inputs_.positions;
     chain.table = memory_.rope_table;
@@ -100,15 +117,19 @@ class PassRecorder {
     chain.pairs = config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
     chain.prefix = prefix();
     const RopeKvResults results = runtime::record(pipeline_, chain);
-    tell(LlamaStage::q_rope,
-         results.in_place ? all : results.queries.reshape({shape_.rows(), config_.q_dim()}));
+    if (!results.in_place) {
+      tell(LlamaStage::q_rope, results.queries.reshape({shape_.rows(), config_.q_dim()}));
+    } else {
+      tell_parts({LlamaStage::q_rope, LlamaStage::k_rope}, qkv);
+    }
     return results.queries;
   }
 
   /// Returns a projection's sum with the residual, and the norm that follows where the chosen
   /// alternative computes it with the sum.
-  Hidden project_and_add(const char* name, LlamaStage stage, const Tensor& x, const Tensor& weights,
-                         const Tensor& residual, const ChainNorm& norm, bool apart) {
+  Hidden project_and_add(const char* name, LlamaStage stage, const Tensor& x,
+                         const WeightMatrix& weights, const Tensor& residual, const ChainNorm& norm,
+                         bool apart) {
     const ResidualNorm chain{x, weights, residual, norm, name, prefix()};
     const ResidualNormResults results = runtime::record(pipeline_, chain, apart);
     tell(stage, results.sum);
@@ -141,7 +162,9 @@ class PassRecorder {
   Hidden feed_forward(const Hidden& x) {
     const GateUpResults gated = runtime::record(pipeline_, gate_up_of(layer(), x));
     if (!x.normed) tell_if(LlamaStage::ffn_norm, gated.normed);
-    tell_if(LlamaStage::gate, gated.products);
+    if (!gated.products.parts.empty()) {
+      tell_parts({LlamaStage::gate, LlamaStage::up}, gated.products);
+    }
     tell(LlamaStage::silu_mul, gated.out);
     ChainNorm next;
     bool apart = false;
@@ -172,9 +195,7 @@ class PassRecorder {
     pipeline_.rmsnorm(x, normed, norm).value();
     tell(LlamaStage::final_norm, normed);
     label("head");
-    GemmOptions options;
-    options.layout = Layout::nt;
-    pipeline_.gemm(normed, weights_.head, memory_.logits, options).value();
+    multiply(pipeline_, normed, weights_.head, memory_.logits).value();
     tell(LlamaStage::logits, memory_.logits);
     label("argmax");
     pipeline_.argmax(memory_.logits, memory_.likeliest).value();

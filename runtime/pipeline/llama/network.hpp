@@ -59,9 +59,10 @@ LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType d
 
 /// A callback for the result of each stage as it is recorded; layer -1: the whole model. Stages
 /// whose results are columns of one matrix cause one call with the first stage: `gate` for gate and
-/// up, `q` for q, k and v, and `q_rope` for q_rope, k_rope and v. There are no calls for k_cache
-/// and v_cache, which are in LlamaMemory. Stages that are computed within another launch have no
-/// results, which depends on the alternatives that are chosen for the chains
+/// up, `q` for q, k and v, and `q_rope` for q_rope, k_rope and v. Where they are matrices of their
+/// own, which may be with weights of several formats, there is a call for each. There are no calls
+/// for k_cache and v_cache, which are in LlamaMemory. Stages that are computed within another
+/// launch have no results, which depends on the alternatives that are chosen for the chains
 /// (kernels/chains/chains.hpp): attn_norm, ffn_norm, gate and up, and k_rope beside q_rope. A norm
 /// whose call follows that of the sum it is computed of may be computed with it, before the sum is
 /// rounded.

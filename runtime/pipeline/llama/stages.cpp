@@ -30,8 +30,10 @@ void for_each(std::int64_t count, std::int64_t work, const Body& body) {
 
 std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) const {
   std::vector<double> values(static_cast<std::size_t>(weights.cols));
-  weights.read(static_cast<std::size_t>(row) * values.size(), values.size(), values.data());
-  if (!rounding_ || weights.fits(*rounding_)) return values;
+  const bool kept = weights.quantised() && !weights.decoded;
+  weights.read(static_cast<std::size_t>(row) * values.size(), values.size(), values.data(),
+               kept && rounding_ ? std::optional(scales_type(*rounding_)) : std::nullopt);
+  if (!rounding_ || kept || weights.fits(*rounding_)) return values;
   for (double& value : values) value = rounded_to(*rounding_, value);
   return values;
 }

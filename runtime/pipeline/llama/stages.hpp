@@ -11,7 +11,9 @@
 /// them. They follow their definitions and share no code with the kernels or their references.
 namespace greta::runtime::stages {
 
-/// Reads weights in FP64, optionally rounded to a type first.
+/// Reads weights in FP64, optionally rounded to a type first, as a device with activations of this
+/// type stores them: quantised weights stay exact unless they are decoded there, and scales beside
+/// integers have the type of scales.
 class Weights {
  public:
   explicit Weights(std::optional<DType> rounding) : rounding_(rounding) {}

@@ -36,11 +36,13 @@ std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std:
   const std::int64_t q = config.q_dim(), kv = config.kv_dim();
   switch (stage) {
     case LlamaStage::q:
+      if (cols == q) return {{LlamaStage::q, q}};
       return {{LlamaStage::q, q}, {LlamaStage::k, kv}, {LlamaStage::v, kv}};
     case LlamaStage::q_rope:
       if (cols == q) return {{LlamaStage::q_rope, q}};
       return {{LlamaStage::q_rope, q}, {LlamaStage::k_rope, kv}};
     case LlamaStage::gate:
+      if (cols == config.hidden_dim) return {{LlamaStage::gate, cols}};
       return {{LlamaStage::gate, cols / 2}, {LlamaStage::up, cols / 2}};
     default:
       return {{stage, cols}};

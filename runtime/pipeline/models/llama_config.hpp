@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/model/matrix_format.hpp"
 #include "runtime/device/dtype.hpp"
 #include "runtime/device/layers.hpp"
 
@@ -32,6 +33,23 @@ struct RopeScaling {
   std::int64_t original_positions = 8192;
 };
 
+/// How the projections of a layer are stored.
+struct LlamaLayerFormats {
+  MatrixFormat wq, wk, wv, wo, gate, up, down;
+
+  bool operator==(const LlamaLayerFormats&) const = default;
+};
+
+/// How a model's matrices are stored. Embedding tables and norms are always numbers.
+struct LlamaFormats {
+  std::vector<LlamaLayerFormats> layers;  ///< empty: all are numbers
+  MatrixFormat head;
+
+  LlamaLayerFormats layer(std::int64_t index) const {
+    return layers.empty() ? LlamaLayerFormats{} : layers.at(static_cast<std::size_t>(index));
+  }
+};
+
 /// The architecture of a Llama: RMSNorm, attention with RoPE and grouped KV heads, SwiGLU.
 struct LlamaConfig {
   std::int64_t dim = 0;         ///< of the residual stream
@@ -50,6 +68,7 @@ struct LlamaConfig {
   double norm_epsilon = 1e-5;
   bool tied_embeddings = false;  ///< the head is the embedding
   std::optional<DType> dtype;    ///< of the weights, if the file says it (torch_dtype)
+  LlamaFormats formats;          ///< of matrices that are quantised
   std::int32_t bos = 1;
   std::vector<std::int32_t> eos;  ///< generation ends after any of these
 
@@ -68,7 +87,8 @@ const std::vector<std::string>& llama_names();
 std::optional<LlamaConfig> named_llama(std::string_view name);
 /// Reads and checks a config.json of Hugging Face's LlamaForCausalLM, or the architecture of a GGUF
 /// file. Throws Error for other files, and for models with unsupported features (biases, other
-/// activations, quantised weights, other kinds of rope_scaling).
+/// activations, other kinds of quantised weights than load_llama() reads, other kinds of
+/// rope_scaling).
 LlamaConfig llama_config_from_file(const std::filesystem::path& path);
 /// Parses the text of a config.json. `name` is used in messages.
 LlamaConfig llama_config_from_json(std::string_view text, const std::string& name);

@@ -5,6 +5,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
+#include "runtime/pipeline/models/formats/packed_weights.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
@@ -23,9 +24,6 @@ void refuse_extras(const JsonFields& fields) {
   }
   for (const char* bias : {"attention_bias", "mlp_bias"}) {
     if (fields.flag(bias, false)) fields.refuse(fmt::format("{} is true; allowed: false", bias));
-  }
-  if (fields.has("quantization_config")) {
-    fields.refuse("has a quantization_config; allowed: weights in " + converted_types_text());
   }
   if (fields.number("partial_rotary_factor", 1) != 1) {
     fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
@@ -126,6 +124,11 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
     config.check();
   } catch (const Error& error) {
     fields.refuse(error.what());
+  }
+  if (const auto packed = packed_weights_of(fields)) {
+    const MatrixFormat format = packed->format();
+    config.formats.layers.assign(static_cast<std::size_t>(config.layers),
+                                 {format, format, format, format, format, format, format});
   }
   return config;
 }

@@ -1,8 +1,54 @@
 #include "runtime/pipeline/models/llama_weights.hpp"
 
-namespace greta::runtime {
+#include <array>
 
-void WeightView::read(std::size_t first, std::size_t count, double* values) const {
+namespace greta::runtime {
+namespace {
+
+/// Returns a scale, rounded to a type.
+double scale_at(const GroupedWeights& groups, std::size_t index, DType type) {
+  const double scale = load_element(groups.type, groups.scales, index);
+  if (type == groups.type) return scale;
+  std::array<std::byte, 2> stored{};
+  store_element(type, stored.data(), 0, scale);
+  return load_element(type, stored.data(), 0);
+}
+
+void read_groups(const WeightView& view, std::size_t first, std::size_t count, DType scales,
+                 double* values) {
+  const GroupedWeights& groups = *view.groups;
+  const bool four = groups.format == WeightFormat::int4;
+  const auto group = static_cast<std::size_t>(groups.group);
+  std::size_t known = static_cast<std::size_t>(-1);  // group whose scale and zero point are known
+  double scale = 0, zero = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = first + i;  // rows are whole groups, so that groups are numbered as one
+    if (at / group != known) {
+      known = at / group;
+      scale = scale_at(groups, known, scales);
+      zero = groups.zeros != nullptr ? std::to_integer<int>(groups.zeros[known]) : four ? 8 : 0;
+    }
+    int integer = std::to_integer<int>(view.data[four ? at / 2 : at]);
+    if (four) {
+      integer = at % 2 == 0 ? integer & 15 : integer >> 4;
+    } else if (groups.zeros == nullptr && integer > 127) {
+      integer -= 256;
+    }
+    values[i] = scale * (integer - zero);
+  }
+}
+
+}  // namespace
+
+MatrixFormat WeightView::format() const {
+  if (decoded || !quantised()) return {};
+  if (groups) return {groups->format, groups->group, groups->zeros != nullptr};
+  return {weight_format_from_string(to_string(*blocks)), 0, false};
+}
+
+void WeightView::read(std::size_t first, std::size_t count, double* values,
+                      std::optional<DType> scales) const {
+  if (groups) return read_groups(*this, first, count, scales.value_or(groups->type), values);
   const std::byte* const from = data + offset(first);
   if (blocks) {
     decode_blocks(*blocks, from, count / block_traits(*blocks).elements, values);
@@ -13,6 +59,20 @@ void WeightView::read(std::size_t first, std::size_t count, double* values) cons
       values[i] = static_cast<double>(load<decltype(type)::value>(from, i));
     }
   });
+}
+
+LlamaFormats formats_of(const LlamaWeights& weights) {
+  LlamaFormats formats;
+  bool any = false;
+  for (const LlamaLayer& layer : weights.layers) {
+    formats.layers.push_back({layer.wq.format(), layer.wk.format(), layer.wv.format(),
+                              layer.wo.format(), layer.gate.format(), layer.up.format(),
+                              layer.down.format()});
+    any = any || !(formats.layers.back() == LlamaLayerFormats{});
+  }
+  if (!any) formats.layers.clear();
+  formats.head = weights.head.format();
+  return formats;
 }
 
 }  // namespace greta::runtime

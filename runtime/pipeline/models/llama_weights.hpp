@@ -8,14 +8,25 @@
 #include <vector>
 
 #include "kernels/model/block_formats.hpp"
+#include "kernels/model/matrix_format.hpp"
 #include "runtime/device/dtype.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
 namespace greta::runtime {
 
-/// A matrix of weights in a mapped file: row-major [rows, cols], with one row per output. A norm's
-/// weights are one row. `data` may be unaligned: use read(), load_element() or a copy.
+/// Integers with scales beside them: int4 or int8 (kernels/model/weight_formats.hpp).
+struct GroupedWeights {
+  WeightFormat format = WeightFormat::int4;
+  std::int64_t group = 128;           ///< weights of a row that share a scale; divides its length
+  DType type = DType::f16;            ///< of the scales: f16 or bf16
+  const std::byte* scales = nullptr;  ///< [rows, groups]
+  const std::byte* zeros = nullptr;   ///< u8 [rows, groups] zero points, or nullptr
+};
+
+/// A matrix of weights in a mapped file, or in memory of its model: row-major [rows, cols], with
+/// one row per output. A norm's weights are one row. `data` may be unaligned: use read(),
+/// load_element() or a copy.
 struct WeightView {
   DType dtype = DType::f32;  ///< a floating-point type; of blocks, the one they are decoded to if
                              ///< no other is asked for
@@ -23,23 +34,32 @@ struct WeightView {
   std::int64_t cols = 0;
   const std::byte* data = nullptr;
   std::optional<BlockFormat> blocks{};  ///< if set, `data` is blocks, of which rows have whole ones
+  std::optional<GroupedWeights> groups{};  ///< if set, `data` is the integers of rows
+  /// Whether devices get quantised weights as numbers. They multiply by them as they are otherwise.
+  bool decoded = false;
 
+  bool quantised() const { return blocks || groups; }
+  /// Returns how devices store it.
+  MatrixFormat format() const;
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  /// Returns the size in the file.
+  /// Returns the size of `data`.
   std::size_t bytes() const { return offset(elements()); }
   /// Returns where element `index` begins in `data`; that of a block's first element for blocks.
   std::size_t offset(std::size_t index) const {
+    if (groups) return index * static_cast<std::size_t>(traits(groups->format).bits) / 8;
     if (!blocks) return bytes_of(dtype, index);
     const BlockFormatTraits& block = block_traits(*blocks);
     return index / block.elements * block.bytes;
   }
   /// Returns whether all elements are numbers of `type`.
-  bool fits(DType type) const { return !blocks && (type == dtype || type == DType::f32); }
+  bool fits(DType type) const { return !quantised() && (type == dtype || type == DType::f32); }
   /// Writes elements first to first + count - 1 to `values`. For blocks, both must be multiples of
-  /// the number of elements in a block.
-  void read(std::size_t first, std::size_t count, double* values) const;
+  /// the number of elements in a block. Scales beside integers are rounded to `scales` first, if it
+  /// is given.
+  void read(std::size_t first, std::size_t count, double* values,
+            std::optional<DType> scales = std::nullopt) const;
 };
 
 struct LlamaLayer {
@@ -65,7 +85,17 @@ struct LlamaModel {
   LlamaWeights weights;
   std::filesystem::path path;  ///< the folder or the file that was loaded
   std::vector<std::shared_ptr<const MappedFile>> files;
+  /// Weights that are in no file: converted ones.
+  std::vector<std::shared_ptr<const std::vector<std::byte>>> converted{};
 };
+
+/// Returns how devices store a model's matrices.
+LlamaFormats formats_of(const LlamaWeights& weights);
+
+/// Returns the type that devices store scales beside integers in, with activations of this type.
+constexpr DType scales_type(DType activations) {
+  return activations == DType::bf16 ? DType::bf16 : DType::f16;
+}
 
 /// Opens a model and detects its format:
 /// - a folder in Hugging Face's format: config.json with model.safetensors, or with the shards that

@@ -134,6 +134,27 @@ TEST_F(PerformanceQuery, WhatIsAmbiguousOrNoNumberIsAbsent) {
             "VK_KHR_performance_query of anv has none of the counters that give figures");
 }
 
+// The pass is gone afterwards, and commands that follow must not begin its query.
+TEST_F(PerformanceQuery, AnExceptionOfTheWorkEndsTheCounting) {
+  fake->counters = {{"Groups", 0, VK_PERFORMANCE_COUNTER_STORAGE_UINT64_KHR, 0, 1}};
+  open();
+  const auto reader = open_counters(*device).value();
+  for (const bool begun : {false, true}) {
+    CountedWork fails = work();
+    fails.record = [&](Stream& to) -> Result<void> {
+      if (begun) to.launch(*kernel, {2, 3, 1}, {}).value();
+      throw Error("no work");
+    };
+    const auto none = reader->read({"Groups"}, fails);
+    ASSERT_FALSE(none);
+    EXPECT_NE(none.failure().message.find("no work"), std::string::npos);
+    stream->fill(*buffer, 0, 4096, 7).value();
+    stream->synchronize(std::chrono::seconds(10)).value();
+  }
+  EXPECT_EQ(fake->passes, 0);
+  EXPECT_EQ(reader->read({"Groups"}, work()).value().values, (Values{{"Groups", 16}}));
+}
+
 TEST_F(PerformanceQuery, WorkThatCanNotBeCountedIsRefusedAndLeavesNothing) {
   fake->counters = {{"Groups", 0, VK_PERFORMANCE_COUNTER_STORAGE_UINT64_KHR, 0, 1}};
   open();

@@ -283,6 +283,27 @@ TEST_P(HipFault, ATimeoutLosesItsDeviceOnly) {
   EXPECT_TRUE(fake_.resets.empty()) << "that would wait for the work, and harm its sister";
 }
 
+// A copy to memory of a lost device would use what may not exist any more.
+TEST_P(HipFault, NothingIsCopiedToALostPeer) {
+  if (GetParam() != Fake::hip6) return;  // other fakes have no copies between devices
+  const auto device = open(), peer = open(1);
+  PeerCopies& copies = *peer_copies(*device).value();
+  const auto own = device->allocate(64).value(), other = peer->allocate(64).value();
+  const auto stream = device->create_stream().value();
+  copies.copy_between(*stream, *other, 0, *own, 0, 64).value();
+  stream->discard();
+  fake_.sticking[1] = 700;
+  EXPECT_EQ(peer->create_stream().failure().status, Status::device_lost);
+  for (const auto& refused : {copies.copy_between(*stream, *other, 0, *own, 0, 64),
+                              copies.copy_between(*stream, *own, 0, *other, 0, 64)}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.failure().status, Status::unavailable);
+    EXPECT_NE(refused.failure().message.find(peer->info().id() + " was lost"), std::string::npos);
+  }
+  EXPECT_EQ(copies.reach(*peer).failure().status, Status::unavailable);
+  expect_works(*device);
+}
+
 TEST_P(HipFault, OutOfMemoryIsNotTheEnd) {
   const auto device = open();
   fake_.fails["hipMalloc"] = 2;

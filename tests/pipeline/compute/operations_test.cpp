@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "kernels/model/problem_rules.hpp"
+#include "runtime/pipeline/compute/prepared.hpp"
 #include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
@@ -62,6 +64,43 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
     }
   }
   EXPECT_EQ(seen.size(), catalog().size());  // every operation has a method
+}
+
+// Kernels load 16 bytes of B at once where its rows and blocks are multiples of that: a part of
+// memory that begins elsewhere must be refused, as a tensor and as an address.
+TEST(Operations, WeightsBeginWhereKernelsCanLoadThem) {
+  using kernels::WeightFormat;
+  const auto why = [](WeightFormat format, std::int64_t begin) -> std::array<std::string, 2> {
+    Recorder ops;
+    const std::int64_t n = 4, k = 256, row = kernels::row_bytes(format, k);
+    const Tensor memory = tensor(DType::u8, {begin + n * row});
+    const Tensor b = memory.slice(0, begin, n * row).reshape({n, row});
+    QuantizedGemmOptions options{.format = format};
+    if (!kernels::in_blocks(format)) options.scales = tensor(DType::f16, {n, 2});
+    ops.quantized_gemm(tensor(DType::f16, {1, k}), b, tensor(DType::f16, {1, n}), options).value();
+    const auto specs = built_in("quantized_gemm").tensors(ops.problem);
+    std::vector<std::uint64_t> addresses;
+    for (std::size_t i = 0; i < specs.size(); ++i) addresses.push_back((i + 1) << 20);
+    addresses[1] += static_cast<std::uint64_t>(begin);
+    return {message(check_operands(ops.problem, specs, ops.operands)),
+            message(check_addresses(ops.problem, specs, addresses))};
+  };
+  for (const WeightFormat format : {WeightFormat::int4, WeightFormat::int8, WeightFormat::q4_k}) {
+    const auto refusal = why(format, 8);
+    EXPECT_TRUE(refusal[0].ends_with(
+        ": B begins at byte 8 of its memory, but it must be at a multiple of 16"))
+        << refusal[0];
+    EXPECT_TRUE(
+        refusal[1].ends_with(": B is at address 0x200008, but it must be at a multiple of 16"))
+        << refusal[1];
+    for (const std::string& taken : why(format, 16)) EXPECT_EQ(taken, "done");
+  }
+  for (const WeightFormat format : {WeightFormat::q4_0, WeightFormat::q8_0, WeightFormat::q6_k}) {
+    const auto refusal = why(format, 1);
+    EXPECT_TRUE(refusal[0].ends_with("must be at a multiple of 2")) << refusal[0];
+    EXPECT_TRUE(refusal[1].ends_with("must be at a multiple of 2")) << refusal[1];
+    for (const std::string& taken : why(format, 2)) EXPECT_EQ(taken, "done");
+  }
 }
 
 /// Returns the key that was recorded, after checking its operands, or why there is none.

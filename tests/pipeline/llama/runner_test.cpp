@@ -202,7 +202,7 @@ TEST_P(Llama, EveryStageIsWithinItsBound) {
 
 TEST_P(Llama, ABrokenWeightIsFoundWhereItIs) {
   LlamaDeviceWeights weights = upload_weights(*runtime_, model(), DType::f32);
-  const Tensor gate = weights.layers[3].gate_up.slice(0, 5, 1);
+  const Tensor gate = weights.layers[3].gate_up.slice(5, 1).values;
   std::vector<float> row(static_cast<std::size_t>(gate.shape().elements()), 0.5F);
   runtime_->upload(gate.reshape({gate.shape().elements()}), std::as_bytes(std::span(row))).value();
   LlamaOptions options;

@@ -6,6 +6,7 @@
 
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/telemetry.hpp"
+#include "tuner/bench/peer_benchmarks.hpp"
 #include "tuner/cli/bench/bench_json.hpp"
 #include "tuner/cli/bench/bench_output.hpp"
 #include "tuner/cli/bench/commands.hpp"
@@ -185,7 +186,8 @@ void Bench::add_entries() {
 
 int Bench::run() {
   catch_interrupts();
-  if (!options_.no_lock && !lists_) locks_ = lock_cards(selected_, "greta-bench");
+  if (!options_.no_lock && !lists_)
+    locks_ = lock_cards(cards_of(selected_, preset_.platform), "greta-bench");
   TunedDb db = open_database(options_.db, TunedDb::Mode::read_write);
   for (const auto& device : selected_) {
     if (!preset_.checks.empty() && !lists_) {

@@ -285,8 +285,7 @@ void DeviceBench::expect(const std::vector<const Benchmark*>& benchmarks) {
 
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
-  const auto of_peers = [](const std::string& name) { return name.starts_with("peer_"); };
-  if (std::any_of(preset.platform.begin(), preset.platform.end(), of_peers)) {
+  if (std::any_of(preset.platform.begin(), preset.platform.end(), is_of_peers)) {
     const std::string why = why_no_peers(*device_);
     if (!why.empty()) notes_.push_back(fmt::format("peer: skipped on {}: {}", info().id(), why));
   }

@@ -179,17 +179,28 @@ void skip(benchmark::State& state, const std::string& why) {
   state.SkipWithError(why.c_str());
 }
 
+// A process that takes a block of each benchmark has taken blocks of some that were not asked for
+// them yet. After an interrupt, those are kept of checked ones.
+bool is_measured(const GoogleRun::Entry& entry, int count) {
+  const Benchmark& benchmark = entry.benchmark;
+  return benchmark.waiting && benchmark.waiting(count) && (entry.checked > 0 || !benchmark.check);
+}
+
 void run_block(benchmark::State& state, GoogleRun& run, GoogleRun::Entry& entry,
                BlockProgress& progress) {
   if (!*run.stop) progress.next(entry.name);
   auto& failure = entry.result.failure;
-  if (!failure && *run.stop) failure = Failure{Status::unavailable, "interrupted", {}};
-  if (!failure) check(run, entry, entry.blocks++ / run.iterations);
+  const int count = static_cast<int>(std::min<std::int64_t>(state.max_iterations, 1'000));
+  const bool interrupted = *run.stop;
+  if (!failure && interrupted && !is_measured(entry, count)) {
+    failure = Failure{Status::unavailable, "interrupted", {}};
+  }
+  if (!failure && !interrupted) check(run, entry, entry.blocks / run.iterations);
+  if (!failure) ++entry.blocks;
   if (failure) {
     skip(state, failure->message);
     return;
   }
-  const int count = static_cast<int>(std::min<std::int64_t>(state.max_iterations, 1'000));
   auto samples =
       caught([&]() -> Result<std::vector<double>> { return entry.benchmark.take(count); });
   if (!samples) {

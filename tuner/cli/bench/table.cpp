@@ -19,9 +19,23 @@ std::string failure_text(const Failure& failure) {
   return fmt::format("{}: {}", to_string(failure.status), failure.message);
 }
 
+/// Returns whether a result has no times to show. One that was interrupted has those of the blocks
+/// that were taken before.
+bool is_failure(const MeasuredResult& result) {
+  return result.failure && (result.failure->status != Status::unavailable || result.us.median <= 0);
+}
+
 std::string error_text(const Verdict& verdict) {
   return verdict.bound > 0 ? fmt::format("{} of bound", format_share(verdict.error / verdict.bound))
                            : "";
+}
+
+/// Returns the error, and whether the result is incomplete.
+std::string remark_text(const MeasuredResult& result) {
+  const std::string error = error_text(result.verdict);
+  if (!result.failure) return error;
+  return fmt::format("{}{} after {} blocks", error.empty() ? "" : error + ", ",
+                     result.failure->message, result.samples.blocks_us.size());
 }
 
 // Without an interval if there are too few blocks for one.
@@ -81,7 +95,7 @@ std::string bench_table(const std::vector<NamedResult>& results) {
   counters.add_titles(columns);
   Table table(columns);
   for (const auto& [name, result] : results) {
-    if (result.failure) {
+    if (is_failure(result)) {
       std::vector<std::string> cells{name, "", "", "", "", "", failure_text(*result.failure)};
       cells.resize(columns.size());
       table.add(std::move(cells));
@@ -95,7 +109,7 @@ std::string bench_table(const std::vector<NamedResult>& results) {
                                    fmt::format("{:.1f} %", us.spread_percent),
                                    has_rate ? format_rate(result.work, us.median) : "",
                                    result.roofline > 0 ? format_share(result.roofline) : "",
-                                   error_text(result.verdict)};
+                                   remark_text(result)};
     counters.add_cells(result, cells);
     table.add(std::move(cells));
   }
@@ -106,7 +120,9 @@ std::string ways_table(const std::vector<NamedResult>& results) {
   using enum Table::Align;
   std::vector<const MeasuredResult*> ways;
   for (const auto& named : results) ways.push_back(&named.result);
-  const auto later = [](const MeasuredResult* way) { return way->failure || way->us.median <= 0; };
+  const auto later = [](const MeasuredResult* way) {
+    return is_failure(*way) || way->us.median <= 0;
+  };
   std::stable_sort(ways.begin(), ways.end(), [&](const auto* a, const auto* b) {
     if (later(a) != later(b)) return later(b);
     return a->us.median < b->us.median;
@@ -125,7 +141,7 @@ std::string ways_table(const std::vector<NamedResult>& results) {
     std::string config = is_own ? subject.problem.op + ": " : "";
     if (subject.config) config += subject.config->shown();
     const std::string of(to_string(subject.origin)), device = subject.backend;
-    if (way->failure) {
+    if (is_failure(*way)) {
       std::vector<std::string> cells{config, of, device, "",
                                      "",     "", "",     failure_text(*way->failure)};
       cells.resize(columns.size());
@@ -145,7 +161,7 @@ std::string ways_table(const std::vector<NamedResult>& results) {
         way == ways.front() ? "1" : ratio_text(way->samples, ways.front()->samples),
         work.bytes > 0 && us.median > 0 ? format_rate(work, us.median) : "",
         roofline > 0 ? format_share(roofline) : "",
-        error_text(way->verdict)};
+        remark_text(*way)};
     counters.add_cells(*way, cells);
     table.add(std::move(cells));
   }
@@ -167,13 +183,13 @@ std::string parts_table(const std::vector<PartsResult>& rows) {
   const auto add = [&](const MeasuredResult& result, int count, const std::string& ratio,
                        const char* indent) {
     const Subject& subject = result.subject;
-    const bool good = !result.failure && result.us.median > 0;
+    const bool good = !is_failure(result) && result.us.median > 0;
     table.add({indent + subject.problem.op, count == 0 ? "" : std::to_string(count),
                subject.config ? subject.config->shown() : "",
                std::string(to_string(subject.origin)), subject.backend,
                good ? format_time(result.us.median, result.us.low, result.us.high) : "", ratio,
                good && result.roofline > 0 ? format_share(result.roofline) : "",
-               good             ? error_text(result.verdict)
+               good             ? remark_text(result)
                : result.failure ? failure_text(*result.failure)
                                 : ""});
   };

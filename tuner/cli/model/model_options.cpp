@@ -157,6 +157,60 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
   return *type;
 }
 
+void add_quantize_option(CLI::App& command, std::string& choice) {
+  command.add_option(
+      "--quantize", choice,
+      fmt::format("{}: format in which the layers' projections are multiplied; none: as numbers of "
+                  "--dtype [as the model stores them]",
+                  fmt::join(quantisation_names, ", ")));
+}
+
+namespace {
+
+std::optional<Quantisation> read_quantisation(const std::string& choice) {
+  if (choice.empty()) return std::nullopt;
+  const auto known = quantisation_from_string(choice);
+  if (known) return known;
+  throw CommandError(exit_usage, fmt::format("--quantize {}: must be {}", choice,
+                                             fmt::join(quantisation_names, ", ")));
+}
+
+void report_quantised(const std::string& choice, Quantisation how,
+                      const QuantisedProjections& counts) {
+  const MatrixFormat format = format_of(how);
+  if (!format.quantised) return;
+  const std::string units =
+      fmt::format("{} of {} weights", format.group > 0 ? "groups" : "blocks", format.unit());
+  if (counts.quantised == 0 && counts.already == 0) {
+    throw CommandError(exit_usage, fmt::format("--quantize {}: no projection has rows of whole {}",
+                                               choice, units));
+  }
+  if (counts.kept > 0) {
+    tell(
+        fmt::format("--quantize {}: {} of {} projections are not quantised, as their rows are not "
+                    "whole {}",
+                    choice, counts.kept, counts.quantised + counts.kept + counts.already, units));
+  }
+  if (counts.already > 0) {
+    tell(fmt::format("--quantize {}: {} of {} projections stay in the formats that the model has",
+                     choice, counts.already, counts.quantised + counts.kept + counts.already));
+  }
+}
+
+}  // namespace
+
+void apply_quantisation(const std::string& choice, LlamaConfig& config) {
+  if (const auto how = read_quantisation(choice)) {
+    report_quantised(choice, *how, quantise(config, *how));
+  }
+}
+
+void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations) {
+  if (const auto how = read_quantisation(choice)) {
+    report_quantised(choice, *how, quantise(model, *how, activations));
+  }
+}
+
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   command.add_option(
       "--config", choice.config,
@@ -173,6 +227,7 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   add("--batch", choice.load.batch, "Batch size: number of sequences, all of these lengths")
       ->capture_default_str();
   add("--layers", choice.layers, "Number of layers [all]");
+  add_quantize_option(command, choice.quantize);
 }
 
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {

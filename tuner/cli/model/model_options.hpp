@@ -9,6 +9,7 @@
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
+#include "runtime/pipeline/models/quantise.hpp"
 #include "tuner/cli/options/database_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/model/model_timer.hpp"
@@ -56,9 +57,18 @@ std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
 /// else `model`'s, or f32 with a message if the device does not support that. Throws CommandError.
 DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device);
 
+/// Adds --quantize.
+void add_quantize_option(CLI::App& command, std::string& choice);
+/// Quantises the projections of an architecture, or of a model whose activations have a type, as
+/// --quantize says, and reports on standard error which stay as they are. Throws CommandError if
+/// none can be quantised.
+void apply_quantisation(const std::string& choice, LlamaConfig& config);
+void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations);
+
 /// An architecture without weights, and its load.
 struct ArchitectureChoice {
   std::string config;       ///< a name, or a config.json
+  std::string quantize;     ///< of --quantize; empty: as the file stores weights
   std::int64_t layers = 0;  ///< number of layers; 0: all
   ModelLoad load;
 };

@@ -99,7 +99,8 @@ const Operation& add_described(const fs::path& description, const fs::path& refe
     throw CommandError(failure.status == Status::io ? exit_failed : exit_usage, failure.message);
   };
   auto file = read_kernel_file(description);
-  if (!file) refuse(file.failure());
+  // A file that is missing or can't be read is bad input, too.
+  if (!file) throw CommandError(exit_usage, file.failure().message);
   auto operation = load_described(*file, reference_devices(default_cache_directory()), given);
   if (!operation) refuse(operation.failure());
   const std::string name = operation->name;

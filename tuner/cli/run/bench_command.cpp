@@ -138,6 +138,9 @@ MeasuredResult ModelBench::result(const Way& way, const std::string& name,
                            {"generated", load.generated_tokens}}},
       .origin = way.origin,
       .cache = CacheState::warm};
+  if (!options_.model.quantize.empty()) {
+    result.subject.problem.attributes.emplace_back("quantize", options_.model.quantize);
+  }
   const DeviceInfo& device = untuned_->device().info();
   result.subject.set_device(device);
   const Interval interval = median_interval(samples, 0.95);
@@ -255,6 +258,7 @@ int bench(BenchOptions options) {
   if (options.model.config.empty()) throw CommandError(exit_usage, "--config is missing");
   LlamaConfig config = read_architecture(options.model);
   apply_load(options.model, config);
+  apply_quantisation(options.model.quantize, config);
   watch_device(options.runtime);
   const auto selected = select_watched(options.runtime);
   const std::filesystem::path& file = options.matrix.export_file;

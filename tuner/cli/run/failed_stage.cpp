@@ -35,7 +35,7 @@ std::vector<std::string> words_of(LlamaStage stage) {
       return {"kv_update"};
     case LlamaStage::gate:
     case LlamaStage::up:
-      return {"gate_up"};
+      return {own, "gate_up"};
     case LlamaStage::attn_scores:
     case LlamaStage::attn_softmax:
       return {"attention"};

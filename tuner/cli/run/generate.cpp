@@ -45,6 +45,7 @@ Generation::Generation(const GenerateOptions& options)
   llama.capacity = wanted_capacity();
   llama.graph = !options.no_graph;
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
+  apply_quantisation(options.quantize, model_, dtype);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   llama_needs(*runtime_, model_.config, dtype, llama, prompt).check(device);
   runner_ =
@@ -145,6 +146,7 @@ void Generation::report() const {
     print_json(nlohmann::json{{"format", "greta-run 1"},
                               {"device", runtime_->device().info().id()},
                               {"dtype", to_string(runner_->dtype())},
+                              {"quantised", quantised_formats(runner_->config())},
                               {"prompt", options_.prompt},
                               {"prompt_ids", prompt_},
                               {"ids", generated_},
@@ -164,10 +166,12 @@ void Generation::report() const {
                   : fmt::format("; {} of databases, {} compiled",
                                 format_count(static_cast<std::int64_t>(loaded), "kernel"),
                                 runtime_->kernels().compiled());
-  print(stderr, "{}: {} in {} {}, first token after {}, {:.1f} tokens/s{}{}\n",
+  const std::string formats = quantised_formats(runner_->config());
+  print(stderr, "{}: {} in {} {}{}, first token after {}, {:.1f} tokens/s{}{}\n",
         runtime_->device().info().id(),
         format_count(static_cast<std::int64_t>(generated_.size()), "token"),
         format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
+        formats.empty() ? "" : fmt::format(" with weights in {}", formats),
         format_time(1e6 * prompt_s_), rate,
         full ? fmt::format("; the KV cache of {} tokens is full", runner_->capacity()) : "",
         kernels);

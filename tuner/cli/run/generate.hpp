@@ -17,6 +17,7 @@ namespace greta::tuner::cli {
 struct GenerateOptions {
   RuntimeChoice runtime;
   std::string model, tokenizer;
+  std::string quantize;  ///< of --quantize
   std::string prompt;
   std::int64_t tokens = 128;
   std::int64_t capacity = 0;

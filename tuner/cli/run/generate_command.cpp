@@ -80,11 +80,12 @@ int show_matrix(const GenerateOptions& options) {
 /// Compiles every kernel that a text of any length can use, with the given cache capacity, or with
 /// all capacities that runs choose. Loads no weights.
 int precompile(const GenerateOptions& options) {
-  const LlamaModel model = load_llama(options.model);
+  LlamaModel model = load_llama(options.model);
   check_capacity(options, model.config, 1);
   const auto runtime = open_runtime(options.runtime);
   const DType dtype =
       run_dtype(options.runtime, model.weights.embedding.dtype, runtime->device().info());
+  apply_quantisation(options.quantize, model.config);
   const std::vector<std::int64_t> capacities =
       options.capacity != 0 ? std::vector{options.capacity} : llama_capacities(model.config);
   std::vector<Problem> problems;
@@ -163,6 +164,7 @@ void add_generate_options(CLI::App& app, Action& action) {
              {.least = 0, .most = 1, .exclusive = true})
       ->capture_default_str();
   add_seed(app, options->sampler.seed, "Seed of sampling");
+  add_quantize_option(app, options->quantize);
   add_runtime_options(app, options->runtime);
   app.add_flag("--no-graph", options->no_graph, "Launch operations one by one");
   app.add_flag("--json", options->json, "Print ids, text and times as JSON");

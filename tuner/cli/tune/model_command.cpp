@@ -61,6 +61,9 @@ class ModelReport final : public ModelObserver {
   void on_chain(const ChainChange& change) override {
     tell(fmt::format("trying {}: {} in the model", change.chain.key(), change.alternative));
   }
+  void on_phase(std::string_view what, double seconds, double since_s) override {
+    if (options_.verbose) tell(fmt::format("after {:.1f} s: {:.1f} s {}", since_s, seconds, what));
+  }
 
  private:
   const TuningOptions& options_;
@@ -94,6 +97,12 @@ ModelTunerOptions model_tuner_options(const ModelOptions& options) {
   RuntimeChoice choice;
   choice.dtype = options.dtype;
   tuner.dtype = run_dtype(choice, own, select_devices(options.tuning.device).front().info);
+  if (tuner.weights) {
+    apply_quantisation(model.quantize, *tuner.weights, tuner.dtype);
+    tuner.config = tuner.weights->config;
+  } else {
+    apply_quantisation(model.quantize, tuner.config);
+  }
   return tuner;
 }
 
@@ -137,14 +146,16 @@ std::string result_text(const ModelResult& result, const std::string& database) 
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
                change.kept                             ? change.together ? "yes, together" : "yes"
                : change.together                       ? "no, together"
+               : change.out_of_time                    ? "no time"
                : change.of_chain && !change.end_to_end ? "not in the model"
                : change.end_to_end                     ? "no"
                                                        : "unchanged"});
   }
-  const auto whole =
-      result.whole
-          ? fmt::format("{} the speed of default configurations", ratio_text(*result.whole))
-          : "runs default configurations; nothing makes it significantly faster";
+  const auto whole = result.whole ? fmt::format("{} the speed of default configurations",
+                                                ratio_text(*result.whole))
+                     : result.whole_out_of_time
+                         ? "no time was left to compare it with default configurations"
+                         : "runs default configurations; nothing makes it significantly faster";
   return table.text() + chains_text(result) +
          fmt::format("the model: {}\nkept in {}\n", whole, database);
 }
@@ -159,6 +170,9 @@ int tune_model(const ModelOptions& options) {
   const auto tuner = value_of(ModelTuner::open(tuner_options, terminal, report, stop_requested()));
   const ModelResult result = value_of(tuner->tune());
   print_text(result_text(result, options.tuning.db.string()));
+  if (!options.tuning.quiet) {
+    tell(fmt::format("{:.0f} s of --budget {}", result.seconds, options.tuning.budget));
+  }
   if (std::fflush(stdout) != 0) {
     throw CommandError(exit_failed, "the report can't be written; kept winners are stored");
   }

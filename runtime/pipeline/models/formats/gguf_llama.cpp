@@ -62,6 +62,30 @@ void refuse_others(const GgufMetadata& metadata) {
   }
 }
 
+/// Reads the factor by which positions are divided. A factor of 0 means none. As llama.cpp does,
+/// takes a factor without a type for linear, and the older key where the newer one is missing.
+void read_scaling(const GgufMetadata& metadata, RopeScaling& scaling) {
+  constexpr const char* type_key = "llama.rope.scaling.type";
+  constexpr const char* newer_key = "llama.rope.scaling.factor";
+  constexpr const char* older_key = "llama.rope.scale_linear";
+  const std::string_view type = metadata.text(type_key).value_or("linear");
+  if (type != "linear" && type != "none") {
+    metadata.refuse(type_key, fmt::format("is '{}'; allowed: none, linear", shown_text(type)));
+  }
+  const char* const key = metadata.has(newer_key) ? newer_key : older_key;
+  const double factor = metadata.number(key, 0);
+  if (metadata.number("llama.rope.scaling.attn_factor", 1) != 1) {
+    metadata.refuse("llama.rope.scaling.attn_factor", "isn't 1: rotated heads that are scaled");
+  }
+  if (factor == 0 || factor == 1) return;
+  if (type == "none") {
+    metadata.refuse(key, fmt::format("is {}, but {} is none; allowed: 0, 1", factor, type_key));
+  }
+  if (factor < 1) metadata.refuse(key, fmt::format("is {}; allowed: 0, 1 and more", factor));
+  scaling.kind = RopeScaling::Kind::linear;
+  scaling.factor = factor;
+}
+
 void read_rope(const GgufFile& file, LlamaConfig& config) {
   const GgufMetadata& metadata = file.metadata();
   config.rope_style = RopeStyle::interleaved;
@@ -72,14 +96,7 @@ void read_rope(const GgufFile& file, LlamaConfig& config) {
     metadata.refuse("llama.rope.dimension_count",
                     fmt::format("is {}; allowed: {}, all of a head", rotated, config.head_dim));
   }
-  const std::string_view kind = metadata.text("llama.rope.scaling.type").value_or("none");
-  if (kind == "linear") {
-    config.rope_scaling.kind = RopeScaling::Kind::linear;
-    config.rope_scaling.factor = metadata.number("llama.rope.scaling.factor");
-  } else if (kind != "none") {
-    metadata.refuse("llama.rope.scaling.type",
-                    fmt::format("is '{}'; allowed: none, linear", shown_text(kind)));
-  }
+  read_scaling(metadata, config.rope_scaling);
   const auto found = file.tensors().find(divisors_name);
   if (found == file.tensors().end()) return;
   const StoredTensor& divisors = found->second;
@@ -147,6 +164,7 @@ LlamaModel load_gguf(const std::filesystem::path& path) {
   ModelTensors tensors(path.string(), gguf_types_text());
   for (const auto& [name, tensor] : file.tensors()) tensors.add(name, tensor);
   model.weights = take_llama(tensors, model.config, gguf_names);
+  model.config.formats = formats_of(model.weights);
   tensors.check_rest([](std::string_view name) {
     // The second one has the frequencies before their division, in older files.
     return name == divisors_name || name.ends_with(".attn_rot_embd");

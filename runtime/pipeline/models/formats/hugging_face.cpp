@@ -10,6 +10,7 @@
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/formats/model_tensors.hpp"
+#include "runtime/pipeline/models/formats/packed_weights.hpp"
 #include "runtime/pipeline/models/formats/safetensors.hpp"
 
 namespace greta::runtime {
@@ -146,7 +147,17 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   model.config = llama_config_from_json(file->text(), config.string());
   add_ends(folder, model.config);
   SafetensorsReader reader(folder);
-  model.weights = take_llama(reader.tensors(), model.config, folder_names);
+  const nlohmann::json json = parse_json(file->text(), config.string());
+  if (const auto packed = packed_weights_of(JsonFields(json, config.string()))) {
+    WeightUnpacker unpacker(reader.tensors(), *packed, folder.string());
+    model.weights = take_llama(
+        reader.tensors(), model.config, folder_names,
+        [&](const std::string& name, const auto& shape) { return unpacker.take(name, shape); });
+    model.converted = unpacker.memory();
+  } else {
+    model.weights = take_llama(reader.tensors(), model.config, folder_names);
+  }
+  model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {
     return name.ends_with("rotary_emb.inv_freq") ||
            (model.config.tied_embeddings && name == folder_names.head);

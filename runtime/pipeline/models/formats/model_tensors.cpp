@@ -9,10 +9,11 @@ namespace greta::runtime {
 namespace {
 
 LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNames& names,
-                      std::int64_t index) {
+                      std::int64_t index, const TakeProjection& projection) {
   const std::string prefix = fmt::format(fmt::runtime(names.layer), index);
   const auto take = [&](std::string_view name, const std::vector<std::int64_t>& shape) {
-    return tensors.take(prefix + std::string(name), shape);
+    const std::string full = prefix + std::string(name);
+    return shape.size() == 2 ? projection(full, shape) : tensors.take(full, shape);
   };
   LlamaLayer layer;
   layer.attn_norm = take(names.attn_norm, {c.dim});
@@ -29,19 +30,30 @@ LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNa
 
 }  // namespace
 
-WeightView ModelTensors::take(const std::string& name, const std::vector<std::int64_t>& shape) {
+const StoredTensor& ModelTensors::stored(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) throw Error(fmt::format("{}: has no tensor '{}'", name_, name));
-  const StoredTensor& tensor = found->second;
-  if (!tensor.blocks && (!tensor.dtype || !kernels_convert(*tensor.dtype))) {
-    throw Error(fmt::format("{}: tensor '{}' is of type {}; allowed: {}", name_, name, tensor.type,
-                            types_));
-  }
+  return found->second;
+}
+
+const StoredTensor& ModelTensors::take_stored(const std::string& name,
+                                              const std::vector<std::int64_t>& shape) {
+  const StoredTensor& tensor = stored(name);
   if (tensor.shape != shape) {
     throw Error(fmt::format("{}: tensor '{}' is [{}]; by its config it must be [{}]", name_, name,
                             fmt::join(tensor.shape, ", "), fmt::join(shape, ", ")));
   }
   taken_.insert(name);
+  return tensor;
+}
+
+WeightView ModelTensors::take(const std::string& name, const std::vector<std::int64_t>& shape) {
+  const StoredTensor& tensor = stored(name);
+  if (!tensor.blocks && (!tensor.dtype || !kernels_convert(*tensor.dtype))) {
+    throw Error(fmt::format("{}: tensor '{}' is of type {}; allowed: {}", name_, name, tensor.type,
+                            types_));
+  }
+  static_cast<void>(take_stored(name, shape));
   return {tensor.dtype.value_or(DType::f16), shape.size() == 1 ? 1 : shape[0], shape.back(),
           tensor.data.data(), tensor.blocks};
 }
@@ -54,17 +66,24 @@ void ModelTensors::check_rest(const std::function<bool(std::string_view)>& ignor
   }
 }
 
-LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const LlamaNames& names) {
+LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const LlamaNames& names,
+                        const TakeProjection& projection) {
+  const TakeProjection take =
+      projection ? projection
+                 : [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+                     return tensors.take(name, shape);
+                   };
   const std::string embedding(names.embedding), head(names.head);
   const bool only_head = config.tied_embeddings && !tensors.has(embedding) && tensors.has(head);
   const std::vector<std::int64_t> table{config.vocab, config.dim};
   LlamaWeights weights;
   weights.embedding = tensors.take(only_head ? head : embedding, table);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    weights.layers.push_back(take_layer(tensors, config, names, layer));
+    weights.layers.push_back(take_layer(tensors, config, names, layer, take));
   }
   weights.final_norm = tensors.take(std::string(names.final_norm), {config.dim});
-  weights.head = config.tied_embeddings ? weights.embedding : tensors.take(head, table);
+  weights.head = config.tied_embeddings ? weights.embedding : take(head, table);
+  weights.embedding.decoded = true;  // rows are gathered as numbers, also where the head is tied
   return weights;
 }
 

@@ -41,10 +41,15 @@ class ModelTensors {
   /// another shape, or of a type that can't be used.
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
 
+  /// The same of any type.
+  const StoredTensor& take_stored(const std::string& name, const std::vector<std::int64_t>& shape);
+
   /// Throws Error for a tensor that was not taken, unless ignored(name).
   void check_rest(const std::function<bool(std::string_view)>& ignored) const;
 
  private:
+  const StoredTensor& stored(const std::string& name) const;
+
   std::string name_, types_;
   std::map<std::string, StoredTensor> tensors_;
   std::set<std::string> taken_;
@@ -57,7 +62,13 @@ struct LlamaNames {
   std::string_view attn_norm, wq, wk, wv, wo, ffn_norm, gate, up, down;
 };
 
+/// Takes a projection of this name and shape.
+using TakeProjection =
+    std::function<WeightView(const std::string& name, const std::vector<std::int64_t>& shape)>;
+
 /// Takes the weights of a model. Tied weights may be stored as either of embedding and head.
-LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const LlamaNames& names);
+/// `projection` takes the layers' projections and an untied head, instead of ModelTensors::take().
+LlamaWeights take_llama(ModelTensors& tensors, const LlamaConfig& config, const LlamaNames& names,
+                        const TakeProjection& projection = nullptr);
 
 }  // namespace greta::runtime

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/cores.hpp"
+#include "kernels/templates/quantized_gemm/plan.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+/// Products of few rows with quantised weights whose waves copy weights ahead.
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+constexpr std::int64_t pair = 2 * core_unit;  ///< weights of a line that a stage has
+
+/// Returns whether the device has the matrix cores, and lanes of its HIP kernels copy to shared
+/// memory where they like.
+bool has_copies(const Shape& shape, const DeviceInfo& device) {
+  return device::has_lane_copies(device.architecture) && has_cores(shape, device);
+}
+
+/// Returns the floats of the sums of a wave's tile (products.hip).
+std::int64_t floats_of_sums(const Shape& shape) {
+  return core_side * (shape.m <= 8 ? 8 : 24);
+}
+
+/// Returns the bytes of a line's pair of units and of its scales.
+std::int64_t line_bytes(const Shape& shape) {
+  return row_bytes(shape.format, pair) + 4;
+}
+
+/// Returns the bytes of stages and sums, and of A's rows, of which each wave has a part.
+template <typename Values>  // an Expression or a number
+Values shared_bytes(const Shape& shape, Values waves, Values tn, Values stages) {
+  const Values rows = ceil_div(Values(shape.k / pair), waves) * (pair * shape.m * 2);
+  return waves * (stages * tn * (core_side * line_bytes(shape)) + 8 * floats_of_sums(shape) + rows);
+}
+
+std::int64_t shared_bytes(const Shape& shape, const Config& config) {
+  return shared_bytes<std::int64_t>(shape, config["WAVES"], config["TN"], config["STAGES"]);
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t wave = device.subgroup_size, shared = device.shared_memory_bytes;
+  const std::int64_t threads = most_threads(device);
+  const std::int64_t unit_shared =
+      std::max<std::int64_t>(device.unit_shared_memory_bytes, device.shared_memory_bytes);
+  const std::int64_t unit_threads = std::max<std::int64_t>(device.unit_threads, threads);
+  const std::int64_t tiles = ceil_div(shape.m, core_side);
+  const Expression bytes = shared_bytes<Expression>(shape, p["WAVES"], p["TN"], p["STAGES"]);
+  // WAVES     waves of a workgroup, among which K is divided
+  // TN        tiles of 16 columns of C, which one load of A serves
+  // RT        tiles of 16 rows of C: all rows
+  // STAGES    pairs of units of a wave in shared memory, all but one of them being copied
+  // RESIDENT  workgroups per compute unit, which compute tile after tile; 0: one for each tile
+  return {
+      "stream",
+      {{"WAVES", {2, 4, 8, 16, 32}},
+       {"TN", {1, 2, 4}},
+       {"RT", {1, 2, 3, 4}},
+       {"STAGES", {2, 3, 4, 6, 8}},
+       {"RESIDENT", {0, 1, 2, 3, 4}}},
+      {storage_constraint(shape.scales(), shape.out, device),
+       {"lane_copies",
+        fmt::format("the device is no NVIDIA GPU with HIP kernels and matrix cores of {}",
+                    to_string(shape.in)),
+        has_copies(shape, device)},
+       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
+       {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair),
+        shape.k % pair == 0},
+       {"waves", fmt::format("the device allows {} threads", threads),
+        p["WAVES"] * wave <= threads},
+       {"rows", fmt::format("RT x 16 must be m, {}, rounded up", shape.m), p["RT"] == tiles},
+       {"columns", fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.n),
+        p["TN"] == 1 || p["TN"] * core_side < 2 * shape.n},
+       {"idle_waves",
+        fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
+        p["WAVES"] <= shape.k / pair},
+       {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
+        bytes <= shared},
+       {"resident",
+        fmt::format("RESIDENT workgroups must fit a compute unit's {} KiB and {} threads",
+                    unit_shared / 1024, unit_threads),
+        p["RESIDENT"] <= 1 || (p["RESIDENT"] * (bytes + 1024) <= unit_shared &&
+                               p["RESIDENT"] * p["WAVES"] * wave <= unit_threads)},
+       register_constraint(
+           device, "sums, weights of a unit and elements of A",
+           p["RT"] * p["TN"] * (2 * core_side * core_side / wave) + 16 * p["TN"] + 64,
+           p["WAVES"] * wave)}};
+}
+
+std::int64_t blocks_of(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const std::int64_t tiles = ceil_div(shape.n, config["TN"] * core_side);
+  const std::int64_t units = std::max<std::int64_t>(1, device.compute_units);
+  return config["RESIDENT"] == 0 ? tiles : std::min(tiles, config["RESIDENT"] * units);
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  return plan_of_tiles(shape, device, config,
+                       {.name = "stream",
+                        .threads = config["WAVES"] * device.subgroup_size,
+                        .rows = config["RT"] * core_side,
+                        .columns = config["TN"] * core_side,
+                        .blocks = blocks_of(shape, device, config),
+                        .dynamic_shared_bytes = shared_bytes(shape, config)});
+}
+
+/// Waves share K until the device is busy.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!has_copies(shape, device) || shape.group != core_unit) return {};
+  const int rt = static_cast<int>(ceil_div(shape.m, core_side));
+  std::vector<Config> configs;
+  for (const int waves : {16, 8, 4, 2}) {
+    for (const int stages : {4, 2}) {
+      configs.push_back(
+          {"stream",
+           {{"WAVES", waves}, {"TN", 1}, {"RT", rt}, {"STAGES", stages}, {"RESIDENT", 0}}});
+    }
+  }
+  return configs;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  return {{"m", shape.m, config["RT"] * core_side},
+          {"n", shape.n, config["TN"] * core_side},
+          {"pairs", shape.k / pair, config["WAVES"], {}, 2}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double rows = static_cast<double>(config["RT"] * core_side);
+  const double k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
+  const double weight = traits(shape.format).bits / 8.0;
+  LaunchWork work;
+  work.workgroups = static_cast<double>(blocks_of(shape, device, config));
+  const double columns = n / work.workgroups;
+  work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(config["RT"] * config["TN"] *
+                                           (2 * core_side * core_side / device.subgroup_size) +
+                                       16 * config["TN"] + 64);
+  work.matrix_flops = 2 * rows * columns * k;
+  work.vector_flops = columns * k * 1.5;
+  const double tiles = std::ceil(columns / static_cast<double>(config["TN"] * core_side));
+  work.read_bytes = columns * k * weight + tiles * rows * k * bytes_of(shape.in, 1);
+  work.written_bytes = rows * columns * bytes_of(shape.out, 1);
+  work.loads = work.read_bytes / 16;
+  work.ahead_bytes = static_cast<double>(config["WAVES"] * (config["STAGES"] - 1) * config["TN"] *
+                                         core_side * line_bytes(shape));
+  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.barriers = tiles * config["RT"] * config["TN"];
+  work.unique_bytes = least_bytes(shape);
+  return {work};
+}
+
+}  // namespace
+
+Variant stream() {
+  Variant variant = make_variant<Shape>("stream",
+                                        "HIP on NVIDIA GPUs, integers in groups of 128: workgroups "
+                                        "stay, and their waves copy weights "
+                                        "to shared memory ahead",
+                                        space, plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::quantized_gemm

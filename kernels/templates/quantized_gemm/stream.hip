@@ -1,0 +1,239 @@
+// Products of few rows with quantised weights by matrix cores, bound by reading the weights. A number of
+// workgroups computes tiles of TN x 16 columns and all rows of C in turn. Of a tile, the WAVES divide K
+// among themselves in pairs of units. Each wave copies its pairs to shared memory by itself, STAGES - 1
+// of them ahead, across tiles too, so that memory is busy while waves multiply and while they add their
+// sums. Its part of A stays in shared memory, arranged as weights are.
+//
+// Lanes copy whole cache lines of weights. In shared memory, chunks of 16 bytes of odd lines are
+// exchanged, so that the lanes that read two lines at once find them in different banks.
+
+#if !defined(STAGES) || STAGES < 2
+#error "STAGES must be defined and at least 2"
+#endif
+#include "quantized_gemm/products.hip"
+
+#if !GRETA_LANE_COPY || !defined(GRETA_MATRIX_MMA)
+#error "needs copies to shared memory by lanes"
+#endif
+
+constexpr u32 pair_units = 2;
+constexpr u32 line_bytes = FORMAT == 0 ? 128 : 256, line_chunks = line_bytes / 16;
+constexpr u32 tile_lines = TN * 16, flip = FORMAT == 0 ? 4 : 1;
+// Of a stage: the weights of a pair of units of each line, then pairs of scales.
+constexpr u32 weights_bytes = tile_lines * line_bytes, stage_bytes = weights_bytes + tile_lines * 4;
+constexpr u32 ring_bytes = STAGES * stage_bytes;
+constexpr u32 fixed_bytes = WAVES * (ring_bytes + 2 * floats_of_sums * 4);  // A's rows follow
+
+// Bytes to item i of pairs of items, which are exchanged where `odd_bytes` is an item's size, not 0. As
+// i is known, these are constants from one of two addresses.
+GRETA_DEVICE u32 exchanged(u32 i, u32 bytes, u32 odd_bytes) {
+  return i % 2 == 0 ? i * bytes + odd_bytes : i * bytes - odd_bytes;
+}
+
+// A wave's next pair of units, and where a lane copies it from.
+struct Cursor {
+  u32 tile, pair;
+  const u8* integers;
+  const Scale* scales;
+};
+
+constexpr u32 lines_at_once = wave_size / line_chunks;
+
+GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 k) {
+  const u32 lane = lane_index(), first = tile * tile_lines, pair = wave_index();
+  return {tile, pair,
+          weights.integers + u64(first + lane / line_chunks) * bytes_of_weights(k) +
+              pair * line_bytes + lane % line_chunks * 16,
+          weights.scales + u64(first + lane) * (k / GROUP) + pair * pair_units};
+}
+
+GRETA_DEVICE void advance(Cursor& cursor, const Weights& weights, u32 pairs, u32 blocks, u32 k) {
+  cursor.pair += WAVES;
+  cursor.integers += WAVES * line_bytes;
+  cursor.scales += WAVES * pair_units;
+  if (cursor.pair >= pairs) cursor = first_of_tile(weights, cursor.tile + blocks, k);
+}
+
+// Starts copying a wave's pair to a stage; zeros for lines past the last one.
+GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor, u32 n, u32 k) {
+  const u32 lane = lane_index(), lines = n - cursor.tile * tile_lines;
+  const u32 of_lane = lane / line_chunks, chunk = lane % line_chunks;
+  const u32 to = stage + of_lane * line_bytes + (chunk ^ of_lane % 2 * flip) * 16;
+  const u8* from = cursor.integers;
+  GRETA_UNROLL
+  for (u32 i = 0; i < tile_lines / lines_at_once; ++i) {
+    copy_lane_async<16>(shared, to + i * lines_at_once * line_bytes, from,
+                        i * lines_at_once + of_lane < lines);
+    from += lines_at_once * bytes_of_weights(k);
+  }
+  GRETA_UNROLL
+  for (u32 i = 0; i < (tile_lines + wave_size - 1) / wave_size; ++i) {
+    const u32 line = i * wave_size + lane;
+    if (line >= tile_lines) break;
+    copy_lane_async<4>(shared, stage + weights_bytes + line * 4,
+                       cursor.scales + u64(i * wave_size) * (k / GROUP), line < lines);
+  }
+}
+
+// A wave's part of A in shared memory: of each unit and row four groups of 16 bytes of each part, in
+// the order of weights. Groups of odd rows are exchanged.
+constexpr u32 row_bytes = unit_weights * sizeof(In), group_bytes = parts * 16;
+
+// Brings it there, several rows at once.
+GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs) {
+  constexpr u32 at_once = FEW_ROWS ? 2 : 4;
+  const u32 lane = lane_index(), of_pair = lane / 16, part = lane % 16 / 4, i = lane % 4;
+  u32 pair = wave_index(), row = 0;
+  u8* to = rows + of_pair * (m * row_bytes) + part * 16;
+  const In* const from = a + of_pair * unit_weights + lane % 16 * 8;
+  while (pair < pairs) {
+    Eight eight[at_once];
+    u8* place[at_once];
+    bool inside[at_once];
+    GRETA_UNROLL
+    for (u32 e = 0; e < at_once; ++e) {
+      inside[e] = pair < pairs;
+      place[e] = to + (i ^ row % 2) * group_bytes;
+      eight[e] = load_elements(from + u64(row) * k +
+                               smaller(pair, pairs - 1) * pair_units * unit_weights);
+      to += row_bytes;
+      if (++row == m) {
+        row = 0;
+        pair += WAVES;
+        to += m * row_bytes;  // the other unit's rows
+      }
+    }
+    GRETA_UNROLL
+    for (u32 e = 0; e < at_once; ++e) {
+      const u32(&w)[4] = eight[e].word;
+      if (inside[e]) store_words<16>(place[e], {{w[0], w[1], w[2], w[3]}});
+    }
+  }
+}
+
+// A lane's elements of the tile r of rows of a unit, whose rows begin at `unit`.
+GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
+  Rows rows;
+  GRETA_UNROLL
+  for (u32 l = 0; l < row_lines; ++l) {
+    const u32 row = smaller(r * 16 + l * 8 + line_of_lane(), m - 1);  // lanes past the last row repeat it
+    const u8* const of_lane = unit + row * row_bytes + part_of_lane() * 16;
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      const auto four = load_words<16>(of_lane + exchanged(i, group_bytes, row % 2 * group_bytes));
+      rows.eight[l][i] = {{four.word[0], four.word[1], four.word[2], four.word[3]}};
+    }
+  }
+  return rows;
+}
+
+// The unit of a pair in a stage, but for its zero points.
+GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
+  constexpr u32 chunk_bytes = sizeof(Integers), words = chunk_bytes / 16;
+  const u32 odd = line_of_lane() % 2;
+  const u8* const of_lane = stage + line_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
+  GRETA_UNROLL
+  for (u32 i = 0; i < TN * lane_lines; ++i) {
+    const u32 line = i * 8;
+    GRETA_UNROLL
+    for (u32 j = 0; j < words; ++j) {
+      // int4 exchanges the units of an odd line, int8 the halves of chunks.
+      const u32 place = FORMAT == 0 ? exchanged(u, 4 * chunk_bytes, odd * 4 * chunk_bytes)
+                                    : u * 4 * chunk_bytes + exchanged(j, 16, odd * 16);
+      const auto four = load_words<16>(of_lane + line * line_bytes + place);
+      GRETA_UNROLL
+      for (u32 w = 0; w < 4; ++w) {
+        unit.integers[i / lane_lines][i % lane_lines][0].word[4 * j + w] = four.word[w];
+      }
+    }
+    unit.scale[i / lane_lines][i % lane_lines].bits =
+        load_words<2>(stage + weights_bytes + (line + line_of_lane()) * 4 + u * 2).word[0];
+  }
+}
+
+// Zero points of the pair of units of a lane's lines, one in each byte.
+struct Zeros {
+  u32 both[TN][lane_lines];
+};
+
+GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n, u32 k) {
+  Zeros zeros = {};
+  GRETA_UNROLL
+  for (u32 i = 0; i < TN * lane_lines; ++i) {
+    const u32 t = i / lane_lines, of_lane = i % lane_lines;
+    const u64 col = smaller(tile * tile_lines + t * 16 + of_lane * 8 + line_of_lane(), n - 1);
+    const u64 group = col * (k / GROUP) + pair * pair_units;
+    if (ZEROS) zeros.both[t][of_lane] = load_words<2>(weights.zeros + group).word[0];
+  }
+  return zeros;
+}
+
+GRETA_KERNEL(THREADS)
+quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
+                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
+                      Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n, u32 blocks) {
+  GRETA_DYNAMIC_SHARED(u8, memory);
+  const u32 block = block_index<THREADS>();
+  if (block >= blocks) return;  // of the whole workgroup
+  const u32 pairs = k / (pair_units * unit_weights), pairs_of_wave = (pairs + WAVES - 1) / WAVES;
+  u8* const ring = memory + wave_index() * ring_bytes;
+  float* const sums = reinterpret_cast<float*>(memory + WAVES * ring_bytes);
+  u8* const rows = memory + fixed_bytes +
+                   wave_index() * (pairs_of_wave * pair_units * m * row_bytes);
+  const SharedMemory shared = shared_memory(ring);
+  const Weights weights = {b, scales, zeros};
+
+  Cursor ahead = first_of_tile(weights, block, k);
+  GRETA_UNROLL
+  for (u32 s = 0; s + 1 < STAGES; ++s) {
+    if (ahead.tile < tiles_n) copy_pair(shared, s * stage_bytes, ahead, n, k);
+    close_copies();
+    advance(ahead, weights, pairs, blocks, k);
+  }
+  Zeros zero = load_zeros(weights, block, wave_index(), n, k);
+  copy_rows(a, rows, m, k, pairs);
+  u32 stage = 0, free = (STAGES - 1) * stage_bytes, buffer = 0;
+  for (u32 tile = block; tile < tiles_n; tile += blocks) {
+    Sums total[RT][TN] = {};
+    const u8* unit_rows = rows;
+    for (u32 pair = wave_index(); pair < pairs; pair += WAVES) {
+      wait_for_copies<STAGES - 2, 0>();
+      wave_barrier();  // all lanes' copies are there, and all have read the stage that is filled next
+      if (ahead.tile < tiles_n) copy_pair(shared, free, ahead, n, k);
+      close_copies();
+      advance(ahead, weights, pairs, blocks, k);
+      Zeros later = zero;
+      if (ZEROS) {
+        const bool same = pair + WAVES < pairs;
+        const u32 next = same ? tile : tile + blocks;
+        if (next < tiles_n) later = load_zeros(weights, next, same ? pair + WAVES : wave_index(), n, k);
+      }
+      GRETA_UNROLL
+      for (u32 u = 0; u < pair_units; ++u) {
+        Unit unit;
+        read_unit(ring + stage, u, unit);
+        GRETA_UNROLL
+        for (u32 i = 0; i < TN * lane_lines; ++i) {
+          u32& of_line = unit.zero[i / lane_lines][i % lane_lines];
+          of_line = ZEROS ? zero.both[i / lane_lines][i % lane_lines] >> 8 * u & 255U : implied_zero;
+        }
+        Sums part[RT][TN] = {};
+        add_chunk(unit, 0, part, [&](u32 r) { return read_rows(unit_rows, r, m); });
+        add_unit(unit, part, total);
+        unit_rows += m * row_bytes;
+      }
+      zero = later;
+      free = stage;
+      stage = stage + stage_bytes < ring_bytes ? stage + stage_bytes : 0;
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < RT * TN; ++i) {
+      // Waves may still read the buffer before.
+      float* const to = sums + buffer * (WAVES * floats_of_sums);
+      store(total[i / TN][i % TN], to + wave_index() * floats_of_sums, sums_pitch);
+      block_barrier();
+      store_tile(to, c, i / TN * 16, tile * tile_lines + i % TN * 16, m, n);
+      buffer ^= 1U;
+    }
+  }
+}

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/model/matrix_format.hpp"
+#include "runtime/pipeline/compute/operations.hpp"
+#include "runtime/pipeline/compute/tensor.hpp"
+
+namespace greta::runtime {
+
+/// A matrix of weights on a device, [rows, cols], that rows of activations are multiplied by.
+struct WeightMatrix {
+  /// [rows, cols] of the activations' type. If quantised: u8 [rows, bytes of a row].
+  Tensor values{};
+  MatrixFormat format{};
+  Tensor scales{};  ///< with int4 and int8: [rows, groups], of bf16 if activations are, else f16
+  Tensor zeros{};   ///< with zero points: u8 [rows, groups]
+
+  WeightMatrix() = default;
+  WeightMatrix(Tensor numbers) : values(std::move(numbers)) {}  // NOLINT: a tensor is one
+
+  explicit operator bool() const { return static_cast<bool>(values); }
+  bool quantised() const { return format.quantised.has_value(); }
+  std::int64_t rows() const { return values.shape()[0]; }
+  /// Returns rows [first, first + count).
+  WeightMatrix slice(std::int64_t first, std::int64_t count) const;
+};
+
+/// Creates an uninitialised matrix. `dtype` is that of activations.
+WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
+                         const MatrixFormat& format, const TensorMaker& make);
+
+/// Computes C = A W^T.
+Result<void> multiply(Operations& on, const Tensor& a, const WeightMatrix& w, const Tensor& c);
+
+/// Matrices that the same rows are multiplied by, one after the other: consecutive ones of the same
+/// format are one matrix, so that one launch multiplies by them.
+struct Projection {
+  std::vector<WeightMatrix> segments;
+
+  Projection() = default;
+  Projection(WeightMatrix whole) { segments.push_back(std::move(whole)); }  // NOLINT
+  Projection(Tensor whole) : Projection(WeightMatrix(std::move(whole))) {}  // NOLINT
+
+  /// Returns the rows of all segments.
+  std::int64_t rows() const;
+  /// Returns whether it is one matrix of numbers, which `gemm` can fuse with what comes before and
+  /// after it.
+  bool dense() const { return segments.size() == 1 && !segments.front().quantised(); }
+  /// Returns rows [first, first + count), which are of one segment. Throws Error otherwise.
+  WeightMatrix slice(std::int64_t first, std::int64_t count) const;
+};
+
+/// A part of a projection.
+struct ProjectionPart {
+  std::int64_t rows = 0;
+  MatrixFormat format{};
+};
+
+/// Creates an uninitialised projection of these parts.
+Projection make_projection(DType dtype, std::int64_t cols, const std::vector<ProjectionPart>& parts,
+                           const TensorMaker& make);
+
+}  // namespace greta::runtime

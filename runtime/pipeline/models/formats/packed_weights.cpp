@@ -1,0 +1,229 @@
+#include "runtime/pipeline/models/formats/packed_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "kernels/model/parallel.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta::runtime {
+namespace {
+
+constexpr std::int64_t nibbles = 8;         // of a word
+constexpr std::int64_t words_of_tile = 16;  // that are repacked together
+
+/// Little-endian words, which may be unaligned.
+class Words {
+ public:
+  explicit Words(const StoredTensor& tensor) : data_(tensor.data.data()) {}
+  std::uint32_t operator[](std::int64_t index) const {
+    std::uint32_t word = 0;
+    std::memcpy(&word, data_ + 4 * index, sizeof(word));
+    return word;
+  }
+
+ private:
+  const std::byte* data_;
+};
+
+/// Returns the nibble of a word that has column `col` of 8.
+int place_of(PackedWeights::Kind kind, std::int64_t col) {
+  if (kind == PackedWeights::Kind::gptq) return static_cast<int>(col);
+  return static_cast<int>(col / 2 + (col % 2) * 4);
+}
+
+int nibble(std::uint32_t word, int place) {
+  return static_cast<int>(word >> (4 * place) & 15U);
+}
+
+/// The extents of a matrix [n, k], and where its parts are in memory.
+struct Matrix {
+  std::int64_t n, k, group;
+  std::int64_t groups() const { return k / group; }
+  std::int64_t scales_at() const { return n * k / 2; }
+  std::int64_t zeros_at() const { return scales_at() + 2 * n * groups(); }
+  std::int64_t bytes() const { return zeros_at() + n * groups(); }
+};
+
+/// Writes the integers of 16 words of columns: rows of AWQ have 8 columns a word.
+void unpack_awq(const Words& words, const Matrix& m, std::int64_t first, std::byte* to) {
+  const std::int64_t width = m.n / nibbles, last = std::min(first + words_of_tile, width);
+  for (std::int64_t k = 0; k < m.k; k += 2) {
+    for (std::int64_t c = first; c < last; ++c) {
+      const std::uint32_t even = words[k * width + c], odd = words[(k + 1) * width + c];
+      for (std::int64_t j = 0; j < nibbles; ++j) {
+        const int place = place_of(PackedWeights::Kind::awq, j);
+        to[((c * nibbles + j) * m.k + k) / 2] =
+            static_cast<std::byte>(nibble(even, place) | nibble(odd, place) << 4);
+      }
+    }
+  }
+}
+
+/// Writes the integers of 16 columns: a word of GPTQ has 8 integers of a column in order, as rows
+/// of int4 have them.
+void unpack_gptq(const Words& words, const Matrix& m, std::int64_t first, std::byte* to) {
+  const std::int64_t last = std::min(first + words_of_tile, m.n);
+  for (std::int64_t row = 0; row < m.k / nibbles; ++row) {
+    for (std::int64_t col = first; col < last; ++col) {
+      const std::uint32_t word = words[row * m.n + col];
+      std::memcpy(to + col * m.k / 2 + row * 4, &word, sizeof(word));
+    }
+  }
+}
+
+void unpack_integers(PackedWeights::Kind kind, const StoredTensor& stored, const Matrix& m,
+                     std::byte* to) {
+  const Words words(stored);
+  const bool awq = kind == PackedWeights::Kind::awq;
+  const std::int64_t width = awq ? m.n / nibbles : m.n;
+  parallel_parts((width + words_of_tile - 1) / words_of_tile,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t tile = begin; tile < end; ++tile) {
+                     (awq ? unpack_awq : unpack_gptq)(words, m, tile * words_of_tile, to);
+                   }
+                 });
+}
+
+/// Writes scales and zero points, transposed. Returns whether a zero point isn't 8.
+bool unpack_groups(const PackedWeights& packed, const StoredTensor& scales,
+                   const StoredTensor& zeros, const Matrix& m, std::byte* to) {
+  const Words words(zeros);
+  bool others = false;
+  for (std::int64_t g = 0; g < m.groups(); ++g) {
+    for (std::int64_t col = 0; col < m.n; ++col) {
+      std::memcpy(to + m.scales_at() + 2 * (col * m.groups() + g),
+                  scales.data.data() + 2 * (g * m.n + col), 2);
+      const std::uint32_t word = words[g * (m.n / nibbles) + col / nibbles];
+      const int zero = nibble(word, place_of(packed.kind, col % nibbles)) + packed.zero_offset;
+      to[m.zeros_at() + col * m.groups() + g] = static_cast<std::byte>(zero);
+      others = others || zero != 8;
+    }
+  }
+  return others;
+}
+
+/// Reads what AWQ adds.
+void read_awq(const JsonFields& fields) {
+  const std::string version = fields.text("version", "gemm");
+  if (version != "gemm" && version != "GEMM") {
+    fields.refuse(fmt::format("version is '{}'; allowed: gemm", version.substr(0, 40)));
+  }
+}
+
+/// Reads what GPTQ adds.
+void read_gptq(const JsonFields& fields, PackedWeights& packed) {
+  if (fields.flag("desc_act", false)) {
+    fields.refuse("desc_act is true; allowed: false, weights in the order of their groups");
+  }
+  if (fields.has("dynamic") && !fields.at("dynamic").empty()) {
+    fields.refuse("has settings of single layers ('dynamic'); allowed: none");
+  }
+  const std::string format = fields.text("checkpoint_format", "gptq");
+  if (format != "gptq" && format != "gptq_v2") {
+    fields.refuse(
+        fmt::format("checkpoint_format is '{}'; allowed: gptq, gptq_v2", format.substr(0, 40)));
+  }
+  packed.kind = PackedWeights::Kind::gptq;
+  packed.zero_offset = format == "gptq" ? 1 : 0;
+  packed.zeros = !fields.flag("sym", true);
+}
+
+}  // namespace
+
+std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
+  if (!config.has("quantization_config")) return std::nullopt;
+  const JsonFields fields = config.object("quantization_config");
+  PackedWeights packed;
+  const std::string method = fields.text("quant_method", "");
+  if (method != "awq" && method != "gptq") {
+    fields.refuse(fmt::format("quant_method is '{}'; allowed: awq, gptq", method.substr(0, 40)));
+  }
+  constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
+  if (const std::int64_t bits = fields.integer("bits", 0, any); bits != 4) {
+    fields.refuse(fmt::format("bits is {}; allowed: 4", bits));
+  }
+  packed.group = fields.integer("group_size", -1, any);
+  if (packed.group != 32 && packed.group != 64 && packed.group != 128) {
+    fields.refuse(fmt::format("group_size is {}; allowed: 32, 64, 128", packed.group));
+  }
+  if (method == "awq") {
+    read_awq(fields);
+  } else {
+    read_gptq(fields, packed);
+  }
+  return packed;
+}
+
+/// Returns a tensor of one of the types and of this shape.
+const StoredTensor& WeightUnpacker::take_typed(const std::string& name, std::string_view types,
+                                               const std::vector<std::int64_t>& shape) {
+  const StoredTensor& tensor = tensors_.take_stored(name, shape);
+  const std::string word = tensor.type + ",";
+  if ((std::string(types) + ",").find(word) == std::string::npos) {
+    throw Error(
+        fmt::format("{}: tensor '{}' is of type {}; allowed: {}", name_, name, tensor.type, types));
+  }
+  return tensor;
+}
+
+/// Checks that groups are of consecutive weights.
+void WeightUnpacker::check_order(const std::string& prefix, std::int64_t k) {
+  const std::string name = prefix + "g_idx";
+  if (!tensors_.has(name)) return;
+  const Words words(take_typed(name, "I32", {k}));
+  for (std::int64_t i = 0; i < k; ++i) {
+    if (words[i] == static_cast<std::uint32_t>(i / packed_.group)) continue;
+    throw Error(
+        fmt::format("{}: tensor '{}' puts weight {} into group {}; allowed: groups of {} "
+                    "consecutive weights, without activation order (desc_act)",
+                    name_, name, i, words[i], packed_.group));
+  }
+}
+
+/// Checks that a bias, which exporters write for every projection, is of zeros.
+void WeightUnpacker::check_bias(const std::string& prefix, std::int64_t n) {
+  const std::string name = prefix + "bias";
+  if (!tensors_.has(name)) return;
+  const StoredTensor& bias = take_typed(name, "F16,BF16,F32", {n});
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (load_element(*bias.dtype, bias.data.data(), static_cast<std::size_t>(i)) == 0) continue;
+    throw Error(fmt::format("{}: tensor '{}' isn't zero; allowed: no bias", name_, name));
+  }
+}
+
+WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::int64_t>& shape) {
+  constexpr std::string_view word = "weight";
+  if (tensors_.has(name) || !name.ends_with(word)) return tensors_.take(name, shape);
+  const std::string prefix = name.substr(0, name.size() - word.size());
+  const Matrix m{shape[0], shape[1], packed_.group};
+  if (m.k % m.group != 0 || m.n % nibbles != 0) {
+    throw Error(
+        fmt::format("{}: '{}qweight' of {} weights for each of {} outputs; allowed: whole "
+                    "groups of {} weights, multiples of 8 outputs",
+                    name_, prefix, m.k, m.n, m.group));
+  }
+  const bool awq = packed_.kind == PackedWeights::Kind::awq;
+  const StoredTensor& integers =
+      take_typed(prefix + "qweight", "I32",
+                 awq ? std::vector{m.k, m.n / nibbles} : std::vector{m.k / nibbles, m.n});
+  const StoredTensor& zeros = take_typed(prefix + "qzeros", "I32", {m.groups(), m.n / nibbles});
+  const StoredTensor& scales = take_typed(prefix + "scales", "F16,BF16", {m.groups(), m.n});
+  check_order(prefix, m.k);
+  check_bias(prefix, m.n);
+  auto memory = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(m.bytes()));
+  unpack_integers(packed_.kind, integers, m, memory->data());
+  const bool with_zeros = unpack_groups(packed_, scales, zeros, m, memory->data());
+  WeightView view{*scales.dtype, m.n, m.k, memory->data()};
+  view.groups =
+      GroupedWeights{WeightFormat::int4, m.group, *scales.dtype, memory->data() + m.scales_at(),
+                     with_zeros ? memory->data() + m.zeros_at() : nullptr};
+  memory_.push_back(std::move(memory));
+  return view;
+}
+
+}  // namespace greta::runtime

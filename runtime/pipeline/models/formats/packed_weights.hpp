@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/models/formats/json_fields.hpp"
+#include "runtime/pipeline/models/formats/model_tensors.hpp"
+
+namespace greta::runtime {
+
+/// Weights of 4 bits as AWQ and GPTQ store them in folders of Hugging Face. A projection [n, k] has
+/// three tensors, whose names end in these words instead of `weight`:
+///
+/// - `qweight`, I32, 8 integers each. AWQ (version gemm): [k, n / 8], where the nibbles of a word,
+///   from the lowest one on, are columns 0, 2, 4, 6, 1, 3, 5 and 7 of 8. GPTQ: [k / 8, n], where
+///   they are 8 consecutive k.
+/// - `qzeros`, I32 [k / group, n / 8]: zero points. AWQ: packed like qweight. GPTQ: columns in
+///   order, and each is one less than the zero point unless checkpoint_format is gptq_v2.
+/// - `scales`, F16 or BF16 [k / group, n].
+///
+/// A weight is scale (integer - zero point). GPTQ may add `g_idx`, I32 [k], the group of each k,
+/// which must be in order, and a `bias` of zeros. Sources: AutoAWQ, WQLinear_GEMM; AutoGPTQ,
+/// QuantLinear; GPTQModel for gptq_v2.
+struct PackedWeights {
+  enum class Kind { awq, gptq };
+  Kind kind = Kind::awq;
+  std::int64_t group = 128;
+  bool zeros = true;    ///< whether zero points may differ from 8
+  int zero_offset = 0;  ///< to add to stored zero points
+
+  MatrixFormat format() const { return {WeightFormat::int4, group, zeros}; }
+};
+
+/// Reads quantization_config of a config.json; std::nullopt if there is none. Throws Error for
+/// other methods, and for what can't be repacked: other numbers of bits, groups and versions, and
+/// activation order (desc_act).
+std::optional<PackedWeights> packed_weights_of(const JsonFields& config);
+
+/// Repacks weights on loading.
+class WeightUnpacker {
+ public:
+  /// `name` is the model's in messages.
+  WeightUnpacker(ModelTensors& tensors, const PackedWeights& packed, std::string name)
+      : tensors_(tensors), packed_(packed), name_(std::move(name)) {}
+
+  /// Returns a projection [n, k] called `name`, which ends in "weight": as int4 in rows if it is
+  /// packed, otherwise as it is stored. Throws Error.
+  WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
+
+  /// Returns the memory of the weights so far.
+  const std::vector<std::shared_ptr<const std::vector<std::byte>>>& memory() const {
+    return memory_;
+  }
+
+ private:
+  const StoredTensor& take_typed(const std::string& name, std::string_view types,
+                                 const std::vector<std::int64_t>& shape);
+  void check_order(const std::string& prefix, std::int64_t k);
+  void check_bias(const std::string& prefix, std::int64_t n);
+
+  ModelTensors& tensors_;
+  PackedWeights packed_;
+  std::string name_;
+  std::vector<std::shared_ptr<const std::vector<std::byte>>> memory_;
+};
+
+}  // namespace greta::runtime

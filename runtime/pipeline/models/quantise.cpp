@@ -1,0 +1,217 @@
+#include "runtime/pipeline/models/quantise.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <span>
+
+#include "kernels/model/parallel.hpp"
+
+namespace greta::runtime {
+namespace {
+
+/// Writes a scale, and returns it as it is stored.
+double store_scale(DType type, std::byte* to, double scale) {
+  store_element(type, to, 0, scale);
+  return load_element(type, to, 0);
+}
+
+/// Returns a weight's integer for a scale.
+int integer_of(double weight, double scale, int least, int most) {
+  if (scale == 0) return 0;
+  return static_cast<int>(
+      std::clamp(std::nearbyint(weight / scale), static_cast<double>(least), double(most)));
+}
+
+double largest_of(std::span<const double> weights) {
+  double largest = 0;  // with its sign
+  for (const double weight : weights) {
+    if (!std::isfinite(weight)) return std::numeric_limits<double>::quiet_NaN();
+    if (std::abs(weight) > std::abs(largest)) largest = weight;
+  }
+  return largest;
+}
+
+/// Returns the sum of squared errors of 4-bit integers with this scale.
+double errors_of(std::span<const double> weights, double scale) {
+  double sum = 0;
+  for (const double weight : weights) {
+    const double error = weight - scale * integer_of(weight, scale, -8, 7);
+    sum += error * error;
+  }
+  return sum;
+}
+
+/// Writes the scale of 4-bit integers to `to`, and returns it as it is stored.
+double store_scale4(DType type, std::byte* to, std::span<const double> weights) {
+  const double largest = largest_of(weights);
+  std::array<std::byte, 2> other{};
+  const double one = store_scale(type, to, largest / -8);
+  const double two = store_scale(type, other.data(), std::abs(largest) / 7);
+  if (std::isnan(largest) || !(errors_of(weights, two) < errors_of(weights, one))) return one;
+  std::copy(other.begin(), other.end(), to);
+  return two;
+}
+
+/// Returns the integer of a 4-bit weight, unsigned around 8.
+int nibble_of(double weight, double scale) {
+  return std::isnan(scale) ? 8 : integer_of(weight, scale, -8, 7) + 8;
+}
+
+void encode_q8_0(std::span<const double> weights, std::byte* block) {
+  const double scale = store_scale(DType::f16, block, std::abs(largest_of(weights)) / 127);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const int integer = std::isnan(scale) ? 0 : integer_of(weights[i], scale, -127, 127);
+    block[2 + i] = static_cast<std::byte>(integer & 0xff);
+  }
+}
+
+void encode_q4_0(std::span<const double> weights, std::byte* block) {
+  const double scale = store_scale4(DType::f16, block, weights);
+  for (std::size_t i = 0; i < 16; ++i) {
+    const int low = nibble_of(weights[i], scale), high = nibble_of(weights[i + 16], scale);
+    block[2 + i] = static_cast<std::byte>(low | high << 4);
+  }
+}
+
+void encode_int4(std::span<const double> weights, DType type, std::byte* integers,
+                 std::byte* scale_at) {
+  const double scale = store_scale4(type, scale_at, weights);
+  for (std::size_t i = 0; i < weights.size(); i += 2) {
+    const int low = nibble_of(weights[i], scale), high = nibble_of(weights[i + 1], scale);
+    integers[i / 2] = static_cast<std::byte>(low | high << 4);
+  }
+}
+
+/// Returns the matrix in a format, in memory of the model.
+WeightView quantised(LlamaModel& model, const WeightView& from, const MatrixFormat& format,
+                     DType activations) {
+  const DType scales = scales_type(activations);
+  const auto unit = static_cast<std::size_t>(format.unit());
+  const auto cols = static_cast<std::size_t>(from.cols);
+  const auto row_bytes = static_cast<std::size_t>(format.row_bytes(activations, from.cols));
+  const std::size_t groups = cols / unit,
+                    integers = row_bytes * static_cast<std::size_t>(from.rows);
+  auto data = std::make_shared<std::vector<std::byte>>(
+      static_cast<std::size_t>(format.bytes(activations, from.rows, from.cols)));
+  parallel_parts(from.rows, [&](std::int64_t first, std::int64_t last) {
+    std::vector<double> values(cols);
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
+      from.read(row * cols, cols, values.data());
+      for (std::size_t g = 0; g < groups; ++g) {
+        const auto weights = std::span(values).subspan(g * unit, unit);
+        std::byte* const to = data->data() + row * row_bytes + g * (row_bytes / groups);
+        if (format.group > 0) {
+          encode_int4(weights, scales, to, data->data() + integers + 2 * (row * groups + g));
+        } else if (*format.quantised == WeightFormat::q8_0) {
+          encode_q8_0(weights, to);
+        } else {
+          encode_q4_0(weights, to);
+        }
+      }
+    }
+  });
+  WeightView view{from.dtype, from.rows, from.cols, data->data()};
+  if (format.group > 0) {
+    view.groups = GroupedWeights{*format.quantised, format.group, scales, data->data() + integers};
+  } else {
+    view.blocks = traits(*format.quantised).blocks;
+  }
+  model.converted.push_back(std::move(data));
+  return view;
+}
+
+/// Returns how a quantisation changes a projection of this format and number of columns; its own
+/// format if it stays.
+MatrixFormat changed(const MatrixFormat& own, std::int64_t cols, Quantisation quantisation,
+                     QuantisedProjections& counts) {
+  if (quantisation == Quantisation::decoded) return {};
+  const MatrixFormat format = format_of(quantisation);
+  if (!format.quantised) return own;
+  const bool whole = cols % format.unit() == 0;
+  ++(own.quantised ? counts.already : whole ? counts.quantised : counts.kept);
+  return own.quantised || !whole ? own : format;
+}
+
+}  // namespace
+
+std::optional<Quantisation> quantisation_from_string(std::string_view name) {
+  const auto* const found = std::find(quantisation_names.begin(), quantisation_names.end(), name);
+  if (found == quantisation_names.end()) return std::nullopt;
+  constexpr std::array values{Quantisation::decoded, Quantisation::q8_0, Quantisation::q4_0,
+                              Quantisation::int4};
+  return values.at(static_cast<std::size_t>(found - quantisation_names.begin()));
+}
+
+MatrixFormat format_of(Quantisation quantisation) {
+  switch (quantisation) {
+    case Quantisation::q8_0:
+      return {WeightFormat::q8_0};
+    case Quantisation::q4_0:
+      return {WeightFormat::q4_0};
+    case Quantisation::int4:
+      return {WeightFormat::int4, 128};
+    default:
+      return {};
+  }
+}
+
+QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
+  QuantisedProjections counts;
+  if (quantisation == Quantisation::decoded) config.formats = {};
+  if (!format_of(quantisation).quantised) return counts;
+  auto& layers = config.formats.layers;
+  layers.resize(static_cast<std::size_t>(config.layers));
+  for (LlamaLayerFormats& layer : layers) {
+    const auto change = [&](MatrixFormat& format, std::int64_t cols) {
+      format = changed(format, cols, quantisation, counts);
+    };
+    for (MatrixFormat* in : {&layer.wq, &layer.wk, &layer.wv, &layer.gate, &layer.up}) {
+      change(*in, config.dim);
+    }
+    change(layer.wo, config.q_dim());
+    change(layer.down, config.hidden_dim);
+  }
+  return counts;
+}
+
+QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DType activations) {
+  QuantisedProjections counts;
+  for (LlamaLayer& layer : model.weights.layers) {
+    for (WeightView* view :
+         {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.gate, &layer.up, &layer.down}) {
+      const MatrixFormat own = view->format();
+      const MatrixFormat format = changed(own, view->cols, quantisation, counts);
+      if (format == own) continue;
+      if (format.quantised) {
+        *view = quantised(model, *view, format, activations);
+      } else {
+        view->decoded = true;
+      }
+    }
+  }
+  if (quantisation == Quantisation::decoded) model.weights.head.decoded = true;
+  model.config.formats = formats_of(model.weights);
+  return counts;
+}
+
+std::string quantised_formats(const LlamaConfig& config) {
+  std::set<std::string_view> names;
+  const auto add = [&](const MatrixFormat& format) {
+    if (format.quantised) names.insert(traits(*format.quantised).name);
+  };
+  add(config.formats.head);
+  for (const LlamaLayerFormats& layer : config.formats.layers) {
+    for (const MatrixFormat& format :
+         {layer.wq, layer.wk, layer.wv, layer.wo, layer.gate, layer.up, layer.down}) {
+      add(format);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace greta::runtime

@@ -1,0 +1,260 @@
+// Protects: a Llama whose matrices are quantised is multiplied as its weights are stored, in
+// decoding and for prompts, with one format or several; every stage agrees with FP64, which decodes
+// the same weights by itself, and so do the tokens.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "runtime/pipeline/llama/needs.hpp"
+#include "runtime/pipeline/llama/reference.hpp"
+#include "runtime/pipeline/llama/runner.hpp"
+#include "runtime/pipeline/models/quantise.hpp"
+#include "tests/layers.hpp"
+#include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/packed_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta::test::quantised_llama_test {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+const Ids prompt{1, 17, 250, 3, 99, 7, 7, 128, 40, 201, 12, 5};
+
+/// What a model's file has.
+struct Stored {
+  const char* name;
+  TinyGguf file;
+};
+
+TinyGguf of_size(std::int64_t dim, std::int64_t hidden, std::optional<BlockFormat> blocks) {
+  TinyGguf file;
+  file.tiny = {.dim = dim, .hidden = hidden, .layers = 2, .heads = 8, .kv_heads = 4, .vocab = 300};
+  file.blocks = blocks;
+  return file;
+}
+
+/// Formats alone, those of files named Q4_K_M, and formats that differ within each projection, with
+/// and without a part of numbers.
+std::vector<Stored> stored_models() {
+  using enum BlockFormat;
+  TinyGguf mixed = of_size(256, 512, q4_k);
+  mixed.others = {{"v_proj", q6_k}, {"down_proj", q6_k}, {"lm_head", q6_k}};
+  TinyGguf within = of_size(256, 256, q8_0);
+  within.others = {{"k_proj", q4_0}, {"up_proj", q4_0}, {"layers.1.self_attn.v_proj", q4_k}};
+  TinyGguf numbers = of_size(64, 96, std::nullopt);
+  numbers.others = {{"q_proj", q8_0}, {"gate_proj", q8_0}, {"layers.0.self_attn.o_proj", q4_0}};
+  TinyGguf tied = of_size(64, 96, q4_0);
+  tied.tiny.tied = true;
+  return {{"q8_0", of_size(64, 96, q8_0)},
+          {"q4_0, tied", tied},
+          {"q4_k", of_size(256, 256, q4_k)},
+          {"q6_k", of_size(256, 256, q6_k)},
+          {"q4_k and q6_k", mixed},
+          {"several in a projection", within},
+          {"numbers in a projection", numbers}};
+}
+
+class QuantisedLlama : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    RuntimeOptions options;
+    options.device = GetParam();
+    options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
+    runtime_ = Runtime::open(options).value();
+  }
+  LlamaModel load(const TinyGguf& file) {
+    file.write(folder_.path());
+    return load_llama(folder_ / "model.gguf");
+  }
+  std::unique_ptr<LlamaRunner> runner(const LlamaModel& model, DType dtype) {
+    LlamaOptions options;
+    options.capacity = 32;
+    return std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model, dtype),
+                                         options);
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+/// Returns the launches of an operation in a pass.
+std::size_t count_of(const PipelineGraph& pass, const char* op) {
+  return static_cast<std::size_t>(std::count_if(
+      pass.operations().begin(), pass.operations().end(), [&](const RecordedOperation& one) {
+        return one.prepared != nullptr && one.prepared->problem.op == op;
+      }));
+}
+
+TEST_P(QuantisedLlama, EveryStageIsWithinItsBound) {
+  for (const Stored& stored : stored_models()) {
+    SCOPED_TRACE(stored.name);
+    const LlamaModel model = load(stored.file);
+    for (const DType type : {DType::f32, DType::f16}) {
+      const auto llama = runner(model, type);
+      const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+      for (const Ids& ids : {prompt, Ids{250}}) {
+        const auto wrong = first_failure(check.check(llama->trace(ids)));
+        EXPECT_FALSE(wrong) << wrong->text();
+      }
+    }
+  }
+}
+
+TEST_P(QuantisedLlama, TokensAreThoseOfFp64) {
+  for (const Stored& stored : stored_models()) {
+    SCOPED_TRACE(stored.name);
+    const LlamaModel model = load(stored.file);
+    LlamaReference reference(model, DType::f32);
+    const auto llama = runner(model, DType::f32);
+    std::vector<double> want = reference.run(prompt);
+    llama->feed(prompt);
+    for (int step = 0; step < 6; ++step) {
+      const std::vector<float> got = llama->logits();
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_NEAR(got[i], want[i], 1e-3) << "step " << step << ", token " << i;
+      }
+      const Ids next{
+          static_cast<std::int32_t>(std::max_element(want.begin(), want.end()) - want.begin())};
+      EXPECT_EQ(llama->likeliest().front(), next.front());
+      llama->feed(next);
+      want = reference.run(next);
+    }
+  }
+}
+
+// Projections that are quantised on loading, with scales of either type, and blocks that are
+// decoded because the user asks for it.
+TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
+  TinyLlama{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4}.write(folder_.path());
+  for (const Quantisation how : {Quantisation::q8_0, Quantisation::q4_0, Quantisation::int4}) {
+    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+      SCOPED_TRACE(std::string(to_string(type)) + " " + std::to_string(static_cast<int>(how)));
+      LlamaModel model = load_llama(folder_.path());
+      ASSERT_EQ(quantise(model, how, type).quantised, 14);
+      const auto llama = runner(model, type);
+      EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 8U);
+      const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+      for (const Ids& ids : {prompt, Ids{250}}) {
+        const auto wrong = first_failure(check.check(llama->trace(ids)));
+        EXPECT_FALSE(wrong) << wrong->text();
+      }
+    }
+  }
+  LlamaModel model = load(stored_models()[3].file);
+  quantise(model, Quantisation::decoded, DType::f16);
+  const auto llama = runner(model, DType::f16);
+  EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 0U);
+  const LlamaTraceCheck check(model, {DType::f16, DType::f16, DType::f16, DType::f32});
+  const auto wrong = first_failure(check.check(llama->trace(prompt)));
+  EXPECT_FALSE(wrong) << wrong->text();
+}
+
+// Integers in groups with zero points.
+TEST_P(QuantisedLlama, CheckpointsOfAwqAndGptq) {
+  for (const char* method : {"awq", "gptq"}) {
+    for (const std::int64_t group : {64, 128}) {
+      for (const DType type : {DType::f16, DType::bf16}) {
+        SCOPED_TRACE(method + std::to_string(group));
+        TinyPacked packed;
+        packed.method = method;
+        packed.group = group;
+        packed.write(folder_.path());
+        const LlamaModel model = load_llama(folder_.path());
+        const auto llama = runner(model, type);
+        EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 8U);
+        const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+        for (const Ids& ids : {prompt, Ids{250}}) {
+          const auto wrong = first_failure(check.check(llama->trace(ids)));
+          EXPECT_FALSE(wrong) << wrong->text();
+        }
+      }
+    }
+  }
+}
+
+// A check that decoded weights by the device's own code would find nothing.
+TEST_P(QuantisedLlama, ABrokenScaleIsFoundWhereItIs) {
+  const LlamaModel model = load(stored_models()[0].file);
+  LlamaDeviceWeights weights = upload_weights(*runtime_, model, DType::f32);
+  const Tensor row = weights.layers[1].down.values.slice(0, 5, 1);
+  std::vector<std::byte> bytes(row.bytes());
+  runtime_->download(row, bytes).value();
+  bytes[1] ^= std::byte{0x04};  // doubles or halves the scale of a block
+  runtime_->upload(row, bytes).value();
+  LlamaOptions options;
+  options.capacity = 32;
+  LlamaRunner llama(*runtime_, weights, options);
+  const auto failure = first_failure(LlamaTraceCheck(model, {}).check(llama.trace(prompt)));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->layer, 1);
+  EXPECT_EQ(failure->stage, LlamaStage::ffn_out);
+  EXPECT_EQ(failure->col, 5);
+}
+
+// Weights that were decoded would give the same tokens, in more memory.
+TEST_P(QuantisedLlama, WeightsAreMultipliedAsTheyAreStored) {
+  const LlamaModel model = load(stored_models()[4].file);
+  const auto llama = runner(model, DType::f16);
+  for (const std::int64_t tokens : {1, 16}) {
+    const PipelineGraph& pass = llama->pass(tokens);
+    EXPECT_EQ(count_of(pass, "gemm"), 0U) << tokens;
+    // q and k are of one format; of several tokens, all parts of such a projection are apart.
+    const std::size_t layer = tokens == 1 ? 5 : 6;
+    EXPECT_EQ(count_of(pass, "quantized_gemm"), 2 * layer + 1) << tokens;
+  }
+  const auto matrices = static_cast<double>(2 * (256 + 2 * 128 + 256 + 3 * 512) *
+                                            256);  // weights, of 4.5 or 6.56 bits
+  const double table = 2.0 * 300 * 256;
+  const auto all = static_cast<double>(llama->weight_memory());
+  EXPECT_LT(all, table + 300 * 256 + matrices * 0.75);
+  EXPECT_GT(all, table + matrices * 0.56);
+}
+
+TEST_P(QuantisedLlama, MemoryAndProblemsAreKnownBefore) {
+  const LlamaModel model = load(stored_models()[4].file);
+  LlamaOptions options;
+  options.capacity = 32;
+  const LlamaNeeds needs = llama_needs(*runtime_, model.config, DType::f16, options, 12);
+  std::set<std::string> formats;
+  for (const Problem& problem : llama_problems(*runtime_, model.config, DType::f16, options)) {
+    if (problem.op == "quantized_gemm") formats.insert(problem.attribute("weights", "int4"));
+  }
+  EXPECT_EQ(formats, (std::set<std::string>{"q4_k", "q6_k"}));
+  ASSERT_EQ(runtime_->device().memory().in_use_bytes, 0U);
+  const auto llama = runner(model, DType::f16);
+  llama->feed(prompt);
+  llama->feed(Ids{1});
+  const auto used = static_cast<double>(runtime_->device().memory().in_use_bytes);
+  EXPECT_NEAR(static_cast<double>(needs.total()), used, 0.02 * used);
+}
+
+// Random weights of a file's architecture are in its formats, and of a sane magnitude.
+TEST_P(QuantisedLlama, RandomWeightsHaveTheFormats) {
+  for (const Stored& stored : stored_models()) {
+    SCOPED_TRACE(stored.name);
+    const LlamaConfig config = load(stored.file).config;
+    LlamaOptions options;
+    options.capacity = 32;
+    LlamaRunner llama(*runtime_, random_weights(*runtime_, config, DType::f16, 1), options);
+    llama.feed(Ids{1});
+    double squares = 0;
+    for (const float logit : llama.logits()) squares += static_cast<double>(logit) * logit;
+    const double size = std::sqrt(squares / static_cast<double>(config.vocab));
+    EXPECT_GT(size, 0.3);
+    EXPECT_LT(size, 3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, QuantisedLlama, ::testing::Values("vulkan:0", "hip-host:0"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return c == ':' || c == '-'; }, '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace greta::test::quantised_llama_test

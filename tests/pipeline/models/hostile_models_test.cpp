@@ -1,0 +1,109 @@
+// Protects: damaged models are read or refused with one line, and need no more memory than others.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "runtime/pipeline/models/llama_weights.hpp"
+#include "runtime/pipeline/models/tokenizer.hpp"
+#include "tests/layers.hpp"
+#include "tests/pipeline/gguf_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta::test::hostile_models_test {
+namespace {
+
+std::int64_t peak_kilobytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+/// In kilobytes. AddressSanitizer keeps 256 MiB of memory that was freed.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::int64_t most_growth = 512 << 10;
+#else
+constexpr std::int64_t most_growth = 64 << 10;
+#endif
+
+/// Loads mutations of a model with its tokenizer, and encodes a text.
+class HostileModels : public testing::Test {
+ protected:
+  std::filesystem::path file() const { return folder_ / "model.gguf"; }
+  void write_gguf(BlockFormat format) {
+    TinyGguf both;
+    both.tiny.dim = 32;
+    both.tiny.hidden = 32;
+    both.tiny.layers = 1;
+    both.tiny.heads = 2;
+    both.tiny.kv_heads = 1;
+    both.tiny.vocab = 262;
+    both.blocks = format;
+    both.divisors = std::vector<float>(8, 1);
+    GgufWriter writer;
+    both.add_metadata(writer);
+    std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
+    for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
+    for (const char* token : {"\u2581", "h", "\u2581h"}) tokens.emplace_back(token);
+    std::vector<std::int32_t> kinds(tokens.size(), 6);
+    for (std::size_t i = 0; i < 3; ++i) kinds[i] = i == 0 ? 2 : 3;
+    for (std::size_t i = 259; i < 262; ++i) kinds[i] = 1;
+    writer.add_text("tokenizer.ggml.model", "llama");
+    writer.add_texts("tokenizer.ggml.tokens", tokens);
+    writer.add_numbers("tokenizer.ggml.scores", 6, std::vector<float>(tokens.size(), -1));
+    writer.add_numbers("tokenizer.ggml.token_type", 5, kinds);
+    both.write(writer, folder_.path());
+  }
+  int refused_ggufs(int times, bool beginnings) {
+    return refused_mutations(file(), times, beginnings, [&] {
+      const LlamaModel model = load_llama(file());
+      sum_of(model);
+      load_tokenizer(file(), model.config)->encode("hello <s> h", true);
+    });
+  }
+  int refused_safetensors(int times) {
+    TinyLlama tiny;
+    tiny.dim = 4;
+    tiny.hidden = 4;
+    tiny.layers = 1;
+    tiny.heads = 2;
+    tiny.kv_heads = 1;
+    tiny.vocab = 4;
+    tiny.write(folder_.path());
+    return refused_mutations(folder_ / "model.safetensors", times, false,
+                             [&] { sum_of(load_llama(folder_.path())); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(HostileModels, MutatedGgufsAreReadOrRefused) {
+  write_gguf(BlockFormat::q8_0);
+  EXPECT_GT(refused_ggufs(2000, false), 100);
+  // Each beginning of the header.
+  write_file(file(), read_file(file()).substr(0, 1200));
+  EXPECT_EQ(refused_ggufs(0, true), 1200);
+}
+
+// 100,000 of each; as `ctest -L long`.
+TEST_F(HostileModels, LongMutationsOfGgufs) {
+  const std::int64_t before = peak_kilobytes();
+  for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
+    write_gguf(format);
+    const int refused = refused_ggufs(50000, false);
+    EXPECT_GT(refused, 5000);
+    RecordProperty(fmt::format("refused_{}", to_string(format)), refused);
+  }
+  EXPECT_LT(peak_kilobytes() - before, most_growth);
+}
+
+TEST_F(HostileModels, LongMutationsOfSafetensors) {
+  const std::int64_t before = peak_kilobytes();
+  const int refused = refused_safetensors(100000);
+  EXPECT_GT(refused, 10000);
+  RecordProperty("refused_safetensors", refused);
+  EXPECT_LT(peak_kilobytes() - before, most_growth);
+}
+
+}  // namespace
+}  // namespace greta::test::hostile_models_test

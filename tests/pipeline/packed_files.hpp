@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/pipeline/model_files.hpp"
+
+/// Small checkpoints of AWQ and GPTQ for tests, packed as these projects publish it.
+namespace greta::test {
+
+/// A Llama whose projections are packed in 4 bits, and the weights that they stand for.
+struct TinyPacked {
+  TinyLlama tiny{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4, .dtype = DType::f16};
+  std::string method = "awq";  ///< or "gptq"
+  std::int64_t group = 64;
+  bool sym = false;     ///< all zero points are 8
+  bool second = false;  ///< gptq_v2
+  bool extras = false;  ///< g_idx and bias, as exporters of GPTQ write them
+  nlohmann::json more = nlohmann::json::object();  ///< further members of quantization_config
+
+  nlohmann::json config() const {
+    nlohmann::json json = tiny.config();
+    nlohmann::json& quantisation = json["quantization_config"];
+    quantisation = {{"quant_method", method}, {"bits", 4}, {"group_size", group}};
+    if (method == "awq") {
+      quantisation.update({{"version", "gemm"}, {"zero_point", true}});
+    } else {
+      quantisation.update({{"desc_act", false}, {"sym", sym}});
+      if (second) quantisation["checkpoint_format"] = "gptq_v2";
+    }
+    quantisation.update(more);
+    json["torch_dtype"] = "float16";
+    return json;
+  }
+
+  /// Returns the tensors of a folder. `values` receives the weights of each projection, row by row.
+  std::vector<FileTensor> tensors(std::map<std::string, std::vector<double>>* values) const {
+    std::vector<FileTensor> list;
+    std::mt19937_64 random(7);
+    for (const FileTensor& tensor : tiny.tensors()) {
+      if (tensor.name.find("proj") == std::string::npos) {
+        list.push_back(tensor);
+        continue;
+      }
+      const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
+      const Drawn drawn(*this, tensor.shape[0], tensor.shape[1], random);
+      if (values != nullptr) (*values)[tensor.name] = drawn.values();
+      add(list, prefix, drawn);
+    }
+    return list;
+  }
+
+  std::map<std::string, std::vector<double>> write(const std::filesystem::path& folder) const {
+    std::map<std::string, std::vector<double>> values;
+    write_file(folder / "config.json", config().dump());
+    write_file(folder / "model.safetensors", safetensors_of(tensors(&values)));
+    return values;
+  }
+
+ private:
+  /// Random integers [n, k], zero points and scales [n, groups].
+  struct Drawn {
+    std::int64_t n, k, group;
+    std::vector<int> q, zero;
+    std::vector<double> scale;
+
+    Drawn(const TinyPacked& of, std::int64_t rows, std::int64_t cols, std::mt19937_64& random)
+        : n(rows), k(cols), group(of.group) {
+      const auto draw = [&](int least, int most) {
+        return least + static_cast<int>(
+                           uniform_below(random, static_cast<std::uint64_t>(most - least + 1)));
+      };
+      for (std::int64_t i = 0; i < n * k; ++i) q.push_back(draw(0, 15));
+      // GPTQ's first format stores one less than a zero point, which is 1 to 16.
+      const int least = of.method == "gptq" && !of.second ? 1 : 0;
+      for (std::int64_t i = 0; i < n * (k / group); ++i) {
+        zero.push_back(of.sym ? 8 : draw(least, least + 15));
+        std::byte stored[2];
+        store_element(DType::f16, stored, 0, draw(50, 400) * 1e-4 / std::sqrt(double(k) / 32));
+        scale.push_back(load_element(DType::f16, stored, 0));
+      }
+    }
+    std::size_t at(std::int64_t row, std::int64_t i) const {
+      return static_cast<std::size_t>(row * (k / group) + i / group);
+    }
+    std::vector<double> values() const {
+      std::vector<double> all;
+      for (std::int64_t row = 0; row < n; ++row) {
+        for (std::int64_t i = 0; i < k; ++i) {
+          all.push_back((q[static_cast<std::size_t>(row * k + i)] - zero[at(row, i)]) *
+                        scale[at(row, i)]);
+        }
+      }
+      return all;
+    }
+  };
+
+  static std::string words(const std::vector<std::uint32_t>& list) {
+    std::string bytes(4 * list.size(), '\0');
+    std::memcpy(bytes.data(), list.data(), bytes.size());
+    return bytes;
+  }
+
+  void add(std::vector<FileTensor>& list, const std::string& prefix, const Drawn& d) const {
+    const bool awq = method == "awq";
+    const std::int64_t groups = d.k / d.group, width = d.n / 8;
+    // AutoAWQ packs column order[i] of 8 into nibble i.
+    static constexpr int order[] = {0, 2, 4, 6, 1, 3, 5, 7};
+    std::vector<std::uint32_t> integers(static_cast<std::size_t>(d.n * d.k / 8)),
+        zeros(static_cast<std::size_t>(groups * width));
+    for (std::int64_t i = 0; i < d.k; ++i) {
+      for (std::int64_t col = 0; col < d.n && !awq; ++col) {
+        const int q = d.q[static_cast<std::size_t>(col * d.k + i)];
+        integers[static_cast<std::size_t>(i / 8 * d.n + col)] |= static_cast<std::uint32_t>(q)
+                                                                 << 4 * (i % 8);
+      }
+      for (std::int64_t word = 0; word < width && awq; ++word) {
+        for (int j = 0; j < 8; ++j) {
+          const int q = d.q[static_cast<std::size_t>((word * 8 + order[j]) * d.k + i)];
+          integers[static_cast<std::size_t>(i * width + word)] |= static_cast<std::uint32_t>(q)
+                                                                  << 4 * j;
+        }
+      }
+    }
+    std::string scales;
+    for (std::int64_t g = 0; g < groups; ++g) {
+      for (std::int64_t word = 0; word < width; ++word) {
+        for (int j = 0; j < 8; ++j) {
+          const std::int64_t col = word * 8 + (awq ? order[j] : j);
+          const int zero = d.zero[d.at(col, g * d.group)] - (awq || second ? 0 : 1);
+          zeros[static_cast<std::size_t>(g * width + word)] |= static_cast<std::uint32_t>(zero)
+                                                               << 4 * j;
+        }
+      }
+      for (std::int64_t col = 0; col < d.n; ++col) {
+        std::byte stored[2];
+        store_element(DType::f16, stored, 0, d.scale[d.at(col, g * d.group)]);
+        scales.append(reinterpret_cast<const char*>(stored), 2);
+      }
+    }
+    list.push_back({prefix + "qweight", "I32",
+                    awq ? std::vector{d.k, width} : std::vector{d.k / 8, d.n}, words(integers)});
+    list.push_back({prefix + "qzeros", "I32", {groups, width}, words(zeros)});
+    list.push_back({prefix + "scales", "F16", {groups, d.n}, scales});
+    if (!extras) return;
+    std::vector<std::uint32_t> order_of_k;
+    for (std::int64_t i = 0; i < d.k; ++i)
+      order_of_k.push_back(static_cast<std::uint32_t>(i / d.group));
+    list.push_back({prefix + "g_idx", "I32", {d.k}, words(order_of_k)});
+    list.push_back(
+        {prefix + "bias", "F16", {d.n}, std::string(static_cast<std::size_t>(2 * d.n), '\0')});
+  }
+};
+
+}  // namespace greta::test

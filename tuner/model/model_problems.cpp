@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tuner/model/model_tuner.hpp"
+
+/// The part of ModelTuner that finds the problems of a model.
+namespace greta::tuner::model {
+
+/// Measures what a comparison takes: a model whose kernels are compiled, from the look-up of its
+/// configurations to the last round.
+void ModelTuner::measure_comparison(const Bench& bench) {
+  const Phase phase(*this, "measuring what a comparison takes");
+  const Stopwatch watch;
+  const auto runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
+  const auto again = timer(*runtime, bench);
+  again->warm_up(2);
+  needs_.comparison_s = watch.seconds() + shortest_rounds_s(*again);
+}
+
+/// Adds the problems of a pass, each with its time as often as the pass runs. Returns the time of
+/// all.
+double ModelTuner::add_problems(LlamaRunner& runner, std::int64_t tokens, double times) {
+  auto& changes = result_.changes;
+  double total = 0;
+  const PipelineGraph& pass = runner.pass(tokens);
+  const auto spent = pass.time(runner.queue()).value();
+  for (std::size_t i = 0; i < spent.size(); ++i) {
+    const PreparedOperation* operation = pass.operations()[i].prepared;
+    if (operation == nullptr) continue;
+    auto known = std::find_if(changes.begin(), changes.end(), [&](const ModelChange& change) {
+      return change.problem == operation->problem;
+    });
+    if (known == changes.end()) {
+      changes.push_back({.problem = operation->problem});
+      known = changes.end() - 1;
+    }
+    known->share += times * spent[i].us;
+    total += times * spent[i].us;
+  }
+  return total;
+}
+
+/// Finds the model's problems and their shares of its time.
+void ModelTuner::find_problems() {
+  bench_ = open_model();
+  needs_.open_s = stays_loaded_ ? 0 : watch_.seconds();
+  std::unique_ptr<ModelTimer> model;
+  {
+    const Phase phase(*this, "compiling the model and running it once");
+    model = timer(*bench_->runtime, *bench_);
+    model->warm_up(1);
+  }
+  if (!has_time(0)) {
+    throw Error(Failure{Status::timeout,
+                        fmt::format("the budget of {} ended before anything was tuned: the model "
+                                    "was loaded, compiled and run once after {:.0f} s",
+                                    options_.tuner.budget.text(), watch_.seconds()),
+                        {}});
+  }
+  measure_comparison(*bench_);
+  double total = 0;
+  {
+    const Phase phase(*this, "timing each operation");
+    LlamaRunner& runner = model->runner();
+    runner.reset();
+    const auto passes = runner.passes(options_.load.prompt_tokens);
+    model->feed_prompt();
+    for (const std::int64_t tokens : passes) total += add_problems(runner, tokens, 1);
+    model->feed_next();
+    total += add_problems(runner, 1, static_cast<double>(options_.load.generated_tokens));
+    find_chains(runner);
+    order_chains(*model);
+  }
+  model.reset();  // its memory is free for those of the alternatives
+  find_problems_of_chains(*bench_);
+  if (!stays_loaded_) bench_.reset();
+  auto& changes = result_.changes;
+  for (ModelChange& change : changes) change.share /= std::max(total, 1e-9);
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  model_observer_.on_problems(changes);
+}
+
+}  // namespace greta::tuner::model
