@@ -95,9 +95,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
-  return {{"m", shape.m, config["BM"], "BM"},
+  return {{"m", shape.m, config["BM"], "BM", 4},
           {"n", shape.n, config["BN"], "BN", 16},
-          {"k", shape.k, config["BK"], "BK", 16},
+          {"16 k", shape.k / 16, config["BK"] / 16, {}, 2},
           {"block of k", shape.k, scale_block, {}, 1}};
 }
 
