@@ -163,8 +163,9 @@ std::unique_ptr<Reference> rope_append_reference(const Problem& problem,
 /// units of v = 2^-13, each of four additions has an error of v times the sum, which is about the
 /// root of k / 128 times the norm of the 128 k, and of up to v times the largest product for each
 /// product that is much smaller. Errors of different 128 k are independent. In an emulation of such
-/// additions the worst of 40,000 elements has 6 v of the norm: 24 v leaves a margin of 4. Scaling has two roundings more, for which gamma has room as k is 16 or more, and
-/// devices may flush scales, their products and sums below 2^-126.
+/// additions the worst of 40,000 elements has 6 v of the norm: 24 v leaves a margin of 4. Scaling
+/// has two roundings more, for which gamma has room as k is 16 or more, and devices may flush
+/// scales, their products and sums below 2^-126.
 std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
                                                  const std::vector<HostTensor>& inputs,
                                                  std::uint64_t seed);

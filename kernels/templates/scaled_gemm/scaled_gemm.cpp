@@ -83,7 +83,8 @@ Operation make_scaled_gemm() {
   t.summary = "scaled products of fp8 or int8: C = (scales_a A) (scales_b B)^T";
   t.bound =
       "that of gemm for the scaled numbers: 8 u sqrt(K) times the root of the sum of (a b)^2, "
-      "u = 2^-24; with fp8 24 x 2^-13 times that root more, for matrix cores that add with 13 bits; "
+      "u = 2^-24; with fp8 24 x 2^-13 times that root more, for matrix cores that add with 13 "
+      "bits; "
       "the output's rounding";
   t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C, rows of B"},

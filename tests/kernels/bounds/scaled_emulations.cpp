@@ -113,12 +113,13 @@ std::vector<Case> scaled_gemm_cases(const DTypes&) {
                 factors};
   };
   using kernels::ByteFormat;
-  return {with("e4m3", ByteFormat::e4m3, "tensor", {4.7, 0, 0, 3.1, 2}),
-          with("e5m2 with scales of rows", ByteFormat::e5m2, "row", {8, 0, 0, 3.7, 2}),
-          with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", {6, 0, 0, 3.4, 2}),
-          with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", {8, 0, 0, 3.8, 2}),
-          with("int8 with scales of rows", ByteFormat::int8, "row", {48, 0, 0, 1.2, 1.2}),
-          with("int8 with scales of blocks", ByteFormat::int8, "block", {30, 0, 0, 1.2, 1.2})};
+  return {
+      with("e4m3", ByteFormat::e4m3, "tensor", {4.7, 0, 0, 3.1, 2}),
+      with("e5m2 with scales of rows", ByteFormat::e5m2, "row", {8, 0, 0, 3.7, 2}),
+      with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", {6, 0, 0, 3.4, 2}),
+      with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", {8, 0, 0, 3.8, 2}),
+      with("int8 with scales of rows", ByteFormat::int8, "row", {48, 0, 0, 1.2, 1.2}),
+      with("int8 with scales of blocks", ByteFormat::int8, "block", {30, 0, 0, 1.2, 1.2})};
 }
 
 }  // namespace
