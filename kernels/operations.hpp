@@ -82,6 +82,14 @@ Operation make_rope();
 /// appends keys and values to their caches.
 Operation make_rope_append();
 
+/// Makes the operation that multiplies scaled numbers of eight bits: C = (scales_a A) (scales_b
+/// B)^T. A is m x k, B is n x k and C is m x n, row-major and packed, with bytes in a ByteFormat.
+/// Scales are f32, row-major: one each, or m and n of rows, or m x ceil(k / 128) of 128 k of A's
+/// rows and ceil(n / 128) x ceil(k / 128) of B's blocks of 128 x 128. Products of at most 128 k are
+/// added before they are scaled, of integers all that have the same scales; these sums, the scales
+/// and their products should be within f32's range.
+Operation make_scaled_gemm();
+
 /// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 

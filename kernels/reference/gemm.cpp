@@ -131,6 +131,7 @@ class RowCheck {
       }
       const Columns columns(data.b.data() + from * data.k, data.k, cols);
       Eigen::MatrixXd b = columns.middleRows(k, steps).cast<double>();
+      for (std::int64_t j = 0; j < cols; ++j) data.scale_column(from + j, k, b.col(j));
       tile.products.noalias() += a * b;
       a = a.cwiseAbs2();
       b = b.cwiseAbs2();
@@ -159,8 +160,8 @@ class Freivalds {
     parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t j = first * freivalds_block; j < std::min(last * freivalds_block, data.n);
            ++j) {
-        const Eigen::VectorXd column =
-            Columns(data.b.data() + j * data.k, data.k, 1).cast<double>();
+        Eigen::VectorXd column = Columns(data.b.data() + j * data.k, data.k, 1).cast<double>();
+        data.scale_column(j, 0, column);
         mixed.col(j / freivalds_block) += sign(j) * column;
         squares.col(j / freivalds_block) += column.cwiseAbs2();
       }
@@ -294,8 +295,9 @@ std::vector<std::int64_t> sampled_rows(std::int64_t m, std::uint64_t seed) {
 
 class GemmReference : public Reference {
  public:
-  GemmReference(const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t seed)
-      : data_(problem, inputs),
+  GemmReference(const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t seed,
+                const ProductScales* scales = nullptr)
+      : data_(problem, inputs, scales),
         full_(gemm_fully_checked(problem)),
         rows_(data_, full_ ? all_rows(data_.m) : sampled_rows(data_.m, seed)) {
     if (full_) {
@@ -321,7 +323,7 @@ class GemmReference : public Reference {
       return quick->verdict(method());
     }
     const auto look = [&](std::int64_t first, std::int64_t last, Findings& part) {
-      part.scan(c, first, last);
+      if (data_.finite()) part.scan(c, first, last);
       for (std::int64_t row = first; freivalds_ && row < last; ++row) {
         if (!part.finite() || part.plenty()) break;
         freivalds_->check_row(data_, c, row, part);
@@ -382,6 +384,13 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           std::uint64_t seed) {
   if (problem.dim("batch", 1) > 1) return gemm_batch_reference(problem, inputs, seed);
   return std::make_unique<GemmReference>(problem, inputs, seed);
+}
+
+std::unique_ptr<Reference> scaled_product_reference(const Problem& problem,
+                                                    const std::vector<HostTensor>& inputs,
+                                                    const ProductScales& scales,
+                                                    std::uint64_t seed) {
+  return std::make_unique<GemmReference>(problem, inputs, seed, &scales);
 }
 
 }  // namespace greta::kernels

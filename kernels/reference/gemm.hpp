@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "kernels/reference/gemm_scales.hpp"
 
 namespace greta::kernels {
 
@@ -18,6 +19,13 @@ namespace greta::kernels {
 std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
+
+/// Returns the same of a product nt whose operands are scaled. Elements that are not finite give
+/// what FP64 does, if every element is checked.
+std::unique_ptr<Reference> scaled_product_reference(const Problem& problem,
+                                                    const std::vector<HostTensor>& inputs,
+                                                    const ProductScales& scales,
+                                                    std::uint64_t seed);
 
 /// Returns the same of a batch, each of whose products is checked as one of its own.
 std::unique_ptr<Reference> gemm_batch_reference(const Problem& problem,

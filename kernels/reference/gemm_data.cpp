@@ -28,7 +28,8 @@ std::vector<float> load_matrix(const HostTensor& source, bool by_columns) {
 
 }  // namespace
 
-GemmData::GemmData(const Problem& problem, const std::vector<HostTensor>& inputs)
+GemmData::GemmData(const Problem& problem, const std::vector<HostTensor>& inputs,
+                   const ProductScales* scales)
     : model(problem), m(problem.dim("m")), n(problem.dim("n")), k(problem.dim("k")) {
   const std::string layout = problem.attribute("layout", "nn");
   a_ = load_matrix(packed(tensor_named(inputs, "A")), layout.front() == 't');
@@ -36,6 +37,13 @@ GemmData::GemmData(const Problem& problem, const std::vector<HostTensor>& inputs
   if (model.has_bias()) bias_ = tensor_named(inputs, "bias");
   if (model.has_residual()) residual_ = packed(tensor_named(inputs, "residual"));
   if (model.has_old()) old_ = packed(tensor_named(inputs, "C"));
+  if (scales != nullptr) {
+    scales_ = *scales;
+    model.allow(scales_.of_norm, scales_.least);
+    const auto is_finite = [](float x) { return std::isfinite(x); };
+    finite_ =
+        std::all_of(a_.begin(), a_.end(), is_finite) && std::all_of(b.begin(), b.end(), is_finite);
+  }
   if (!model.has_norm()) return;
   weight_ = load_matrix(tensor_named(inputs, "weight"), false);
   const double epsilon = std::strtof(problem.attribute("epsilon", "1e-5").c_str(), nullptr);
@@ -59,6 +67,9 @@ std::vector<double> GemmData::a_row(std::int64_t row, std::int64_t first,
     values[i] *=
         weight_[static_cast<std::size_t>(first) + i] * factors_[static_cast<std::size_t>(row)];
   }
+  for (std::size_t i = 0; !scales_.a.values.empty() && i < values.size(); ++i) {
+    values[i] *= scales_.a.at(row, first + static_cast<std::int64_t>(i));
+  }
   return values;
 }
 
@@ -77,7 +88,10 @@ GemmTerms GemmData::terms(std::int64_t row, std::int64_t col) const {
 GemmTerms GemmData::all_terms(std::int64_t row, std::int64_t col) const {
   GemmTerms t = terms(row, col);
   const std::vector<double> a = a_row(row, 0, k);
-  const float* column = b.data() + col * k;
+  std::vector<double> column(b.begin() + col * k, b.begin() + (col + 1) * k);
+  for (std::size_t i = 0; !scales_.b.values.empty() && i < column.size(); ++i) {
+    column[i] *= scales_.b.at(col, static_cast<std::int64_t>(i));
+  }
   double squares = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double product = a[i] * column[i];

@@ -5,16 +5,28 @@
 
 #include "kernels/model/tensor.hpp"
 #include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/gemm_scales.hpp"
 
 namespace greta::kernels {
 
 /// The inputs of a GEMM problem for its reference, and the terms of its epilogue.
 class GemmData {
  public:
-  GemmData(const Problem& problem, const std::vector<HostTensor>& inputs);
+  GemmData(const Problem& problem, const std::vector<HostTensor>& inputs,
+           const ProductScales* scales = nullptr);
 
   /// Returns `count` elements of a row of op(A) from `first` on, after the prologue.
   std::vector<double> a_row(std::int64_t row, std::int64_t first, std::int64_t count) const;
+
+  /// Multiplies elements of a column of op(B), from `first` on, by their scales.
+  template <typename Column>
+  void scale_column(std::int64_t col, std::int64_t first, Column&& column) const {
+    if (scales_.b.values.empty()) return;
+    for (std::int64_t i = 0; i < column.size(); ++i) column[i] *= scales_.b.at(col, first + i);
+  }
+
+  /// Returns whether all elements of scaled operands are finite.
+  bool finite() const { return finite_; }
 
   /// Returns all terms of a column of the product except the product itself.
   GemmTerms terms(std::int64_t row, std::int64_t col) const;
@@ -23,7 +35,7 @@ class GemmData {
 
   GemmErrorModel model;
   std::int64_t m, n, k;
-  /// op(B), column after column. f32, f16 and bf16 inputs are exact in f32.
+  /// op(B), column after column, without scales. f32, f16 and bf16 inputs are exact in f32.
   std::vector<float> b;
 
  private:
@@ -32,6 +44,8 @@ class GemmData {
 
   std::vector<float> a_;  ///< op(A) without the prologue, row after row
   HostTensor bias_, residual_, old_;
+  ProductScales scales_;
+  bool finite_ = true;
   // With a norm only:
   std::vector<float> weight_;
   std::vector<double> factors_;  ///< of each row

@@ -68,7 +68,7 @@ double GemmErrorModel::least() const {
 }
 
 double GemmErrorModel::flushed(const GemmTerms& terms) const {
-  return std::abs(alpha_) * terms.factor * (2 * length_ + terms.size) * smallest;
+  return std::abs(alpha_) * terms.factor * (2 * length_ + terms.size) * smallest + further_least_;
 }
 
 GemmErrorModel::Sum GemmErrorModel::sum(const GemmTerms& terms) const {
@@ -85,6 +85,7 @@ Expected GemmErrorModel::expect(const GemmTerms& terms) const {
   double error = of_sum;
   if (activation_) error = changed(*activation_, x, error) + activation_error(*activation_, x);
   const double value = activation_ ? activate(*activation_, x) : x;
+  if (!std::isfinite(value)) return {value, 0};  // as IEEE 754 has it
   error += unit_roundoff(out_) * (std::abs(value) + error);
   return {value, error + flushed(terms) + underflow_error(out_)};
 }

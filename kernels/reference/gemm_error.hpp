@@ -67,6 +67,12 @@ class GemmErrorModel {
   /// With a gated activation.
   Expected expect(const GemmTerms& gate, const GemmTerms& up) const;
 
+  /// Allows more of the norm, and a constant: kernels have further errors.
+  void allow(double of_norm, double least) {
+    gamma_ += of_norm;
+    further_least_ += least;
+  }
+
   /// Returns whether C is linear in op(A) and B.
   bool linear() const { return !activation_ && !norm_; }
   bool gated() const { return gated_; }
@@ -97,6 +103,7 @@ class GemmErrorModel {
   bool residual_ = false;
   double alpha_ = 1, beta_ = 0;
   double gamma_ = 0;
+  double further_least_ = 0;
   double length_ = 0;  ///< K
   bool gated_ = false;
   bool norm_ = false;

@@ -153,6 +153,26 @@ std::unique_ptr<Reference> rope_append_reference(const Problem& problem,
                                                  const std::vector<HostTensor>& inputs,
                                                  std::uint64_t seed);
 
+/// Returns the FP64 reference of a scaled_gemm problem: that of gemm for the scaled numbers, which
+/// FP64 represents exactly. `inputs` contain A, B, scales_a and scales_b, by name. NaN and
+/// infinities among the numbers give what FP64 does, if every element is checked.
+///
+/// The bound is that of gemm with more of the norm for floating-point formats. Matrix cores of
+/// NVIDIA's sm_89 and sm_90 add 32 products and the sum before them with 13 bits below the largest
+/// one's first bit, rounding towards zero. Kernels add at most 128 k so, and their sums in f32. In
+/// units of v = 2^-13, each of four additions has an error of v times the sum, which is about the
+/// root of k / 128 times the norm of the 128 k, and of up to v times the largest product for each
+/// product that is much smaller. Errors of different 128 k are independent. In an emulation of such
+/// additions the worst of 40,000 elements has 6 v of the norm: 24 v leaves a margin of 4. Scaling
+/// has two roundings more, for which gamma has room as k is 16 or more, and devices may flush
+/// scales, their products and sums below 2^-126.
+std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
+                                                 const std::vector<HostTensor>& inputs,
+                                                 std::uint64_t seed);
+
+/// Returns whether the problem is small enough to check every element.
+bool scaled_gemm_fully_checked(const Problem& problem);
+
 /// Checks every element of out = silu(gate) * up. Error bound: the error of silu in f32
 /// (activation.hpp) times |up|, one rounding for the product, one rounding to the output's type,
 /// and 2^-126 (1 + |silu(gate)| + |up|) because devices may flush up, silu(gate) and the product.

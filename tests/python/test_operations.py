@@ -136,6 +136,28 @@ class OnEachDevice:
         self.runtime.quantized_gemm(a, b, c, weights="q8_0")
         self.check(c, x.astype("float64") @ (q * scales.astype("float64")).reshape(8, 96).T)
 
+    def test_scaled_gemm(self):
+        x = RANDOM.integers(-128, 128, (5, 256)).astype("int8")
+        y = RANDOM.integers(-128, 128, (24, 256)).astype("int8")
+        scales_x, scales_y = values(5, 2) / 64, values(1, 2) / 64
+        a, b, s, t = self.make(x.view("uint8"), y.view("uint8"), scales_x, scales_y)
+        c = self.runtime.empty((5, 24))
+        self.runtime.scaled_gemm(a, b, s, t, c, numbers="int8", scales="block")
+        each = [v.astype("float64") * np.repeat(w, 128, 1).astype("float64")
+                for v, w in ((x, scales_x), (y, scales_y))]
+        self.check(c, each[0] @ each[1].T)
+
+    def test_scaled_gemm_of_fp8(self):
+        # OCP's e4m3: 0x38 is 1, 0x40 is 2, 0x01 is 2^-9, and the highest bit is the sign.
+        codes = np.array([0x38, 0x40, 0xb8, 0x01], "uint8")
+        numbers = np.array([1, 2, -1, 2.0**-9])
+        of_a, of_b = RANDOM.integers(0, 4, (3, 32)), RANDOM.integers(0, 4, (8, 32))
+        half = np.array([[0.5]], "float32")
+        a, b, s, t = self.make(codes[of_a], codes[of_b], half, half)
+        c = self.runtime.empty((3, 8))
+        self.runtime.scaled_gemm(a, b, s, t, c)
+        self.check(c, numbers[of_a] @ numbers[of_b].T / 4)
+
     def test_elements(self):
         x, y = values(6, 32), values(6, 32)
         a, b = self.make(x, y)

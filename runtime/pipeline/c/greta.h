@@ -277,6 +277,16 @@ enum {
   GRETA_Q4_K = 4,
   GRETA_Q6_K = 5
 };
+typedef int32_t greta_numbers; /* numbers of eight bits: OCP's fp8, AMD's fp8 of gfx942, int8 */
+enum {
+  GRETA_E4M3 = 0,
+  GRETA_E5M2 = 1,
+  GRETA_E4M3_FNUZ = 2,
+  GRETA_E5M2_FNUZ = 3,
+  GRETA_NUMBERS_INT8 = 4
+};
+typedef int32_t greta_scales; /* what shares a scale: an operand, a row of it, a block along k */
+enum { GRETA_SCALES_OF_TENSORS = 0, GRETA_SCALES_OF_ROWS = 1, GRETA_SCALES_OF_BLOCKS = 2 };
 typedef int32_t greta_rope_pairs;
 enum { GRETA_INTERLEAVED = 0, GRETA_HALF = 1 };
 
@@ -366,6 +376,13 @@ GRETA_API greta_status greta_quantized_gemm(greta_operations* operations, const 
                                             const greta_tensor* b, const greta_tensor* scales,
                                             const greta_tensor* zeros, const greta_tensor* c,
                                             greta_weights weights);
+/* C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are `numbers`; k is a
+ * multiple of 16. Scales are f32: [1, 1] each; [m, 1] and [n, 1]; or of blocks [m, ceil(k / 128)] and
+ * [ceil(n / 128), ceil(k / 128)]. C is f16, bf16 or f32. */
+GRETA_API greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
+                                         const greta_tensor* b, const greta_tensor* scales_a,
+                                         const greta_tensor* scales_b, const greta_tensor* c,
+                                         greta_numbers numbers, greta_scales scales);
 /* out = a + b */
 GRETA_API greta_status greta_add(greta_operations* operations, const greta_tensor* a,
                                  const greta_tensor* b, const greta_tensor* out);

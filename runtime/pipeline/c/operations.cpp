@@ -117,6 +117,24 @@ greta_status greta_quantized_gemm(greta_operations* operations, const greta_tens
   });
 }
 
+greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
+                               const greta_tensor* b, const greta_tensor* scales_a,
+                               const greta_tensor* scales_b, const greta_tensor* c,
+                               greta_numbers numbers, greta_scales scales) {
+  return guarded([&] {
+    using Format = greta::kernels::ByteFormat;
+    const Call call(operations);
+    ScaledGemmOptions wanted;
+    wanted.format = choose(
+        numbers, {Format::e4m3, Format::e5m2, Format::e4m3_fnuz, Format::e5m2_fnuz, Format::int8},
+        "numbers");
+    wanted.scales =
+        choose(scales, {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block}, "scales");
+    return call->scaled_gemm(call(a, "a"), call(b, "b"), call(scales_a, "scales_a"),
+                             call(scales_b, "scales_b"), call(c, "c"), wanted);
+  });
+}
+
 greta_status greta_add(greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
                        const greta_tensor* out) {
   return guarded([&] {

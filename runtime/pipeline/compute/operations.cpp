@@ -197,6 +197,20 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   return start(problem, given);
 }
 
+Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,
+                                     const Tensor& scales_b, const Tensor& c,
+                                     const ScaledGemmOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("scaled_gemm", "B", b, "[n, k]");
+  Problem problem = problem_of("scaled_gemm", c.dtype(), c.dtype(),
+                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", cols_of(a)}});
+  if (options.format != kernels::ByteFormat::e4m3) {
+    set(problem, "format", std::string(kernels::to_string(options.format)));
+  }
+  if (options.scales == ScaleSharing::row) set(problem, "scales", "row");
+  if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+  return start(problem, std::array{a, b, scales_a, scales_b, c});
+}
+
 Result<void> Operations::add(const Tensor& a, const Tensor& b, const Tensor& out) {
   return start(rows_problem("add", a, out), std::array{a, b, out});
 }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/catalog.hpp"
+#include "kernels/model/byte_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
@@ -40,6 +41,15 @@ struct QuantizedGemmOptions {
   /// weights, which are 32, 64 or 128.
   Tensor scales{};
   Tensor zeros{};  ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
+};
+
+/// What shares a scale of a scaled product: all elements of an operand, a row of it, or 128 k of a
+/// row of A and 128 k of 128 rows of B.
+enum class ScaleSharing { tensor, row, block };
+
+struct ScaledGemmOptions {
+  kernels::ByteFormat format = kernels::ByteFormat::e4m3;
+  ScaleSharing scales = ScaleSharing::tensor;
 };
 
 struct RopeAppendOptions {
@@ -118,6 +128,12 @@ class Operations {
   /// bytes if rows and blocks of the format are such multiples (int4, int8, q4_k), else of 2.
   Result<void> quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const QuantizedGemmOptions& options = {});
+  /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of
+  /// the format. Scales are f32: [1, 1] each; [m, 1] and [n, 1] of rows; or [m, ceil(k / 128)] and
+  /// [ceil(n / 128), ceil(k / 128)] of blocks. k is a multiple of 16.
+  Result<void> scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,
+                           const Tensor& scales_b, const Tensor& c,
+                           const ScaledGemmOptions& options = {});
   /// out = a + b, all of the same shape.
   Result<void> add(const Tensor& a, const Tensor& b, const Tensor& out);
   /// out = silu(gate) * up, all of the same shape.

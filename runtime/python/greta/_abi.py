@@ -21,9 +21,13 @@ ACTIVATION = {"GRETA_NO_ACTIVATION": 0, "GRETA_SILU": 1, "GRETA_GELU": 2, "GRETA
 GELU_FORM = {"GRETA_GELU_TANH": 0, "GRETA_GELU_ERF": 1}
 WEIGHTS = {"GRETA_INT4": 0, "GRETA_INT8": 1, "GRETA_Q4_0": 2, "GRETA_Q8_0": 3, "GRETA_Q4_K": 4,
            "GRETA_Q6_K": 5}
+NUMBERS = {"GRETA_E4M3": 0, "GRETA_E5M2": 1, "GRETA_E4M3_FNUZ": 2, "GRETA_E5M2_FNUZ": 3,
+           "GRETA_NUMBERS_INT8": 4}
+SCALES = {"GRETA_SCALES_OF_TENSORS": 0, "GRETA_SCALES_OF_ROWS": 1, "GRETA_SCALES_OF_BLOCKS": 2}
 ROPE_PAIRS = {"GRETA_INTERLEAVED": 0, "GRETA_HALF": 1}
 ROLE = {"GRETA_TUNE_INPUT": 0, "GRETA_TUNE_OUTPUT": 1, "GRETA_TUNE_INPUT_OUTPUT": 2}
-ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, WEIGHTS, ROPE_PAIRS, ROLE)
+ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, WEIGHTS, NUMBERS, SCALES,
+                ROPE_PAIRS, ROLE)
 
 HANDLE = c_void_p  # any pointer to an opaque object
 RELEASE = CFUNCTYPE(None, c_void_p)
@@ -170,6 +174,7 @@ RUNTIME = {
     "greta_gemm": _tensors(3, POINTER(GemmOptions)),
     "greta_grouped_gemm": _tensors(4, _I32),
     "greta_quantized_gemm": _tensors(5, _I32),
+    "greta_scaled_gemm": _tensors(5, _I32, _I32),
     "greta_add": _tensors(3),
     "greta_silu_mul": _tensors(3),
     "greta_silu_mul_packed": _tensors(2),

@@ -17,6 +17,8 @@ Operand = Union[Tensor, Any]
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
 _WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k")
+_NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
+_SCALES = ("tensor", "row", "block")
 _FORMS = ("tanh", "erf")
 _PAIRS = ("interleaved", "half")
 
@@ -99,6 +101,17 @@ class Operations:
         self._call("quantized_gemm",
                    {"a": a, "b": b, "scales": scales, "zeros": zeros, "c": c},
                    choose(_WEIGHTS, weights, "weights"))
+
+    def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
+                    *, numbers: str = "e4m3", scales: str = "tensor") -> None:
+        """C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers:
+        "e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz" or "int8". k is a multiple of 16.
+
+        Scales are f32. scales="tensor": [1, 1] each; "row": [m, 1] and [n, 1]; "block": [m, ceil(k /
+        128)] and [ceil(n / 128), ceil(k / 128)]."""
+        self._call("scaled_gemm",
+                   {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "c": c},
+                   choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, scales, "scales"))
 
     def add(self, a: Operand, b: Operand, out: Operand) -> None:
         """out = a + b"""

@@ -88,6 +88,21 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.quantized_gemm(t[0], t[1], t[2], {.format = kernels::WeightFormat::q6_k});
        }},
+      {"ScaledGemm",
+       "scaled_gemm dtype=f32 out=f32 format=e5m2 scales=row m=6 n=24 k=48",
+       {{2, 3, 48}, {24, 48}, {6, 1}, {24, 1}, {2, 3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.scaled_gemm(t[0], t[1], t[2], t[3], t[4],
+                                {.format = kernels::ByteFormat::e5m2, .scales = ScaleSharing::row});
+       }},
+      {"ScaledGemmOfBlocks",
+       "scaled_gemm dtype=f16 out=f16 format=int8 scales=block m=2 n=136 k=272",
+       {{2, 272}, {136, 272}, {2, 3}, {2, 3}, {2, 136}},
+       [](Operations& ops, const Operands& t) {
+         return ops.scaled_gemm(
+             t[0], t[1], t[2], t[3], t[4],
+             {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::block});
+       }},
       {"GemmAccumulates",
        "gemm dtype=f32 out=f32 layout=tn epilogue=gelu alpha=-0.5 beta=\"2\" m=8 n=16 k=12",
        {{12, 8}, {12, 16}, {8, 16}},

@@ -14,6 +14,7 @@
 #include "runtime/device/hip/host/language/entry.hpp"
 #include "runtime/device/hip/host/language/math.hpp"
 #include "runtime/device/hip/host/language/matrix_amd.hpp"
+#include "runtime/device/hip/host/language/matrix_bytes.hpp"
 #include "runtime/device/hip/host/language/matrix_ptx.hpp"
 #include "runtime/device/hip/host/language/misuse_checks.hpp"
 #include "runtime/device/hip/host/language/races.hpp"

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/device/hip/host/language/float_formats.hpp"
+#include "runtime/device/hip/host/language/matrix_bytes.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {
@@ -184,6 +185,24 @@ template <int sums>
 void wgmma_m64k16_bf16(float (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
                        bool a_turned, bool b_turned, Site site = here("wgmma.m64k16")) {
   wgmma_m64k16<Bf16>(d, a, b, a_turned, b_turned, site);
+}
+
+/// wgmma.mma_async.sync.aligned.m64nNk32 .f32.e4m3.e4m3, .f32.e5m2.e5m2 and .s32.s8.s8, both
+/// operands in shared memory.
+template <typename T, typename Sum, int sums>
+void wgmma_m64k32(Sum (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
+                  Site site = here("wgmma.m64k32")) {
+  const unsigned lane = current->lane, wave = threadIdx.x / 32 % 4;
+  const auto number = [&](const MatrixDescriptor& of, unsigned span, unsigned k) {
+    const auto* const pair = reinterpret_cast<const uint8_t*>(of.element(span, k / 2, false));
+    if (!is_shared(pair)) fail(site, "an operand is not in shared memory");
+    return number_of_byte<T::number>(pair[k % 2]);
+  };
+  for (unsigned i = 0; i < unsigned(sums); ++i) {
+    const unsigned row = 16 * wave + lane / 4 + i / 2 % 2 * 8;
+    const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 32; ++k) d[i] += number(a, row, k) * number(b, column, k);
+  }
 }
 
 /// A lane's part of 16 rows of A.

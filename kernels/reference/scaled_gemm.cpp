@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "kernels/model/byte_formats.hpp"
+#include "kernels/reference/gemm.hpp"
+#include "kernels/reference/references.hpp"
+
+namespace greta::kernels {
+namespace {
+
+/// Returns the product of the numbers without their scales.
+Problem plain_product(const Problem& problem) {
+  Problem plain{"gemm", DType::f32, problem.out_dtype, {}, {}};
+  plain.attributes.emplace_back("layout", "nt");
+  for (const char* name : {"m", "n", "k"}) plain.dims.emplace_back(name, problem.dim(name));
+  return plain;
+}
+
+/// Returns the numbers of an operand as f32, which represents them exactly.
+HostTensor decoded(ByteFormat format, const HostTensor& bytes) {
+  TensorSpec spec = bytes.spec;
+  spec.dtype = DType::f32;
+  HostTensor numbers{spec, std::vector<std::byte>(spec.bytes())};
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const float number = decode_byte(format, std::to_integer<std::uint8_t>(bytes.data[i]));
+    std::memcpy(numbers.data.data() + i * sizeof(number), &number, sizeof(number));
+  }
+  return numbers;
+}
+
+/// Returns the scales of an operand with `rows` lines of `k`.
+LineScales scales_of(const HostTensor& tensor, std::int64_t rows, std::int64_t k) {
+  constexpr std::int64_t block = 128;
+  LineScales scales;
+  scales.across = tensor.spec.cols;
+  // A tensor's only scale is as that of blocks of all rows.
+  scales.lines = tensor.spec.rows == rows ? 1 : tensor.spec.rows == 1 ? rows : block;
+  scales.length = tensor.spec.cols == 1 ? k : block;
+  for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
+    scales.values.push_back(static_cast<float>(tensor.at(i)));
+  }
+  return scales;
+}
+
+double largest_of(const LineScales& scales) {
+  double largest = 0;
+  for (const float scale : scales.values) largest = std::max<double>(largest, std::abs(scale));
+  return largest;
+}
+
+}  // namespace
+
+bool scaled_gemm_fully_checked(const Problem& problem) {
+  return gemm_fully_checked(plain_product(problem));
+}
+
+std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
+                                                 const std::vector<HostTensor>& inputs,
+                                                 std::uint64_t seed) {
+  const ByteFormat format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
+  const std::int64_t k = problem.dim("k");
+  ProductScales scales;
+  scales.a = scales_of(tensor_named(inputs, "scales_a"), problem.dim("m"), k);
+  scales.b = scales_of(tensor_named(inputs, "scales_b"), problem.dim("n"), k);
+  if (format != ByteFormat::int8) scales.of_norm = 24 * 0x1p-13;
+  // A scale, a product with it or of two that is flushed.
+  const double most = traits(format).largest + 1;
+  scales.least = 0x1p-126 * static_cast<double>(k) * most * most * (1 + largest_of(scales.a)) *
+                 (1 + largest_of(scales.b));
+  return scaled_product_reference(
+      plain_product(problem),
+      {decoded(format, tensor_named(inputs, "A")), decoded(format, tensor_named(inputs, "B"))},
+      scales, seed);
+}
+
+}  // namespace greta::kernels

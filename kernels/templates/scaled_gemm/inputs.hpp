@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/model/problem.hpp"
+#include "kernels/model/tensor.hpp"
+
+namespace greta::kernels::scaled_gemm {
+
+/// Implements Operation::input: numbers across each format's range, with scales that make them
+/// smaller than 0.5.
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);
+
+/// Implements Operation::harden: rows of special numbers; scales that are zero, negative, subnormal
+/// or of any size. NaN and infinities occur in small problems, whose results are all checked, and
+/// not together with scales that devices may flush to zero.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
+
+}  // namespace greta::kernels::scaled_gemm

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "kernels/operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/operand_work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/scaled_gemm/inputs.hpp"
+#include "kernels/templates/scaled_gemm/variant.hpp"
+
+namespace greta::kernels {
+namespace scaled_gemm {
+
+Shape shape_of(const Problem& problem) {
+  Shape shape;
+  shape.m = problem.dim("m");
+  shape.n = problem.dim("n");
+  shape.k = problem.dim("k");
+  shape.out = problem.out_dtype;
+  shape.format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
+  const std::string scales = problem.attribute("scales", "tensor");
+  shape.scales = scales == "row" ? Scales::row : scales == "block" ? Scales::block : Scales::tensor;
+  return shape;
+}
+
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  return {{"A", Role::input, DType::u8, s.m, s.k},
+          {"B", Role::input, DType::u8, s.n, s.k},
+          {"scales_a", Role::input, DType::f32, s.scale_rows_a(), s.scale_columns()},
+          {"scales_b", Role::input, DType::f32, s.scale_rows_b(), s.scale_columns()},
+          {"C", Role::output, s.out, s.m, s.n}};
+}
+
+Work work(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  const double products =
+      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  return {2 * products, operand_bytes(tensors(problem))};
+}
+
+/// Rows are whole loads of 16 bytes, and sums of integers fit 32 bits.
+Result<void> check(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  const std::string k = std::to_string(s.k);
+  if (s.k % 16 != 0) {
+    return bad_field("k", k, "must be a multiple of 16, so that rows of A and B are whole loads");
+  }
+  constexpr std::int64_t most_integers = 131056;  // of products of at most 2^14
+  if (s.integers() && s.scales != Scales::block && s.k > most_integers) {
+    return bad_field("k", k,
+                     fmt::format("must not exceed {} with int8 and scales of tensors or rows: sums "
+                                 "have 32 bits",
+                                 most_integers));
+  }
+  return check_count(problem, "k", {"n", "k"});
+}
+
+std::vector<Attribute> attributes() {
+  std::vector<std::string> formats;
+  for (const ByteFormatTraits& format : byte_format_table) formats.emplace_back(format.name);
+  return {{.name = "format",
+           .help = "numbers of A and B. e4m3, e5m2: OCP's fp8; e4m3_fnuz, e5m2_fnuz: AMD's fp8 of "
+                   "gfx942; int8: integers",
+           .fallback = "e4m3",
+           .allowed = formats},
+          {.name = "scales",
+           .help = "what shares a scale. tensor: an operand; row: a row of A, a row of B; block: "
+                   "128 k of a row of A, 128 x 128 of B",
+           .fallback = "tensor",
+           .allowed = {"tensor", "row", "block"}}};
+}
+
+}  // namespace
+}  // namespace scaled_gemm
+
+Operation make_scaled_gemm() {
+  Operation t;
+  t.name = "scaled_gemm";
+  t.summary = "scaled products of fp8 or int8: C = (scales_a A) (scales_b B)^T";
+  t.bound =
+      "that of gemm for the scaled numbers: 8 u sqrt(K) times the root of the sum of (a b)^2, "
+      "u = 2^-24; with fp8 24 x 2^-13 times that root more, for matrix cores that add with 13 "
+      "bits; "
+      "the output's rounding";
+  t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
+                  {.name = "n", .help = "columns of C, rows of B"},
+                  {.name = "k",
+                   .help = "reduction dimension: a multiple of 16",
+                   .least = 16,
+                   .examples = {16, 128, 144, 256, 512, 784, 1040}}};
+  t.attributes = scaled_gemm::attributes();
+  t.dtypes = {{DType::bf16, DType::bf16}, {DType::f16, DType::f16}, {DType::f32, DType::f32}};
+  t.sizes = {{{4096, 4096, 4096}},
+             {{4096, 4096, 4096}, {{"scales", "block"}}},
+             {{16, 4096, 4096}},
+             {{1, 4096, 4096}, {{"scales", "row"}}},
+             {{4096, 4096, 4096}, {{"format", "int8"}, {"scales", "row"}}}};
+  t.variants = {scaled_gemm::tma(), scaled_gemm::matrix(), scaled_gemm::tiled()};
+  t.untuned = Operation::Untuned::best_predicted;
+  t.check = scaled_gemm::check;
+  t.shape = [](const Problem& problem) { return ProblemShape(scaled_gemm::shape_of(problem)); };
+  t.work = scaled_gemm::work;
+  t.input = scaled_gemm::input;
+  t.harden = scaled_gemm::harden;
+  t.tensors = scaled_gemm::tensors;
+  t.reference = scaled_gemm_reference;
+  t.fully_checked = scaled_gemm_fully_checked;
+  t.stand_in = [](const Problem& problem, double fraction) {
+    return shorter(problem, "n", 256, fraction);
+  };
+  return t;
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/scaled_gemm/plan.hpp"
+#include "kernels/templates/scaled_gemm/variant.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+/// Scaled products of numbers of eight bits by warpgroups that read what one thread copies in
+/// boxes: NVIDIA's sm_90.
+namespace greta::kernels::scaled_gemm {
+namespace {
+
+constexpr std::int64_t step = 128;  ///< k of a stage
+constexpr int warpgroup_rows = 64;
+
+bool offered(const Shape& shape, const DeviceInfo& device) {
+  return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
+         (shape.format == ByteFormat::e4m3 || shape.format == ByteFormat::e5m2 || shape.integers());
+}
+
+/// Returns whether threads add the sums of each step.
+bool promoted(const Shape& shape) {
+  return !shape.integers() || shape.scales == Scales::block;
+}
+
+std::int64_t threads_of(const Config& config, std::int64_t wave) {
+  const std::int64_t groups = config["GROUPS"];
+  return (groups == 1 ? 5 : groups * 4 + 4) * wave;
+}
+
+int cluster_of(const Config& config) {
+  return config["CLUSTER_M"] * config["CLUSTER_N"];
+}
+
+/// Returns the bytes of dynamic shared memory, as tma.hip has them.
+std::int64_t shared_bytes(const Shape& shape, const Config& config) {
+  const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
+  const std::int64_t columns = bn % 64 == 0 ? 64 : bn % 32 == 0 ? 32 : bn;
+  const std::int64_t stored = 16 * bytes_of(shape.out, columns + 8);
+  return stages * (bm + bn) * step + config["GROUPS"] * 4 * stored + stages * 16;
+}
+
+/// Returns the number of 32-bit registers that a thread of a warpgroup needs at least.
+std::int64_t least_registers(const Shape& shape, const Config& config) {
+  constexpr std::int64_t addresses = 28;
+  const std::int64_t sums = config["BN"] / 2;  // of a product
+  const std::int64_t products = config["BM"] / config["GROUPS"] / warpgroup_rows;
+  return sums * (products + (promoted(shape) ? 1 : 0)) + addresses;
+}
+
+/// Returns whether a thread has these registers: some of those of the warpgroup that copies.
+bool has_registers(const Shape& shape, const Config& config) {
+  static constexpr std::array<std::int64_t, 4> most{0, 255, 240, 160};
+  // ptxas wants an instruction's sums and addresses to fit what a thread has at launch.
+  const std::int64_t at_launch = 65536 / threads_of(config, 32) / 8 * 8;
+  return least_registers(shape, config) <= most[static_cast<std::size_t>(config["GROUPS"])] &&
+         config["BN"] / 2 + 26 <= at_launch;
+}
+
+std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
+  return ceil_div(shape.m, std::int64_t{c["BM"]} * c["CLUSTER_M"]);
+}
+
+std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
+  return ceil_div(shape.n, std::int64_t{c["BN"]} * c["CLUSTER_N"]);
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
+  // BM x BN    tile of C of a workgroup
+  // GROUPS     warpgroups that share its rows
+  // STAGES     steps of 128 k in shared memory
+  // CLUSTER_M  workgroups with neighbouring rows, which share the copies of B
+  // CLUSTER_N  workgroups with neighbouring columns, which share the copies of A
+  // RESIDENT   1: a workgroup for each compute unit, which computes tile after tile
+  // SWIZZLE    rows of clusters that are rasterised together
+  Alternative a{"tma",
+                {{"BM", {64, 128, 192, 256, 384}},
+                 {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
+                 {"GROUPS", {1, 2, 3}},
+                 {"STAGES", {2, 3, 4, 5, 6, 7, 8, 10, 12, 16}},
+                 {"CLUSTER_M", {1, 2}},
+                 {"CLUSTER_N", {1, 2}},
+                 {"RESIDENT", {0, 1}},
+                 {"SWIZZLE", {1, 4, 8, 16}}},
+                {storage_constraint(DType::f32, shape.out, device)}};
+  append(
+      a.constraints,
+      {{"warpgroups",
+        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.format)),
+        offered(shape, device)},
+       {"groups", "GROUPS must divide BM into multiples of 64, two of these at most",
+        p["BM"] % (p["GROUPS"] * warpgroup_rows) == 0 &&
+            p["BM"] <= p["GROUPS"] * (2 * warpgroup_rows)},
+       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 64", shape.m),
+        p["BM"] < 2 * shape.m || p["BM"] == warpgroup_rows},
+       {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 8", shape.n),
+        p["BN"] < 2 * shape.n || p["BN"] == 8},
+       {"blocks",
+        "with scales of blocks, a tile's columns must have two blocks at most",
+        {{"BN"},
+         [blocks = shape.scales == Scales::block](const Config& c) {
+           return !blocks || c["BN"] <= scale_block + std::gcd<std::int64_t>(c["BN"], 128);
+         }}},
+       {"shares", "CLUSTER_M must divide BN and CLUSTER_N BM into multiples of 8, of 256 at most",
+        p["BN"] % (p["CLUSTER_M"] * 8) == 0 && p["BM"] / p["CLUSTER_N"] <= 256},
+       {"clusters", "clusters must not have more tiles than there are",
+        (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
+       {"pairs", "a cluster is at most two workgroups", p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
+       {"grid", fmt::format("C has more than {} workgroups", groups),
+        (ceil_div(shape.n, p["BN"]) + 1) * (ceil_div(shape.m, p["BM"]) + 1) <= groups},
+       {"shared_memory",
+        fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
+        {{"BM", "BN", "STAGES", "GROUPS"},
+         [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
+       {"registers",
+        "sums need more registers than a thread has",
+        {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+  return a;
+}
+
+/// Returns the map of an operand of so many rows, whose elements are pairs of numbers.
+Argument mapped(std::size_t operand, std::int64_t rows, std::int64_t k, std::int64_t box_rows) {
+  TensorMap map;
+  map.type = DType::f16;
+  map.columns = static_cast<std::uint64_t>(k / 2);
+  map.rows = static_cast<std::uint64_t>(rows);
+  map.row_bytes = static_cast<std::uint64_t>(k);
+  map.box_rows = static_cast<std::uint32_t>(box_rows);
+  return TensorMapArgument{OperandArgument{operand}, map};
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const std::int64_t wave = device.subgroup_size;
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("WAVE", std::to_string(wave));
+  defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(shape, config)));
+  const std::int64_t along_m = clusters_along_m(shape, config),
+                     along_n = clusters_along_n(shape, config);
+  std::vector<Argument> given = arguments(shape, along_n);
+  given.emplace_back(static_cast<std::uint32_t>(along_m));
+  given.push_back(mapped(0, shape.m, shape.k, config["BM"] / config["CLUSTER_N"]));
+  given.push_back(mapped(1, shape.n, shape.k, config["BN"] / config["CLUSTER_M"]));
+  LaunchPlan plan;
+  plan.sources.push_back(
+      kernel_source(device, "scaled_gemm/tma", defines, threads_of(config, wave), given));
+  KernelSource& source = plan.sources[0];
+  source.options.emplace_back("--gpu-architecture=sm_90a");
+  source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
+  const std::int64_t cluster = cluster_of(config), all = along_m * along_n;
+  const std::int64_t at_once = std::max<std::int64_t>(1, busy_workgroups(device) / cluster);
+  const std::int64_t running = config["RESIDENT"] != 0 ? std::min(all, at_once) : all;
+  const std::int64_t workgroups = running * cluster;
+  plan.launches.push_back(
+      {0, grid(device, source, static_cast<std::uint64_t>(workgroups)), std::move(given)});
+  return plan;
+}
+
+/// Returns tiles that keep the device busy, those that share most first, with as many stages as
+/// shared memory has room for.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!offered(shape, device)) return {};
+  struct Tile {
+    int bm, bn, groups;
+  };
+  static constexpr Tile tiles[] = {{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {64, 128, 1},
+                                   {64, 64, 1},   {64, 32, 1},   {64, 16, 1},   {64, 8, 1}};
+  std::vector<Config> busy, idle;
+  for (const Tile& tile : tiles) {
+    Config config{"tma",
+                  {{"BM", tile.bm},
+                   {"BN", tile.bn},
+                   {"GROUPS", tile.groups},
+                   {"STAGES", 2},
+                   {"CLUSTER_M", 1},
+                   {"CLUSTER_N", 1},
+                   {"RESIDENT", 0},
+                   {"SWIZZLE", 8}}};
+    if (!has_registers(shape, config)) continue;
+    const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
+    const bool many = count >= busy_workgroups(device);
+    if (tile.groups > 1 && count > busy_workgroups(device)) {
+      config.value("RESIDENT") = 1;
+      config.value("CLUSTER_M") = shape.m > tile.bm ? 2 : 1;
+    }
+    const std::int64_t of_two = static_cast<std::int64_t>(device.shared_memory_bytes) /
+                                (tile.groups == 1 && count > busy_workgroups(device) ? 2 : 1);
+    for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
+      Config more = config;
+      more.value("STAGES") = stages;
+      if (shared_bytes(shape, more) <= of_two) config = more;
+    }
+    (many ? busy : idle).push_back(config);
+  }
+  std::reverse(idle.begin(), idle.end());
+  busy.insert(busy.end(), idle.begin(), idle.end());
+  return busy;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  return {{"m", shape.m, config["BM"], "BM", warpgroup_rows},
+          {"n", shape.n, config["BN"], "BN", 8},
+          {"k", shape.k, step, {}, 1}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double bm = config["BM"], bn = config["BN"];
+  const double cluster = cluster_of(config);
+  LaunchWork work;
+  work.workgroups =
+      static_cast<double>(clusters_along_m(shape, config) * clusters_along_n(shape, config)) *
+      cluster;
+  work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(
+      std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
+  work.steps = static_cast<double>(ceil_div(shape.k, step));
+  // The rates are those of 16-bit types, half of those of 8 bits.
+  work.matrix_flops = bm * bn * step * work.steps;
+  work.vector_flops = promoted(shape) ? 2 * bm * bn * work.steps : 0;
+  work.warpgroups = true;
+  work.overlapped = true;
+  work.read_bytes = work.steps * step * (bm / config["CLUSTER_N"] + bn / config["CLUSTER_M"]);
+  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
+  work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
+  work.loads = 4 * work.steps;
+  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  if (cluster > 1) work.barriers += 10;  // its workgroups begin together
+  work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
+  if (config["RESIDENT"] != 0) {
+    const double running = static_cast<double>(busy_workgroups(device));
+    const double tiles = std::ceil(std::max(1.0, work.workgroups / running));
+    work.workgroups = std::min(work.workgroups, running);
+    for (double* const each :
+         {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads, &work.barriers,
+          &work.matrix_flops, &work.vector_flops, &work.shared_traffic}) {
+      *each *= tiles;
+    }
+    work.barriers += 5 * tiles;  // its sums are stored
+  }
+  work.unique_bytes = least_bytes(shape);
+  return {work};
+}
+
+}  // namespace
+
+Variant tma() {
+  Variant variant = make_variant<Shape>(
+      "tma", "NVIDIA's sm_90: warpgroups compute a tile, which one thread copies in boxes", space,
+      plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::scaled_gemm

@@ -1,0 +1,413 @@
+// Scaled products of numbers of eight bits on the matrix cores of warpgroups, which read what one
+// thread of a further wave copies to shared memory: a box of each operand for every 128 k
+// (tensor_copy.hip), the k of one panel and of a block of scales. Of the STAGES buffers, each has a
+// barrier that ends a phase when its boxes are there, and one that does when all who read it are done.
+//
+// GROUPS warpgroups share the BM rows of a tile, 64 or more of these each, and multiply them by its BN
+// columns. Matrix cores add fp8 with fewer bits than f32 has, so threads add the sums of each 128 k,
+// with SCALES=2 times their scales, in f32. Integers stay in the matrix cores until the end, or with
+// SCALES=2 for 128 k.
+//
+// CLUSTER_M x CLUSTER_N workgroups compute neighbouring tiles: each copies its share of a box to all
+// that need it. With RESIDENT, a workgroup computes tiles until there are none left, and stores one
+// while the next one's first steps are copied.
+
+#if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(CLUSTER_M) || \
+    !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE)
+#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE must be defined"
+#endif
+#if !defined(WAVE) || !defined(SHARED_BYTES)
+#error "WAVE and SHARED_BYTES must be defined"
+#endif
+#if BM % (GROUPS * 64) != 0 || BN % 8 != 0 || STAGES < 2
+#error "GROUPS divide BM into multiples of 64, BN is a multiple of 8, STAGES are at least 2"
+#endif
+
+#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
+// Registers are handed over between whole warpgroups.
+#define COPIERS (GROUPS == 1 ? WAVE : 4 * WAVE)
+#define CLUSTER (CLUSTER_M * CLUSTER_N)
+
+#include "common/partial_barrier.hip"
+#include "common/tensor_copy.hip"
+#include "common/warpgroup_bytes.hip"
+#include "scaled_gemm/numbers.hip"
+#if CLUSTER > 1
+#include "common/cluster.hip"
+#define TMA_KERNEL \
+  extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS + COPIERS, 1)
+#else
+#define TMA_KERNEL extern "C" __global__ void __launch_bounds__(THREADS + COPIERS, 1)
+#endif
+
+#if FORMAT == 0
+typedef E4m3 Element;
+#elif FORMAT == 1
+typedef E5m2 Element;
+#elif FORMAT == 4
+typedef Int8 Element;
+#else
+#error "matrix cores of NVIDIA have no such numbers"
+#endif
+
+static_assert(WAVE == wave_size, "WAVE is the size of a wave");
+
+constexpr u32 few_registers = 24;
+constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
+
+constexpr u32 step = 128;                   // k of a stage, which are the bytes of a panel's line
+constexpr u32 products = BM / GROUPS / 64;  // of a warpgroup
+
+// Whether threads add the sums of 128 k.
+#define PROMOTED (FORMAT != 4 || SCALES == 2)
+
+typedef PanelTile<BM, 8> TileA;
+typedef PanelTile<BN, 8> TileB;
+typedef ByteSums<BN, Number> Sums;
+
+constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
+
+// C goes through shared memory, so that neighbouring lanes store 16 bytes each of one row: so many
+// columns at a time.
+constexpr u32 unit = 16 / sizeof(Out);
+constexpr u32 stored_columns = BN % 64 == 0 ? 64 : BN % 32 == 0 ? 32 : BN;
+constexpr u32 stored_pitch = stored_columns + 8;
+constexpr u32 stored_bytes = 16 * stored_pitch * sizeof(Out);  // of a wave
+constexpr u32 stored_start = STAGES * stage_bytes;
+constexpr u32 barriers_start = stored_start + GROUPS * 4 * stored_bytes;
+static_assert(barriers_start + STAGES * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
+static_assert(BN <= 32 ? stored_columns == BN : BN % 32 == 0, "whole parts are stored");
+
+// Barriers of the buffers. `filled`: the boxes are there; `emptied`: all waves that read them are done.
+struct Stages {
+  u8* first;
+  u32 index = 0, parity = 0;
+
+  GRETA_DEVICE CountedBarrier filled(u32 stage) const { return barrier_at(first, stage); }
+  GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return barrier_at(first, STAGES + stage); }
+  GRETA_DEVICE void next() {
+    index = index + 1 == STAGES ? 0 : index + 1;
+    parity ^= index == 0 ? 1 : 0;
+  }
+  // One thread.
+  GRETA_DEVICE void open() const {
+    for (u32 stage = 0; stage < STAGES; ++stage) {
+      filled(stage).open(1);
+      emptied(stage).open(GROUPS * 4 * (CLUSTER_M + CLUSTER_N - 1));
+    }
+    show_barriers();
+  }
+  // A wave is done with this buffer: all that copy to it are told.
+  GRETA_DEVICE void release(u32 stage, u32 rank) const {
+    wave_barrier();
+#if CLUSTER > 1
+    const u32 other = lane_index();
+    const bool same = other / CLUSTER_M == rank / CLUSTER_M || other % CLUSTER_M == rank % CLUSTER_M;
+    if (other < CLUSTER && same) emptied(stage).arrive_at(other);
+#else
+    if (lane_index() == 0) emptied(stage).arrive();
+#endif
+  }
+};
+
+struct Arguments {
+  ScalePair scales;
+  Out* c;
+  u32 m, n, k, tiles_m, tiles_n;  // tiles: those of clusters
+};
+
+struct Tile {
+  u32 row, col;  // the first ones
+};
+
+// The tile of a workgroup of this rank in its cluster, whose rows are neighbours first. SWIZZLE rows
+// of clusters are walked together, column by column.
+GRETA_DEVICE Tile tile_of(const Arguments& args, u32 index, u32 rank) {
+  const u32 band = SWIZZLE * args.tiles_n, first = index / band * SWIZZLE, within = index % band;
+  const u32 width = smaller(args.tiles_m - first, SWIZZLE);
+  const u32 row = first + within % width, col = within / width;
+  return {(row * CLUSTER_M + rank % CLUSTER_M) * BM, (col * CLUSTER_N + rank / CLUSTER_M) * BN};
+}
+
+// Copies `part` of `parts` equal ones of an operand's lines, for the workgroups of `blocks`.
+template <u32 lines, u32 parts>
+GRETA_DEVICE void copy_lines(SharedMemory shared, u32 to, const TensorMap& map, u32 k, u32 line,
+                             u32 part, u32 blocks, CountedBarrier barrier) {
+  constexpr u32 share = lines / parts;
+  static_assert(share % 8 == 0, "shares are whole groups of lines");
+  // The map has elements of 16 bits.
+#if CLUSTER > 1
+  if constexpr (parts > 1) {
+    copy_box_to(blocks, shared, to + part * share * 128, map, k / 2, line + part * share, barrier);
+    return;
+  }
+#endif
+  copy_box(shared, to, map, k / 2, line, barrier);
+}
+
+// One thread copies the operands of a tile's steps.
+GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
+                          Tile tile, u32 steps, u32 rank, Stages& at) {
+  const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
+  const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
+  const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    at.emptied(at.index).wait(at.parity ^ 1);
+    const CountedBarrier filled = at.filled(at.index);
+    filled.expect(stage_bytes);
+    const u32 to = at.index * stage_bytes;
+    copy_lines<BM, CLUSTER_N>(shared, to, map_a, i * step, tile.row, column, same_rows, filled);
+    copy_lines<BN, CLUSTER_M>(shared, to + TileA::bytes, map_b, i * step, tile.col, row,
+                              same_columns, filled);
+    at.next();
+  }
+}
+
+// The sums of a warpgroup's part of a tile.
+struct Totals {
+#if PROMOTED
+  float eight[products][BN / 8][4];
+#else
+  Sums sums[products];
+#endif
+};
+
+// Starts the products of a stage with 64 rows of the warpgroup. `fresh`: sums begin with these.
+template <bool fresh>
+GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 product, Sums& sums) {
+  const u32 row = (warpgroup_index() * products + product) * 64;
+  products_begin();
+  GRETA_UNROLL
+  for (u32 k = 0; k < step; k += 32) {
+    const OperandPlace a = byte_place<TileA>(shared, start, row, k);
+    const OperandPlace b = byte_place<TileB>(shared, start + TileA::bytes, 0, k);
+    if (fresh && k == 0) {
+      multiply_bytes<false>(Element(), sums, a, b);
+    } else {
+      multiply_bytes<true>(Element(), sums, a, b);
+    }
+  }
+  close_products();
+}
+
+// The first row of a product's 64 that this lane has sums of; the other one is eight further.
+GRETA_DEVICE u32 row_of_lane(Tile tile, u32 product) {
+  return tile.row + (warpgroup_index() * products + product) * 64 + wave_index() % 4 * 16 +
+         lane_index() / 4;
+}
+
+#if PROMOTED
+// Scales of a lane's rows and of the tile's columns for one step. Columns up to `border` have the
+// first block's scale.
+struct StepScales {
+  float row[2], column[2];
+  u32 border;
+};
+
+GRETA_DEVICE StepScales scales_of(const Arguments& args, Tile tile, u32 product, u32 k) {
+  StepScales scales = {{1.0f, 1.0f}, {1.0f, 1.0f}, BN};
+#if SCALES == 2
+  GRETA_UNROLL
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 row = smaller(row_of_lane(tile, product) + half * 8, args.m - 1);
+    const u32 column = smaller(tile.col + half * scale_block, args.n - 1);
+    scales.row[half] = args.scales.of_a(row, k);
+    scales.column[half] = args.scales.of_b(column, k);
+  }
+  scales.border = scale_block - tile.col % scale_block;
+#endif
+  return scales;
+}
+
+GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const StepScales& scales) {
+#if SCALES == 2
+  float scale[2][2];  // of columns, of rows
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) scale[i / 2][i % 2] = scales.column[i / 2] * scales.row[i % 2];
+  GRETA_UNROLL
+  for (u32 c = 0; c < BN / 8; ++c) {
+    // Blocks begin at multiples of eight columns of the tile, as BN is a multiple of eight.
+    const bool second = c * 8 >= scales.border;
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      const float factor = second ? scale[1][i / 2] : scale[0][i / 2];
+      total[c][i] = multiply_add(float(sums.eight[c][i]), factor, total[c][i]);
+    }
+  }
+#else
+  GRETA_UNROLL
+  for (u32 c = 0; c < BN / 8; ++c) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) total[c][i] += float(sums.eight[c][i]);
+  }
+#endif
+}
+
+GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, Tile tile, u32 steps, u32 rank,
+                          Stages& at, Totals& totals) {
+  Sums sums;
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    StepScales scales = scales_of(args, tile, 0, i * step);
+    at.filled(at.index).wait(at.parity);
+    GRETA_UNROLL
+    for (u32 product = 0; product < products; ++product) {
+      if (product > 0) scales = scales_of(args, tile, product, i * step);
+      start_products<true>(shared, at.index * stage_bytes, product, sums);
+      wait_for_products<0>();
+      claim_byte_sums(sums);
+      if (product + 1 == products) at.release(at.index, rank);
+      add_step(totals.eight[product], sums, scales);
+    }
+    at.next();
+  }
+}
+
+GRETA_DEVICE float total_of(const Totals& totals, u32 product, u32 c, u32 i) {
+  return totals.eight[product][c][i];
+}
+#else
+// A buffer is released when the next one's products have been started.
+GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, Tile, u32 steps, u32 rank, Stages& at,
+                          Totals& totals) {
+  u32 before = 0;
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    at.filled(at.index).wait(at.parity);
+    GRETA_UNROLL
+    for (u32 product = 0; product < products; ++product) {
+      start_products<false>(shared, at.index * stage_bytes, product, totals.sums[product]);
+    }
+    if (i > 0) {
+      wait_for_products<products>();
+      at.release(before, rank);
+    }
+    before = at.index;
+    at.next();
+  }
+  wait_for_products<0>();
+  GRETA_UNROLL
+  for (u32 product = 0; product < products; ++product) claim_byte_sums(totals.sums[product]);
+  at.release(before, rank);
+}
+
+GRETA_DEVICE float total_of(const Totals& totals, u32 product, u32 c, u32 i) {
+  return float(totals.sums[product].eight[c][i]);
+}
+#endif
+
+// Puts `stored_columns` of a product's sums, from column `first` on, to the wave's buffer.
+GRETA_DEVICE void scale_part(const Arguments& args, Tile tile, const Totals& totals, u32 product,
+                             u32 first, const float (&of_rows)[2], Out* buffer) {
+  const u32 lane = lane_index();
+  GRETA_UNROLL
+  for (u32 c = 0; c < stored_columns; c += 8) {
+    float of_columns[2] = {1.0f, 1.0f};
+#if SCALES != 2
+    GRETA_UNROLL
+    for (u32 j = 0; j < 2; ++j) {
+      const u32 col = tile.col + first + c + lane % 4 * 2 + j;
+      of_columns[j] = args.scales.of_b(smaller(col, args.n - 1), 0);
+    }
+#endif
+    GRETA_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      float x[2];
+      GRETA_UNROLL
+      for (u32 j = 0; j < 2; ++j) {
+        x[j] = total_of(totals, product, (first + c) / 8, half * 2 + j);
+        if (SCALES != 2) x[j] *= of_rows[half] * of_columns[j];
+      }
+      Out* const to = buffer + (lane / 4 + half * 8) * stored_pitch + c + lane % 4 * 2;
+      store_pack(to, narrow_pack<Out>(x));
+    }
+  }
+}
+
+// Stores the buffer's rows, which begin at `row` and `col` of C.
+GRETA_DEVICE void store_part(const Arguments& args, const Out* buffer, u32 row, u32 col) {
+  constexpr u32 of_row = stored_columns / unit;
+  const bool whole = args.n % unit == 0;
+  GRETA_UNROLL
+  for (u32 first = 0; first < 16 * of_row; first += wave_size) {
+    const u32 at = first + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
+    if (at >= 16 * of_row || to_row >= args.m || col + place >= args.n) continue;
+    const Out* const from = buffer + at / of_row * stored_pitch + place;
+    Out* const to = args.c + u64(to_row) * args.n + col + place;
+    if (whole) {
+      store_pack(to, load_pack<unit>(from));
+    } else {
+      for (u32 i = 0; i < unit && col + place + i < args.n; ++i) to[i] = from[i];
+    }
+  }
+}
+
+GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile, const Totals& totals) {
+  GRETA_UNROLL
+  for (u32 product = 0; product < products; ++product) {
+    const u32 row = row_of_lane(tile, product);
+    float of_rows[2] = {1.0f, 1.0f};
+#if SCALES != 2
+    GRETA_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      of_rows[half] = args.scales.of_a(smaller(row + half * 8, args.m - 1), 0);
+    }
+#endif
+    GRETA_UNROLL
+    for (u32 first = 0; first < BN; first += stored_columns) {
+      scale_part(args, tile, totals, product, first, of_rows, buffer);
+      wave_barrier();
+      store_part(args, buffer, row - lane_index() / 4, tile.col + first);
+      wave_barrier();
+    }
+  }
+}
+
+TMA_KERNEL scaled_gemm_tma(const u8*, const u8*, const float* __restrict__ scales_a,
+                           const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
+                           u32 k, u32 tiles_n, u32 tiles_m, TENSOR_MAP_PARAMETER map_a,
+                           TENSOR_MAP_PARAMETER map_b) {
+  GRETA_PANELS_SHARED(u8, shared);
+  const Arguments args = {{scales_a, scales_b, (k + scale_block - 1) / scale_block},
+                          c, m, n, k, tiles_m, tiles_n};
+  const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
+  const u32 rank = block % CLUSTER, cluster = block / CLUSTER, steps = (k + step - 1) / step;
+  if (cluster >= all) return;
+  const u32 clusters = RESIDENT ? gridDim.x / CLUSTER : all;
+  Stages stages{shared + barriers_start};
+  const SharedMemory tiles = shared_memory(shared);
+  const bool copier = wave_index() == THREADS / WAVE && elected();
+  if (copier) {
+    expect_map(map_a);
+    expect_map(map_b);
+    stages.open();
+  }
+#if CLUSTER > 1
+  cluster_barrier();
+#else
+  block_barrier();
+#endif
+  if (wave_index() >= THREADS / WAVE) {
+    if constexpr (COPIERS > WAVE) give_registers<few_registers>();
+    if (copier) {
+      for (u32 index = cluster; index < all; index += clusters) {
+        produce(tiles, map_a, map_b, tile_of(args, index, rank), steps, rank, stages);
+      }
+    }
+  } else {
+    if constexpr (COPIERS > WAVE) take_registers<many_registers>();
+    Out* const buffer =
+        reinterpret_cast<Out*>(shared + stored_start + wave_index() * stored_bytes);
+    for (u32 index = cluster; index < all; index += clusters) {
+      const Tile tile = tile_of(args, index, rank);
+      Totals totals = {};
+      consume(args, tiles, tile, steps, rank, stages, totals);
+      store_tile(args, buffer, tile, totals);
+    }
+  }
+#if CLUSTER > 1
+  __syncwarp();
+  cluster_barrier();  // others may still count at this workgroup's barriers
+#endif
+}

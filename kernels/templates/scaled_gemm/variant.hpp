@@ -1,0 +1,10 @@
+#pragma once
+
+#include "kernels/model/operation.hpp"
+#include "kernels/templates/scaled_gemm/shape.hpp"
+
+namespace greta::kernels::scaled_gemm {
+
+Variant tiled(), matrix(), tma();
+
+}  // namespace greta::kernels::scaled_gemm
