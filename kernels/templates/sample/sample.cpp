@@ -78,11 +78,13 @@ struct Workspace {
 };
 
 /// Returns the shared memory of a workgroup: bins, the list, parts of the row and their runs, and
-/// what reductions need.
-std::int64_t shared_bytes(const Config& config) {
+/// what reductions need: in GLSL without whole subgroups, a word for each thread.
+std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
+  const bool by_memory =
+      device.language == Language::glsl && whole_subgroups(device, config["THREADS"]) == 0;
   const std::int64_t runs = std::max(config["BINS"] / 16, config["THREADS"] / 32);
   return 12 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] + 12 * config["THREADS"] +
-         12 * runs + 512;
+         12 * runs + 512 + (by_memory ? 4 * config["THREADS"] : 0);
 }
 
 /// The static shared memory of a HIP kernel.
@@ -100,7 +102,7 @@ std::vector<Constraint> common_constraints(const SampleShape& shape, const Devic
       {"shared_memory",
        fmt::format("bins, list and parts must fit {} KiB", shared / 1024),
        {{"THREADS", "BINS", "COPIES", "LIST"},
-        [shared](const Config& c) { return shared_bytes(c) <= shared; }}},
+        [shared, device](const Config& c) { return shared_bytes(c, device) <= shared; }}},
       {"grid", fmt::format("{} rows are more than {} workgroups", shape.rows, groups),
        shape.rows <= groups}};
   append(list, stride_constraints(shape.strides));
