@@ -51,8 +51,8 @@ const std::vector<Row>& special_rows() {
       {{1, 3, 2, 3, 3, 0, -1, 3}, {1, 0, 1, 7}, {1, 3, 4, 7}},
       // Equal logits are kept from the lowest column on.
       {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 3, 1, 0}, {0, 1, 2}},
-      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 0, 0.25, 0}, {0, 1}},
-      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 4, 0.5, 0}, {0, 1}},
+      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 0, 0.24, 0}, {0, 1}},
+      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 4, 0.45, 0}, {0, 1}},
       // Only one, infinite ones, and none.
       {{-infinity, -infinity, -7, -infinity, -infinity, -infinity, nan, nan}, {1, 0, 1, 0}, {2}},
       {{1, infinity, nan, infinity, 65504, 1, 1, 1}, {1, 0, 1, 0}, {1, 3}},

@@ -187,7 +187,7 @@ void fill_bins(Range range, uint shift, bool counted, uint first, uint end) {
       if (w != 0) add_to_bin(min(inside >> shift, uint(BINS - 1)), w, counted);     \
     }                                                                               \
   }
-  WALK(x, first, end, VISIT_BIN)
+  WALK(x, first, end, true, VISIT_BIN)
   merge_bins();
 }
 
@@ -263,7 +263,7 @@ void gather(Range range, bool list) {
       }                                                                       \
     }                                                                         \
   }
-  WALK(x, 0, cols, VISIT_KEPT)
+  WALK(x, 0, cols, false, VISIT_KEPT)
   const uint section = thread_index() / SECTION_LANES;
   ADD_MASS(part_low, part_high, section, mass)
   if (ties != 0) atomicAdd(part_ties[section], ties);

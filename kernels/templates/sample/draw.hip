@@ -185,7 +185,7 @@ struct Draw {
 
   GRETA_DEVICE void fill_bins(Range range, u32 shift, bool counted, u32 first, u32 end) const {
     clear_bins();
-    walk(x, first, end, [&](float value, u32) {
+    walk<true>(x, first, end, [&](float value, u32) {
       const u32 far = distance(value), inside = far - range.from;
       if (inside >= range.span) return;
       const u32 w = weight(far);

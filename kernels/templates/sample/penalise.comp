@@ -1,5 +1,7 @@
 #version 460
-// A workgroup changes the logits of the tokens in its row's history, in place.
+// A workgroup changes the logits of the tokens in its row's history, in place. `counts` has a number
+// for each logit, which is 0 before and after: the tokens are counted, and whoever takes a token's
+// count applies its penalties.
 
 #if !defined(X_STRIDE)
 #error "X_STRIDE must be defined, 0 where rows are packed"
@@ -8,8 +10,10 @@
 #include "common/elementwise.glsl"
 #include "sample/numbers.glsl"
 
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Count { uint v; };
+
 layout(push_constant, std430) uniform Arguments {
-  uint64_t x, penalties, history;
+  uint64_t x, penalties, history, counts;
   uint rows, cols, past;
 } args;
 
@@ -37,13 +41,18 @@ void main() {
   const float repetition = is_finite(F32(p).v) ? F32(p).v : 1.0;
   const float frequency = is_finite(F32(p + 4).v) ? F32(p + 4).v : 0.0;
   const float presence = is_finite(F32(p + 8).v) ? F32(p + 8).v : 0.0;
+  const uint64_t counts = args.counts + uint64_t(row) * args.cols * 4;
+  for (uint i = gl_LocalInvocationIndex; i < args.past; i += THREADS) {
+    const int token = history(tokens, i);
+    if (uint(token) < args.cols) atomicAdd(Count(counts + uint64_t(token) * 4).v, 1);
+  }
+  memoryBarrierBuffer();
+  barrier();
   for (uint i = gl_LocalInvocationIndex; i < args.past; i += THREADS) {
     const int token = history(tokens, i);
     if (uint(token) >= args.cols) continue;
-    uint first = 0, count = 0;
-    while (history(tokens, first) != token) ++first;
-    if (first != i) continue;
-    for (uint j = i; j < args.past; ++j) count += history(tokens, j) == token ? 1 : 0;
+    const uint count = atomicExchange(Count(counts + uint64_t(token) * 4).v, 0);
+    if (count == 0) continue;
     const uint64_t at = logits + uint64_t(token) * IN_BYTES;
     precise float value = load_in(at);
     if (!is_finite(value)) continue;

@@ -1,4 +1,6 @@
-// A block changes the logits of the tokens in its row's history, in place.
+// A block changes the logits of the tokens in its row's history, in place. `counts` has a number for
+// each logit, which is 0 before and after: the tokens are counted, and whoever takes a token's count
+// applies its penalties.
 
 #include "common/in_out.hip"
 #include "sample/numbers.hip"
@@ -23,9 +25,20 @@ GRETA_DEVICE float product(float a, float b) {
 
 GRETA_DEVICE bool is_finite(float x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
 
+// Returns the old value.
+GRETA_DEVICE u32 take(u32* count) {
+#if defined(GRETA_AMD)
+  return __hip_atomic_exchange(count, 0U, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#elif defined(GRETA_NVIDIA)
+  return atomicExch(count, 0U);
+#else
+  return __atomic_exchange_n(count, 0U, __ATOMIC_RELAXED);
+#endif
+}
+
 GRETA_KERNEL(THREADS)
 sample_penalise(In* __restrict__ x, const float* __restrict__ penalties,
-                const int* __restrict__ history, u32 rows, u32 cols, u32 length) {
+                const int* __restrict__ history, u32* counts, u32 rows, u32 cols, u32 length) {
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   In* const logits = x + u64(row) * (X_STRIDE > 0 ? u32(X_STRIDE) : cols);
@@ -33,13 +46,18 @@ sample_penalise(In* __restrict__ x, const float* __restrict__ penalties,
   const float* const p = penalties + u64(row) * 3;
   const float repetition = is_finite(p[0]) ? p[0] : 1;
   const float frequency = is_finite(p[1]) ? p[1] : 0, presence = is_finite(p[2]) ? p[2] : 0;
+  counts += u64(row) * cols;
+  for (u32 i = thread_index(); i < length; i += THREADS) {
+    if (u32(tokens[i]) < cols) atomic_add(counts + tokens[i], 1);
+  }
+  release_to_device();
+  block_barrier();
+  acquire_from_device();
   for (u32 i = thread_index(); i < length; i += THREADS) {
     const int token = tokens[i];
     if (u32(token) >= cols) continue;
-    u32 first = 0, count = 0;
-    while (tokens[first] != token) ++first;
-    if (first != i) continue;
-    for (u32 j = i; j < length; ++j) count += tokens[j] == token ? 1 : 0;
+    const u32 count = take(counts + token);
+    if (count == 0) continue;
     float value = to_float(logits[token]);
     if (!is_finite(value)) continue;
     const bool normal = (bits_of(value) & 0x7fffffffU) >= 0x00800000U;

@@ -14,7 +14,7 @@
 namespace greta::kernels {
 namespace {
 
-constexpr int penalty_threads = 256;
+constexpr int penalty_threads = 128;  ///< which every device allows
 
 struct SampleShape {
   explicit SampleShape(const Problem& problem)
@@ -64,17 +64,20 @@ std::int64_t part_of(const SampleShape& shape, const Config& config) {
   return ceil_div(ceil_div(shape.cols, config["VEC"]), split_of(config)) * config["VEC"];
 }
 
-/// The workspace of the variant split: counters, one per row; then the largest logit and the
-/// histogram of each part.
+/// The workspace: counts of earlier tokens, if there are any, one per logit; for the variant split
+/// counters, one per row, and then the largest logit and the histogram of each part. Counts and
+/// counters are zero between runs.
 struct Workspace {
   Workspace(const SampleShape& shape, const Config& config)
-      : most(round_up(shape.rows * 4)),
+      : counters(round_up(shape.history > 0 ? shape.rows * shape.cols * 4 : 0)),
+        most(counters + (config.has("SPLIT") ? round_up(shape.rows * 4) : 0)),
         histograms(most + round_up(shape.rows * split_of(config) * 4)),
-        bytes(histograms + shape.rows * split_of(config) * config["BINS"] * 12) {}
+        bytes(config.has("SPLIT") ? histograms + shape.rows * split_of(config) * config["BINS"] * 12
+                                  : most) {}
 
   static std::int64_t round_up(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
 
-  std::int64_t most, histograms, bytes;
+  std::int64_t counters, most, histograms, bytes;
 };
 
 /// Returns the shared memory of a workgroup: bins, the list, parts of the row and their runs, and
@@ -90,7 +93,8 @@ std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
 /// The static shared memory of a HIP kernel.
 constexpr std::int64_t most_shared = 48 * 1024;
 
-std::vector<Constraint> common_constraints(const SampleShape& shape, const DeviceInfo& device) {
+std::vector<Constraint> common_constraints(const SampleShape& shape, const DeviceInfo& device,
+                                           bool split) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const std::int64_t shared = std::min<std::int64_t>(device.shared_memory_bytes, most_shared);
   std::vector<Constraint> list{
@@ -106,6 +110,15 @@ std::vector<Constraint> common_constraints(const SampleShape& shape, const Devic
       {"grid", fmt::format("{} rows are more than {} workgroups", shape.rows, groups),
        shape.rows <= groups}};
   append(list, stride_constraints(shape.strides));
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  std::vector<std::string> names{"BINS"};
+  if (split) names.emplace_back("SPLIT");
+  list.push_back(
+      {"workspace",
+       fmt::format("counts and histograms of {} rows need more than {} MiB", shape.rows,
+                   most >> 20),
+       {names, [shape, most](const Config& c) { return Workspace(shape, c).bytes <= most; }}});
   if (vectorising_cpu(device)) {
     list.push_back({"loop_limit",
                     fmt::format("the CPU driver runs 65535 rounds of a loop: too few for cols = {}",
@@ -128,22 +141,15 @@ std::vector<Parameter> parameters(const SampleShape& shape) {
 }
 
 Alternative row_space(const SampleShape& shape, const DeviceInfo& device) {
-  return {"row", parameters(shape), common_constraints(shape, device)};
+  return {"row", parameters(shape), common_constraints(shape, device, false)};
 }
 
 Alternative split_space(const SampleShape& shape, const DeviceInfo& device) {
-  const auto most =
-      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-  Alternative a{"split", parameters(shape), common_constraints(shape, device)};
+  Alternative a{"split", parameters(shape), common_constraints(shape, device, true)};
   a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32, 64}});
   a.constraints.push_back(
       {"parts", fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
        p["SPLIT"] <= shape.cols / p["VEC"]});
-  a.constraints.push_back(
-      {"workspace",
-       fmt::format("histograms of {} rows need more than {} MiB", shape.rows, most >> 20),
-       {{"SPLIT", "BINS"},
-        [shape, most](const Config& c) { return Workspace(shape, c).bytes <= most; }}});
   return a;
 }
 
@@ -205,8 +211,8 @@ class Planner {
     defines.emplace_back("VEC", std::to_string(config_["VEC"]));
     defines.emplace_back("ITEMS", "1");
     launch("sample/penalise", defines, penalty_threads, 1,
-           {OperandArgument{0}, OperandArgument{3}, OperandArgument{4}, extent(shape_.rows),
-            extent(shape_.cols), extent(shape_.history)});
+           {OperandArgument{0}, OperandArgument{3}, OperandArgument{4}, WorkspaceArgument{0},
+            extent(shape_.rows), extent(shape_.cols), extent(shape_.history)});
   }
 
   /// Launches a kernel of THREADS for each row and each of `parts` of it.
@@ -226,9 +232,9 @@ class Planner {
 
   static Argument extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
-  LaunchPlan take(std::uint64_t zeroed, std::uint64_t workspace) {
-    plan_.zeroed_bytes = zeroed;
-    plan_.workspace_bytes = workspace;
+  LaunchPlan take(const Workspace& workspace) {
+    plan_.zeroed_bytes = static_cast<std::uint64_t>(workspace.most);
+    plan_.workspace_bytes = static_cast<std::uint64_t>(workspace.bytes);
     return std::move(plan_);
   }
 
@@ -252,6 +258,10 @@ class Planner {
 };
 
 LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config& config) {
+  const auto place = [](std::int64_t offset) {
+    return WorkspaceArgument{static_cast<std::uint64_t>(offset)};
+  };
+  const Workspace workspace(shape, config);
   Planner planner(shape, device, config);
   if (shape.history > 0) planner.penalise();
   const Argument rows = Planner::extent(shape.rows), cols = Planner::extent(shape.cols);
@@ -261,18 +271,15 @@ LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config
   if (!config.has("SPLIT")) {
     arguments.insert(arguments.end(), {rows, cols});
     planner.sample("sample/row", 1, std::move(arguments));
-    return planner.take(0, 0);
+    return planner.take(workspace);
   }
-  const Workspace workspace(shape, config);
   const Argument part = Planner::extent(part_of(shape, config));
-  const Argument most = WorkspaceArgument{static_cast<std::uint64_t>(workspace.most)};
+  const Argument most = place(workspace.most);
   planner.sample("sample/most", config["SPLIT"], {OperandArgument{0}, most, rows, cols, part});
-  arguments.insert(arguments.end(),
-                   {most, WorkspaceArgument{static_cast<std::uint64_t>(workspace.histograms)},
-                    WorkspaceArgument{0}, rows, cols, part});
+  arguments.insert(arguments.end(), {most, place(workspace.histograms), place(workspace.counters),
+                                     rows, cols, part});
   planner.sample("sample/split", config["SPLIT"], std::move(arguments));
-  return planner.take(static_cast<std::uint64_t>(workspace.most),
-                      static_cast<std::uint64_t>(workspace.bytes));
+  return planner.take(workspace);
 }
 
 /// A part of a row is processed by the threads of a workgroup, ITEMS loads at a time.

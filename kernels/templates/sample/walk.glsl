@@ -29,15 +29,18 @@ uint64_t row_start(uint row, uint cols) {
 // Columns of a section of `cols` columns.
 uint section_length(uint cols) { return (cols / VEC + SECTIONS - 1) / SECTIONS * VEC; }
 
-// VISIT(element, column) for this thread's elements of the columns from FIRST to END.
-#define WALK(ROW, FIRST, END, VISIT)                                                            \
+// VISIT(element, column) for this thread's elements of the columns from FIRST to END. BACKWARD, a pass
+// begins with what the one before read last, which the second-level cache still holds.
+#define WALK(ROW, FIRST, END, BACKWARD, VISIT)                                                            \
   {                                                                                             \
     const uint walk_length = section_length((END) - (FIRST));                                   \
     const uint walk_from = min((FIRST) + thread_index() / SECTION_LANES * walk_length, END);    \
     const uint walk_to = min(walk_from + walk_length, END);                                     \
     const uint walk_step = SECTION_LANES * VEC;                                                 \
-    for (uint walk = walk_from + thread_index() % SECTION_LANES * VEC; walk < walk_to;          \
-         walk += ITEMS * walk_step) {                                                           \
+    const uint walk_rounds = (walk_to - walk_from + ITEMS * walk_step - 1) / (ITEMS * walk_step);\
+    for (uint r = 0; r < walk_rounds; ++r) {                                                    \
+      const uint walk = walk_from + thread_index() % SECTION_LANES * VEC +                      \
+                        (BACKWARD ? walk_rounds - 1 - r : r) * (ITEMS * walk_step);             \
       X_RAW raw[ITEMS];                                                                         \
       [[unroll]] for (uint i = 0; i < ITEMS; ++i) {                                             \
         raw[i] = X_RAW(0);                                                                      \
@@ -68,7 +71,7 @@ const int minus_infinity = -0x7f800000;
 int largest(uint64_t row, uint first, uint end) {
   int most = below_all;
 #define VISIT_LARGEST(value, column) most = max(most, order(value));
-  WALK(row, first, end, VISIT_LARGEST)
+  WALK(row, first, end, false, VISIT_LARGEST)
   return most;
 }
 

@@ -23,15 +23,18 @@ GRETA_DEVICE u32 section_length(u32 cols) {
   return (cols / VEC + sections - 1) / sections * VEC;
 }
 
-// visit(element, column) for this thread's elements of the columns from `first` to `end`.
-template <typename Visit>
+// visit(element, column) for this thread's elements of the columns from `first` to `end`. Backward,
+// a pass begins with what the one before read last, which the second-level cache still holds.
+template <bool backward = false, typename Visit>
 GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
   const u32 length = section_length(end - first), lane = thread_index() % section_lanes;
   const u32 from = smaller(first + thread_index() / section_lanes * length, end);
   const u32 to = smaller(from + length, end);
-  constexpr u32 step = section_lanes * VEC;
+  constexpr u32 step = section_lanes * VEC, round = ITEMS * step;
+  const u32 rounds = (to - from + round - 1) / round;
   GRETA_NO_UNROLL
-  for (u32 col = from + lane * VEC; col < to; col += ITEMS * step) {
+  for (u32 r = 0; r < rounds; ++r) {
+    const u32 col = from + lane * VEC + (backward ? rounds - 1 - r : r) * round;
     Vector vector[ITEMS] = {};
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
