@@ -157,6 +157,7 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
                      int threads) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
   const std::int64_t vectors = shape.cols / vec;
+  if (vectorising_cpu(device)) threads = std::min(threads, 256);
   const int most = static_cast<int>(std::min<std::int64_t>(threads, most_threads(device)));
   int used = 64;
   while (used < most && used < vectors) used *= 2;

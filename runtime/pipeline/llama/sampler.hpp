@@ -14,10 +14,10 @@ namespace greta::runtime {
 /// top_k, and then top_p to what remains.
 struct SamplerOptions {
   double temperature = 0;  ///< 0: always the largest logit
-  std::int64_t top_k = 0;  ///< samples from this number of most likely tokens; 0: from all
   double top_p = 1;        ///< in (0, 1]: samples from the most likely tokens with this total
-  double min_p = 0;        ///< in [0, 1]: drops tokens below this share of the largest probability
   std::uint64_t seed = 0;
+  std::int64_t top_k = 0;  ///< samples from this number of most likely tokens; 0: from all
+  double min_p = 0;        ///< in [0, 1]: drops tokens below this share of the largest probability
 
   /// Throws Error that names the invalid value.
   void check() const;
