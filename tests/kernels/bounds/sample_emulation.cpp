@@ -73,7 +73,7 @@ std::vector<Case> sample_cases(const DTypes&) {
                 {{"x", times(size)}, {"settings", of}, {"seeds", index_below(100000)}},
                 {}};
   };
-  return {with("all tokens", "40000", "13", 8, settings(1, 0, 1, 0)),
+  return {with("all tokens", "40000", "7", 8, settings(1, 0, 1, 0)),
           with("top-p", "40000", "21", 12, settings(0.8, 0, 0.7, 0)),
           with("top-k and top-p", "20000", "21", 12, settings(1.3, 6, 0.9, 0)),
           with("min-p", "20000", "13", 12, settings(1, 0, 1, 0.05))};
