@@ -84,9 +84,9 @@ Operation make_rope_append();
 
 /// Makes the operation that draws a token for each row of logits x. settings are rows x 4 of f32:
 /// temperature (0: the largest logit, the lowest column of equal ones), top_k (0: off), top_p (1:
-/// off) and min_p (0: off). seeds are rows x 3 of i32: a seed's two words and an offset, the key and
-/// the counter of Philox4x32-10. With a history of tokens, rows x history, x is first changed in
-/// place by penalties, rows x 3: repetition (1: off), frequency and presence (0: off).
+/// off) and min_p (0: off). seeds are rows x 3 of i32: a seed's two words and an offset, the key
+/// and the counter of Philox4x32-10. With a history of tokens, rows x history, x is first changed
+/// in place by penalties, rows x 3: repetition (1: off), frequency and presence (0: off).
 ///
 /// Tokens have weights, their probabilities relative to that of the largest logit, as multiples of
 /// 2^-31. Of these, min_p keeps weights of at least min_p, top_k the largest ones, and top_p the
