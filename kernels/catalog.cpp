@@ -23,6 +23,7 @@ Catalog Catalog::built_in() {
       make_rope_append(),
       make_embedding(),
       make_argmax(),
+      make_sample(),
       make_attention(),
       make_attention_merge(),
       make_softmax(),

@@ -90,6 +90,20 @@ Operation make_rope_append();
 /// and their products should be within f32's range.
 Operation make_scaled_gemm();
 
+/// Makes the operation that draws a token for each row of logits x. settings are rows x 4 of f32:
+/// temperature (0: the largest logit, the lowest column of equal ones), top_k (0: off), top_p (1:
+/// off) and min_p (0: off). seeds are rows x 3 of i32: a seed's two words and an offset, the key
+/// and the counter of Philox4x32-10. With a history of tokens, rows x history, x is first changed
+/// in place by penalties, rows x 3: repetition (1: off), frequency and presence (0: off).
+///
+/// Tokens have weights, their probabilities relative to that of the largest logit, as multiples of
+/// 2^-31. Of these, min_p keeps weights of at least min_p, top_k the largest ones, and top_p the
+/// fewest of the largest whose sum reaches the share top_p of what remains. Equal logits, and those
+/// whose distances to the largest one agree to 24 fractional bits of an octave, count from the
+/// lowest column. The draw is by the inverse transform in the order of columns. As weights are
+/// integers, equal inputs give equal tokens on every device, in every configuration.
+Operation make_sample();
+
 /// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 

@@ -173,6 +173,18 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
 /// Returns whether the problem is small enough to check every element.
 bool scaled_gemm_fully_checked(const Problem& problem);
 
+/// Returns the FP64 reference of a sample problem, which checks every row. A token is right if it
+/// is that of FP64 arithmetic, or if the bounds of the weights permit it: which tokens precede it
+/// among the largest, the masses that top_p compares, and the sums that the draw compares are
+/// intervals. With u = 2^-24, the distance d of a logit to the largest one, in octaves, has an
+/// error of at most 4.4u d + 2^-24: u for the difference, u for its product with the scale, 2u for
+/// the scale, a quotient that is rounded towards 0, 0.35u for log2(e) in f32, and 24 fractional
+/// bits. A weight has that times ln(2), 2^-22 for the power of 2, and 2^-32 of the largest weight
+/// for rounding it. Penalised logits: PenalisedLogits.
+std::unique_ptr<Reference> sample_reference(const Problem& problem,
+                                            const std::vector<HostTensor>& inputs,
+                                            std::uint64_t seed);
+
 /// Checks every element of out = silu(gate) * up. Error bound: the error of silu in f32
 /// (activation.hpp) times |up|, one rounding for the product, one rounding to the output's type,
 /// and 2^-126 (1 + |silu(gate)| + |up|) because devices may flush up, silu(gate) and the product.

@@ -116,6 +116,24 @@ class OnEachDevice:
         expected[0], expected[2, :1] = x[0] @ y[0], x[2, :1] @ y[2]
         self.check(c, expected)
 
+    def test_sample(self):
+        x = 3 * values(4, 50)
+        x[2, 17] = 30
+        past = np.full((4, 5), -1, "int32")
+        past[2] = 17  # whose penalty leaves it unlikely
+        rows = [[0, 0, 1, 0], [1, 1, 1, 0], [1, 0, 0.9, 0], [2, 3, 1, 0.01]]
+        logits, settings, seeds, penalties, history, token = self.make(
+            x, np.array(rows, "float32"), np.arange(12, dtype="int32").reshape(4, 3),
+            np.full((4, 3), [2, 100, 1], "float32"), past, np.zeros(4, "int32"))
+        self.runtime.sample(logits, settings, seeds, token)
+        best = x.argmax(1)
+        self.assertEqual(token.numpy()[:3].tolist(), best[:3].tolist())
+        self.assertIn(token.numpy()[3], np.argsort(-x[3])[:3])
+        self.runtime.sample(logits, settings, seeds, token, penalties=penalties, history=history)
+        self.assertEqual(token.numpy()[:2].tolist(), best[:2].tolist())
+        self.assertNotEqual(token.numpy()[2], 17)
+        self.assertEqual(logits.numpy()[2, 17], 30 / 2 - 5 * 100 - 1)
+
     def test_quantized_gemm(self):
         x = values(5, 64).astype("float16")
         q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")

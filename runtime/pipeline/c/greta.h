@@ -425,6 +425,15 @@ GRETA_API greta_status greta_embedding(greta_operations* operations, const greta
 /* x [.., cols], index i32 [rows] */
 GRETA_API greta_status greta_argmax(greta_operations* operations, const greta_tensor* x,
                                     const greta_tensor* index);
+/* Draws a token of each row of logits x [.., cols] to token i32 [rows]. settings f32 [rows, 4]:
+ * temperature (0: the largest logit), top_k (0: off), top_p (1: off), min_p (0: off); seeds i32
+ * [rows, 3]: a seed's two words and an offset. Both or none, else NULL: penalties f32 [rows, 3],
+ * repetition (1: off), frequency and presence (0: off), and history i32 [rows, tokens], by which x
+ * is changed in place. A row without a logit above -inf gives -1. */
+GRETA_API greta_status greta_sample(greta_operations* operations, const greta_tensor* x,
+                                    const greta_tensor* settings, const greta_tensor* seeds,
+                                    const greta_tensor* penalties, const greta_tensor* history,
+                                    const greta_tensor* token);
 /* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch]. v and
  * out may have another dim than q and k. */
 GRETA_API greta_status greta_attention(greta_operations* operations, const greta_tensor* q,

@@ -238,6 +238,19 @@ greta_status greta_argmax(greta_operations* operations, const greta_tensor* x,
   });
 }
 
+greta_status greta_sample(greta_operations* operations, const greta_tensor* x,
+                          const greta_tensor* settings, const greta_tensor* seeds,
+                          const greta_tensor* penalties, const greta_tensor* history,
+                          const greta_tensor* token) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->sample(call(x, "x"), call(settings, "settings"), call(seeds, "seeds"),
+                        call(token, "token"),
+                        {.penalties = call.maybe(penalties, "penalties"),
+                         .history = call.maybe(history, "history")});
+  });
+}
+
 greta_status greta_attention(greta_operations* operations, const greta_tensor* q,
                              const greta_tensor* k, const greta_tensor* v,
                              const greta_tensor* lengths, const greta_tensor* out,

@@ -338,6 +338,23 @@ Result<void> Operations::argmax(const Tensor& x, const Tensor& index) {
   return start(problem, std::array{x, index});
 }
 
+Result<void> Operations::sample(const Tensor& x, const Tensor& settings, const Tensor& seeds,
+                                const Tensor& token, const SampleOptions& options) {
+  if (static_cast<bool>(options.penalties) != static_cast<bool>(options.history)) {
+    return refused("sample", "penalties need a history beside them, and a history penalties");
+  }
+  Problem problem =
+      problem_of("sample", x.dtype(), DType::i32, {{"rows", rows_of(x)}, {"cols", cols_of(x)}});
+  if (options.history) problem.dims.emplace_back("history", cols_of(options.history));
+  set_stride(problem, "x_stride", x);
+  Given operands;
+  for (const Tensor& each : {x, settings, seeds}) operands.add(each);
+  operands.add_if(options.penalties);
+  operands.add_if(options.history);
+  operands.add(token);
+  return start(problem, operands);
+}
+
 Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {
   if (options.added && options.mask != SoftmaxMask::none) {
     return refused("softmax", "a mask that is added, or a causal one, not both");

@@ -89,6 +89,14 @@ struct AttentionOptions {
   bool ragged = false;
 };
 
+/// Penalties of earlier tokens, both or none. x is changed in place: the logit of a token that
+/// occurs `count` times in its row's history is divided by the repetition penalty, or multiplied by
+/// it if it is not positive, and then reduced by frequency * count + presence.
+struct SampleOptions {
+  Tensor penalties{};  ///< f32 [rows, 3]: repetition (1: off), frequency and presence (0: off)
+  Tensor history{};  ///< i32 [rows, tokens]; tokens that are negative or not below cols are skipped
+};
+
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.
 struct NormOptions {
   Tensor weight{};
@@ -167,6 +175,13 @@ class Operations {
   Result<void> embedding(const Tensor& ids, const Tensor& table, const Tensor& out);
   /// Computes the lowest column of each row's largest value. x is [.., cols], index is i32 [rows].
   Result<void> argmax(const Tensor& x, const Tensor& index);
+  /// Draws a token of each row of logits x [.., cols] to token, i32 [rows]. settings, f32 [rows,
+  /// 4], are temperature (0: the largest logit), top_k (0: off), top_p (1: off) and min_p (0: off).
+  /// seeds, i32 [rows, 3], are the two words of a seed and an offset, such as the position of the
+  /// token. Both are read when kernels run. Equal logits, settings and seeds give equal tokens on
+  /// every device. A row without a logit above -inf gives -1.
+  Result<void> sample(const Tensor& x, const Tensor& settings, const Tensor& seeds,
+                      const Tensor& token, const SampleOptions& options = {});
   /// out = softmax(scale Q K^T) V. q and out are [batch, q, heads, dim], k and v are [batch,
   /// kv_heads, capacity, dim], and lengths (i32 [batch]) is the number of valid keys per sequence.
   /// v and out may have another dim than q and k. Tensors without a batch dimension are one

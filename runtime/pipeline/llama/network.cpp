@@ -202,8 +202,13 @@ class PassRecorder {
     label("head");
     multiply(pipeline_, normed, weights_.head, memory_.logits).value();
     tell(LlamaStage::logits, memory_.logits);
-    label("argmax");
-    pipeline_.argmax(memory_.logits, memory_.likeliest).value();
+    if (memory_.settings) {
+      label("sample");
+      pipeline_.sample(memory_.logits, memory_.settings, inputs_.seeds, memory_.likeliest).value();
+    } else {
+      label("argmax");
+      pipeline_.argmax(memory_.logits, memory_.likeliest).value();
+    }
     label("outputs");
     pipeline_.copy(memory_.staged_likeliest, memory_.likeliest).value();
   }
@@ -232,6 +237,7 @@ LlamaInputs::LlamaInputs(const Tensor& memory, const LlamaPassShape& shape)
   slot = next(shape.batch);
   lengths = next(shape.batch);
   last = next(shape.batch);
+  seeds = next(3 * shape.batch).reshape({shape.batch, 3});
 }
 
 std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
@@ -260,6 +266,7 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptio
     memory.zeros = make(DType::i32, {options.batch * options.most_tokens}, Memory::device);
   }
   memory.logits = make(DType::f32, {options.batch, config.vocab}, Memory::device);
+  if (options.sample) memory.settings = make(DType::f32, {options.batch, 4}, Memory::device);
   memory.likeliest = make(DType::i32, {options.batch}, Memory::device);
   memory.staged_likeliest = make(DType::i32, {options.batch}, Memory::staging);
   return memory;

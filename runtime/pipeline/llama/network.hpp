@@ -18,9 +18,9 @@ struct LlamaPassShape {
 
   std::int64_t rows() const { return batch * tokens; }
   /// Returns the number of i32 inputs of a pass: ids and positions of all tokens, and for each
-  /// sequence the slot of its first token, its length afterwards, and the row whose logits are
-  /// computed.
-  std::int64_t inputs() const { return 2 * rows() + 3 * batch; }
+  /// sequence the slot of its first token, its length afterwards, the row whose logits are
+  /// computed, and the three words of Operations::sample()'s seeds.
+  std::int64_t inputs() const { return 2 * rows() + 6 * batch; }
 };
 
 /// The inputs of a pass as one i32 tensor of LlamaPassShape::inputs() elements, in order.
@@ -30,6 +30,7 @@ struct LlamaInputs {
   Tensor slot;            ///< [batch]
   Tensor lengths;         ///< [batch]
   Tensor last;            ///< [batch]
+  Tensor seeds;           ///< [batch, 3]
 
   LlamaInputs(const Tensor& memory, const LlamaPassShape& shape);
 };
@@ -44,7 +45,8 @@ struct LlamaMemory {
   Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
   Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
   Tensor logits;            ///< f32 [batch, vocab]: of the last tokens
-  Tensor likeliest;         ///< i32 [batch]: argmax of the logits
+  Tensor settings;          ///< f32 [batch, 4], of Operations::sample(); empty: argmax
+  Tensor likeliest;         ///< i32 [batch]: argmax of the logits, or what is drawn of them
   Tensor staged_likeliest;  ///< the same, host-visible
 };
 

@@ -12,7 +12,9 @@ LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const Lla
       weights_(std::move(weights)),
       memory_(allocate_memory(runtime, weights_.config, weights_.dtype, options_)),
       queue_(runtime.queue().value()),
-      likeliest_(static_cast<std::size_t>(options_.batch)) {}
+      likeliest_(static_cast<std::size_t>(options_.batch)) {
+  if (options_.sample) sample({});
+}
 
 LlamaRunner::~LlamaRunner() = default;
 
@@ -100,12 +102,30 @@ void LlamaRunner::run_pass(const PipelineGraph& graph, std::span<const std::int3
     values(staged.slot)[b] = position;
     values(staged.lengths)[b] = position + tokens;
     values(staged.last)[b] = static_cast<std::int32_t>(row + count - 1);
+    std::int32_t* const seeds = values(staged.seeds) + 3 * b;
+    seeds[0] = static_cast<std::int32_t>(seed_);
+    seeds[1] = static_cast<std::int32_t>((seed_ >> 32) + static_cast<std::uint64_t>(b));
+    seeds[2] = position + static_cast<std::int32_t>(count);
   }
   queue_->replay(graph).value();
   queue_->synchronize().value();
   const std::int32_t* const next = values(memory_.staged_likeliest);
   likeliest_.assign(next, next + shape.batch);
   position_ += count;
+}
+
+void LlamaRunner::sample(const SamplerOptions& options) {
+  options.check();
+  if (!memory_.settings) throw Error("LlamaOptions::sample is not set");
+  std::vector<float> settings;
+  for (std::int64_t b = 0; b < options_.batch; ++b) {
+    for (const double value :
+         {options.temperature, static_cast<double>(options.top_k), options.top_p, options.min_p}) {
+      settings.push_back(static_cast<float>(value));
+    }
+  }
+  runtime_.upload(memory_.settings, std::as_bytes(std::span(settings))).value();
+  seed_ = options.seed;
 }
 
 float LlamaRunner::largest_logit(std::int64_t sequence) const {

@@ -11,6 +11,7 @@
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/llama/network.hpp"
 #include "runtime/pipeline/llama/options.hpp"
+#include "runtime/pipeline/llama/sampler.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 
 namespace greta::runtime {
@@ -38,7 +39,13 @@ class LlamaRunner {
   /// no tokens, tokens beyond the capacity, and ids outside of the vocabulary, and then feeds
   /// nothing.
   void feed(std::span<const std::int32_t> ids);
-  /// Returns the lowest index of the largest logit of each sequence. Valid after a feed.
+  /// Sets how tokens are drawn after the next feeds, with LlamaOptions::sample, without which it
+  /// throws Error: by Operations::sample() with the seed and, as offset, the number of tokens fed.
+  /// The upper word of a sequence's seed is that of `options` plus the sequence's number.
+  /// Initially, the temperature is 0.
+  void sample(const SamplerOptions& options);
+  /// Returns the lowest index of the largest logit of each sequence, or with LlamaOptions::sample
+  /// the token that is drawn; -1 if no logit is above -inf. Valid after a feed.
   std::span<const std::int32_t> likeliest() const { return likeliest_; }
   /// Returns the largest logit of a sequence; NaN if all its logits are NaN.
   float largest_logit(std::int64_t sequence = 0) const;
@@ -81,6 +88,7 @@ class LlamaRunner {
   std::unique_ptr<Queue> queue_;
   std::map<std::int64_t, std::unique_ptr<PipelineGraph>> passes_;  ///< by number of tokens
   std::vector<std::int32_t> likeliest_;
+  std::uint64_t seed_ = 0;
   std::int64_t position_ = 0;
   std::int64_t traced_tokens_ = 0;  ///< of the last traced pass
 };

@@ -77,6 +77,9 @@ void SamplerOptions::check() const {
     refuse("temperature", temperature, "0 (the most likely token) and more");
   }
   if (!(top_p > 0 && top_p <= 1)) refuse("top-p", top_p, "above 0, up to 1");
+  if (!(min_p >= 0 && min_p <= 1)) refuse("min-p", min_p, "0 to 1");
+  constexpr std::int64_t most = 1 << 24;  // exact in f32
+  if (top_k < 0 || top_k > most) refuse("top-k", static_cast<double>(top_k), "0 (off) to 2^24");
 }
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {
@@ -105,11 +108,13 @@ std::int32_t Sampler::next(std::span<const float> logits) {
   static const Weights weight;
   weights_.resize(logits.size());
   std::uint64_t total = 0;
+  const auto least = static_cast<std::uint64_t>(options_.min_p * static_cast<double>(unit));
   for (std::size_t i = 0; i < logits.size(); ++i) {
     weights_[i] = weight((logits[i] - most) / options_.temperature, unit);
+    if (weights_[i] < least) weights_[i] = 0;
     total += weights_[i];
   }
-  if (options_.top_p < 1) total = keep_likeliest(total);
+  if (options_.top_p < 1 || options_.top_k > 0) total = keep_likeliest(total);
   std::uint64_t draw = uniform_below(random_, total);
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (draw < weights_[i]) return static_cast<std::int32_t>(i);
@@ -119,10 +124,15 @@ std::int32_t Sampler::next(std::span<const float> logits) {
 }
 
 std::uint64_t Sampler::keep_likeliest(std::uint64_t total) {
-  const auto enough = static_cast<std::uint64_t>(static_cast<double>(total) * options_.top_p);
-  if (enough >= total) return total;
+  const auto share = [this](std::uint64_t of) {
+    const auto part = static_cast<std::uint64_t>(static_cast<double>(of) * options_.top_p);
+    return options_.top_p < 1 ? std::min(part, of) : of;
+  };
+  const std::size_t most =
+      options_.top_k > 0 ? static_cast<std::size_t>(options_.top_k) : weights_.size();
   // Tokens with smaller weights sum to less than the excluded part.
-  const std::uint64_t least = (total - enough) / weights_.size();
+  const std::uint64_t least =
+      options_.top_k > 0 ? 1 : std::max<std::uint64_t>(1, (total - share(total)) / weights_.size());
   order_.clear();
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (weights_[i] >= least) order_.push_back({weights_[i], i});
@@ -131,6 +141,12 @@ std::uint64_t Sampler::keep_likeliest(std::uint64_t total) {
   std::sort(order_.begin(), order_.end(), [](const Ranked& a, const Ranked& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.index < b.index;
   });
+  if (options_.top_k > 0) {
+    order_.resize(std::min(order_.size(), most));
+    total = 0;
+    for (const Ranked& token : order_) total += token.weight;
+  }
+  const std::uint64_t enough = share(total);
   std::uint64_t kept = 0;
   for (const Ranked& token : order_) {
     if (kept >= enough && kept > 0) break;

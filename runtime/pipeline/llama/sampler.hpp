@@ -10,10 +10,14 @@
 
 namespace greta::runtime {
 
+/// How tokens are drawn. Of the softmax of logits / temperature, min_p is applied first, then
+/// top_k, and then top_p to what remains.
 struct SamplerOptions {
   double temperature = 0;  ///< 0: always the largest logit
   double top_p = 1;        ///< in (0, 1]: samples from the most likely tokens with this total
   std::uint64_t seed = 0;
+  std::int64_t top_k = 0;  ///< samples from this number of most likely tokens; 0: from all
+  double min_p = 0;        ///< in [0, 1]: drops tokens below this share of the largest probability
 
   /// Throws Error that names the invalid value.
   void check() const;
@@ -26,8 +30,8 @@ class Sampler {
   /// Throws Error like SamplerOptions::check().
   explicit Sampler(const SamplerOptions& options);
 
-  /// Returns the next token. Equal logits are ordered by index, also in top_p. Throws Error if the
-  /// logits contain NaN or +infinity, or only -infinity.
+  /// Returns the next token. Equal logits are ordered by index, also in top_k and top_p. Throws
+  /// Error if the logits contain NaN or +infinity, or only -infinity.
   std::int32_t next(std::span<const float> logits);
 
  private:
@@ -36,7 +40,8 @@ class Sampler {
     std::size_t index;
   };
 
-  /// Sets weights outside of the top_p share of `total` to 0, and returns the sum of the others.
+  /// Sets the weights of tokens that top_k and top_p drop of `total` to 0, and returns the sum of
+  /// the others.
   std::uint64_t keep_likeliest(std::uint64_t total);
 
   SamplerOptions options_;

@@ -185,6 +185,7 @@ RUNTIME = {
     "greta_rope_append": _tensors(9, POINTER(RopeAppendOptions)),
     "greta_embedding": _tensors(3),
     "greta_argmax": _tensors(2),
+    "greta_sample": _tensors(6),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),
     "greta_attention_merge": _tensors(4),
     "greta_softmax": _tensors(2, POINTER(SoftmaxOptions)),

@@ -169,6 +169,17 @@ class Operations:
         """index i32 [rows] = the column of each row's largest element"""
         self._call("argmax", {"x": x, "index": index})
 
+    def sample(self, x: Operand, settings: Operand, seeds: Operand, token: Operand, *,
+               penalties: Operand | None = None, history: Operand | None = None) -> None:
+        """token i32 [rows] = one that is drawn from each row of logits x [.., cols]
+
+        settings f32 [rows, 4]: temperature (0: the largest logit), top_k (0: off), top_p (1: off)
+        and min_p (0: off). seeds i32 [rows, 3]: a seed's two words and an offset, such as the
+        token's position. penalties f32 [rows, 3], repetition (1: off), frequency and presence (0:
+        off), change x in place for the tokens of history i32 [rows, tokens]."""
+        self._call("sample", {"x": x, "settings": settings, "seeds": seeds,
+                              "penalties": penalties, "history": history, "token": token})
+
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,
                   softcap: float = 0.0, sinks: Operand | None = None, lse: Operand | None = None,

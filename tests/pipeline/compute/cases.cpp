@@ -200,6 +200,16 @@ const std::vector<OperationCase>& operation_cases() {
        "argmax dtype=f32 out=i32 rows=3 cols=100",
        {{3, 100}, {3}},
        [](Operations& ops, const Operands& t) { return ops.argmax(t[0], t[1]); }},
+      {"Sample",
+       "sample dtype=f16 out=i32 rows=4 cols=200",
+       {{2, 2, 200}, {4, 4}, {4, 3}, {4}},
+       [](Operations& ops, const Operands& t) { return ops.sample(t[0], t[1], t[2], t[3]); }},
+      {"SampleWithPenalties",
+       "sample dtype=f32 out=i32 rows=3 cols=100 history=7",
+       {{3, 100}, {3, 4}, {3, 3}, {3, 3}, {3, 7}, {3}},
+       [](Operations& ops, const Operands& t) {
+         return ops.sample(t[0], t[1], t[2], t[5], {.penalties = t[3], .history = t[4]});
+       }},
       {"AttentionOfABatch",
        "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
        "dim=8",

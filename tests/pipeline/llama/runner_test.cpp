@@ -18,7 +18,10 @@
 #include "runtime/pipeline/compute/prepared.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
+#include "tests/catalog.hpp"
+#include "tests/kernels/filled.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test::runner_test {
@@ -156,6 +159,47 @@ TEST_P(Llama, TokensTogetherAndOneByOneGiveTheSame) {
     }
     EXPECT_LT(worst, 2e-4) << count << " tokens";  // logits are up to 20
   }
+}
+
+// What is drawn is what sample's reference draws of the logits, with the seed of each sequence and
+// the number of its tokens.
+TEST_P(Llama, DrawsTokensByTheirSeeds) {
+  LlamaOptions options;
+  options.capacity = 32;
+  options.batch = 2;
+  options.sample = true;
+  LlamaRunner llama(*runtime_, upload_weights(*runtime_, model(), DType::f32), options);
+  const std::int64_t vocab = llama.config().vocab;
+  const kernels::Operation& operation = built_in("sample");
+  const Problem problem{"sample", DType::f32, DType::i32, {}, {{"rows", 2}, {"cols", vocab}}};
+  const auto specs = operation.tensors(problem);
+  llama.feed(Ids{1, 1});
+  const std::vector<float> logits = llama.logits();
+  EXPECT_EQ(llama.likeliest()[0], std::max_element(logits.begin(), logits.begin() + vocab) -
+                                      logits.begin());  // initially
+  std::set<std::int32_t> drawn;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    llama.reset();
+    llama.sample({.temperature = 4, .top_p = 0.99, .seed = seed << 32 | 7, .top_k = 40});
+    llama.feed(Ids{1, 403, 1, 403});
+    const std::vector<float> x = llama.logits();
+    const auto high = static_cast<double>(seed);
+    const auto reference =
+        operation.reference(problem,
+                            {test::filled(specs[0], {x.begin(), x.end()}),
+                             test::filled(specs[1], {4, 40, 0.99F, 0, 4, 40, 0.99F, 0}),
+                             test::filled(specs[2], {7, high, 2, 7, high + 1, 2})},
+                            1);
+    const auto tokens = llama.likeliest();
+    const std::vector<double> both(tokens.begin(), tokens.end());
+    const auto verdict = reference->check({test::filled(specs[3], both)});
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    drawn.insert(tokens.begin(), tokens.end());
+  }
+  EXPECT_GE(drawn.size(), 3U);
+  llama.sample({});
+  expect_refused([&] { llama.sample({.temperature = -1}); }, "temperature is -1");
+  expect_refused([&] { runner()->sample({}); }, "LlamaOptions::sample is not set");
 }
 
 TEST_P(Llama, FillsItsCacheToTheLastToken) {

@@ -68,6 +68,27 @@ TEST(Sampler, TopPKeepsTheLikeliest) {
   EXPECT_EQ(kept(1), "012346");
 }
 
+// Of the probabilities 0.35, 0.35, 0.13, 0.08, 0.04, … top_k comes before top_p, and min_p before
+// both.
+TEST(Sampler, TopKAndMinPKeepTheLikeliest) {
+  const auto kept = [](std::int64_t top_k, double top_p, double min_p) {
+    std::string indices;
+    const SamplerOptions options{
+        .temperature = 1, .top_p = top_p, .seed = 3, .top_k = top_k, .min_p = min_p};
+    const std::vector<int> seen = counts(options, 20000);
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (seen[i] > 0) indices += std::to_string(i);
+    }
+    return indices;
+  };
+  EXPECT_EQ(kept(1, 1, 0), "2");
+  EXPECT_EQ(kept(3, 1, 0), "234");
+  EXPECT_EQ(kept(3, 0.8, 0), "24");  // (0.35 + 0.35) / 0.83 is more than 0.8
+  EXPECT_EQ(kept(0, 1, 0.3), "234");
+  EXPECT_EQ(kept(5, 1, 1), "24");
+  EXPECT_EQ(kept(100, 1, 0), "012346");
+}
+
 // These draws are the same on every machine and with every compiler. If they change, the text for
 // users' seeds changes as well.
 TEST(Sampler, SeedsRepeatDraws) {

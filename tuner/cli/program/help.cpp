@@ -84,6 +84,8 @@ const std::map<std::string, std::string>& value_names() {
       {"tokenizer", "FILE"},
       {"tokens", "COUNT"},
       {"top-p", "NUMBER"},
+      {"top-k", "COUNT"},
+      {"min-p", "NUMBER"},
       {"trace", "FILE"},
       {"try", "CONFIG"},
       {"variant", "VARIANT"},

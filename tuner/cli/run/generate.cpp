@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/llama/needs.hpp"
@@ -44,12 +45,18 @@ Generation::Generation(const GenerateOptions& options)
   LlamaOptions llama;
   llama.capacity = wanted_capacity();
   llama.graph = !options.no_graph;
+  llama.sample = samples_on_device(options);
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
   apply_quantisation(options.quantize, model_, dtype);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   llama_needs(*runtime_, model_.config, dtype, llama, prompt).check(device);
   runner_ =
       std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model_, dtype), llama);
+  if (llama.sample) runner_->sample(options.sampler);
+}
+
+bool samples_on_device(const GenerateOptions& options) {
+  return options.sampler.temperature > 0 && options.sample == "device";
 }
 
 void check_capacity(const GenerateOptions& options, const LlamaConfig& config,
@@ -99,8 +106,9 @@ bool Generation::ends(std::int32_t id) const {
 }
 
 std::int32_t Generation::next(Sampler& sampler) const {
-  if (options_.sampler.temperature <= 0) {
-    const float largest = runner_->largest_logit();
+  if (options_.sampler.temperature <= 0 || samples_on_device(options_)) {
+    const bool none = runner_->likeliest().front() < 0;
+    const float largest = none ? -std::numeric_limits<float>::infinity() : runner_->largest_logit();
     if (!std::isfinite(largest)) {
       throw CommandError(exit_failed,
                          fmt::format("the model's largest logit is {}: weights or intermediate "

@@ -22,12 +22,16 @@ struct GenerateOptions {
   std::int64_t tokens = 128;
   std::int64_t capacity = 0;
   SamplerOptions sampler;
+  std::string sample = "device";  ///< where tokens are drawn: device or host
   bool no_graph = false, json = false;
   bool explain = false, precompile = false, trace_layers = false;
   MatrixChoice matrix;
   std::string trace, capture;
   std::filesystem::path keep_failed;
 };
+
+/// Returns whether the passes of the network draw tokens.
+bool samples_on_device(const GenerateOptions& options);
 
 /// Throws CommandError unless --capacity is between the prompt's length and the model's maximum.
 void check_capacity(const GenerateOptions& options, const LlamaConfig& config,

@@ -67,6 +67,7 @@ int show_matrix(const GenerateOptions& options) {
     if (passes.front() != 1) passes.push_back(1);
     LlamaOptions llama;
     llama.capacity = runner.capacity();
+    llama.sample = samples_on_device(options);
     rows = matrix_rows(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
     matrix.chains =
         matrix_chains(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
@@ -92,6 +93,7 @@ int precompile(const GenerateOptions& options) {
   for (const std::int64_t capacity : capacities) {
     LlamaOptions llama;
     llama.capacity = capacity;
+    llama.sample = samples_on_device(options);
     for (const Problem& problem : llama_problems(*runtime, model.config, dtype, llama)) {
       if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
         problems.push_back(problem);
@@ -159,12 +161,24 @@ void add_generate_options(CLI::App& app, Action& action) {
   add_number(app, "--temperature", options->sampler.temperature, "0: always the most likely token",
              {.least = 0})
       ->capture_default_str();
+  add_whole_number<std::int64_t>(app, "--top-k", options->sampler.top_k,
+                                 "Sample among this number of the most likely tokens; 0: among all",
+                                 0, 1 << 24)
+      ->capture_default_str();
   add_number(app, "--top-p", options->sampler.top_p,
              "Sample among the most likely tokens, up to this total probability",
              {.least = 0, .most = 1, .exclusive = true})
       ->capture_default_str();
+  add_number(app, "--min-p", options->sampler.min_p,
+             "Drop tokens below this share of the largest probability", {.least = 0, .most = 1})
+      ->capture_default_str();
   add_seed(app, options->sampler.seed, "Seed of sampling");
   add_quantize_option(app, options->quantize);
+  app.add_option("--sample", options->sample,
+                 "Where tokens are drawn: on the device, or on the host from a copy of all logits")
+      ->check(CLI::IsMember({"device", "host"}))
+      ->type_name("WHERE")
+      ->capture_default_str();
   add_runtime_options(app, options->runtime);
   app.add_flag("--no-graph", options->no_graph, "Launch operations one by one");
   app.add_flag("--json", options->json, "Print ids, text and times as JSON");

@@ -1,0 +1,105 @@
+#include "kernels/templates/sample/inputs.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <random>
+
+#include "kernels/model/random.hpp"
+
+namespace greta::kernels::sampling {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+void store(HostTensor& tensor, std::size_t index, double value) {
+  store_element(tensor.spec.dtype, tensor.data.data(), index, value);
+}
+
+/// The sum of eight uniform numbers, of variance 1.
+double nearly_normal(std::uint64_t seed) {
+  double sum = 0;
+  for (const std::uint64_t bits : {mix64(seed), mix64(~seed)}) {
+    for (int shift = 0; shift < 64; shift += 16) {
+      sum += (static_cast<double>(bits >> shift & 0xffff) + 0.5) * 0x1p-16 - 0.5;
+    }
+  }
+  return sum * 1.224744871;  // sqrt(12 / 8)
+}
+
+/// A token of the vocabulary, or -1 in place of one.
+double past_token(const Problem& problem, std::uint64_t draw) {
+  const auto cols = static_cast<std::uint64_t>(problem.dim("cols"));
+  if (draw % 8 == 0) return -1;
+  // Some tokens are frequent.
+  return static_cast<double>((draw >> 8) %
+                             (draw % 8 < 4 ? std::min<std::uint64_t>(cols, 5) : cols));
+}
+
+template <std::size_t n>
+double one_of(const double (&values)[n], std::mt19937_64& random) {
+  return values[uniform_below(random, n)];
+}
+
+/// NaN and infinities in some rows.
+void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
+  for (std::int64_t row = 0; row < x.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    const double value = one_of({nan, infinity, -infinity}, random);
+    const std::uint64_t of_four = 1 + uniform_below(random, 4);
+    for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+      if (uniform_below(random, 4) < of_four) {
+        store(x, static_cast<std::size_t>(row * x.spec.cols + col), value);
+      }
+    }
+  }
+}
+
+void vary_settings(const Problem& problem, HostTensor& settings, std::mt19937_64& random) {
+  const auto cols = static_cast<double>(problem.dim("cols"));
+  for (std::size_t i = 0; i < settings.spec.elements(); i += 4) {
+    if (uniform_below(random, 4) == 0) continue;
+    store(settings, i, one_of({1, 0.7, 1.5, 0, 1e-3, 100, -1, nan, infinity, 1e-30}, random));
+    const double top_k =
+        one_of({0, 1, 2, 5, 50, 3000, cols / 2, cols - 1, cols, 1e9, nan, -3}, random);
+    if (uniform_below(random, 2) == 0) store(settings, i + 1, top_k);
+    store(settings, i + 2, one_of({1, 0.9, 0.5, 0.1, 1e-6, 0, -1, nan, 0.999999, 2}, random));
+    const double min_p = one_of({0.05, 0.3, 1e-5, 1, 2, nan, -1}, random);
+    if (uniform_below(random, 3) == 0) store(settings, i + 3, min_p);
+  }
+}
+
+}  // namespace
+
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  HostTensor tensor = random_tensor(packed(spec), seed);
+  const std::size_t count = spec.elements();
+  const std::uint64_t start = mix64(seed);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t draw = start + i;
+    if (spec.name == "x") store(tensor, i, nearly_normal(draw));
+    if (spec.name == "settings") store(tensor, i, std::data({1.0, 0.0, 0.9, 0.0})[i % 4]);
+    if (spec.name == "seeds") store(tensor, i, static_cast<std::int32_t>(mix64(draw)));
+    if (spec.name == "penalties") store(tensor, i, std::data({1.2, 0.3, 0.4})[i % 3]);
+    if (spec.name == "history") store(tensor, i, past_token(problem, mix64(draw)));
+  }
+  return tensor;
+}
+
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  mix_in_adversarial_rows(inputs[0], magnitudes_of(problem.dtype), seed);
+  std::mt19937_64 random(mix64(seed));
+  mix_in_special_values(inputs[0], random);
+  vary_settings(problem, inputs[1], random);
+  if (inputs.size() < 5) return;
+  HostTensor& penalties = inputs[3];
+  for (std::size_t i = 0; i < penalties.spec.elements(); i += 3) {
+    store(penalties, i, one_of({1, 1.3, 0.8, 0, -1, nan, infinity, 1e-40}, random));
+    store(penalties, i + 1, one_of({0, 0.5, -2, nan, 100}, random));
+    store(penalties, i + 2, one_of({0, 0.25, -1, infinity, 1000}, random));
+  }
+  mix_in_invalid_indices(inputs[4], problem.dim("cols"), seed);
+}
+
+}  // namespace greta::kernels::sampling

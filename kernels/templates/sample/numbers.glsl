@@ -1,0 +1,64 @@
+// Exact arithmetic of sampling: every device gets the same bits. Probabilities are integers, so sums
+// do not depend on their order.
+#pragma once
+
+// Distances to a row's largest logit, in octaves of the probability with 24 fractional bits. Those
+// of `farthest` and more have no probability.
+const uint farthest = 1u << 29;
+
+uint multiply_high(uint a, uint b) {
+  uint high, low;
+  umulExtended(a, b, high, low);
+  return high;
+}
+
+// 2^31 2^(-far / 2^24), far < farthest, to the nearest integer: within 2^-22.6 of it before it is
+// rounded, and exact for whole octaves. The polynomial agrees with 2^-f at the Chebyshev extrema of
+// [0, 1]. It decreases.
+uint weight_at(uint far) {
+  const uint f = far << 8, octaves = far >> 24;
+  uint sum = 0x003e1950u;
+  sum = 0x025c178du - multiply_high(f, sum);
+  sum = 0x0e290391u - multiply_high(f, sum);
+  sum = 0x3d7cf79eu - multiply_high(f, sum);
+  sum = 0xb171f24bu - multiply_high(f, sum);
+  const uint weight = 0x80000000u - (multiply_high(f, sum) >> 1);
+  return (weight + ((1u << octaves) >> 1)) >> octaves;
+}
+
+// |a| / |b|, rounded towards 0, of normal numbers with a normal quotient. Division instructions
+// differ in their rounding.
+float divide(float a, float b) {
+  const uint high = floatBitsToUint(a) & 0x7fffffffu, low = floatBitsToUint(b) & 0x7fffffffu;
+  const uint64_t quotient =
+      (uint64_t(high & 0x7fffffu | 0x800000u) << 25) / uint64_t(low & 0x7fffffu | 0x800000u);
+  const bool whole = quotient >> 25 != 0;
+  const int exponent = int(high >> 23) - int(low >> 23) + 127 - (whole ? 0 : 1);
+  if (exponent <= 0) return 0.0;
+  if (exponent >= 255) return uintBitsToFloat(0x7f800000u);
+  return uintBitsToFloat(uint(exponent) << 23 | uint(quotient >> (whole ? 2 : 1)) & 0x7fffffu);
+}
+
+// The upper 64 bits of a product.
+uint64_t multiply_high(uint64_t a, uint64_t b) {
+  const uint64_t word = 0xffffffffUL;
+  const uint64_t low = (a & word) * (b & word);
+  const uint64_t first = (a >> 32) * (b & word) + (low >> 32);
+  const uint64_t second = (a & word) * (b >> 32) + (first & word);
+  return (a >> 32) * (b >> 32) + (first >> 32) + (second >> 32);
+}
+
+// The first 64 bits of Philox4x32-10 for a key and the counter (offset, 0, 0, 0).
+// Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
+uint64_t random_bits(uint key0, uint key1, uint offset) {
+  uvec4 c = uvec4(offset, 0, 0, 0);
+  [[dont_unroll]] for (int turn = 0; turn < 10; ++turn) {
+    uint high_a, low_a, high_b, low_b;
+    umulExtended(0xd2511f53u, c.x, high_a, low_a);
+    umulExtended(0xcd9e8d57u, c.z, high_b, low_b);
+    c = uvec4(high_b ^ c.y ^ key0, low_b, high_a ^ c.w ^ key1, low_a);
+    key0 += 0x9e3779b9u;
+    key1 += 0xbb67ae85u;
+  }
+  return uint64_t(c.y) << 32 | c.x;
+}

@@ -1,0 +1,15 @@
+// A block takes a row: its largest logit, a histogram of distances to it, and the draw.
+
+#include "sample/draw.hip"
+
+GRETA_KERNEL(THREADS)
+sample_row(const In* __restrict__ x, const float* __restrict__ settings,
+           const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
+  GRETA_SAMPLE_SHARED;
+  const u32 row = block_index<THREADS>();
+  if (row >= rows) return;
+  Draw draw{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)};
+  draw.relate_to(reduce_threads<THREADS>(largest(draw.x, 0, cols), Larger{}, maxima));
+  const int drawn = draw.token(false);
+  if (thread_index() == 0) token[row] = drawn;
+}

@@ -1,0 +1,293 @@
+// Protects: sampling on every device: special logits and settings, the distribution of draws, and
+// that equal seeds give equal tokens on every device and in every configuration.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "kernels/reference/philox.hpp"
+#include "tests/catalog.hpp"
+#include "tests/kernels/filled.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta::test::sample_test {
+namespace {
+
+const double infinity = std::numeric_limits<double>::infinity();
+const double nan = std::nan("");
+
+const Operation& sample() {
+  return built_in("sample");
+}
+
+Problem problem_of(DType in, std::int64_t rows, std::int64_t cols, std::int64_t history = 0) {
+  Problem problem{"sample", in, DType::i32, {}, {{"rows", rows}, {"cols", cols}}};
+  if (history > 0) problem.dims.emplace_back("history", history);
+  return problem;
+}
+
+/// A row of eight logits with its settings, and the tokens that may be drawn.
+struct Row {
+  std::vector<double> logits;
+  std::vector<double> settings;  ///< temperature, top_k, top_p, min_p
+  std::set<int> tokens;
+};
+
+const std::vector<Row>& special_rows() {
+  static const std::vector<Row> rows{
+      // Greedy: the lowest of the largest.
+      {{1, 3, 3, 2, 3, 0, -1, 3}, {0, 0, 1, 0}, {1}},
+      {{nan, -2, nan, -1, nan, -1, nan, nan}, {0, 0, 1, 0}, {3}},
+      {{0, 1, 0, 0, 0, 0, 0, 0}, {nan, 0, 1, 0}, {1}},
+      {{0, 1, 0, 0, 0, 0, 0, 0}, {-1, 5, 0.5, 0}, {1}},
+      // top_k = 1, the least top_p and the most min_p.
+      {{1, 3, 2, 3, 3, 0, -1, 3}, {1, 1, 1, 0}, {1}},
+      {{1, 3, 2, 3, 3, 0, -1, 3}, {1, 0, 0, 0}, {1}},
+      {{1, 3, 2, 3.5, 3, 0, -1, 3}, {1, 0, 1, 1}, {3}},
+      {{1, 3, 2, 3, 3, 0, -1, 3}, {1, 0, 1, 7}, {1, 3, 4, 7}},
+      // Equal logits are kept from the lowest column on.
+      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 3, 1, 0}, {0, 1, 2}},
+      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 0, 0.24, 0}, {0, 1}},
+      {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 4, 0.45, 0}, {0, 1}},
+      // Only one, infinite ones, and none.
+      {{-infinity, -infinity, -7, -infinity, -infinity, -infinity, nan, nan}, {1, 0, 1, 0}, {2}},
+      {{1, infinity, nan, infinity, 65504, 1, 1, 1}, {1, 0, 1, 0}, {1, 3}},
+      {{1, infinity, nan, infinity, 65504, 1, 1, 1}, {0, 0, 1, 0}, {1}},
+      {{-infinity, nan, -infinity, nan, nan, nan, -infinity, nan}, {1, 0, 1, 0}, {-1}},
+      {{nan, nan, nan, nan, nan, nan, nan, nan}, {0, 0, 1, 0}, {-1}},
+      // Far below the largest, and a temperature that makes all alike.
+      {{0, -30, -40, -50, -60, -100, -200, -1000}, {1, 0, 1, 0}, {0}},
+      {{1, 2, 3, 4, 5, 6, 7, 8}, {infinity, 0, 1, 0}, {0, 1, 2, 3, 4, 5, 6, 7}},
+      // Settings that are off, or NaN.
+      {{5, 5, -50, -50, -50, -50, -50, 5}, {1, nan, nan, nan}, {0, 1, 7}},
+      {{5, 5, -50, -50, -50, -50, -50, 5}, {1, -3, 2, -1}, {0, 1, 7}},
+  };
+  return rows;
+}
+
+/// The inputs of the special rows, repeated with other seeds.
+std::vector<HostTensor> special_inputs(const std::vector<TensorSpec>& specs, std::size_t times) {
+  std::vector<double> logits, settings, seeds;
+  for (std::size_t i = 0; i < times * special_rows().size(); ++i) {
+    const Row& row = special_rows()[i % special_rows().size()];
+    logits.insert(logits.end(), row.logits.begin(), row.logits.end());
+    settings.insert(settings.end(), row.settings.begin(), row.settings.end());
+    for (const double word : {17.0, -3.0, static_cast<double>(i)}) seeds.push_back(word);
+  }
+  return {test::filled(specs[0], logits), test::filled(specs[1], settings),
+          test::filled(specs[2], seeds)};
+}
+
+TEST(SampleReference, PermitsTheTokensOfSpecialRowsAlone) {
+  constexpr std::size_t times = 20;
+  const std::size_t rows = times * special_rows().size();
+  const Problem problem = problem_of(DType::f32, static_cast<std::int64_t>(rows), 8);
+  const auto specs = sample().tensors(problem);
+  const auto reference = sample().reference(problem, special_inputs(specs, times), 1);
+  const auto expected = reference->expected().value().at(0);
+  std::vector<double> tokens;
+  std::vector<std::set<int>> seen(special_rows().size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    EXPECT_EQ(expected[i].bound, 0) << i;
+    tokens.push_back(expected[i].value);
+    seen[i % seen.size()].insert(static_cast<int>(expected[i].value));
+  }
+  EXPECT_TRUE(reference->check({test::filled(specs[3], tokens)}).passed);
+  for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], special_rows()[i].tokens) << i;
+  for (std::size_t i = 0; i < 2 * seen.size(); ++i) {
+    auto wrong = tokens;
+    ++wrong[i];
+    EXPECT_FALSE(reference->check({test::filled(specs[3], wrong)}).passed) << i;
+  }
+}
+
+// A sum that ends where the draw does leaves open which of two neighbours it is, and nothing else.
+TEST(SampleReference, PermitsBothSidesOfABorderWithinItsBound) {
+  const Problem problem = problem_of(DType::f32, 1, 4);
+  const auto specs = sample().tensors(problem);
+  const auto random = kernels::philox4x32({5, 0, 0, 0}, {1, 2});
+  const double uniform = (random[1] + random[0] * 0x1p-32) * 0x1p-32;
+  // Weights 1, a, 0, 0 with uniform (1 + a) = 1.
+  const double logit = std::log(1 / uniform - 1);
+  for (const double moved : {0.0, 1e-8, 1e-3}) {
+    const auto reference = sample().reference(
+        problem,
+        {test::filled(specs[0],
+                      {logit > 0 ? -logit : 0, logit > 0 ? moved : logit + moved, -90, -90}),
+         test::filled(specs[1], {1, 0, 1, 0}), test::filled(specs[2], {1, 2, 5})},
+        1);
+    int passed = 0;
+    for (const double token : {0.0, 1.0, 2.0, 3.0}) {
+      passed += reference->check({test::filled(specs[3], {token})}).passed ? 1 : 0;
+    }
+    EXPECT_EQ(passed, moved > 1e-4 ? 1 : 2) << moved;
+  }
+}
+
+TEST(Philox, GivesThePublishedNumbers) {
+  using Block = std::array<std::uint32_t, 4>;
+  EXPECT_EQ(kernels::philox4x32({0, 0, 0, 0}, {0, 0}),
+            (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  constexpr std::uint32_t ones = 0xffffffff;
+  EXPECT_EQ(kernels::philox4x32({ones, ones, ones, ones}, {ones, ones}),
+            (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(kernels::philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                                {0xa4093822, 0x299f31d0}),
+            (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+Config parsed(const Problem& problem, const DeviceInfo& info, const std::string& text) {
+  return sample().space(problem, info).parse(text).value();
+}
+
+std::vector<HostTensor> run(Device& device, const Problem& problem, const Config& config,
+                            const std::vector<HostTensor>& inputs) {
+  const auto plan = sample().plan(problem, device.info(), config).value();
+  auto ran = test::run_plan(device, plan, sample().tensors(problem), inputs, 1).value();
+  EXPECT_EQ(ran.overrun, "");
+  return std::move(ran.outputs);
+}
+
+class Sample : public ::testing::TestWithParam<std::string> {
+ protected:
+  Device& device_ = test::device(GetParam());
+  const DeviceInfo& info_ = device_.info();
+};
+
+TEST_P(Sample, SpecialLogitsAndSettings) {
+  const std::size_t rows = special_rows().size();
+  for (const DType in : {DType::f32, DType::f16}) {
+    const Problem problem = problem_of(in, static_cast<std::int64_t>(rows), 8);
+    const auto inputs = special_inputs(sample().tensors(problem), 1);
+    const auto reference = sample().reference(problem, inputs, 1);
+    for (const char* text : {"row THREADS=64 VEC=1 ITEMS=1 BINS=256 COPIES=1 LIST=512",
+                             "split THREADS=64 VEC=2 ITEMS=2 BINS=512 COPIES=2 LIST=512 SPLIT=4"}) {
+      const auto outputs = run(device_, problem, parsed(problem, info_, text), inputs);
+      const Verdict verdict = reference->check(outputs);
+      EXPECT_TRUE(verdict.passed) << text << ": " << verdict.detail;
+    }
+  }
+}
+
+// 2000 equal logits, of which kept ones exceed the list.
+TEST_P(Sample, ManyEqualLogits) {
+  const Problem problem = problem_of(DType::bf16, 3, 2000);
+  const auto specs = sample().tensors(problem);
+  std::vector<double> logits(6000, 1.5);
+  for (std::size_t i = 2000; i < 4000; ++i) logits[i] = i % 2 == 0 ? 3 : 2.75;
+  const std::vector<HostTensor> inputs{
+      test::filled(specs[0], logits),
+      test::filled(specs[1], {1, 0, 0.7, 0, 1, 1500, 0.9, 0, 1, 900, 1, 0}),
+      test::filled(specs[2], {1, 2, 3, 4, 5, 6, 7, 8, 9})};
+  const auto reference = sample().reference(problem, inputs, 1);
+  const Config config =
+      parsed(problem, info_, "row THREADS=64 VEC=8 ITEMS=1 BINS=256 COPIES=1 LIST=512");
+  const Verdict verdict = reference->check(run(device_, problem, config, inputs));
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
+/// The statistic of Pearson's test for draws from one row of logits, and its degrees of freedom.
+struct ChiSquare {
+  double statistic = 0;
+  std::size_t freedom = 0;
+};
+
+ChiSquare chi_square(const HostTensor& tokens, const std::vector<double>& probabilities) {
+  std::vector<double> counts(probabilities.size());
+  const auto draws = tokens.spec.elements();
+  for (std::size_t i = 0; i < draws; ++i) ++counts.at(static_cast<std::size_t>(tokens.at(i)));
+  ChiSquare result;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double expected = probabilities[i] * static_cast<double>(draws);
+    if (expected == 0) {
+      EXPECT_EQ(counts[i], 0) << "token " << i << " is not kept";
+      continue;
+    }
+    result.statistic += (counts[i] - expected) * (counts[i] - expected) / expected;
+    ++result.freedom;
+  }
+  --result.freedom;
+  return result;
+}
+
+// Draws of one row with successive offsets have the probabilities of the softmax of what is kept.
+TEST_P(Sample, DrawsHaveTheirProbabilities) {
+  constexpr std::int64_t draws = 6000;
+  const std::vector<double> logits{0.5, 2, -1, 1, 1, 0, 2.5, -3};
+  struct Kept {
+    std::vector<double> settings;
+    std::set<std::size_t> tokens;
+  };
+  // Of temperature 0.8, the weights are .08 .54 .01 .15 .15 .04 1 .001, whose sum is 1.98.
+  for (const Kept& kept :
+       {Kept{{0.8, 0, 1, 0}, {0, 1, 2, 3, 4, 5, 6, 7}}, Kept{{0.8, 0, 0.83, 0}, {1, 3, 6}},
+        Kept{{0.8, 5, 1, 0}, {0, 1, 3, 4, 6}}, Kept{{0.8, 0, 1, 0.1}, {1, 3, 4, 6}}}) {
+    std::vector<double> probabilities(8), all, settings, seeds;
+    double sum = 0;
+    for (const std::size_t i : kept.tokens) sum += std::exp(logits[i] / 0.8);
+    for (const std::size_t i : kept.tokens) probabilities[i] = std::exp(logits[i] / 0.8) / sum;
+    for (std::int64_t i = 0; i < draws; ++i) {
+      all.insert(all.end(), logits.begin(), logits.end());
+      settings.insert(settings.end(), kept.settings.begin(), kept.settings.end());
+      for (const double word : {2026.0, 11.0, static_cast<double>(i)}) seeds.push_back(word);
+    }
+    const Problem problem = problem_of(DType::f32, draws, 8);
+    const auto specs = sample().tensors(problem);
+    const auto outputs =
+        run(device_, problem,
+            parsed(problem, info_, "row THREADS=64 VEC=4 ITEMS=1 BINS=256 COPIES=1 LIST=512"),
+            {test::filled(specs[0], all), test::filled(specs[1], settings),
+             test::filled(specs[2], seeds)});
+    const ChiSquare test = chi_square(outputs[0], probabilities);
+    EXPECT_EQ(test.freedom, kept.tokens.size() - 1);
+    // Exceeded with a probability below 1e-5 (Wilson and Hilferty's approximation).
+    const auto freedom = static_cast<double>(test.freedom);
+    const double limit =
+        freedom * std::pow(1 - 2 / (9 * freedom) + 4.3 * std::sqrt(2 / (9 * freedom)), 3);
+    EXPECT_LT(test.statistic, limit);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Sample, ::testing::ValuesIn(test::usable_devices()),
+                         [](const auto& instance) { return test::device_name(instance.param); });
+
+// Also the penalised logits have equal bits.
+TEST(SampleEverywhere, EqualSeedsGiveEqualTokens) {
+  for (const std::int64_t history : {0, 20}) {
+    const Problem problem = problem_of(DType::f32, 60, 1500, history);
+    const auto inputs = sample().inputs(problem, 5, InputStyle::adversarial);
+    std::vector<HostTensor> first;
+    std::string first_device;
+    for (const std::string& id : test::usable_devices()) {
+      Device& device = test::device(id);
+      for (const char* text :
+           {"row THREADS=256 VEC=4 ITEMS=1 BINS=256 COPIES=2 LIST=512",
+            "split THREADS=64 VEC=2 ITEMS=4 BINS=512 COPIES=1 LIST=1024 SPLIT=4"}) {
+        auto outputs = run(device, problem, parsed(problem, device.info(), text), inputs);
+        if (first.empty()) {
+          first = std::move(outputs);
+          first_device = id;
+          continue;
+        }
+        for (std::size_t i = 0; i < first.size(); ++i) {
+          std::size_t other = 0;
+          for (std::size_t j = 0; j < first[i].spec.elements(); ++j) {
+            const double a = first[i].at(j), b = outputs[i].at(j);
+            // Devices may flush subnormal numbers.
+            other +=
+                a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) < 0x1p-125 ? 0 : 1;
+          }
+          EXPECT_EQ(other, 0U) << first[i].spec.name << ": " << first_device << " and " << id << " "
+                               << text;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace greta::test::sample_test
