@@ -25,7 +25,6 @@
 #error "sequences have the same number of queries"
 #endif
 
-#include "common/dependent_launch.hip"
 #include "attention/slices.hip"
 
 #define SLOTS (THREADS / LANES)
@@ -170,7 +169,6 @@ GRETA_DEVICE void join_slots(const Outputs& outputs, const OwnSlices& slices, co
 }
 
 GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
-  begin_launch();
   GRETA_SHARED(float, shared, shared_floats);
   const Arguments args = ATTENTION_ARGUMENTS;
   const u32 reader = block_index<THREADS>();

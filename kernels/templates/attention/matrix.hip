@@ -22,7 +22,6 @@
 #define THREADS (WAVES * KWAVES * WAVE)
 #define BQ (WAVES * WQ)
 
-#include "common/dependent_launch.hip"
 #include "attention/key_walk.hip"
 #include "attention/partial_sums.hip"
 
@@ -329,7 +328,6 @@ GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
 GRETA_KERNEL(THREADS)
 #endif
 attention_matrix(ATTENTION_PARAMETERS) {
-  begin_launch();
   GRETA_DYNAMIC_SHARED(u8, shared);
   Arguments args = ATTENTION_ARGUMENTS;
   const u32 readers = tile_sets(args) * tile_heads(args) * tiles;

@@ -19,7 +19,6 @@
 #error "TOGETHER is at least 1"
 #endif
 
-#include "common/dependent_launch.hip"
 #include "attention/operands.hip"
 #include "attention/order.hip"
 
@@ -185,7 +184,6 @@ struct Rows {
 };
 
 GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
-  begin_launch();
   GRETA_DYNAMIC_SHARED(float, shared);
   float* const query_tile = shared;
   float* const key_tile = query_tile + BQ * pitch;  // or values

@@ -1,14 +1,12 @@
 // out[i] = Function::of(inputs[0][i], inputs[1][i] …) for each of `count` elements.
 #pragma once
 
-#include "common/dependent_launch.hip"
 #include "common/elementwise.hip"
 
 // Vectors come first, then the fewer than VEC elements behind them, one to a thread. The inputs may
 // have gaps: `gap` elements follow each run of `run` vectors; 0: there are none.
 template <typename Function, int inputs>
 GRETA_DEVICE void map(const In* const (&in)[inputs], Out* out, u64 count, u32 run, u32 gap) {
-  begin_launch();
   const u64 vectors = count / VEC;
   const u64 first = u64(block_index<THREADS>()) * (THREADS * ITEMS) + thread_index();
   const Place start = gap > 0 ? tile_start<THREADS * ITEMS>(run) : Place{0, 0};

@@ -66,7 +66,6 @@
 #error "WHOLE and STAY are for rows that are held"
 #endif
 
-#include "common/dependent_launch.hip"
 #include "common/elementwise.hip"
 #include "common/reduce.hip"
 
@@ -120,7 +119,6 @@ GRETA_DEVICE u64 out_row(const Arguments& args, u32 row) {
 #define ROW_KERNEL(name, Op)                            \
   GRETA_KERNEL(THREADS) name(ROW_PARAMETERS) {          \
     GRETA_SHARED(Op::Statistic, shared, ROW_STATISTICS); \
-    begin_launch();                                     \
     walk_rows<Op>(ROW_ARGUMENTS, shared);               \
   }
 #endif

@@ -48,7 +48,6 @@
     GRETA_SHARED(u64, arrived, 2);                           \
     GRETA_SHARED(float, letters, 2 * CLUSTER * 4);           \
     GRETA_DYNAMIC_SHARED(u8, ring);                          \
-    begin_launch();                                          \
     RowCluster cluster{arrived, letters, 0};                 \
     stage_rows<Op>(ROW_ARGUMENTS, shared, ring, cluster);    \
   }
@@ -58,7 +57,6 @@
   STAGED_LAUNCH name(ROW_PARAMETERS) {                       \
     GRETA_SHARED(Op::Statistic, shared, ROW_STATISTICS);     \
     GRETA_DYNAMIC_SHARED(u8, ring);                          \
-    begin_launch();                                          \
     stage_rows<Op>(ROW_ARGUMENTS, shared, ring);             \
   }
 #endif

@@ -1,11 +1,9 @@
 // The rows of a table that the ids name; an id that it does not have gives a row of NaN.
-#include "common/dependent_launch.hip"
 #include "common/elementwise.hip"
 
 GRETA_KERNEL(THREADS)
 embedding_gather(const int* __restrict__ ids, const In* __restrict__ table, Out* __restrict__ out,
                  u32 tokens, u32 vocabulary, u32 dim) {
-  begin_launch();
   const u32 width = dim / VEC;
   const Place start = tile_start<THREADS * ITEMS>(width);
   Place place[ITEMS];

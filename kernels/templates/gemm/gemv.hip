@@ -43,7 +43,6 @@
 #error "ROWS and SPLIT are at least 1; COLS divides THREADS, which are at least WIDTH"
 #endif
 
-#include "common/dependent_launch.hip"
 #include "common/reduce.hip"
 #include "gemm/groups.hip"
 #include "gemm/operands.hip"
@@ -295,17 +294,7 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row, u32 col, Total total) {
 
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   GRETA_SHARED(float, part_sums, parts * LINE);  // of one row
-  let_next_launch_start();
   const Arguments all = GEMM_ARGUMENTS;
-#if !GROUPED && B_ALONG_K && !GATED
-  // A lane for each of the workgroup's columns of B.
-  const u32 line = block_index<THREADS>() % tiles_n * WIDTH + thread_index();
-  if (thread_index() < WIDTH && line < n) {
-    const u32 from = smaller(block_z() * slice, k), to = smaller(from + slice, k);
-    prefetch_to_cache(all.b + line * u64(stride_b(all)) + from, u64(to - from) * sizeof(In));
-  }
-#endif
-  wait_for_launches();
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
   // The workgroup's number among those of its product.
   const u32 group = GROUPED ? block_index<THREADS>() % tiles_n : block_index<THREADS>();

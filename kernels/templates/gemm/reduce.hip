@@ -5,7 +5,6 @@
 #error "SPLIT must be defined and at least 2"
 #endif
 
-#include "common/dependent_launch.hip"
 #include "gemm/slices.hip"
 
 // Slices whose loads are in flight at once: those of 32 take more registers than a thread gets on
@@ -13,7 +12,6 @@
 #define AT_ONCE (SPLIT < 16 ? SPLIT : 16)
 
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
-  begin_launch();
   const Arguments args = GEMM_ARGUMENTS;
   // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
   // take longer than the additions.

@@ -2,7 +2,6 @@
 // go to the head's slot `position` + token. Tokens for which there is no slot are left out. With PAGE
 // so many slots are on a page, which has those of all heads, and `table` lists the pages. With
 // OTHER_VALUES the heads of values have v_dim elements.
-#include "common/dependent_launch.hip"
 #include "common/elementwise.hip"
 
 #if !defined(KV_STRIDE)
@@ -36,7 +35,6 @@ kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
                  const int* __restrict__ position, TABLE_PARAMETER Out* __restrict__ k_cache,
                  Out* __restrict__ v_cache, u32 tokens, u32 heads, u32 dim, u32 capacity
                  V_DIM_PARAMETER) {
-  begin_launch();
 #if !OTHER_VALUES
   const u32 v_dim = dim;
 #endif

@@ -68,9 +68,6 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
   const u32 first_row = block / tiles_n * ROWS;
   const u32 first_col = block % tiles_n * (COLS * TN) + column * TN;
-  let_next_launch_start();
-  prefetch_rows<THREADS>(b, block % tiles_n * (COLS * TN), COLS * TN, n, k);
-  wait_for_launches();
   if (first_row >= m) return;  // of the whole workgroup
   const u32 last_row = smaller(ROWS - 1, m - 1 - first_row);
   const In* const a_first = a + u64(first_row) * k;

@@ -55,9 +55,6 @@ quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
   const u32 first_row = tile_row * (RT * 16), first_col = (block - tile_row * tiles_n) * (TN * 16);
-  let_next_launch_start();
-  prefetch_rows<THREADS>(b, first_col, TN * 16, n, k);
-  wait_for_launches();
   if (first_row >= m || first_col >= n) return;  // of the whole workgroup
   const u32 units = k / unit_weights;
 

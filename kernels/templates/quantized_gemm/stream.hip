@@ -174,9 +174,6 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
                       Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n, u32 blocks) {
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
-  let_next_launch_start();
-  prefetch_rows<THREADS>(b, block * tile_lines, tile_lines, n, k);
-  wait_for_launches();
   if (block >= blocks) return;  // of the whole workgroup
   const u32 pairs = k / (pair_units * unit_weights), pairs_of_wave = (pairs + WAVES - 1) / WAVES;
   u8* const ring = memory + wave_index() * ring_bytes;

@@ -15,7 +15,6 @@
 #error "GROUP is a multiple of 32"
 #endif
 
-#include "common/dependent_launch.hip"
 #include "common/in_out.hip"
 
 #if SCALES_BF16
@@ -39,28 +38,6 @@ struct WeightChunk {
   float scale[SEGMENTS];
   float zero;  // or with MINIMA what is subtracted
 };
-
-// Bytes of a row of k weights.
-GRETA_DEVICE u64 bytes_of_row(u32 k) {
-#if FORMAT == 0
-  return k / 2;
-#elif FORMAT == 1
-  return k;
-#elif FORMAT < 4
-  return u64(k / 32) * (FORMAT == 2 ? 18 : 34);
-#else
-  return u64(k / 256) * (FORMAT == 4 ? 144 : 210);
-#endif
-}
-
-// Brings `count` rows of weights from row `first` on into the second-level cache.
-template <u32 threads>
-GRETA_DEVICE void prefetch_rows(const u8* integers, u32 first, u32 count, u32 n, u32 k) {
-  const u64 bytes = bytes_of_row(k);
-  for (u32 row = thread_index(); row < count && first + row < n; row += threads) {
-    prefetch_to_cache(integers + (first + row) * bytes, bytes);
-  }
-}
 
 // Words at an address that is a multiple of 2.
 template <int count>

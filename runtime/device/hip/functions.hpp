@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -144,13 +143,6 @@ struct Functions {
   /// Writes a tensor map in the form in which kernels take it, tensor_map_bytes bytes. NVIDIA:
   /// cuTensorMapEncodeTiled. Empty where kernels have none.
   std::function<hipError_t(const TensorMap& map, std::uint64_t address, std::byte* to)> encode;
-  /// Launches a kernel as hipModuleLaunchKernel does, but it may start before the one before it has
-  /// ended, for which it waits itself. NVIDIA: cuLaunchKernelEx, from CUDA 12.3 on. Empty where
-  /// there is no such launch.
-  std::function<hipError_t(hipFunction_t function, const std::array<std::uint32_t, 3>& grid,
-                           const std::array<std::uint32_t, 3>& block, unsigned dynamic_shared_bytes,
-                           hipStream_t stream, void** parameters, void** extra)>
-      launch_overlapping;
   /// Whether kernels with tensor maps get their arguments one by one (KernelSource).
   bool arguments_one_by_one = false;
   std::function<std::string(hipError_t error)> error_name;    ///< "hipErrorIllegalAddress"

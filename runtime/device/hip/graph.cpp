@@ -48,7 +48,7 @@ class GraphRecorder final : public Recorder {
     hipGraph_t graph = nullptr;
     try {
       for (std::size_t i = 0; i < commands_.list.size(); ++i) {
-        commands_.issue(*context_, i, stream.get(), true);
+        commands_.issue(*context_, i, stream.get());
       }
     } catch (const Refusal&) {
       if (hip.hipStreamEndCapture(stream.get(), &graph) == hipSuccess) {

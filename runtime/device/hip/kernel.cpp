@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/entry_symbol.hpp"
 #include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
@@ -73,9 +72,6 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
   function->argument_bytes = source.argument_bytes;
   function->argument_offsets = source.argument_offsets;
   function->dynamic_shared_bytes = source.dynamic_shared_bytes;
-  // kernels/templates/common/dependent_launch.hip has the instruction for the same architectures.
-  function->waits = has_clusters(context->info().architecture) &&
-                    source.text.find("griddepcontrol.wait") != std::string::npos;
   return function;
 }
 

@@ -28,9 +28,6 @@ struct Function {
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Constant> constants;  ///< of KernelSource::constants, in the same order
   std::shared_ptr<const PreparedProduct> product;  ///< instead of a function, of a library
-  /// Whether its code waits for the launches before it (griddepcontrol.wait), so that it may start
-  /// before these have ended.
-  bool waits = false;
 };
 
 class HipKernel final : public Kernel {

@@ -210,39 +210,6 @@ decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
   };
 }
 
-/// Returns the function that launches kernels that wait for the one before them themselves, or
-/// nothing if the driver is older than CUDA 12.3, whose graphs do not have them.
-decltype(Functions::launch_overlapping) overlapping_launch(const DynamicLibrary& library,
-                                                           int driver_version) {
-  constexpr int programmatic_serialization = 6;  // CUlaunchAttributeID
-  struct Attribute {                             // CUlaunchAttribute
-    int id = 0;
-    alignas(8) std::array<int, 16> value{};
-  };
-  struct LaunchConfig {  // CUlaunchConfig
-    unsigned grid[3], block[3], shared_bytes;
-    hipStream_t stream;
-    const Attribute* attributes;
-    unsigned count;
-  };
-  static_assert(sizeof(Attribute) == 72 && sizeof(LaunchConfig) == 56);
-  hipError_t (*launch)(const void* config, hipFunction_t function, void** parameters,
-                       void** extra) = nullptr;
-  if (driver_version < 12030 || !library.load(launch, "cuLaunchKernelEx")) return {};
-  return [=](hipFunction_t function, const std::array<std::uint32_t, 3>& grid,
-             const std::array<std::uint32_t, 3>& block, unsigned dynamic_shared_bytes,
-             hipStream_t stream, void** parameters, void** extra) {
-    const Attribute attribute{programmatic_serialization, {1}};
-    const LaunchConfig config{{grid[0], grid[1], grid[2]},
-                              {block[0], block[1], block[2]},
-                              dynamic_shared_bytes,
-                              stream,
-                              &attribute,
-                              1};
-    return launch(&config, function, parameters, extra);
-  };
-}
-
 /// Loads the functions that need several calls of the CUDA driver, or have other arguments there.
 void load_differing(const DynamicLibrary& library, Driver* driver) {
   hipError_t (*copy)(void*, const void*, std::size_t, hipStream_t) = nullptr;
@@ -389,7 +356,6 @@ Platform open(const Libraries& libraries) {
                     error == hipSuccess ? "" : ": " + describe_error(driver->functions, error)));
   }
   platform.name = "nvidia";
-  driver->functions.launch_overlapping = overlapping_launch(driver->library, driver->version);
   platform.functions = driver->functions;
   platform.functions.set_device = [driver](int index) { return driver->set_device(index); };
   platform.functions.reset_device = [driver](int index) { return driver->reset_device(index); };

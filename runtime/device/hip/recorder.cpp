@@ -15,7 +15,6 @@ struct Issue {
   const Context& context;
   hipStream_t stream;
   std::byte* argument_bytes;
-  bool overlapping;  ///< the command before is a launch, too, and may still run
 
   void operator()(const Commands::Launch& launch) const {
     const Functions& hip = context.functions();
@@ -37,14 +36,6 @@ struct Issue {
     std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, block, HIP_LAUNCH_PARAM_BUFFER_SIZE,
                                &size, hip.launch_param_end};
     const bool one_by_one = !parameters.empty();
-    if (overlapping && function.waits && hip.launch_overlapping) {
-      context.check(hip.launch_overlapping(function.handle, launch.grid, function.block,
-                                           function.dynamic_shared_bytes, stream,
-                                           one_by_one ? parameters.data() : nullptr,
-                                           one_by_one ? nullptr : extra.data()),
-                    "cuLaunchKernelEx");
-      return;
-    }
     context.check(hip.hipModuleLaunchKernel(function.handle, launch.grid[0], launch.grid[1],
                                             launch.grid[2], x, y, z, function.dynamic_shared_bytes,
                                             stream, one_by_one ? parameters.data() : nullptr,
@@ -95,12 +86,8 @@ void check_threads(const Context& context, const Function& function, Grid grid) 
 
 }  // namespace
 
-void Commands::issue(const Context& context, std::size_t index, hipStream_t stream,
-                     bool overlapping) {
-  const auto* const before = index > 0 ? std::get_if<Launch>(&list[index - 1]) : nullptr;
-  const bool follows_launch = before != nullptr && !before->function->product;
-  std::visit(Issue{context, stream, argument_bytes.data(), overlapping && follows_launch},
-             list[index]);
+void Commands::issue(const Context& context, std::size_t index, hipStream_t stream) {
+  std::visit(Issue{context, stream, argument_bytes.data()}, list[index]);
 }
 
 void Commands::forget_events(std::size_t first) {

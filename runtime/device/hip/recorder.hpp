@@ -49,10 +49,8 @@ struct Commands {
   std::vector<Command> list;
   std::vector<std::byte> argument_bytes;
 
-  /// Issues command `index` to a stream. A kernel that waits itself for the launch before it may
-  /// start before this has ended, if `overlapping`. Throws Refusal.
-  void issue(const Context& context, std::size_t index, hipStream_t stream,
-             bool overlapping = false);
+  /// Issues command `index` to a stream. Throws Refusal.
+  void issue(const Context& context, std::size_t index, hipStream_t stream);
   /// Marks events recorded by command `first` and later ones as never recorded.
   void forget_events(std::size_t first = 0);
 };
