@@ -63,7 +63,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"RESIDENT", {0, 1, 2, 3, 4}}},
       {storage_constraint(shape.scales(), shape.out, device),
        {"lane_copies",
-        fmt::format("the device is no NVIDIA GPU with HIP kernels and matrix cores of {}",
+        fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),
         has_copies(shape, device)},
        {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
