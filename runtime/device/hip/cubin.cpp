@@ -70,12 +70,14 @@ struct Cubin {
   }
 };
 
-/// Whether an instruction is HMMA, IMMA, DMMA or HGMMA (for warpgroups), whatever its operands. The
-/// opcode is in the first nine bits.
+/// Whether an instruction is HMMA, IMMA or DMMA, or of warpgroups HGMMA, IGMMA or QGMMA (of fp8),
+/// whatever its operands. The opcode is in the first nine bits.
 bool is_matrix_instruction(std::uint16_t start) {
   constexpr unsigned hmma = 0x3c, imma = 0x37, dmma = 0x3f, hgmma = 0x1f0;
+  constexpr unsigned igmma = 0x1f1, qgmma = 0x1f3;
   const unsigned opcode = start & 0x1ffU;
-  return opcode == hmma || opcode == imma || opcode == dmma || opcode == hgmma;
+  return opcode == hmma || opcode == imma || opcode == dmma || opcode == hgmma || opcode == igmma ||
+         opcode == qgmma;
 }
 
 std::uint32_t count_matrix_instructions(Bytes code) {

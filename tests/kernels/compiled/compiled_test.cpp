@@ -41,7 +41,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     }
     EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix") || config.variant == "tma" ||
                                      config.variant.starts_with("tf32x3") ||
-                                     config.variant == "warpgroups");
+                                     config.variant == "stream" || config.variant == "warpgroups");
   }
 
   /// Compiles `each` samples of every variant for which `taken(entry, variant)` holds.
