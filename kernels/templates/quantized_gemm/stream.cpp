@@ -122,9 +122,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
-  return {{"m", shape.m, config["RT"] * core_side},
+  constexpr std::int64_t never = 64;  // WAVES does not exceed the pairs
+  return {{"m", shape.m, core_side},
           {"n", shape.n, config["TN"] * core_side},
-          {"pairs", shape.k / pair, config["WAVES"], {}, 2}};
+          {"pairs", shape.k / pair, config["WAVES"], {}, never}};
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
