@@ -101,8 +101,8 @@ class ModelObserver {
 /// run continues.
 ///
 /// The aim is to end with the budget, or with the time that the plan states where the budget is too
-/// short for the least. Tuning that lasts longer than planned is stopped, and comparisons that would
-/// end later are left out. Passes of the model that have begun are not interrupted.
+/// short for the least. Tuning that lasts longer than planned is stopped, and comparisons that
+/// would end later are left out. Passes of the model that have begun are not interrupted.
 class ModelTuner {
  public:
   /// Checks the options and waits for the card. An invalid option is a Failure on its field, as in
