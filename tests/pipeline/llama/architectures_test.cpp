@@ -11,6 +11,7 @@
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/llama/open_runtime.hpp"
 #include "tests/pipeline/packed_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -30,12 +31,7 @@ TinyGguf tiny(const std::string& kind, std::optional<BlockFormat> blocks) {
 
 class Architectures : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    RuntimeOptions options;
-    options.device = GetParam();
-    options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
-    runtime_ = Runtime::open(options).value();
-  }
+  void SetUp() override { runtime_ = open_runtime(GetParam()); }
 
   /// Checks the stages of a prompt and of a token.
   void check(const LlamaModel& model, DType type, const char* rule = nullptr) {

@@ -10,18 +10,12 @@
 
 #include "runtime/pipeline/llama/runner.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/llama/open_runtime.hpp"
 
 namespace greta::test::needs_test {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
-
-std::unique_ptr<Runtime> open(const char* device) {
-  RuntimeOptions options;
-  options.device = device;
-  options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
-  return Runtime::open(options).value();
-}
 
 const LlamaModel& model() {
   static const LlamaModel loaded = load_llama(GRETA_TEST_DATA "/stories260K/stories260K.bin");
@@ -31,7 +25,7 @@ const LlamaModel& model() {
 TEST(LlamaNeeds, AreWhatIsAllocatedForAModel) {
   for (const char* device : {"vulkan:0", "hip-host:0"}) {
     for (const auto& [batch, capacity, prompt] : {std::tuple{1, 256, 5}, {2, 100, 70}}) {
-      const auto runtime = open(device);
+      const auto runtime = open_runtime(device);
       LlamaOptions options;
       options.batch = batch;
       options.capacity = capacity;
@@ -53,7 +47,7 @@ TEST(LlamaNeeds, AreWhatIsAllocatedForAModel) {
 }
 
 TEST(LlamaNeeds, OfAModelThatDoesNotFitAreSaidInFull) {
-  const auto runtime = open("vulkan:0");
+  const auto runtime = open_runtime("vulkan:0");
   const LlamaNeeds needs = llama_needs(*runtime, model().config, DType::f32, {}, 5);
   DeviceInfo device = runtime->device().info();
   device.memory_bytes = needs.total();
@@ -80,7 +74,7 @@ TEST(LlamaNeeds, OfAModelThatDoesNotFitAreSaidInFull) {
 }
 
 TEST(LlamaNeeds, OfAModelBeyondTheDeviceAreNotWorkedOutToTheEnd) {
-  const auto runtime = open("vulkan:0");
+  const auto runtime = open_runtime("vulkan:0");
   LlamaConfig config = *named_llama("llama-2-7b");
   config.layers = 2'000'000;
   const LlamaNeeds needs = llama_needs(*runtime, config, DType::f16, {}, 512);
@@ -129,7 +123,7 @@ TEST(LlamaPasses, CapacitiesAreThoseThatAreChosen) {
 
 // Queries, keys and values are a single GEMM, for one token and for many.
 TEST(LlamaNeeds, PassesProjectOnce) {
-  const auto runtime = open("vulkan:0");
+  const auto runtime = open_runtime("vulkan:0");
   const LlamaConfig& config = model().config;
   LlamaOptions options;
   options.capacity = 16;
@@ -147,7 +141,7 @@ TEST(LlamaNeeds, PassesProjectOnce) {
 
 // Prompts of any length and any remaining capacity use no other problems.
 TEST(LlamaNeeds, ProblemsAreAllThatAreAskedFor) {
-  const auto runtime = open("vulkan:0");
+  const auto runtime = open_runtime("vulkan:0");
   LlamaOptions options;
   options.capacity = 100;
   const auto problems = llama_problems(*runtime, model().config, DType::f32, options);

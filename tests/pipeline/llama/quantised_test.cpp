@@ -13,6 +13,7 @@
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/llama/open_runtime.hpp"
 #include "tests/pipeline/packed_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -58,12 +59,7 @@ std::vector<Stored> stored_models() {
 
 class QuantisedLlama : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    RuntimeOptions options;
-    options.device = GetParam();
-    options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
-    runtime_ = Runtime::open(options).value();
-  }
+  void SetUp() override { runtime_ = open_runtime(GetParam()); }
   LlamaModel load(const TinyGguf& file) {
     file.write(folder_.path());
     return load_llama(folder_ / "model.gguf");

@@ -21,6 +21,7 @@
 #include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/llama/open_runtime.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -64,12 +65,7 @@ class Llama : public ::testing::TestWithParam<std::string> {
     return loaded;
   }
 
-  void SetUp() override {
-    RuntimeOptions options;
-    options.device = GetParam();
-    options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
-    runtime_ = Runtime::open(options).value();
-  }
+  void SetUp() override { runtime_ = open_runtime(GetParam()); }
 
   std::unique_ptr<LlamaRunner> runner(DType dtype = DType::f32, std::int64_t capacity = 128,
                                       bool graph = true) {
