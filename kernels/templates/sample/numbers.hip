@@ -1,5 +1,5 @@
-// Exact arithmetic of sampling: every device gets the same bits. Probabilities are integers, so sums
-// do not depend on their order.
+// Exact arithmetic of sampling: every device gets the same bits. Probabilities are integers, so
+// sums do not depend on their order.
 #pragma once
 
 #include "common/types.hip"

@@ -1,6 +1,6 @@
-// A block changes the logits of the tokens in its row's history, in place. `counts` has a number for
-// each logit, which is 0 before and after: the tokens are counted, and whoever takes a token's count
-// applies its penalties.
+// A block changes the logits of the tokens in its row's history, in place. `counts` has a number
+// for each logit, which is 0 before and after: the tokens are counted, and whoever takes a token's
+// count applies its penalties.
 
 #include "common/in_out.hip"
 #include "sample/numbers.hip"
@@ -23,7 +23,9 @@ GRETA_DEVICE float product(float a, float b) {
 #endif
 }
 
-GRETA_DEVICE bool is_finite(float x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
+GRETA_DEVICE bool is_finite(float x) {
+  return (bits_of(x) & 0x7f800000U) != 0x7f800000U;
+}
 
 // Returns the old value.
 GRETA_DEVICE u32 take(u32* count) {

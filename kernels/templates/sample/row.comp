@@ -14,6 +14,7 @@ void main() {
   const uint64_t from = args.x + row_start(row, args.cols) * IN_BYTES;
   begin(from, args.cols, settings_of(args.settings, args.seeds, row),
         reduce_threads(largest(from, 0, args.cols), 0));
-  const int drawn = token_of(false);
+  if (filtered()) measure(0, args.cols);
+  const int drawn = token_of(true);
   if (gl_LocalInvocationIndex == 0) I32(args.token + uint64_t(row) * 4).v = drawn;
 }

@@ -8,8 +8,9 @@ sample_row(const In* __restrict__ x, const float* __restrict__ settings,
   GRETA_SAMPLE_SHARED;
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
-  Draw draw{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)};
+  Draw draw{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}};
   draw.relate_to(reduce_threads<THREADS>(largest(draw.x, 0, cols), Larger{}, maxima));
-  const int drawn = draw.token(false);
+  if (draw.filtered()) draw.measure(0, cols);
+  const int drawn = draw.token(true);
   if (thread_index() == 0) token[row] = drawn;
 }

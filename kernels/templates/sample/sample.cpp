@@ -72,7 +72,7 @@ struct Workspace {
       : counters(round_up(shape.history > 0 ? shape.rows * shape.cols * 4 : 0)),
         most(counters + (config.has("SPLIT") ? round_up(shape.rows * 4) : 0)),
         histograms(most + round_up(shape.rows * split_of(config) * 4)),
-        bytes(config.has("SPLIT") ? histograms + shape.rows * split_of(config) * config["BINS"] * 12
+        bytes(config.has("SPLIT") ? histograms + shape.rows * split_of(config) * config["BINS"] * 4
                                   : most) {}
 
   static std::int64_t round_up(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
@@ -85,9 +85,9 @@ struct Workspace {
 std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
   const bool by_memory =
       device.language == Language::glsl && whole_subgroups(device, config["THREADS"]) == 0;
-  const std::int64_t runs = std::max(config["BINS"] / 16, config["THREADS"] / 32);
-  return 12 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] + 12 * config["THREADS"] +
-         12 * runs + 512 + (by_memory ? 4 * config["THREADS"] : 0);
+  const std::int64_t runs = std::max(config["BINS"], config["THREADS"]) / 32;
+  return 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] + 12 * config["THREADS"] +
+         12 * runs + config["BINS"] / 4 + 512 + (by_memory ? 4 * config["THREADS"] : 0);
 }
 
 /// The static shared memory of a HIP kernel.
@@ -135,7 +135,7 @@ std::vector<Parameter> parameters(const SampleShape& shape) {
   return {{"THREADS", {64, 128, 256, 512, 1024}},
           {"VEC", vector_widths(shape.in)},
           {"ITEMS", {1, 2, 4, 8}},
-          {"BINS", {256, 512, 1024}},
+          {"BINS", {256, 512, 1024, 2048, 4096}},
           {"COPIES", {1, 2, 4}},
           {"LIST", {512, 1024, 2048}}};
 }

@@ -26,28 +26,17 @@ void main() {
     value = max(value, I32(args.most + (uint64_t(row) * SPLIT + i) * 4).v);
   begin(args.x + row_start(row, args.cols) * IN_BYTES, args.cols,
         settings_of(args.settings, args.seeds, row), value);
-  const uint64_t mine = args.histograms + uint64_t(row) * SPLIT * (12 * BINS);
+  const uint64_t mine = args.histograms + uint64_t(row) * SPLIT * (4 * BINS);
   if (filtered()) {
     measure(first, end);
-    const uint64_t own = mine + gl_WorkGroupID.z * (12 * BINS);
-    for (uint i = thread_index(); i < BINS; i += THREADS) {
-      Written(own + i * 4).v = bins_low[i];
-      Written(own + (i + BINS) * 4).v = bins_high[i];
-      Written(own + (i + 2 * BINS) * 4).v = bins_count[i];
-    }
+    const uint64_t own = mine + gl_WorkGroupID.z * (4 * BINS);
+    for (uint i = thread_index(); i < BINS; i += THREADS) Written(own + i * 4).v = bins_count[i];
   }
   if (!last_to_arrive(args.counters + uint64_t(row) * 4, SPLIT)) return;
   if (filtered()) {
     for (uint i = thread_index(); i < BINS; i += THREADS) {
-      uint64_t mass = 0;
       uint count = 0;
-      for (uint j = 0; j < SPLIT; ++j) {
-        const uint64_t other = mine + (j * (3 * BINS) + i) * 4;
-        mass += joined(Written(other).v, Written(other + BINS * 4).v);
-        count += Written(other + 2 * BINS * 4).v;
-      }
-      bins_low[i] = uint(mass);
-      bins_high[i] = uint(mass >> 32);
+      for (uint j = 0; j < SPLIT; ++j) count += Written(mine + (j * BINS + i) * 4).v;
       bins_count[i] = count;
     }
     barrier();

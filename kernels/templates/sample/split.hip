@@ -10,37 +10,29 @@
 
 GRETA_KERNEL(THREADS)
 sample_split(const In* __restrict__ x, const float* __restrict__ settings,
-             const int* __restrict__ seeds, int* __restrict__ token,
-             const float* __restrict__ most, u32* histograms, u32* counters, u32 rows, u32 cols,
-             u32 part) {
+             const int* __restrict__ seeds, int* __restrict__ token, const float* __restrict__ most,
+             u32* histograms, u32* counters, u32 rows, u32 cols, u32 part) {
   GRETA_SAMPLE_SHARED;
   GRETA_SHARED(u32, before, 1);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   const u32 first = smaller(block_z() * part, cols), end = smaller(first + part, cols);
-  Draw draw{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)};
+  Draw draw{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}};
   float value = float_from_bits(0xff800000U);
   for (u32 i = 0; i < SPLIT; ++i) value = larger(value, most[row * SPLIT + i]);
   draw.relate_to(value);
-  u32* const mine = histograms + u64(row) * SPLIT * (3 * BINS);
+  u32* const mine = histograms + u64(row) * SPLIT * BINS;
   if (draw.filtered()) {
     draw.measure(first, end);
-    for (u32 i = thread_index(); i < 3 * BINS; i += THREADS) {
-      mine[block_z() * (3 * BINS) + i] = shared.bin(i);
+    for (u32 i = thread_index(); i < BINS; i += THREADS) {
+      mine[block_z() * BINS + i] = shared.count[i];
     }
   }
   if (!last_to_arrive(counters + row, SPLIT, before)) return;
   if (draw.filtered()) {
     for (u32 i = thread_index(); i < BINS; i += THREADS) {
-      u64 mass = 0;
       u32 count = 0;
-      for (u32 j = 0; j < SPLIT; ++j) {
-        const u32* const other = mine + j * (3 * BINS) + i;
-        mass += u64(other[BINS]) << 32 | other[0];
-        count += other[2 * BINS];
-      }
-      shared.low[i] = u32(mass);
-      shared.high[i] = u32(mass >> 32);
+      for (u32 j = 0; j < SPLIT; ++j) count += mine[j * BINS + i];
       shared.count[i] = count;
     }
     block_barrier();
