@@ -45,7 +45,8 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
       EXPECT_GT(statistics.code_bytes, 0U);
       if (!is_default) continue;
       EXPECT_EQ(statistics.spilled_registers, 0U);
-      EXPECT_EQ(statistics.spilled_scalar_registers, 0U);
+      // Spilled scalars are in lanes of vector registers, one instruction each.
+      EXPECT_LE(statistics.spilled_scalar_registers, 16U);
       EXPECT_EQ(statistics.scratch_bytes, 0U);
     }
   }
