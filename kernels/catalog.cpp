@@ -24,6 +24,7 @@ Catalog Catalog::built_in() {
       make_embedding(),
       make_argmax(),
       make_sample(),
+      make_route(),
       make_attention(),
       make_attention_merge(),
       make_softmax(),

@@ -104,6 +104,19 @@ Operation make_scaled_gemm();
 /// integers, equal inputs give equal tokens on every device, in every configuration.
 Operation make_sample();
 
+/// Makes the operation that routes tokens to experts: the top_k experts of each token, the largest
+/// first, and their weights, from tokens x experts of logits. An expert's score is its share of the
+/// softmax over all experts, or the sigmoid of its logit. Experts are selected by their logits, or
+/// with a bias of each expert (f32) by score + bias; of equal ones the one with the lower number
+/// comes first. Weights are the scores times `scale`. Renormalised ones, which is the default, are
+/// first divided by the sum of the token's top_k scores; they keep their precision where all of
+/// these scores are tiny.
+///
+/// A NaN logit counts as -inf, and a NaN sum of score and bias, too. Experts whose logit is +inf
+/// share a softmax's sum of 1 evenly. A token without a logit above -inf, or if renormalised
+/// without one among its picks, has weights of 0, but for sigmoids that are not renormalised.
+Operation make_route();
+
 /// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 
