@@ -25,6 +25,8 @@ Catalog Catalog::built_in() {
       make_argmax(),
       make_sample(),
       make_route(),
+      make_permute(),
+      make_unpermute(),
       make_attention(),
       make_attention_merge(),
       make_softmax(),

@@ -185,6 +185,20 @@ std::unique_ptr<Reference> sample_reference(const Problem& problem,
                                             const std::vector<HostTensor>& inputs,
                                             std::uint64_t seed);
 
+/// Checks every element of permuted rows, the ends or numbers of experts' rows, and the places of
+/// assignments: all are exact. Rows of no expert must still have the NaN that outputs have before a
+/// launch.
+std::unique_ptr<Reference> permute_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             std::uint64_t seed);
+
+/// Checks every element of sums of weighted rows. Error bound: 2^-24 (top_k + 1) times the sum of
+/// |w y|, 2^-126 for each factor and product that may be flushed, and one rounding to the output's
+/// type.
+std::unique_ptr<Reference> unpermute_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed);
+
 /// Returns the FP64 reference of a route problem, which checks every token. Without a bias, experts
 /// must be exactly those of the largest logits. With one, scores + biases have errors: an expert is
 /// right if none that is picked later, or not at all, has surely a larger one. Weights are checked
