@@ -172,7 +172,7 @@ TEST_P(Experts, PlacesFollowTheOrderOfTokens) {
        {0, 1, 4, 2, 0, 2, 3, 4, nan, nan},
        {3, 4, 4, 8},
        {4, 0, 1, -1, 5, 3, -1, 6, 2, 7}},
-      {"permute dtype=f32 out=f32 block=16 tokens=5 experts=4 top_k=2 dim=6",
+      {"permute dtype=f32 out=f32 block=\"16\" tokens=5 experts=4 top_k=2 dim=6",
        blocks,
        {16, 32, 32, 48},
        {32, 0, 1, -1, 33, 16, -1, 34, 2, 35}},
@@ -206,7 +206,7 @@ TEST_P(Experts, PlacesFollowTheOrderOfTokens) {
 // Runs of assignments, and more experts than threads.
 TEST_P(Experts, ManyAssignmentsOfManyExperts) {
   const Problem problem = problem_of(
-      "permute dtype=f16 out=f16 block=16 tokens=700 experts=150 "
+      "permute dtype=f16 out=f16 block=\"16\" tokens=700 experts=150 "
       "top_k=3 dim=8");
   for (const char* config : {"sorted THREADS=64 VEC=8 ITEMS=1", "fused THREADS=64 VEC=8 ITEMS=1"}) {
     test::expect_right(built_in("permute"), problem,
@@ -223,7 +223,7 @@ TEST_P(Experts, AllOperationsInTurn) {
   const auto logits = built_in("route").inputs(routing, 3);
   const auto routed = run_default(routing, logits);
   const Problem permuting =
-      problem_of("permute dtype=f32 out=f32 block=16 tokens=9 experts=4 top_k=2 dim=8");
+      problem_of("permute dtype=f32 out=f32 block=\"16\" tokens=9 experts=4 top_k=2 dim=8");
   const auto x = built_in("permute").inputs(permuting, 4).front();
   const auto permuted = run_default(permuting, {x, routed[0]});
   const std::int64_t rows = permuted[0].spec.rows;

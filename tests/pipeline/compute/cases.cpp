@@ -224,7 +224,7 @@ const std::vector<OperationCase>& operation_cases() {
              {.score = ExpertScore::sigmoid, .renormalise = false, .bias = t[1], .scale = 2.5F});
        }},
       {"Permute",
-       "permute dtype=f16 out=f16 block=16 tokens=6 experts=8 top_k=2 dim=24",
+       "permute dtype=f16 out=f16 block=\"16\" tokens=6 experts=8 top_k=2 dim=24",
        {{2, 3, 24}, {2, 3, 2}, {132, 24}, {8}, {2, 3, 2}},
        [](Operations& ops, const Operands& t) {
          return ops.permute(t[0], t[1], t[2], t[3], t[4], 16);
