@@ -195,7 +195,7 @@ class Operations:
     def permute(self, x: Operand, ids: Operand, out: Operand, groups: Operand, places: Operand, *,
                 block: int = 1) -> None:
         """Copies rows of x [.., dim] to the experts of ids i32 [.., top_k], as grouped_gemm takes
-        them, and tells in places i32 [.., top_k] which row of out each has, or -1
+        them; places i32 [.., top_k] receives the row of out of each, or -1
 
         out [rows, dim]: experts' rows one after the other, their numbers rounded up to a multiple
         of block by rows of zeros; groups i32 [experts] receives the row after each one's last. out
