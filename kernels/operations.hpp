@@ -112,6 +112,9 @@ Operation make_sample();
 /// first divided by the sum of the token's top_k scores; they keep their precision where all of
 /// these scores are tiny.
 ///
+/// With `groups` of neighbouring experts, a token's experts are of the best top_groups of them:
+/// those of the largest logit, or with a bias of the largest sum of two experts' score + bias.
+///
 /// A NaN logit counts as -inf, and a NaN sum of score and bias, too. Experts whose logit is +inf
 /// share a softmax's sum of 1 evenly. A token without a logit above -inf, or if renormalised
 /// without one among its picks, has weights of 0, but for sigmoids that are not renormalised.

@@ -201,7 +201,8 @@ std::unique_ptr<Reference> unpermute_reference(const Problem& problem,
 
 /// Returns the FP64 reference of a route problem, which checks every token. Without a bias, experts
 /// must be exactly those of the largest logits. With one, scores + biases have errors: an expert is
-/// right if none that is picked later, or not at all, has surely a larger one. Weights are checked
+/// right if none that is picked later, or not at all, has surely a larger one; the same of groups.
+/// Weights are checked
 /// for the experts that the kernel has picked. With u = 2^-24, the relative errors are u (6 + 5
 /// |x|) of an exponential e^x, with the rounding of x; u for each addition; 5u for a quotient,
 /// within 2.5 ulp; u for a scale. Scores below 2^-126 may be flushed.

@@ -36,11 +36,35 @@ Estimate decay(double x, double y) {
 struct Expert {
   double logit = 0, bias = 0;
   Estimate key;  ///< what it is selected by
+  std::size_t group = 0;
+};
+
+/// Whether a group of experts has picks in every correct kernel, in some, or in none.
+enum class Chosen { surely, possibly, never };
+
+struct Group {
+  Estimate score;
+  Chosen chosen = Chosen::surely;
+  bool expected = true;  ///< whether it has picks in FP64
+};
+
+/// The experts of a token, and their groups.
+struct Candidates {
+  std::vector<Expert> experts;
+  std::vector<Group> groups;
+
+  bool certain() const {
+    return std::none_of(groups.begin(), groups.end(),
+                        [](const Group& group) { return group.chosen == Chosen::possibly; });
+  }
 };
 
 /// Whether the first expert comes before the other in every correct kernel.
-bool surely_before(const std::vector<Expert>& experts, std::size_t a, std::size_t b) {
-  const Expert &x = experts[a], &y = experts[b];
+bool surely_before(const Candidates& all, std::size_t a, std::size_t b) {
+  const Expert &x = all.experts[a], &y = all.experts[b];
+  const Chosen of_x = all.groups[x.group].chosen, of_y = all.groups[y.group].chosen;
+  if (of_x == Chosen::never && of_y == Chosen::surely) return false;
+  if (of_x == Chosen::surely && of_y == Chosen::never) return true;
   const bool exact = x.key.error == 0 && y.key.error == 0;
   const bool same = x.logit == y.logit && x.bias == y.bias;
   if (same || (exact && x.key.value == y.key.value)) return a < b;
@@ -55,6 +79,9 @@ class Router {
         sigmoid_(problem.attribute("score", "softmax") == "sigmoid"),
         renormalise_(problem.attribute("renormalise", "yes") == "yes"),
         scale_(finite_number(problem.attribute("scale", "1")).value()),
+        groups_(static_cast<std::size_t>(whole_number(problem.attribute("groups", "1")).value())),
+        top_groups_(
+            static_cast<std::size_t>(whole_number(problem.attribute("top_groups", "1")).value())),
         logits_(keep_tensor(inputs, "logits")) {
     if (problem.attribute("bias", "none") == "expert") bias_ = keep_tensor(inputs, "bias");
   }
@@ -63,30 +90,23 @@ class Router {
   /// Returns the largest possible weight.
   double most() const { return std::abs(scale_); }
 
-  /// Returns the experts of a token, with their keys.
-  std::vector<Expert> experts(std::int64_t token) const {
-    std::vector<Expert> list(experts_);
-    for (std::size_t i = 0; i < experts_; ++i) {
-      const double logit = logits_->at(static_cast<std::size_t>(token) * experts_ + i);
-      list[i].logit = std::isnan(logit) ? -infinity : logit;
-      list[i].key.value = list[i].logit;
-    }
-    if (!bias_) return list;
-    const std::vector<Estimate> scores = scores_of(list, every(), false);
-    for (std::size_t i = 0; i < experts_; ++i) {
-      list[i].bias = bias_->at(i);
-      const double key = scores[i].value + list[i].bias;
-      list[i].key = {key, scores[i].error + u * std::abs(key) + flushed};
-      if (!std::isfinite(key)) list[i].key = {std::isnan(key) ? -infinity : key, 0};
-    }
-    return list;
+  std::size_t top_groups() const { return top_groups_; }
+
+  Candidates candidates(std::int64_t token) const {
+    Candidates all{experts(token), std::vector<Group>(groups_)};
+    if (groups_ > 1) choose_groups(all);
+    return all;
   }
 
   /// Returns all experts, in the order in which they are selected.
-  std::vector<std::size_t> order(const std::vector<Expert>& list) const {
+  std::vector<std::size_t> order(const Candidates& candidates) const {
     std::vector<std::size_t> all = every();
+    const auto expected = [&](const Expert& expert) {
+      return candidates.groups[expert.group].expected;
+    };
     std::stable_sort(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
-      return list[a].key.value > list[b].key.value;
+      const Expert &x = candidates.experts[a], &y = candidates.experts[b];
+      return expected(x) != expected(y) ? expected(x) : x.key.value > y.key.value;
     });
     return all;
   }
@@ -115,6 +135,72 @@ class Router {
   }
 
  private:
+  /// Returns the experts of a token, with their keys.
+  std::vector<Expert> experts(std::int64_t token) const {
+    std::vector<Expert> list(experts_);
+    for (std::size_t i = 0; i < experts_; ++i) {
+      const double logit = logits_->at(static_cast<std::size_t>(token) * experts_ + i);
+      list[i].logit = std::isnan(logit) ? -infinity : logit;
+      list[i].key.value = list[i].logit;
+      list[i].group = i / (experts_ / groups_);
+    }
+    if (!bias_) return list;
+    const std::vector<Estimate> scores = scores_of(list, every(), false);
+    for (std::size_t i = 0; i < experts_; ++i) {
+      list[i].bias = bias_->at(i);
+      const double key = scores[i].value + list[i].bias;
+      list[i].key = {key, scores[i].error + u * std::abs(key) + flushed};
+      if (!std::isfinite(key)) list[i].key = {std::isnan(key) ? -infinity : key, 0};
+    }
+    return list;
+  }
+
+  /// Returns the number by which groups are compared: their largest key, or with a bias the sum of
+  /// the two largest, each of which may be another expert's within the errors.
+  Estimate score_of_group(const Candidates& all, std::size_t group) const {
+    const std::size_t size = experts_ / groups_;
+    Estimate first{-infinity, 0}, second{-infinity, 0};
+    double error = 0;
+    for (std::size_t i = group * size; i < (group + 1) * size; ++i) {
+      const Estimate& key = all.experts[i].key;
+      error = std::max(error, key.error);
+      if (key.value > first.value) {
+        second = first;
+        first = key;
+      } else if (key.value > second.value) {
+        second = key;
+      }
+    }
+    if (!bias_) return {first.value, 0};
+    const double sum = first.value + second.value;
+    if (!std::isfinite(sum)) return {std::isnan(sum) ? -infinity : sum, 0};
+    return {sum, 2 * error + u * std::abs(sum) + flushed};
+  }
+
+  void choose_groups(Candidates& all) const {
+    for (std::size_t g = 0; g < groups_; ++g) all.groups[g].score = score_of_group(all, g);
+    const auto& groups = all.groups;
+    const auto before = [&](std::size_t a, std::size_t b) {
+      const Estimate &x = groups[a].score, &y = groups[b].score;
+      if (x.value == y.value && x.error == 0 && y.error == 0) return a < b;
+      return x.value - x.error > y.value + y.error;
+    };
+    for (std::size_t g = 0; g < groups_; ++g) {
+      std::size_t expected = 0, surely = 0, possibly = 0;
+      for (std::size_t h = 0; h < groups_; ++h) {
+        if (h == g) continue;
+        const double x = groups[h].score.value, y = groups[g].score.value;
+        expected += x > y || (x == y && h < g);
+        surely += before(h, g);
+        possibly += !before(g, h);
+      }
+      all.groups[g].expected = expected < top_groups_;
+      all.groups[g].chosen = possibly < top_groups_ ? Chosen::surely
+                             : surely < top_groups_ ? Chosen::possibly
+                                                    : Chosen::never;
+    }
+  }
+
   std::vector<std::size_t> every() const {
     std::vector<std::size_t> all(experts_);
     std::iota(all.begin(), all.end(), std::size_t{0});
@@ -173,6 +259,7 @@ class Router {
   std::size_t experts_, top_k_;
   bool sigmoid_, renormalise_;
   double scale_;
+  std::size_t groups_, top_groups_;
   KeptTensor logits_, bias_;
 };
 
@@ -197,16 +284,17 @@ class RouteReference final : public Reference {
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     std::vector<Expected> ids, weights;
     for (std::int64_t token = 0; token < tokens_; ++token) {
-      const std::vector<Expert> list = router_.experts(token);
+      const Candidates list = router_.candidates(token);
       std::vector<std::size_t> order = router_.order(list);
-      bool certain = true;
+      bool certain = list.certain();
       for (std::size_t rank = 0; rank < router_.top_k(); ++rank) {
-        const double bound = possible_distance(list, order, rank);
+        const double bound = list.certain() ? possible_distance(list, order, rank)
+                                            : static_cast<double>(order.size());
         certain = certain && bound == 0;
         ids.push_back({static_cast<double>(order[rank]), bound});
       }
       order.resize(router_.top_k());
-      for (Expected& weight : router_.weights(list, order)) {
+      for (Expected& weight : router_.weights(list.experts, order)) {
         weights.push_back(certain ? weight : Expected{weight.value, router_.most()});
       }
     }
@@ -215,8 +303,8 @@ class RouteReference final : public Reference {
 
  private:
   /// Returns how far from the expert of this rank those are that may have the rank instead.
-  static double possible_distance(const std::vector<Expert>& list,
-                                  const std::vector<std::size_t>& order, std::size_t rank) {
+  static double possible_distance(const Candidates& list, const std::vector<std::size_t>& order,
+                                  std::size_t rank) {
     const std::size_t own = order[rank];
     double distance = 0;
     const auto add = [&](std::size_t other) {
@@ -230,33 +318,69 @@ class RouteReference final : public Reference {
     return distance;
   }
 
-  /// Returns the experts of the output if they are different ones, and surely none comes before
-  /// one that is picked earlier; else what was expected.
-  std::vector<std::size_t> accepted(const HostTensor& ids, std::int64_t token,
-                                    const std::vector<Expert>& list) const {
-    const std::size_t top_k = router_.top_k();
-    std::vector<std::size_t> expected = router_.order(list), picked;
-    expected.resize(top_k);
-    std::vector<bool> taken(list.size());
-    for (std::size_t rank = 0; rank < top_k; ++rank) {
-      const double id = ids.at(static_cast<std::size_t>(token) * top_k + rank);
-      if (!(id >= 0 && id < static_cast<double>(list.size()))) return expected;
+  /// Returns the experts of the output if they are different ones; else none.
+  std::vector<std::size_t> picks_of(const HostTensor& ids, std::int64_t token,
+                                    std::size_t experts) const {
+    std::vector<std::size_t> picked;
+    std::vector<bool> taken(experts);
+    for (std::size_t rank = 0; rank < router_.top_k(); ++rank) {
+      const double id = ids.at(static_cast<std::size_t>(token) * router_.top_k() + rank);
+      if (!(id >= 0 && id < static_cast<double>(experts))) return {};
       const auto expert = static_cast<std::size_t>(id);
-      if (taken[expert]) return expected;
+      if (taken[expert]) return {};
       taken[expert] = true;
-      for (std::size_t other = 0; other < list.size(); ++other) {
-        if (!taken[other] && surely_before(list, other, expert)) return expected;
-      }
       picked.push_back(expert);
     }
     return picked;
   }
 
+  /// Returns which groups a kernel has surely chosen that has these picks; none if it has chosen
+  /// one that it must not, or too many.
+  std::vector<bool> groups_of(const Candidates& list,
+                              const std::vector<std::size_t>& picked) const {
+    std::vector<bool> chosen;
+    for (const Group& group : list.groups) chosen.push_back(group.chosen == Chosen::surely);
+    for (const std::size_t expert : picked) {
+      const std::size_t group = list.experts[expert].group;
+      if (list.groups[group].chosen == Chosen::never) return {};
+      chosen[group] = true;
+    }
+    const auto count = static_cast<std::size_t>(std::count(chosen.begin(), chosen.end(), true));
+    return list.groups.size() > 1 && count > router_.top_groups() ? std::vector<bool>{} : chosen;
+  }
+
+  /// Returns whether surely no expert of the chosen groups comes before one that is picked earlier.
+  static bool in_order(const Candidates& list, const std::vector<std::size_t>& picked,
+                       const std::vector<bool>& chosen) {
+    std::vector<bool> taken(list.experts.size());
+    for (const std::size_t expert : picked) {
+      taken[expert] = true;
+      for (std::size_t other = 0; other < taken.size(); ++other) {
+        if (!taken[other] && chosen[list.experts[other].group] &&
+            surely_before(list, other, expert)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /// Returns the experts of the output if a correct kernel may pick them, else what is expected.
+  std::vector<std::size_t> accepted(const HostTensor& ids, std::int64_t token,
+                                    const Candidates& list) const {
+    std::vector<std::size_t> picked = picks_of(ids, token, list.experts.size());
+    const std::vector<bool> chosen = groups_of(list, picked);
+    if (!picked.empty() && !chosen.empty() && in_order(list, picked, chosen)) return picked;
+    std::vector<std::size_t> expected = router_.order(list);
+    expected.resize(router_.top_k());
+    return expected;
+  }
+
   void check_token(const HostTensor& ids, const HostTensor& weights, std::int64_t token,
                    Findings& findings) const {
-    const std::vector<Expert> list = router_.experts(token);
+    const Candidates list = router_.candidates(token);
     const std::vector<std::size_t> picked = accepted(ids, token, list);
-    const std::vector<Expected> expected = router_.weights(list, picked);
+    const std::vector<Expected> expected = router_.weights(list.experts, picked);
     for (std::size_t rank = 0; rank < picked.size(); ++rank) {
       const std::size_t at = static_cast<std::size_t>(token) * picked.size() + rank;
       const auto col = static_cast<std::int64_t>(rank);

@@ -154,6 +154,18 @@ TEST_P(Experts, BiasesSelectAndScoresWeigh) {
       sigmoid_rows, biases);
 }
 
+// Without a bias, the group of the largest logit wins; with one that of the largest sum of two.
+TEST_P(Experts, GroupsAreComparedByTheirBestExperts) {
+  const std::vector<double> logits{5, -9, -9, 4, 4, 4, 3, 3};
+  expect_rows("route dtype=f32 out=f32 groups=\"4\" top_groups=\"2\" tokens=1 experts=8 top_k=3",
+              {{logits, {0, 3, 1}, {1 / (1 + std::exp(-1)), 1 / (1 + std::exp(1)), 0}}}, {});
+  const double high = 1 / (1 + std::exp(-4)), low = 1 / (1 + std::exp(-3));
+  expect_rows(
+      "route dtype=f32 out=f32 score=sigmoid renormalise=no bias=expert groups=\"4\" "
+      "top_groups=\"2\" tokens=1 experts=8 top_k=3",
+      {{logits, {4, 5, 6}, {high, high, low}}}, {0, 0, 0, 0, 0, 0, 0, 0});
+}
+
 /// Ids of 5 tokens and 4 experts, of which 4 and -1 do not exist.
 const std::vector<double> some_ids{3, 0, 0, 4, 3, 1, -1, 3, 0, 3};
 

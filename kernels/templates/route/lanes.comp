@@ -3,8 +3,8 @@
 // they agree on one expert after the other, and keep the picks in turn.
 
 #if !defined(LANES) || !defined(EXPERTS) || !defined(TOP_K) || !defined(SIGMOID) || \
-    !defined(RENORMALISE) || !defined(BIAS)
-#error "LANES, EXPERTS, TOP_K, SIGMOID, RENORMALISE and BIAS must be defined"
+    !defined(RENORMALISE) || !defined(BIAS) || !defined(GROUPS) || !defined(TOP_GROUPS)
+#error "LANES, EXPERTS, {TOP_,}{K,GROUPS}, SIGMOID, RENORMALISE and BIAS must be defined"
 #endif
 #if LANES < 1 || LANES > 32 || (LANES & (LANES - 1)) != 0 || THREADS % LANES != 0
 #error "LANES is a power of 2, at most 32"
@@ -14,6 +14,10 @@
 #endif
 #if TOP_K < 1 || TOP_K > EXPERTS
 #error "TOP_K is from 1 to EXPERTS"
+#endif
+#if GROUPS < 1 || GROUPS > 16 || EXPERTS % GROUPS != 0 || TOP_GROUPS > GROUPS || \
+    TOP_GROUPS * (EXPERTS / GROUPS) < TOP_K || BIAS != 0 && EXPERTS / GROUPS < 2
+#error "GROUPS of equal size, of which TOP_GROUPS have the picks"
 #endif
 
 #extension GL_KHR_shader_subgroup_basic : require
@@ -31,15 +35,20 @@ struct Pick {
   float logit;
 };
 
-// Reductions are of the best pick, or of the sum or the largest of logits.
+// Reductions are of the best pick, of the sum or the largest of logits, or of the two largest keys, of
+// which `expert` is the second.
 #define BEST 0
 #define SUM 1
 #define LARGEST 2
+#define TWO 3
 uint merging = BEST;
 
 Pick merge(Pick a, Pick b) {
   if (merging == SUM) return Pick(0, 0, a.logit + b.logit);
   if (merging == LARGEST) return Pick(0, 0, b.logit > a.logit ? b.logit : a.logit);
+  if (merging == TWO)
+    return Pick(max(a.key, b.key),
+                uint(max(min(a.key, b.key), max(int(a.expert), int(b.expert)))), 0.0);
   if (b.key > a.key || b.key == a.key && b.expert < a.expert) return b;
   return a;
 }
@@ -148,6 +157,49 @@ void make_keys(vec2 total) {
   }
 }
 
+#if GROUPS > 1
+// The inverse of order().
+float in_order(int key) { return intBitsToFloat(key < 0 ? int(0x80000000) | -key : key); }
+
+// Of the GROUPS of neighbouring experts only the TOP_GROUPS best ones keep their keys. Groups are
+// compared by their largest key, with a bias by the sum of the two largest.
+void keep_groups() {
+  const uint size = EXPERTS / GROUPS;
+  int score[GROUPS];
+  [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
+    merging = TWO;
+    Pick two = Pick(none, uint(none), 0.0);
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i)
+      [[unroll]] for (uint j = 0; j < VEC; ++j)
+        if (expert_of(i, j) / size == g) two = merge(two, Pick(key[i][j], uint(none), 0.0));
+    two = reduced(two, TWO);
+#if BIAS
+    score[g] = order(without_nan(in_order(two.key) + in_order(int(two.expert))));
+#else
+    score[g] = two.key;
+#endif
+  }
+  uint kept = 0;
+  [[dont_unroll]] for (uint n = 0; n < TOP_GROUPS; ++n) {
+    int most = none;
+    uint best = GROUPS;
+    [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
+      if ((kept >> g & 1) == 0 && (best == GROUPS || score[g] > most)) {
+        most = score[g];
+        best = g;
+      }
+    }
+    kept |= 1u << best;
+  }
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    [[unroll]] for (uint j = 0; j < VEC; ++j) {
+      const uint group = expert_of(i, j) / size;
+      if (group >= GROUPS || (kept >> group & 1) == 0) key[i][j] = none;
+    }
+  }
+}
+#endif
+
 // The best of this thread's experts that are left.
 Pick best_left() {
   Pick best = Pick(none, EXPERTS, -INFINITY);
@@ -213,6 +265,9 @@ void main() {
   total = total_of();
 #endif
   make_keys(total);
+#if GROUPS > 1
+  keep_groups();
+#endif
   pick_all();
   const float sum = weigh(total);
   if (token >= args.tokens) return;

@@ -2,8 +2,8 @@
 // share a token; they agree on one expert after the other, and keep the picks in turn.
 
 #if !defined(LANES) || !defined(EXPERTS) || !defined(TOP_K) || !defined(SIGMOID) || \
-    !defined(RENORMALISE) || !defined(BIAS)
-#error "LANES, EXPERTS, TOP_K, SIGMOID, RENORMALISE and BIAS must be defined"
+    !defined(RENORMALISE) || !defined(BIAS) || !defined(GROUPS) || !defined(TOP_GROUPS)
+#error "LANES, EXPERTS, {TOP_,}{K,GROUPS}, SIGMOID, RENORMALISE and BIAS must be defined"
 #endif
 #if LANES < 1 || LANES > 32 || (LANES & (LANES - 1)) != 0 || THREADS % LANES != 0
 #error "LANES is a power of 2, at most 32"
@@ -13,6 +13,10 @@
 #endif
 #if TOP_K < 1 || TOP_K > EXPERTS
 #error "TOP_K is from 1 to EXPERTS"
+#endif
+#if GROUPS < 1 || GROUPS > 16 || EXPERTS % GROUPS != 0 || TOP_GROUPS > GROUPS || \
+    TOP_GROUPS * (EXPERTS / GROUPS) < TOP_K || (BIAS && EXPERTS / GROUPS < 2)
+#error "GROUPS of equal size, of which TOP_GROUPS have the picks"
 #endif
 
 #include "common/elementwise.hip"
@@ -125,6 +129,75 @@ GRETA_DEVICE void make_keys(const Logits& x, const float* bias, const Total& tot
   }
 }
 
+#if GROUPS > 1
+struct TwoLargest {
+  int first, second;
+};
+
+template <typename F>
+GRETA_DEVICE TwoLargest each_word(TwoLargest t, F f) {
+  return {int(f(u32(t.first))), int(f(u32(t.second)))};
+}
+
+struct MergeTwo {
+  GRETA_DEVICE static int more(int a, int b) { return a > b ? a : b; }
+  GRETA_DEVICE static int less(int a, int b) { return a < b ? a : b; }
+  GRETA_DEVICE TwoLargest operator()(const TwoLargest& a, const TwoLargest& b) const {
+    return {more(a.first, b.first), more(less(a.first, b.first), more(a.second, b.second))};
+  }
+};
+
+// The inverse of order().
+GRETA_DEVICE float in_order(int key) {
+  return float_from_bits(key < 0 ? 0x80000000U | u32(-key) : u32(key));
+}
+
+// Of the GROUPS of neighbouring experts only the TOP_GROUPS best ones keep their keys. Groups are
+// compared by their largest key, with a bias by the sum of the two largest.
+GRETA_DEVICE void keep_groups(int (&key)[ITEMS][VEC]) {
+  constexpr u32 size = EXPERTS / GROUPS;
+  int score[GROUPS];
+  GRETA_UNROLL
+  for (u32 g = 0; g < GROUPS; ++g) {
+    TwoLargest two = {none, none};
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      GRETA_UNROLL
+      for (u32 j = 0; j < VEC; ++j) {
+        if (expert_of(i, j) / size == g) two = MergeTwo{}(two, TwoLargest{key[i][j], none});
+      }
+    }
+    two = reduce_lanes<LANES>(two, MergeTwo{});
+#if BIAS
+    score[g] = order(without_nan(in_order(two.first) + in_order(two.second)));
+#else
+    score[g] = two.first;
+#endif
+  }
+  u32 kept = 0;
+  GRETA_NO_UNROLL
+  for (u32 n = 0; n < TOP_GROUPS; ++n) {
+    int most = none;
+    u32 best = GROUPS;
+    GRETA_UNROLL
+    for (u32 g = 0; g < GROUPS; ++g) {
+      if ((kept >> g & 1) != 0 || (best < GROUPS && score[g] <= most)) continue;
+      most = score[g];
+      best = g;
+    }
+    kept |= 1U << best;
+  }
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < VEC; ++j) {
+      const u32 group = expert_of(i, j) / size;
+      if (group >= GROUPS || (kept >> group & 1) == 0) key[i][j] = none;
+    }
+  }
+}
+#endif
+
 // The best of this thread's experts that are left.
 GRETA_DEVICE Pick best_left(const Logits& x, const int (&key)[ITEMS][VEC]) {
   Pick best = {none, EXPERTS, -infinity()};
@@ -222,6 +295,9 @@ route_lanes(const In* __restrict__ logits, int* __restrict__ ids, float* __restr
 #endif
   int key[ITEMS][VEC];
   make_keys(x, bias, total, key);
+#if GROUPS > 1
+  keep_groups(key);
+#endif
   const Picks picks = pick_all(x, key);
   float score[SLOTS];
   const float sum = weigh(picks, total, score);

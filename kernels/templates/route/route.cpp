@@ -31,12 +31,15 @@ struct RouteShape {
         sigmoid(problem.attribute("score", "softmax") == "sigmoid"),
         renormalise(problem.attribute("renormalise", "yes") == "yes"),
         bias(problem.attribute("bias", "none") == "expert"),
-        scale(finite_number(problem.attribute("scale", "1")).value()) {}
+        scale(finite_number(problem.attribute("scale", "1")).value()),
+        groups(whole_number(problem.attribute("groups", "1")).value()),
+        top_groups(whole_number(problem.attribute("top_groups", "1")).value()) {}
 
   DType in;
   std::int64_t tokens, experts, top_k;
   bool sigmoid, renormalise, bias;
   float scale;
+  std::int64_t groups, top_groups;
 };
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -87,9 +90,29 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 
 Result<void> check(const Problem& problem) {
   const std::int64_t experts = problem.dim("experts"), top_k = problem.dim("top_k");
-  if (top_k <= experts) return {};
-  return bad_field("top_k", std::to_string(top_k),
-                   fmt::format("must not exceed the {} experts", experts));
+  const auto bad = [](const char* field, std::int64_t value, std::string reason) {
+    return bad_field(field, std::to_string(value), std::move(reason));
+  };
+  if (top_k > experts) {
+    return bad("top_k", top_k, fmt::format("must not exceed the {} experts", experts));
+  }
+  const RouteShape s(problem);
+  if (experts % s.groups != 0) {
+    return bad("groups", s.groups, fmt::format("must divide the {} experts", experts));
+  }
+  const std::int64_t size = experts / s.groups;
+  if (s.top_groups > s.groups) {
+    return bad("top_groups", s.top_groups, fmt::format("must not exceed the {} groups", s.groups));
+  }
+  if (s.top_groups * size < top_k) {
+    return bad(
+        "top_groups", s.top_groups,
+        fmt::format("{} groups of {} experts have fewer than {}", s.top_groups, size, top_k));
+  }
+  if (s.groups > 1 && s.bias && size < 2) {
+    return bad("groups", s.groups, "with a bias, a group has at least two experts");
+  }
+  return {};
 }
 
 /// Returns the vectors of a token that a thread holds.
@@ -154,6 +177,8 @@ LaunchPlan plan(const RouteShape& shape, const DeviceInfo& device, const Config&
   define("SIGMOID", shape.sigmoid ? 1 : 0);
   define("RENORMALISE", shape.renormalise ? 1 : 0);
   define("BIAS", shape.bias ? 1 : 0);
+  define("GROUPS", shape.groups);
+  define("TOP_GROUPS", shape.top_groups);
   if (glsl) {
     define("F16_ARITHMETIC", 0);
     define("SUBGROUP", whole_subgroups(device, config["THREADS"]));
@@ -196,7 +221,16 @@ std::vector<Attribute> attributes() {
            .help = "expert: experts are selected by score + bias, and weighted by score",
            .fallback = "none",
            .allowed = {"none", "expert"}},
-          number_attribute("scale", "factor of the weights", "1", {"1", "2.5"})};
+          number_attribute("scale", "factor of the weights", "1", {"1", "2.5"}),
+          {.name = "groups",
+           .help = "groups of neighbouring experts, of which the best top_groups have a token's "
+                   "experts: those of the largest score, or with a bias of the largest sum of two",
+           .fallback = "1",
+           .allowed = {"1", "2", "4", "8", "16"}},
+          {.name = "top_groups",
+           .help = "groups that have a token's experts",
+           .fallback = "1",
+           .allowed = {"1", "2", "3", "4", "8"}}};
 }
 
 }  // namespace
@@ -221,6 +255,12 @@ Operation make_route() {
   t.sizes = {{{8192, 128, 8}},
              {{1, 8, 2}},
              {{64, 256, 8}, {{"score", "sigmoid"}, {"bias", "expert"}, {"scale", "2.5"}}},
+             {{128, 256, 8},
+              {{"score", "sigmoid"},
+               {"bias", "expert"},
+               {"scale", "2.5"},
+               {"groups", "8"},
+               {"top_groups", "4"}}},
              {{1001, 60, 4}, {{"renormalise", "no"}}}};
   t.shape = [](const Problem& problem) { return ProblemShape(RouteShape(problem)); };
   t.variants = {make_variant<RouteShape>(

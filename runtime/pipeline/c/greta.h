@@ -326,6 +326,10 @@ typedef struct greta_route_options {
   int32_t renormalise;      /* weights are scores over the sum of the token's scores */
   const greta_tensor* bias; /* f32 [experts]: selection is by score + bias; NULL: none */
   float scale;              /* of the weights */
+  /* groups of neighbouring experts, 1, 2, 4, 8 or 16, of which the best top_groups (1, 2, 3, 4 or 8)
+   * have a token's experts */
+  int64_t groups;
+  int64_t top_groups;
 } greta_route_options;
 
 typedef struct greta_attention_options {

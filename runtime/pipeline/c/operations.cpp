@@ -57,7 +57,7 @@ greta_softmax_options greta_softmax_defaults() {
 }
 
 greta_route_options greta_route_defaults() {
-  return {sizeof(greta_route_options), 0, 1, nullptr, 1};
+  return {sizeof(greta_route_options), 0, 1, nullptr, 1, 1, 1};
 }
 
 greta_attention_options greta_attention_defaults() {
@@ -265,7 +265,9 @@ greta_status greta_route(greta_operations* operations, const greta_tensor* logit
                        {.score = given.sigmoid != 0 ? ExpertScore::sigmoid : ExpertScore::softmax,
                         .renormalise = given.renormalise != 0,
                         .bias = call.maybe(given.bias, "bias"),
-                        .scale = given.scale});
+                        .scale = given.scale,
+                        .groups = given.groups,
+                        .top_groups = given.top_groups});
   });
 }
 

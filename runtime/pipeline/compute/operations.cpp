@@ -364,6 +364,8 @@ Result<void> Operations::route(const Tensor& logits, const Tensor& ids, const Te
   if (!options.renormalise) set(problem, "renormalise", "no");
   if (options.bias) set(problem, "bias", "expert");
   if (options.scale != 1) set(problem, "scale", number(options.scale));
+  if (options.groups != 1) set(problem, "groups", std::to_string(options.groups));
+  if (options.top_groups != 1) set(problem, "top_groups", std::to_string(options.top_groups));
   Given operands;
   operands.add(logits);
   operands.add_if(options.bias);

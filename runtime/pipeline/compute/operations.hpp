@@ -106,6 +106,10 @@ struct RouteOptions {
   bool renormalise = true;  ///< weights are scores over the sum of the token's scores
   Tensor bias{};            ///< f32 [experts]: selection is by score + bias; empty: none
   float scale = 1;          ///< factor of the weights
+  /// Groups of neighbouring experts, 1, 2, 4, 8 or 16, of which the best top_groups (1, 2, 3, 4 or
+  /// 8) have a token's experts: those of the largest score, or with a bias of the largest sum of
+  /// two.
+  std::int64_t groups = 1, top_groups = 1;
 };
 
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.

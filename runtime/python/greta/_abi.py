@@ -66,7 +66,7 @@ class SoftmaxOptions(Structure):
 class RouteOptions(Structure):
     """greta_route_options"""
     _fields_ = [("size", c_size_t), ("sigmoid", c_int32), ("renormalise", c_int32),
-                ("bias", HANDLE), ("scale", c_float)]
+                ("bias", HANDLE), ("scale", c_float), ("groups", c_int64), ("top_groups", c_int64)]
 
 
 class AttentionOptions(Structure):

@@ -182,15 +182,17 @@ class Operations:
                               "penalties": penalties, "history": history, "token": token})
 
     def route(self, logits: Operand, ids: Operand, weights: Operand, *, score: str = "softmax",
-              renormalise: bool = True, bias: Operand | None = None, scale: float = 1.0) -> None:
+              renormalise: bool = True, bias: Operand | None = None, scale: float = 1.0,
+              groups: int = 1, top_groups: int = 1) -> None:
         """ids i32 [.., top_k] = the experts of each token by logits [.., experts], the largest
         first; weights f32 [.., top_k] = their scores times scale
 
         score: "softmax" or "sigmoid". renormalise: scores are divided by the sum of the token's.
-        bias f32 [experts]: experts are selected by score + bias."""
+        bias f32 [experts]: experts are selected by score + bias. groups: the best
+        top_groups of these groups of neighbouring experts have a token's experts."""
         self._call("route", {"logits": logits, "ids": ids, "weights": weights}, options={
             "sigmoid": choose(_SCORES, score, "score"), "renormalise": int(renormalise),
-            "bias": bias, "scale": scale})
+            "bias": bias, "scale": scale, "groups": groups, "top_groups": top_groups})
 
     def permute(self, x: Operand, ids: Operand, out: Operand, groups: Operand, places: Operand, *,
                 block: int = 1) -> None:

@@ -39,6 +39,7 @@ class RoutedToken {
     for (std::size_t i = 0; given.has("bias") && i < experts_; ++i) {
       keys[i] = (score(i) + Float(given["bias"][i])).value();
     }
+    keep_groups(keys);
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::size_t a, std::size_t b) { return keys[a] > keys[b]; });
@@ -57,6 +58,27 @@ class RoutedToken {
   }
 
  private:
+  /// Gives the experts of groups that are not among the best the lowest keys. Groups are compared
+  /// by their largest key, with a bias by the sum of the two largest.
+  void keep_groups(std::vector<float>& keys) const {
+    const std::size_t groups = std::stoul(given_.problem.attribute("groups", "1"));
+    const std::size_t kept = std::stoul(given_.problem.attribute("top_groups", "1"));
+    if (groups == 1) return;
+    const auto size = static_cast<std::ptrdiff_t>(experts_ / groups);
+    std::vector<std::pair<float, std::ptrdiff_t>> scores;
+    for (auto first = keys.begin(); first != keys.end(); first += size) {
+      std::vector<float> own(first, first + size);
+      std::sort(own.rbegin(), own.rend());
+      const float two = given_.has("bias") ? (Float(own[0]) + Float(own[1])).value() : own[0];
+      scores.emplace_back(two, first - keys.begin());
+    }
+    std::stable_sort(scores.begin(), scores.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (std::size_t i = kept; i < scores.size(); ++i) {
+      std::fill_n(keys.begin() + scores[i].second, size, -std::numeric_limits<float>::infinity());
+    }
+  }
+
   Float score(std::size_t expert) const {
     return score_of(given_, logits_[expert], base_) / total_;
   }
@@ -94,15 +116,23 @@ std::vector<Case> route_cases(const DTypes&) {
     more.insert(more.end(), {{"tokens", tokens}, {"experts", experts}, {"top_k", top_k}});
     return Case{what, more, {{"logits", times(size)}, {"bias", times(4)}}, factors};
   };
-  return {with("near each other", "30000", "8", "2", {}, 1, {1.8, 1.8, 1.8, 0, 0}),
-          with("far apart", "4000", "16", "4", {}, 64, {1.7, 1.7, 1.7, 0, 0}),
-          with("of all", "2000", "64", "6", {{"renormalise", "no"}}, 8, {6, 6, 6, 0, 0}),
-          with("scaled sigmoids", "4000", "16", "4", {{"score", "sigmoid"}, {"scale", "2.5"}}, 16,
-               {3, 3, 3, 0, 0}),
-          with("sigmoids", "4000", "12", "3", {{"score", "sigmoid"}, {"renormalise", "no"}}, 32,
-               {1.4, 1.4, 1.4, 0, 0}),
-          with("biased", "2000", "8", "3", {{"score", "sigmoid"}, {"bias", "expert"}}, 8,
-               {3, 3, 2.5, 0, 0})};
+  return {
+      with("near each other", "30000", "8", "2", {}, 1, {1.8, 1.8, 1.8, 0, 0}),
+      with("far apart", "4000", "16", "4", {}, 64, {1.7, 1.7, 1.7, 0, 0}),
+      with("of all", "2000", "64", "6", {{"renormalise", "no"}}, 8, {6, 6, 6, 0, 0}),
+      with("scaled sigmoids", "4000", "16", "4", {{"score", "sigmoid"}, {"scale", "2.5"}}, 16,
+           {3, 3, 3, 0, 0}),
+      with("sigmoids", "4000", "12", "3", {{"score", "sigmoid"}, {"renormalise", "no"}}, 32,
+           {1.4, 1.4, 1.4, 0, 0}),
+      with("2 of 2", "500", "8", "2", {{"groups", "2"}, {"top_groups", "2"}}, 8, {2, 2, 2, 0, 0}),
+      with("3 of 4", "500", "8", "2", {{"groups", "4"}, {"top_groups", "3"}}, 8, {2, 2, 2, 0, 0}),
+      with("8 of 16", "500", "32", "2", {{"groups", "16"}, {"top_groups", "8"}}, 8,
+           {2, 2, 2, 0, 0}),
+      with("4 of 8", "500", "32", "4",
+           {{"score", "sigmoid"}, {"bias", "expert"}, {"groups", "8"}, {"top_groups", "4"}}, 8,
+           {3, 3, 3, 0, 0}),
+      with("biased", "2000", "8", "3", {{"score", "sigmoid"}, {"bias", "expert"}}, 8,
+           {3, 3, 2.5, 0, 0})};
 }
 
 // ---------------------------------------------------------------------- permute and unpermute

@@ -223,6 +223,12 @@ const std::vector<OperationCase>& operation_cases() {
              t[0], t[2], t[3],
              {.score = ExpertScore::sigmoid, .renormalise = false, .bias = t[1], .scale = 2.5F});
        }},
+      {"RouteToGroups",
+       "route dtype=f32 out=f32 groups=\"4\" top_groups=\"2\" tokens=5 experts=16 top_k=3",
+       {{5, 16}, {5, 3}, {5, 3}},
+       [](Operations& ops, const Operands& t) {
+         return ops.route(t[0], t[1], t[2], {.groups = 4, .top_groups = 2});
+       }},
       {"Permute",
        "permute dtype=f16 out=f16 block=\"16\" tokens=6 experts=8 top_k=2 dim=24",
        {{2, 3, 24}, {2, 3, 2}, {132, 24}, {8}, {2, 3, 2}},
