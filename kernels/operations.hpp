@@ -104,6 +104,39 @@ Operation make_scaled_gemm();
 /// integers, equal inputs give equal tokens on every device, in every configuration.
 Operation make_sample();
 
+/// Makes the operation that routes tokens to experts: the top_k experts of each token, the largest
+/// first, and their weights, from tokens x experts of logits. An expert's score is its share of the
+/// softmax over all experts, or the sigmoid of its logit. Experts are selected by their logits, or
+/// with a bias of each expert (f32) by score + bias; of equal ones the one with the lower number
+/// comes first. Weights are the scores times `scale`. Renormalised ones, which is the default, are
+/// first divided by the sum of the token's top_k scores; they keep their precision where all of
+/// these scores are tiny.
+///
+/// With `groups` of neighbouring experts, a token's experts are of the best top_groups of them:
+/// those of the largest logit, or with a bias of the largest sum of two experts' score + bias.
+///
+/// A NaN logit counts as -inf, and a NaN sum of score and bias, too. Experts whose logit is +inf
+/// share a softmax's sum of 1 evenly. A token without a logit above -inf, or if renormalised
+/// without one among its picks, has weights of 0, but for sigmoids that are not renormalised.
+Operation make_route();
+
+/// Makes the operation that copies the rows of tokens to their experts, in the form that
+/// grouped_gemm takes: x is tokens x dim, ids (i32) are the top_k experts of each token. The rows
+/// of an expert are in the order of tokens. Outputs:
+/// - out: the rows of all experts one after the other, and `ends` (i32), the row after each
+///   expert's last. An expert's number of rows is rounded up to a multiple of `block` by rows of
+///   zeros, so that tiles of so many rows have one expert; out has room for tokens x top_k rows and
+///   block - 1 more for each expert that may have some. With a capacity: capacity rows for each
+///   expert, and `rows` (i32), how many of these count; assignments beyond the capacity are
+///   dropped. Other rows of out are not written.
+/// - places (i32): the row of out that each of a token's top_k has, or -1 where there is none.
+Operation make_permute();
+
+/// Makes the operation that adds up the rows of y that are at a token's top_k places (i32), times
+/// weights (f32, both tokens x top_k): out is tokens x dim. A place that y does not have adds
+/// nothing, and rows without a place are not read.
+Operation make_unpermute();
+
 /// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 

@@ -185,6 +185,31 @@ std::unique_ptr<Reference> sample_reference(const Problem& problem,
                                             const std::vector<HostTensor>& inputs,
                                             std::uint64_t seed);
 
+/// Checks every element of permuted rows, the ends or numbers of experts' rows, and the places of
+/// assignments: all are exact. Rows of no expert must still have the NaN that outputs have before a
+/// launch.
+std::unique_ptr<Reference> permute_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             std::uint64_t seed);
+
+/// Checks every element of sums of weighted rows. Error bound: 2^-24 (top_k + 1) times the sum of
+/// |w y|, 2^-126 for each factor and product that may be flushed, and one rounding to the output's
+/// type.
+std::unique_ptr<Reference> unpermute_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed);
+
+/// Returns the FP64 reference of a route problem, which checks every token. Without a bias, experts
+/// must be exactly those of the largest logits. With one, scores + biases have errors: an expert is
+/// right if none that is picked later, or not at all, has surely a larger one; the same of groups.
+/// Weights are checked
+/// for the experts that the kernel has picked. With u = 2^-24, the relative errors are u (6 + 5
+/// |x|) of an exponential e^x, with the rounding of x; u for each addition; 5u for a quotient,
+/// within 2.5 ulp; u for a scale. Scores below 2^-126 may be flushed.
+std::unique_ptr<Reference> route_reference(const Problem& problem,
+                                           const std::vector<HostTensor>& inputs,
+                                           std::uint64_t seed);
+
 /// Checks every element of out = silu(gate) * up. Error bound: the error of silu in f32
 /// (activation.hpp) times |up|, one rounding for the product, one rounding to the output's type,
 /// and 2^-126 (1 + |silu(gate)| + |up|) because devices may flush up, silu(gate) and the product.

@@ -134,6 +134,41 @@ class OnEachDevice:
         self.assertNotEqual(token.numpy()[2], 17)
         self.assertEqual(logits.numpy()[2, 17], 30 / 2 - 5 * 100 - 1)
 
+    def test_route(self):
+        x, bias = 4 * values(5, 12), values(12)
+        logits, biases, ids, weights = self.make(x, bias, np.zeros((5, 3), "int32"), values(5, 3))
+        self.runtime.route(logits, ids, weights)
+        best = np.argsort(-x, 1)[:, :3]
+        self.assertEqual(ids.numpy().tolist(), best.tolist())
+        powers = np.exp(np.take_along_axis(x, best, 1).astype("float64"))
+        self.check(weights, powers / powers.sum(1, keepdims=True))
+        self.runtime.route(logits, ids, weights, score="sigmoid", renormalise=False, bias=biases, scale=2.5)
+        scores = 1 / (1 + np.exp(-x.astype("float64")))
+        best = np.argsort(-(scores + bias), 1)[:, :3]
+        self.assertEqual(ids.numpy().tolist(), best.tolist())
+        self.check(weights, 2.5 * np.take_along_axis(scores, best, 1))
+
+    def test_experts(self):
+        """Rows go to their experts and back, in both forms that grouped_gemm takes."""
+        rows, chosen, shares = values(6, 8), np.array([[0, 2], [2, 1], [9, 2]] * 2, "int32"), values(6, 2)
+        b = values(3, 5, 8)
+        x, ids, weights, experts = self.make(rows, chosen, shares, b)
+        groups, places = self.make(np.zeros(3, "int32"), np.zeros((6, 2), "int32"))
+        expected = np.zeros((6, 5))
+        for token, k in np.ndindex(6, 2):
+            if chosen[token, k] < 3:
+                expected[token] += shares[token, k] * (b[chosen[token, k]] @ rows[token])
+        for shape, block in (((12,), 1), ((57,), 16), ((3, 6), 1)):
+            with self.subTest(shape=shape):
+                permuted, products = self.runtime.empty((*shape, 8)), self.runtime.empty((*shape, 5))
+                self.runtime.permute(x, ids, permuted, groups, places, block=block)
+                self.runtime.grouped_gemm(permuted, experts, groups, products)
+                out = self.runtime.empty((6, 5))
+                self.runtime.unpermute(products, places, weights, out)
+                self.check(out, expected)
+        with self.assertRaises(greta.GretaError):
+            self.runtime.permute(x, ids, self.runtime.empty((13, 8)), groups, places)
+
     def test_quantized_gemm(self):
         x = values(5, 64).astype("float16")
         q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")

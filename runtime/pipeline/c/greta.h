@@ -320,6 +320,18 @@ typedef struct greta_softmax_options {
   const greta_tensor* mask; /* added to the scaled elements; NULL: none */
 } greta_softmax_options;
 
+typedef struct greta_route_options {
+  size_t size;              /* sizeof(greta_route_options) */
+  int32_t sigmoid;          /* an expert's score is the sigmoid of its logit, not a softmax's share */
+  int32_t renormalise;      /* weights are scores over the sum of the token's scores */
+  const greta_tensor* bias; /* f32 [experts]: selection is by score + bias; NULL: none */
+  float scale;              /* of the weights */
+  /* groups of neighbouring experts, 1, 2, 4, 8 or 16, of which the best top_groups (1, 2, 3, 4 or 8)
+   * have a token's experts */
+  int64_t groups;
+  int64_t top_groups;
+} greta_route_options;
+
 typedef struct greta_attention_options {
   size_t size; /* sizeof(greta_attention_options) */
   float scale; /* of the scores; 0: 1 / sqrt(dim) */
@@ -349,6 +361,7 @@ typedef struct greta_norm_options {
 GRETA_API greta_gemm_options greta_gemm_defaults(void);
 GRETA_API greta_rope_append_options greta_rope_append_defaults(void);
 GRETA_API greta_softmax_options greta_softmax_defaults(void);
+GRETA_API greta_route_options greta_route_defaults(void);
 GRETA_API greta_attention_options greta_attention_defaults(void);
 GRETA_API greta_norm_options greta_norm_defaults(void);
 
@@ -434,6 +447,25 @@ GRETA_API greta_status greta_sample(greta_operations* operations, const greta_te
                                     const greta_tensor* settings, const greta_tensor* seeds,
                                     const greta_tensor* penalties, const greta_tensor* history,
                                     const greta_tensor* token);
+/* Selects the experts of each token by logits [.., experts]: ids i32 [.., top_k], the largest first,
+ * and their weights f32 [.., top_k]. */
+GRETA_API greta_status greta_route(greta_operations* operations, const greta_tensor* logits,
+                                   const greta_tensor* ids, const greta_tensor* weights,
+                                   const greta_route_options* options);
+/* Copies rows of x [.., dim] to the experts of ids i32 [.., top_k], as greta_grouped_gemm takes them:
+ * groups i32 [experts], and places i32 [.., top_k], the row of out of each assignment, or -1. out is
+ * [rows, dim] with the experts' rows one after the other, their numbers rounded up to a multiple of
+ * block (1, 16, 32, 64, 128 or 256) by rows of zeros, and rows = tokens * top_k + (block - 1) *
+ * min(experts, tokens * top_k); or [experts, capacity, dim], and block is 1. */
+GRETA_API greta_status greta_permute(greta_operations* operations, const greta_tensor* x,
+                                     const greta_tensor* ids, const greta_tensor* out,
+                                     const greta_tensor* groups, const greta_tensor* places,
+                                     int64_t block);
+/* out [.., dim] = the sum of the rows of y [.., dim] at each token's places i32 [.., top_k], times
+ * weights f32 [.., top_k]. A place that y does not have adds nothing. */
+GRETA_API greta_status greta_unpermute(greta_operations* operations, const greta_tensor* y,
+                                       const greta_tensor* places, const greta_tensor* weights,
+                                       const greta_tensor* out);
 /* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch]. v and
  * out may have another dim than q and k. */
 GRETA_API greta_status greta_attention(greta_operations* operations, const greta_tensor* q,

@@ -56,6 +56,10 @@ greta_softmax_options greta_softmax_defaults() {
   return {sizeof(greta_softmax_options), 1, 0, nullptr};
 }
 
+greta_route_options greta_route_defaults() {
+  return {sizeof(greta_route_options), 0, 1, nullptr, 1, 1, 1};
+}
+
 greta_attention_options greta_attention_defaults() {
   return {
       sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
@@ -248,6 +252,42 @@ greta_status greta_sample(greta_operations* operations, const greta_tensor* x,
                         call(token, "token"),
                         {.penalties = call.maybe(penalties, "penalties"),
                          .history = call.maybe(history, "history")});
+  });
+}
+
+greta_status greta_route(greta_operations* operations, const greta_tensor* logits,
+                         const greta_tensor* ids, const greta_tensor* weights,
+                         const greta_route_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_route_defaults(), "options");
+    return call->route(call(logits, "logits"), call(ids, "ids"), call(weights, "weights"),
+                       {.score = given.sigmoid != 0 ? ExpertScore::sigmoid : ExpertScore::softmax,
+                        .renormalise = given.renormalise != 0,
+                        .bias = call.maybe(given.bias, "bias"),
+                        .scale = given.scale,
+                        .groups = given.groups,
+                        .top_groups = given.top_groups});
+  });
+}
+
+greta_status greta_permute(greta_operations* operations, const greta_tensor* x,
+                           const greta_tensor* ids, const greta_tensor* out,
+                           const greta_tensor* groups, const greta_tensor* places, int64_t block) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->permute(call(x, "x"), call(ids, "ids"), call(out, "out"), call(groups, "groups"),
+                         call(places, "places"), block);
+  });
+}
+
+greta_status greta_unpermute(greta_operations* operations, const greta_tensor* y,
+                             const greta_tensor* places, const greta_tensor* weights,
+                             const greta_tensor* out) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->unpermute(call(y, "y"), call(places, "places"), call(weights, "weights"),
+                           call(out, "out"));
   });
 }
 

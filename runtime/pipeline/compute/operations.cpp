@@ -355,6 +355,46 @@ Result<void> Operations::sample(const Tensor& x, const Tensor& settings, const T
   return start(problem, operands);
 }
 
+Result<void> Operations::route(const Tensor& logits, const Tensor& ids, const Tensor& weights,
+                               const RouteOptions& options) {
+  Problem problem = problem_of(
+      "route", logits.dtype(), DType::f32,
+      {{"tokens", rows_of(logits)}, {"experts", cols_of(logits)}, {"top_k", cols_of(ids)}});
+  if (options.score == ExpertScore::sigmoid) set(problem, "score", "sigmoid");
+  if (!options.renormalise) set(problem, "renormalise", "no");
+  if (options.bias) set(problem, "bias", "expert");
+  if (options.scale != 1) set(problem, "scale", number(options.scale));
+  if (options.groups != 1) set(problem, "groups", std::to_string(options.groups));
+  if (options.top_groups != 1) set(problem, "top_groups", std::to_string(options.top_groups));
+  Given operands;
+  operands.add(logits);
+  operands.add_if(options.bias);
+  for (const Tensor& each : {ids, weights}) operands.add(each);
+  return start(problem, operands);
+}
+
+Result<void> Operations::permute(const Tensor& x, const Tensor& ids, const Tensor& out,
+                                 const Tensor& groups, const Tensor& places, std::int64_t block) {
+  Problem problem = problem_of("permute", x.dtype(), out.dtype(),
+                               {{"tokens", rows_of(x)},
+                                {"experts", groups.shape().elements()},
+                                {"top_k", cols_of(ids)},
+                                {"dim", cols_of(x)}});
+  if (out && out.shape().rank() == 3) problem.dims.emplace_back("capacity", out.shape()[1]);
+  if (block != 1) set(problem, "block", std::to_string(block));
+  return start(problem, std::array{x, ids, out, groups, places});
+}
+
+Result<void> Operations::unpermute(const Tensor& y, const Tensor& places, const Tensor& weights,
+                                   const Tensor& out) {
+  const Problem problem = problem_of("unpermute", y.dtype(), out.dtype(),
+                                     {{"tokens", rows_of(out)},
+                                      {"rows", rows_of(y)},
+                                      {"top_k", cols_of(places)},
+                                      {"dim", cols_of(y)}});
+  return start(problem, std::array{y, places, weights, out});
+}
+
 Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {
   if (options.added && options.mask != SoftmaxMask::none) {
     return refused("softmax", "a mask that is added, or a causal one, not both");

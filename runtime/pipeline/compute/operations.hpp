@@ -97,6 +97,21 @@ struct SampleOptions {
   Tensor history{};  ///< i32 [rows, tokens]; tokens that are negative or not below cols are skipped
 };
 
+/// What the score of an expert is: its share of the softmax over all experts, or the sigmoid of its
+/// logit.
+enum class ExpertScore { softmax, sigmoid };
+
+struct RouteOptions {
+  ExpertScore score = ExpertScore::softmax;
+  bool renormalise = true;  ///< weights are scores over the sum of the token's scores
+  Tensor bias{};            ///< f32 [experts]: selection is by score + bias; empty: none
+  float scale = 1;          ///< factor of the weights
+  /// Groups of neighbouring experts, 1, 2, 4, 8 or 16, of which the best top_groups (1, 2, 3, 4 or
+  /// 8) have a token's experts: those of the largest score, or with a bias of the largest sum of
+  /// two.
+  std::int64_t groups = 1, top_groups = 1;
+};
+
 /// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.
 struct NormOptions {
   Tensor weight{};
@@ -182,6 +197,25 @@ class Operations {
   /// every device. A row without a logit above -inf gives -1.
   Result<void> sample(const Tensor& x, const Tensor& settings, const Tensor& seeds,
                       const Tensor& token, const SampleOptions& options = {});
+  /// Selects the experts of each token by logits [.., experts]: ids, i32 [.., top_k], the largest
+  /// one first and of equal ones that with the lower number, and their weights, f32 [.., top_k].
+  Result<void> route(const Tensor& logits, const Tensor& ids, const Tensor& weights,
+                     const RouteOptions& options = {});
+  /// Copies the rows of x [.., dim] to the experts of ids, i32 [.., top_k], as grouped_gemm takes
+  /// them. `groups` is i32 [experts], and `places`, i32 [.., top_k], receives the row of `out` of
+  /// each assignment, or -1. If `out` is [rows, dim], experts' rows lie one after the other, each
+  /// expert's number of rows rounded up to a multiple of `block` (1, 16, 32, 64, 128 or 256) by
+  /// rows of zeros, and `groups` receives the row after each one's last. `rows` must be tokens *
+  /// top_k + (block - 1) * min(experts, tokens * top_k). If `out` is [experts, capacity, dim],
+  /// `groups` receives the number of rows of each expert that count; those beyond the capacity are
+  /// dropped. Other rows of `out` stay as they are. An id that is not below experts is of no
+  /// expert.
+  Result<void> permute(const Tensor& x, const Tensor& ids, const Tensor& out, const Tensor& groups,
+                       const Tensor& places, std::int64_t block = 1);
+  /// out [.., dim] = the sum of the rows of y [.., dim] at each token's places, i32 [.., top_k],
+  /// times weights, f32 [.., top_k]. A place that y does not have adds nothing.
+  Result<void> unpermute(const Tensor& y, const Tensor& places, const Tensor& weights,
+                         const Tensor& out);
   /// out = softmax(scale Q K^T) V. q and out are [batch, q, heads, dim], k and v are [batch,
   /// kv_heads, capacity, dim], and lengths (i32 [batch]) is the number of valid keys per sequence.
   /// v and out may have another dim than q and k. Tensors without a batch dimension are one

@@ -63,6 +63,12 @@ class SoftmaxOptions(Structure):
     _fields_ = [("size", c_size_t), ("scale", c_float), ("causal", c_int32), ("mask", HANDLE)]
 
 
+class RouteOptions(Structure):
+    """greta_route_options"""
+    _fields_ = [("size", c_size_t), ("sigmoid", c_int32), ("renormalise", c_int32),
+                ("bias", HANDLE), ("scale", c_float), ("groups", c_int64), ("top_groups", c_int64)]
+
+
 class AttentionOptions(Structure):
     """greta_attention_options"""
     _fields_ = [
@@ -105,6 +111,7 @@ class TuneOptions(Structure):
 STRUCTS = {
     "greta_runtime_options": RuntimeOptions, "greta_gemm_options": GemmOptions,
     "greta_rope_append_options": RopeAppendOptions, "greta_softmax_options": SoftmaxOptions,
+    "greta_route_options": RouteOptions,
     "greta_attention_options": AttentionOptions, "greta_norm_options": NormOptions,
     "greta_tune_operand": TuneOperand, "greta_tune_options": TuneOptions,
 }
@@ -169,6 +176,7 @@ RUNTIME = {
     "greta_gemm_defaults": (GemmOptions, []),
     "greta_rope_append_defaults": (RopeAppendOptions, []),
     "greta_softmax_defaults": (SoftmaxOptions, []),
+    "greta_route_defaults": (RouteOptions, []),
     "greta_attention_defaults": (AttentionOptions, []),
     "greta_norm_defaults": (NormOptions, []),
     "greta_gemm": _tensors(3, POINTER(GemmOptions)),
@@ -186,6 +194,9 @@ RUNTIME = {
     "greta_embedding": _tensors(3),
     "greta_argmax": _tensors(2),
     "greta_sample": _tensors(6),
+    "greta_route": _tensors(3, POINTER(RouteOptions)),
+    "greta_permute": _tensors(5, c_int64),
+    "greta_unpermute": _tensors(4),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),
     "greta_attention_merge": _tensors(4),
     "greta_softmax": _tensors(2, POINTER(SoftmaxOptions)),

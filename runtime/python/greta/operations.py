@@ -21,6 +21,7 @@ _NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
 _SCALES = ("tensor", "row", "block")
 _FORMS = ("tanh", "erf")
 _PAIRS = ("interleaved", "half")
+_SCORES = ("softmax", "sigmoid")
 
 
 class Operations:
@@ -179,6 +180,35 @@ class Operations:
         off), change x in place for the tokens of history i32 [rows, tokens]."""
         self._call("sample", {"x": x, "settings": settings, "seeds": seeds,
                               "penalties": penalties, "history": history, "token": token})
+
+    def route(self, logits: Operand, ids: Operand, weights: Operand, *, score: str = "softmax",
+              renormalise: bool = True, bias: Operand | None = None, scale: float = 1.0,
+              groups: int = 1, top_groups: int = 1) -> None:
+        """ids i32 [.., top_k] = the experts of each token by logits [.., experts], the largest
+        first; weights f32 [.., top_k] = their scores times scale
+
+        score: "softmax" or "sigmoid". renormalise: scores are divided by the sum of the token's.
+        bias f32 [experts]: experts are selected by score + bias. groups: the best
+        top_groups of these groups of neighbouring experts have a token's experts."""
+        self._call("route", {"logits": logits, "ids": ids, "weights": weights}, options={
+            "sigmoid": choose(_SCORES, score, "score"), "renormalise": int(renormalise),
+            "bias": bias, "scale": scale, "groups": groups, "top_groups": top_groups})
+
+    def permute(self, x: Operand, ids: Operand, out: Operand, groups: Operand, places: Operand, *,
+                block: int = 1) -> None:
+        """Copies rows of x [.., dim] to the experts of ids i32 [.., top_k], as grouped_gemm takes
+        them; places i32 [.., top_k] receives the row of out of each, or -1
+
+        out [rows, dim]: experts' rows one after the other, their numbers rounded up to a multiple
+        of block by rows of zeros; groups i32 [experts] receives the row after each one's last. out
+        [experts, capacity, dim]: groups receives the number of rows of each that count."""
+        self._call("permute", {"x": x, "ids": ids, "out": out, "groups": groups, "places": places},
+                   block)
+
+    def unpermute(self, y: Operand, places: Operand, weights: Operand, out: Operand) -> None:
+        """out [.., dim] = the sum of the rows of y [.., dim] at places i32 [.., top_k], times
+        weights f32 [.., top_k]"""
+        self._call("unpermute", {"y": y, "places": places, "weights": weights, "out": out})
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

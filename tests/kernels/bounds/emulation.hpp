@@ -59,6 +59,7 @@ std::vector<Emulation> product_emulations();
 std::vector<Emulation> quantized_emulations();
 std::vector<Emulation> scaled_emulations();
 std::vector<Emulation> sample_emulations();
+std::vector<Emulation> expert_emulations();
 
 Float silu(Float x);
 Float gelu_tanh(Float x);

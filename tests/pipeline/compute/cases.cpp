@@ -210,6 +210,41 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.sample(t[0], t[1], t[2], t[5], {.penalties = t[3], .history = t[4]});
        }},
+      {"Route",
+       "route dtype=f16 out=f32 tokens=6 experts=16 top_k=4",
+       {{2, 3, 16}, {2, 3, 4}, {2, 3, 4}},
+       [](Operations& ops, const Operands& t) { return ops.route(t[0], t[1], t[2]); }},
+      {"RouteWithABias",
+       "route dtype=f32 out=f32 score=sigmoid renormalise=no bias=expert scale=2.5 tokens=5 "
+       "experts=12 top_k=3",
+       {{5, 12}, {12}, {5, 3}, {5, 3}},
+       [](Operations& ops, const Operands& t) {
+         return ops.route(
+             t[0], t[2], t[3],
+             {.score = ExpertScore::sigmoid, .renormalise = false, .bias = t[1], .scale = 2.5F});
+       }},
+      {"RouteToGroups",
+       "route dtype=f32 out=f32 groups=\"4\" top_groups=\"2\" tokens=5 experts=16 top_k=3",
+       {{5, 16}, {5, 3}, {5, 3}},
+       [](Operations& ops, const Operands& t) {
+         return ops.route(t[0], t[1], t[2], {.groups = 4, .top_groups = 2});
+       }},
+      {"Permute",
+       "permute dtype=f16 out=f16 block=\"16\" tokens=6 experts=8 top_k=2 dim=24",
+       {{2, 3, 24}, {2, 3, 2}, {132, 24}, {8}, {2, 3, 2}},
+       [](Operations& ops, const Operands& t) {
+         return ops.permute(t[0], t[1], t[2], t[3], t[4], 16);
+       }},
+      {"PermuteToExpertsOfACapacity",
+       "permute dtype=f32 out=f32 tokens=5 experts=3 top_k=2 dim=10 capacity=4",
+       {{5, 10}, {5, 2}, {3, 4, 10}, {3}, {5, 2}},
+       [](Operations& ops, const Operands& t) {
+         return ops.permute(t[0], t[1], t[2], t[3], t[4]);
+       }},
+      {"Unpermute",
+       "unpermute dtype=f16 out=f32 tokens=6 rows=20 top_k=3 dim=24",
+       {{20, 24}, {2, 3, 3}, {2, 3, 3}, {2, 3, 24}},
+       [](Operations& ops, const Operands& t) { return ops.unpermute(t[0], t[1], t[2], t[3]); }},
       {"AttentionOfABatch",
        "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
        "dim=8",

@@ -1,0 +1,19 @@
+// Many assignments, whose places are known: a block takes a token, or completes an expert.
+
+#include "permute/copy_row.hip"
+
+GRETA_KERNEL(THREADS)
+permute_copy(const In* __restrict__ x, const int* __restrict__ places,
+             const u32* __restrict__ totals, const u32* __restrict__ starts, In* __restrict__ out,
+             int* __restrict__ groups, u32 tokens, u32 dim) {
+  GRETA_SHARED(int, place, TOP_K);
+  const u32 token = block_index<THREADS>();
+  if (token >= tokens + FINISHERS) return;
+  if (token >= tokens) {
+    finish(token - tokens, totals, starts, groups, out, dim);
+    return;
+  }
+  if (thread_index() < TOP_K) place[thread_index()] = places[u64(token) * TOP_K + thread_index()];
+  block_barrier();
+  copy_row(x + u64(token) * dim, place, out, dim);
+}

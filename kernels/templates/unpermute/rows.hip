@@ -1,0 +1,34 @@
+// out is the weighted sum of the rows of y that are at a token's places; a place that y does not have
+// adds nothing. A thread takes VEC neighbours of a token, of ITEMS rows at a time.
+#include "common/elementwise.hip"
+
+GRETA_KERNEL(THREADS)
+unpermute_rows(const In* __restrict__ y, const int* __restrict__ places,
+               const float* __restrict__ weights, Out* __restrict__ out, u32 tokens, u32 rows,
+               u32 top_k, u32 dim) {
+  const u32 width = dim / VEC;
+  const Place at = advance(tile_start<THREADS>(width), thread_index(), width);
+  if (at.row >= tokens) return;
+  const u64 first = u64(at.row) * top_k;
+  float sum[VEC] = {};
+  GRETA_NO_UNROLL
+  for (u32 k = 0; k < top_k; k += ITEMS) {
+    Vector vector[ITEMS] = {};
+    float weight[ITEMS] = {};
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      const u32 row = k + i < top_k ? u32(places[first + k + i]) : rows;
+      if (row >= rows) continue;
+      vector[i] = load_vector(y + u64(row) * dim + at.col * VEC);
+      weight[i] = weights[first + k + i];
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      GRETA_UNROLL
+      for (int j = 0; j < VEC; ++j) {
+        sum[j] = multiply_add(weight[i], element(vector[i], j), sum[j]);
+      }
+    }
+  }
+  store_floats(out + u64(at.row) * dim + at.col * VEC, sum);
+}

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "tests/kernels/bounds/emulation.hpp"
+#include "tests/layers.hpp"
+
+namespace greta::test::bounds {
+namespace {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+/// e^(x - base), x <= base.
+Float decayed(float x, float base) {
+  return x == base ? Float(1) : exp(Float(x) - Float(base));
+}
+
+/// The score of a logit, relative to e^base.
+Float score_of(const Given& given, float logit, float base) {
+  if (given.problem.attribute("score", "softmax") == "softmax") return decayed(logit, base);
+  return decayed(std::min(logit, 0.0F), base) / (Float(1) + exp(Float(-std::abs(logit))));
+}
+
+/// One token, by sorting.
+class RoutedToken {
+ public:
+  RoutedToken(const Given& given, std::size_t token)
+      : given_(given),
+        experts_(given.dim("experts")),
+        logits_(given["logits"].data() + token * experts_),
+        order_(experts_) {
+    const bool softmax = given.problem.attribute("score", "softmax") == "softmax";
+    base_ = softmax ? *std::max_element(logits_, logits_ + experts_) : 0;
+    if (softmax) {
+      total_ = sum(experts_, [&](std::size_t i) { return decayed(logits_[i], base_); });
+    }
+    std::vector<float> keys(logits_, logits_ + experts_);
+    for (std::size_t i = 0; given.has("bias") && i < experts_; ++i) {
+      keys[i] = (score(i) + Float(given["bias"][i])).value();
+    }
+    keep_groups(keys);
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::size_t a, std::size_t b) { return keys[a] > keys[b]; });
+    order_.resize(given.dim("top_k"));
+  }
+
+  void add_to(Outputs& outputs) const {
+    std::vector<Float> weights;
+    for (const std::size_t expert : order_) weights.push_back(score(expert));
+    if (given_.problem.attribute("renormalise", "yes") == "yes") renormalise(weights);
+    const float scale = given_.number("scale", "1");
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      outputs[0].push_back(static_cast<float>(order_[i]));
+      outputs[1].push_back((scale == 1 ? weights[i] : weights[i] * Float(scale)).value());
+    }
+  }
+
+ private:
+  /// Gives the experts of groups that are not among the best the lowest keys. Groups are compared
+  /// by their largest key, with a bias by the sum of the two largest.
+  void keep_groups(std::vector<float>& keys) const {
+    const std::size_t groups = std::stoul(given_.problem.attribute("groups", "1"));
+    const std::size_t kept = std::stoul(given_.problem.attribute("top_groups", "1"));
+    if (groups == 1) return;
+    const auto size = static_cast<std::ptrdiff_t>(experts_ / groups);
+    std::vector<std::pair<float, std::ptrdiff_t>> scores;
+    for (auto first = keys.begin(); first != keys.end(); first += size) {
+      std::vector<float> own(first, first + size);
+      std::sort(own.rbegin(), own.rend());
+      const float two = given_.has("bias") ? (Float(own[0]) + Float(own[1])).value() : own[0];
+      scores.emplace_back(two, first - keys.begin());
+    }
+    std::stable_sort(scores.begin(), scores.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (std::size_t i = kept; i < scores.size(); ++i) {
+      std::fill_n(keys.begin() + scores[i].second, size, -std::numeric_limits<float>::infinity());
+    }
+  }
+
+  Float score(std::size_t expert) const {
+    return score_of(given_, logits_[expert], base_) / total_;
+  }
+
+  void renormalise(std::vector<Float>& weights) const {
+    float base = -std::numeric_limits<float>::infinity();
+    for (const std::size_t expert : order_) base = std::max(base, logits_[expert]);
+    if (given_.problem.attribute("score", "softmax") == "sigmoid") base = std::min(base, 0.0F);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      weights[i] = score_of(given_, logits_[order_[i]], base);
+    }
+    const Float all = sum(weights.size(), [&](std::size_t i) { return weights[i]; });
+    for (Float& weight : weights) weight = weight / all;
+  }
+
+  const Given& given_;
+  std::size_t experts_;
+  const float* logits_;
+  std::vector<std::size_t> order_;
+  float base_ = 0;
+  Float total_ = 1;
+};
+
+Outputs route(const Given& given) {
+  Outputs outputs(2);
+  for (std::size_t token = 0; token < given.dim("tokens"); ++token) {
+    RoutedToken(given, token).add_to(outputs);
+  }
+  return outputs;
+}
+
+std::vector<Case> route_cases(const DTypes&) {
+  const auto with = [](const char* what, const char* tokens, const char* experts, const char* top_k,
+                       Options more, double size, const Factors& factors) {
+    more.insert(more.end(), {{"tokens", tokens}, {"experts", experts}, {"top_k", top_k}});
+    return Case{what, more, {{"logits", times(size)}, {"bias", times(4)}}, factors};
+  };
+  return {
+      with("near each other", "30000", "8", "2", {}, 1, {1.8, 1.8, 1.8, 0, 0}),
+      with("far apart", "4000", "16", "4", {}, 64, {1.7, 1.7, 1.7, 0, 0}),
+      with("of all", "2000", "64", "6", {{"renormalise", "no"}}, 8, {6, 6, 6, 0, 0}),
+      with("scaled sigmoids", "4000", "16", "4", {{"score", "sigmoid"}, {"scale", "2.5"}}, 16,
+           {3, 3, 3, 0, 0}),
+      with("sigmoids", "4000", "12", "3", {{"score", "sigmoid"}, {"renormalise", "no"}}, 32,
+           {1.4, 1.4, 1.4, 0, 0}),
+      with("2 of 2", "500", "8", "2", {{"groups", "2"}, {"top_groups", "2"}}, 8, {2, 2, 2, 0, 0}),
+      with("3 of 4", "500", "8", "2", {{"groups", "4"}, {"top_groups", "3"}}, 8, {2, 2, 2, 0, 0}),
+      with("8 of 16", "500", "32", "2", {{"groups", "16"}, {"top_groups", "8"}}, 8,
+           {2, 2, 2, 0, 0}),
+      with("4 of 8", "500", "32", "4",
+           {{"score", "sigmoid"}, {"bias", "expert"}, {"groups", "8"}, {"top_groups", "4"}}, 8,
+           {3, 3, 3, 0, 0}),
+      with("biased", "2000", "8", "3", {{"score", "sigmoid"}, {"bias", "expert"}}, 8,
+           {3, 3, 2.5, 0, 0})};
+}
+
+// ---------------------------------------------------------------------- permute and unpermute
+
+/// Places assignments by counting those of smaller experts and earlier ones.
+Outputs permute(const Given& given) {
+  const std::size_t tokens = given.dim("tokens"), top_k = given.dim("top_k");
+  const std::size_t dim = given.dim("dim"), experts = given.dim("experts");
+  const auto capacity = static_cast<std::size_t>(given.problem.dim("capacity", 0));
+  const std::size_t block = std::stoul(given.problem.attribute("block", "1"));
+  const std::size_t all = tokens * top_k;
+  const std::size_t rows =
+      capacity > 0 ? experts * capacity : all + std::min(experts, all) * (block - 1);
+  std::vector<float> out(rows * dim, std::numeric_limits<float>::quiet_NaN()), groups(experts),
+      places(all, -1);
+  std::vector<std::size_t> counts(experts), starts(experts + 1);
+  for (const float id : given["ids"]) ++counts[static_cast<std::size_t>(id)];
+  for (std::size_t e = 0; e < experts; ++e) {
+    const std::size_t taken = (counts[e] + block - 1) / block * block;
+    starts[e + 1] = capacity > 0 ? (e + 1) * capacity : starts[e] + taken;
+    groups[e] = static_cast<float>(capacity > 0 ? std::min(counts[e], capacity) : starts[e + 1]);
+    if (capacity == 0) {
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>((starts[e] + counts[e]) * dim),
+                  (taken - counts[e]) * dim, 0.0F);
+    }
+  }
+  std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
+  for (std::size_t i = 0; i < all; ++i) {
+    const auto expert = static_cast<std::size_t>(given["ids"][i]);
+    if (next[expert] == starts[expert + 1]) continue;
+    const std::size_t place = next[expert]++;
+    places[i] = static_cast<float>(place);
+    std::copy_n(given["x"].begin() + static_cast<std::ptrdiff_t>(i / top_k * dim), dim,
+                out.begin() + static_cast<std::ptrdiff_t>(place * dim));
+  }
+  return {out, groups, places};
+}
+
+std::vector<Case> permute_cases(const DTypes&) {
+  const auto with = [](const char* what, const char* block, const char* capacity) {
+    Options options{{"tokens", "300"}, {"experts", "12"}, {"top_k", "4"}, {"dim", "60"}};
+    if (std::string(capacity) != "0") options.emplace_back("capacity", capacity);
+    if (std::string(block) != "1") options.emplace_back("block", block);
+    return Case{what, options, {{"ids", index_below(12)}}, {}};
+  };
+  std::vector<Case> cases{with("one after the other", "1", "0"), with("full", "1", "90")};
+  for (const char* block : {"16", "32", "64", "128", "256"}) {
+    cases.push_back(with("in blocks", block, "0"));
+  }
+  return cases;
+}
+
+Outputs unpermute(const Given& given) {
+  const std::size_t tokens = given.dim("tokens"), top_k = given.dim("top_k");
+  const std::size_t dim = given.dim("dim");
+  std::vector<float> out(tokens * dim);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t first = i / dim * top_k;
+    out[i] = dot(
+                 top_k, [&](std::size_t k) { return Float(given["weights"][first + k]); },
+                 [&](std::size_t k) {
+                   const auto row = static_cast<std::size_t>(given["places"][first + k]);
+                   return Float(given["y"][row * dim + i % dim]);
+                 })
+                 .value();
+  }
+  return {out};
+}
+
+std::vector<Case> unpermute_cases(const DTypes& types) {
+  const auto with = [](const char* what, const char* top_k, double size, const Factors& factors) {
+    return Case{what,
+                {{"tokens", "500"}, {"rows", "900"}, {"top_k", top_k}, {"dim", "100"}},
+                {{"places", index_below(900)}, {"y", times(size)}},
+                factors};
+  };
+  return {with("one row", "1", 1, {3.5, 3.5, 3.5, 1.1, 1.1}),
+          with("two rows", "2", 1, {3, 3, 3, 1.1, 1.1}),
+          with("eight rows", "8", 4, {3.6, 3.6, 3.6, 1.1, 1.1}),
+          with("tiny", "2", tiny(types), {3, 3, 3, 1.1, 2.5})};
+}
+
+}  // namespace
+
+std::vector<Emulation> expert_emulations() {
+  return {{"route", route_cases, route},
+          {"permute", permute_cases, permute, true},
+          {"unpermute", unpermute_cases, unpermute}};
+}
+
+}  // namespace greta::test::bounds
