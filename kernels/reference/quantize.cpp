@@ -33,7 +33,7 @@ struct Scale {
   Interval range;
 };
 
-/// Codes that a kernel may store, from that of the least_normal number on.
+/// Codes that a kernel may store, from that of the smallest number on.
 struct Codes {
   std::uint8_t nearest = 0, low = 0, high = 0;
 };
