@@ -39,23 +39,29 @@ Problem problem_of(ByteFormat format, const char* scales, std::int64_t rows, std
       .value();
 }
 
-/// The outputs of each variant on each kind of device, in which `rows` of X repeat.
+/// The outputs of a configuration on a device.
 struct Outputs {
   std::string from;
   std::vector<std::vector<std::uint8_t>> codes;
   std::vector<double> scales;
 };
 
+/// Runs X, whose rows repeat `rows`: on hip-host, where compiling takes long, with the default.
 std::vector<Outputs> run(const Problem& problem, const std::vector<Row>& rows, double scale) {
   const auto inputs = inputs_of(
       quantize(), problem,
-      {{"X", [&](std::int64_t row, std::int64_t col) { return rows.at(row).at(col % 8); }},
+      {{"X",
+        [&](std::int64_t row, std::int64_t col) {
+          return rows.at(static_cast<std::size_t>(row)).at(static_cast<std::size_t>(col % 8));
+        }},
        {"scale", [&](std::int64_t, std::int64_t) { return scale; }}});
   const auto reference = quantize().reference(problem, inputs, 1);
   std::vector<Outputs> all;
   for (const std::string& id : unlike_devices()) {
     Device& on = device(id);
-    for (const Config& config : one_of_each(quantize(), problem, on.info(), 2)) {
+    std::vector<Config> configs = one_of_each(quantize(), problem, on.info(), 2);
+    if (id.starts_with("hip-host")) configs.resize(1);
+    for (const Config& config : configs) {
       const auto plan = quantize().plan(problem, on.info(), config).value();
       const auto done = run_plan(on, plan, quantize().tensors(problem), inputs).value();
       Outputs& outputs = all.emplace_back(Outputs{id + " | " + config.text(), {}, {}});
@@ -66,13 +72,15 @@ std::vector<Outputs> run(const Problem& problem, const std::vector<Row>& rows, d
       for (std::size_t row = 0; row < rows.size(); ++row) {
         auto& list = outputs.codes.emplace_back();
         for (std::size_t col = 0; col < 8; ++col) {
-          list.push_back(static_cast<std::uint8_t>(codes.at(row * codes.spec.cols + col)));
+          const auto cols = static_cast<std::size_t>(codes.spec.cols);
+          list.push_back(static_cast<std::uint8_t>(codes.at(row * cols + col)));
         }
       }
       if (done.outputs.size() < 2) continue;
       const HostTensor& scales = done.outputs.back();
-      for (std::size_t i = 0; i < scales.spec.elements(); ++i)
+      for (std::size_t i = 0; i < scales.spec.elements(); ++i) {
         outputs.scales.push_back(scales.at(i));
+      }
     }
   }
   return all;
@@ -96,7 +104,8 @@ TEST(Quantize, SpecialNumbersOfEveryFormatAreAsTheFormatHasThem) {
         {infinity, -infinity, 1, -1, 0, 2, 3, 4},
         {0, 0, 0, 0, 0, 0, -0.0, 0},
         {0x1p-127, -0x1p-130, 0x1p-149, 0, 0, 0, 0, 0}};
-    for (const char* scales : {"row", "block"}) {
+    const bool blocks = format == ByteFormat::e5m2 || format == ByteFormat::int8;
+    for (const char* scales : {blocks ? "block" : "row"}) {
       const Problem problem = problem_of(format, scales, 5, 136);
       for (const Outputs& got : run(problem, rows, 0)) {
         SCOPED_TRACE(std::string(traits.name) + " " + scales + " | " + got.from);
@@ -131,8 +140,7 @@ TEST(Quantize, SpecialNumbersOfEveryFormatAreAsTheFormatHasThem) {
 TEST(Quantize, AGivenScaleSaturatesAndIsAtLeastTheSmallestNormalNumber) {
   const double nan = std::nan("");
   const Row row{1e30, -1e30, infinity, -infinity, nan, 0, 300, -0.25};
-  for (const auto& traits : kernels::byte_format_table) {
-    const ByteFormat format = traits.format;
+  for (const ByteFormat format : {ByteFormat::e4m3, ByteFormat::e5m2_fnuz, ByteFormat::int8}) {
     const Problem problem = problem_of(format, "tensor", 1, 8);
     for (const double scale : {1.0, 0.0, -1.0, nan, 0x1p-149, infinity}) {
       const bool used = scale >= 0x1p-126;
@@ -143,7 +151,8 @@ TEST(Quantize, AGivenScaleSaturatesAndIsAtLeastTheSmallestNormalNumber) {
       }
       const auto want = codes_of(format, quotients);
       for (const Outputs& got : run(problem, {row}, scale)) {
-        SCOPED_TRACE(std::string(traits.name) + " by " + std::to_string(scale) + " | " + got.from);
+        SCOPED_TRACE(std::string(to_string(format)) + " by " + std::to_string(scale) + " | " +
+                     got.from);
         for (std::size_t col = 0; col < 8; ++col) {
           const float code = decode_byte(format, got.codes[0][col]);
           const float wanted = decode_byte(format, want[col]);
