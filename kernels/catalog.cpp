@@ -15,6 +15,7 @@ Catalog Catalog::built_in() {
       make_grouped_gemm(),
       make_quantized_gemm(),
       make_scaled_gemm(),
+      make_quantize(),
       make_add(),
       make_silu_mul(),
       make_gelu(),

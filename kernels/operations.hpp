@@ -82,6 +82,18 @@ Operation make_rope();
 /// appends keys and values to their caches.
 Operation make_rope_append();
 
+/// Makes the operation that quantises rows to bytes in a ByteFormat, with f32 scales by which the
+/// numbers are multiplied to get y back: what scaled_gemm reads as A. y is X, rows x cols, or the
+/// result of rmsnorm, add_rmsnorm (which also stores the sum) or silu_mul in f32, and is not
+/// rounded to another type in between. A scale is the largest size in a row, or in 128 columns of
+/// it, divided by the format's largest number; or one scale is given for all. Q = y / scale
+/// saturates, rounds to nearest even and is row-major; cols is a multiple of 4.
+///
+/// Scales are at least 2^-126, so rows of zeros have that scale; a given scale below, or NaN,
+/// counts as 2^-126. Infinities count as f32's largest number. NaN gives NaN and does not count in
+/// scales; with int8 it gives 0, and makes the scale NaN unless that is given.
+Operation make_quantize();
+
 /// Makes the operation that multiplies scaled numbers of eight bits: C = (scales_a A) (scales_b
 /// B)^T. A is m x k, B is n x k and C is m x n, row-major and packed, with bytes in a ByteFormat.
 /// Scales are f32, row-major: one each, or m and n of rows, or m x ceil(k / 128) of 128 k of A's

@@ -3,22 +3,44 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/model/byte_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
 #include "runtime/device/dtype.hpp"
 
 namespace greta::kernels {
 
+/// Numbers of eight bits with f32 scales beside them.
+struct ScaledFormat {
+  static constexpr std::int64_t block = 128;  ///< rows and columns that share a scale
+
+  ByteFormat numbers = ByteFormat::e4m3;
+  bool blocks = false;  ///< whether blocks of 128 x 128 share a scale; else each row has one
+
+  bool operator==(const ScaledFormat&) const = default;
+
+  std::int64_t scale_rows(std::int64_t rows) const {
+    return blocks ? (rows + block - 1) / block : rows;
+  }
+  std::int64_t scale_cols(std::int64_t cols) const {
+    return blocks ? (cols + block - 1) / block : 1;
+  }
+};
+
 /// How a matrix of weights is stored: as numbers of a type that is known elsewhere, or quantised as
-/// the operation `quantized_gemm` takes it.
+/// one of the operations `quantized_gemm` and `scaled_gemm` takes it.
 struct MatrixFormat {
-  std::optional<WeightFormat> quantised{};  ///< empty: numbers
+  std::optional<WeightFormat> quantised{};  ///< for `quantized_gemm`
   std::int64_t group = 0;                   ///< weights that share a scale, with int4 and int8
   bool zeros = false;                       ///< with these: whether each group has a zero point
+  std::optional<ScaledFormat> scaled{};     ///< for `scaled_gemm`
 
   bool operator==(const MatrixFormat&) const = default;
 
+  /// Returns whether the matrix is neither quantised nor scaled.
+  bool plain() const { return !quantised && !scaled; }
   /// Returns the weights of a block or group, of which a row has a whole number.
   std::int64_t unit() const {
+    if (scaled) return 16;  // whole loads
     if (!quantised) return 1;
     return in_blocks(*quantised) ? block_weights(*quantised) : group;
   }
@@ -27,11 +49,14 @@ struct MatrixFormat {
   /// Returns the bytes of a row without scales and zero points that are stored beside it. `dtype`
   /// is that of numbers.
   std::int64_t row_bytes(DType dtype, std::int64_t cols) const {
+    if (scaled) return cols;
     return quantised ? kernels::row_bytes(*quantised, cols)
                      : static_cast<std::int64_t>(bytes_of(dtype, static_cast<std::size_t>(cols)));
   }
-  /// Returns all bytes of a matrix. Scales have two bytes, zero points one.
+  /// Returns all bytes of a matrix. Scales have two bytes, those of scaled numbers four, zero
+  /// points one.
   std::int64_t bytes(DType dtype, std::int64_t rows, std::int64_t cols) const {
+    if (scaled) return rows * cols + 4 * scaled->scale_rows(rows) * scaled->scale_cols(cols);
     return rows * (row_bytes(dtype, cols) + groups(cols) * (zeros ? 3 : 2));
   }
 };

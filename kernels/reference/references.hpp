@@ -97,6 +97,25 @@ std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
 /// Returns whether the problem is small enough to check every element.
 bool grouped_gemm_fully_checked(const Problem& problem);
 
+/// Returns the FP64 reference of a quantize problem, which checks every element. `inputs` contain
+/// those of the fused operation, by name, and with one given scale `scale`.
+///
+/// With u = 2^-24 and the precision that Vulkan requires (division within 2.5 ulp):
+/// - what is quantised, y, has the error e of the fused operation in f32 (rows::RmsNorm,
+///   silu_mul_reference()), and 2^-126 as devices may flush. Infinities count as f32's largest
+///   number.
+/// - a scale is the largest |y| divided by the format's largest number, between that of the largest
+///   |y| - e and of the largest |y| + e, and 5u for the division. It is 2^-126 at least, also if it
+///   is given. NaN does not count, but with int8, which has no NaN, makes the scale NaN.
+/// - a code is that of a number nearest to the quotients y / scale that these errors, 5u for the
+///   inverse of the scale and u for the product permit. Two codes are permitted near the border
+///   between two numbers. The inverse of a scale above 2^126 may be flushed. Zeros of either sign
+///   are equal, and any code of NaN is NaN.
+/// - the sum of add_rmsnorm: as there.
+std::unique_ptr<Reference> quantize_reference(const Problem& problem,
+                                              const std::vector<HostTensor>& inputs,
+                                              std::uint64_t seed);
+
 /// Returns the FP64 reference of a quantized_gemm problem: that of gemm for the dequantised
 /// weights, with its bound. `inputs` contain A, B and, if the problem has them, scales and zeros,
 /// by name.

@@ -68,7 +68,7 @@ class Gguf(RunCase):
 
     def test_quantisation_that_is_not_possible(self):
         self.refused(self.run_greta("--model", MODEL, "--quantize", "q5", "--device", "lavapipe"), 2,
-                     "--quantize q5: must be none, q8_0, q4_0, int4")
+                     "--quantize q5: must be none, q8_0, q4_0, int4, fp8")
         self.refused(self.run_greta("--model", MODEL, "--quantize", "int4", "--device", "lavapipe"), 2,
                      "no projection has rows of whole groups of 128 weights")
         self.refused(self.run_greta("--model", self.model("q8_0"), "--use", "gate_up: fused", "--device", "lavapipe"),

@@ -61,6 +61,10 @@ const std::map<std::string, std::vector<const char*>>& strided_problems() {
        {"layernorm_rmsnorm dtype=f16 out=f16 x_stride=\"264\" y_stride=\"272\" rows=5 cols=256",
         "layernorm_rmsnorm dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 "
         "cols=1001"}},
+      {"quantize",
+       {"quantize dtype=f16 out=u8 x_stride=\"264\" q_stride=\"272\" rows=5 cols=256",
+        "quantize dtype=f32 out=u8 scales=block fused=add_rmsnorm x_stride=\"1004\" "
+        "q_stride=\"1008\" rows=9 cols=1000"}},
       {"rope",
        {"rope dtype=f16 out=f16 place=in x_stride=\"112\" tokens=9 heads=3 dim=24 "
         "positions=40",

@@ -211,6 +211,19 @@ class OnEachDevice:
         self.runtime.scaled_gemm(a, b, s, t, c)
         self.check(c, numbers[of_a] @ numbers[of_b].T / 4)
 
+    def test_quantize(self):
+        x, weight = values(6, 256), values(256)
+        a, w = self.make(x, weight)
+        q, scales = self.runtime.empty((6, 256), "u8"), self.runtime.empty((6, 2))
+        self.runtime.quantize(a, q, scales, numbers="int8", sharing="block", weight=w)
+        y = rms(x, weight).reshape(6, 2, 128)
+        s = np.abs(y).max(2) / 127
+        self.check(scales, s)
+        codes = q.numpy().view("int8").reshape(6, 2, 128)
+        self.assertLess(np.abs(codes - y / s[:, :, None]).max(), 0.501)
+        with self.assertRaises(ValueError):
+            self.runtime.quantize(a, q, scales, residual=a)
+
     def test_elements(self):
         x, y = values(6, 32), values(6, 32)
         a, b = self.make(x, y)

@@ -396,6 +396,15 @@ GRETA_API greta_status greta_scaled_gemm(greta_operations* operations, const gre
                                          const greta_tensor* b, const greta_tensor* scales_a,
                                          const greta_tensor* scales_b, const greta_tensor* c,
                                          greta_numbers numbers, greta_scales scales);
+/* q = y / scale with y = x, rmsnorm(x) with a weight [cols], sum = x + other and y = rmsnorm(sum) with
+ * all three, or silu(x) * other; an x [.., 2 cols] holds gate, then up. NULL: not given. q is u8 [..,
+ * cols] and cols a multiple of 4. Scales are f32 and written, [rows, 1] or of blocks [rows, ceil(cols /
+ * 128)]; or one [1, 1] that is read. */
+GRETA_API greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
+                                      const greta_tensor* other, const greta_tensor* weight,
+                                      const greta_tensor* sum, const greta_tensor* q,
+                                      const greta_tensor* scales, greta_numbers numbers,
+                                      greta_scales sharing, float epsilon);
 /* out = a + b */
 GRETA_API greta_status greta_add(greta_operations* operations, const greta_tensor* a,
                                  const greta_tensor* b, const greta_tensor* out);

@@ -33,6 +33,17 @@ class Call {
   greta_operations& to_;
 };
 
+greta::kernels::ByteFormat byte_format(greta_numbers numbers) {
+  using Format = greta::kernels::ByteFormat;
+  return choose(numbers,
+                {Format::e4m3, Format::e5m2, Format::e4m3_fnuz, Format::e5m2_fnuz, Format::int8},
+                "numbers");
+}
+
+ScaleSharing scale_sharing(greta_scales scales) {
+  return choose(scales, {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block}, "scales");
+}
+
 }  // namespace
 
 greta_gemm_options greta_gemm_defaults() {
@@ -126,16 +137,26 @@ greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor*
                                const greta_tensor* scales_b, const greta_tensor* c,
                                greta_numbers numbers, greta_scales scales) {
   return guarded([&] {
-    using Format = greta::kernels::ByteFormat;
     const Call call(operations);
-    ScaledGemmOptions wanted;
-    wanted.format = choose(
-        numbers, {Format::e4m3, Format::e5m2, Format::e4m3_fnuz, Format::e5m2_fnuz, Format::int8},
-        "numbers");
-    wanted.scales =
-        choose(scales, {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block}, "scales");
+    const ScaledGemmOptions wanted{byte_format(numbers), scale_sharing(scales)};
     return call->scaled_gemm(call(a, "a"), call(b, "b"), call(scales_a, "scales_a"),
                              call(scales_b, "scales_b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
+                            const greta_tensor* other, const greta_tensor* weight,
+                            const greta_tensor* sum, const greta_tensor* q,
+                            const greta_tensor* scales, greta_numbers numbers, greta_scales sharing,
+                            float epsilon) {
+  return guarded([&] {
+    const Call call(operations);
+    QuantizeOptions wanted{.format = byte_format(numbers), .scales = scale_sharing(sharing)};
+    wanted.weight = call.maybe(weight, "weight");
+    (weight != nullptr ? wanted.residual : wanted.up) = call.maybe(other, "other");
+    wanted.sum = call.maybe(sum, "sum");
+    wanted.epsilon = epsilon;
+    return call->quantize(call(x, "x"), call(q, "q"), call(scales, "scales"), wanted);
   });
 }
 

@@ -211,6 +211,39 @@ Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Ten
   return start(problem, std::array{a, b, scales_a, scales_b, c});
 }
 
+Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor& scales,
+                                  const QuantizeOptions& options) {
+  const bool norm = static_cast<bool>(options.weight), added = static_cast<bool>(options.residual);
+  const bool packed = x && q && cols_of(x) != cols_of(q), gated = packed || options.up;
+  if (added != static_cast<bool>(options.sum) || (added && !norm)) {
+    return refused("quantize", "residual and sum are given together, with a weight");
+  }
+  if (gated && (norm || (packed && options.up))) {
+    return refused("quantize", "gate and up are two operands, or one of 2 cols, without a weight");
+  }
+  Problem problem =
+      problem_of("quantize", x.dtype(), q.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(q)}});
+  if (options.format != kernels::ByteFormat::e4m3) {
+    set(problem, "format", std::string(kernels::to_string(options.format)));
+  }
+  if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+  if (options.scales == ScaleSharing::tensor) set(problem, "scales", "tensor");
+  if (norm) set(problem, "fused", added ? "add_rmsnorm" : "rmsnorm");
+  if (gated) set(problem, "fused", "silu_mul");
+  if (packed) set(problem, "layout", "packed");
+  if (norm && options.epsilon != 1e-5F) set(problem, "epsilon", number(options.epsilon));
+  set_stride(problem, "x_stride", x);
+  set_stride(problem, "q_stride", q);
+  Given given;
+  given.add(x);
+  for (const Tensor& one : {options.up, options.residual, options.weight}) given.add_if(one);
+  if (options.scales == ScaleSharing::tensor) given.add(scales);
+  given.add_if(options.sum);
+  given.add(q);
+  if (options.scales != ScaleSharing::tensor) given.add(scales);
+  return start(problem, given);
+}
+
 Result<void> Operations::add(const Tensor& a, const Tensor& b, const Tensor& out) {
   return start(rows_problem("add", a, out), std::array{a, b, out});
 }

@@ -52,6 +52,17 @@ struct ScaledGemmOptions {
   ScaleSharing scales = ScaleSharing::tensor;
 };
 
+/// Formats of quantised rows, and what is computed ahead of them: rmsnorm if there is a weight,
+/// add_rmsnorm if there are residual and sum, too, and silu_mul if there is `up`.
+struct QuantizeOptions {
+  kernels::ByteFormat format = kernels::ByteFormat::e4m3;
+  ScaleSharing scales = ScaleSharing::row;  ///< tensor: the scale is read
+  Tensor weight{};                          ///< [cols] of x's type
+  Tensor residual{}, sum{};                 ///< as x
+  Tensor up{};                              ///< as x, the gate
+  float epsilon = 1e-5F;                    ///< of the norm
+};
+
 struct RopeAppendOptions {
   RopePairs pairs = RopePairs::interleaved;
   /// [dim] of q's type: weights of the RMS norms of q's and of k's heads before the rotation. Both
@@ -157,6 +168,13 @@ class Operations {
   Result<void> scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,
                            const Tensor& scales_b, const Tensor& c,
                            const ScaledGemmOptions& options = {});
+  /// q = y / scale and its scales, as scaled_gemm reads A: y is x, or what the options say of it; x
+  /// [.., 2 cols] holds gate, then up, for y = silu(gate) * up. q is u8 [.., cols], whose bytes are
+  /// numbers of the format. Scales are f32, [rows, 1] or [rows, ceil(cols / 128)], or one that is
+  /// read, [1, 1]. cols is a multiple of 4. x, and the same for all operands like it, and q may
+  /// have row strides.
+  Result<void> quantize(const Tensor& x, const Tensor& q, const Tensor& scales,
+                        const QuantizeOptions& options = {});
   /// out = a + b, all of the same shape.
   Result<void> add(const Tensor& a, const Tensor& b, const Tensor& out);
   /// out = silu(gate) * up, all of the same shape.

@@ -11,6 +11,11 @@ namespace {
 /// Returns whether rows that begin after `rows` ones can be an operand of their own.
 bool aligned_after(DType dtype, std::int64_t cols, const MatrixFormat& format, std::int64_t rows) {
   const auto align = static_cast<std::int64_t>(alignment_of(DType::u8));
+  if (format.scaled) {
+    const bool whole = !format.scaled->blocks || rows % ScaledFormat::block == 0;
+    const std::int64_t scales = format.scaled->scale_rows(rows) * format.scaled->scale_cols(cols);
+    return whole && rows * cols % align == 0 && 4 * scales % align == 0;
+  }
   const std::int64_t groups = rows * format.groups(cols);
   return rows * format.row_bytes(dtype, cols) % align == 0 && 2 * groups % align == 0 &&
          (!format.zeros || groups % align == 0);
@@ -33,10 +38,41 @@ std::size_t segment_of(DType dtype, std::int64_t cols, std::span<const Projectio
   return count;
 }
 
+/// Quantises the rows of A, and multiplies them.
+Result<void> multiply_scaled(Pipeline& on, const Tensor& a, const WeightMatrix& w,
+                             const Tensor& c) {
+  const ScaledFormat& format = *w.format.scaled;
+  const ScaleSharing sharing = format.blocks ? ScaleSharing::block : ScaleSharing::row;
+  const std::int64_t rows = a.shape()[0], cols = w.values.shape()[1];
+  const Tensor codes = on.temporary(DType::u8, {rows, cols});
+  const Tensor scales = on.temporary(DType::f32, {rows, format.scale_cols(cols)});
+  auto done = on.quantize(a, codes, scales, {.format = format.numbers, .scales = sharing});
+  if (!done) return done;
+  return on.scaled_gemm(codes, w.values, scales, w.scales, c,
+                        {.format = format.numbers, .scales = sharing});
+}
+
+/// Returns whether parts form one matrix: of blocks that share a scale, each has whole ones.
+bool one_matrix(const std::vector<ProjectionPart>& parts) {
+  const MatrixFormat& first = parts.front().format;
+  const bool blocks = first.scaled && first.scaled->blocks;
+  return std::all_of(parts.begin(), parts.end(), [&](const ProjectionPart& part) {
+    return part.format == first && (!blocks || part.rows % ScaledFormat::block == 0);
+  });
+}
+
 }  // namespace
 
 WeightMatrix WeightMatrix::slice(std::int64_t first, std::int64_t count) const {
   WeightMatrix part = *this;
+  if (format.scaled && format.scaled->blocks) {
+    if (first % ScaledFormat::block != 0) {
+      throw Error(fmt::format("row {} of a matrix is within a block that shares a scale", first));
+    }
+    part.values = values.slice(0, first, count);
+    part.scales = scales.slice(0, first / ScaledFormat::block, format.scaled->scale_rows(count));
+    return part;
+  }
   for (Tensor* tensor : {&part.values, &part.scales, &part.zeros}) {
     if (*tensor) *tensor = tensor->slice(0, first, count);
   }
@@ -45,9 +81,15 @@ WeightMatrix WeightMatrix::slice(std::int64_t first, std::int64_t count) const {
 
 WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
                          const MatrixFormat& format, const TensorMaker& make) {
-  if (!format.quantised) return make(dtype, {rows, cols}, Memory::device);
+  if (format.plain()) return make(dtype, {rows, cols}, Memory::device);
   WeightMatrix matrix;
   matrix.format = format;
+  if (const auto& scaled = format.scaled) {
+    matrix.values = make(DType::u8, {rows, cols}, Memory::device);
+    matrix.scales =
+        make(DType::f32, {scaled->scale_rows(rows), scaled->scale_cols(cols)}, Memory::device);
+    return matrix;
+  }
   matrix.values = make(DType::u8, {rows, format.row_bytes(dtype, cols)}, Memory::device);
   const std::int64_t groups = format.groups(cols);
   if (groups == 0) return matrix;
@@ -57,7 +99,8 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   return matrix;
 }
 
-Result<void> multiply(Operations& on, const Tensor& a, const WeightMatrix& w, const Tensor& c) {
+Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c) {
+  if (w.format.scaled) return multiply_scaled(on, a, w, c);
   if (!w.quantised()) {
     GemmOptions options;
     options.layout = Layout::nt;
@@ -91,9 +134,7 @@ WeightMatrix Projection::slice(std::int64_t first, std::int64_t count) const {
 
 Projection make_projection(DType dtype, std::int64_t cols, const std::vector<ProjectionPart>& parts,
                            const TensorMaker& make) {
-  const bool whole = std::all_of(parts.begin(), parts.end(), [&](const ProjectionPart& part) {
-    return part.format == parts.front().format;
-  });
+  const bool whole = one_matrix(parts);
   Projection projection;
   for (std::span<const ProjectionPart> rest = parts; !rest.empty();) {
     const std::size_t count = segment_of(dtype, cols, rest, whole);

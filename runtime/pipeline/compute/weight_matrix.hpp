@@ -4,26 +4,29 @@
 #include <vector>
 
 #include "kernels/model/matrix_format.hpp"
-#include "runtime/pipeline/compute/operations.hpp"
+#include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
 
 namespace greta::runtime {
 
 /// A matrix of weights on a device, [rows, cols], that rows of activations are multiplied by.
 struct WeightMatrix {
-  /// [rows, cols] of the activations' type. If quantised: u8 [rows, bytes of a row].
+  /// [rows, cols] of the activations' type. If quantised or scaled: u8 [rows, bytes of a row].
   Tensor values{};
   MatrixFormat format{};
-  Tensor scales{};  ///< with int4 and int8: [rows, groups], of bf16 if activations are, else f16
-  Tensor zeros{};   ///< with zero points: u8 [rows, groups]
+  /// With int4 and int8: [rows, groups], of bf16 if activations are, else f16. Scaled: f32 [rows,
+  /// 1], or [ceil(rows / 128), ceil(cols / 128)].
+  Tensor scales{};
+  Tensor zeros{};  ///< with zero points: u8 [rows, groups]
 
   WeightMatrix() = default;
   WeightMatrix(Tensor numbers) : values(std::move(numbers)) {}  // NOLINT: a tensor is one
 
   explicit operator bool() const { return static_cast<bool>(values); }
-  bool quantised() const { return format.quantised.has_value(); }
+  /// Whether it is not of plain numbers.
+  bool quantised() const { return !format.plain(); }
   std::int64_t rows() const { return values.shape()[0]; }
-  /// Returns rows [first, first + count).
+  /// Returns rows [first, first + count); `first` is a multiple of 128 with scales of blocks.
   WeightMatrix slice(std::int64_t first, std::int64_t count) const;
 };
 
@@ -31,8 +34,9 @@ struct WeightMatrix {
 WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
                          const MatrixFormat& format, const TensorMaker& make);
 
-/// Computes C = A W^T.
-Result<void> multiply(Operations& on, const Tensor& a, const WeightMatrix& w, const Tensor& c);
+/// Records C = A W^T. For a scaled matrix, rows of A are quantised to its numbers first, with a
+/// scale for each row, or for 128 columns of it if the matrix has scales of blocks.
+Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c);
 
 /// Matrices that the same rows are multiplied by, one after the other: consecutive ones of the same
 /// format are one matrix, so that one launch multiplies by them.

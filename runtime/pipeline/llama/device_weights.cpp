@@ -58,6 +58,7 @@ void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatr
     runtime.upload(target, {source, target.bytes()}).value();
   };
   upload(to.values, from.data);
+  if (from.scaled) return upload(to.scales, from.scaled->scales);
   if (!from.groups) return;
   if (to.scales.dtype() == from.groups->type) {
     upload(to.scales, from.groups->scales);
@@ -105,7 +106,7 @@ LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const Te
   weights.dtype = dtype;
   weights.embedding = make(dtype, {config.vocab, dim}, Memory::device);
   weights.final_norm = vector();
-  const bool shared = config.tied_embeddings && !formats.head.quantised;
+  const bool shared = config.tied_embeddings && formats.head.plain();
   weights.head = shared ? WeightMatrix(weights.embedding) : matrix(config.vocab, dim, formats.head);
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const LlamaLayerFormats layer = formats.layer(i);
@@ -132,7 +133,7 @@ std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
   // What a quantised matrix takes instead of numbers.
   const auto instead = [&](const MatrixFormat& format, std::int64_t rows, std::int64_t cols,
                            bool shared = false) {
-    if (!format.quantised) return;
+    if (format.plain()) return;
     bytes += static_cast<std::uint64_t>(format.bytes(dtype, rows, cols));
     if (!shared) bytes -= static_cast<std::uint64_t>(MatrixFormat{}.bytes(dtype, rows, cols));
   };

@@ -94,6 +94,7 @@ class Filler {
 
   void fill(const WeightMatrix& to) {
     if (!to.quantised()) return fill(to.values);
+    if (to.format.scaled) return fill_scaled(to);
     const WeightFormat format = *to.format.quantised;
     const double scale = deviation_ / deviation_of(format);
     auto& piece = pieces_[static_cast<std::size_t>(format)];
@@ -106,6 +107,19 @@ class Filler {
     if (to.scales) fill_equal(to.scales, scale);
     // The middle of the unsigned integers.
     if (to.zeros) fill_equal(to.zeros, format == WeightFormat::int4 ? 8 : 128);
+  }
+
+  void fill_scaled(const WeightMatrix& to) {
+    const ByteFormat format = to.format.scaled->numbers;
+    const double largest = traits(format).largest;
+    if (scaled_.empty()) {
+      scaled_.resize(piece_bytes);
+      for (std::byte& code : scaled_) {
+        code = std::byte{kernels::encode_byte(format, largest * (2 * uniform(random_) - 1))};
+      }
+    }
+    fill_from(runtime_, to.values, scaled_, 1, random_);
+    fill_equal(to.scales, std::sqrt(3.0) * deviation_ / largest);
   }
 
   void fill(const Projection& to) {
@@ -126,6 +140,7 @@ class Filler {
   std::mt19937_64 random_;
   std::vector<std::byte> numbers_;
   std::array<std::vector<std::byte>, weight_format_table.size()> pieces_;
+  std::vector<std::byte> scaled_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "kernels/model/parallel.hpp"
 
@@ -54,6 +55,50 @@ TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const Tra
       }
       result.row(row)[col] = sum;
       if (norms != nullptr) norms->row(row)[col] = std::sqrt(squares);
+    }
+  });
+  return result;
+}
+
+QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x) {
+  constexpr double u = 0x1p-24, least = 0x1p-126, most = std::numeric_limits<float>::max();
+  const auto number = [&](double value) {
+    return static_cast<double>(
+        kernels::decode_byte(format.numbers, kernels::encode_byte(format.numbers, value)));
+  };
+  const std::int64_t width = format.blocks ? ScaledFormat::block : x.cols;
+  QuantisedRows rows{TraceMatrix(x.rows, x.cols), TraceMatrix(x.rows, x.cols)};
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    const double* from = x.row(row);
+    for (std::int64_t first = 0; first < x.cols; first += width) {
+      const std::int64_t end = std::min(x.cols, first + width);
+      double largest = 0;
+      for (std::int64_t i = first; i < end; ++i) {
+        if (!std::isnan(from[i])) largest = std::max(largest, std::min(std::abs(from[i]), most));
+      }
+      const double scale = std::max(largest / traits(format.numbers).largest, least);
+      for (std::int64_t i = first; i < end; ++i) {
+        const double quotient = std::clamp(from[i], -most, most) / scale, near = number(quotient);
+        double apart = 0;
+        for (const double factor : {1 - 12 * u, 1 + 12 * u}) {
+          apart = std::max(apart, std::abs(number(quotient * factor) - near));
+        }
+        rows.values.row(row)[i] = near * scale;
+        rows.errors.row(row)[i] = (6 * u * std::abs(near) + apart) * scale;
+      }
+    }
+  }
+  return rows;
+}
+
+TraceMatrix multiply_sizes(const Weights& weights, const WeightView& matrix, const TraceMatrix& x) {
+  TraceMatrix result(x.rows, matrix.rows);
+  for_each(matrix.rows, x.rows * matrix.cols, [&](std::int64_t col) {
+    const std::vector<double> w = weights.row(matrix, col);
+    for (std::int64_t row = 0; row < x.rows; ++row) {
+      double sum = 0;
+      for (std::size_t i = 0; i < w.size(); ++i) sum += std::abs(x.row(row)[i] * w[i]);
+      result.row(row)[col] = sum;
     }
   });
   return result;

@@ -28,6 +28,18 @@ class Weights {
 TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const TraceMatrix& x,
                      TraceMatrix* norms = nullptr);
 
+/// Rows as devices quantise them for a scaled matrix, with a scale for each row or for 128 columns.
+struct QuantisedRows {
+  TraceMatrix values;  ///< numbers times scales
+  /// How much a device's may differ: 6u for a scale in f32, and the distance to the neighbour where
+  /// the quotient is within 12u of the border between two numbers (quantize_reference()).
+  TraceMatrix errors;
+};
+QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x);
+
+/// Returns the sums of the products' sizes, |x| |W|^T.
+TraceMatrix multiply_sizes(const Weights& weights, const WeightView& matrix, const TraceMatrix& x);
+
 /// Returns 1 / sqrt(mean of the row's squares + epsilon).
 double rms_factor(const TraceMatrix& x, std::int64_t row, double epsilon);
 /// Returns each row times its factor, times the weights.

@@ -18,7 +18,8 @@ constexpr double smallest = 0x1p-126;
 /// Returns the error of a product before it is rounded.
 double product_error(std::int64_t length, const TracedProduct& p) {
   const double size = std::abs(p.value);
-  return slack * (dot_product_error(length) * (p.norm + size) + p.relative * size) + smallest;
+  return slack * (dot_product_error(length) * (p.norm + size) + p.relative * size) + p.absolute +
+         smallest;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct TracedProduct {
   double value = 0;
   double norm = 0;      ///< root of the sum of squared products
   double relative = 0;  ///< error of a norm of the row in the same launch
+  double absolute = 0;  ///< further error
 };
 
 class TraceBounds {

@@ -54,6 +54,37 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
   return worst;
 }
 
+/// The products of rows and a matrix.
+struct Products {
+  TraceMatrix values, norms;
+  double relative = 0;
+  TraceMatrix errors{};  ///< of a scaled matrix, whose rows are quantised
+
+  TracedProduct at(std::int64_t row, std::int64_t col) const {
+    return {values.row(row)[col], norms.row(row)[col], relative,
+            errors.empty() ? 0 : errors.row(row)[col]};
+  }
+};
+
+/// Multiplies rows as devices do. Matrix cores that add products of fp8 with 13 bits have the error
+/// that scaled_gemm_reference() states.
+Products products_of(const stages::Weights& weights, const WeightView& matrix,
+                     const TraceMatrix& rows, double relative = 0) {
+  Products products;
+  products.relative = relative;
+  if (!matrix.scaled || matrix.decoded) {
+    products.values = stages::multiply(weights, matrix, rows, &products.norms);
+    return products;
+  }
+  const auto quantised = stages::quantised_rows(matrix.scaled->format, rows);
+  products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
+  products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
+  for (std::size_t i = 0; i < products.errors.values.size(); ++i) {
+    products.errors.values[i] += 24 * 0x1p-13 * products.norms.values[i];
+  }
+  return products;
+}
+
 /// Checks one layer of a trace.
 class LayerCheck {
  public:
@@ -149,20 +180,8 @@ class LayerCheck {
                          : normed(ffn_norm, w_.ffn_norm, input(stage, attn_out));
   }
 
-  /// The products of rows and a matrix.
-  struct Products {
-    TraceMatrix values, norms;
-    double relative = 0;
-
-    TracedProduct at(std::int64_t row, std::int64_t col) const {
-      return {values.row(row)[col], norms.row(row)[col], relative};
-    }
-  };
   Products multiply(const WeightView& matrix, const Factor& x) const {
-    Products products;
-    products.values = stages::multiply(weights_, matrix, x.rows, &products.norms);
-    products.relative = x.relative;
-    return products;
+    return products_of(weights_, matrix, x.rows, x.relative);
   }
 
   void product(LlamaStage stage, const WeightView& matrix, LlamaStage from,
@@ -400,11 +419,10 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
   if (!logits.empty()) {
     if (final_norm.empty()) throw Error("logits: the trace lacks final_norm");
     require_shape(logits, final_norm.rows, c.vocab, -1, LlamaStage::logits);
-    TraceMatrix norms;
-    const TraceMatrix want = stages::multiply(weights, model_.weights.head, final_norm, &norms);
+    const Products want = products_of(weights, model_.weights.head, final_norm);
     findings.push_back(
         judge(-1, LlamaStage::logits, logits, [&](std::int64_t row, std::int64_t col) {
-          return bounds.product(types_.logits, c.dim, {want.row(row)[col], norms.row(row)[col]});
+          return bounds.product(types_.logits, c.dim, want.at(row, col));
         }));
   }
   return findings;

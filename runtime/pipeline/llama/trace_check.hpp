@@ -57,6 +57,8 @@ struct StageFinding {
 /// - products with rows that are normalised in the same launch: norm_factor_error() of the result,
 ///   and u for the rounding of epsilon. Gates and ups of the same launch: the error of each times
 ///   the other (times 1.1 for silu's slope), and silu_mul's.
+/// - products with scaled matrices: rows are quantised as quantize_reference() says, and further
+///   errors are those of their scales, of codes beside a border, and scaled_gemm_reference()'s.
 /// - norms: rows::RmsNorm. silu_mul: activation_error(). Copies: converted().
 /// - rope: 3u (|a cos| + |b sin|): two roundings, and that of the table.
 /// - attention: attention_reference().

@@ -7,6 +7,7 @@
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/formats/packed_weights.hpp"
+#include "runtime/pipeline/models/formats/scaled_weights.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
@@ -141,8 +142,10 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   } catch (const Error& error) {
     fields.refuse(error.what());
   }
-  if (const auto packed = packed_weights_of(fields)) {
-    const MatrixFormat format = packed->format();
+  const auto scaled = scaled_weights_of(fields);
+  const auto packed = scaled ? std::nullopt : packed_weights_of(fields);
+  if (scaled || packed) {
+    const MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),
                                  {format, format, format, format, format, format, format});
   }

@@ -38,10 +38,25 @@ void read_groups(const WeightView& view, std::size_t first, std::size_t count, D
   }
 }
 
+void read_scaled(const WeightView& view, std::size_t first, std::size_t count, double* values) {
+  const ScaledFormat& format = view.scaled->format;
+  const auto cols = static_cast<std::size_t>(view.cols);
+  const auto block = static_cast<std::size_t>(ScaledFormat::block);
+  const auto across = static_cast<std::size_t>(format.scale_cols(view.cols));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t row = (first + i) / cols, col = (first + i) % cols;
+    const std::size_t scale = format.blocks ? row / block * across + col / block : row;
+    values[i] =
+        load_element(DType::f32, view.scaled->scales, scale) *
+        kernels::decode_byte(format.numbers, std::to_integer<std::uint8_t>(view.data[first + i]));
+  }
+}
+
 }  // namespace
 
 MatrixFormat WeightView::format() const {
   if (decoded || !quantised()) return {};
+  if (scaled) return {.scaled = scaled->format};
   if (groups) return {groups->format, groups->group, groups->zeros != nullptr};
   return {weight_format_from_string(to_string(*blocks)), 0, false};
 }
@@ -49,6 +64,7 @@ MatrixFormat WeightView::format() const {
 void WeightView::read(std::size_t first, std::size_t count, double* values,
                       std::optional<DType> scales) const {
   if (groups) return read_groups(*this, first, count, scales.value_or(groups->type), values);
+  if (scaled) return read_scaled(*this, first, count, values);
   const std::byte* const from = data + offset(first);
   if (blocks) {
     decode_blocks(*blocks, from, count / block_traits(*blocks).elements, values);

@@ -24,6 +24,12 @@ struct GroupedWeights {
   const std::byte* zeros = nullptr;   ///< u8 [rows, groups] zero points, or nullptr
 };
 
+/// Numbers of eight bits with scales beside them.
+struct ScaledWeights {
+  ScaledFormat format{};
+  const std::byte* scales = nullptr;  ///< f32 [format.scale_rows(rows), format.scale_cols(cols)]
+};
+
 /// A matrix of weights in a mapped file, or in memory of its model: row-major [rows, cols], with
 /// one row per output. A norm's weights are one row. `data` may be unaligned: use read(),
 /// load_element() or a copy.
@@ -35,10 +41,11 @@ struct WeightView {
   const std::byte* data = nullptr;
   std::optional<BlockFormat> blocks{};  ///< if set, `data` is blocks, of which rows have whole ones
   std::optional<GroupedWeights> groups{};  ///< if set, `data` is the integers of rows
+  std::optional<ScaledWeights> scaled{};   ///< if set, `data` is bytes that stand for numbers
   /// Whether devices get quantised weights as numbers. They multiply by them as they are otherwise.
   bool decoded = false;
 
-  bool quantised() const { return blocks || groups; }
+  bool quantised() const { return blocks || groups || scaled; }
   /// Returns how devices store it.
   MatrixFormat format() const;
   std::size_t elements() const {
@@ -49,6 +56,7 @@ struct WeightView {
   /// Returns where element `index` begins in `data`; that of a block's first element for blocks.
   std::size_t offset(std::size_t index) const {
     if (groups) return index * static_cast<std::size_t>(traits(groups->format).bits) / 8;
+    if (scaled) return index;
     if (!blocks) return bytes_of(dtype, index);
     const BlockFormatTraits& block = block_traits(*blocks);
     return index / block.elements * block.bytes;

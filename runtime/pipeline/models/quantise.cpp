@@ -92,9 +92,44 @@ void encode_int4(std::span<const double> weights, DType type, std::byte* integer
   }
 }
 
+/// Writes a row of numbers and its scale, as the operation `quantize` defines them.
+void encode_scaled(std::span<const double> weights, ByteFormat format, std::byte* codes,
+                   std::byte* scale_at) {
+  constexpr double most = std::numeric_limits<float>::max(), least = 0x1p-126;
+  double largest = 0;
+  for (const double weight : weights) {
+    if (!std::isnan(weight)) largest = std::max(largest, std::min(std::abs(weight), most));
+  }
+  store_element(DType::f32, scale_at, 0, std::max(largest / traits(format).largest, least));
+  const double scale = load_element(DType::f32, scale_at, 0);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double weight = std::isnan(weights[i]) ? weights[i] : std::clamp(weights[i], -most, most);
+    codes[i] = std::byte{kernels::encode_byte(format, weight / scale)};
+  }
+}
+
+/// Returns the matrix in numbers of eight bits with a scale for each row.
+WeightView scaled(LlamaModel& model, const WeightView& from, const ScaledFormat& format) {
+  const auto cols = static_cast<std::size_t>(from.cols);
+  auto codes = std::make_shared<std::vector<std::byte>>(from.elements());
+  auto scales = std::make_shared<std::vector<std::byte>>(4 * static_cast<std::size_t>(from.rows));
+  parallel_parts(from.rows, [&](std::int64_t first, std::int64_t last) {
+    std::vector<double> values(cols);
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
+      from.read(row * cols, cols, values.data());
+      encode_scaled(values, format.numbers, codes->data() + row * cols, scales->data() + 4 * row);
+    }
+  });
+  WeightView view{from.dtype, from.rows, from.cols, codes->data()};
+  view.scaled = ScaledWeights{format, scales->data()};
+  model.converted.insert(model.converted.end(), {std::move(codes), std::move(scales)});
+  return view;
+}
+
 /// Returns the matrix in a format, in memory of the model.
 WeightView quantised(LlamaModel& model, const WeightView& from, const MatrixFormat& format,
                      DType activations) {
+  if (format.scaled) return scaled(model, from, *format.scaled);
   const DType scales = scales_type(activations);
   const auto unit = static_cast<std::size_t>(format.unit());
   const auto cols = static_cast<std::size_t>(from.cols);
@@ -136,10 +171,10 @@ MatrixFormat changed(const MatrixFormat& own, std::int64_t cols, Quantisation qu
                      QuantisedProjections& counts) {
   if (quantisation == Quantisation::decoded) return {};
   const MatrixFormat format = format_of(quantisation);
-  if (!format.quantised) return own;
+  if (format.plain()) return own;
   const bool whole = cols % format.unit() == 0;
-  ++(own.quantised ? counts.already : whole ? counts.quantised : counts.kept);
-  return own.quantised || !whole ? own : format;
+  ++(!own.plain() ? counts.already : whole ? counts.quantised : counts.kept);
+  return !own.plain() || !whole ? own : format;
 }
 
 }  // namespace
@@ -148,7 +183,7 @@ std::optional<Quantisation> quantisation_from_string(std::string_view name) {
   const auto* const found = std::find(quantisation_names.begin(), quantisation_names.end(), name);
   if (found == quantisation_names.end()) return std::nullopt;
   constexpr std::array values{Quantisation::decoded, Quantisation::q8_0, Quantisation::q4_0,
-                              Quantisation::int4};
+                              Quantisation::int4, Quantisation::fp8};
   return values.at(static_cast<std::size_t>(found - quantisation_names.begin()));
 }
 
@@ -160,6 +195,8 @@ MatrixFormat format_of(Quantisation quantisation) {
       return {WeightFormat::q4_0};
     case Quantisation::int4:
       return {WeightFormat::int4, 128};
+    case Quantisation::fp8:
+      return {.scaled = ScaledFormat{}};
     default:
       return {};
   }
@@ -168,7 +205,7 @@ MatrixFormat format_of(Quantisation quantisation) {
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
   QuantisedProjections counts;
   if (quantisation == Quantisation::decoded) config.formats = {};
-  if (!format_of(quantisation).quantised) return counts;
+  if (format_of(quantisation).plain()) return counts;
   auto& layers = config.formats.layers;
   layers.resize(static_cast<std::size_t>(config.layers));
   for (LlamaLayerFormats& layer : layers) {
@@ -192,7 +229,7 @@ QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DTyp
       const MatrixFormat own = view->format();
       const MatrixFormat format = changed(own, view->cols, quantisation, counts);
       if (format == own) continue;
-      if (format.quantised) {
+      if (!format.plain()) {
         *view = quantised(model, *view, format, activations);
       } else {
         view->decoded = true;
@@ -208,6 +245,7 @@ std::string quantised_formats(const LlamaConfig& config) {
   std::set<std::string_view> names;
   const auto add = [&](const MatrixFormat& format) {
     if (format.quantised) names.insert(traits(*format.quantised).name);
+    if (format.scaled) names.insert(to_string(format.scaled->numbers));
   };
   add(config.formats.head);
   for (const LlamaLayerFormats& layer : config.formats.layers) {

@@ -20,10 +20,12 @@ enum class Quantisation : std::uint8_t {
   q8_0,  ///< blocks of 32: scale = largest / 127
   q4_0,  ///< blocks of 32: the better of scales that map the largest to -8, and its size to 7
   int4,  ///< groups of 128 without zero points, and scales chosen as with q4_0
+  fp8,   ///< e4m3, and a scale for each row: largest / 448. Activations are quantised, too
 };
 
 /// Names of the values besides as_stored: "none" for decoded, and those of the formats.
-inline constexpr std::array<std::string_view, 4> quantisation_names{"none", "q8_0", "q4_0", "int4"};
+inline constexpr std::array<std::string_view, 5> quantisation_names{"none", "q8_0", "q4_0", "int4",
+                                                                    "fp8"};
 std::optional<Quantisation> quantisation_from_string(std::string_view name);
 /// Returns the format of quantised projections, if there is one.
 MatrixFormat format_of(Quantisation quantisation);

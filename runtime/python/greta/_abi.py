@@ -183,6 +183,7 @@ RUNTIME = {
     "greta_grouped_gemm": _tensors(4, _I32),
     "greta_quantized_gemm": _tensors(5, _I32),
     "greta_scaled_gemm": _tensors(5, _I32, _I32),
+    "greta_quantize": _tensors(6, _I32, _I32, c_float),
     "greta_add": _tensors(3),
     "greta_silu_mul": _tensors(3),
     "greta_silu_mul_packed": _tensors(2),

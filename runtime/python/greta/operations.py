@@ -114,6 +114,26 @@ class Operations:
                    {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "c": c},
                    choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, scales, "scales"))
 
+    def quantize(self, x: Operand, q: Operand, scales: Operand, *, numbers: str = "e4m3",
+                 sharing: str = "row", weight: Operand | None = None,
+                 residual: Operand | None = None, sum: Operand | None = None,
+                 up: Operand | None = None, epsilon: float = 1e-5) -> None:
+        """q = y / scale and its scales, as scaled_gemm reads A. q is u8 [.., cols], whose bytes are
+        numbers as in scaled_gemm; cols is a multiple of 4. y is x; with a weight rmsnorm(x); with
+        residual and sum, too, sum = x + residual and y = rmsnorm(sum); with `up` silu(x) * up; an x
+        [.., 2 cols] holds gate, then up.
+
+        Scales are f32. sharing="row": [rows, 1]; "block": [rows, ceil(cols / 128)]; "tensor": [1,
+        1], which is read."""
+        if up is not None and (weight is not None or residual is not None):
+            raise ValueError("up is given without weight and residual")
+        if residual is not None and weight is None:
+            raise ValueError("a residual is given with a weight")
+        self._call("quantize", {"x": x, "other": up if residual is None else residual,
+                                "weight": weight, "sum": sum, "q": q, "scales": scales},
+                   choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, sharing, "sharing"),
+                   epsilon)
+
     def add(self, a: Operand, b: Operand, out: Operand) -> None:
         """out = a + b"""
         self._call("add", {"a": a, "b": b, "out": out})

@@ -60,7 +60,12 @@ std::vector<Emulation> quantized_emulations();
 std::vector<Emulation> scaled_emulations();
 std::vector<Emulation> sample_emulations();
 std::vector<Emulation> expert_emulations();
+std::vector<Emulation> quantize_emulations();
 
+/// Divides each element by the root of the mean of all squares.
+void over_root(const Given& given, std::vector<Float>& x);
+/// Multiplies each element by that of the input `name`, if there is one.
+void weigh(const Given& given, const char* name, std::vector<Float>& x);
 Float silu(Float x);
 Float gelu_tanh(Float x);
 Float gelu_erf(Float x);

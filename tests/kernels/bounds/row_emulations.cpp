@@ -142,18 +142,6 @@ Outputs norm(const Given& given, const Normalise& normalise) {
   return outputs;
 }
 
-/// Divides each element by the root of the mean of all squares.
-void over_root(const Given& given, std::vector<Float>& x) {
-  const auto at = [&](std::size_t i) { return x[i]; };
-  const Float mean = dot(x.size(), at, at) / Float(static_cast<float>(x.size()));
-  const Float factor = inverse_root(mean + Float(given.number("epsilon", "1e-05")));
-  for (Float& y : x) y = y * factor;
-}
-
-void weigh(const Given& given, const char* name, std::vector<Float>& x) {
-  for (std::size_t i = 0; given.has(name) && i < x.size(); ++i) x[i] = x[i] * Float(given[name][i]);
-}
-
 struct Moments {
   Float count = 0, mean = 0, squares = 0;
 };
@@ -285,6 +273,17 @@ std::vector<Case> layernorm_rmsnorm_cases(const DTypes& types) {
 }
 
 }  // namespace
+
+void over_root(const Given& given, std::vector<Float>& x) {
+  const auto at = [&](std::size_t i) { return x[i]; };
+  const Float mean = dot(x.size(), at, at) / Float(static_cast<float>(x.size()));
+  const Float factor = inverse_root(mean + Float(given.number("epsilon", "1e-05")));
+  for (Float& y : x) y = y * factor;
+}
+
+void weigh(const Given& given, const char* name, std::vector<Float>& x) {
+  for (std::size_t i = 0; given.has(name) && i < x.size(); ++i) x[i] = x[i] * Float(given[name][i]);
+}
 
 std::vector<Emulation> row_emulations() {
   return {{"softmax", softmax_cases, softmax},

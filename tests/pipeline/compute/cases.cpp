@@ -103,6 +103,32 @@ const std::vector<OperationCase>& operation_cases() {
              t[0], t[1], t[2], t[3], t[4],
              {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::block});
        }},
+      {"Quantize",
+       "quantize dtype=f16 out=u8 format=e5m2 rows=6 cols=48",
+       {{2, 3, 48}, {2, 3, 48}, {6, 1}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantize(t[0], t[1], t[2], {.format = kernels::ByteFormat::e5m2});
+       }},
+      {"QuantizeBlocksOfSums",
+       "quantize dtype=f32 out=u8 scales=block fused=add_rmsnorm epsilon=1e-06 rows=5 cols=272",
+       {{5, 272}, {5, 272}, {272}, {5, 272}, {5, 272}, {5, 3}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantize(t[0], t[4], t[5],
+                             {.scales = ScaleSharing::block,
+                              .weight = t[2],
+                              .residual = t[1],
+                              .sum = t[3],
+                              .epsilon = 1e-6F});
+       }},
+      {"QuantizePackedGates",
+       "quantize dtype=f16 out=u8 format=int8 scales=tensor fused=silu_mul layout=packed rows=3 "
+       "cols=40",
+       {{3, 80}, {1, 1}, {3, 40}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantize(
+             t[0], t[2], t[1],
+             {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::tensor});
+       }},
       {"GemmAccumulates",
        "gemm dtype=f32 out=f32 layout=tn epilogue=gelu alpha=-0.5 beta=\"2\" m=8 n=16 k=12",
        {{12, 8}, {12, 16}, {8, 16}},

@@ -12,6 +12,7 @@
 #include "runtime/pipeline/llama/runner.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/fp8_files.hpp"
 #include "tests/pipeline/gguf_files.hpp"
 #include "tests/pipeline/llama/open_runtime.hpp"
 #include "tests/pipeline/packed_files.hpp"
@@ -166,6 +167,42 @@ TEST_P(QuantisedLlama, CheckpointsOfAwqAndGptq) {
           EXPECT_FALSE(wrong) << wrong->text();
         }
       }
+    }
+  }
+}
+
+// Activations are quantised, too, so each product has a launch of `quantize` before it.
+TEST_P(QuantisedLlama, Fp8OnLoading) {
+  TinyLlama{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4}.write(folder_.path());
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    SCOPED_TRACE(to_string(type));
+    LlamaModel model = load_llama(folder_.path());
+    ASSERT_EQ(quantise(model, Quantisation::fp8, type).quantised, 14);
+    const auto llama = runner(model, type);
+    EXPECT_EQ(count_of(llama->pass(1), "scaled_gemm"), 8U);
+    EXPECT_EQ(count_of(llama->pass(1), "quantize"), 8U);
+    const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+    for (const Ids& ids : {prompt, Ids{250}}) {
+      const auto wrong = first_failure(check.check(llama->trace(ids)));
+      EXPECT_FALSE(wrong) << wrong->text();
+    }
+  }
+}
+
+// Scales of blocks, whose rows of queries, keys and values are not whole blocks, of rows and of all
+// weights.
+TEST_P(QuantisedLlama, CheckpointsOfFp8) {
+  for (const TinyFp8& file : TinyFp8::kinds()) {
+    SCOPED_TRACE(file.name());
+    file.write(folder_.path());
+    const LlamaModel model = load_llama(folder_.path());
+    const auto llama = runner(model, DType::bf16);
+    EXPECT_EQ(count_of(llama->pass(1), "scaled_gemm"), count_of(llama->pass(1), "quantize"));
+    EXPECT_GE(count_of(llama->pass(1), "scaled_gemm"), 8U);
+    const LlamaTraceCheck check(model, {DType::bf16, DType::bf16, DType::bf16, DType::f32});
+    for (const Ids& ids : {prompt, Ids{250}}) {
+      const auto wrong = first_failure(check.check(llama->trace(ids)));
+      EXPECT_FALSE(wrong) << wrong->text();
     }
   }
 }

@@ -63,7 +63,11 @@ TEST(PackedWeights, AreThoseThatWerePacked) {
 
 TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
   const std::pair<nlohmann::json, const char*> cases[] = {
-      {{{"quant_method", "fp8"}}, "quant_method is 'fp8'; allowed: awq, gptq"},
+      {{{"quant_method", "bitsandbytes"}},
+       "quant_method is 'bitsandbytes'; allowed: awq, gptq, fp8"},
+      {{{"quant_method", "fp8"}, {"weight_block_size", {64, 128}}},
+       "weight_block_size is [64,128]"},
+      {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "float-quantized"},
       {{{"bits", 3}}, "bits is 3; allowed: 4"},
       {{{"group_size", -1}}, "group_size is -1; allowed: 32, 64, 128"},
       {{{"group_size", 96}}, "group_size is 96"},

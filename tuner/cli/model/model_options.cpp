@@ -180,9 +180,12 @@ std::optional<Quantisation> read_quantisation(const std::string& choice) {
 void report_quantised(const std::string& choice, Quantisation how,
                       const QuantisedProjections& counts) {
   const MatrixFormat format = format_of(how);
-  if (!format.quantised) return;
-  const std::string units =
-      fmt::format("{} of {} weights", format.group > 0 ? "groups" : "blocks", format.unit());
+  if (format.plain()) return;
+  const std::string units = fmt::format("{} of {} weights",
+                                        format.scaled      ? "loads"
+                                        : format.group > 0 ? "groups"
+                                                           : "blocks",
+                                        format.unit());
   if (counts.quantised == 0 && counts.already == 0) {
     throw CommandError(exit_usage, fmt::format("--quantize {}: no projection has rows of whole {}",
                                                choice, units));

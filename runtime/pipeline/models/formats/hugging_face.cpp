@@ -12,6 +12,7 @@
 #include "runtime/pipeline/models/formats/model_tensors.hpp"
 #include "runtime/pipeline/models/formats/packed_weights.hpp"
 #include "runtime/pipeline/models/formats/safetensors.hpp"
+#include "runtime/pipeline/models/formats/scaled_weights.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -153,7 +154,15 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   add_ends(folder, model.config);
   SafetensorsReader reader(folder);
   const nlohmann::json json = parse_json(file->text(), config.string());
-  if (const auto packed = packed_weights_of(JsonFields(json, config.string()))) {
+  const JsonFields fields(json, config.string());
+  const bool fp8 = scaled_weights_of(fields).has_value();
+  if (fp8) {
+    ScaledReader scaled(reader.tensors(), folder.string());
+    model.weights = take_llama(
+        reader.tensors(), model.config, folder_names,
+        [&](const std::string& name, const auto& shape) { return scaled.take(name, shape); });
+    model.converted = scaled.memory();
+  } else if (const auto packed = packed_weights_of(fields)) {
     WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config.qkv_bias);
     model.weights = take_llama(
         reader.tensors(), model.config, folder_names,
@@ -164,7 +173,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   }
   model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {
-    return name.ends_with("rotary_emb.inv_freq") ||
+    return name.ends_with("rotary_emb.inv_freq") || (fp8 && ScaledReader::ignored(name)) ||
            (model.config.tied_embeddings && name == folder_names.head);
   });
   model.files = reader.files();

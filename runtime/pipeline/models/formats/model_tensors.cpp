@@ -56,6 +56,10 @@ const StoredTensor& ModelTensors::take_stored(const std::string& name,
   return tensor;
 }
 
+const StoredTensor& ModelTensors::take_any(const std::string& name) {
+  return take_stored(name, stored(name).shape);
+}
+
 WeightView ModelTensors::take(const std::string& name, const std::vector<std::int64_t>& shape) {
   const StoredTensor& tensor = stored(name);
   if (!tensor.blocks && (!tensor.dtype || !kernels_convert(*tensor.dtype))) {

@@ -44,6 +44,9 @@ class ModelTensors {
   /// The same of any type.
   const StoredTensor& take_stored(const std::string& name, const std::vector<std::int64_t>& shape);
 
+  /// The same of any type and shape.
+  const StoredTensor& take_any(const std::string& name);
+
   /// Throws Error for a tensor that was not taken, unless ignored(name).
   void check_rest(const std::function<bool(std::string_view)>& ignored) const;
 

@@ -141,7 +141,8 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
   PackedWeights packed;
   const std::string method = fields.text("quant_method", "");
   if (method != "awq" && method != "gptq") {
-    fields.refuse(fmt::format("quant_method is '{}'; allowed: awq, gptq", method.substr(0, 40)));
+    fields.refuse(fmt::format("quant_method is '{}'; allowed: awq, gptq, fp8, compressed-tensors",
+                              method.substr(0, 40)));
   }
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
   if (const std::int64_t bits = fields.integer("bits", 0, any); bits != 4) {

@@ -1,0 +1,69 @@
+#include "kernels/templates/quantize/inputs.hpp"
+
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <random>
+
+#include "kernels/model/adversarial.hpp"
+#include "kernels/model/random.hpp"
+#include "kernels/skeletons/norms.hpp"
+#include "kernels/templates/quantize/shape.hpp"
+
+namespace greta::kernels::quantize {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool is_scale(const TensorSpec& spec) {
+  return spec.name == "scale";
+}
+
+/// Puts NaN, infinities and negative zeros into a few rows.
+void mix_in_special_values(HostTensor& tensor, std::mt19937_64& random) {
+  const auto cols = static_cast<std::uint64_t>(tensor.spec.cols);
+  const double values[] = {std::nan(""), infinity, -infinity, -0.0};
+  for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    const auto first = static_cast<std::size_t>(row) * tensor.spec.cols;
+    for (std::uint64_t count = 1 + uniform_below(random, 3); count > 0; --count) {
+      store_element(tensor.spec.dtype, tensor.data.data(), first + uniform_below(random, cols),
+                    values[uniform_below(random, std::size(values))]);
+    }
+  }
+}
+
+}  // namespace
+
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  HostTensor tensor = random_tensor(spec, seed);
+  if (!is_scale(spec)) return tensor;
+  const double largest = traits(shape_of(problem).format).largest;
+  std::mt19937_64 random(mix64(seed));
+  store_element(DType::f32, tensor.data.data(), 0, (0.3 + 0.3 * uniform(random)) / largest);
+  return tensor;
+}
+
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const Shape shape = shape_of(problem);
+  std::mt19937_64 random(mix64(seed));
+  if (shape.norm()) rows::harden_norm(problem, inputs, seed);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    HostTensor& tensor = inputs[i];
+    if (is_scale(tensor.spec)) {
+      const double scales[] = {0,       -1, 0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100,
+                               0x1p-10, 1,  0x1p20,   0x1p126,  0x1p127,  infinity};
+      // Half of the draws leave the scale unchanged.
+      const std::uint64_t draw = uniform_below(random, 2 * std::size(scales));
+      if (draw < std::size(scales)) {
+        store_element(DType::f32, tensor.data.data(), 0, scales[draw]);
+      }
+      continue;
+    }
+    if (shape.norm()) continue;
+    mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), mix64(seed + i));
+    if (shape.fused == Fused::none) mix_in_special_values(tensor, random);
+  }
+}
+
+}  // namespace greta::kernels::quantize

@@ -1,0 +1,51 @@
+// Reductions over runs of threads of several lengths, all of them powers of two: the sum of f32, or
+// the largest of integers. SUBGROUP is the size that subgroups must have; 0: they may have any, and
+// shared memory does all.
+#pragma once
+
+shared uint run_parts[THREADS];
+
+// Of f32 as bits with `sums`.
+uint merged(uint a, uint b, bool sums) {
+  return sums ? floatBitsToUint(uintBitsToFloat(a) + uintBitsToFloat(b)) : max(a, b);
+}
+
+#if SUBGROUP > 0
+#if THREADS % SUBGROUP != 0
+#error "SUBGROUP divides THREADS"
+#endif
+uint thread_index() { return gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID; }
+
+// The threads of a run get the same result.
+uint reduce_run(uint value, const uint run, const bool sums) {
+  [[unroll]] for (uint mask = 1; mask < min(run, SUBGROUP); mask *= 2)
+    value = merged(value, subgroupShuffleXor(value, mask), sums);
+  if (run <= SUBGROUP) return value;
+  const uint waves = run / SUBGROUP, first = thread_index() / run * waves;
+  barrier();  // parts may still be read
+  if (gl_SubgroupInvocationID == 0) run_parts[gl_SubgroupID] = value;
+  barrier();
+  value = run_parts[first];
+  [[dont_unroll]] for (uint i = 1; i < waves; ++i) value = merged(value, run_parts[first + i], sums);
+  return value;
+}
+
+#else
+uint thread_index() { return gl_LocalInvocationIndex; }
+
+uint reduce_run(uint value, const uint run, const bool sums) {
+  if (run == 1) return value;
+  const uint me = thread_index(), lane = me % run;
+  barrier();  // parts may still be read
+  run_parts[me] = value;
+  [[dont_unroll]] for (uint step = run / 2; step > 0; step /= 2) {
+    barrier();
+    if (lane < step) {
+      value = merged(value, run_parts[me + step], sums);
+      run_parts[me] = value;
+    }
+  }
+  barrier();
+  return run_parts[me - lane];
+}
+#endif

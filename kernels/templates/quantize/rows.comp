@@ -1,0 +1,221 @@
+#version 460
+// codes = y / scale, y = x, or with FUSED a norm of x, of x + residual, or silu(gate) * up.
+//
+// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row. KIND says how a row is
+// walked by LANES threads of the workgroup's, each of which has ITEMS vectors of VEC neighbours at a
+// time:
+//   HELD      it stays in registers
+//   STREAMED  it is read once for each statistic, and to write
+//   FLAT      a workgroup has a part of a row, whose statistics need no other part
+#if !defined(KIND) || !defined(ROWS) || !defined(FUSED) || !defined(SCALES) || \
+    !defined(PACKED) || !defined(X_STRIDE) || !defined(Q_STRIDE) || !defined(SUBGROUP)
+#error "KIND, ROWS, FUSED, SCALES, PACKED, X_STRIDE, Q_STRIDE and SUBGROUP must be defined"
+#endif
+
+#define HELD 0
+#define STREAMED 1
+#define FLAT 2
+#define RMSNORM 1
+#define ADD_RMSNORM 2
+#define SILU_MUL 3
+#define NORM (FUSED == RMSNORM || FUSED == ADD_RMSNORM)
+#define LANES (THREADS / ROWS)
+#define CHUNK (LANES * ITEMS * VEC)  // columns that a row's threads have at a time
+
+#if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 2
+#error "KIND is 0 to 2, FUSED 0 to 3, SCALES 0 to 2"
+#endif
+#if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
+#error "THREADS is a power of 2, and ROWS divides it"
+#endif
+#if KIND == FLAT && (ROWS != 1 || NORM || SCALES == 1)
+#error "a part of a row knows neither its norm nor its scale"
+#endif
+#if SCALES == 2 && LANES * VEC < 128
+#error "a row's threads have at least 128 columns at a time"
+#endif
+#if VEC < 4
+#error "codes are stored in words of four"
+#endif
+#if PACKED && FUSED != SILU_MUL
+#error "gate and up are PACKED"
+#endif
+
+#if SUBGROUP > 0
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+#include "common/elementwise.glsl"
+#include "common/activation.glsl"
+#include "quantize/codes.glsl"
+#include "quantize/reduce_runs.glsl"
+
+layout(push_constant, std430) uniform Arguments {
+  uint64_t x, other, weight;  // other: residual, or up
+  uint64_t scales, sum, codes;
+  uint rows, cols;
+  uint parts;  // FLAT: of a row
+  float epsilon;
+} args;
+
+// The row of this thread's.
+uint row;
+bool inside;
+
+uint column(uint first, uint item) { return first + (item * LANES + thread_index() % LANES) * VEC; }
+uint64_t start() {
+  return uint64_t(row) * (X_STRIDE > 0 ? uint(X_STRIDE) : (1 + PACKED) * args.cols);
+}
+
+// Columns from `first` on; 0 past the row's end.
+void load(uint first, out float x[ITEMS][VEC]) {
+  X_RAW raw[ITEMS], other[ITEMS];
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    raw[i] = X_RAW(0);
+    other[i] = X_RAW(0);
+    const uint col = column(first, i);
+    if (col < args.cols) {
+      raw[i] = load_vector(args.x + (start() + col) * IN_BYTES);
+#if PACKED
+      other[i] = load_vector(args.x + (start() + args.cols + col) * IN_BYTES);
+#elif FUSED >= ADD_RMSNORM
+      other[i] = load_vector(args.other + (start() + col) * IN_BYTES);
+#endif
+    }
+  }
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    float a[VEC], b[VEC];
+    unpack(raw[i], a);
+    unpack(other[i], b);
+    [[unroll]] for (uint j = 0; j < VEC; ++j) {
+#if FUSED == ADD_RMSNORM
+      x[i][j] = a[j] + b[j];
+#elif FUSED == SILU_MUL
+      x[i][j] = silu(a[j]) * b[j];
+#else
+      x[i][j] = a[j];
+#endif
+    }
+  }
+}
+
+void store_sums(uint first, float x[ITEMS][VEC]) {
+#if FUSED == ADD_RMSNORM
+  if (!inside) return;
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    const uint col = column(first, i);
+    if (col < args.cols) store_floats(args.sum + (start() + col) * OUT_BYTES, x[i]);
+  }
+#endif
+}
+
+float squares_of(float x[ITEMS][VEC]) {
+  float part[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i)
+    [[unroll]] for (uint j = 0; j < VEC; ++j) part[(i * VEC + j) % 8] += x[i][j] * x[i][j];
+  return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+}
+
+void normalise(uint first, inout float x[ITEMS][VEC], float factor) {
+#if NORM
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    const uint col = column(first, i);
+    X_RAW raw = X_RAW(0);
+    if (col < args.cols) raw = load_vector(args.weight + uint64_t(col) * IN_BYTES);
+    float weight[VEC];
+    unpack(raw, weight);
+    [[unroll]] for (uint j = 0; j < VEC; ++j) x[i][j] = x[i][j] * factor * weight[j];
+  }
+#endif
+}
+
+uint most_of(float x[VEC]) {
+  uint most = 0;
+  [[unroll]] for (uint j = 0; j < VEC; ++j) most = max(most, counted_size(x[j]));
+  return most;
+}
+
+// `scale`: of all of these columns, unless blocks have their own.
+void store(uint first, float x[ITEMS][VEC], float scale) {
+  const uint64_t codes = uint64_t(row) * (Q_STRIDE > 0 ? uint(Q_STRIDE) : args.cols);
+  float inverse = 1.0 / scale;
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    const uint col = column(first, i);
+#if SCALES == 2
+    scale = scale_of(reduce_run(most_of(x[i]), 128 / VEC, false));
+    inverse = 1.0 / scale;
+    if (inside && col < args.cols && col % 128 == 0)
+      F32(args.scales + (uint64_t(row) * ((args.cols - 1) / 128 + 1) + col / 128) * 4).v = scale;
+#endif
+    if (inside && col < args.cols) {
+      float y[VEC];
+      [[unroll]] for (uint j = 0; j < VEC; ++j) y[j] = finite(x[i][j]) * inverse;
+      store_codes(args.codes + codes + col, y);
+    }
+  }
+}
+
+void quantize_row(uint first) {
+  float x[ITEMS][VEC];
+  float factor = 0.0, squares = 0.0;
+#if KIND != STREAMED
+  load(first, x);
+  store_sums(first, x);
+  if (NORM) squares = squares_of(x);
+#elif NORM
+  [[dont_unroll]] for (uint at = 0; at < args.cols; at += CHUNK) {
+    load(at, x);
+    store_sums(at, x);
+    squares += squares_of(x);
+  }
+#endif
+#if NORM
+  squares = uintBitsToFloat(reduce_run(floatBitsToUint(squares), LANES, true));
+  factor = inversesqrt(squares / float(args.cols) + args.epsilon);
+#endif
+#if KIND != STREAMED
+  normalise(first, x, factor);
+#endif
+  float scale = 1.0;
+#if SCALES == 0
+  scale = at_least_normal(F32(args.scales).v);
+#elif SCALES == 1
+  uint most = 0;
+#if KIND == STREAMED
+  [[dont_unroll]] for (uint at = 0; at < args.cols; at += CHUNK) {
+    load(at, x);
+    normalise(at, x, factor);
+#endif
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) most = max(most, most_of(x[i]));
+#if KIND == STREAMED
+  }
+#endif
+  scale = scale_of(reduce_run(most, LANES, false));
+  if (inside && thread_index() % LANES == 0) F32(args.scales + uint64_t(row) * 4).v = scale;
+#endif
+#if KIND == STREAMED
+  [[dont_unroll]] for (uint at = 0; at < args.cols; at += CHUNK) {
+    load(at, x);
+    normalise(at, x, factor);
+    store(at, x, scale);
+  }
+#else
+  store(first, x, scale);
+#endif
+}
+
+void main() {
+  const uint group = workgroup();
+#if KIND == FLAT
+  if (group >= args.rows * args.parts) return;
+  row = group / args.parts;
+  inside = true;
+  quantize_row(group % args.parts * CHUNK);
+#else
+  if (group >= (args.rows - 1) / ROWS + 1) return;
+  const uint mine = group * ROWS + thread_index() / LANES;
+  row = min(mine, args.rows - 1);
+  inside = mine < args.rows;
+  quantize_row(0);
+#endif
+}

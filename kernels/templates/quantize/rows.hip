@@ -1,0 +1,261 @@
+// codes = y / scale, y = x, or with FUSED a norm of x, of x + residual, or silu(gate) * up.
+//
+// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row. KIND says how a row is
+// walked by LANES threads of the block's, each of which has ITEMS vectors of VEC neighbours at a time:
+//   HELD      it stays in registers
+//   STREAMED  it is read once for each statistic, and to write
+//   FLAT      a block has a part of a row, whose statistics need no other part
+#if !defined(KIND) || !defined(ROWS) || !defined(FUSED) || !defined(SCALES) || \
+    !defined(PACKED) || !defined(X_STRIDE) || !defined(Q_STRIDE)
+#error "KIND, ROWS, FUSED, SCALES, PACKED, X_STRIDE and Q_STRIDE must be defined"
+#endif
+
+#define HELD 0
+#define STREAMED 1
+#define FLAT 2
+#define RMSNORM 1
+#define ADD_RMSNORM 2
+#define SILU_MUL 3
+#define NORM (FUSED == RMSNORM || FUSED == ADD_RMSNORM)
+#define LANES (THREADS / ROWS)
+
+#if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 2
+#error "KIND is 0 to 2, FUSED 0 to 3, SCALES 0 to 2"
+#endif
+#if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
+#error "THREADS is a power of 2, and ROWS divides it"
+#endif
+#if KIND == FLAT && (ROWS != 1 || NORM || SCALES == 1)
+#error "a part of a row knows neither its norm nor its scale"
+#endif
+#if SCALES == 2 && LANES * VEC < 128
+#error "a row's threads have at least 128 columns at a time"
+#endif
+#if VEC < 4
+#error "codes are stored in words of four"
+#endif
+#if PACKED && FUSED != SILU_MUL
+#error "gate and up are PACKED"
+#endif
+
+#include "common/activation.hip"
+#include "common/elementwise.hip"
+#include "common/inverse_root.hip"
+#include "common/reduce.hip"
+#include "quantize/codes.hip"
+
+constexpr u32 chunk = LANES * ITEMS * VEC;  // columns that a row's threads have at a time
+constexpr u32 waves = THREADS / wave_size;
+
+typedef float Values[ITEMS][VEC];
+
+struct Arguments {
+  const In *x, *other, *weight;  // other: residual, or up
+  float* scales;
+  In* sum;
+  u8* codes;
+  u32 rows, cols;
+  u32 parts;  // FLAT: of a row
+  float epsilon;
+};
+
+// Of the block, which reductions over more than a wave need.
+struct Shared {
+  u32* sizes;
+  float* sums;
+};
+
+template <u32 run, typename T, typename Merge>
+GRETA_DEVICE T reduce_run(T value, Merge merge, T* shared) {
+  if constexpr (run > wave_size) block_barrier();  // it may still be read
+  return reduce_threads<run>(value, merge, shared);
+}
+
+// A row of this thread's.
+struct Row {
+  const Arguments& args;
+  u32 row;
+  bool inside;
+
+  GRETA_DEVICE u32 column(u32 first, u32 item) const {
+    return first + (item * LANES + thread_index() % LANES) * VEC;
+  }
+  GRETA_DEVICE u64 start() const {
+    return u64(row) * (X_STRIDE > 0 ? u32(X_STRIDE) : (1 + PACKED) * args.cols);
+  }
+
+  // Columns from `first` on; 0 past the row's end.
+  GRETA_DEVICE void load(u32 first, Values& x) const {
+    Vector raw[ITEMS], other[ITEMS];
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      raw[i] = {};
+      other[i] = {};
+      const u32 col = column(first, i);
+      if (col >= args.cols) continue;
+      raw[i] = load_vector(args.x + start() + col);
+#if PACKED
+      other[i] = load_vector(args.x + start() + args.cols + col);
+#elif FUSED >= ADD_RMSNORM
+      other[i] = load_vector(args.other + start() + col);
+#endif
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      GRETA_UNROLL
+      for (u32 j = 0; j < VEC; ++j) {
+        x[i][j] = element(raw[i], j);
+#if FUSED == ADD_RMSNORM
+        x[i][j] += element(other[i], j);
+#elif FUSED == SILU_MUL
+        x[i][j] = silu(x[i][j]) * element(other[i], j);
+#endif
+      }
+    }
+  }
+
+  GRETA_DEVICE void store_sums(u32 first, const Values& x) const {
+#if FUSED == ADD_RMSNORM
+    if (!inside) return;
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      const u32 col = column(first, i);
+      if (col < args.cols) store_floats(args.sum + start() + col, x[i]);
+    }
+#endif
+  }
+
+  GRETA_DEVICE float squares(const Values& x) const {
+    float part[1][VEC];
+    GRETA_UNROLL
+    for (u32 j = 0; j < VEC; ++j) {
+      part[0][j] = x[0][j] * x[0][j];
+      GRETA_UNROLL
+      for (u32 i = 1; i < ITEMS; ++i) part[0][j] = multiply_add(x[i][j], x[i][j], part[0][j]);
+    }
+    return reduce_values(part, Add{});
+  }
+
+  GRETA_DEVICE void normalise(u32 first, Values& x, float factor) const {
+#if NORM
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      const u32 col = column(first, i);
+      Vector weight = {};
+      if (col < args.cols) weight = load_vector(args.weight + col);
+      GRETA_UNROLL
+      for (u32 j = 0; j < VEC; ++j) x[i][j] = x[i][j] * factor * element(weight, j);
+    }
+#endif
+  }
+
+  static GRETA_DEVICE u32 most_of(const Values& x) {
+    u32 most = 0;
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      GRETA_UNROLL
+      for (u32 j = 0; j < VEC; ++j) most = larger_size(most, x[i][j]);
+    }
+    return most;
+  }
+
+  // `scale`: of all of these columns, unless blocks have their own.
+  GRETA_DEVICE void store(u32 first, const Values& x, float scale, const Shared& shared) const {
+    const u64 codes = u64(row) * (Q_STRIDE > 0 ? u32(Q_STRIDE) : args.cols);
+    float inverse = 1.0f / scale;
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      const u32 col = column(first, i);
+#if SCALES == 2
+      u32 most = 0;
+      GRETA_UNROLL
+      for (u32 j = 0; j < VEC; ++j) most = larger_size(most, x[i][j]);
+      scale = scale_of(reduce_run<128 / VEC>(most, LargerSize{}, shared.sizes));
+      inverse = 1.0f / scale;
+      if (inside && col < args.cols && col % 128 == 0) {
+        args.scales[u64(row) * ((args.cols - 1) / 128 + 1) + col / 128] = scale;
+      }
+#endif
+      if (!inside || col >= args.cols) continue;
+      float y[VEC];
+      GRETA_UNROLL
+      for (u32 j = 0; j < VEC; ++j) y[j] = finite(x[i][j]) * inverse;
+      store_codes(args.codes + codes + col, y);
+    }
+  }
+};
+
+// each(first) for the columns that a row's threads have at a time.
+template <typename Each>
+GRETA_DEVICE void walk(const Arguments& args, Each each) {
+  GRETA_NO_UNROLL
+  for (u32 at = 0; at < args.cols; at += chunk) each(at);
+}
+
+GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) {
+  const Arguments& args = row.args;
+  Values x;
+  float factor = 0.0f, squares = 0.0f;
+#if KIND != STREAMED
+  row.load(first, x);
+  row.store_sums(first, x);
+  if (NORM) squares = row.squares(x);
+#elif NORM
+  walk(args, [&](u32 at) {
+    row.load(at, x);
+    row.store_sums(at, x);
+    squares += row.squares(x);
+  });
+#endif
+#if NORM
+  squares = reduce_run<LANES>(squares, Add{}, shared.sums);
+  factor = fast_inverse_sqrt(squares / float(args.cols) + args.epsilon);
+#endif
+#if KIND != STREAMED
+  row.normalise(first, x, factor);
+#endif
+  float scale = 1.0f;
+#if SCALES == 0
+  scale = args.scales[0] >= least_scale ? args.scales[0] : least_scale;
+#elif SCALES == 1
+  u32 most = 0;
+#if KIND == STREAMED
+  walk(args, [&](u32 at) {
+    row.load(at, x);
+    row.normalise(at, x, factor);
+    most = LargerSize{}(most, row.most_of(x));
+  });
+#else
+  most = row.most_of(x);
+#endif
+  scale = scale_of(reduce_run<LANES>(most, LargerSize{}, shared.sizes));
+  if (row.inside && thread_index() % LANES == 0) args.scales[row.row] = scale;
+#endif
+#if KIND == STREAMED
+  walk(args, [&](u32 at) {
+    row.load(at, x);
+    row.normalise(at, x, factor);
+    row.store(at, x, scale, shared);
+  });
+#else
+  row.store(first, x, scale, shared);
+#endif
+}
+
+GRETA_KERNEL(THREADS)
+quantize_rows(const In* __restrict__ x, const In* __restrict__ other, const In* __restrict__ weight,
+              float* scales, In* __restrict__ sum, u8* __restrict__ codes, u32 rows, u32 cols,
+              u32 parts, float epsilon) {
+  GRETA_SHARED(u32, sizes, waves);
+  GRETA_SHARED(float, sums, waves);
+  const Arguments args{x, other, weight, scales, sum, codes, rows, cols, parts, epsilon};
+  const u32 group = block_index<THREADS>();
+#if KIND == FLAT
+  if (group >= rows * parts) return;
+  quantize_row({args, group / parts, true}, group % parts * chunk, {sizes, sums});
+#else
+  if (group >= (rows - 1) / ROWS + 1) return;
+  const u32 row = group * ROWS + thread_index() / LANES;
+  quantize_row({args, smaller(row, rows - 1), row < rows}, 0, {sizes, sums});
+#endif
+}

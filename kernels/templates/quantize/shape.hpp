@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/model/byte_formats.hpp"
+#include "kernels/model/problem.hpp"
+#include "kernels/planning/stride_attributes.hpp"
+
+namespace greta::kernels::quantize {
+
+/// What shares a scale, with the numbers of SCALES in the sources.
+enum class Scales : std::uint8_t {
+  tensor,  ///< all elements; the scale is given
+  row,     ///< a row
+  block,   ///< 128 columns of a row
+};
+
+/// What is computed ahead of the quantisation, with the numbers of FUSED in the sources.
+enum class Fused : std::uint8_t { none, rmsnorm, add_rmsnorm, silu_mul };
+
+/// The columns that share a scale of a block: those of scaled_gemm.
+inline constexpr std::int64_t scale_block = 128;
+
+/// The dimensions, types and attributes of a problem.
+struct Shape {
+  std::int64_t rows = 0, cols = 0;
+  DType in = DType::bf16;
+  ByteFormat format = ByteFormat::e4m3;
+  Scales scales = Scales::row;
+  Fused fused = Fused::none;
+  bool packed = false;  ///< gate and up are halves of rows
+  float epsilon = 0;
+  std::int64_t x_stride = 0, q_stride = 0;
+  Strides strides{};
+
+  bool norm() const { return fused == Fused::rmsnorm || fused == Fused::add_rmsnorm; }
+  /// Returns whether parts of a row need nothing of each other.
+  bool independent() const { return !norm() && scales != Scales::row; }
+  std::int64_t packed_x() const { return packed ? 2 * cols : cols; }
+  /// Return the extents of the scales.
+  std::int64_t scale_rows() const { return scales == Scales::tensor ? 1 : rows; }
+  std::int64_t scale_columns() const {
+    return scales == Scales::block ? (cols + scale_block - 1) / scale_block : 1;
+  }
+};
+
+/// Requires a problem that check_problem() accepts.
+Shape shape_of(const Problem& problem);
+
+}  // namespace greta::kernels::quantize

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/model/byte_formats.hpp"
+#include "tests/pipeline/model_files.hpp"
+
+/// Small checkpoints of fp8 for tests, as Hugging Face's folders have them.
+namespace greta::test {
+
+/// A Llama whose projections are e4m3, with random codes and scales.
+struct TinyFp8 {
+  enum class Scales { blocks, rows, tensor };
+  Scales scales = Scales::blocks;
+  TinyLlama tiny{.dim = 128, .hidden = 272, .heads = 8, .kv_heads = 4, .dtype = DType::bf16};
+  bool input_scales = false;  ///< scales of static activations, which AutoFP8 adds
+
+  static std::vector<TinyFp8> kinds() {
+    return {{.scales = Scales::blocks},
+            {.scales = Scales::rows},
+            {.scales = Scales::tensor, .input_scales = true}};
+  }
+
+  const char* name() const {
+    return scales == Scales::blocks ? "blocks" : scales == Scales::rows ? "rows" : "tensor";
+  }
+
+  nlohmann::json config() const {
+    nlohmann::json json = tiny.config();
+    nlohmann::json& quantisation = json["quantization_config"];
+    if (scales == Scales::rows) {
+      quantisation = {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}};
+    } else {
+      quantisation = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
+      if (scales == Scales::blocks) quantisation["weight_block_size"] = {128, 128};
+    }
+    json["torch_dtype"] = "bfloat16";
+    return json;
+  }
+
+  std::vector<FileTensor> tensors() const {
+    std::vector<FileTensor> list;
+    std::uint64_t seed = 77;
+    for (const FileTensor& tensor : tiny.tensors()) {
+      if (!tensor.name.ends_with("proj.weight")) {
+        list.push_back(tensor);
+        continue;
+      }
+      const std::int64_t n = tensor.shape[0], k = tensor.shape[1];
+      std::string codes;
+      for (std::int64_t i = 0; i < n * k; ++i) {
+        const double unit = static_cast<double>(mix64(++seed) >> 11) * 0x1p-53;
+        codes += static_cast<char>(
+            kernels::encode_byte(kernels::ByteFormat::e4m3, 448 * (2 * unit - 1)));
+      }
+      list.push_back({tensor.name, "F8_E4M3", tensor.shape, codes});
+      const std::int64_t down = (n + 127) / 128, across = (k + 127) / 128;
+      const std::vector<std::int64_t> shape = scales == Scales::blocks ? std::vector{down, across}
+                                              : scales == Scales::rows
+                                                  ? std::vector<std::int64_t>{n, 1}
+                                                  : std::vector<std::int64_t>{};
+      std::int64_t count = 1;
+      for (const std::int64_t extent : shape) count *= extent;
+      const DType type = scales == Scales::rows ? DType::bf16 : DType::f32;
+      std::string values(bytes_of(type, static_cast<std::size_t>(count)), '\0');
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double unit = static_cast<double>(mix64(++seed) >> 11) * 0x1p-53;
+        store_element(type, reinterpret_cast<std::byte*>(values.data()),
+                      static_cast<std::size_t>(i),
+                      (1 + unit) / 448 / std::sqrt(static_cast<double>(k)));
+      }
+      const char* const suffix = scales == Scales::blocks ? "_scale_inv" : "_scale";
+      list.push_back({tensor.name + suffix, type == DType::f32 ? "F32" : "BF16", shape, values});
+      if (!input_scales) continue;
+      const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
+      list.push_back({prefix + "input_scale", "F32", {}, std::string(4, '\0')});
+    }
+    return list;
+  }
+
+  void write(const std::filesystem::path& folder) const {
+    write_file(folder / "config.json", config().dump());
+    write_file(folder / "model.safetensors", safetensors_of(tensors()));
+  }
+};
+
+}  // namespace greta::test
