@@ -239,8 +239,8 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   add_quantize_option(command, choice.quantize);
 }
 
-void add_page_option(CLI::App& command, std::int64_t& tokens) {
-  command
+CLI::Option* add_page_option(CLI::App& command, std::int64_t& tokens) {
+  return command
       .add_option(
           "--page-size", tokens,
           "Tokens of a page of the KV caches of sequences of different lengths: 16, 32, 64, "

@@ -78,7 +78,7 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice);
 /// Reads the architecture that --config names. Throws CommandError.
 LlamaConfig read_architecture(const ArchitectureChoice& choice);
 /// Adds --page-size.
-void add_page_option(CLI::App& command, std::int64_t& tokens);
+CLI::Option* add_page_option(CLI::App& command, std::int64_t& tokens);
 /// Reduces a model to --layers, reads the mix, completes the load, and checks that it fits the
 /// model's context. Throws CommandError.
 void apply_load(ArchitectureChoice& choice, LlamaConfig& config);
