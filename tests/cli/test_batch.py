@@ -111,7 +111,7 @@ class Batch(Case):
                             ("generated=5\n", ":1: prompt= is missing"),
                             ("prompt=5 generated=1 prefix=6\n", ":1: prefix=6: is more than prompt=5"),
                             ("prompt=0 generated=1\n", ":1: prompt=0: must be between 1 and"),
-                            ("prompt=5 generated=1 prompt=5\n", ":1: prompt is there twice"),
+                            ("prompt=5 generated=1 prompt=5\n", ":1: prompt occurs twice"),
                             ("prompt=5 generated=1 count=99999\n", ":1: count=99999: must be between 1 and 65536"),
                             ("prompt=5x generated=1\n", ":1: prompt=5x: must be between"),
                             ("length=5\n", ":1: length=5: must be prompt=, generated=, count= or prefix="),

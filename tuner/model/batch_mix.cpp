@@ -52,7 +52,7 @@ MixPart read_part(const std::string& line) {
       refuse(fmt::format("{}: must be between {} and {}", printable(word), member->least,
                          member->most));
     }
-    if (std::find(seen.begin(), seen.end(), name) != seen.end()) refuse(name + " is there twice");
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) refuse(name + " occurs twice");
     seen.push_back(name);
     part.*member->value = *value;
   }
