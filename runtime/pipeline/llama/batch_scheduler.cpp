@@ -109,7 +109,7 @@ void BatchScheduler::admit() {
     first.lease = *std::move(lease);
     first.admitted = true;
     running_.push_back(waiting_.front());
-    waiting_.erase(waiting_.begin());
+    waiting_.pop_front();
   }
   most_pages_ = std::max(most_pages_, pool_.size() - pool_.free());
 }

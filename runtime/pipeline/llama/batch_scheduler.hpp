@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -114,7 +115,8 @@ class BatchScheduler {
   LlamaBatchOptions options_;
   PagePool pool_;
   std::vector<LlamaSequence> sequences_;
-  std::vector<std::size_t> waiting_, running_;  ///< in the order of add()
+  std::deque<std::size_t> waiting_;   ///< in the order of add()
+  std::vector<std::size_t> running_;  ///< in the same order
   std::int64_t most_pages_ = 0;
 };
 

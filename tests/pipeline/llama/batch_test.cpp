@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "runtime/pipeline/llama/needs.hpp"
+#include "runtime/pipeline/llama/reference.hpp"
 #include "runtime/pipeline/llama/runner.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/gguf_files.hpp"
@@ -316,6 +318,50 @@ TEST_P(Batch, RunsOtherArchitectures) {
       }
       EXPECT_EQ(batch.sequence(i).generated, ids) << i;
     }
+  }
+}
+
+// Every pass of a model with weights in one format and in several, whose queries, keys and values
+// are matrices of their own: the largest logit of each lane is that of FP64 for all tokens up to
+// the lane's last one, with either way to append to pages.
+TEST_P(Batch, EachLaneAgreesWithFp64) {
+  const TemporaryFolder folder;
+  TinyGguf file;
+  file.tiny = {.dim = 64, .hidden = 96, .layers = 2, .heads = 8, .kv_heads = 4, .vocab = 300};
+  file.blocks = BlockFormat::q8_0;
+  for (const char* rule : {"rope_kv: fused", "rope_kv: parts"}) {
+    SCOPED_TRACE(rule);
+    SetUp();
+    ASSERT_TRUE(runtime_->use(rule));
+    file.others = {{"v_proj", BlockFormat::q4_0}};
+    file.write(folder.path());
+    const LlamaModel tiny = load_llama(folder / "model.gguf");
+    LlamaBatchOptions options = small_batch();
+    options.capacity = tiny.config.max_positions;
+    LlamaBatch batch(*runtime_, upload_weights(*runtime_, tiny, DType::f32), options);
+    for (const std::size_t own : {3, 12, 9}) {
+      Ids ids = prompt_of(16, own, static_cast<std::int32_t>(own));
+      for (std::int32_t& id : ids) id %= 300;
+      batch.add({ids, 3});
+    }
+    LlamaReference reference(tiny, DType::f32);
+    std::size_t lanes = 0;
+    while (const auto step = batch.step()) {
+      const std::vector<float> largest = batch.largest_logits();
+      for (std::size_t i = 0; i < step->pass.lanes.size(); ++i, ++lanes) {
+        const BatchLane& lane = step->pass.lanes[i];
+        const LlamaSequence& sequence = batch.sequence(lane.sequence);
+        Ids ids;
+        for (std::int64_t t = 0; t < lane.first + lane.count; ++t) ids.push_back(sequence.token(t));
+        reference.reset();
+        const std::vector<double> logits = reference.run(ids);
+        EXPECT_NEAR(largest[i], *std::max_element(logits.begin(), logits.end()), 1e-3)
+            << "sequence " << lane.sequence << ", token " << ids.size() - 1;
+      }
+    }
+    EXPECT_GE(lanes, 9U);
+    EXPECT_EQ(batch.sequence(1).shared, 16);
+    EXPECT_EQ(batch.sequence(2).shared, 16);
   }
 }
 
