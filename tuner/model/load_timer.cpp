@@ -16,6 +16,7 @@ LlamaBatchOptions batch_options(const ModelLoad& load, const LlamaConfig& config
   options.sequences = load.batch;
   options.capacity = llama_capacity(config, load.tokens());
   options.page = load.page;
+  options.pages = load.pages;
   return options.for_model(config);
 }
 

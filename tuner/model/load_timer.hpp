@@ -20,6 +20,7 @@ struct ModelLoad {
   std::int64_t batch = 1;
   std::optional<BatchMix> mix{};  ///< sequences of different lengths in place of these
   std::int64_t page = 64;         ///< tokens of a page of a mix's caches
+  std::int64_t pages = 0;         ///< of all sequences; 0: each has room for the longest one
 
   /// Returns the number of tokens that the cache of a sequence must hold.
   std::int64_t tokens() const { return mix ? mix->longest() : prompt_tokens + generated_tokens; }

@@ -234,13 +234,13 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
                   "File with the lengths of sequences that are served together (docs/llama.md), in "
                   "place of --prompt-len and --gen-len")
       ->type_name("FILE");
-  add_page_option(command, choice.load.page);
+  add_page_options(command, choice.load.page, choice.load.pages);
   add("--layers", choice.layers, "Number of layers [all]");
   add_quantize_option(command, choice.quantize);
 }
 
-CLI::Option* add_page_option(CLI::App& command, std::int64_t& tokens) {
-  return command
+void add_page_options(CLI::App& command, std::int64_t& tokens, std::int64_t& pages) {
+  command
       .add_option(
           "--page-size", tokens,
           "Tokens of a page of the KV caches of sequences of different lengths: 16, 32, 64, "
@@ -248,6 +248,19 @@ CLI::Option* add_page_option(CLI::App& command, std::int64_t& tokens) {
       ->check(CLI::IsMember({16, 32, 64, 128, 256}))
       ->type_name("TOKENS")
       ->capture_default_str();
+  add_whole_number<std::int64_t>(command, "--pages", pages,
+                                 "Number of pages of all sequences; a sequence waits until there "
+                                 "are enough [enough for --batch sequences of the longest length]",
+                                 1, std::numeric_limits<std::int32_t>::max() / 256 - 1);
+}
+
+void check_pages(std::int64_t page, std::int64_t pages, std::int64_t tokens) {
+  const std::int64_t needed = (tokens + page - 1) / page;
+  if (pages == 0 || needed <= pages) return;
+  throw CommandError(exit_usage,
+                     fmt::format("--pages {}: a sequence of {} tokens needs {} pages of "
+                                 "{} tokens",
+                                 pages, tokens, needed, page));
 }
 
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {
@@ -281,6 +294,7 @@ void apply_mix(ArchitectureChoice& choice, std::int64_t most) {
                                    "positions",
                                    choice.mix, load.mix->longest(), most));
   }
+  check_pages(load.page, load.pages, load.mix->longest() - 1);  // the last token is not fed
   if (load.batch == 0) load.batch = std::min<std::int64_t>(8, load.mix->sequences());
 }
 

@@ -77,8 +77,10 @@ struct ArchitectureChoice {
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice);
 /// Reads the architecture that --config names. Throws CommandError.
 LlamaConfig read_architecture(const ArchitectureChoice& choice);
-/// Adds --page-size.
-CLI::Option* add_page_option(CLI::App& command, std::int64_t& tokens);
+/// Adds --page-size and --pages.
+void add_page_options(CLI::App& command, std::int64_t& tokens, std::int64_t& pages);
+/// Throws CommandError if --pages are too few for a sequence of which `tokens` are in its cache.
+void check_pages(std::int64_t page, std::int64_t pages, std::int64_t tokens);
 /// Reduces a model to --layers, reads the mix, completes the load, and checks that it fits the
 /// model's context. Throws CommandError.
 void apply_load(ArchitectureChoice& choice, LlamaConfig& config);

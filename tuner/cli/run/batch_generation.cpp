@@ -131,7 +131,10 @@ LlamaBatchOptions BatchGeneration::batch_options() const {
   const std::int64_t rest = std::min(options_.tokens, model_.config.max_positions - longest);
   batch.capacity =
       options_.capacity > 0 ? options_.capacity : llama_capacity(model_.config, longest + rest);
+  check_pages(options_.page, options_.pages,
+              std::min(longest + options_.tokens - 1, batch.capacity));
   batch.page = options_.page;
+  batch.pages = options_.pages;
   batch.graph = !options_.no_graph;
   batch.sample = options_.sampler.temperature > 0;
   return batch.for_model(model_.config);

@@ -161,7 +161,8 @@ CLI::Option* add_batch_options(CLI::App& app, GenerateOptions& options, CLI::Opt
                                  1, 65536)
       ->capture_default_str()
       ->needs(prompts);
-  add_page_option(app, options.page)->needs(prompts);
+  add_page_options(app, options.page, options.pages);
+  for (const char* option : {"--page-size", "--pages"}) app.get_option(option)->needs(prompts);
   app.add_option("--record-mix", options.record_mix,
                  "With --prompts: write the lengths of the sequences to a file for --batch-mix")
       ->type_name("FILE")
