@@ -136,13 +136,14 @@ Operation residual_norm() {
 
 Operation rope_kv() {
   using enum Choice;
-  const auto in_few_rows = [](const Problem& problem, const DeviceInfo&) {
-    return rows_of(problem) <= most_fused_rows ? std::vector<Config>{Config{"fused", {}}}
-                                               : std::vector<Config>{};
+  // In place of two launches, or of one more than the sequences.
+  const auto in_few_rows_or_sequences = [](const Problem& problem, const DeviceInfo&) {
+    const bool fused = rows_of(problem) <= most_fused_rows || problem.dim("batch") > 1;
+    return fused ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
   };
   Variant fused = alternative("fused", "rope_append", by_choice);
-  fused.defaults = [in_few_rows](const ProblemShape& shape, const DeviceInfo& device) {
-    return in_few_rows(shape.as<Problem>(), device);
+  fused.defaults = [in_few_rows_or_sequences](const ProblemShape& shape, const DeviceInfo& device) {
+    return in_few_rows_or_sequences(shape.as<Problem>(), device);
   };
   Dimension tokens = extent("tokens", "tokens of a sequence");
   tokens.at_run_time = RunTimeExtent{};

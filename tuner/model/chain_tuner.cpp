@@ -28,24 +28,10 @@ std::string rule_of(const ChainChange& change) {
 
 }  // namespace
 
-std::string_view to_string(ModelPhase phase) {
-  switch (phase) {
-    case ModelPhase::load:
-      return "load";
-    case ModelPhase::prompt:
-      return "prompt";
-    case ModelPhase::decode:
-      return "decode";
-  }
-  return "unknown";
-}
-
 /// Adds the alternatives of chains that are not known yet.
-void ModelTuner::find_chains(LlamaRunner& runner) {
-  std::vector<std::int64_t> sizes = runner.passes(options_.load.prompt_tokens);
-  sizes.push_back(1);
-  for (const std::int64_t tokens : sizes) {
-    for (const ChosenChain& chosen : runner.pass(tokens).chains()) {
+void ModelTuner::find_chains(LoadTimer& timer) {
+  for (const LoadPass& pass : timer.passes()) {
+    for (const ChosenChain& chosen : timer.pass(pass.shape).chains()) {
       const auto known = [&](const ChainChange& change) { return change.chain == chosen.chain; };
       if (std::any_of(result_.chains.begin(), result_.chains.end(), known)) continue;
       for (const Variant& variant : chains().at(chosen.chain.op).variants) {
@@ -58,17 +44,16 @@ void ModelTuner::find_chains(LlamaRunner& runner) {
         change.chain = chosen.chain;
         change.alternative = variant.name;
         change.instead_of = chosen.answer.config.variant;
-        change.phase = tokens == 1 ? ModelPhase::decode : ModelPhase::prompt;
-        change.tokens = tokens;
+        change.phase = pass.phase;
+        change.pass = pass;
       }
     }
   }
 }
 
 /// Puts the alternatives of the phase with the longer time first, which the budget reaches first.
-void ModelTuner::order_chains(const ModelTimer& timer) {
-  const double decode_us =
-      static_cast<double>(options_.load.generated_tokens) * timer.last_token_us();
+void ModelTuner::order_chains(const LoadTimer& timer) {
+  const double decode_us = timer.last_load_us() - timer.last_prompt_us();
   const ModelPhase longer =
       decode_us > timer.last_prompt_us() ? ModelPhase::decode : ModelPhase::prompt;
   std::stable_partition(result_.chains.begin(), result_.chains.end(),
@@ -90,14 +75,9 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
       const auto runtime = open_beside(*bench.runtime, files_of(options_.tuner.database));
       runtime->use(rule_of(change)).value();
       const auto model = timer(*runtime, bench);
-      model->feed_prompt();
-      if (change.phase == ModelPhase::decode) model->feed_next();
-      LlamaRunner& runner = model->runner();
-      const PipelineGraph& pass = runner.pass(change.tokens);
-      const auto spent = pass.time(runner.queue()).value();
-      const double times = change.phase == ModelPhase::decode
-                               ? static_cast<double>(options_.load.generated_tokens)
-                               : 1;
+      const PipelineGraph& pass = model->ready(change.pass);
+      const auto spent = pass.time(model->queue()).value();
+      const double times = change.pass.times;
       std::unordered_map<Problem, double, ProblemHash> us;
       for (std::size_t i = 0; i < spent.size(); ++i) {
         const PreparedOperation* const operation = pass.operations()[i].prepared;
@@ -226,7 +206,7 @@ void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
     result_.chains[i] = change;
     if (change.end_to_end) last_s = watch.seconds();
     timed = timed || change.end_to_end.has_value();
-    if (change.kept) find_chains(best.timer->runner());
+    if (change.kept) find_chains(*best.timer);
   }
 }
 

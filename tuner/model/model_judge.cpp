@@ -19,7 +19,7 @@ constexpr double most_comparison_s = 20;  // which ends at the next look
 constexpr double whole_share = 0.05;      // of the budget, for the last comparison
 
 /// Returns the time of a phase in the last round.
-double last_us(const ModelTimer& timer, ModelPhase phase) {
+double last_us(const LoadTimer& timer, ModelPhase phase) {
   if (phase == ModelPhase::prompt) return timer.last_prompt_us();
   return phase == ModelPhase::decode ? timer.last_token_us() : timer.last_load_us();
 }
@@ -27,7 +27,7 @@ double last_us(const ModelTimer& timer, ModelPhase phase) {
 }  // namespace
 
 /// Returns the number of tokens that a round generates. Of a slow device, it has fewer.
-std::int64_t ModelTuner::steps_of_round(const ModelTimer& timer, ModelPhase phase) const {
+std::int64_t ModelTuner::steps_of_round(const LoadTimer& timer, ModelPhase phase) const {
   if (phase == ModelPhase::prompt) return 1;
   const double most_us =
       1e6 * (phase == ModelPhase::load ? 1 : 0.5) *
@@ -37,30 +37,29 @@ std::int64_t ModelTuner::steps_of_round(const ModelTimer& timer, ModelPhase phas
       {options_.load.generated_tokens, std::int64_t{16}, std::max<std::int64_t>(2, affordable)});
 }
 
-/// Returns about how long a round takes: tokens, and every eighth twice more.
-double ModelTuner::round_seconds(const ModelTimer& timer, ModelPhase phase) const {
-  const auto tokens = 1.25 * static_cast<double>(steps_of_round(timer, phase));
-  return 1e-6 * (2 * timer.last_prompt_us() + tokens * timer.last_token_us());
+/// Returns about how long a round takes.
+double ModelTuner::round_seconds(const LoadTimer& timer, ModelPhase phase) const {
+  return timer.round_seconds(steps_of_round(timer, phase));
 }
 
 /// Returns about how long the rounds up to the first look take.
-double ModelTuner::shortest_rounds_s(const ModelTimer& timer) const {
+double ModelTuner::shortest_rounds_s(const LoadTimer& timer) const {
   return 2 * (looks.front() + 1) * round_seconds(timer, ModelPhase::load);
 }
 
 /// Compares the times of a phase in alternating rounds, until one is significantly faster, for at
 /// least `limit_s`, or until the whole time is over. The ratio is that of `base` to `changed`.
-ModelTuner::PhaseTimes ModelTuner::compare(ModelTimer& base, ModelTimer& changed, ModelPhase phase,
+ModelTuner::PhaseTimes ModelTuner::compare(LoadTimer& base, LoadTimer& changed, ModelPhase phase,
                                            double limit_s) const {
-  for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
+  for (LoadTimer* timer : {&base, &changed}) timer->warm_up(2);
   const std::int64_t steps = steps_of_round(base, phase);
   const Stopwatch watch;
   PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_ && has_time(0); ++round) {
     // The order alternates as well.
-    ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
-                                 round % 2 == 0 ? &changed : &base};
-    for (ModelTimer* timer : order) timer->round(steps);
+    LoadTimer* const order[] = {round % 2 == 0 ? &base : &changed,
+                                round % 2 == 0 ? &changed : &base};
+    for (LoadTimer* timer : order) timer->round(steps);
     times.before.push_back(last_us(base, phase));
     times.after.push_back(last_us(changed, phase));
     const auto look = std::find(looks.begin(), looks.end(), round + 1);

@@ -20,11 +20,12 @@ void ModelTuner::measure_comparison(const Bench& bench) {
 
 /// Adds the problems of a pass, each with its time as often as the pass runs. Returns the time of
 /// all.
-double ModelTuner::add_problems(LlamaRunner& runner, std::int64_t tokens, double times) {
+double ModelTuner::add_problems(LoadTimer& timer, const LoadPass& of_load) {
   auto& changes = result_.changes;
   double total = 0;
-  const PipelineGraph& pass = runner.pass(tokens);
-  const auto spent = pass.time(runner.queue()).value();
+  const double times = of_load.times;
+  const PipelineGraph& pass = timer.ready(of_load);
+  const auto spent = pass.time(timer.queue()).value();
   for (std::size_t i = 0; i < spent.size(); ++i) {
     const PreparedOperation* operation = pass.operations()[i].prepared;
     if (operation == nullptr) continue;
@@ -45,7 +46,7 @@ double ModelTuner::add_problems(LlamaRunner& runner, std::int64_t tokens, double
 void ModelTuner::find_problems() {
   bench_ = open_model();
   needs_.open_s = stays_loaded_ ? 0 : watch_.seconds();
-  std::unique_ptr<ModelTimer> model;
+  std::unique_ptr<LoadTimer> model;
   {
     const Phase phase(*this, "compiling the model and running it once");
     model = timer(*bench_->runtime, *bench_);
@@ -62,14 +63,8 @@ void ModelTuner::find_problems() {
   double total = 0;
   {
     const Phase phase(*this, "timing each operation");
-    LlamaRunner& runner = model->runner();
-    runner.reset();
-    const auto passes = runner.passes(options_.load.prompt_tokens);
-    model->feed_prompt();
-    for (const std::int64_t tokens : passes) total += add_problems(runner, tokens, 1);
-    model->feed_next();
-    total += add_problems(runner, 1, static_cast<double>(options_.load.generated_tokens));
-    find_chains(runner);
+    for (const LoadPass& pass : model->passes()) total += add_problems(*model, pass);
+    find_chains(*model);
     order_chains(*model);
   }
   model.reset();  // its memory is free for those of the alternatives

@@ -95,4 +95,43 @@ void ModelTimer::warm_up(std::int64_t steps) {
   times_ = {};
 }
 
+/// Tokens, and every eighth twice more.
+double ModelTimer::round_seconds(std::int64_t steps) const {
+  const auto tokens = 1.25 * static_cast<double>(steps);
+  return 1e-6 * (2 * last_prompt_us() + tokens * last_token_us());
+}
+
+std::vector<LoadPass> ModelTimer::passes() const {
+  std::vector<LoadPass> all;
+  LoadPass decode{
+      {load_.batch, 1}, ModelPhase::decode, static_cast<double>(load_.generated_tokens)};
+  for (const std::int64_t tokens :
+       llama_passes(load_.prompt_tokens, runner_->capacity(), runner_->most_tokens())) {
+    const LlamaPassShape shape{load_.batch, tokens};
+    if (shape == decode.shape) {
+      decode.times += 1;
+      continue;
+    }
+    const auto same = [&](const LoadPass& one) { return one.shape == shape; };
+    const auto known = std::find_if(all.begin(), all.end(), same);
+    if (known != all.end()) {
+      known->times += 1;
+    } else {
+      all.push_back({shape, ModelPhase::prompt, 1});
+    }
+  }
+  all.push_back(decode);
+  return all;
+}
+
+const PipelineGraph& ModelTimer::pass(const LlamaPassShape& shape) {
+  return runner_->pass(shape.tokens);
+}
+
+const PipelineGraph& ModelTimer::ready(const LoadPass& wanted) {
+  feed_prompt();
+  if (wanted.phase == ModelPhase::decode) feed_next();
+  return pass(wanted.shape);
+}
+
 }  // namespace greta::tuner::model

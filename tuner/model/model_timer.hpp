@@ -5,18 +5,9 @@
 #include <vector>
 
 #include "runtime/pipeline/llama/runner.hpp"
+#include "tuner/model/load_timer.hpp"
 
 namespace greta::tuner::model {
-
-/// The load for which a model is timed.
-struct ModelLoad {
-  std::int64_t prompt_tokens = 512;
-  std::int64_t generated_tokens = 128;
-  std::int64_t batch = 1;
-
-  /// Returns the number of tokens that the cache must hold.
-  std::int64_t tokens() const { return prompt_tokens + generated_tokens; }
-};
 
 /// Times of one way to run a model, in µs. Wall times are from the call to the result on the host,
 /// device times from the start of the first operation to the end of the last one.
@@ -32,7 +23,7 @@ struct ModelTimes {
 };
 
 /// Repeatedly runs prompts of random tokens and greedy decoding, and records the times.
-class ModelTimer {
+class ModelTimer final : public LoadTimer {
  public:
   /// Builds all passes. Throws Error.
   ModelTimer(Runtime& runtime, const LlamaDeviceWeights& weights, const LlamaOptions& options,
@@ -43,14 +34,13 @@ class ModelTimer {
   void feed_prompt();
   void feed_next();
   /// Runs one prompt and `steps` further tokens, at most the load's generated tokens. Throws Error.
-  void round(std::int64_t steps);
-  /// Runs a round without recording any times.
-  void warm_up(std::int64_t steps);
-  /// Returns the time of a prompt and the generated tokens, from the last round.
-  double last_load_us() const { return last_load_us_; }
-  /// Return the time to the first token, and the median time of a token, of the last round.
-  double last_prompt_us() const { return last_prompt_us_; }
-  double last_token_us() const { return last_token_us_; }
+  void round(std::int64_t steps) override;
+  void warm_up(std::int64_t steps) override;
+  double round_seconds(std::int64_t steps) const override;
+  std::vector<LoadPass> passes() const override;
+  const PipelineGraph& pass(const LlamaPassShape& shape) override;
+  const PipelineGraph& ready(const LoadPass& pass) override;
+  Queue& queue() override { return runner_->queue(); }
   const ModelTimes& times() const { return times_; }
   LlamaRunner& runner() { return *runner_; }
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
@@ -64,7 +54,6 @@ class ModelTimer {
   std::unique_ptr<Event> start_, stop_;
   std::vector<std::int32_t> prompt_;
   ModelTimes times_;
-  double last_load_us_ = 0, last_prompt_us_ = 0, last_token_us_ = 0;
 };
 
 }  // namespace greta::tuner::model

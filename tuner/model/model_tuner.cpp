@@ -8,6 +8,8 @@
 
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/model/mix_timer.hpp"
+#include "tuner/model/model_timer.hpp"
 #include "tuner/model/scratch_database.hpp"
 #include "tuner/model/timed_stop.hpp"
 #include "tuner/tuning/device_selection.hpp"
@@ -76,13 +78,6 @@ std::filesystem::path ModelTuner::beside_database(const char* what) const {
   return options_.tuner.database.string() + "." + what;
 }
 
-LlamaOptions ModelTuner::llama_options() const {
-  LlamaOptions llama;
-  llama.batch = options_.load.batch;
-  llama.capacity = llama_capacity(options_.config, options_.load.tokens());
-  return llama;
-}
-
 ModelTuner::Phase::~Phase() {
   tuner_.model_observer_.on_phase(what_, watch_.seconds(), tuner_.watch_.seconds());
 }
@@ -103,8 +98,8 @@ ModelTuner::Bench ModelTuner::open_model() {
   {
     const Phase phase(*this, "planning the model's memory");
     constexpr std::int64_t runners = 2;  // the model as it is, and changed
-    const LlamaNeeds needs = llama_needs(*bench.runtime, config, options_.dtype, llama_options(),
-                                         options_.load.prompt_tokens, runners);
+    const LlamaNeeds needs =
+        load_needs(*bench.runtime, config, options_.dtype, options_.load, seed, runners);
     needs.check(device_);
     stays_loaded_ = needs.total() <= device_.memory_bytes / kept_share;
   }
@@ -129,9 +124,14 @@ std::unique_ptr<Runtime> ModelTuner::open_beside(const Runtime& runtime,
   return Runtime::beside(runtime, files, lookup).value();
 }
 
-std::unique_ptr<ModelTimer> ModelTuner::timer(Runtime& runtime, const Bench& bench) const {
-  return std::make_unique<ModelTimer>(runtime, *bench.weights, llama_options(), options_.load,
-                                      seed);
+std::unique_ptr<LoadTimer> ModelTuner::timer(Runtime& runtime, const Bench& bench) const {
+  const ModelLoad& load = options_.load;
+  if (load.mix) {
+    return std::make_unique<MixPassTimer>(runtime, *bench.weights,
+                                          batch_options(load, options_.config), *load.mix, seed);
+  }
+  return std::make_unique<ModelTimer>(runtime, *bench.weights,
+                                      runner_options(load, options_.config), load, seed);
 }
 
 /// Tunes into the database of candidates, which also uses the contents of the user's database.

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/pipeline/compute/runtime.hpp"
+#include "runtime/pipeline/llama/device_weights.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
-#include "tuner/model/model_timer.hpp"
+#include "tuner/model/load_timer.hpp"
 #include "tuner/model/time_plan.hpp"
 #include "tuner/tuning/distribution.hpp"
 
@@ -44,17 +46,13 @@ struct ModelChange {
   bool of_chain = false;
 };
 
-/// The part of a load in which something runs.
-enum class ModelPhase { load, prompt, decode };
-std::string_view to_string(ModelPhase phase);  ///< "load", "prompt" or "decode"
-
 /// The outcome for one alternative of a chain of operations (kernels/chains/chains.hpp).
 struct ChainChange {
   Problem chain;
   std::string alternative;
   std::string instead_of;  ///< the alternative that it was compared with
   ModelPhase phase = ModelPhase::decode;
-  std::int64_t tokens = 1;        ///< of the pass in which the chain runs, per sequence
+  LoadPass pass{};                ///< in which the chain runs
   std::vector<Problem> problems;  ///< that the model runs with this alternative only
   /// The time of the phase with `instead_of` divided by that with the alternative.
   std::optional<Interval> end_to_end;
@@ -127,7 +125,7 @@ class ModelTuner {
   /// The model as it runs best so far.
   struct Best {
     std::unique_ptr<Runtime> runtime;
-    std::unique_ptr<ModelTimer> timer;  ///< uses the runtime
+    std::unique_ptr<LoadTimer> timer;  ///< uses the runtime
 
     Best() = default;
     Best(Best&&) = default;
@@ -161,20 +159,19 @@ class ModelTuner {
   Bench open_model();
   LookupFiles files_of(const std::filesystem::path& own) const;
   std::unique_ptr<Runtime> open_beside(const Runtime& runtime, const LookupFiles& files) const;
-  LlamaOptions llama_options() const;
-  std::unique_ptr<ModelTimer> timer(Runtime& runtime, const Bench& bench) const;
+  std::unique_ptr<LoadTimer> timer(Runtime& runtime, const Bench& bench) const;
   std::filesystem::path beside_database(const char* what) const;
 
   /// Returns whether something that takes this long ends in time.
   bool has_time(double seconds) const { return watch_.seconds() + seconds <= end_s_; }
-  double round_seconds(const ModelTimer& timer, ModelPhase phase) const;
-  std::int64_t steps_of_round(const ModelTimer& timer, ModelPhase phase) const;
-  double shortest_rounds_s(const ModelTimer& timer) const;
+  double round_seconds(const LoadTimer& timer, ModelPhase phase) const;
+  std::int64_t steps_of_round(const LoadTimer& timer, ModelPhase phase) const;
+  double shortest_rounds_s(const LoadTimer& timer) const;
   void measure_comparison(const Bench& bench);
-  double add_problems(LlamaRunner& runner, std::int64_t tokens, double times);
+  double add_problems(LoadTimer& timer, const LoadPass& pass);
   void find_problems();
-  void order_chains(const ModelTimer& timer);
-  void find_chains(LlamaRunner& runner);
+  void order_chains(const LoadTimer& timer);
+  void find_chains(LoadTimer& timer);
   void find_problems_of_chains(const Bench& bench);
   Result<void> tune_problems();
   bool is_pinned(const Problem& problem) const;
@@ -189,7 +186,7 @@ class ModelTuner {
   void judge_chain(const Bench& bench, Best& best, ChainChange& change, double limit_s);
   std::vector<StoredWinner> winners_of(const ChainChange& change) const;
   StoredWinner choice_of(const ChainChange& change, const PhaseTimes& times) const;
-  PhaseTimes compare(ModelTimer& base, ModelTimer& changed, ModelPhase phase, double limit_s) const;
+  PhaseTimes compare(LoadTimer& base, LoadTimer& changed, ModelPhase phase, double limit_s) const;
   void store(const Contents& contents) const;
 
   ModelTunerOptions options_;

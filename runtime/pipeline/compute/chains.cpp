@@ -347,7 +347,7 @@ Problem chain_of(const RopeKv& chain) {
                                              .heads = chain.queries,
                                              .kv_heads = kv,
                                              .dim = heads[3],
-                                             .capacity = chain.keys.shape()[2]});
+                                             .capacity = chain.capacity()});
 }
 
 namespace {
@@ -378,9 +378,17 @@ void rope_in_place(Pipeline& pipeline, const RopeKv& chain, const Tensor& k, con
   pipeline.label(chain.prefix + "kv_update");
   const Shape cache{kv, chain.keys.shape()[2], dim};
   for (std::int64_t b = 0; b < batch; ++b) {
+    const Tensor k_new = keys.slice(0, b * tokens, tokens);
+    const Tensor v_new = values.slice(0, b * tokens, tokens);
+    const Tensor slot = chain.slots.slice(0, b, 1);
+    if (chain.block_table) {
+      pipeline
+          .kv_update(k_new, v_new, slot, chain.keys, chain.values, chain.block_table.slice(0, b, 1))
+          .value();
+      continue;
+    }
     pipeline
-        .kv_update(keys.slice(0, b * tokens, tokens), values.slice(0, b * tokens, tokens),
-                   chain.slots.slice(0, b, 1), chain.keys.slice(0, b, 1).reshape(cache),
+        .kv_update(k_new, v_new, slot, chain.keys.slice(0, b, 1).reshape(cache),
                    chain.values.slice(0, b, 1).reshape(cache))
         .value();
   }
@@ -402,6 +410,7 @@ RopeKvResults record(Pipeline& pipeline, const RopeKv& chain) {
     options.q_norm = chain.q_norm;
     options.k_norm = chain.k_norm;
     options.epsilon = chain.epsilon;
+    options.block_table = chain.block_table;
     pipeline
         .rope_append(chain.heads.slice(2, 0, q), k, v, chain.positions, chain.table, chain.slots,
                      chain.keys, chain.values, out, options)

@@ -91,13 +91,20 @@ struct RopeKv {
   Tensor positions;             ///< i32 [batch * tokens]
   Tensor table;                 ///< f32 [positions, dim]
   Tensor slots;                 ///< i32 [batch]
-  Tensor keys, values;          ///< [batch, kv_heads, capacity, dim]
+  Tensor keys, values;          ///< [batch, kv_heads, capacity, dim]; pages, see block_table
+  Tensor
+      block_table{};  ///< i32 [batch, pages]: keys and values are [all pages, kv_heads, page, dim]
   RopePairs pairs = RopePairs::interleaved;
   /// [dim]: weights of RMS norms of the heads of queries and keys before the rotation, which only
   /// `rope_append` computes; both or none.
   Tensor q_norm{}, k_norm{};
   float epsilon = 1e-5F;  ///< of the norms
   std::string prefix{};
+
+  /// Returns the number of tokens of a sequence that the caches hold.
+  std::int64_t capacity() const {
+    return (block_table ? block_table.shape()[1] : 1) * keys.shape()[2];
+  }
 };
 struct RopeKvResults {
   Tensor queries;        ///< [batch, tokens, heads, dim], rotated

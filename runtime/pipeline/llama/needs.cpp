@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -39,6 +40,23 @@ double gib(std::uint64_t bytes) {
   return static_cast<double>(bytes) / 0x1p30;
 }
 
+/// Adds the memory of sequences, which has this size in all, and of passes.
+void count_memory(Runtime& runtime, LlamaNeeds& needs, const LlamaDeviceWeights& weights,
+                  const LlamaMemory& memory, const std::set<LlamaPassShape>& shapes,
+                  std::uint64_t all) {
+  needs.caches = 0;
+  for (std::size_t i = 0; i < memory.keys.size(); ++i) {
+    needs.caches += rounded(memory.keys[i].bytes()) + rounded(memory.values[i].bytes());
+  }
+  needs.buffers = all - needs.caches;
+  for (const LlamaPassShape& shape : shapes) {
+    Pipeline pipeline(runtime);
+    record_llama(pipeline, weights, memory, shape);
+    const PipelineMemory pass = pipeline.memory().value();
+    needs.passes += rounded(pass.arena) + rounded(pass.workspace);
+  }
+}
+
 }  // namespace
 
 void LlamaNeeds::check(const DeviceInfo& device) const {
@@ -66,23 +84,33 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   Counter counter;
   const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   needs.weights = counter.take();
-  const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
-  needs.caches = 0;
-  for (std::size_t i = 0; i < memory.keys.size(); ++i) {
-    needs.caches += rounded(memory.keys[i].bytes()) + rounded(memory.values[i].bytes());
+  const LlamaMemory memory =
+      make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
+  std::set<LlamaPassShape> shapes{{options.batch, 1}};
+  for (const std::int64_t tokens :
+       llama_passes(prompt_tokens, options.capacity, options.most_tokens)) {
+    shapes.insert({options.batch, tokens});
   }
-  needs.buffers = counter.take() - needs.caches;
-  std::vector<std::int64_t> sizes =
-      llama_passes(prompt_tokens, options.capacity, options.most_tokens);
-  sizes.push_back(1);
-  std::unordered_set<std::int64_t> seen;
-  for (const std::int64_t tokens : sizes) {
-    if (!seen.insert(tokens).second) continue;
-    Pipeline pipeline(runtime);
-    record_llama(pipeline, weights, memory, {options.batch, tokens});
-    const PipelineMemory pass = pipeline.memory().value();
-    needs.passes += rounded(pass.arena) + rounded(pass.workspace);
-  }
+  count_memory(runtime, needs, weights, memory, shapes, counter.take());
+  return needs;
+}
+
+LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                       const LlamaBatchOptions& given, const std::set<LlamaPassShape>& shapes,
+                       std::int64_t runners) {
+  const LlamaBatchOptions options = given.for_model(config);
+  LlamaNeeds needs;
+  needs.runners = runners;
+  needs.capacity = options.pages * options.page;
+  needs.weights = weight_bytes(config, dtype);
+  needs.caches = cache_bytes(config, dtype, options.pages, options.page);
+  if (needs.total() > runtime.device().info().memory_bytes) return needs;
+  Counter counter;
+  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  needs.weights = counter.take();
+  const LlamaMemory memory =
+      make_memory(config, dtype, batch_memory_sizes(config, options), counter.maker());
+  count_memory(runtime, needs, weights, memory, shapes, counter.take());
   return needs;
 }
 
@@ -94,7 +122,8 @@ Pipeline recorded_pass(Runtime& runtime, const LlamaConfig& config, DType dtype,
   const LlamaOptions options = given.for_model(config);
   Counter counter;
   const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
-  const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
+  const LlamaMemory memory =
+      make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
   Pipeline pipeline(runtime);
   record_llama(pipeline, weights, memory, {options.batch, tokens});
   return pipeline;
@@ -118,7 +147,8 @@ std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config,
   const LlamaOptions options = given.for_model(config);
   Counter counter;
   const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
-  const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
+  const LlamaMemory memory =
+      make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
   std::vector<Problem> all;
   std::unordered_set<Problem, ProblemHash> seen;
   for (const std::int64_t tokens : llama_pass_sizes(options.most_tokens)) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "kernels/model/problem.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/llama/batch.hpp"
 #include "runtime/pipeline/llama/options.hpp"
 
 namespace greta::runtime {
@@ -30,6 +32,12 @@ struct LlamaNeeds {
 /// memory, only these are counted. Throws Error.
 LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
                        const LlamaOptions& options, std::int64_t prompt_tokens,
+                       std::int64_t runners = 1);
+
+/// Computes the memory of a batch of sequences with caches in pages, whose passes have these
+/// shapes. Allocates and compiles nothing, as above. Throws Error.
+LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                       const LlamaBatchOptions& options, const std::set<LlamaPassShape>& shapes,
                        std::int64_t runners = 1);
 
 /// Returns the distinct problems of feeding and decoding with these options. Throws Error.

@@ -114,6 +114,7 @@ class PassRecorder {
     chain.positions = inputs_.positions;
     chain.table = memory_.rope_table;
     chain.slots = inputs_.slot;
+    chain.block_table = inputs_.block_table;
     chain.keys = memory_.keys[index];
     chain.values = memory_.values[index];
     chain.pairs = config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
@@ -150,6 +151,8 @@ class PassRecorder {
     const Shape shape{shape_.batch, shape_.tokens, config_.heads, config_.head_dim};
     AttentionOptions options;
     options.causal = shape_.tokens > 1;
+    options.block_table = inputs_.block_table;
+    options.ragged = shape_.pages > 0;  // sequences that share pages have lengths of their own
     pipeline_
         .attention(queries, memory_.keys[index], memory_.values[index], inputs_.lengths,
                    out.reshape(shape), options)
@@ -188,9 +191,9 @@ class PassRecorder {
   void classify(Tensor x) {
     if (shape_.tokens > 1) {
       label("last tokens");
-      const Tensor rows = pipeline_.temporary(weights_.dtype, {shape_.batch, config_.dim});
-      pipeline_.embedding(inputs_.last, x, rows).value();
-      x = rows;
+      const Tensor last = pipeline_.temporary(weights_.dtype, {shape_.batch, config_.dim});
+      pipeline_.embedding(inputs_.last, x, last).value();
+      x = last;
     }
     label("final_norm");
     const Tensor normed = pipeline_.temporary(weights_.dtype, x.shape());
@@ -200,17 +203,19 @@ class PassRecorder {
     pipeline_.rmsnorm(x, normed, norm).value();
     tell(LlamaStage::final_norm, normed);
     label("head");
-    multiply(pipeline_, normed, weights_.head, memory_.logits).value();
-    tell(LlamaStage::logits, memory_.logits);
+    const auto rows = [&](const Tensor& all) { return all.slice(0, 0, shape_.batch); };
+    const Tensor logits = rows(memory_.logits), likeliest = rows(memory_.likeliest);
+    multiply(pipeline_, normed, weights_.head, logits).value();
+    tell(LlamaStage::logits, logits);
     if (memory_.settings) {
       label("sample");
-      pipeline_.sample(memory_.logits, memory_.settings, inputs_.seeds, memory_.likeliest).value();
+      pipeline_.sample(logits, rows(memory_.settings), inputs_.seeds, likeliest).value();
     } else {
       label("argmax");
-      pipeline_.argmax(memory_.logits, memory_.likeliest).value();
+      pipeline_.argmax(logits, likeliest).value();
     }
     label("outputs");
-    pipeline_.copy(memory_.staged_likeliest, memory_.likeliest).value();
+    pipeline_.copy(rows(memory_.staged_likeliest), likeliest).value();
   }
 
   Pipeline& pipeline_;
@@ -238,6 +243,9 @@ LlamaInputs::LlamaInputs(const Tensor& memory, const LlamaPassShape& shape)
   lengths = next(shape.batch);
   last = next(shape.batch);
   seeds = next(3 * shape.batch).reshape({shape.batch, 3});
+  if (shape.pages > 0) {
+    block_table = next(shape.pages * shape.batch).reshape({shape.batch, shape.pages});
+  }
 }
 
 std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
@@ -249,39 +257,59 @@ std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t b
   return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 63U;
 }
 
-LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptions& options,
+LlamaMemorySizes LlamaMemorySizes::of(const LlamaConfig& config, const LlamaOptions& options) {
+  const LlamaPassShape largest{options.batch, options.most_tokens};
+  return {.cache = {options.batch, config.kv_heads, options.capacity, config.head_dim},
+          .capacity = options.capacity,
+          .sequences = options.batch,
+          .rows = largest.rows(),
+          .inputs = largest.inputs(),
+          .sample = options.sample};
+}
+
+LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemorySizes& sizes,
                         const TensorMaker& make) {
   LlamaMemory memory;
-  memory.capacity = options.capacity;
-  const Shape cache{options.batch, config.kv_heads, options.capacity, config.head_dim};
+  memory.capacity = sizes.capacity;
+  memory.page = sizes.page;
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    memory.keys.push_back(make(dtype, cache, Memory::device));
-    memory.values.push_back(make(dtype, cache, Memory::device));
+    memory.keys.push_back(make(dtype, sizes.cache, Memory::device));
+    memory.values.push_back(make(dtype, sizes.cache, Memory::device));
   }
-  memory.rope_table = make(DType::f32, {options.capacity, config.head_dim}, Memory::device);
-  const std::int64_t inputs = LlamaPassShape{options.batch, options.most_tokens}.inputs();
-  memory.inputs = make(DType::i32, {inputs}, Memory::device);
-  memory.staged_inputs = make(DType::i32, {inputs}, Memory::staging);
-  if (config.qkv_bias) {
-    memory.zeros = make(DType::i32, {options.batch * options.most_tokens}, Memory::device);
-  }
-  memory.logits = make(DType::f32, {options.batch, config.vocab}, Memory::device);
-  if (options.sample) memory.settings = make(DType::f32, {options.batch, 4}, Memory::device);
-  memory.likeliest = make(DType::i32, {options.batch}, Memory::device);
-  memory.staged_likeliest = make(DType::i32, {options.batch}, Memory::staging);
+  memory.rope_table = make(DType::f32, {sizes.capacity, config.head_dim}, Memory::device);
+  memory.inputs = make(DType::i32, {sizes.inputs}, Memory::device);
+  memory.staged_inputs = make(DType::i32, {sizes.inputs}, Memory::staging);
+  if (config.qkv_bias) memory.zeros = make(DType::i32, {sizes.rows}, Memory::device);
+  memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
+  if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
+  memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::device);
+  memory.staged_likeliest = make(DType::i32, {sizes.sequences}, Memory::staging);
   return memory;
 }
 
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                            const LlamaOptions& options) {
-  LlamaMemory memory = make_memory(config, dtype, options, runtime.maker());
-  const std::vector<float> table = rope_table(config, options.capacity);
+                            const LlamaMemorySizes& sizes) {
+  LlamaMemory memory = make_memory(config, dtype, sizes, runtime.maker());
+  const std::vector<float> table = rope_table(config, sizes.capacity);
   runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
   if (memory.zeros) {
     const std::vector<std::byte> zeros(memory.zeros.bytes());
     runtime.upload(memory.zeros, zeros).value();
   }
   return memory;
+}
+
+void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options) {
+  options.check();
+  if (!memory.settings) throw Error("LlamaOptions::sample is not set");
+  std::vector<float> settings;
+  for (std::int64_t i = 0; i < memory.settings.shape()[0]; ++i) {
+    for (const double value :
+         {options.temperature, static_cast<double>(options.top_k), options.top_p, options.min_p}) {
+      settings.push_back(static_cast<float>(value));
+    }
+  }
+  runtime.upload(memory.settings, std::as_bytes(std::span(settings))).value();
 }
 
 void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,

@@ -7,20 +7,23 @@
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/llama/device_weights.hpp"
 #include "runtime/pipeline/llama/options.hpp"
+#include "runtime/pipeline/llama/sampler.hpp"
 #include "runtime/pipeline/llama/trace.hpp"
 
 namespace greta::runtime {
 
 /// The number of tokens in a pass through the network.
 struct LlamaPassShape {
-  std::int64_t batch = 1;   ///< number of sequences, all of the same length
+  std::int64_t batch = 1;   ///< number of sequences, or of parts of them, of the same length
   std::int64_t tokens = 1;  ///< per sequence
+  std::int64_t pages = 0;   ///< of a sequence, with LlamaMemory::page
 
   std::int64_t rows() const { return batch * tokens; }
   /// Returns the number of i32 inputs of a pass: ids and positions of all tokens, and for each
   /// sequence the slot of its first token, its length afterwards, the row whose logits are
-  /// computed, and the three words of Operations::sample()'s seeds.
-  std::int64_t inputs() const { return 2 * rows() + 6 * batch; }
+  /// computed, the three words of Operations::sample()'s seeds, and the numbers of its pages.
+  std::int64_t inputs() const { return 2 * rows() + (6 + pages) * batch; }
+  auto operator<=>(const LlamaPassShape&) const = default;
 };
 
 /// The inputs of a pass as one i32 tensor of LlamaPassShape::inputs() elements, in order.
@@ -31,6 +34,7 @@ struct LlamaInputs {
   Tensor lengths;         ///< [batch]
   Tensor last;            ///< [batch]
   Tensor seeds;           ///< [batch, 3]
+  Tensor block_table{};   ///< [batch, pages]; empty: no pages
 
   LlamaInputs(const Tensor& memory, const LlamaPassShape& shape);
 };
@@ -38,27 +42,45 @@ struct LlamaInputs {
 /// Device memory of the sequences, besides temporaries of passes.
 struct LlamaMemory {
   std::int64_t capacity = 0;  ///< tokens per sequence
-  std::vector<Tensor> keys;   ///< per layer: [batch, kv_heads, capacity, head_dim]
+  std::int64_t page = 0;      ///< tokens of a page; 0: a cache for each sequence
+  /// Per layer: [batch, kv_heads, capacity, head_dim], or [pages, kv_heads, page, head_dim].
+  std::vector<Tensor> keys;
   std::vector<Tensor> values;
   Tensor rope_table;        ///< f32 [capacity, head_dim]
   Tensor inputs;            ///< i32, size of the largest pass
   Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
   Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
-  Tensor logits;            ///< f32 [batch, vocab]: of the last tokens
-  Tensor settings;          ///< f32 [batch, 4], of Operations::sample(); empty: argmax
-  Tensor likeliest;         ///< i32 [batch]: argmax of the logits, or what is drawn of them
+  Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
+  Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax
+  Tensor likeliest;         ///< i32 [the same]: argmax of the logits, or what is drawn of them
   Tensor staged_likeliest;  ///< the same, host-visible
 };
 
 /// Returns the size of the keys and values of a batch of sequences.
 std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
                           std::int64_t capacity);
-/// Creates uninitialised tensors for options without missing values.
-LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptions& options,
+/// Sizes of the memory of sequences.
+struct LlamaMemorySizes {
+  Shape cache;                 ///< of the keys, and of the values, of a layer
+  std::int64_t capacity = 0;   ///< tokens per sequence
+  std::int64_t page = 0;       ///< tokens of a page; 0: a cache for each sequence
+  std::int64_t sequences = 1;  ///< most of a pass
+  std::int64_t rows = 1;       ///< most tokens of a pass
+  std::int64_t inputs = 0;     ///< most of LlamaPassShape::inputs()
+  bool sample = false;
+
+  /// Returns the sizes for options without missing values.
+  static LlamaMemorySizes of(const LlamaConfig& config, const LlamaOptions& options);
+};
+
+/// Creates uninitialised tensors.
+LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemorySizes& sizes,
                         const TensorMaker& make);
 /// Allocates the memory on a device and fills in the rope table. Throws Error.
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                            const LlamaOptions& options);
+                            const LlamaMemorySizes& sizes);
+/// Replaces how tokens are drawn, of all rows. Throws Error.
+void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options);
 
 /// A callback for the result of each stage as it is recorded; layer -1: the whole model. Stages
 /// whose results are columns of one matrix cause one call with the first stage: `gate` for gate and

@@ -10,7 +10,8 @@ LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const Lla
     : runtime_(runtime),
       options_(options.for_model(weights.config)),
       weights_(std::move(weights)),
-      memory_(allocate_memory(runtime, weights_.config, weights_.dtype, options_)),
+      memory_(allocate_memory(runtime, weights_.config, weights_.dtype,
+                              LlamaMemorySizes::of(weights_.config, options_))),
       queue_(runtime.queue().value()),
       likeliest_(static_cast<std::size_t>(options_.batch)) {
   if (options_.sample) sample({});
@@ -115,16 +116,7 @@ void LlamaRunner::run_pass(const PipelineGraph& graph, std::span<const std::int3
 }
 
 void LlamaRunner::sample(const SamplerOptions& options) {
-  options.check();
-  if (!memory_.settings) throw Error("LlamaOptions::sample is not set");
-  std::vector<float> settings;
-  for (std::int64_t b = 0; b < options_.batch; ++b) {
-    for (const double value :
-         {options.temperature, static_cast<double>(options.top_k), options.top_p, options.min_p}) {
-      settings.push_back(static_cast<float>(value));
-    }
-  }
-  runtime_.upload(memory_.settings, std::as_bytes(std::span(settings))).value();
+  set_sampling(runtime_, memory_, options);
   seed_ = options.seed;
 }
 

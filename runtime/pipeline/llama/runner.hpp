@@ -34,6 +34,8 @@ class LlamaRunner {
   /// Returns the number of tokens fed so far, per sequence.
   std::int64_t position() const { return position_; }
   std::int64_t capacity() const { return memory_.capacity; }
+  /// Returns the most tokens of a pass, per sequence.
+  std::int64_t most_tokens() const { return options_.most_tokens; }
 
   /// Feeds the next tokens: [batch, n], row by row. Runs a single pass if n is 1. Throws Error for
   /// no tokens, tokens beyond the capacity, and ids outside of the vocabulary, and then feeds

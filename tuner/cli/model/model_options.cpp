@@ -220,7 +220,7 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   command.add_option(
       "--config", choice.config,
       fmt::format("{}, a config.json, or a GGUF file", fmt::join(llama_names(), ", ")));
-  choice.load = {0, 0, 1};  // until the model is known
+  choice.load = {0, 0, 0};  // until the model is known
   const auto add = [&command](const char* option, std::int64_t& value, const char* help) {
     return add_whole_number<std::int64_t>(command, option, value, help, 1,
                                           std::numeric_limits<std::int64_t>::max());
@@ -229,10 +229,41 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
       "Number of prompt tokens [512, or half of the model's maximum]");
   add("--gen-len", choice.load.generated_tokens,
       "Number of tokens to generate [128, or what fits the model]");
-  add("--batch", choice.load.batch, "Batch size: number of sequences, all of these lengths")
-      ->capture_default_str();
+  add("--batch", choice.load.batch,
+      "Batch size: number of sequences, all of these lengths [1]; with --batch-mix: of those that "
+      "are decoded at the same time [8]");
+  command
+      .add_option("--batch-mix", choice.mix,
+                  "File with the lengths of sequences that are served together (docs/llama.md), in "
+                  "place of --prompt-len and --gen-len")
+      ->type_name("FILE");
+  add_page_options(command, choice.load.page, choice.load.pages);
   add("--layers", choice.layers, "Number of layers [all]");
   add_quantize_option(command, choice.quantize);
+}
+
+void add_page_options(CLI::App& command, std::int64_t& tokens, std::int64_t& pages) {
+  command
+      .add_option(
+          "--page-size", tokens,
+          "Tokens of a page of the KV caches of sequences of different lengths: 16, 32, 64, "
+          "128 or 256")
+      ->check(CLI::IsMember({16, 32, 64, 128, 256}))
+      ->type_name("TOKENS")
+      ->capture_default_str();
+  add_whole_number<std::int64_t>(command, "--pages", pages,
+                                 "Number of pages of all sequences; a sequence waits until there "
+                                 "are enough [enough for --batch sequences of the longest length]",
+                                 1, std::numeric_limits<std::int32_t>::max() / 256 - 1);
+}
+
+void check_pages(std::int64_t page, std::int64_t pages, std::int64_t tokens) {
+  const std::int64_t needed = (tokens + page - 1) / page;
+  if (pages == 0 || needed <= pages) return;
+  throw CommandError(exit_usage,
+                     fmt::format("--pages {}: a sequence of {} tokens needs {} pages of "
+                                 "{} tokens",
+                                 pages, tokens, needed, page));
 }
 
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {
@@ -245,14 +276,43 @@ LlamaConfig read_architecture(const ArchitectureChoice& choice) {
   return llama_config_from_file(choice.config);
 }
 
+namespace {
+
+/// Reads --batch-mix, and checks that each of its sequences fits the model.
+void apply_mix(ArchitectureChoice& choice, std::int64_t most) {
+  ModelLoad& load = choice.load;
+  if (load.prompt_tokens != 0 || load.generated_tokens != 0) {
+    throw CommandError(exit_usage,
+                       fmt::format("--batch-mix {}: not with {}", choice.mix,
+                                   load.prompt_tokens != 0 ? "--prompt-len" : "--gen-len"));
+  }
+  try {
+    load.mix = read_batch_mix(choice.mix);
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, std::string("--batch-mix ") + error.what());
+  }
+  if (load.mix->longest() > most) {
+    throw CommandError(exit_usage,
+                       fmt::format("--batch-mix {}: a sequence has {} tokens, the model has {} "
+                                   "positions",
+                                   choice.mix, load.mix->longest(), most));
+  }
+  check_pages(load.page, load.pages, load.mix->longest() - 1);  // the last token is not fed
+  if (load.batch == 0) load.batch = std::min<std::int64_t>(8, load.mix->sequences());
+}
+
+}  // namespace
+
 void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
   ModelLoad& load = choice.load;
   const std::int64_t most = config.max_positions;
-  if (load.prompt_tokens == 0) {
+  if (!choice.mix.empty()) apply_mix(choice, most);
+  if (load.batch == 0) load.batch = 1;
+  if (!load.mix && load.prompt_tokens == 0) {
     load.prompt_tokens = std::clamp<std::int64_t>(most - load.generated_tokens, 1,
                                                   std::min<std::int64_t>(512, (most + 1) / 2));
   }
-  if (load.generated_tokens == 0) {
+  if (!load.mix && load.generated_tokens == 0) {
     load.generated_tokens = std::clamp<std::int64_t>(most - load.prompt_tokens, 1, 128);
   }
   if (choice.layers > config.layers) {
@@ -260,6 +320,7 @@ void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
                                                choice.layers, config.layers));
   }
   if (choice.layers > 0) config.layers = choice.layers;
+  if (load.mix) return;
   if (load.prompt_tokens > most || load.generated_tokens > most - load.prompt_tokens) {
     throw CommandError(exit_usage,
                        fmt::format("--prompt-len {} and --gen-len {}: the model has {} positions",

@@ -12,7 +12,7 @@
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tuner/cli/options/database_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
-#include "tuner/model/model_timer.hpp"
+#include "tuner/model/load_timer.hpp"
 
 namespace greta::tuner::cli {
 
@@ -70,14 +70,19 @@ struct ArchitectureChoice {
   std::string config;       ///< a name, or a config.json
   std::string quantize;     ///< of --quantize; empty: as the file stores weights
   std::int64_t layers = 0;  ///< number of layers; 0: all
+  std::string mix;          ///< the file of --batch-mix; empty: sequences of one length
   ModelLoad load;
 };
 
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice);
 /// Reads the architecture that --config names. Throws CommandError.
 LlamaConfig read_architecture(const ArchitectureChoice& choice);
-/// Reduces a model to --layers, completes the load, and checks that it fits the model's context.
-/// Throws CommandError.
+/// Adds --page-size and --pages.
+void add_page_options(CLI::App& command, std::int64_t& tokens, std::int64_t& pages);
+/// Throws CommandError if --pages are too few for a sequence of which `tokens` are in its cache.
+void check_pages(std::int64_t page, std::int64_t pages, std::int64_t tokens);
+/// Reduces a model to --layers, reads the mix, completes the load, and checks that it fits the
+/// model's context. Throws CommandError.
 void apply_load(ArchitectureChoice& choice, LlamaConfig& config);
 
 }  // namespace greta::tuner::cli

@@ -12,6 +12,7 @@ const std::map<std::string, std::string>& value_names() {
       {"base", "FILE"},
       {"arch", "ARCHITECTURE"},
       {"batch", "COUNT"},
+      {"pages", "COUNT"},
       {"budget", "BUDGET"},
       {"bundle", "FILE"},
       {"capacity", "TOKENS"},

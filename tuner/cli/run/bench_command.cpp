@@ -12,11 +12,13 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/revision.hpp"
+#include "tuner/cli/run/benched_model.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/run/matrix.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/statistics.hpp"
+#include "tuner/model/model_timer.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
@@ -25,91 +27,38 @@
 namespace greta::tuner::cli {
 namespace {
 
-struct BenchOptions {
-  RuntimeChoice runtime;
-  ArchitectureChoice model;
-  int rounds = 5;
-  std::uint64_t seed = 1;
-  bool explain = false;
-  MatrixChoice matrix;
-};
-
 /// One way to run the model.
 struct Way {
   std::string kernels;  ///< "tuned", "default", "forced" with rules of --use
-  ResultOrigin origin;  ///< winner or untuned
   bool graph = true;
   std::unique_ptr<ModelTimer> timer;
 };
 
-/// One run of the command.
-class ModelBench {
+/// One run of the command for sequences of one length.
+class ModelBench final : public BenchedModel {
  public:
   ModelBench(const BenchOptions& options, LlamaConfig config);
-  void measure();
-  std::string text();
-  /// Returns the operations of a prompt's last pass and of a token's pass, with graphs.
-  std::string explanation();
-  std::vector<MeasuredResult> results();
-  /// Reports rules that decided about nothing.
-  void tell_unused() const {
-    if (tuned_) tell_unused_rules(*tuned_);
-  }
+  void measure() override;
+  std::string text() override;
+  std::string explanation() override;
+  std::vector<MeasuredResult> results() override;
 
  private:
-  /// Returns what runs beside default configurations: "tuned", "forced"; empty: nothing.
-  std::string beside_default() const;
-  void add_ways(Runtime& runtime, const LlamaDeviceWeights& weights, const std::string& kernels);
   MeasuredResult result(const Way& way, const std::string& name,
                         const std::vector<double>& samples) const;
 
-  BenchOptions options_;
-  LlamaConfig config_;
-  LlamaOptions llama_;
-  std::string date_ = utc_now();
-  std::unique_ptr<Runtime> untuned_, tuned_;
-  std::optional<LlamaDeviceWeights> weights_;
   std::vector<Way> ways_;
 };
 
 ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
-    : options_(options), config_(std::move(config)) {
-  RuntimeChoice untuned = options.runtime;
-  untuned.untuned = true;
-  untuned.use.clear();
-  untuned_ = open_runtime(untuned);
-  Device& device = untuned_->device();
-  const DType dtype = run_dtype(options.runtime, config_.dtype.value_or(DType::f16), device.info());
-  llama_.batch = options.model.load.batch;
-  llama_.capacity = llama_capacity(config_, options.model.load.tokens());
-  const std::int64_t ways = beside_default().empty() ? 2 : 4;
-  llama_needs(*untuned_, config_, dtype, llama_, options.model.load.prompt_tokens, ways)
-      .check(device.info());
-  weights_ = random_weights(*untuned_, config_, dtype, options.seed);
-  if (const std::string kernels = beside_default(); !kernels.empty()) {
-    tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
-    add_ways(*tuned_, *weights_, kernels);
-  }
-  add_ways(*untuned_, *weights_, "default");
-}
-
-std::string ModelBench::beside_default() const {
-  if (!options_.runtime.use.empty()) return "forced";
-  return options_.runtime.untuned ? "" : "tuned";
-}
-
-void ModelBench::add_ways(Runtime& runtime, const LlamaDeviceWeights& weights,
-                          const std::string& kernels) {
-  const auto origin = kernels == "default"  ? ResultOrigin::untuned
-                      : kernels == "forced" ? ResultOrigin::chosen
-                                            : ResultOrigin::winner;
-  for (const bool graph : {true, false}) {
-    LlamaOptions llama = llama_;
+    : BenchedModel(options, std::move(config)) {
+  for_each_way([&](Runtime& runtime, const std::string& kernels, bool graph) {
+    LlamaOptions llama = runner_options(options_.model.load, config_);
     llama.graph = graph;
-    ways_.push_back({kernels, origin, graph,
-                     std::make_unique<ModelTimer>(runtime, weights, llama, options_.model.load,
+    ways_.push_back({kernels, graph,
+                     std::make_unique<ModelTimer>(runtime, *weights_, llama, options_.model.load,
                                                   options_.seed)});
-  }
+  });
 }
 
 /// The ways alternate, so that disturbances affect all of them. The first round is a warm-up.
@@ -125,36 +74,11 @@ void ModelBench::measure() {
 MeasuredResult ModelBench::result(const Way& way, const std::string& name,
                                   const std::vector<double>& samples) const {
   const ModelLoad& load = options_.model.load;
-  const std::string model = std::filesystem::path(options_.model.config).filename().string();
-  MeasuredResult result;
-  result.subject = {
-      .problem = {.op = name,
-                  .dtype = weights_->dtype,
-                  .out_dtype = weights_->dtype,
-                  .attributes = {{"model", model}, {"graph", way.graph ? "on" : "off"}},
-                  .dims = {{"layers", config_.layers},
-                           {"batch", load.batch},
-                           {"prompt", load.prompt_tokens},
-                           {"generated", load.generated_tokens}}},
-      .origin = way.origin,
-      .cache = CacheState::warm};
-  if (!options_.model.quantize.empty()) {
-    result.subject.problem.attributes.emplace_back("quantize", options_.model.quantize);
-  }
-  const DeviceInfo& device = untuned_->device().info();
-  result.subject.set_device(device);
-  const Interval interval = median_interval(samples, 0.95);
-  const double typical = median(samples);
-  result.us = {.median = typical,
-               .low = interval.low,
-               .high = interval.high,
-               .p99 = quantile(samples, 0.99),
-               .spread_percent = 100 * (quantile(samples, 0.9) - quantile(samples, 0.1)) / typical};
-  result.count = samples.size();
-  result.date = date_;
-  result.clocks = read_conditions(device.card.pci_address).clocks;
-  result.samples.blocks_us = {samples};
-  return result;
+  return result_of(way.kernels, way.graph, name, samples,
+                   {{"layers", config_.layers},
+                    {"batch", load.batch},
+                    {"prompt", load.prompt_tokens},
+                    {"generated", load.generated_tokens}});
 }
 
 std::vector<MeasuredResult> ModelBench::results() {
@@ -168,18 +92,6 @@ std::vector<MeasuredResult> ModelBench::results() {
     all.push_back(result(way, "model_replay_host", times.replay_host_us));
   }
   return all;
-}
-
-/// Returns a median divided by `parts`, with half the width of its 95 % interval.
-std::string time_cell(const std::vector<double>& samples, double parts = 1) {
-  const Interval interval = median_interval(samples, 0.95);
-  return format_time(median(samples) / parts, interval.low / parts, interval.high / parts);
-}
-
-/// Returns half the width of the median's 95 % interval: "0.5 %".
-std::string half_width(const std::vector<double>& samples) {
-  const Interval interval = median_interval(samples, 0.95);
-  return format_share((interval.high - interval.low) / 2 / median(samples));
 }
 
 std::string ModelBench::text() {
@@ -206,13 +118,8 @@ std::string ModelBench::text() {
                time_cell(times.decode_device_us, layers), time_cell(times.replay_host_us)});
   }
   const auto& runner = ways_.front().timer->runner();
-  const MemoryStatistics memory = untuned_->device().memory();
   return table.text() +
-         fmt::format("memory: {} weights, {} cache, {} passes; {} at most for all ways together\n",
-                     format_bytes(static_cast<double>(runner.weight_memory())),
-                     format_bytes(static_cast<double>(runner.cache_memory())),
-                     format_bytes(static_cast<double>(runner.pass_memory())),
-                     format_bytes(static_cast<double>(memory.peak_bytes)));
+         memory_text(runner.weight_memory(), runner.cache_memory(), runner.pass_memory());
 }
 
 std::string ModelBench::explanation() {
@@ -240,9 +147,7 @@ int bench_matrix(const BenchOptions& options, const LlamaConfig& config) {
     const DType dtype =
         run_dtype(options.runtime, config.dtype.value_or(DType::f16), runtime->device().info());
     const ModelLoad& load = options.model.load;
-    LlamaOptions llama;
-    llama.batch = load.batch;
-    llama.capacity = llama_capacity(config, load.tokens());
+    const LlamaOptions llama = runner_options(load, config);
     std::vector<std::int64_t> passes{
         llama_passes(load.prompt_tokens, llama.capacity, llama.most_tokens).back()};
     if (passes.front() != 1) passes.push_back(1);
@@ -263,18 +168,23 @@ int bench(BenchOptions options) {
   const auto selected = select_watched(options.runtime);
   const std::filesystem::path& file = options.matrix.export_file;
   if (!file.empty()) check_csv("--export", file);
+  if (options.matrix.wanted && options.model.load.mix) {
+    throw CommandError(exit_usage, "--matrix: not with --batch-mix");
+  }
   if (options.matrix.wanted) return bench_matrix(options, config);
   if (options.matrix.json) throw CommandError(exit_usage, "--json: needs --matrix");
   catch_interrupts();
   std::vector<CardLock> locks;
   if (!options.matrix.no_lock) locks = lock_cards(selected, "greta-run");
-  ModelBench model(options, config);
-  model.measure();
-  print_text(model.text());
-  if (options.explain) print_text(model.explanation());
-  model.tell_unused();
+  const std::unique_ptr<BenchedModel> model = options.model.load.mix
+                                                  ? mix_bench(options, config)
+                                                  : std::make_unique<ModelBench>(options, config);
+  model->measure();
+  print_text(model->text());
+  if (options.explain) print_text(model->explanation());
+  model->tell_unused();
   if (file.empty()) return exit_done;
-  const auto written = export_csv(file, model.results());
+  const auto written = export_csv(file, model->results());
   if (!written) throw CommandError(exit_failed, "--export " + written.failure().message);
   return exit_done;
 }

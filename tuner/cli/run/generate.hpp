@@ -19,6 +19,11 @@ struct GenerateOptions {
   std::string model, tokenizer;
   std::string quantize;  ///< of --quantize
   std::string prompt;
+  std::string prompts;     ///< file of --prompts; empty: one prompt
+  std::string record_mix;  ///< with it: file that receives the lengths; empty: none
+  std::int64_t batch = 8;  ///< with it: sequences that are decoded at the same time
+  std::int64_t page = 64;  ///< with it: tokens of a page of the caches
+  std::int64_t pages = 0;  ///< with it: pages of all sequences; 0: room for the longest ones
   std::int64_t tokens = 128;
   std::int64_t capacity = 0;
   SamplerOptions sampler;

@@ -10,6 +10,7 @@
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/run/batch_generation.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/run/generate.hpp"
@@ -38,6 +39,10 @@ void check(const GenerateOptions& options) {
   if (options.model.empty()) throw CommandError(exit_usage, "--model: is missing");
   check_exists("--model", options.model);
   if (!options.capture.empty()) check_writable("--capture", options.capture);
+  if (!options.record_mix.empty()) check_writable("--record-mix", options.record_mix);
+  if (!options.prompts.empty() && options.sample != "device") {
+    throw CommandError(exit_usage, "--sample host: not with --prompts");
+  }
   if (options.matrix.export_file.empty()) return;
   if (!options.matrix.wanted) throw CommandError(exit_usage, "--export: needs --matrix");
   check_csv("--export", options.matrix.export_file);
@@ -118,6 +123,7 @@ int precompile(const GenerateOptions& options) {
 int generate(const GenerateOptions& options) {
   check(options);
   watch_device(options.runtime);
+  if (!options.prompts.empty()) return generate_batch(options);
   if (options.precompile) return precompile(options);
   if (options.matrix.wanted) return show_matrix(options);
   Generation generation(options);
@@ -142,6 +148,28 @@ int generate(const GenerateOptions& options) {
   return exit_done;
 }
 
+/// Adds the options of several prompts. Returns --prompts.
+CLI::Option* add_batch_options(CLI::App& app, GenerateOptions& options, CLI::Option* prompt) {
+  CLI::Option* const prompts =
+      app.add_option("--prompts", options.prompts,
+                     "File with a prompt in each line: generate after all of them in one batch")
+          ->type_name("FILE")
+          ->excludes(prompt);
+  add_whole_number<std::int64_t>(app, "--batch", options.batch,
+                                 "With --prompts: number of sequences that are decoded at the same "
+                                 "time",
+                                 1, 65536)
+      ->capture_default_str()
+      ->needs(prompts);
+  add_page_options(app, options.page, options.pages);
+  for (const char* option : {"--page-size", "--pages"}) app.get_option(option)->needs(prompts);
+  app.add_option("--record-mix", options.record_mix,
+                 "With --prompts: write the lengths of the sequences to a file for --batch-mix")
+      ->type_name("FILE")
+      ->needs(prompts);
+  return prompts;
+}
+
 }  // namespace
 
 void add_generate_options(CLI::App& app, Action& action) {
@@ -151,7 +179,8 @@ void add_generate_options(CLI::App& app, Action& action) {
                  "llama2.c");
   app.add_option("--tokenizer", options->tokenizer,
                  "tokenizer.json, a tok*.bin or a GGUF file [beside or in the model]");
-  app.add_option("--prompt", options->prompt, "Beginning of the text");
+  auto* prompt = app.add_option("--prompt", options->prompt, "Beginning of the text");
+  CLI::Option* prompts = add_batch_options(app, *options, prompt);
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   add_whole_number<std::int64_t>(app, "--tokens", options->tokens,
                                  "Maximum number of tokens to generate", 1, any)
@@ -196,6 +225,9 @@ void add_generate_options(CLI::App& app, Action& action) {
       app.add_option(
           "--capture", options->capture,
           "Record the problems that ran, with their times, for greta-tune from-capture")};
+  for (CLI::Option* mode : modes) {
+    if (mode->get_name() != "--capture") mode->excludes(prompts);
+  }
   for (std::size_t i = 0; i < modes.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) modes[i]->excludes(modes[j]);
   }

@@ -10,7 +10,9 @@ constexpr auto examples = R"(Examples:
   greta-run --model stories260K.bin --trace-layers # every stage against FP64
   greta-run --model stories260K.bin --use "gemm m=1: naive"  # force what runs
   greta-run --model stories260K.bin --matrix       # each operation in each variant: error and time
-  greta-run bench --config llama-2-7b --prompt-len 512 --gen-len 128)";
+  greta-run bench --config llama-2-7b --prompt-len 512 --gen-len 128
+  greta-run --model stories260K.bin --prompts prompts.txt    # several prompts in one batch
+  greta-run bench --config llama-2-7b --batch-mix chat.mix   # serve a mix of lengths)";
 
 void add_commands(CLI::App& app, Action& action) {
   add_generate_options(app, action);

@@ -34,8 +34,14 @@ class ModelReport final : public ModelObserver {
       : options_(options), load_(load), files_(options) {}
 
   void on_problems(const std::vector<ModelChange>& changes) override {
-    tell(fmt::format("{} of a prompt of {} tokens and {} generated tokens",
-                     format_count(static_cast<std::int64_t>(changes.size()), "problem"),
+    const auto problems = format_count(static_cast<std::int64_t>(changes.size()), "problem");
+    if (load_.mix) {
+      tell(fmt::format("{} of {}, prompts of {} and {} generated tokens in all", problems,
+                       format_count(load_.mix->sequences(), "sequence"), load_.mix->prompt_tokens(),
+                       load_.mix->generated_tokens()));
+      return;
+    }
+    tell(fmt::format("{} of a prompt of {} tokens and {} generated tokens", problems,
                      load_.prompt_tokens, load_.generated_tokens));
   }
   void on_plan(const TimePlan& plan, std::size_t problems, std::size_t chains) override {
