@@ -40,8 +40,9 @@ std::string_view to_string(ModelPhase phase) {
   return "unknown";
 }
 
-/// Adds the alternatives of chains that are not known yet.
+/// Adds the alternatives of chains that are not known yet. Discards the runner's sequences.
 void ModelTuner::find_chains(LlamaRunner& runner) {
+  runner.reset();  // the passes of a prompt are those of an empty cache
   std::vector<std::int64_t> sizes = runner.passes(options_.load.prompt_tokens);
   sizes.push_back(1);
   for (const std::int64_t tokens : sizes) {
@@ -124,6 +125,7 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
         }
       }
     } catch (const Error& error) {
+      if (!before_step()) throw;
       change.why_not = error.what();
     }
     last_s = watch.seconds();
@@ -221,7 +223,8 @@ void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
       const double part_s = left_s / static_cast<double>(result_.chains.size() - i);
       if (!change.out_of_time) judge_chain(bench, best, change, std::min(most_chain_s, part_s));
     } catch (const Error& error) {
-      change.why_not = error.what();
+      if (error.status() != Status::interrupted) change.why_not = error.what();
+      change.out_of_time = error.status() == Status::interrupted && !change.end_to_end;
     }
     result_.chains[i] = change;
     if (change.end_to_end) last_s = watch.seconds();
