@@ -45,6 +45,9 @@ void offer_all(Judge& judge) {
   offer_operands(judge);
   offer_slices(judge);
   offer_precision(judge);
+  offer_conversions(judge);
+  offer_lane_factors(judge);
+  offer_lane_sums(judge);
   offer_addresses(judge);
 }
 
