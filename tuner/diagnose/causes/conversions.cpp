@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "tuner/diagnose/causes/causes.hpp"
 #include "tuner/diagnose/causes/in_memory.hpp"
@@ -65,7 +66,7 @@ std::vector<ConversionFault> conversion_faults(DType type) {
                         return half_value(type, half_bits(type, x) & (0xffffU << bits));
                       }});
   }
-  for (const int power : {-112, -16, -8, -4, -3, -2, -1, 1, 2, 3, 4, 8, 16}) {
+  for (const int power : {-8, -4, -3, -2, -1, 1, 2, 3, 4, 8}) {
     faults.push_back({fmt::format("are 2^{} times what they are", power),
                       [=](double x) { return std::ldexp(x, power); }});
   }
@@ -76,6 +77,12 @@ std::vector<ConversionFault> conversion_faults(DType type) {
                                           (shift < 0 ? bits >> -shift : bits << shift) & 0xffff);
                       }});
   }
+  return faults;
+}
+
+/// Returns the faults that only a conversion to f32 can have.
+std::vector<ConversionFault> loading_faults(DType type) {
+  std::vector<ConversionFault> faults;
   if (type == DType::f16) {
     for (const int shift : {10, 11, 12, 14, 15}) {
       faults.push_back(
@@ -118,7 +125,9 @@ class ConvertedOperands {
 
   void offer() {
     if (which_.empty()) return;
-    for (const ConversionFault& fault : conversion_faults(type_)) {
+    std::vector<ConversionFault> faults = conversion_faults(type_);
+    for (ConversionFault& fault : loading_faults(type_)) faults.push_back(std::move(fault));
+    for (const ConversionFault& fault : faults) {
       for (const WordHalf& half : word_halves) {
         offer_of(which_, fault, half);
         if (which_.size() == 1 || which_.size() > 4) continue;
@@ -187,6 +196,10 @@ class ConvertedResults {
                    }},
                   word_halves[0]);
     }
+    const double largest = type_ == DType::f16 ? 65504 : half_value(DType::bf16, 0x7f7f);
+    offer_fault({"are limited to the largest number in place of infinity",
+                 [largest](double x) { return std::clamp(x, -largest, largest); }},
+                word_halves[0]);
     offer_rounding();
     offer_distance();
   }

@@ -37,8 +37,8 @@ class LaneAxis {
         extent_(rows ? spec_.rows : spec_.cols) {}
 
   void offer_steps() {
-    reduces_ = extent_ > 1 && is_reduced();
-    const auto nothing = reduces_ ? without([](std::int64_t) { return true; }) : std::nullopt;
+    if (extent_ < 2 || !is_reduced()) return;
+    const auto nothing = without([](std::int64_t) { return true; });
     if (!nothing) return;
     sample(*nothing);
     const auto begun = Judge::Clock::now();
@@ -62,9 +62,6 @@ class LaneAxis {
       }
     }
   }
-
-  /// Returns whether something is summed along the axis; known after offer().
-  bool reduces() const { return reduces_; }
 
  private:
   /// Returns whether an element of the axis changes elements of outputs at other places of the
@@ -287,58 +284,17 @@ class LaneAxis {
   bool rows_;
   TensorSpec spec_;
   std::int64_t extent_;
-  bool reduces_ = false, linear_ = false;
+  bool linear_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> sampled_;  ///< output and element
 };
-
-/// Offers that a sum counts each lane several times: a step of it is taken again, or too far. A sum
-/// that is a result is then a power of 2 too large; a sum of squares by which rows are divided
-/// makes them a power of the root of 2 too small.
-void offer_repeated(Judge& judge, std::size_t at) {
-  const Evidence& evidence = judge.evidence();
-  const ExaminedOutput& output = evidence.outputs()[at];
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < output.got.size(); ++i) {
-    if (output.wrong[i] != 0 && std::isfinite(output.got[i]) && output.want[i].value != 0)
-      ratios.push_back(output.got[i] / output.want[i].value);
-  }
-  if (ratios.size() < fewest_sampled) return;
-  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-  std::nth_element(ratios.begin(), middle, ratios.end());
-  const double halves = 2 * std::log2(*middle);
-  const double whole = std::round(halves);
-  if (!(std::abs(halves - whole) < 0.01) || whole == 0 || std::abs(whole) > 12) return;
-  const double factor = std::exp2(whole / 2);
-  Prediction predicted = evidence.expected();
-  for (Expected& one : predicted[at]) one = {one.value * factor, one.bound * factor};
-  judge.offer(lane_kind,
-              whole > 0
-                  ? fmt::format("{} is {:.4g} times what it ought to be, as of sums that count "
-                                "each lane {:.3g} times: a step across lanes is repeated",
-                                output.spec.name, factor, factor)
-                  : fmt::format("{} is {:.4g} times what it ought to be, as of rows that are "
-                                "divided by a sum, or the root of one, that counts each lane "
-                                "{:.3g} or {:.3g} times: a step across lanes is repeated",
-                                output.spec.name, factor, 1 / factor, 1 / factor / factor),
-              predicted, 0.96);
-}
 
 }  // namespace
 
 void offer_lane_sums(Judge& judge) {
-  const Evidence& evidence = judge.evidence();
-  bool reduced = false;
-  for (std::size_t i = 0; i < evidence.inputs().size(); ++i) {
-    if (!is_floating(evidence.inputs()[i].spec.dtype)) continue;
-    for (const bool rows : {false, true}) {
-      LaneAxis axis(judge, i, rows);
-      axis.offer_steps();
-      reduced = reduced || axis.reduces();
-    }
-  }
-  if (!reduced) return;
-  for (std::size_t i = 0; i < evidence.outputs().size(); ++i) {
-    if (is_floating(evidence.outputs()[i].spec.dtype)) offer_repeated(judge, i);
+  const auto& inputs = judge.evidence().inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_floating(inputs[i].spec.dtype)) continue;
+    for (const bool rows : {false, true}) LaneAxis(judge, i, rows).offer_steps();
   }
 }
 
