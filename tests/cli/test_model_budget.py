@@ -24,7 +24,7 @@ class ModelBudget(Case):
 
     def test_a_prompt_longer_than_what_follows_is_no_obstacle_and_an_interrupt_ends_it_soon(self):
         # Passes of a prompt were looked for in a cache that had no room for them any more, for ever.
-        run = self.start(*self.words(300, "--prompt-len", 40, "--gen-len", 2))
+        run = self.start(*self.words(300, "--prompt-len", 128, "--gen-len", 16))
         self.addCleanup(run.kill)
         stuck = threading.Timer(patient(90), run.kill)
         stuck.start()

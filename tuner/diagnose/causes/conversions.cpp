@@ -310,6 +310,12 @@ void offer_conversions(Judge& judge) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (is_half(outputs[i].spec.dtype) && outputs[i].fails()) ConvertedResults(judge, i).offer();
   }
+  // Indices agree by chance with what other inputs give.
+  const bool floating =
+      std::any_of(outputs.begin(), outputs.end(), [](const ExaminedOutput& output) {
+        return is_floating(output.spec.dtype) && output.fails();
+      });
+  if (!floating) return;
   for (const DType type : {DType::bf16, DType::f16}) ConvertedOperands(judge, type).offer();
 }
 

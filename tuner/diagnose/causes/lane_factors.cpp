@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "tuner/diagnose/causes/causes.hpp"
@@ -30,6 +31,9 @@ class LaneRows {
   /// Offers the least number of lanes that explains the errors. Elements of one lane are scaled, or
   /// scaled and shifted as by another mean.
   void offer() {
+    for (const bool shifted : {false, true}) {  // what all lanes share has another cause
+      if (share_of(fitted(1, 1, shifted)) >= least_lanes_explained) return;
+    }
     for (const bool shifted : {false, true}) {
       for (std::int64_t lanes = 2; lanes <= most_factors; lanes *= 2) {
         for (const std::int64_t vector : {1, 2, 4, 8}) {
@@ -41,9 +45,27 @@ class LaneRows {
   }
 
  private:
+  double share_of(const std::optional<Prediction>& predicted) const {
+    return predicted ? judge_.compare("", "", *predicted).explained : 0;
+  }
+
   bool offer_lanes(std::int64_t lanes, std::int64_t vector, bool shifted) {
+    const auto predicted = fitted(lanes, vector, shifted);
+    if (share_of(predicted) < least_lanes_explained) return false;
+    judge_.offer(
+        "wrong sum across lanes",
+        fmt::format("each of {} lanes, with {} neighbouring columns of {} each, scales its "
+                    "elements of a row by a sum{} of its own: a step of the sum across "
+                    "lanes is missing, or adds another lane",
+                    lanes, vector, output_.spec.name, shifted ? " and a mean" : ""),
+        *predicted, 0.96);
+    return true;
+  }
+
+  /// Returns what fits the elements of each lane in each row; nothing if they are too few.
+  std::optional<Prediction> fitted(std::int64_t lanes, std::int64_t vector, bool shifted) const {
     const auto terms = static_cast<std::int64_t>(shifted ? 2 + vectors_.size() : 1);
-    if (output_.spec.cols < 3 * terms * lanes) return false;
+    if (output_.spec.cols < 3 * terms * lanes) return std::nullopt;
     Prediction predicted = evidence_.expected();
     for (std::int64_t row = 0; row < output_.spec.rows; ++row) {
       for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -55,16 +77,7 @@ class LaneRows {
         fit(own, shifted, predicted[at_]);
       }
     }
-    const Cause measured = judge_.compare("", "", predicted);
-    if (measured.explained < least_lanes_explained) return false;
-    judge_.offer(
-        "wrong sum across lanes",
-        fmt::format("each of {} lanes, with {} neighbouring columns of {} each, scales its "
-                    "elements of a row by a sum{} of its own: a step of the sum across "
-                    "lanes is missing, or adds another lane",
-                    lanes, vector, output_.spec.name, shifted ? " and a mean" : ""),
-        predicted, 0.96);
-    return true;
+    return predicted;
   }
 
   /// Replaces what is expected of elements by what fits them best.
