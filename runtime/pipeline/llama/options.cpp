@@ -61,7 +61,7 @@ std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, st
   if (count > room) {
     throw Error(
         Failure{Status::invalid_argument,
-                fmt::format("{} tokens do not fit into a cache with room for {}", count, room),
+                fmt::format("{} tokens do not fit into a cache with space for {}", count, room),
                 {}});
   }
   const std::vector<std::int64_t> sizes = llama_pass_sizes(most);
