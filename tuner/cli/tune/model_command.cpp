@@ -57,7 +57,7 @@ class ModelReport final : public ModelObserver {
       tell(
           fmt::format("--budget {} is shorter than the least that this model takes, {:.0f} s: what "
                       "does not fit "
-                      "is left out",
+                      "is skipped",
                       options_.budget, plan.least_s));
     }
   }

@@ -26,8 +26,8 @@ void offer_read_map(Judge& judge);
 void offer_addresses(Judge& judge);
 /// Slices of an operand's rows or columns, such as of K, that are left out or count twice.
 void offer_slices(Judge& judge);
-/// Conversions between f32 and types of 16 bits: rounding, signs, shifts, halves of words, bits that
-/// are taken as those of another type.
+/// Conversions between f32 and types of 16 bits: rounding, signs, shifts, halves of words, bits
+/// that are taken as those of another type.
 void offer_conversions(Judge& judge);
 /// Sums across lanes in which a step between lanes is missing, or counts lanes twice.
 void offer_lane_sums(Judge& judge);
