@@ -1,6 +1,7 @@
 """Protects: greta-tune model ends with its budget, whatever the lengths of prompt and output are, and soon after an
 interrupt; what it does is printed before and after."""
 import json
+import shutil
 import signal
 import threading
 import time
@@ -50,6 +51,35 @@ class ModelBudget(Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("the budget of 0.05s ended after", result.stderr)
         self.assertNotIn("timing each operation", result.stderr)
+
+
+    def test_a_step_that_does_not_end_is_named_and_can_be_interrupted(self):
+        compiler = self.folder / "bin/c++"
+        compiler.parent.mkdir()
+        compiler.write_text(f"""#!/bin/sh
+if [ "$1" = --version ]; then exec {shutil.which("c++")} --version; fi
+exec sleep 20
+""")
+        compiler.chmod(0o755)
+        self.env["PATH"] = f"{compiler.parent}:{self.env['PATH']}"
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        begun = time.monotonic()
+        late = self.start(*self.words(1))
+        run = self.start(*self.words(300))
+        for line in run.stderr:
+            if "weights" in line:
+                break
+        time.sleep(0.5)
+        interrupted = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=patient(30))
+        self.assertLess(time.monotonic() - interrupted, patient(2.5), errors)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertIn("interrupted; what was stored before is kept", errors)
+        _, errors = late.communicate(timeout=patient(30))
+        self.assertLess(time.monotonic() - begun, 1 + patient(OVERRUN_S + 1.5), errors)
+        self.assertEqual(late.returncode, 1, errors)
+        self.assertIn("--budget 1s ended 5 s ago, and compiling the model and running it once has not ended", errors)
 
 
 if __name__ == "__main__":
