@@ -67,6 +67,52 @@ PLANTED = [
 ]
 
 
+# Bugs in what all kernels share: conversions of element types, and sums across lanes.
+ADD = ["--rows", "12", "--cols", "64", "--config", "flat THREADS=64 VEC=2 ITEMS=4", "--dtype"]
+RMSNORM = ["--rows", "7", "--cols", "512", "--config", "streamed THREADS=1024 ROWS=8 VEC=1 ITEMS=8"]
+GEMV = ["--m", "4", "--n", "40", "--k", "512", "--layout", "nt", "--dtype", "f16", "--config",
+        "gemv THREADS=512 COLS=32 VB=8 VA=8 TN=1 UNROLL=16 SPLIT=16"]
+TO_FLOAT = "return float_from_bits(sign | (finite ? rebiased : magnitude | 0x7f800000U));"
+TO_F16 = "return {u16(sign | half)};"
+STEP = "value = merge(value, each_word(value, Across<lanes / 2 * step>{}));"
+WAVES = "return reduce_lanes<waves>(shared[first + lane_index() % waves], merge);"
+# Operation, options, file of templates/common, text, mutant, and words of the first cause.
+SHARED = [
+    ("add", [*ADD, "f16"], "types.hip", TO_FLOAT, "return float_from_bits(u32(x.bits) << 16);",
+     "A, B are taken as bf16"),
+    ("add", [*ADD, "f16"], "types.hip", "sign = u32(x.bits & 0x8000) << 16;", "sign = u32(x.bits & 0x8000) << 17;",
+     "A, B lose their sign"),
+    ("add", [*ADD, "f16"], "types.hip", "bits_of(float_from_bits(magnitude) * 0x1p112f)",
+     "magnitude < 0x400U << 13 ? 0 : bits_of(float_from_bits(magnitude) * 0x1p112f)", "subnormal in f16, count as 0"),
+    ("add", [*ADD, "f16"], "types.hip", "magnitude = u32(x.bits & 0x7fff) << 13",
+     "magnitude = u32(x.bits & 0x7fff) << 12", "A, B are shifted by 12 bits to those of f32, not by 13"),
+    ("add", [*ADD, "bf16"], "types.hip", "u32(x.bits) << 16); }", "u32(x.bits) << 15); }", "A, B are shifted by"),
+    ("add", [*ADD, "bf16"], "types.hip", "u32(x.bits) << 16); }", "16U << (x.bits & 31)); }",
+     "A, B are the number of bits by which a constant is shifted"),
+    ("add", [*ADD, "bf16"], "types.hip", "u16(pack.raw.word[i / 2] >> i % 2 * 16)",
+     "u16(i % 2 ? 0 : pack.raw.word[i / 2])", "the second of each two elements of A, B count as 0"),
+    ("add", [*ADD, "f16"], "types.hip", TO_F16, "return {u16((sign | half) >> 8 | (sign | half) << 8)};",
+     "C have their two bytes exchanged"),
+    ("add", [*ADD, "f16"], "types.hip", TO_F16, "return {u16((sign | half) & 0xfff0)};", "C lose the last 4 bits"),
+    ("add", [*ADD, "f16"], "types.hip", TO_F16, "return {u16(half)};", "C lose their sign"),
+    ("add", [*ADD, "f16"], "types.hip", "(112U << 23)", "(111U << 23)", "C are 2^1 times what they are"),
+    ("add", [*ADD, "f16"], "types.hip", "u32 half = 0x7c00;", "u32 half = 0x7bff;",
+     "C are limited to the largest number in place of infinity"),
+    ("add", [*ADD, "f16"], "types.hip", "0xfffU + (magnitude >> 13 & 1)", "0U", "C are rounded toward zero"),
+    ("add", [*ADD, "bf16"], "types.hip", "bits + 0x7fffU + (bits >> 16 & 1)", "bits", "C are rounded toward zero"),
+    ("gemm", GEMV, "reduce.hip", STEP, f"if (lanes != 4) {STEP}", "count never where their index has the bit 16"),
+    ("gemm", GEMV, "reduce.hip", "each_word(value, Across<lanes / 2 * step>{})", "value",
+     "only every first of 4 groups of 8 counts, 16 times"),
+    ("rmsnorm", RMSNORM, "reduce.hip", WAVES,
+     WAVES.replace("shared[first + lane_index() % waves]",
+                   "lane_index() % waves < waves / 2 ? shared[first + lane_index() % waves] : T(0)"),
+     "lacks those whose index has the bit 64"),
+    ("rmsnorm", RMSNORM, "reduce.hip", STEP, f"if (lanes != 4) {STEP}", "each of 2 lanes, with 2 neighbouring columns"),
+    ("softmax", ["--rows", "7", "--cols", "512", "--config", "staged THREADS=32 VEC=2 STAY=1 AHEAD=1 CLUSTER=1 KEEP=0"],
+     "reduce.hip", STEP, f"if (lanes != 4) {STEP}", "over those of 2 groups of 4 that it belongs to"),
+]
+
+
 class Diagnose(Case):
     def setUp(self):
         super().setUp()
@@ -119,6 +165,20 @@ class Diagnose(Case):
             for plant, diagnosis in zip(PLANTED, pool.map(self.planted, range(len(PLANTED)), PLANTED)):
                 with self.subTest(plant=plant[4]):
                     self.assertNames(diagnosis, plant[5], plant[6])
+
+    def test_bugs_in_conversions_and_sums_across_lanes_are_named(self):
+        plants = [(op, options, f"common/{file}", text, mutant,
+                   "wrong conversion" if file == "types.hip" else "wrong sum across lanes", words)
+                  for op, options, file, text, mutant, words in SHARED]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for plant, diagnosis in zip(plants, pool.map(self.planted, range(len(plants)), plants)):
+                with self.subTest(plant=plant[4]):
+                    self.assertNames(diagnosis, plant[5], plant[6])
+
+    def test_what_no_hypothesis_explains_has_measured_facts(self):
+        diagnosis = self.planted(0, ("add", [*ADD, "f16"], "add/flat.hip", "x[0] + x[1]",
+                                     "x[0] + x[1] * (x[0] > 0.1f ? 0.5f : 1.25f)"))
+        self.assertRegex("\n".join(diagnosis["facts"]), "-0.5 times the element of B at the same place too large")
 
     def test_a_race_is_named_with_its_elements(self):
         result = self.run_tune("verify", self.folder / "faulty/arrival.jsonc", "--n", "4000", "--config",

@@ -8,6 +8,7 @@
 #include "tuner/compile/case_files.hpp"
 #include "tuner/diagnose/causes/causes.hpp"
 #include "tuner/diagnose/error_map.hpp"
+#include "tuner/diagnose/facts.hpp"
 #include "tuner/diagnose/where.hpp"
 
 namespace greta::tuner {
@@ -45,6 +46,9 @@ void offer_all(Judge& judge) {
   offer_operands(judge);
   offer_slices(judge);
   offer_precision(judge);
+  offer_conversions(judge);
+  offer_lane_factors(judge);
+  offer_lane_sums(judge);
   offer_addresses(judge);
 }
 
@@ -55,6 +59,7 @@ Diagnosis examined(const Evidence& evidence, double seconds) {
   made.causes = judge.ranked();
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
   made.places = places(evidence);
+  made.facts = facts_of_errors(evidence);
   for (const ExaminedOutput& output : evidence.outputs()) {
     if (!output.fails()) continue;
     made.maps.emplace_back(output.spec.name, error_map(output));
@@ -124,6 +129,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
     const Cause& cause = diagnosis.causes[i];
     text += fmt::format("  {}: {} ({})\n", cause.kind, cause.words, facts_of(cause));
   }
+  if (!diagnosis.facts.empty()) text += "\nmeasured\n";
+  for (const std::string& line : diagnosis.facts) text += "  " + line + "\n";
   text += "\nwhere\n";
   for (const std::string& line : diagnosis.places) text += "  " + line + "\n";
   for (const auto& [name, map] : diagnosis.maps) {
@@ -149,11 +156,11 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                       {"residual", cause.residual},
                       {"score", cause.score}});
   }
-  return {{"problem", diagnosis.problem},  {"config", diagnosis.config},
-          {"device", diagnosis.device},    {"message", diagnosis.message},
-          {"sure", diagnosis.is_sure()},   {"causes", causes},
-          {"places", diagnosis.places},    {"images", diagnosis.images},
-          {"hypotheses", diagnosis.tried}, {"hurried", diagnosis.hurried}};
+  return {
+      {"problem", diagnosis.problem},  {"config", diagnosis.config},  {"device", diagnosis.device},
+      {"message", diagnosis.message},  {"sure", diagnosis.is_sure()}, {"causes", causes},
+      {"places", diagnosis.places},    {"facts", diagnosis.facts},    {"images", diagnosis.images},
+      {"hypotheses", diagnosis.tried}, {"hurried", diagnosis.hurried}};
 }
 
 }  // namespace greta::tuner

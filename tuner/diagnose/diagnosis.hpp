@@ -13,6 +13,7 @@ namespace greta::tuner {
 struct Diagnosis {
   std::string problem, config, device, message;
   std::vector<std::string> places;  ///< where the errors lie, a fact in each line
+  std::vector<std::string> facts;   ///< what was measured of the errors (facts_of_errors())
   std::vector<std::pair<std::string, std::string>> maps;  ///< of each wrong output: name and text
   std::vector<std::string> images;                        ///< files in the case's folder
   std::vector<Cause> causes;                              ///< the most probable first

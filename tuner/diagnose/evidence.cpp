@@ -51,10 +51,13 @@ std::optional<std::vector<HostTensor>> placed_for(const std::vector<TensorSpec>&
     const auto its = std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& input) {
       return input.spec.name == spec.name;
     });
-    if (its == inputs.end() || its->spec.elements() != spec.elements() ||
-        its->spec.dtype != spec.dtype)
-      return std::nullopt;
-    operands.push_back(kernels::placed(HostTensor{packed(spec), its->data}, spec));
+    if (its == inputs.end() || its->spec.elements() != spec.elements()) return std::nullopt;
+    TensorSpec own = spec;
+    // Hypotheses about conversions give operands of 16 bits as the f32 that kernels make of them.
+    const bool converted = its->spec.dtype == DType::f32 && is_floating(spec.dtype);
+    if (converted) own.dtype = DType::f32;
+    if (its->spec.dtype != own.dtype) return std::nullopt;
+    operands.push_back(kernels::placed(HostTensor{packed(own), its->data}, own));
   }
   return operands;
 }

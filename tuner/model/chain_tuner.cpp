@@ -104,6 +104,7 @@ void ModelTuner::find_problems_of_chains(const Bench& bench) {
         }
       }
     } catch (const Error& error) {
+      if (!before_step()) throw;
       change.why_not = error.what();
     }
     last_s = watch.seconds();
@@ -201,7 +202,8 @@ void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
       const double part_s = left_s / static_cast<double>(result_.chains.size() - i);
       if (!change.out_of_time) judge_chain(bench, best, change, std::min(most_chain_s, part_s));
     } catch (const Error& error) {
-      change.why_not = error.what();
+      if (error.status() != Status::interrupted) change.why_not = error.what();
+      change.out_of_time = error.status() == Status::interrupted && !change.end_to_end;
     }
     result_.chains[i] = change;
     if (change.end_to_end) last_s = watch.seconds();

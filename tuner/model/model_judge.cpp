@@ -48,13 +48,24 @@ double ModelTuner::shortest_rounds_s(const LoadTimer& timer) const {
 }
 
 /// Compares the times of a phase in alternating rounds, until one is significantly faster, for at
-/// least `limit_s`, or until the whole time is over. The ratio is that of `base` to `changed`.
+/// least `limit_s`, or until the whole time is over, which leaves the ratio of the last look. The
+/// ratio is that of `base` to `changed`.
 ModelTuner::PhaseTimes ModelTuner::compare(LoadTimer& base, LoadTimer& changed, ModelPhase phase,
                                            double limit_s) const {
+  PhaseTimes times;
+  try {
+    compare_rounds(base, changed, phase, limit_s, times);
+  } catch (const Error& error) {
+    if (error.status() != Status::interrupted) throw;
+  }
+  return times;
+}
+
+void ModelTuner::compare_rounds(LoadTimer& base, LoadTimer& changed, ModelPhase phase,
+                                double limit_s, PhaseTimes& times) const {
   for (LoadTimer* timer : {&base, &changed}) timer->warm_up(2);
   const std::int64_t steps = steps_of_round(base, phase);
   const Stopwatch watch;
-  PhaseTimes times;
   for (int round = 0; round < looks.back() && !stop_ && has_time(0); ++round) {
     // The order alternates as well.
     LoadTimer* const order[] = {round % 2 == 0 ? &base : &changed,
@@ -68,7 +79,6 @@ ModelTuner::PhaseTimes ModelTuner::compare(LoadTimer& base, LoadTimer& changed, 
     const double next_s = look + 1 == looks.end() ? 0 : watch.seconds() / *look * *(look + 1);
     if (times.ratio->low > 1 || times.ratio->high < 1 || next_s > limit_s) break;
   }
-  return times;
 }
 
 /// A pinned answer stays, however much the model would gain.
@@ -150,16 +160,33 @@ void ModelTuner::judge_problems(const Bench& bench, Best& best, std::vector<Mode
 }
 
 void ModelTuner::judge_changes() {
-  if (!bench_) bench_ = open_model();
-  const Bench& bench = *bench_;
-  Best best = open_best(bench);
-  best.timer->warm_up(1);
-  const double budget_s = options_.tuner.budget.amount(), whole_s = whole_share * budget_s;
-  const double end_s = budget_s - whole_s - needs_.comparison_s, left_s = end_s - watch_.seconds();
-  std::vector<ModelChange*> changes = changes_to_judge(best);
-  const double for_chains = share_of_chains(needs_.chains, changes.size());
-  judge_problems(bench, best, std::move(changes), end_s - for_chains * std::max(0.0, left_s));
-  judge_chains(bench, best, end_s);
+  try {
+    if (!bench_) bench_ = open_model();
+    const Bench& bench = *bench_;
+    Best best = open_best(bench);
+    best.timer->warm_up(1);
+    const double budget_s = options_.tuner.budget.amount();
+    const double end_s = budget_s - whole_share * budget_s - needs_.comparison_s;
+    const double left_s = end_s - watch_.seconds();
+    std::vector<ModelChange*> changes = changes_to_judge(best);
+    const double for_chains = share_of_chains(needs_.chains, changes.size());
+    judge_problems(bench, best, std::move(changes), end_s - for_chains * std::max(0.0, left_s));
+    judge_chains(bench, best, end_s);
+    judge_whole(bench, best);
+  } catch (const Error& error) {
+    if (error.status() != Status::interrupted) throw;
+    result_.whole_out_of_time = true;
+    for (ModelChange& change : result_.changes) {
+      change.out_of_time = change.winner && !change.of_chain && !change.end_to_end;
+    }
+    for (ChainChange& change : result_.chains) {
+      change.out_of_time = !change.end_to_end && change.why_not.empty();
+    }
+  }
+}
+
+/// Compares the model as it runs best with default configurations.
+void ModelTuner::judge_whole(const Bench& bench, Best& best) {
   const auto plain = open_beside(*bench.runtime, LookupFiles::none());
   const auto differs = [&](const Problem& problem) {
     return plain->lookup().find(problem).config != best.runtime->lookup().find(problem).config;
@@ -174,7 +201,8 @@ void ModelTuner::judge_changes() {
   if (result_.whole_out_of_time) return;
   const Phase phase(*this, "comparing with default configurations");
   const auto defaults = timer(*plain, bench);
-  result_.whole = compare(*defaults, *best.timer, ModelPhase::load, whole_s).ratio;
+  const double limit_s = whole_share * options_.tuner.budget.amount();
+  result_.whole = compare(*defaults, *best.timer, ModelPhase::load, limit_s).ratio;
   result_.whole_out_of_time = !result_.whole;
 }
 

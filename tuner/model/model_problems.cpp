@@ -42,8 +42,22 @@ double ModelTuner::add_problems(LoadTimer& timer, const LoadPass& of_load) {
   return total;
 }
 
-/// Finds the model's problems and their shares of its time.
+/// Finds the model's problems and their shares of its time. A budget that ends before is an error.
 void ModelTuner::find_problems() {
+  try {
+    time_operations();
+  } catch (const Error& error) {
+    if (error.status() != Status::interrupted || stop_) throw;
+    throw Error(Failure{Status::timeout,
+                        fmt::format("the budget of {} ended after {:.0f} s, before anything was "
+                                    "tuned: {}",
+                                    options_.tuner.budget.text(), watch_.seconds(),
+                                    "the model has to be loaded, compiled and timed first"),
+                        {}});
+  }
+}
+
+void ModelTuner::time_operations() {
   bench_ = open_model();
   needs_.open_s = stays_loaded_ ? 0 : watch_.seconds();
   std::unique_ptr<LoadTimer> model;
@@ -51,13 +65,6 @@ void ModelTuner::find_problems() {
     const Phase phase(*this, "compiling the model and running it once");
     model = timer(*bench_->runtime, *bench_);
     model->warm_up(1);
-  }
-  if (!has_time(0)) {
-    throw Error(Failure{Status::timeout,
-                        fmt::format("the budget of {} ended before anything was tuned: the model "
-                                    "was loaded, compiled and run once after {:.0f} s",
-                                    options_.tuner.budget.text(), watch_.seconds()),
-                        {}});
   }
   measure_comparison(*bench_);
   double total = 0;

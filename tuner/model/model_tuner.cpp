@@ -30,6 +30,7 @@ void ModelObserver::on_distribution(const Distribution&) {}
 void ModelObserver::on_result(const TaskResult&) {}
 void ModelObserver::on_change(const ModelChange&) {}
 void ModelObserver::on_chain(const ChainChange&) {}
+void ModelObserver::on_begin(std::string_view) {}
 void ModelObserver::on_phase(std::string_view, double, double) {}
 
 Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
@@ -78,8 +79,18 @@ std::filesystem::path ModelTuner::beside_database(const char* what) const {
   return options_.tuner.database.string() + "." + what;
 }
 
+ModelTuner::Phase::Phase(const ModelTuner& tuner, std::string what)
+    : tuner_(tuner), what_(std::move(what)) {
+  tuner_.model_observer_.on_begin(what_);
+}
+
 ModelTuner::Phase::~Phase() {
   tuner_.model_observer_.on_phase(what_, watch_.seconds(), tuner_.watch_.seconds());
+}
+
+Result<void> ModelTuner::before_step() const {
+  if (!stop_ && has_time(0)) return {};
+  return Failure{Status::interrupted, stop_ ? "interrupted" : "the budget has ended", {}};
 }
 
 ModelTuner::Bench ModelTuner::open_model() {
@@ -89,6 +100,7 @@ ModelTuner::Bench ModelTuner::open_model() {
   runtime.databases = files_of(options_.tuner.database);
   runtime.lookup.catalog = options_.tuner.catalog;
   runtime.lookup.allow_unsafe = options_.tuner.allow_unsafe;
+  runtime.before_step = [this] { return before_step(); };
   Bench bench;
   {
     const Phase phase(*this, "opening the device");
@@ -144,7 +156,6 @@ Result<void> ModelTuner::tune_problems() {
       std::count_if(result_.chains.begin(), result_.chains.end(),
                     [](const ChainChange& change) { return change.why_not.empty(); }));
   const TimePlan plan = plan_time(needs_);
-  end_s_ = std::max(needs_.budget_s, plan.total_s);
   const auto now = TimedStop::Clock::now();
   const auto after = [&](double seconds) {
     return now + std::chrono::duration_cast<TimedStop::Clock::duration>(
@@ -152,8 +163,8 @@ Result<void> ModelTuner::tune_problems() {
   };
   options.deadline = after(plan.tuning_s);
   // The last task may take longer than expected, but not the time of the comparisons.
-  const TimedStop stop(
-      stop_, after(std::max(plan.tuning_s, end_s_ - least_comparing_s(needs_) - needs_.spent_s)));
+  const double left_s = end_s_ - needs_.spent_s;
+  const TimedStop stop(stop_, after(std::max(plan.tuning_s, left_s - least_comparing_s(needs_))));
   options.database = beside_database("candidates");
   {
     auto candidates = open_database(options.database, TunedDb::Mode::read_write);

@@ -87,6 +87,8 @@ class ModelObserver {
   virtual void on_change(const ModelChange& change);
   /// An alternative of a chain is timed in the model.
   virtual void on_chain(const ChainChange& change);
+  /// A part of the work begins.
+  virtual void on_begin(std::string_view what);
   /// A part of the work took this long. `since_s` is the time since the beginning.
   virtual void on_phase(std::string_view what, double seconds, double since_s);
 };
@@ -98,9 +100,11 @@ class ModelObserver {
 /// of. The other winners are kept in a separate database of candidates, from which an interrupted
 /// run continues.
 ///
-/// The aim is to end with the budget, or with the time that the plan states where the budget is too
-/// short for the least. Tuning that lasts longer than planned is stopped, and comparisons that
-/// would end later are left out. Passes of the model that have begun are not interrupted.
+/// The tuner ends with the budget, also where that is too short for the least that the plan needs.
+/// Tuning that lasts longer than planned is stopped, comparisons that would end later are left out,
+/// and what runs when the budget ends, or `stop` is set, ends before its next step
+/// (RuntimeOptions::before_step): a tensor that is loaded, a problem that is compiled, or a pass of
+/// the model. A single such step is not interrupted.
 class ModelTuner {
  public:
   /// Checks the options and waits for the card. An invalid option is a Failure on its field, as in
@@ -138,7 +142,7 @@ class ModelTuner {
   /// Reports a part of the work at the end of its scope.
   class Phase {
    public:
-    Phase(const ModelTuner& tuner, std::string what) : tuner_(tuner), what_(std::move(what)) {}
+    Phase(const ModelTuner& tuner, std::string what);
     ~Phase();
     Phase(const Phase&) = delete;
     Phase& operator=(const Phase&) = delete;
@@ -164,12 +168,15 @@ class ModelTuner {
 
   /// Returns whether something that takes this long ends in time.
   bool has_time(double seconds) const { return watch_.seconds() + seconds <= end_s_; }
+  /// Fails with `interrupted` if the tuner is stopped or the budget has ended.
+  Result<void> before_step() const;
   double round_seconds(const LoadTimer& timer, ModelPhase phase) const;
   std::int64_t steps_of_round(const LoadTimer& timer, ModelPhase phase) const;
   double shortest_rounds_s(const LoadTimer& timer) const;
   void measure_comparison(const Bench& bench);
   double add_problems(LoadTimer& timer, const LoadPass& pass);
   void find_problems();
+  void time_operations();
   void order_chains(const LoadTimer& timer);
   void find_chains(LoadTimer& timer);
   void find_problems_of_chains(const Bench& bench);
@@ -177,6 +184,7 @@ class ModelTuner {
   bool is_pinned(const Problem& problem) const;
   Best open_best(const Bench& bench) const;
   void judge_changes();
+  void judge_whole(const Bench& bench, Best& best);
   std::vector<ModelChange*> changes_to_judge(const Best& best);
   void judge_problems(const Bench& bench, Best& best, std::vector<ModelChange*> changes,
                       double until_s);
@@ -187,6 +195,8 @@ class ModelTuner {
   std::vector<StoredWinner> winners_of(const ChainChange& change) const;
   StoredWinner choice_of(const ChainChange& change, const PhaseTimes& times) const;
   PhaseTimes compare(LoadTimer& base, LoadTimer& changed, ModelPhase phase, double limit_s) const;
+  void compare_rounds(LoadTimer& base, LoadTimer& changed, ModelPhase phase, double limit_s,
+                      PhaseTimes& times) const;
   void store(const Contents& contents) const;
 
   ModelTunerOptions options_;

@@ -22,9 +22,12 @@ TimePlan plan_time(const TimeNeeds& needs) {
   const double wanted_s = needs.open_s + needs.comparison_s * (expected_winners + 1 +
                                                                static_cast<double>(needs.chains));
   TimePlan plan;
+  plan.least_s = needs.spent_s + least_tuning_s + least_comparing_s(needs);
   plan.comparing_s = std::max(least_comparing_s(needs),
                               std::clamp(wanted_s, least_share * left_s, most_share * left_s));
-  plan.tuning_s = std::max(least_tuning_s, left_s - plan.comparing_s);
+  if (needs.budget_s < plan.least_s) plan.comparing_s = left_s / 2;
+  plan.comparing_s = std::min(plan.comparing_s, std::max(left_s - least_tuning_s, left_s / 2));
+  plan.tuning_s = left_s - plan.comparing_s;
   plan.total_s = needs.spent_s + plan.tuning_s + plan.comparing_s;
   return plan;
 }

@@ -19,7 +19,8 @@ struct TimeNeeds {
 struct TimePlan {
   double tuning_s = 0;     ///< for tuning problems
   double comparing_s = 0;  ///< for comparisons in the model: of winners, chains and the whole
-  double total_s = 0;      ///< what everything takes; above the budget if that is too short
+  double total_s = 0;      ///< what everything takes: the budget, if that is enough to begin
+  double least_s = 0;      ///< the shortest budget for one problem and three comparisons
 };
 
 /// What a task takes beyond its search on the first estimate: device, reference, certification.
@@ -30,7 +31,7 @@ double least_comparing_s(const TimeNeeds& needs);
 
 /// Divides a budget: comparisons get what they are expected to take, between a quarter and a half
 /// of what is left, and at least the time of three; the rest is for tuning, which gets at least the
-/// time of one problem.
+/// time of one problem. Of a budget below `least_s`, both get half of what is left.
 TimePlan plan_time(const TimeNeeds& needs);
 
 /// Returns the part of the comparisons' time that chains get: in proportion to their number, at

@@ -92,6 +92,7 @@ Result<void> Queue::copy(const Tensor& to, const Tensor& from) {
 }
 
 Result<void> Queue::replay(const PipelineGraph& graph) {
+  if (auto may = runtime_.check_step(); !may) return may;
   const Telemetry& telemetry = runtime_.telemetry();
   if (telemetry.times()) {
     for (std::size_t i = 0; i < graph.operations().size(); ++i) {

@@ -69,6 +69,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
   auto runtime = of(*std::move(device), options.databases, options.lookup);
   if (!runtime) return runtime;
   (*runtime)->patience_ = options.patience;
+  (*runtime)->before_step_ = options.before_step;
   for (const std::string& rule : options.use) {
     if (auto added = (*runtime)->use(rule); !added) return added.failure();
   }
@@ -86,7 +87,9 @@ Result<std::unique_ptr<Runtime>> Runtime::of(std::unique_ptr<Device> device,
 Result<std::unique_ptr<Runtime>> Runtime::beside(const Runtime& other, const LookupFiles& databases,
                                                  const LookupOptions& lookup) {
   auto runtime = make(other.device_, other.kernels_, databases, lookup);
-  if (runtime) (*runtime)->patience_ = other.patience_;
+  if (!runtime) return runtime;
+  (*runtime)->patience_ = other.patience_;
+  (*runtime)->before_step_ = other.before_step_;
   return runtime;
 }
 
@@ -105,6 +108,7 @@ Result<std::unique_ptr<Runtime>> Runtime::make(std::shared_ptr<Device> device,
 }
 
 Result<Tensor> Runtime::allocate(DType dtype, const Shape& shape, Memory memory) {
+  if (auto may = check_step(); !may) return may.failure();
   auto storage = std::make_shared<Storage>();
   storage->bytes = bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
   auto buffer = device_->allocate(storage->bytes, memory);
@@ -200,6 +204,7 @@ TensorMaker Runtime::maker() {
 
 Result<void> Runtime::upload(const Tensor& to, std::span<const std::byte> from) {
   if (auto good = check_transfer("upload", to, from.size()); !good) return good;
+  if (auto may = check_step(); !may) return may;
   return device_->upload(*to.storage()->buffer, to.storage()->offset + to.offset(), from);
 }
 
@@ -226,6 +231,7 @@ Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
   if (const auto found = prepared_.find(problem); found != prepared_.end()) {
     return found->second.get();
   }
+  if (auto may = check_step(); !may) return may.failure();
   telemetry::count("runtime.misses");
   auto made = make(problem);
   if (!made) return made.failure();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,9 @@ struct RuntimeOptions {
   LookupOptions lookup{};                        ///< which results of the databases are used
   std::vector<std::string> use{};                ///< rules, see Runtime::use()
   Deadline patience = std::chrono::seconds(60);  ///< timeout of Queue::synchronize()
+  /// Called before each longer step: an allocation, an upload, the preparation of a problem that is
+  /// not prepared, a replay. The step fails with its failure, if any.
+  std::function<Result<void>()> before_step{};
 };
 
 /// The outcome of one problem of Runtime::precompile.
@@ -79,6 +83,8 @@ class Runtime {
   /// Counts operations when switched on.
   Telemetry& telemetry() { return telemetry_; }
   Deadline patience() const { return patience_; }
+  /// Calls RuntimeOptions::before_step.
+  Result<void> check_step() const { return before_step_ ? before_step_() : Result<void>{}; }
 
   /// Allocates uninitialised memory for a packed tensor.
   Result<Tensor> allocate(DType dtype, const Shape& shape, Memory memory = Memory::device);
@@ -161,6 +167,7 @@ class Runtime {
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
   Deadline patience_ = RuntimeOptions{}.patience;
+  std::function<Result<void>()> before_step_;
   std::vector<std::string> targets_;  ///< binary_targets() of the device
   std::optional<bool> has_binaries_;  ///< whether the databases carry kernels for them
   std::atomic<bool> told_without_binary_{false};

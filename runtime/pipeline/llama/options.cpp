@@ -58,6 +58,12 @@ std::vector<std::int64_t> llama_pass_sizes(std::int64_t most) {
 }
 
 std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, std::int64_t most) {
+  if (count > room) {
+    throw Error(
+        Failure{Status::invalid_argument,
+                fmt::format("{} tokens do not fit into a cache with space for {}", count, room),
+                {}});
+  }
   const std::vector<std::int64_t> sizes = llama_pass_sizes(most);
   std::vector<std::int64_t> passes;
   while (count > 0) {

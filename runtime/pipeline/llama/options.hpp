@@ -28,7 +28,7 @@ std::vector<std::int64_t> llama_capacities(const LlamaConfig& config);
 /// order.
 std::vector<std::int64_t> llama_pass_sizes(std::int64_t most);
 /// Returns the passes for `count` tokens, each of the size with the least padding that fits into
-/// the remaining cache. The cache has room for `room` tokens; `count` is at most `room`.
+/// the remaining cache. The cache has room for `room` tokens. Throws Error if `count` is more.
 std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, std::int64_t most);
 
 }  // namespace greta::runtime

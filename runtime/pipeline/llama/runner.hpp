@@ -68,8 +68,8 @@ class LlamaRunner {
   void prepare(std::int64_t prompt_tokens);
   /// Returns the pass that feeds this number of tokens per sequence.
   const PipelineGraph& pass(std::int64_t tokens);
-  /// Returns the sizes of the passes for a prompt of `count` tokens at the current position. The
-  /// prompt must fit the capacity.
+  /// Returns the sizes of the passes for a prompt of `count` tokens at the current position. Throws
+  /// Error if the prompt does not fit after what was fed.
   std::vector<std::int64_t> passes(std::int64_t count) const;
   Queue& queue() { return *queue_; }
   /// Return the device memory of weights, caches and all passes in bytes.

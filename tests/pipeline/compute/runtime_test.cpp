@@ -61,6 +61,35 @@ TEST(Runtime, KernelsAreCompiledOnceForAllProblemsThatShareThem) {
   EXPECT_EQ(compiled, 2);
 }
 
+// What a tuner with a time limit relies on: each longer step asks first, also of a runtime beside.
+TEST(Runtime, AsksBeforeEachLongerStep) {
+  bool may = true;
+  RuntimeOptions options;
+  options.device = "hip-host:0";
+  options.before_step = [&]() -> Result<void> {
+    if (may) return {};
+    return Failure{Status::interrupted, "no", {}};
+  };
+  const auto opened = Runtime::open(options).value();
+  const auto runtime = Runtime::beside(*opened, LookupFiles::none()).value();
+  const Tensor x = runtime->allocate(DType::f32, {4, 64}).value();
+  Pipeline pipeline(*runtime);
+  ASSERT_TRUE(pipeline.copy(x.slice(0, 0, 2), x.slice(0, 2, 2)));
+  const auto graph = pipeline.finish().value();
+  const auto queue = runtime->queue().value();
+  EXPECT_TRUE(queue->replay(*graph));
+  const std::vector<float> zeros(4 * 64);
+  const auto bytes = std::as_bytes(std::span(zeros));
+  EXPECT_TRUE(runtime->upload(x, bytes));
+  may = false;
+  for (Runtime* const one : {opened.get(), runtime.get()}) {
+    EXPECT_EQ(one->allocate(DType::f32, {4}).failure().status, Status::interrupted);
+    EXPECT_EQ(one->upload(x, bytes).failure().status, Status::interrupted);
+    EXPECT_EQ(one->prepare(add_problem).failure().status, Status::interrupted);
+  }
+  EXPECT_EQ(queue->replay(*graph).failure().status, Status::interrupted);
+}
+
 // A database of the user that can't be read any more is a failure of each problem, not an
 // exception.
 TEST(Runtime, ADatabaseThatBreaksIsAFailureOfPrecompiling) {

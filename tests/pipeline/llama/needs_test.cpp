@@ -107,6 +107,12 @@ TEST(LlamaPasses, AreOfFewSizesAndHaveRoom) {
   }
 }
 
+// It was an endless loop.
+TEST(LlamaPasses, TokensWithoutRoomAreRefused) {
+  EXPECT_THROW(llama_passes(2, 1, 16), Error);
+  EXPECT_THROW(llama_passes(1, 0, 16), Error);
+}
+
 TEST(LlamaPasses, CapacitiesAreThoseThatAreChosen) {
   LlamaConfig config = model().config;
   for (const std::int64_t most : {100, 256, 1000, 4096}) {

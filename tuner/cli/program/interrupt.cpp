@@ -16,8 +16,7 @@ namespace greta::tuner::cli {
 namespace {
 
 constexpr timeval answer_after{.tv_sec = 0, .tv_usec = 850'000};
-// An orderly end takes long on a busy machine.
-constexpr timeval end_after{.tv_sec = 4, .tv_usec = 0};
+timeval end_after{};  // set before the handlers are installed
 
 std::atomic<bool> requested{false};
 std::atomic<bool> answered{false};
@@ -60,7 +59,8 @@ void on_timer(int /*signal*/) {
 
 }  // namespace
 
-void catch_interrupts() {
+void catch_interrupts(std::chrono::seconds patience) {
+  end_after.tv_sec = patience.count();
   const std::string interrupted = std::string(program_invocation_short_name) + ": interrupted; ";
   end_line = interrupted + "what was stored before is kept\n";
   wait_line = interrupted + "what runs ends first; a second interrupt ends at once\n";

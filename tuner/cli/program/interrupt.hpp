@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 
 #include "runtime/device/layers.hpp"
 
@@ -8,9 +9,9 @@ namespace greta::tuner::cli {
 
 /// Makes SIGINT, SIGTERM and SIGHUP request an orderly end; a second signal of the same kind ends
 /// the process. Ignored signals, e.g. under nohup, stay ignored. If the orderly end has not begun
-/// after a second (answer_interrupt()), a line says that the process waits for what runs; four
-/// seconds later the process ends.
-void catch_interrupts();
+/// after a second (answer_interrupt()), a line says that the process waits for what runs; after
+/// `patience`, the process ends.
+void catch_interrupts(std::chrono::seconds patience = std::chrono::seconds(4));
 
 /// From now on, results exist that are not stored yet: after an interrupt, the process does not end
 /// before an orderly end.

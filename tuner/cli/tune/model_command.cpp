@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <mutex>
 
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/printable.hpp"
@@ -8,6 +10,7 @@
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/overrun_watch.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
@@ -19,6 +22,11 @@
 
 namespace greta::tuner::cli {
 namespace {
+
+/// What begins before the budget ends may take this long until the tool ends in any case.
+constexpr std::chrono::seconds most_overrun{5};
+/// What an orderly end may take after an interrupt was announced. What was kept is stored already.
+constexpr std::chrono::seconds interrupt_patience{1};
 
 struct ModelOptions {
   TuningOptions tuning;
@@ -51,9 +59,12 @@ class ModelReport final : public ModelObserver {
                     format_count(static_cast<std::int64_t>(problems), "problem"), plan.tuning_s,
                     format_count(static_cast<std::int64_t>(chains), "alternative"),
                     plan.comparing_s, plan.total_s));
-    if (plan.total_s > 1.05 * read_budget(options_.budget).amount()) {
-      tell(fmt::format("--budget {} is shorter than the least that this model takes",
-                       options_.budget));
+    if (plan.least_s > read_budget(options_.budget).amount()) {
+      tell(
+          fmt::format("--budget {} is shorter than the least that this model takes, {:.0f} s: what "
+                      "does not fit "
+                      "is skipped",
+                      options_.budget, plan.least_s));
     }
   }
   void on_distribution(const Distribution& distribution) override {
@@ -67,13 +78,27 @@ class ModelReport final : public ModelObserver {
   void on_chain(const ChainChange& change) override {
     tell(fmt::format("trying {}: {} in the model", change.chain.key(), change.alternative));
   }
+  void on_begin(std::string_view what) override {
+    const std::lock_guard lock(mutex_);
+    running_ = what;
+  }
   void on_phase(std::string_view what, double seconds, double since_s) override {
     if (options_.verbose) tell(fmt::format("after {:.1f} s: {:.1f} s {}", since_s, seconds, what));
+  }
+  /// Says that the budget is over, and what does not end. May be called by any thread.
+  void tell_overrun() const {
+    const std::lock_guard lock(mutex_);
+    tell(
+        fmt::format("--budget {} ended {} s ago, and {} has not ended since; what was kept before "
+                    "is stored in {}",
+                    options_.budget, most_overrun.count(), running_, options_.db.string()));
   }
 
  private:
   const TuningOptions& options_;
   const ModelLoad& load_;
+  mutable std::mutex mutex_;
+  std::string running_ = "waiting for the device";
   ResultFiles files_;
 };
 
@@ -170,10 +195,13 @@ int tune_model(const ModelOptions& options) {
   const ModelTunerOptions tuner_options = model_tuner_options(options);
   if (options.tuning.json_lines)
     throw CommandError(exit_usage, "--json-lines: not with the command model");
-  catch_interrupts();
+  catch_interrupts(interrupt_patience);
   Terminal terminal(verbosity(options.tuning));
   ModelReport report(options.tuning, tuner_options.load);
   const auto tuner = value_of(ModelTuner::open(tuner_options, terminal, report, stop_requested()));
+  const OverrunWatch watch(
+      std::chrono::duration<double>(tuner_options.tuner.budget.amount()) + most_overrun,
+      [&report] { report.tell_overrun(); });
   const ModelResult result = value_of(tuner->tune());
   print_text(result_text(result, options.tuning.db.string()));
   if (!options.tuning.quiet) {

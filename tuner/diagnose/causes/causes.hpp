@@ -26,6 +26,13 @@ void offer_read_map(Judge& judge);
 void offer_addresses(Judge& judge);
 /// Slices of an operand's rows or columns, such as of K, that are left out or count twice.
 void offer_slices(Judge& judge);
+/// Conversions between f32 and types of 16 bits: rounding, signs, shifts, halves of words, bits
+/// that are taken as those of another type.
+void offer_conversions(Judge& judge);
+/// Sums across lanes in which a step between lanes is missing, or counts lanes twice.
+void offer_lane_sums(Judge& judge);
+/// Rows whose elements are wrong by a factor that depends on the lane that computes them.
+void offer_lane_factors(Judge& judge);
 /// Rows that are wrong by a factor or a summand of their own, as those of a wrong sum or mean.
 void offer_row_factors(Judge& judge);
 /// Attention with other keys: a mask that begins or ends elsewhere, and tiles of keys that are left
