@@ -1,0 +1,401 @@
+// Products of many rows with quantised weights on the matrix cores of warpgroups. A warpgroup's weights
+// are operand A of its products, from registers, where they become elements of A's type; 64 columns of C
+// are the rows of a product, and BM rows of C its columns, which are read from shared memory.
+//
+// What one thread of a further wave copies there, in boxes (tensor_copy.hip), lies in two rings: A in
+// steps of 128 k, and weights in boxes of 128 bytes of each line. Of a ring's buffers, each has a barrier
+// that ends a phase when it is filled, and one that does when all who read it are done.
+//
+// GROUPS warpgroups share the BN columns of a tile. The products of a group of weights are added to the
+// tile's sums with their scale, in f32. While matrix cores multiply one half of a group, threads make
+// operands of the other one. With RESIDENT, a workgroup computes tiles until there are none left. SPLIT
+// workgroups, a cluster, share K, and each adds up a share of the tile's rows.
+
+#if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(SPLIT) || \
+    !defined(RESIDENT) || !defined(WAVE) || !defined(SHARED_BYTES) || !defined(LINE_STAGES)
+#error "BM BN GROUPS STAGES SPLIT RESIDENT WAVE SHARED_BYTES LINE_STAGES must be defined"
+#endif
+#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || LINE_STAGES < 2 || \
+    (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
+#error "BM is of eights, GROUPS divide BN into 64s, SPLIT divides BM and needs RESIDENT=0"
+#endif
+
+#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
+// Registers are handed over between whole warpgroups.
+#define COPIERS (GROUPS == 1 ? WAVE : 4 * WAVE)
+
+#include "common/partial_barrier.hip"
+#include "common/tensor_copy.hip"
+#include "common/warpgroup_matrix.hip"
+#include "quantized_gemm/fragments.hip"
+#if SPLIT > 1
+#include "common/cluster.hip"
+#define TMA_KERNEL GRETA_CLUSTER_KERNEL(THREADS + COPIERS, SPLIT)
+#else
+#define TMA_KERNEL extern "C" __global__ void __launch_bounds__(THREADS + COPIERS, 1)
+#endif
+
+static_assert(WAVE == wave_size, "WAVE is the size of a wave");
+
+constexpr u32 few_registers = 24;
+constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
+
+constexpr u32 step = 128;                    // k of a stage of A
+constexpr u32 steps_of_box = box_weights / step;
+constexpr u32 groups_of_step = step / GROUP;
+constexpr u32 products = BN / GROUPS / 64;   // of a warpgroup
+constexpr u32 half_fragments = GROUP / 32;   // of half a group
+
+typedef PanelTile<BM, step / 8> TileA;
+typedef WarpgroupSums<BM> Sums;
+
+constexpr u32 line_box = BN * 128;  // bytes
+constexpr u32 lines_start = STAGES * TileA::bytes;
+constexpr u32 rings_end = lines_start + LINE_STAGES * line_box;
+
+// C goes through shared memory: 16 columns of a wave at a time, with SPLIT the whole tile.
+constexpr u32 unit = 16 / sizeof(Out);
+constexpr u32 stored_rows = BM % 32 == 0 ? 32 : BM % 16 == 0 ? 16 : 8;
+constexpr u32 stored_pitch = 16 + unit;
+constexpr u32 stored_bytes = SPLIT > 1 ? 0 : stored_rows * stored_pitch * sizeof(Out);  // of a wave
+constexpr u32 tile_pitch = BN + 4, tile_bytes = SPLIT > 1 ? BM * tile_pitch * 4 : 0;
+constexpr u32 stored_start = rings_end > tile_bytes ? rings_end : tile_bytes;
+constexpr u32 barriers_start = stored_start + GROUPS * 4 * stored_bytes;
+static_assert(barriers_start + (STAGES + LINE_STAGES) * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
+
+// The barriers of buffers. `filled`: the box is there; `emptied`: all waves that read it are done.
+template <u32 count>
+struct Ring {
+  u8* first;
+  u32 index = 0, parity = 0;
+
+  GRETA_DEVICE CountedBarrier filled() const { return barrier_at(first, index); }
+  GRETA_DEVICE CountedBarrier emptied() const { return barrier_at(first, count + index); }
+  GRETA_DEVICE void next() {
+    index = index + 1 == count ? 0 : index + 1;
+    parity ^= index == 0 ? 1 : 0;
+  }
+  // One thread.
+  GRETA_DEVICE void open() const {
+    for (u32 i = 0; i < count; ++i) {
+      barrier_at(first, i).open(1);
+      barrier_at(first, count + i).open(GROUPS * 4);
+    }
+  }
+  // A wave is done with the buffer.
+  GRETA_DEVICE void release() const {
+    wave_barrier();
+    if (lane_index() == 0) emptied().arrive();
+  }
+};
+
+struct Rings {
+  Ring<STAGES> rows;
+  Ring<LINE_STAGES> lines;
+};
+
+struct Arguments {
+  Weights weights;
+  Out* c;
+  u32 m, n, k, tiles_m;
+};
+
+struct Tile {
+  u32 row, col;  // the first ones
+};
+
+// Tiles with the same weights are neighbours.
+GRETA_DEVICE Tile tile_of(const Arguments& args, u32 index) {
+  return {index % args.tiles_m * BM, index / args.tiles_m * BN};
+}
+
+// One thread copies what a tile's steps need, from step `first` on.
+GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b, Tile tile,
+                          u32 first, u32 steps, Rings& rings) {
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    const u32 k = (first + i) * step;
+    if (i % steps_of_box == 0) {
+      rings.lines.emptied().wait(rings.lines.parity ^ 1);
+      rings.lines.filled().expect(line_box);
+      // The map has elements of 16 bits.
+      copy_box(shared, lines_start + rings.lines.index * line_box, map_b,
+               u32(bytes_of_weights(k)) / 2, tile.col, rings.lines.filled());
+      rings.lines.next();
+    }
+    rings.rows.emptied().wait(rings.rows.parity ^ 1);
+    rings.rows.filled().expect(TileA::bytes);
+    GRETA_UNROLL
+    for (u32 panel = 0; panel < 2; ++panel) {
+      copy_box(shared, rings.rows.index * TileA::bytes + panel * TileA::panel_bytes, map_a,
+               k + panel * 64, tile.row, rings.rows.filled());
+    }
+    rings.rows.next();
+  }
+}
+
+// Scales and zero points of a lane's lines, of the groups of a step.
+struct StepScales {
+  Scale scale[products][groups_of_step][2];
+  u32 zero[products][groups_of_step][2];
+};
+
+// The first line of a product that this lane has; the other one is eight further.
+GRETA_DEVICE u32 line_of_lane(u32 product) {
+  return (warpgroup_index() * products + product) * 64 + wave_index() % 4 * 16 + lane_index() / 4;
+}
+
+// Groups past the last one have the scale 0: zeros are copied in place of their weights.
+GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_index) {
+  constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
+  const u32 groups = args.k / GROUP;
+  StepScales scales;
+  GRETA_UNROLL
+  for (u32 product = 0; product < products; ++product) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < groups_of_step * 2; ++i) {
+      const u32 line = smaller(tile.col + line_of_lane(product) + i % 2 * 8, args.n - 1);
+      const u32 group = step_index * groups_of_step + i / 2;
+      const u64 at = u64(line) * groups + smaller(group, groups - 1);
+      Scale scale = load_now(args.weights.scales + at);
+      if (group >= groups) scale.bits = 0;
+      scales.scale[product][i / 2][i % 2] = scale;
+      scales.zero[product][i / 2][i % 2] = ZEROS ? args.weights.zeros[at] : implied_zero;
+    }
+  }
+  return scales;
+}
+
+typedef Fragment Half[half_fragments];
+
+// What a lane reads weights by.
+struct LaneWeights {
+  const u8* line;  // of product 0, in the buffer of the box
+  u32 swap;
+};
+
+GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
+  const u8* const start = shared + lines_start + box * line_box;
+  return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
+}
+
+GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32 half, u32 selector,
+                            const StepScales& scales, Half& fragments) {
+  const u32(&zero)[2] = scales.zero[product][group];
+  const PairZero pair[2] = {pair_zero(zero[0]), pair_zero(zero[1])};
+  read_fragments(from.line + product * (64 * 128), (group * 2 + half) * half_fragments, from.swap,
+                 selector, pair, fragments);
+}
+
+// Starts the products of half a group. `fresh`: sums begin with these.
+template <bool fresh>
+GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Half& fragments,
+                                 Sums& sums) {
+  products_begin();
+  GRETA_UNROLL
+  for (u32 f = 0; f < half_fragments; ++f) {
+    const OperandPlace rows =
+        operand_place<TileA, true>(shared, start + TileA::template part<true>(0, k + 16 * f));
+    if (fresh && f == 0) {
+      multiply_async<true, false>(In(), sums, fragments[f], rows);
+    } else {
+      multiply_async<true, true>(In(), sums, fragments[f], rows);
+    }
+  }
+  close_products();
+}
+
+GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const Scale (&scale)[2]) {
+  const float of_line[2] = {to_float(scale[0]), to_float(scale[1])};
+  GRETA_UNROLL
+  for (u32 c = 0; c < BM / 8; ++c) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      total.eight[c][i] = multiply_add(of_line[i / 2], part.eight[c][i], total.eight[c][i]);
+    }
+  }
+}
+
+// Adds the products of a tile's steps, from step `first` on.
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, u32 first,
+                          u32 steps, Rings& rings, Sums (&totals)[products]) {
+  if (steps == 0) return;
+  const u32 selector = selector_of_lane();
+  StepScales scales = load_scales(args, tile, first);
+  Half half[2];
+  Sums part;
+  rings.lines.filled().wait(rings.lines.parity);
+  LaneWeights lane = lane_weights(memory, rings.lines.index, 0);
+  read_half(lane, 0, 0, 0, selector, scales, half[0]);
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    const bool more = i + 1 < steps;
+    StepScales later = load_scales(args, tile, first + (more ? i + 1 : i));
+    rings.rows.filled().wait(rings.rows.parity);
+    const u32 start = rings.rows.index * TileA::bytes;
+    GRETA_UNROLL
+    for (u32 u = 0; u < groups_of_step * products; ++u) {
+      const u32 group = u / products, product = u % products, next = u + 1;
+      start_products<true>(shared, start, group * GROUP, half[0], part);
+      read_half(lane, product, group, 1, selector, scales, half[1]);
+      start_products<false>(shared, start, group * GROUP + GROUP / 2, half[1], part);
+      wait_for_products<1>();
+      if (next < groups_of_step * products) {
+        read_half(lane, next % products, next / products, 0, selector, scales, half[0]);
+      } else {
+        const u32 of_box = (i + 1) % steps_of_box;
+        if (of_box == 0 || !more) {
+          rings.lines.release();
+          rings.lines.next();
+        }
+        if (more) {
+          if (of_box == 0) rings.lines.filled().wait(rings.lines.parity);
+          lane = lane_weights(memory, rings.lines.index, of_box);
+          read_half(lane, 0, 0, 0, selector, later, half[0]);
+        }
+      }
+      wait_for_products<0>();
+      claim_sums(part);
+      add_scaled(totals[product], part, scales.scale[product][group]);
+    }
+    rings.rows.release();
+    rings.rows.next();
+    scales = later;
+  }
+}
+
+// Stores rows of the wave's buffer, which begin at `row` and `col` of C.
+GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, u32 row, u32 col) {
+  constexpr u32 of_row = 16 / unit;
+  const bool whole = args.n % unit == 0;
+  GRETA_UNROLL
+  for (u32 first = 0; first < stored_rows * of_row; first += wave_size) {
+    const u32 at = first + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
+    if (at >= stored_rows * of_row || to_row >= args.m || col + place >= args.n) continue;
+    const Out* const from = buffer + at / of_row * stored_pitch + place;
+    Out* const to = args.c + u64(to_row) * args.n + col + place;
+    if (whole) {
+      store_pack(to, load_pack<unit>(from));
+    } else {
+      for (u32 i = 0; i < unit && col + place + i < args.n; ++i) to[i] = from[i];
+    }
+  }
+}
+
+// Stores a wave's sums: a product's 64 rows are columns of C.
+GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
+                             const Sums (&totals)[products]) {
+  const u32 lane = lane_index();
+  GRETA_UNROLL
+  for (u32 product = 0; product < products; ++product) {
+    const u32 col = tile.col + line_of_lane(product) - lane / 4;
+    GRETA_UNROLL
+    for (u32 first = 0; first < BM; first += stored_rows) {
+      GRETA_UNROLL
+      for (u32 i = 0; i < stored_rows / 2; ++i) {
+        const u32 at = first + i / 4 * 8, row = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        buffer[row * stored_pitch + lane / 4 + i % 4 / 2 * 8] =
+            narrow<Out>(totals[product].eight[at / 8][i % 4]);
+      }
+      wave_barrier();
+      store_rows(args, buffer, tile.row + first, col);
+      wave_barrier();
+    }
+  }
+}
+
+#if SPLIT > 1
+// Puts a warpgroup's sums to the tile in shared memory.
+GRETA_DEVICE void put_sums(float* sums, const Sums (&totals)[products]) {
+  GRETA_UNROLL
+  for (u32 product = 0; product < products; ++product) {
+    float* const to = sums + lane_index() % 4 * 2 * tile_pitch + line_of_lane(product);
+    GRETA_UNROLL
+    for (u32 i = 0; i < BM / 2; ++i) {
+      to[(i / 4 * 8 + i % 2) * tile_pitch + i % 4 / 2 * 8] = totals[product].eight[i / 4][i % 4];
+    }
+  }
+}
+
+// Adds up the slices of this block's share of the tile's rows, in the order of K, and stores them.
+GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile) {
+  constexpr u32 share = BM / SPLIT, fours = BN / 4;
+  const u32 rank = block_z();
+  const float* of_slice[SPLIT];
+  GRETA_UNROLL
+  for (u32 s = 0; s < SPLIT; ++s) of_slice[s] = place_in_block(s, sums);
+  GRETA_UNROLL
+  for (u32 at = thread_index(); at < share * fours; at += THREADS) {
+    const u32 in_row = rank * share + at / fours, in_col = at % fours * 4;
+    const u32 row = tile.row + in_row, col = tile.col + in_col;
+    if (row >= args.m || col >= args.n) continue;
+    Pack<float, 4> slice[SPLIT];
+    GRETA_UNROLL
+    for (u32 s = 0; s < SPLIT; ++s) slice[s] = load_pack<4>(of_slice[s] + in_row * tile_pitch + in_col);
+    float sum[4] = {};
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4 * SPLIT; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
+    Out* const to = args.c + u64(row) * args.n + col;
+    if (args.n % 4 == 0) {
+      store_pack(to, narrow_pack<Out>(sum));
+    } else {
+      for (u32 i = 0; i < 4 && col + i < args.n; ++i) to[i] = narrow<Out>(sum[i]);
+    }
+  }
+}
+#endif
+
+TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
+                              const u8* __restrict__ zeros, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                              u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a,
+                              TENSOR_MAP_PARAMETER map_b) {
+  GRETA_PANELS_SHARED(u8, shared);
+  const Arguments args = {{b, scales, zeros}, c, m, n, k, tiles_m};
+  const u32 block = block_index<THREADS>(), steps = (k + step - 1) / step;
+  if (block >= tiles) return;  // of the whole cluster
+  const u32 blocks = RESIDENT ? gridDim.x : tiles;
+  const u32 first = SPLIT > 1 ? smaller(block_z() * slice_steps, steps) : 0;
+  const u32 of_slice = SPLIT > 1 ? smaller(slice_steps, steps - first) : steps;
+  Rings rings{{shared + barriers_start}, {shared + barriers_start + 2 * 8 * STAGES}};
+  const SharedMemory memory = shared_memory(shared);
+  const bool copier = wave_index() == THREADS / WAVE && elected();
+  if (copier) {
+    expect_map(map_a);
+    expect_map(map_b);
+    rings.rows.open();
+    rings.lines.open();
+    show_barriers();
+  }
+  block_barrier();
+  if (wave_index() >= THREADS / WAVE) {
+    if constexpr (COPIERS > WAVE) give_registers<few_registers>();
+    if (copier) {
+      for (u32 index = block; index < tiles; index += blocks) {
+        produce(memory, map_a, map_b, tile_of(args, index), first, of_slice, rings);
+      }
+    }
+#if SPLIT > 1
+    __syncwarp();
+    cluster_barrier();
+    cluster_barrier();
+#endif
+  } else {
+    if constexpr (COPIERS > WAVE) take_registers<many_registers>();
+    for (u32 index = block; index < tiles; index += blocks) {
+      const Tile tile = tile_of(args, index);
+      Sums totals[products] = {};
+      consume(args, shared, memory, tile, first, of_slice, rings, totals);
+#if SPLIT > 1
+      partial_sync<THREADS>(1);  // all are done with the rings, where sums go
+      float* const sums = reinterpret_cast<float*>(shared);
+      put_sums(sums, totals);
+      cluster_barrier();
+      add_slices(args, sums, tile);
+      cluster_barrier();  // others may still read this block's sums
+#else
+      store_tile(args, reinterpret_cast<Out*>(shared + stored_start + wave_index() * stored_bytes), tile,
+                 totals);
+#endif
+    }
+  }
+}
