@@ -124,7 +124,7 @@ Operation make_quantized_gemm() {
              {{1, 4096, 11008}, {{"weights", "q6_k"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
   t.variants = {quantized_gemm::tma(), quantized_gemm::matrix(), quantized_gemm::stream(),
-                quantized_gemm::gemv(), quantized_gemm::tiled()};
+                quantized_gemm::tiled(), quantized_gemm::gemv()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = quantized_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(quantized_gemm::shape_of(problem)); };

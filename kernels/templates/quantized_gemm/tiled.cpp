@@ -51,7 +51,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                            device.language == Language::hip ? threads : Expression(1))});
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
-        {"code_size", "TM x TN above 32 compiles slowly for a CPU", p["TM"] * p["TN"] <= 32});
+        {"code_size", "TM x TN above 64 compiles slowly for a CPU", p["TM"] * p["TN"] <= 64});
   }
   return a;
 }
@@ -64,8 +64,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .columns = config["BN"]});
 }
 
-/// The largest tiles that keep the device busy.
+/// The largest tiles that keep the device busy. `gemv` is for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (shape.m < 16) return {};
   struct Tile {
     int bm, bn, tm, tn;
   };

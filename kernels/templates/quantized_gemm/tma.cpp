@@ -168,9 +168,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, with K split
-/// until the device is busy, and with as many stages as shared memory has room for.
+/// until the device is busy, and with as many stages as shared memory has room for. The other
+/// variants are for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device)) return {};
+  if (!offered(shape, device) || shape.m < 32) return {};
   std::vector<std::pair<double, Config>> found;
   for (const int bm : {128, 96, 64, 48, 32, 16}) {
     for (const int groups : {2, 1}) {
