@@ -5,8 +5,8 @@
 
 #include "quantized_gemm/pairs.hip"
 
-// Lines of weights in shared memory: of each, 128 bytes, which begin with a group of k.
-constexpr u32 box_weights = FORMAT == 0 ? 256 : 128;
+// A part of operand A: 16 k of two lines, eight apart.
+typedef u32 Fragment[4];
 
 // Bytes of a word, or two words, that a lane has: in bytes 0 and 2 of the result.
 GRETA_DEVICE u32 spread_bytes(u32 word, u32 next, u32 selector) {
@@ -19,6 +19,9 @@ GRETA_DEVICE u32 spread_bytes(u32 word, u32 next, u32 selector) {
   return result;
 #endif
 }
+
+#if FORMAT < 2
+constexpr u32 box_weights = FORMAT == 0 ? 256 : 128;  // of a line, in 128 bytes of shared memory
 
 // What a lane selects: the same for all weights.
 GRETA_DEVICE u32 selector_of_lane() {
@@ -83,9 +86,6 @@ GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero
 #endif
 }
 
-// A part of operand A: 16 k of two lines, eight apart.
-typedef u32 Fragment[4];
-
 // Fragments of k 16 first to 16 (first + count) of a box, from its byte at a lane's line on. `swap`: what
 // chunks of that line are exchanged by.
 template <u32 count>
@@ -111,3 +111,4 @@ GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 select
     }
   }
 }
+#endif

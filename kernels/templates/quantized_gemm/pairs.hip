@@ -9,18 +9,13 @@
 
 #include "quantized_gemm/weights.hip"
 
-#if FORMAT > 1 || !(IN_F16 || IN_BF16)
-#error "pairs are of int4 or int8, and of f16 or bf16"
+#if !(IN_F16 || IN_BF16)
+#error "pairs are of f16 or bf16"
 #endif
 
 // Sixteen bytes of a line: eight elements.
 struct Eight {
   u32 word[4];
-};
-
-// Integers of 32 weights of a line, as they lie in memory.
-struct Integers {
-  u32 word[FORMAT == 0 ? 4 : 8];
 };
 
 // Loads that start here and not later: NVIDIA's compiler moves others to their use, to save registers.
@@ -53,6 +48,12 @@ GRETA_DEVICE Scale load_now(const Scale* address) {
 #endif
 }
 
+#if FORMAT < 2
+// Integers of 32 weights of a line, as they lie in memory.
+struct Integers {
+  u32 word[FORMAT == 0 ? 4 : 8];
+};
+
 // Weights take this number of bytes.
 GRETA_DEVICE u64 bytes_of_weights(u64 count) { return FORMAT == 0 ? count / 2 : count; }
 
@@ -66,6 +67,7 @@ GRETA_DEVICE Integers load_integers(const u8* from) {
   }
   return integers;
 }
+#endif
 
 GRETA_DEVICE u32 upper_halves(float first, float second) {
 #if defined(GRETA_NVIDIA)
@@ -149,6 +151,7 @@ GRETA_DEVICE u32 selected(u32 word, u32 mask, u32 power) {
 #endif
 }
 
+#if FORMAT < 2
 // Weights 8 e to 8 e + 7 of a chunk, less `zero`.
 GRETA_DEVICE Eight eight_weights(const Integers& integers, u32 e, u32 zero) {
   Eight eight;
@@ -207,3 +210,4 @@ GRETA_DEVICE Eight load_elements(const In* from) {
   const Words<16> words = load_now<true>(from);
   return arranged({{words.word[0], words.word[1], words.word[2], words.word[3]}});
 }
+#endif

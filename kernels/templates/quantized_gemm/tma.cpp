@@ -20,7 +20,7 @@ constexpr std::int64_t product_cols = 64;  ///< columns of C, which are rows of 
 
 bool offered(const Shape& shape, const DeviceInfo& device) {
   return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
-         bits_of(shape.in) == 16 && shape.group > 0;
+         bits_of(shape.in) == 16;
 }
 
 std::int64_t threads_of(const Config& config, std::int64_t wave) {
@@ -29,8 +29,9 @@ std::int64_t threads_of(const Config& config, std::int64_t wave) {
 }
 
 /// Returns the number of boxes of weights in shared memory: those of the stages of A, and one more
-/// where a box has the weights of several.
+/// where a box has the weights of several. Blocks are not copied.
 std::int64_t line_stages(const Shape& shape, const Config& config) {
+  if (in_blocks(shape.format)) return 0;
   const std::int64_t stages = config["STAGES"];
   return shape.format == WeightFormat::int4 ? stages / 2 + 1 : stages;
 }
@@ -51,10 +52,19 @@ std::int64_t products_of(const Config& config) {
   return config["BN"] / config["GROUPS"] / product_cols;
 }
 
+/// Returns the registers of the parts of blocks that a lane has loaded (tma_blocks.hip).
+std::int64_t block_registers(WeightFormat format) {
+  return format == WeightFormat::q4_0   ? 24
+         : format == WeightFormat::q8_0 ? 40
+         : format == WeightFormat::q4_k ? 32
+                                        : 52;
+}
+
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least: sums, those
-/// of a group, operands, and scales and zero points of two steps.
+/// of a group, operands, and scales and zero points of two steps, or parts of blocks.
 std::int64_t least_registers(const Shape& shape, const Config& config) {
   constexpr std::int64_t addresses = 40;
+  if (in_blocks(shape.format)) return config["BM"] + 16 + block_registers(shape.format) + addresses;
   const std::int64_t products = products_of(config), group = shape.group;
   return config["BM"] / 2 * (products + 1) + group / 4 +
          products * (step / group) * (shape.zeros ? 8 : 4) + addresses;
@@ -95,9 +105,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   append(
       a.constraints,
       {{"warpgroups",
-        fmt::format("the device has no warpgroup instructions on {}, or weights are blocks",
-                    to_string(shape.in)),
+        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
         offered(shape, device)},
+       {"products", "with blocks, BN must be 64 x GROUPS",
+        !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
        {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
         p["BN"] % (p["GROUPS"] * product_cols) == 0 && p["BN"] <= p["GROUPS"] * (2 * product_cols)},
        {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
@@ -118,8 +129,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
          [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
        {"registers",
         "sums and operands need more registers than a thread has",
-        {{"BM", "BN", "GROUPS"},
-         [=](const Config& c) { return shape.group == 0 || has_registers(shape, c); }}}});
+        {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
   return a;
 }
 
@@ -155,7 +165,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     given.emplace_back(static_cast<std::uint32_t>(count));
   }
   given.push_back(mapped(0, shape.m, shape.k * 2, config["BM"]));
-  given.push_back(mapped(1, shape.n, row_bytes(shape.format, shape.k), config["BN"]));
+  if (!in_blocks(shape.format)) {
+    given.push_back(mapped(1, shape.n, row_bytes(shape.format, shape.k), config["BN"]));
+  }
   LaunchPlan plan;
   plan.sources.push_back(
       kernel_source(device, "quantized_gemm/tma", defines, threads_of(config, wave), given));
@@ -216,7 +228,15 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double bm = config["BM"], bn = config["BN"], split = config["SPLIT"];
-  const double weight = traits(shape.format).bits / 8.0 + scale_bytes(shape);
+  const bool blocks = in_blocks(shape.format);
+  const double weight =
+      static_cast<double>(row_bytes(shape.format, shape.k)) / static_cast<double>(shape.k) +
+      scale_bytes(shape);
+  // k of sums that are scaled, and products for each weight.
+  const double scaled = !blocks                              ? static_cast<double>(shape.group)
+                        : shape.format == WeightFormat::q6_k ? 16
+                                                             : 32;
+  const double of_weight = shape.format == WeightFormat::q4_k ? 2 : 1;
   LaunchWork work;
   const auto tiles =
       static_cast<double>(tiles_along_m(shape, config) * tiles_along_n(shape, config));
@@ -226,15 +246,15 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.registers = static_cast<double>(
       std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
   work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
-  work.matrix_flops = 2 * bm * bn * step * work.steps;
-  work.vector_flops =
-      work.steps * bn * (step * 3 + 2 * bm * step / static_cast<double>(shape.group));
+  work.matrix_flops = 2 * bm * bn * step * work.steps * of_weight;
+  work.vector_flops = work.steps * bn * step * (3 + 2 * bm * of_weight / scaled);
   work.warpgroups = true;
   work.overlapped = config["GROUPS"] > 1;
   work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
-  work.loads = 3 * work.steps;
+  // A lane loads pairs of bytes of blocks.
+  work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
   work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
   if (split > 1) work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);

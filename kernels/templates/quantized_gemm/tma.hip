@@ -4,18 +4,18 @@
 //
 // What one thread of a further wave copies there, in boxes (tensor_copy.hip), lies in two rings: A in
 // steps of 128 k, and weights in boxes of 128 bytes of each line. Of a ring's buffers, each has a barrier
-// that ends a phase when it is filled, and one that does when all who read it are done.
+// that ends a phase when it is filled, and one that does when all who read it are done. Blocks of GGUF
+// files begin anywhere: lanes load their parts of them themselves.
 //
-// GROUPS warpgroups share the BN columns of a tile. The products of a group of weights are added to the
-// tile's sums with their scale, in f32. While matrix cores multiply one half of a group, threads make
-// operands of the other one. With RESIDENT, a workgroup computes tiles until there are none left. SPLIT
+// GROUPS warpgroups share the BN columns of a tile. The products of weights with one scale are added to
+// the tile's sums with it, in f32: tma_groups.hip and tma_blocks.hip. With RESIDENT, a workgroup computes tiles until there are none left. SPLIT
 // workgroups, a cluster, share K, and each adds up a share of the tile's rows.
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(SPLIT) || \
     !defined(RESIDENT) || !defined(WAVE) || !defined(SHARED_BYTES) || !defined(LINE_STAGES)
 #error "BM BN GROUPS STAGES SPLIT RESIDENT WAVE SHARED_BYTES LINE_STAGES must be defined"
 #endif
-#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || LINE_STAGES < 2 || \
+#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (FORMAT < 2 && LINE_STAGES < 2) || \
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
 #error "BM is of eights, GROUPS divide BN into 64s, SPLIT divides BM and needs RESIDENT=0"
 #endif
@@ -41,15 +41,17 @@ constexpr u32 few_registers = 24;
 constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
 
 constexpr u32 step = 128;                    // k of a stage of A
-constexpr u32 steps_of_box = box_weights / step;
-constexpr u32 groups_of_step = step / GROUP;
 constexpr u32 products = BN / GROUPS / 64;   // of a warpgroup
-constexpr u32 half_fragments = GROUP / 32;   // of half a group
 
 typedef PanelTile<BM, step / 8> TileA;
 typedef WarpgroupSums<BM> Sums;
 
-constexpr u32 line_box = BN * 128;  // bytes
+// Buffers of weights: none of blocks.
+#if FORMAT < 2
+constexpr u32 line_box = BN * 128, steps_of_box = box_weights / step;
+#else
+constexpr u32 line_box = 0;
+#endif
 constexpr u32 lines_start = STAGES * TileA::bytes;
 constexpr u32 rings_end = lines_start + LINE_STAGES * line_box;
 
@@ -91,7 +93,9 @@ struct Ring {
 
 struct Rings {
   Ring<STAGES> rows;
+#if FORMAT < 2
   Ring<LINE_STAGES> lines;
+#endif
 };
 
 struct Arguments {
@@ -115,6 +119,7 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const u32 k = (first + i) * step;
+#if FORMAT < 2
     if (i % steps_of_box == 0) {
       rings.lines.emptied().wait(rings.lines.parity ^ 1);
       rings.lines.filled().expect(line_box);
@@ -123,6 +128,7 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
                u32(bytes_of_weights(k)) / 2, tile.col, rings.lines.filled());
       rings.lines.next();
     }
+#endif
     rings.rows.emptied().wait(rings.rows.parity ^ 1);
     rings.rows.filled().expect(TileA::bytes);
     GRETA_UNROLL
@@ -134,66 +140,19 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
   }
 }
 
-// Scales and zero points of a lane's lines, of the groups of a step.
-struct StepScales {
-  Scale scale[products][groups_of_step][2];
-  u32 zero[products][groups_of_step][2];
-};
-
 // The first line of a product that this lane has; the other one is eight further.
 GRETA_DEVICE u32 line_of_lane(u32 product) {
   return (warpgroup_index() * products + product) * 64 + wave_index() % 4 * 16 + lane_index() / 4;
 }
 
-// Groups past the last one have the scale 0: zeros are copied in place of their weights.
-GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_index) {
-  constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
-  const u32 groups = args.k / GROUP;
-  StepScales scales;
-  GRETA_UNROLL
-  for (u32 product = 0; product < products; ++product) {
-    GRETA_UNROLL
-    for (u32 i = 0; i < groups_of_step * 2; ++i) {
-      const u32 line = smaller(tile.col + line_of_lane(product) + i % 2 * 8, args.n - 1);
-      const u32 group = step_index * groups_of_step + i / 2;
-      const u64 at = u64(line) * groups + smaller(group, groups - 1);
-      Scale scale = load_now(args.weights.scales + at);
-      if (group >= groups) scale.bits = 0;
-      scales.scale[product][i / 2][i % 2] = scale;
-      scales.zero[product][i / 2][i % 2] = ZEROS ? args.weights.zeros[at] : implied_zero;
-    }
-  }
-  return scales;
-}
-
-typedef Fragment Half[half_fragments];
-
-// What a lane reads weights by.
-struct LaneWeights {
-  const u8* line;  // of product 0, in the buffer of the box
-  u32 swap;
-};
-
-GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
-  const u8* const start = shared + lines_start + box * line_box;
-  return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
-}
-
-GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32 half, u32 selector,
-                            const StepScales& scales, Half& fragments) {
-  const u32(&zero)[2] = scales.zero[product][group];
-  const PairZero pair[2] = {pair_zero(zero[0]), pair_zero(zero[1])};
-  read_fragments(from.line + product * (64 * 128), (group * 2 + half) * half_fragments, from.swap,
-                 selector, pair, fragments);
-}
-
-// Starts the products of half a group. `fresh`: sums begin with these.
-template <bool fresh>
-GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Half& fragments,
+// Starts the products of `count` fragments of weights with A from k of a step on. `fresh`: sums begin with
+// these.
+template <bool fresh, u32 count>
+GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Fragment (&fragments)[count],
                                  Sums& sums) {
   products_begin();
   GRETA_UNROLL
-  for (u32 f = 0; f < half_fragments; ++f) {
+  for (u32 f = 0; f < count; ++f) {
     const OperandPlace rows =
         operand_place<TileA, true>(shared, start + TileA::template part<true>(0, k + 16 * f));
     if (fresh && f == 0) {
@@ -205,64 +164,22 @@ GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Ha
   close_products();
 }
 
-GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const Scale (&scale)[2]) {
-  const float of_line[2] = {to_float(scale[0]), to_float(scale[1])};
+// Adds sums with the scales of a lane's two lines.
+GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)[2]) {
   GRETA_UNROLL
   for (u32 c = 0; c < BM / 8; ++c) {
     GRETA_UNROLL
     for (u32 i = 0; i < 4; ++i) {
-      total.eight[c][i] = multiply_add(of_line[i / 2], part.eight[c][i], total.eight[c][i]);
+      total.eight[c][i] = multiply_add(scale[i / 2], part.eight[c][i], total.eight[c][i]);
     }
   }
 }
 
-// Adds the products of a tile's steps, from step `first` on.
-GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, u32 first,
-                          u32 steps, Rings& rings, Sums (&totals)[products]) {
-  if (steps == 0) return;
-  const u32 selector = selector_of_lane();
-  StepScales scales = load_scales(args, tile, first);
-  Half half[2];
-  Sums part;
-  rings.lines.filled().wait(rings.lines.parity);
-  LaneWeights lane = lane_weights(memory, rings.lines.index, 0);
-  read_half(lane, 0, 0, 0, selector, scales, half[0]);
-  GRETA_NO_UNROLL
-  for (u32 i = 0; i < steps; ++i) {
-    const bool more = i + 1 < steps;
-    StepScales later = load_scales(args, tile, first + (more ? i + 1 : i));
-    rings.rows.filled().wait(rings.rows.parity);
-    const u32 start = rings.rows.index * TileA::bytes;
-    GRETA_UNROLL
-    for (u32 u = 0; u < groups_of_step * products; ++u) {
-      const u32 group = u / products, product = u % products, next = u + 1;
-      start_products<true>(shared, start, group * GROUP, half[0], part);
-      read_half(lane, product, group, 1, selector, scales, half[1]);
-      start_products<false>(shared, start, group * GROUP + GROUP / 2, half[1], part);
-      wait_for_products<1>();
-      if (next < groups_of_step * products) {
-        read_half(lane, next % products, next / products, 0, selector, scales, half[0]);
-      } else {
-        const u32 of_box = (i + 1) % steps_of_box;
-        if (of_box == 0 || !more) {
-          rings.lines.release();
-          rings.lines.next();
-        }
-        if (more) {
-          if (of_box == 0) rings.lines.filled().wait(rings.lines.parity);
-          lane = lane_weights(memory, rings.lines.index, of_box);
-          read_half(lane, 0, 0, 0, selector, later, half[0]);
-        }
-      }
-      wait_for_products<0>();
-      claim_sums(part);
-      add_scaled(totals[product], part, scales.scale[product][group]);
-    }
-    rings.rows.release();
-    rings.rows.next();
-    scales = later;
-  }
-}
+#if FORMAT < 2
+#include "quantized_gemm/tma_groups.hip"
+#else
+#include "quantized_gemm/tma_blocks.hip"
+#endif
 
 // Stores rows of the wave's buffer, which begin at `row` and `col` of C.
 GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, u32 row, u32 col) {
@@ -347,8 +264,15 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
 
 TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
                               const u8* __restrict__ zeros, Out* __restrict__ c, u32 m, u32 n, u32 k,
-                              u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a,
-                              TENSOR_MAP_PARAMETER map_b) {
+                              u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
+#if FORMAT < 2
+                              ,
+                              TENSOR_MAP_PARAMETER map_b
+#endif
+) {
+#if FORMAT >= 2
+  const TensorMap& map_b = map_a;  // not used
+#endif
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = {{b, scales, zeros}, c, m, n, k, tiles_m};
   const u32 block = block_index<THREADS>(), steps = (k + step - 1) / step;
@@ -356,14 +280,20 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
   const u32 blocks = RESIDENT ? gridDim.x : tiles;
   const u32 first = SPLIT > 1 ? smaller(block_z() * slice_steps, steps) : 0;
   const u32 of_slice = SPLIT > 1 ? smaller(slice_steps, steps - first) : steps;
+#if FORMAT < 2
   Rings rings{{shared + barriers_start}, {shared + barriers_start + 2 * 8 * STAGES}};
+#else
+  Rings rings{{shared + barriers_start}};
+#endif
   const SharedMemory memory = shared_memory(shared);
   const bool copier = wave_index() == THREADS / WAVE && elected();
   if (copier) {
     expect_map(map_a);
-    expect_map(map_b);
     rings.rows.open();
+#if FORMAT < 2
+    expect_map(map_b);
     rings.lines.open();
+#endif
     show_barriers();
   }
   block_barrier();
