@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kernels/model/adversarial.hpp"
+#include "kernels/sampling/candidates.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -160,6 +162,23 @@ DeviceInfo hopper_of_two_units() {
   return hopper;
 }
 
+/// Runs a kernel for NVRTC on hip-host. The operation's own inputs have scales that are numbers.
+void expect_right(const Problem& problem, const Config& config, kernels::InputStyle style,
+                  std::uint64_t seed) {
+  SCOPED_TRACE(problem.key() + " | " + config.text());
+  const Operation& operation = built_in(problem.op);
+  auto plan = operation.plan(problem, hopper_of_two_units(), config);
+  ASSERT_TRUE(plan) << plan.failure().message;
+  for (KernelSource& source : plan->sources) source.options.clear();
+  const auto inputs = operation.inputs(problem, seed, style);
+  const auto done =
+      test::run_plan(test::device("hip-host:0"), *plan, operation.tensors(problem), inputs);
+  ASSERT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
+  EXPECT_EQ(done->overrun, "");
+  const Verdict verdict = operation.reference(problem, inputs, seed)->check(done->outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
 class QuantizedGemmTma : public ::testing::TestWithParam<Case> {};
 
 TEST_P(QuantizedGemmTma, IsRight) {
@@ -175,10 +194,18 @@ TEST_P(QuantizedGemmTma, IsRight) {
   const std::string config = fmt::format("tma SPLIT=1 {}", c.config);
   const auto parsed = operation.space(problem, hopper_of_two_units()).parse(config);
   ASSERT_TRUE(parsed) << parsed.failure().message;
-  auto plan = operation.plan(problem, hopper_of_two_units(), *parsed);
-  ASSERT_TRUE(plan) << plan.failure().message;
-  for (KernelSource& source : plan->sources) source.options.clear();  // for NVRTC
-  test::expect_right(operation, problem, plan, config, 1, test::device("hip-host:0"));
+  expect_right(problem, *parsed, kernels::InputStyle::plain, 1);
+  expect_right(problem, *parsed, kernels::InputStyle::adversarial, 2);
+}
+
+TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
+  const Operation& operation = built_in("quantized_gemm");
+  std::uint64_t seed = 1;
+  for (const auto& [problem, config] :
+       random_candidates(operation, hopper_of_two_units(), "tma", 10, 1)) {
+    if (config["SPLIT"] > 1) continue;  // hip-host has no clusters
+    expect_right(problem, config, kernels::InputStyle::adversarial, ++seed);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, QuantizedGemmTma, ::testing::ValuesIn(cases()),
