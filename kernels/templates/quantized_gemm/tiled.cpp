@@ -75,6 +75,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                                    {8, 32, 2, 2},    {8, 32, 2, 1},   {8, 16, 1, 1}};
   std::vector<Config> fitting, small;
   for (const Tile& tile : tiles) {
+    // GLSL's compilers keep sums of 64 elements in memory.
+    if (device.language == Language::glsl && tile.tm * tile.tn > 32) continue;
     const std::int64_t count =
         ceil_div(shape.m, std::int64_t{tile.bm}) * ceil_div(shape.n, std::int64_t{tile.bn});
     auto& list = count >= busy_workgroups(device) ? fitting : small;
