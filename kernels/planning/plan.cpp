@@ -81,7 +81,7 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
   std::replace(kernel.entry.begin(), kernel.entry.end(), '/', '_');
   if (glsl) kernel.entry = "main";
   kernel.text = render(fmt::format("{}.{}", path, glsl ? "comp" : "hip"), defines);
-  kernel.argument_bytes = block_bytes(arguments);
+  declare_arguments(kernel, arguments);
   kernel.block = {static_cast<std::uint32_t>(threads), 1, 1};
   return kernel;
 }

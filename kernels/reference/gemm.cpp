@@ -133,8 +133,10 @@ class RowCheck {
       Eigen::MatrixXd b = columns.middleRows(k, steps).cast<double>();
       for (std::int64_t j = 0; j < cols; ++j) data.scale_column(from + j, k, b.col(j));
       tile.products.noalias() += a * b;
-      a = a.cwiseAbs2();
-      b = b.cwiseAbs2();
+      for (std::int64_t i = 0; i < rows; ++i) {
+        data.square_row(rows_[static_cast<std::size_t>(first + i)], k, a.row(i));
+      }
+      for (std::int64_t j = 0; j < cols; ++j) data.square_column(from + j, k, b.col(j));
       tile.squares.noalias() += a * b;
     }
     return tile;
@@ -163,7 +165,8 @@ class Freivalds {
         Eigen::VectorXd column = Columns(data.b.data() + j * data.k, data.k, 1).cast<double>();
         data.scale_column(j, 0, column);
         mixed.col(j / freivalds_block) += sign(j) * column;
-        squares.col(j / freivalds_block) += column.cwiseAbs2();
+        data.square_column(j, 0, column);
+        squares.col(j / freivalds_block) += column;
       }
     });
     products_.resize(data.m, blocks);
@@ -176,7 +179,8 @@ class Freivalds {
         Matrix a(rows, data.k);
         for (std::int64_t i = 0; i < rows; ++i) put_row(data, row + i, 0, a, i);
         products_.middleRows(row, rows).noalias() = a * mixed;
-        norms_.middleRows(row, rows) = (a.cwiseAbs2() * squares).cwiseSqrt();
+        for (std::int64_t i = 0; i < rows; ++i) data.square_row(row + i, 0, a.row(i));
+        norms_.middleRows(row, rows) = (a * squares).cwiseSqrt();
       }
     });
   }

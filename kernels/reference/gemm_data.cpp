@@ -1,5 +1,6 @@
 #include "kernels/reference/gemm_data.hpp"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -87,18 +88,14 @@ GemmTerms GemmData::terms(std::int64_t row, std::int64_t col) const {
 
 GemmTerms GemmData::all_terms(std::int64_t row, std::int64_t col) const {
   GemmTerms t = terms(row, col);
-  const std::vector<double> a = a_row(row, 0, k);
-  std::vector<double> column(b.begin() + col * k, b.begin() + (col + 1) * k);
-  for (std::size_t i = 0; !scales_.b.values.empty() && i < column.size(); ++i) {
-    column[i] *= scales_.b.at(col, static_cast<std::int64_t>(i));
-  }
-  double squares = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double product = a[i] * column[i];
-    t.product += product;
-    squares += product * product;
-  }
-  t.norm = std::sqrt(squares);
+  std::vector<double> of_a = a_row(row, 0, k);
+  std::vector<double> of_b(b.begin() + col * k, b.begin() + (col + 1) * k);
+  Eigen::Map<Eigen::VectorXd> a(of_a.data(), k), column(of_b.data(), k);
+  scale_column(col, 0, column);
+  t.product = a.dot(column);
+  square_row(row, 0, a);
+  square_column(col, 0, column);
+  t.norm = std::sqrt(a.dot(column));
   return t;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +27,16 @@ class GemmData {
     for (std::int64_t i = 0; i < column.size(); ++i) column[i] *= scales_.b.at(col, first + i);
   }
 
+  /// Squares elements of a row of op(A), or of a column of op(B), from `first` on, for the norms.
+  template <typename Row>
+  void square_row(std::int64_t row, std::int64_t first, Row&& values) const {
+    square(scales_.a, row, first, values);
+  }
+  template <typename Column>
+  void square_column(std::int64_t col, std::int64_t first, Column&& values) const {
+    square(scales_.b, col, first, values);
+  }
+
   /// Returns whether all elements of scaled operands are finite.
   bool finite() const { return finite_; }
 
@@ -41,6 +53,17 @@ class GemmData {
  private:
   /// Returns the terms of a column of the product.
   GemmTerms all_terms(std::int64_t row, std::int64_t col) const;
+
+  template <typename Line>
+  void square(const LineScales& scales, std::int64_t line, std::int64_t first, Line& values) const {
+    for (std::int64_t i = 0; i < values.size(); ++i) {
+      double size = std::abs(values[i]);
+      if (scales_.least_number > 0) {
+        size = std::max(size, scales_.least_number * std::abs(scales.at(line, first + i)));
+      }
+      values[i] = size * size;
+    }
+  }
 
   std::vector<float> a_;  ///< op(A) without the prologue, row after row
   HostTensor bias_, residual_, old_;

@@ -23,6 +23,8 @@ struct LineScales {
 struct ProductScales {
   LineScales a, b;
   double of_norm = 0;  ///< of the root of the sum of (a b)^2
+  /// In that root, numbers closer to zero count as this one does.
+  double least_number = 0;
   double least = 0;
 };
 

@@ -64,7 +64,11 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
   ProductScales scales;
   scales.a = scales_of(tensor_named(inputs, "scales_a"), problem.dim("m"), k);
   scales.b = scales_of(tensor_named(inputs, "scales_b"), problem.dim("n"), k);
-  if (format != ByteFormat::int8) scales.of_norm = 24 * 0x1p-13;
+  if (format != ByteFormat::int8) {
+    scales.of_norm = 24 * 0x1p-13;
+    // Matrix cores do not normalise subnormal numbers: their exponent is that of the least normal.
+    scales.least_number = std::ldexp(1, 1 - traits(format).bias);
+  }
   // A scale, a product with it or of two that is flushed.
   const double most = traits(format).largest + 1;
   scales.least = 0x1p-126 * static_cast<double>(k) * most * most * (1 + largest_of(scales.a)) *

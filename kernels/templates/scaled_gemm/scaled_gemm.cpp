@@ -84,8 +84,7 @@ Operation make_scaled_gemm() {
   t.bound =
       "that of gemm for the scaled numbers: 8 u sqrt(K) times the root of the sum of (a b)^2, "
       "u = 2^-24; with fp8 24 x 2^-13 times that root more, for matrix cores that add with 13 "
-      "bits; "
-      "the output's rounding";
+      "bits, where subnormal numbers count as the least normal one; the output's rounding";
   t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C, rows of B"},
                   {.name = "k",

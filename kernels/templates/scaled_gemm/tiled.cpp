@@ -35,8 +35,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
          {{"thread_tiles", "TM must divide BM, and TN BN",
            p["BM"] % p["TM"] == 0 && p["BN"] % p["TN"] == 0},
           {"workgroup_threads",
-           fmt::format("the device allows {} threads, and 32 are the least", most),
-           threads <= most && threads >= 32},
+           fmt::format("the device allows {} threads, and 16 are the least", most),
+           threads <= most && threads >= 16},
           {"tile_m", fmt::format("BM must not be twice m, {}, or more", shape.m),
            p["BM"] < 2 * shape.m || p["BM"] == 1},
           {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.n),
@@ -59,11 +59,16 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  return plan_of_tiles(shape, device, config,
-                       {.name = "tiled",
-                        .threads = threads_of(config),
-                        .rows = config["BM"],
-                        .columns = config["BN"]});
+  LaunchPlan plan = plan_of_tiles(shape, device, config,
+                                  {.name = "tiled",
+                                   .threads = threads_of(config),
+                                   .rows = config["BM"],
+                                   .columns = config["BN"]});
+  if (device.language == Language::hip) {
+    plan.sources[0].dynamic_shared_bytes =
+        static_cast<std::uint32_t>(4 * config["BK"] * (config["BM"] + config["BN"] + 2));
+  }
+  return plan;
 }
 
 /// The largest tiles that keep the device busy.
@@ -74,9 +79,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   static constexpr Tile tiles[] = {{128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4},
                                    {32, 64, 4, 4},   {16, 64, 4, 2},  {16, 32, 4, 2},
                                    {8, 32, 2, 2},    {4, 32, 2, 1},   {2, 32, 1, 1},
-                                   {1, 32, 1, 1},    {2, 16, 1, 1},   {16, 16, 1, 1}};
+                                   {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}};
   std::vector<Config> fitting, small;
   for (const Tile& tile : tiles) {
+    // Two sums of each element need more registers than compilers keep.
+    if (shape.scales == Scales::block && tile.tm * tile.tn > 32) continue;
     const std::int64_t count =
         ceil_div(shape.m, std::int64_t{tile.bm}) * ceil_div(shape.n, std::int64_t{tile.bn});
     auto& list = count >= busy_workgroups(device) ? fitting : small;

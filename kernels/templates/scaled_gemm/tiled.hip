@@ -38,8 +38,8 @@ scaled_gemm_tiled(const u8* __restrict__ a, const u8* __restrict__ b,
                   const float* __restrict__ scales_a, const float* __restrict__ scales_b,
                   Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
   constexpr u32 pitch_a = BM + 1, pitch_b = BN + 1;
-  GRETA_SHARED(Number, tile_a, BK * pitch_a);
-  GRETA_SHARED(Number, tile_b, BK * pitch_b);
+  GRETA_DYNAMIC_SHARED(Number, tile_a);
+  Number* const tile_b = tile_a + BK * pitch_a;
   const u32 block = block_index<THREADS>();
   const u32 first_row = block / tiles_n * BM, first_col = block % tiles_n * BN;
   if (first_row >= m) return;  // of the whole workgroup

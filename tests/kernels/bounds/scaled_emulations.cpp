@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/model/byte_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
@@ -10,15 +11,27 @@
 namespace greta::test::bounds {
 namespace {
 
-/// Adds 32 products to a sum as matrix cores of sm_90 do: each term keeps 13 bits below the first
-/// bit of the largest one, and the rest is cut off, as it is of the sum.
-double add_products(double sum, const double* products, std::size_t count, int bits) {
-  double largest = std::abs(sum);
-  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(products[i]));
-  if (largest == 0) return 0;
-  const double unit = std::ldexp(1, std::ilogb(largest) - bits);
+/// Two numbers that are multiplied; `exponent` is the sum of their stored ones.
+struct Pair {
+  double product = 0;
+  int exponent = 0;
+};
+
+/// Returns the exponent that a number is stored with, which is that of the least normal number for
+/// numbers below it.
+int stored_exponent(double number, int least) {
+  return number == 0 ? least : std::max(std::ilogb(number), least);
+}
+
+/// Adds 32 products to a sum as matrix cores of sm_90 do: each term keeps 13 bits below the largest
+/// exponent, and the rest is cut off, as it is of the sum. Products are not normalised: on an H200,
+/// terms of -2^-9 x 64 and smaller ones lost what lies below 2^(-6 + 6 - 13).
+double add_products(double sum, const Pair* pairs, std::size_t count, int bits) {
+  int largest = sum == 0 ? std::numeric_limits<int>::min() : std::ilogb(sum);
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, pairs[i].exponent);
+  const double unit = std::ldexp(1, largest - bits);
   double total = std::trunc(sum / unit);
-  for (std::size_t i = 0; i < count; ++i) total += std::trunc(products[i] / unit);
+  for (std::size_t i = 0; i < count; ++i) total += std::trunc(pairs[i].product / unit);
   total *= unit;
   if (total == 0) return 0;
   const double last = std::ldexp(1, std::ilogb(total) - bits);
@@ -45,20 +58,25 @@ Outputs scaled_gemm(const Given& given) {
     const std::size_t at = blocks ? row / rows * across + part : shared == "row" ? row : 0;
     return Float(given[name][at]);
   };
+  const int least = 1 - kernels::traits(format).bias;
   const int bits = 13 - arithmetic().dropped;
   std::vector<float> out;
   for (std::size_t row = 0; row < m; ++row) {
     for (std::size_t col = 0; col < n; ++col) {
       const auto sum_of_part = [&](std::size_t part) {
-        double sum = 0, products[32];
+        double sum = 0;
+        Pair pairs[32];
         for (std::size_t i = part * 128; i < std::min(k, part * 128 + 128);) {
           std::size_t count = 0;
-          for (; count < 32 && i < k; ++count, ++i)
-            products[count] = a[row * k + i] * b[col * k + i];
+          for (; count < 32 && i < k; ++count, ++i) {
+            const double of_a = a[row * k + i], of_b = b[col * k + i];
+            pairs[count] = {of_a * of_b,
+                            stored_exponent(of_a, least) + stored_exponent(of_b, least)};
+          }
           if (integers) {
-            for (std::size_t p = 0; p < count; ++p) sum += products[p];
+            for (std::size_t p = 0; p < count; ++p) sum += pairs[p].product;
           } else {
-            sum = add_products(sum, products, count, bits);
+            sum = add_products(sum, pairs, count, bits);
           }
         }
         return sum;
@@ -97,6 +115,23 @@ Contents finite_bytes(kernels::ByteFormat format) {
   };
 }
 
+/// A case of few numbers: the smallest ones of A, beside numbers of B of many sizes.
+Case with_subnormal_numbers(Case of) {
+  const auto byte = [](double number) {
+    return static_cast<double>(kernels::encode_byte(kernels::ByteFormat::e4m3, number));
+  };
+  of.what = "e4m3 with subnormal numbers of A";
+  of.options.back() = {"k", "16"};
+  of.contents.at("A") = [byte](double draw, std::size_t) {
+    return byte(draw > 0 ? 0x1p-9 : -0x1p-9);
+  };
+  of.contents.at("B") = [byte](double draw, std::size_t i) {
+    return byte((i % 2 == 0 ? 1 : -1) * std::exp2(30 * std::abs(draw) - 7));
+  };
+  of.contents.at("scales_a") = times(0x1p5);
+  return of;
+}
+
 std::vector<Case> scaled_gemm_cases(const DTypes&) {
   const auto with = [](const char* what, kernels::ByteFormat format, const char* scales,
                        const Factors& factors) {
@@ -115,6 +150,7 @@ std::vector<Case> scaled_gemm_cases(const DTypes&) {
   using kernels::ByteFormat;
   return {
       with("e4m3", ByteFormat::e4m3, "tensor", {4.7, 0, 0, 3.1, 2}),
+      with_subnormal_numbers(with("", ByteFormat::e4m3, "tensor", {5.9, 0, 0, 5.8, 3.8})),
       with("e5m2 with scales of rows", ByteFormat::e5m2, "row", {8, 0, 0, 3.7, 2}),
       with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", {6, 0, 0, 3.4, 2}),
       with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", {8, 0, 0, 3.8, 2}),
