@@ -17,6 +17,11 @@ std::int64_t threads_of(const Config& config) {
   return std::int64_t{config["BM"]} / config["TM"] * (config["BN"] / config["TN"]);
 }
 
+/// Returns the bytes of both tiles. NVIDIA GPUs have more than 48 KiB as dynamic memory only.
+std::int64_t shared_bytes(const Config& config) {
+  return std::int64_t{config["BK"]} * (config["BM"] + config["BN"] + 8) * 4;
+}
+
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t most = most_threads(device), groups = most_workgroups(device);
   const std::int64_t shared = device.shared_memory_bytes;
@@ -57,11 +62,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  return plan_of_tiles(shape, device, config,
-                       {.name = "tiled",
-                        .threads = threads_of(config),
-                        .rows = config["BM"],
-                        .columns = config["BN"]});
+  return plan_of_tiles(
+      shape, device, config,
+      {.name = "tiled",
+       .threads = threads_of(config),
+       .rows = config["BM"],
+       .columns = config["BN"],
+       .dynamic_shared_bytes = device.language == Language::hip ? shared_bytes(config) : 0});
 }
 
 /// The largest tiles that keep the device busy. `gemv` is for few rows.
@@ -104,7 +111,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.workgroups = static_cast<double>(ceil_div(shape.m, std::int64_t{config["BM"]}) *
                                         ceil_div(shape.n, std::int64_t{config["BN"]}));
   work.threads = static_cast<double>(threads_of(config));
-  work.shared_bytes = config["BK"] * (bm + bn + 8) * 4;
+  work.shared_bytes = static_cast<double>(shared_bytes(config));
   work.registers = 2 * tm * tn + tm + tn + 40;
   // A weight costs its integer, its conversion, a difference and a product.
   work.vector_flops = 2 * bm * bn * k + 6 * bn * k + 2 * bm * k;

@@ -71,8 +71,8 @@ GRETA_KERNEL(THREADS)
 quantized_gemm_tiled(const In* __restrict__ a, const u8* __restrict__ b,
                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                      Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
-  GRETA_SHARED(float, tile_a, BK * pitch_a);
-  GRETA_SHARED(float, tile_b, BK * pitch_b);
+  GRETA_DYNAMIC_SHARED(float, tile_a);
+  float* const tile_b = tile_a + BK * pitch_a;
   const u32 block = block_index<THREADS>();
   const u32 first_row = block / tiles_n * BM, first_col = block % tiles_n * BN;
   if (first_row >= m) return;  // of the whole workgroup
