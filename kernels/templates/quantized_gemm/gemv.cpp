@@ -16,9 +16,10 @@ std::int64_t width_of(const Config& config) {
   return std::int64_t{config["COLS"]} * config["TN"];
 }
 
-/// Returns the 32-bit registers of a loaded chunk: integers as bytes, scales, a zero point.
+/// Returns the 32-bit registers of a loaded chunk: integers as they lie in memory, scales, a zero
+/// point.
 std::int64_t chunk_registers(const Shape& shape) {
-  return chunk / 4 + (shape.format == WeightFormat::q6_k ? 3 : 2);
+  return chunk * traits(shape.format).bits / 32 + (shape.format == WeightFormat::q6_k ? 3 : 2);
 }
 
 /// Returns the bytes of shared memory: one sum for each wave, or with GLSL each thread.
@@ -57,10 +58,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
            ceil_div(shape.n, p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
           {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
            shared_bytes(device) <= shared},
-          register_constraint(device, "sums, and chunks in flight",
-                              2 * p["ROWS"] * p["TN"] + 8 * p["TN"] +
-                                  p["UNROLL"] * p["TN"] * chunk_registers(shape),
-                              device.language == Language::hip ? p["THREADS"] : Expression(1))});
+          register_constraint(
+              device, "sums, and chunks in flight",
+              2 * p["ROWS"] * p["TN"] + 8 + p["UNROLL"] * p["TN"] * chunk_registers(shape),
+              device.language == Language::hip ? p["THREADS"] : Expression(1))});
   if (vectorising_cpu(device)) {
     a.constraints.push_back({"code_size", "ROWS x TN x UNROLL above 4 compiles slowly for a CPU",
                              p["ROWS"] * p["TN"] * p["UNROLL"] <= 4});

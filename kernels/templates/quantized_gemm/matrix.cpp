@@ -24,7 +24,7 @@ std::int64_t lanes_of_line(const DeviceInfo& device) {
 std::int64_t unit_registers(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t lines = device::matrix_cores(device.architecture) == MatrixCores::mma ? 2 : 1;
   const std::int64_t integers = shape.format == WeightFormat::int4 ? 4 : 8;
-  return lines * (4 / lanes_of_line(device)) * (integers + 2);
+  return lines * (4 / lanes_of_line(device)) * (integers + 1);
 }
 
 std::int64_t threads_of(const DeviceInfo& device, const Config& config) {
@@ -61,10 +61,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         ceil_div(shape.n, p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
        {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
         p["WAVES"] * (side * (side + 8) * 4) <= shared},
-       register_constraint(
-           device, "sums, and units in flight",
-           2 * tiles * (side * side / wave) + p["UNROLL"] * p["TN"] * unit_registers(shape, device),
-           p["WAVES"] * wave)}};
+       register_constraint(device, "sums, and units in flight",
+                           (shape.m <= 8 ? 1 : 2) * tiles * (side * side / wave) +
+                               p["UNROLL"] * p["TN"] * unit_registers(shape, device),
+                           p["WAVES"] * wave)}};
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {

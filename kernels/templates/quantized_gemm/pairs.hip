@@ -9,8 +9,8 @@
 
 #include "quantized_gemm/weights.hip"
 
-#if FORMAT > 1 || !(IN_F16 || IN_BF16)
-#error "pairs are of int4 or int8, and of f16 or bf16"
+#if !(IN_F16 || IN_BF16)
+#error "pairs are of f16 or bf16"
 #endif
 
 // Sixteen bytes of a line: eight elements.
@@ -18,30 +18,21 @@ struct Eight {
   u32 word[4];
 };
 
-// Integers of 32 weights of a line, as they lie in memory.
-struct Integers {
-  u32 word[FORMAT == 0 ? 4 : 8];
-};
-
 // Loads that start here and not later: NVIDIA's compiler moves others to their use, to save registers.
+// `shared`: other waves load the same, which the first-level cache then keeps.
+template <bool shared = false>
 GRETA_DEVICE Words<16> load_now(const void* address) {
 #if defined(GRETA_NVIDIA)
   Words<16> w;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
-               : "l"(address));
-  return w;
-#else
-  return load_words<16>(address);
-#endif
-}
-// As load_now(), of what other waves load as well.
-GRETA_DEVICE Words<16> load_shared_now(const void* address) {
-#if defined(GRETA_NVIDIA)
-  Words<16> w;
-  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
-               : "l"(address));
+  if constexpr (shared) {
+    asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+                 : "l"(address));
+  } else {
+    asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+                 : "l"(address));
+  }
   return w;
 #else
   return load_words<16>(address);
@@ -57,6 +48,12 @@ GRETA_DEVICE Scale load_now(const Scale* address) {
 #endif
 }
 
+#if FORMAT < 2
+// Integers of 32 weights of a line, as they lie in memory.
+struct Integers {
+  u32 word[FORMAT == 0 ? 4 : 8];
+};
+
 // Weights take this number of bytes.
 GRETA_DEVICE u64 bytes_of_weights(u64 count) { return FORMAT == 0 ? count / 2 : count; }
 
@@ -70,6 +67,7 @@ GRETA_DEVICE Integers load_integers(const u8* from) {
   }
   return integers;
 }
+#endif
 
 GRETA_DEVICE u32 upper_halves(float first, float second) {
 #if defined(GRETA_NVIDIA)
@@ -90,35 +88,43 @@ GRETA_DEVICE u32 lower_halves(u32 first, u32 second) {
 GRETA_DEVICE u32 twice_f16(float x) { return narrow_f16(x).bits * 0x10001U; }
 
 // x factor - offset of two f16, which the type has.
-GRETA_DEVICE u32 scaled_difference(u32 x, float factor, u32 offset) {
+GRETA_DEVICE u32 scaled_differences(u32 x, u32 factor, u32 offset) {
 #if defined(GRETA_NVIDIA)
   u32 pair;
-  asm("fma.rn.f16x2 %0, %1, %2, %3;"
-      : "=r"(pair)
-      : "r"(x), "r"(twice_f16(factor)), "r"(offset ^ 0x80008000U));
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(factor), "r"(offset ^ 0x80008000U));
   return pair;
 #elif defined(GRETA_AMD)
   typedef _Float16 Two __attribute__((ext_vector_type(2)));
-  const Two pair = __builtin_bit_cast(Two, x) * _Float16(factor) - __builtin_bit_cast(Two, offset);
+  const Two pair = __builtin_bit_cast(Two, x) * __builtin_bit_cast(Two, factor) -
+                   __builtin_bit_cast(Two, offset);
   return __builtin_bit_cast(u32, pair);
 #else
   float half[2];
   for (u32 i = 0; i < 2; ++i) {
-    half[i] = to_float(f16{u16(x >> 16 * i)}) * factor - to_float(f16{u16(offset >> 16 * i)});
+    const auto of = [i](u32 pair) { return to_float(f16{u16(pair >> 16 * i)}); };
+    half[i] = of(x) * of(factor) - of(offset);
   }
   return narrow_f16(half[0]).bits | u32(narrow_f16(half[1]).bits) << 16;
 #endif
 }
-#elif defined(GRETA_NVIDIA)
+GRETA_DEVICE u32 scaled_difference(u32 x, float factor, u32 offset) {
+  return scaled_differences(x, twice_f16(factor), offset);
+}
+#else
 GRETA_DEVICE u32 twice_bf16(float x) { return narrow_bf16(x).bits * 0x10001U; }
 
 // x - offset of two bf16, which the type has.
 GRETA_DEVICE u32 difference(u32 x, u32 offset) {
+#if defined(GRETA_NVIDIA)
   u32 pair;
   asm("fma.rn.bf16x2 %0, %1, %2, %3;"
       : "=r"(pair)
       : "r"(x), "r"(0x3f803f80U), "r"(offset ^ 0x80008000U));
   return pair;
+#else
+  return upper_halves(float_from_bits(x << 16) - float_from_bits(offset << 16),
+                      float_from_bits(x & 0xffff0000U) - float_from_bits(offset & 0xffff0000U));
+#endif
 }
 #endif
 
@@ -145,6 +151,7 @@ GRETA_DEVICE u32 selected(u32 word, u32 mask, u32 power) {
 #endif
 }
 
+#if FORMAT < 2
 // Weights 8 e to 8 e + 7 of a chunk, less `zero`.
 GRETA_DEVICE Eight eight_weights(const Integers& integers, u32 e, u32 zero) {
   Eight eight;
@@ -200,6 +207,7 @@ GRETA_DEVICE Eight arranged(const Eight& eight) {
 }
 
 GRETA_DEVICE Eight load_elements(const In* from) {
-  const Words<16> words = load_shared_now(from);
+  const Words<16> words = load_now<true>(from);
   return arranged({{words.word[0], words.word[1], words.word[2], words.word[3]}});
 }
+#endif

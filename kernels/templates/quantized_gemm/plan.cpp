@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 namespace greta::kernels::quantized_gemm {
-namespace {
 
-/// Returns the macros of all kernels of the problem. They contain no sizes but whether there are
-/// few rows, which look-ups do not round, so that a problem's stand-in has the same kernels.
 Defines problem_defines(const Shape& shape) {
   Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
   defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
@@ -17,7 +14,6 @@ Defines problem_defines(const Shape& shape) {
   return defines;
 }
 
-/// Returns A, B, scales, zeros (0 where there are none), C, the extents and the tiles along n.
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles) {
   const Argument none = std::uint64_t{0};
   std::size_t next = 2;
@@ -30,8 +26,6 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles) {
   }
   return list;
 }
-
-}  // namespace
 
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch) {

@@ -122,8 +122,11 @@ Operation make_quantized_gemm() {
              {{16, 4096, 4096}},
              {{1, 22016, 4096}, {{"weights", "q4_k"}}},
              {{1, 4096, 11008}, {{"weights", "q6_k"}}},
+             {{512, 4096, 4096}},
+             {{512, 4096, 4096}, {{"weights", "q4_k"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
-  t.variants = {quantized_gemm::matrix(), quantized_gemm::stream(), quantized_gemm::gemv()};
+  t.variants = {quantized_gemm::tma(), quantized_gemm::matrix(), quantized_gemm::stream(),
+                quantized_gemm::tiled(), quantized_gemm::gemv()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = quantized_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(quantized_gemm::shape_of(problem)); };

@@ -1,0 +1,288 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/cores.hpp"
+#include "kernels/templates/quantized_gemm/plan.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+/// Products of many rows with quantised weights by warpgroups, which make operands of what one
+/// thread copies in boxes: NVIDIA's sm_90.
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+constexpr std::int64_t step = 128;         ///< k of a stage
+constexpr std::int64_t box_bytes = 128;    ///< of a line of weights
+constexpr std::int64_t product_cols = 64;  ///< columns of C, which are rows of a product
+
+bool offered(const Shape& shape, const DeviceInfo& device) {
+  return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
+         bits_of(shape.in) == 16;
+}
+
+std::int64_t threads_of(const Config& config, std::int64_t wave) {
+  const std::int64_t groups = config["GROUPS"];
+  return (groups == 1 ? 5 : groups * 4 + 4) * wave;
+}
+
+/// Returns the number of boxes of weights in shared memory: those of the stages of A, and one more
+/// where a box has the weights of several. Blocks are not copied.
+std::int64_t line_stages(const Shape& shape, const Config& config) {
+  if (in_blocks(shape.format)) return 0;
+  const std::int64_t stages = config["STAGES"];
+  return shape.format == WeightFormat::int4 ? stages / 2 + 1 : stages;
+}
+
+/// Returns the bytes of dynamic shared memory, as tma.hip has them.
+std::int64_t shared_bytes(const Shape& shape, const Config& config) {
+  const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
+  const std::int64_t lines = line_stages(shape, config);
+  const std::int64_t rings = stages * bm * step * 2 + lines * bn * box_bytes;
+  const std::int64_t barriers = (stages + lines) * 16;
+  if (config["SPLIT"] > 1) return std::max(rings, bm * (bn + 4) * 4) + barriers;
+  const std::int64_t rows = bm % 32 == 0 ? 32 : bm % 16 == 0 ? 16 : 8;
+  const std::int64_t stored = rows * (bytes_of(shape.out, 16) + 16);
+  return rings + config["GROUPS"] * 4 * stored + barriers;
+}
+
+std::int64_t products_of(const Config& config) {
+  return config["BN"] / config["GROUPS"] / product_cols;
+}
+
+/// Returns the registers of the parts of blocks that a lane has loaded (tma_blocks.hip).
+std::int64_t block_registers(WeightFormat format) {
+  return format == WeightFormat::q4_0   ? 24
+         : format == WeightFormat::q8_0 ? 40
+         : format == WeightFormat::q4_k ? 32
+                                        : 52;
+}
+
+/// Returns the number of 32-bit registers that a thread of a warpgroup needs at least: sums, those
+/// of a group, operands, and scales and zero points of two steps, or parts of blocks.
+std::int64_t least_registers(const Shape& shape, const Config& config) {
+  constexpr std::int64_t addresses = 40;
+  if (in_blocks(shape.format)) return config["BM"] + 16 + block_registers(shape.format) + addresses;
+  const std::int64_t products = products_of(config), group = shape.group;
+  return config["BM"] / 2 * (products + 1) + group / 4 +
+         products * (step / group) * (shape.zeros ? 8 : 4) + addresses;
+}
+
+/// Returns whether a thread has these registers: some of those of the warpgroup that copies.
+bool has_registers(const Shape& shape, const Config& config) {
+  static constexpr std::array<std::int64_t, 4> most{0, 255, 240, 160};
+  // ptxas wants an instruction's sums and addresses to fit what a thread has at launch.
+  const std::int64_t at_launch = 65536 / threads_of(config, 32) / 8 * 8;
+  return least_registers(shape, config) <= most[static_cast<std::size_t>(config["GROUPS"])] &&
+         config["BM"] / 2 + 30 <= at_launch;
+}
+
+std::int64_t tiles_along_m(const Shape& shape, const Config& c) {
+  return ceil_div(shape.m, std::int64_t{c["BM"]});
+}
+
+std::int64_t tiles_along_n(const Shape& shape, const Config& c) {
+  return ceil_div(shape.n, std::int64_t{c["BN"]});
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
+  // BM x BN   tile of C of a workgroup
+  // GROUPS    warpgroups that share its columns
+  // STAGES    steps of 128 k in shared memory
+  // SPLIT     workgroups of a cluster that share K
+  // RESIDENT  1: a workgroup for each compute unit, which computes tile after tile
+  Alternative a{"tma",
+                {{"BM", {16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 256}},
+                 {"BN", {64, 128, 192, 256}},
+                 {"GROUPS", {1, 2, 3}},
+                 {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
+                 {"SPLIT", {1, 2, 4, 8}},
+                 {"RESIDENT", {0, 1}}},
+                {storage_constraint(shape.scales(), shape.out, device)}};
+  append(
+      a.constraints,
+      {{"warpgroups",
+        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
+        offered(shape, device)},
+       {"products", "with blocks, BN must be 64 x GROUPS",
+        !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
+       {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
+        p["BN"] % (p["GROUPS"] * product_cols) == 0 && p["BN"] <= p["GROUPS"] * (2 * product_cols)},
+       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
+        p["BM"] < 2 * shape.m || p["BM"] == 16},
+       {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 64", shape.n),
+        p["BN"] < 2 * shape.n || p["BN"] == 64},
+       {"split",
+        fmt::format("SPLIT must divide BM, not exceed the steps of 128 of k, {}, and have "
+                    "RESIDENT=0",
+                    shape.k),
+        p["SPLIT"] == 1 || (p["BM"] % p["SPLIT"] == 0 && p["RESIDENT"] == 0 &&
+                            p["SPLIT"] <= ceil_div(shape.k, step))},
+       {"grid", fmt::format("C has more than {} workgroups", groups),
+        ceil_div(shape.n, p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
+       {"shared_memory",
+        fmt::format("STAGES of both operands, and stored sums, must fit {} KiB", shared / 1024),
+        {{"BM", "BN", "STAGES", "GROUPS", "SPLIT"},
+         [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
+       {"registers",
+        "sums and operands need more registers than a thread has",
+        {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+  return a;
+}
+
+/// Returns the map of an operand whose boxes have 128 bytes of a line; elements of 16 bits.
+Argument mapped(std::size_t operand, std::int64_t lines, std::int64_t bytes, std::int64_t of_box) {
+  TensorMap map;
+  map.type = DType::f16;
+  map.columns = static_cast<std::uint64_t>(bytes / 2);
+  map.rows = static_cast<std::uint64_t>(lines);
+  map.row_bytes = static_cast<std::uint64_t>(bytes);
+  map.box_rows = static_cast<std::uint32_t>(of_box);
+  return TensorMapArgument{OperandArgument{operand}, map};
+}
+
+std::int64_t blocks_of(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
+  return config["RESIDENT"] != 0
+             ? std::min(tiles, std::max<std::int64_t>(1, busy_workgroups(device)))
+             : tiles;
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const std::int64_t wave = device.subgroup_size;
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("WAVE", std::to_string(wave));
+  defines.emplace_back("LINE_STAGES", std::to_string(line_stages(shape, config)));
+  defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(shape, config)));
+  std::vector<Argument> given = arguments(shape, tiles_along_m(shape, config));
+  for (const std::int64_t count :
+       {tiles_along_m(shape, config) * tiles_along_n(shape, config),
+        ceil_div(ceil_div(shape.k, step), std::int64_t{config["SPLIT"]})}) {
+    given.emplace_back(static_cast<std::uint32_t>(count));
+  }
+  given.push_back(mapped(0, shape.m, shape.k * 2, config["BM"]));
+  if (!in_blocks(shape.format)) {
+    given.push_back(mapped(1, shape.n, row_bytes(shape.format, shape.k), config["BN"]));
+  }
+  LaunchPlan plan;
+  plan.sources.push_back(
+      kernel_source(device, "quantized_gemm/tma", defines, threads_of(config, wave), given));
+  KernelSource& source = plan.sources[0];
+  source.options.emplace_back("--gpu-architecture=sm_90a");
+  source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
+  const auto blocks = static_cast<std::uint64_t>(blocks_of(shape, device, config));
+  plan.launches.push_back({0, grid(device, source, blocks, config["SPLIT"]), std::move(given)});
+  return plan;
+}
+
+/// Returns tiles in the order of the steps that the busiest compute unit multiplies, with K split
+/// until the device is busy, and with as many stages as shared memory has room for. The other
+/// variants are for few rows.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!offered(shape, device) || shape.m < 32) return {};
+  std::vector<std::pair<double, Config>> found;
+  for (const int bm : {128, 96, 64, 48, 32, 16}) {
+    for (const int groups : {2, 1}) {
+      for (const int split : {1, 2, 4, 8}) {
+        Config config{"tma",
+                      {{"BM", bm},
+                       {"BN", groups * 64},
+                       {"GROUPS", groups},
+                       {"STAGES", 2},
+                       {"SPLIT", split},
+                       {"RESIDENT", 0}}};
+        const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
+        const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
+        if (split > 1 && tiles * split > units) continue;
+        const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
+        const double steps = static_cast<double>(ceil_div(ceil_div(shape.k, step), split));
+        // A tile of one warpgroup leaves matrix cores idle, and slices are added.
+        const double cost =
+            rounds * (steps * (bm + 40) * (groups == 1 ? 0.8 : 1) + (split > 1 ? 4.0 * bm : bm));
+        if (split == 1 && tiles > units) config.value("RESIDENT") = 1;
+        for (const int stages : {3, 4, 5, 6, 8}) {
+          Config more = config;
+          more.value("STAGES") = stages;
+          if (shared_bytes(shape, more) <= device.shared_memory_bytes) config = more;
+        }
+        found.emplace_back(cost, std::move(config));
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Config> configs;
+  for (auto& [cost, config] : found) configs.push_back(std::move(config));
+  return configs;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  return {{"m", shape.m, config["BM"], "BM", 16},
+          {"n", shape.n, config["BN"]},
+          {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double bm = config["BM"], bn = config["BN"], split = config["SPLIT"];
+  const bool blocks = in_blocks(shape.format);
+  const double weight =
+      static_cast<double>(row_bytes(shape.format, shape.k)) / static_cast<double>(shape.k) +
+      scale_bytes(shape);
+  // k of sums that are scaled, and products for each weight.
+  const double scaled = !blocks                              ? static_cast<double>(shape.group)
+                        : shape.format == WeightFormat::q6_k ? 16
+                                                             : 32;
+  const double of_weight = shape.format == WeightFormat::q4_k ? 2 : 1;
+  LaunchWork work;
+  const auto tiles =
+      static_cast<double>(tiles_along_m(shape, config) * tiles_along_n(shape, config));
+  work.workgroups = tiles * split;
+  work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(
+      std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
+  work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
+  work.matrix_flops = 2 * bm * bn * step * work.steps * of_weight;
+  work.vector_flops = work.steps * bn * step * (3 + 2 * bm * of_weight / scaled);
+  work.warpgroups = true;
+  work.overlapped = config["GROUPS"] > 1;
+  work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
+  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
+  work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
+  // A lane loads pairs of bytes of blocks.
+  work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
+  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  if (split > 1) work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
+  work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
+  if (config["RESIDENT"] != 0) {
+    const double running = static_cast<double>(busy_workgroups(device));
+    const double turns = std::ceil(std::max(1.0, work.workgroups / running));
+    work.workgroups = std::min(work.workgroups, running);
+    for (double* const each :
+         {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads, &work.barriers,
+          &work.matrix_flops, &work.vector_flops, &work.shared_traffic}) {
+      *each *= turns;
+    }
+    work.barriers += 5 * turns;  // its sums are stored
+  }
+  work.unique_bytes = least_bytes(shape);
+  return {work};
+}
+
+}  // namespace
+
+Variant tma() {
+  Variant variant = make_variant<Shape>(
+      "tma",
+      "NVIDIA's sm_90, many rows, integers in groups: warpgroups make operands of weights that one "
+      "thread copies in boxes",
+      space, plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::quantized_gemm

@@ -1,0 +1,103 @@
+// How warpgroups multiply weights whose scales and zero points lie beside them, in groups (tma.hip). While
+// matrix cores multiply one half of a group, threads make operands of the other one.
+#pragma once
+
+constexpr u32 groups_of_step = step / GROUP;
+constexpr u32 half_fragments = GROUP / 32;   // of half a group
+
+// Scales and zero points of a lane's lines, of the groups of a step.
+struct StepScales {
+  Scale scale[products][groups_of_step][2];
+  u32 zero[products][groups_of_step][2];
+};
+
+// Groups past the last one have the scale 0: zeros are copied in place of their weights.
+GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_index) {
+  constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
+  const u32 groups = args.k / GROUP;
+  StepScales scales;
+  GRETA_UNROLL
+  for (u32 product = 0; product < products; ++product) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < groups_of_step * 2; ++i) {
+      const u32 line = smaller(tile.col + line_of_lane(product) + i % 2 * 8, args.n - 1);
+      const u32 group = step_index * groups_of_step + i / 2;
+      const u64 at = u64(line) * groups + smaller(group, groups - 1);
+      Scale scale = load_now(args.weights.scales + at);
+      if (group >= groups) scale.bits = 0;
+      scales.scale[product][i / 2][i % 2] = scale;
+      scales.zero[product][i / 2][i % 2] = ZEROS ? args.weights.zeros[at] : implied_zero;
+    }
+  }
+  return scales;
+}
+
+typedef Fragment Half[half_fragments];
+
+// What a lane reads weights by.
+struct LaneWeights {
+  const u8* line;  // of product 0, in the buffer of the box
+  u32 swap;
+};
+
+GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
+  const u8* const start = shared + lines_start + box * line_box;
+  return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
+}
+
+GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32 half, u32 selector,
+                            const StepScales& scales, Half& fragments) {
+  const u32(&zero)[2] = scales.zero[product][group];
+  const PairZero pair[2] = {pair_zero(zero[0]), pair_zero(zero[1])};
+  read_fragments(from.line + product * (64 * 128), (group * 2 + half) * half_fragments, from.swap,
+                 selector, pair, fragments);
+}
+
+// Adds the products of a tile's steps, from step `first` on.
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, u32 first,
+                          u32 steps, Rings& rings, Sums (&totals)[products]) {
+  if (steps == 0) return;
+  const u32 selector = selector_of_lane();
+  StepScales scales = load_scales(args, tile, first);
+  Half half[2];
+  Sums part;
+  rings.lines.filled().wait(rings.lines.parity);
+  LaneWeights lane = lane_weights(memory, rings.lines.index, 0);
+  read_half(lane, 0, 0, 0, selector, scales, half[0]);
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    const bool more = i + 1 < steps;
+    StepScales later = load_scales(args, tile, first + (more ? i + 1 : i));
+    rings.rows.filled().wait(rings.rows.parity);
+    const u32 start = rings.rows.index * TileA::bytes;
+    GRETA_UNROLL
+    for (u32 u = 0; u < groups_of_step * products; ++u) {
+      const u32 group = u / products, product = u % products, next = u + 1;
+      start_products<true>(shared, start, group * GROUP, half[0], part);
+      read_half(lane, product, group, 1, selector, scales, half[1]);
+      start_products<false>(shared, start, group * GROUP + GROUP / 2, half[1], part);
+      wait_for_products<1>();
+      if (next < groups_of_step * products) {
+        read_half(lane, next % products, next / products, 0, selector, scales, half[0]);
+      } else {
+        const u32 of_box = (i + 1) % steps_of_box;
+        if (of_box == 0 || !more) {
+          rings.lines.release();
+          rings.lines.next();
+        }
+        if (more) {
+          if (of_box == 0) rings.lines.filled().wait(rings.lines.parity);
+          lane = lane_weights(memory, rings.lines.index, of_box);
+          read_half(lane, 0, 0, 0, selector, later, half[0]);
+        }
+      }
+      wait_for_products<0>();
+      claim_sums(part);
+      const Scale(&scale)[2] = scales.scale[product][group];
+      add_scaled(totals[product], part, {to_float(scale[0]), to_float(scale[1])});
+    }
+    rings.rows.release();
+    rings.rows.next();
+    scales = later;
+  }
+}
