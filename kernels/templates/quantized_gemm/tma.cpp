@@ -179,38 +179,33 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
-/// Returns tiles in the order of the steps that the busiest compute unit multiplies, with K split
-/// until the device is busy, and with as many stages as shared memory has room for. The other
-/// variants are for few rows.
+/// Returns tiles in the order of the steps that the busiest compute unit multiplies, with as many
+/// stages as shared memory has room for. The other variants are for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!offered(shape, device) || shape.m < 32) return {};
   std::vector<std::pair<double, Config>> found;
   for (const int bm : {128, 96, 64, 48, 32, 16}) {
     for (const int groups : {2, 1}) {
-      for (const int split : {1, 2, 4, 8}) {
-        Config config{"tma",
-                      {{"BM", bm},
-                       {"BN", groups * 64},
-                       {"GROUPS", groups},
-                       {"STAGES", 2},
-                       {"SPLIT", split},
-                       {"RESIDENT", 0}}};
-        const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
-        const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
-        if (split > 1 && tiles * split > units) continue;
-        const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
-        const double steps = static_cast<double>(ceil_div(ceil_div(shape.k, step), split));
-        // A tile of one warpgroup leaves matrix cores idle, and slices are added.
-        const double cost =
-            rounds * (steps * (bm + 40) * (groups == 1 ? 0.8 : 1) + (split > 1 ? 4.0 * bm : bm));
-        if (split == 1 && tiles > units) config.value("RESIDENT") = 1;
-        for (const int stages : {3, 4, 5, 6, 8}) {
-          Config more = config;
-          more.value("STAGES") = stages;
-          if (shared_bytes(shape, more) <= device.shared_memory_bytes) config = more;
-        }
-        found.emplace_back(cost, std::move(config));
+      Config config{"tma",
+                    {{"BM", bm},
+                     {"BN", groups * 64},
+                     {"GROUPS", groups},
+                     {"STAGES", 2},
+                     {"SPLIT", 1},  // slices have not run on a GPU yet
+                     {"RESIDENT", 0}}};
+      const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
+      const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
+      // A tile of one warpgroup leaves matrix cores idle.
+      const double cost =
+          static_cast<double>(ceil_div(tiles, units)) *
+          (static_cast<double>(ceil_div(shape.k, step)) * (bm + 40) * (groups == 1 ? 0.8 : 1) + bm);
+      config.value("RESIDENT") = tiles > units ? 1 : 0;
+      for (const int stages : {3, 4, 5, 6, 8}) {
+        Config more = config;
+        more.value("STAGES") = stages;
+        if (shared_bytes(shape, more) <= device.shared_memory_bytes) config = more;
       }
+      found.emplace_back(cost, std::move(config));
     }
   }
   std::stable_sort(found.begin(), found.end(),

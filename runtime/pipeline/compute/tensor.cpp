@@ -8,16 +8,13 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/compute/refuse.hpp"
 
 namespace greta::runtime {
 namespace {
 
 constexpr std::size_t element_alignment = 16;  // the widest load of any kernel
 constexpr std::int64_t most_elements = std::int64_t{1} << 62;
-
-[[noreturn]] void refuse(std::string message) {
-  throw Error(Failure{Status::invalid_argument, std::move(message), {}});
-}
 
 }  // namespace
 

@@ -7,13 +7,10 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/compute/refuse.hpp"
 
 namespace greta::runtime {
 namespace {
-
-[[noreturn]] void refuse(std::string message) {
-  throw Error(Failure{Status::invalid_argument, std::move(message), {}});
-}
 
 constexpr std::int64_t lane_sizes[] = {1, 16, 64, 256};
 /// A pass has lanes of the most tokens whose padding is at most this much more than the least.

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/compute/refuse.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -18,9 +19,6 @@ constexpr std::int64_t least_capacity = 256;
 LlamaOptions LlamaOptions::for_model(const LlamaConfig& config) const {
   LlamaOptions options = *this;
   if (options.capacity == 0) options.capacity = config.max_positions;
-  const auto refuse = [](std::string message) {
-    throw Error(Failure{Status::invalid_argument, std::move(message), {}});
-  };
   constexpr std::int64_t most_batch = 65536;
   if (options.batch < 1 || options.batch > most_batch) {
     refuse(fmt::format("batch {}: must be between 1 and {}", options.batch, most_batch));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/pipeline/compute/refuse.hpp"
+
 namespace greta::runtime {
 LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const LlamaOptions& options)
     : runtime_(runtime),
@@ -53,9 +55,6 @@ void LlamaRunner::prepare(std::int64_t prompt_tokens) {
 }
 
 void LlamaRunner::check_ids(std::span<const std::int32_t> ids) const {
-  const auto refuse = [](std::string message) {
-    throw Error(Failure{Status::invalid_argument, std::move(message), {}});
-  };
   if (ids.empty()) refuse("there are no tokens to feed");
   const auto each = static_cast<std::int64_t>(ids.size()) / options_.batch;
   if (each * options_.batch != static_cast<std::int64_t>(ids.size())) {

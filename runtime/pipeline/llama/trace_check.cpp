@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <tuple>
 
 #include "kernels/reference/elements.hpp"
@@ -17,13 +16,6 @@
 namespace greta::runtime {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::string place(std::int64_t layer, LlamaStage stage) {
-  return layer < 0 ? std::string(to_string(stage))
-                   : fmt::format("layer {} {}", layer, to_string(stage));
-}
-
 void require_shape(const TraceMatrix& matrix, std::int64_t rows, std::int64_t cols,
                    std::int64_t layer, LlamaStage stage) {
   if (matrix.rows == rows && matrix.cols == cols &&
@@ -31,7 +23,7 @@ void require_shape(const TraceMatrix& matrix, std::int64_t rows, std::int64_t co
     return;
   }
   throw Error(fmt::format("{}: the trace has {} x {} elements; by the model it must have {} x {}",
-                          place(layer, stage), matrix.rows, matrix.cols, rows, cols));
+                          stage_place(layer, stage), matrix.rows, matrix.cols, rows, cols));
 }
 
 using ExpectedAt = std::function<Expected(std::int64_t row, std::int64_t col)>;
@@ -143,7 +135,7 @@ class LayerCheck {
   const TraceMatrix& input(LlamaStage stage, LlamaStage from) const {
     if (!has(from)) {
       throw Error(fmt::format("{}: the trace lacks {}, of which it is computed",
-                              place(layer_, stage), to_string(from)));
+                              stage_place(layer_, stage), to_string(from)));
     }
     return trace_[from];
   }
@@ -341,30 +333,12 @@ class LayerCheck {
 
 }  // namespace
 
-double StageFinding::ratio() const {
-  if (std::isnan(want)) return std::isnan(got) ? 0 : infinity;
-  if (std::isnan(got)) return infinity;
-  if (got == want || bound == infinity) return 0;
-  return std::abs(got - want) / bound;
-}
-
-std::string StageFinding::text() const {
-  if (head >= 0) {
-    return fmt::format(
-        "{}: the weight of key {} for query {} of head {} is {:.9g}, expected {:.9g} within {:.3g} "
-        "(ratio {:.3g})",
-        place(layer, stage), col, row, head, got, want, bound, ratio());
-  }
-  return fmt::format(
-      "{}: row {}, column {} is {:.9g}, expected {:.9g} within {:.3g} (ratio {:.3g})",
-      place(layer, stage), row, col, got, want, bound, ratio());
-}
-
 /// Checks the input of a layer, or of the final norm.
 void LlamaTraceCheck::check_input(std::int64_t layer, const TraceMatrix& input) const {
   if (input.empty()) {
-    throw Error(fmt::format("the trace lacks {}, which the next stages are computed from",
-                            layer == 0 ? "embedding" : place(layer - 1, LlamaStage::ffn_out)));
+    throw Error(
+        fmt::format("the trace lacks {}, which the next stages are computed from",
+                    layer == 0 ? "embedding" : stage_place(layer - 1, LlamaStage::ffn_out)));
   }
   require_shape(input, input.rows, model_.config.dim, layer - 1,
                 layer == 0 ? LlamaStage::embedding : LlamaStage::ffn_out);
@@ -445,13 +419,6 @@ std::vector<StageFinding> LlamaTraceCheck::check(const LlamaTrace& trace,
   const auto last = head(*input, trace.final_norm, trace.logits);
   findings.insert(findings.end(), last.begin(), last.end());
   return findings;
-}
-
-std::optional<StageFinding> first_failure(const std::vector<StageFinding>& findings) {
-  const auto found = std::find_if(findings.begin(), findings.end(),
-                                  [](const StageFinding& one) { return !one.passed; });
-  if (found == findings.end()) return std::nullopt;
-  return *found;
 }
 
 }  // namespace greta::runtime

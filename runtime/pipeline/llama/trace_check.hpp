@@ -28,6 +28,9 @@ struct TraceTypes {
   DType logits = DType::f32;
 };
 
+/// Returns e.g. "layer 3 attention"; without a layer, if that is below 0.
+std::string stage_place(std::int64_t layer, LlamaStage stage);
+
 /// The outcome of one stage: its element closest to (or furthest past) its bound.
 struct StageFinding {
   std::int64_t layer = -1;  ///< -1: embedding, final_norm, logits

@@ -37,7 +37,7 @@ struct Way {
 /// One run of the command for sequences of one length.
 class ModelBench final : public BenchedModel {
  public:
-  ModelBench(const BenchOptions& options, LlamaConfig config);
+  ModelBench(const ModelBenchOptions& options, LlamaConfig config);
   void measure() override;
   std::string text() override;
   std::string explanation() override;
@@ -50,7 +50,7 @@ class ModelBench final : public BenchedModel {
   std::vector<Way> ways_;
 };
 
-ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
+ModelBench::ModelBench(const ModelBenchOptions& options, LlamaConfig config)
     : BenchedModel(options, std::move(config)) {
   for_each_way([&](Runtime& runtime, const std::string& kernels, bool graph) {
     LlamaOptions llama = runner_options(options_.model.load, config_);
@@ -139,7 +139,7 @@ std::string ModelBench::explanation() {
 
 /// Measures the problems of the prompt's last pass and of decoding in each variant. Needs no
 /// weights.
-int bench_matrix(const BenchOptions& options, const LlamaConfig& config) {
+int bench_matrix(const ModelBenchOptions& options, const LlamaConfig& config) {
   std::vector<MatrixRow> rows;
   MatrixChoice matrix = options.matrix;
   {
@@ -159,7 +159,7 @@ int bench_matrix(const BenchOptions& options, const LlamaConfig& config) {
   return run_matrix(std::move(rows), options.runtime, matrix);
 }
 
-int bench(BenchOptions options) {
+int bench(ModelBenchOptions options) {
   if (options.model.config.empty()) throw CommandError(exit_usage, "--config is missing");
   LlamaConfig config = read_architecture(options.model);
   apply_load(options.model, config);
@@ -194,7 +194,7 @@ int bench(BenchOptions options) {
 void add_bench_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "bench", "Time an architecture with random weights: tuned and default, graphs on and off");
-  auto options = std::make_shared<BenchOptions>();
+  auto options = std::make_shared<ModelBenchOptions>();
   add_architecture_options(*command, options->model);
   add_whole_number(*command, "--rounds", options->rounds,
                    "Number of prompts for each way to run the model", 1, 1'000'000)

@@ -12,7 +12,7 @@
 
 namespace greta::tuner::cli {
 
-BenchedModel::BenchedModel(const BenchOptions& options, LlamaConfig config)
+BenchedModel::BenchedModel(const ModelBenchOptions& options, LlamaConfig config)
     : options_(options), config_(std::move(config)), date_(utc_now()) {
   RuntimeChoice untuned = options.runtime;
   untuned.untuned = true;

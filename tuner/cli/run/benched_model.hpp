@@ -16,7 +16,7 @@
 namespace greta::tuner::cli {
 
 /// Options of greta-run bench.
-struct BenchOptions {
+struct ModelBenchOptions {
   RuntimeChoice runtime;
   ArchitectureChoice model;
   int rounds = 5;
@@ -46,7 +46,7 @@ class BenchedModel {
   using Visit = std::function<void(Runtime& runtime, const std::string& kernels, bool graph)>;
 
   /// Opens the device and creates the weights. Throws CommandError and Error.
-  BenchedModel(const BenchOptions& options, LlamaConfig config);
+  BenchedModel(const ModelBenchOptions& options, LlamaConfig config);
   /// Visits the ways. `kernels` is "tuned", "forced" (by rules of --use) or "default".
   void for_each_way(const Visit& visit);
   MeasuredResult result_of(const std::string& kernels, bool graph, const std::string& name,
@@ -54,7 +54,7 @@ class BenchedModel {
                            std::vector<std::pair<std::string, std::int64_t>> dims) const;
   std::string memory_text(std::uint64_t weights, std::uint64_t cache, std::uint64_t passes) const;
 
-  BenchOptions options_;
+  ModelBenchOptions options_;
   LlamaConfig config_;
   std::string date_;
   std::unique_ptr<Runtime> untuned_, tuned_;
@@ -65,7 +65,8 @@ class BenchedModel {
 };
 
 /// Returns the bench of sequences of different lengths.
-std::unique_ptr<BenchedModel> mix_bench(const BenchOptions& options, const LlamaConfig& config);
+std::unique_ptr<BenchedModel> mix_bench(const ModelBenchOptions& options,
+                                        const LlamaConfig& config);
 
 /// Returns a median divided by `parts`, with half the width of its 95 % interval.
 std::string time_cell(const std::vector<double>& samples, double parts = 1);

@@ -17,7 +17,7 @@ namespace {
 /// Serves a mix in each way.
 class MixBench final : public BenchedModel {
  public:
-  MixBench(const BenchOptions& options, const LlamaConfig& config);
+  MixBench(const ModelBenchOptions& options, const LlamaConfig& config);
   void measure() override;
   std::string text() override;
   std::string explanation() override;
@@ -35,7 +35,7 @@ class MixBench final : public BenchedModel {
   std::vector<Way> ways_;
 };
 
-MixBench::MixBench(const BenchOptions& options, const LlamaConfig& config)
+MixBench::MixBench(const ModelBenchOptions& options, const LlamaConfig& config)
     : BenchedModel(options, config) {
   for_each_way([&](Runtime& runtime, const std::string& kernels, bool graph) {
     LlamaBatchOptions batch = batch_options(options_.model.load, config_);
@@ -146,7 +146,8 @@ std::vector<MeasuredResult> MixBench::results() {
 
 }  // namespace
 
-std::unique_ptr<BenchedModel> mix_bench(const BenchOptions& options, const LlamaConfig& config) {
+std::unique_ptr<BenchedModel> mix_bench(const ModelBenchOptions& options,
+                                        const LlamaConfig& config) {
   return std::make_unique<MixBench>(options, config);
 }
 

@@ -1,0 +1,214 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "runtime/pipeline/compute/operations.hpp"
+#include "runtime/pipeline/compute/request.hpp"
+
+/// The operations that multiply matrices, and what quantises their operands.
+namespace greta::runtime {
+namespace {
+
+std::string epilogue(const GemmOptions& options) {
+  std::string list;
+  const auto add = [&list](const char* word) {
+    list += (list.empty() ? "" : ",") + std::string(word);
+  };
+  if (options.bias) add("bias");
+  if (options.residual) add("residual");
+  if (options.activation == Activation::silu) add("silu");
+  if (options.activation == Activation::gelu) add("gelu");
+  if (options.activation == Activation::swiglu) add("swiglu");
+  if (options.activation == Activation::geglu) add("geglu");
+  return list;
+}
+
+/// Sets where a matrix of gemm is: its leading dimension, the distance of a batch's matrices, and
+/// how all of these are aligned. `tensors`: those that are placed alike.
+void set_matrix(Problem& problem, char matrix, std::int64_t batch,
+                std::initializer_list<Tensor> tensors) {
+  const Tensor& first = *tensors.begin();
+  if (!first) return;  // which start() reports
+  const std::size_t rank = first.shape().rank();
+  const std::string of(1, matrix);
+  if (batch == 1 || rank < 3) {
+    set_stride(problem, ("ld" + of).c_str(), first);
+  } else {
+    const std::int64_t lines = first.shape()[rank - 2], cols = cols_of(first);
+    const std::int64_t stride = lines > 1 ? first.stride(rank - 2) : cols;
+    if (stride != cols) set(problem, ("ld" + of).c_str(), std::to_string(stride));
+    if (first.stride(0) != lines * stride)
+      set(problem, (of + "_batch_stride").c_str(), std::to_string(first.stride(0)));
+  }
+  std::size_t places = alignment_of(first.dtype());
+  for (const Tensor& tensor : tensors) places |= tensor ? tensor.place() : 0;
+  const std::size_t aligned = std::size_t{1} << std::countr_zero(places);
+  const auto element = bytes_of(first.dtype(), std::size_t{1});
+  if (aligned < alignment_of(first.dtype()) && aligned >= element) {
+    set(problem, (of + "_offset").c_str(), std::to_string(aligned / element));
+  }
+}
+
+void set_layout(Problem& problem, Layout layout) {
+  static constexpr std::array<const char*, 4> names{"nn", "nt", "tn", "tt"};
+  if (layout != Layout::nn) set(problem, "layout", names.at(static_cast<std::size_t>(layout)));
+}
+
+}  // namespace
+
+Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
+                              const GemmOptions& options) {
+  const bool a_transposed = options.layout == Layout::tn || options.layout == Layout::tt;
+  const bool b_transposed = options.layout == Layout::nt || options.layout == Layout::tt;
+  const bool batched = b && b.shape().rank() == 3;
+  if (a && batched && a.shape().rank() != 3) {
+    return bad_rank("gemm", "A", a, a_transposed ? "[batch, k, m]" : "[batch, m, k]");
+  }
+  if (a && a_transposed && !batched && a.shape().rank() != 2) {
+    return bad_rank("gemm", "A", a, "[k, m]");
+  }
+  if (b && b.shape().rank() != 2 && !batched) {
+    return bad_rank("gemm", "B", b, b_transposed ? "[n, k]" : "[k, n]");
+  }
+  const std::int64_t batch = batched ? b.shape()[0] : 1;
+  const bool gated =
+      options.activation == Activation::swiglu || options.activation == Activation::geglu;
+  const std::int64_t products = !b ? 1 : b.shape()[b.shape().rank() - (b_transposed ? 2 : 1)];
+  const std::int64_t n = gated ? products / 2 : products;
+  if (gated && products % 2 != 0) {
+    return refused(
+        "gemm",
+        fmt::format("B has {} columns, but gates need as many others beside them", products));
+  }
+  Problem problem = problem_of("gemm", a.dtype(), c.dtype(),
+                               {{"m", a_transposed ? cols_of(a) : rows_of(a) / batch},
+                                {"n", n},
+                                {"k", a_transposed ? rows_of(a) / batch : cols_of(a)}});
+  if (batch > 1) problem.dims.emplace_back("batch", batch);
+  set_layout(problem, options.layout);
+  if (std::string list = epilogue(options); !list.empty())
+    set(problem, "epilogue", std::move(list));
+  if (options.norm_weight) {
+    set(problem, "prologue", "rmsnorm");
+    if (options.norm_epsilon != 1e-5F) set(problem, "epsilon", number(options.norm_epsilon));
+  }
+  if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
+  if (options.beta != 0) set(problem, "beta", number(options.beta));
+  if (options.tf32x3) set(problem, "math", "tf32x3");
+  set_matrix(problem, 'a', batch, {a});
+  set_matrix(problem, 'b', batch, {b});
+  set_matrix(problem, 'c', batch, {c, options.residual});
+  Given given;
+  given.add(a);
+  given.add(b);
+  given.add_if(options.norm_weight);
+  given.add_if(options.bias);
+  given.add_if(options.residual);
+  given.add(c);
+  return start(problem, given);
+}
+
+Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
+                                      const Tensor& c, Layout layout) {
+  const bool b_transposed = layout == Layout::nt;
+  if (layout == Layout::tn || layout == Layout::tt)
+    return refused("grouped_gemm", "the layout must be nn or nt");
+  if (b && b.shape().rank() != 3) {
+    return bad_rank("grouped_gemm", "B", b, b_transposed ? "[groups, n, k]" : "[groups, k, n]");
+  }
+  const std::size_t rank = a ? a.shape().rank() : 2;
+  if (rank != 2 && rank != 3) {
+    return bad_rank("grouped_gemm", "A", a, "[rows, k] or [groups, most rows, k]");
+  }
+  Problem problem = problem_of("grouped_gemm", a.dtype(), c.dtype(),
+                               {{"groups", b ? b.shape()[0] : 1},
+                                {"m", a ? a.shape()[rank - 2] : 1},
+                                {"n", b ? b.shape()[b_transposed ? 1 : 2] : 1},
+                                {"k", cols_of(a)}});
+  if (rank == 3) set(problem, "form", "masked");
+  if (!b_transposed) set(problem, "layout", "nn");
+  return start(problem, std::array{a, b, groups, c});
+}
+
+Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
+                                        const QuantizedGemmOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");
+  const std::int64_t k = cols_of(a);
+  Problem problem = problem_of("quantized_gemm", a.dtype(), c.dtype(),
+                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", k}});
+  if (options.format != kernels::WeightFormat::int4) {
+    set(problem, "weights", std::string(kernels::traits(options.format).name));
+  }
+  if (kernels::in_blocks(options.format)) {
+    if (options.scales || options.zeros) {
+      return refused("quantized_gemm", "blocks of weights hold their scales: none must be given");
+    }
+    return start(problem, std::array{a, b, c});
+  }
+  if (!options.scales) return refused("quantized_gemm", "int4 and int8 need scales");
+  const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
+  if (k % groups != 0) {
+    return refused("quantized_gemm",
+                   fmt::format("{} groups of scales don't divide k, {}", groups, k));
+  }
+  if (k / groups != 128) set(problem, "group", std::to_string(k / groups));
+  Given given;
+  for (const Tensor& one : {a, b, options.scales}) given.add(one);
+  if (options.zeros) set(problem, "zeros", "groups");
+  given.add_if(options.zeros);
+  given.add(c);
+  return start(problem, given);
+}
+
+Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,
+                                     const Tensor& scales_b, const Tensor& c,
+                                     const ScaledGemmOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("scaled_gemm", "B", b, "[n, k]");
+  Problem problem = problem_of("scaled_gemm", c.dtype(), c.dtype(),
+                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", cols_of(a)}});
+  if (options.format != kernels::ByteFormat::e4m3) {
+    set(problem, "format", std::string(kernels::to_string(options.format)));
+  }
+  if (options.scales == ScaleSharing::row) set(problem, "scales", "row");
+  if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+  return start(problem, std::array{a, b, scales_a, scales_b, c});
+}
+
+Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor& scales,
+                                  const QuantizeOptions& options) {
+  const bool norm = static_cast<bool>(options.weight), added = static_cast<bool>(options.residual);
+  const bool packed = x && q && cols_of(x) != cols_of(q), gated = packed || options.up;
+  if (added != static_cast<bool>(options.sum) || (added && !norm)) {
+    return refused("quantize", "residual and sum are given together, with a weight");
+  }
+  if (gated && (norm || (packed && options.up))) {
+    return refused("quantize", "gate and up are two operands, or one of 2 cols, without a weight");
+  }
+  Problem problem =
+      problem_of("quantize", x.dtype(), q.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(q)}});
+  if (options.format != kernels::ByteFormat::e4m3) {
+    set(problem, "format", std::string(kernels::to_string(options.format)));
+  }
+  if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+  if (options.scales == ScaleSharing::tensor) set(problem, "scales", "tensor");
+  if (norm) set(problem, "fused", added ? "add_rmsnorm" : "rmsnorm");
+  if (gated) set(problem, "fused", "silu_mul");
+  if (packed) set(problem, "layout", "packed");
+  if (norm && options.epsilon != 1e-5F) set(problem, "epsilon", number(options.epsilon));
+  set_stride(problem, "x_stride", x);
+  set_stride(problem, "q_stride", q);
+  Given given;
+  given.add(x);
+  for (const Tensor& one : {options.up, options.residual, options.weight}) given.add_if(one);
+  if (options.scales == ScaleSharing::tensor) given.add(scales);
+  given.add_if(options.sum);
+  given.add(q);
+  if (options.scales != ScaleSharing::tensor) given.add(scales);
+  return start(problem, given);
+}
+
+}  // namespace greta::runtime
