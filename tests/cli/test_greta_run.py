@@ -302,7 +302,7 @@ class RunBench(RunCase):
         self.assertLess(int(taken), 1.5 * int(planned) + 10)
         self.refused(self.run_tune("model", "--config", self.config(), "--prompt-len", 20, "--gen-len", 8,
                                    "--budget", "0.001s", "--device", "lavapipe", "--db", self.db, "--no-lock"),
-                     1, "the budget of 0.001s ended before anything was tuned")
+                     1, "before anything was tuned")
         for word in ("share", "micro", "end to end", "the model:", "alternative", "instead of"):
             self.assertIn(word, result.stdout)
         self.assertRegex(result.stderr, r"alternatives? compared in the model in about \d+ s: \d+ s in all")

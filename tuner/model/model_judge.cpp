@@ -160,6 +160,10 @@ void ModelTuner::judge_problems(const Bench& bench, Best& best, std::vector<Mode
 }
 
 void ModelTuner::judge_changes() {
+  std::vector<ModelChange*> changes;  // until these are known: every winner
+  for (ModelChange& change : result_.changes) {
+    if (change.winner && !change.of_chain) changes.push_back(&change);
+  }
   try {
     if (!bench_) bench_ = open_model();
     const Bench& bench = *bench_;
@@ -168,17 +172,15 @@ void ModelTuner::judge_changes() {
     const double budget_s = options_.tuner.budget.amount();
     const double end_s = budget_s - whole_share * budget_s - needs_.comparison_s;
     const double left_s = end_s - watch_.seconds();
-    std::vector<ModelChange*> changes = changes_to_judge(best);
+    changes = changes_to_judge(best);
     const double for_chains = share_of_chains(needs_.chains, changes.size());
-    judge_problems(bench, best, std::move(changes), end_s - for_chains * std::max(0.0, left_s));
+    judge_problems(bench, best, changes, end_s - for_chains * std::max(0.0, left_s));
     judge_chains(bench, best, end_s);
     judge_whole(bench, best);
   } catch (const Error& error) {
     if (error.status() != Status::interrupted) throw;
     result_.whole_out_of_time = true;
-    for (ModelChange& change : result_.changes) {
-      change.out_of_time = change.winner && !change.of_chain && !change.end_to_end;
-    }
+    for (ModelChange* change : changes) change->out_of_time = !change->end_to_end;
     for (ChainChange& change : result_.chains) {
       change.out_of_time = !change.end_to_end && change.why_not.empty();
     }

@@ -88,6 +88,7 @@ Result<void> check(const Problem& problem) {
   if (top_k > experts) {
     return bad("top_k", top_k, fmt::format("must not exceed the {} experts", experts));
   }
+  if (auto good = check_count(problem, "tokens", {"tokens", "top_k"}); !good) return good;
   const PermuteShape shape(problem);
   if (shape.capacity > 0 && shape.block > 1) {
     return bad("block", shape.block, "experts with a capacity have no blocks");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
@@ -89,6 +90,9 @@ std::int64_t tiles_along_n(const Shape& shape, const Config& c) {
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
+  // What is valid for an m is valid for all that are looked up with it.
+  const auto rows_of_bucket =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.m)));
   // BM x BN   tile of C of a workgroup
   // GROUPS    warpgroups that share its columns
   // STAGES    steps of 128 k in shared memory
@@ -111,8 +115,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
        {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
         p["BN"] % (p["GROUPS"] * product_cols) == 0 && p["BN"] <= p["GROUPS"] * (2 * product_cols)},
-       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
-        p["BM"] < 2 * shape.m || p["BM"] == 16},
+       {"tile_m",
+        fmt::format("BM must not exceed m, {}, rounded up to a power of two, unless it is 16",
+                    shape.m),
+        p["BM"] <= rows_of_bucket || p["BM"] == 16},
        {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 64", shape.n),
         p["BN"] < 2 * shape.n || p["BN"] == 64},
        {"split",

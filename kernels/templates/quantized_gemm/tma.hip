@@ -30,7 +30,9 @@
 #include "quantized_gemm/fragments.hip"
 #if SPLIT > 1
 #include "common/cluster.hip"
-#define TMA_KERNEL GRETA_CLUSTER_KERNEL(THREADS + COPIERS, SPLIT)
+// One workgroup at least, so that there are registers to hand over.
+#define TMA_KERNEL \
+  extern "C" __global__ void __cluster_dims__(1, 1, SPLIT) __launch_bounds__(THREADS + COPIERS, 1)
 #else
 #define TMA_KERNEL extern "C" __global__ void __launch_bounds__(THREADS + COPIERS, 1)
 #endif

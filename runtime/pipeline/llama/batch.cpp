@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace greta::runtime {
@@ -86,7 +87,9 @@ void LlamaBatch::fill_lane(const LlamaInputs& staged, const LlamaPassShape& shap
   const std::int64_t first = used == nullptr ? 0 : used->first;
   const std::int64_t count = used == nullptr ? 0 : used->count;
   for (std::int64_t t = 0; t < shape.tokens; ++t) {
-    values(staged.ids)[row + t] = t < count ? sequence->token(first + t) : 0;
+    // Padding repeats the last token: attention multiplies its values by 0, so they must be finite.
+    const std::int64_t own = std::min(t, count - 1);
+    values(staged.ids)[row + t] = own < 0 ? 0 : sequence->token(first + own);
     values(staged.positions)[row + t] = static_cast<std::int32_t>(first + t);
   }
   values(staged.slot)[lane] = static_cast<std::int32_t>(used == nullptr ? -shape.tokens : first);
@@ -126,6 +129,10 @@ std::optional<LlamaBatch::Step> LlamaBatch::step() {
 std::vector<float> LlamaBatch::largest_logits() const {
   std::vector<float> largest(likeliest_.size());
   for (std::size_t lane = 0; lane < largest.size(); ++lane) {
+    if (likeliest_[lane] < 0) {  // none is above -infinity
+      largest[lane] = std::numeric_limits<float>::quiet_NaN();
+      continue;
+    }
     const Tensor one =
         memory_.logits.slice(0, static_cast<std::int64_t>(lane), 1).slice(1, likeliest_[lane], 1);
     runtime_.download(one, std::as_writable_bytes(std::span(&largest[lane], 1))).value();

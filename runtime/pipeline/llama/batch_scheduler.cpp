@@ -174,16 +174,19 @@ void BatchScheduler::end(LlamaSequence& sequence, SequenceEnd why) {
 
 std::vector<std::size_t> BatchScheduler::finish(const BatchPass& pass,
                                                 std::span<const std::int32_t> tokens) {
+  // Nothing is changed where the pass can't be finished.
+  for (std::size_t i = 0; i < pass.lanes.size(); ++i) {
+    const BatchLane& lane = pass.lanes[i];
+    if (!lane.gives_token || tokens[i] >= 0) continue;
+    throw Error(fmt::format("sequence {}: no logit of its token {} is above -infinity",
+                            lane.sequence, lane.first + lane.count - 1));
+  }
   std::vector<std::size_t> changed;
   for (std::size_t i = 0; i < pass.lanes.size(); ++i) {
     const BatchLane& lane = pass.lanes[i];
     LlamaSequence& sequence = sequences_[lane.sequence];
     sequence.fed = lane.first + lane.count;
     if (!lane.gives_token) continue;
-    if (tokens[i] < 0) {
-      throw Error(fmt::format("sequence {}: no logit of its token {} is above -infinity",
-                              lane.sequence, sequence.fed - 1));
-    }
     changed.push_back(lane.sequence);
     const auto& ends = sequence.request.ends;
     if (std::find(ends.begin(), ends.end(), tokens[i]) != ends.end()) {

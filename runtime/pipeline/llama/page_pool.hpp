@@ -24,6 +24,12 @@ class PagePool {
  public:
   /// Creates a pool of `pages` free pages of `page` tokens each.
   PagePool(std::int64_t pages, std::int64_t page);
+  // Contents of pages refer to each other.
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+  PagePool(PagePool&&) = default;
+  PagePool& operator=(PagePool&&) = default;
+  ~PagePool() = default;
 
   /// Returns the pages of a sequence of at most `tokens` tokens that begins with `prompt`, which
   /// are shared where they can be: of a prompt, all tokens but the last one, whose logits have to

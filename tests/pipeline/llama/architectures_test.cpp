@@ -112,13 +112,7 @@ TEST_P(Architectures, ABatchIsBiasedInEachRow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Architectures, ::testing::Values("vulkan:0", "hip-host:0"),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == ':' || c == '-'; }, '_');
-                           return name;
-                         });
+                         device_name);
 
 // Files of GGUF and of Hugging Face name and order the same weights differently.
 TEST(ArchitectureFiles, OfBothFormatsAreTheSameModel) {

@@ -415,14 +415,7 @@ TEST_P(Batch, KnowsItsMemoryAndItsPasses) {
   expect_refused([&] { bad.for_model(model().config); }, "pages of 24 tokens");
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Batch, ::testing::Values("vulkan:0", "hip-host:0"),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == ':' || c == '-'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Devices, Batch, ::testing::Values("vulkan:0", "hip-host:0"), device_name);
 
 }  // namespace
 }  // namespace greta::test::batch_test

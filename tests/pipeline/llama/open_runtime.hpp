@@ -1,5 +1,9 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,5 +21,14 @@ inline std::unique_ptr<Runtime> open_runtime(const std::string& device) {
   options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
   return Runtime::open(options).value();
 }
+
+/// Returns the id of a tested device as a part of a test's name.
+constexpr auto device_name = [](const auto& tested) {
+  std::string name = tested.param;
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+};
 
 }  // namespace greta::test

@@ -281,13 +281,7 @@ TEST_P(QuantisedLlama, RandomWeightsHaveTheFormats) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, QuantisedLlama, ::testing::Values("vulkan:0", "hip-host:0"),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == ':' || c == '-'; }, '_');
-                           return name;
-                         });
+                         device_name);
 
 }  // namespace
 }  // namespace greta::test::quantised_llama_test

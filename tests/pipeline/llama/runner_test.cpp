@@ -416,13 +416,7 @@ TEST_P(Llama, SequencesOfABatchDontTouchEachOther) {
   EXPECT_EQ(llama.likeliest()[1], alone->likeliest().front());
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Llama, ::testing::ValuesIn(devices()), [](const auto& tested) {
-  std::string name = tested.param;
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Devices, Llama, ::testing::ValuesIn(devices()), device_name);
 
 }  // namespace
 }  // namespace greta::test::runner_test

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -83,15 +84,21 @@ class ModelReport final : public ModelObserver {
     running_ = what;
   }
   void on_phase(std::string_view what, double seconds, double since_s) override {
+    {
+      const std::lock_guard lock(mutex_);
+      running_ = "what comes after " + std::string(what);
+    }
     if (options_.verbose) tell(fmt::format("after {:.1f} s: {:.1f} s {}", since_s, seconds, what));
   }
-  /// Says that the budget is over, and what does not end. May be called by any thread.
+  /// Says that the budget is over, and what does not end. May be called by any thread, also while
+  /// another one is blocked at writing to stderr.
   void tell_overrun() const {
     const std::lock_guard lock(mutex_);
-    tell(
-        fmt::format("--budget {} ended {} s ago, and {} has not ended since; what was kept before "
-                    "is stored in {}",
-                    options_.budget, most_overrun.count(), running_, options_.db.string()));
+    const std::string line = fmt::format(
+        "greta-tune: --budget {} ended {} s ago, and {} has not ended since; what was kept before "
+        "is stored in {}\n",
+        options_.budget, most_overrun.count(), running_, options_.db.string());
+    static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
   }
 
  private:
@@ -199,10 +206,12 @@ int tune_model(const ModelOptions& options) {
   Terminal terminal(verbosity(options.tuning));
   ModelReport report(options.tuning, tuner_options.load);
   const auto tuner = value_of(ModelTuner::open(tuner_options, terminal, report, stop_requested()));
-  const OverrunWatch watch(
-      std::chrono::duration<double>(tuner_options.tuner.budget.amount()) + most_overrun,
-      [&report] { report.tell_overrun(); });
-  const ModelResult result = value_of(tuner->tune());
+  const ModelResult result = [&] {
+    const OverrunWatch watch(
+        std::chrono::duration<double>(tuner_options.tuner.budget.amount()) + most_overrun,
+        [&report] { report.tell_overrun(); });
+    return value_of(tuner->tune());
+  }();
   print_text(result_text(result, options.tuning.db.string()));
   if (!options.tuning.quiet) {
     tell(fmt::format("{:.0f} s of --budget {}", result.seconds, options.tuning.budget));
