@@ -72,6 +72,12 @@ Constraint register_constraint(const DeviceInfo& device, std::string_view what,
           least <= register_limit(device, threads)};
 }
 
+Constraint loop_limit(const Expression& iterations, std::int64_t length) {
+  return {"loop_limit",
+          fmt::format("the CPU driver runs 65535 iterations of loops: too few for {}", length),
+          iterations < 60000};
+}
+
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {
   const DType small = bits_of(in) < 32 ? in : out;
   const bool good = device.f16_storage || bits_of(small) == 32;

@@ -58,6 +58,11 @@ Result<void> check_count(const Problem& problem, std::string_view named,
 Constraint register_constraint(const DeviceInfo& device, std::string_view what,
                                const Expression& least, const Expression& threads);
 
+/// Rejects configurations with so many iterations of loops of a thread, for `length` elements, that
+/// Mesa's CPU driver ends them: it does so silently after 65535 iterations of all loops together,
+/// for which the end of a loop counts as another one.
+Constraint loop_limit(const Expression& iterations, std::int64_t length);
+
 /// Returns the constraint that the device can load and store these types.
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);
 

@@ -1,6 +1,7 @@
 // Protects: the meaning of each number of eight bits, by values that are worked out by hand and by
 // conversions of all of them, which problems are refused, that adversarial inputs have special
-// numbers and scales, and that the reference expects NaN and infinities where they belong.
+// numbers and scales, that the reference expects NaN and infinities where they belong, and that
+// long sums are right or refused.
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "tests/catalog.hpp"
+#include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::scaled_gemm_test {
@@ -142,6 +144,38 @@ TEST(ScaledGemm, TheReferenceExpectsWhatIsNotFinite) {
   EXPECT_FALSE(verdict_of(0xfc, NAN).passed);
   EXPECT_FALSE(verdict_of(0x3c, NAN).passed);
   EXPECT_TRUE(verdict_of(0x3c, 16).passed);
+}
+
+// Mesa's CPU driver ends the loops of a thread after 65535 iterations, without an error.
+TEST(TilesOfBytes, OfLongSumsEndBeforeTheCpuDriverEndsThem) {
+  const DeviceInfo& device = test::device().info();
+  for (const auto& [name, attribute] : {std::pair{"scaled_gemm", std::pair{"format", "e4m3"}},
+                                        {"quantized_gemm", {"weights", "q4_0"}}}) {
+    const Operation& operation = built_in(name);
+    const auto problem_of = [&](std::int64_t k) {
+      return make_problem(operation, {{{"m", "16"},
+                                       {"n", "16"},
+                                       {"k", std::to_string(k)},
+                                       {attribute.first, attribute.second}},
+                                      "f32",
+                                      "f32"})
+          .value();
+    };
+    const auto tiles = [&](std::int64_t k) {
+      std::vector<Config> configs;
+      const Problem problem = problem_of(k);
+      for (const Config& config :
+           operation.variant("tiled").defaults(operation.shape(problem), device)) {
+        if (operation.plan(problem, device, config)) configs.push_back(config);
+      }
+      return configs;
+    };
+    const auto some = tiles(40960);
+    ASSERT_FALSE(some.empty()) << name;
+    const Problem problem = problem_of(40960);
+    test::expect_right(operation, problem, operation.plan(problem, device, some.front()), name);
+    EXPECT_TRUE(tiles(131072).empty()) << name;
+  }
 }
 
 }  // namespace

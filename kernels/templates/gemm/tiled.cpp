@@ -72,15 +72,6 @@ Constraint code_size() {
           p["TM"] * p["TN"] <= 128 && p["TM"] * p["TN"] * p["UNROLL"] <= 256};
 }
 
-/// Mesa's CPU driver silently ends all loops of an invocation after 65535 iterations in total.
-Constraint loop_limit(const Shape& shape, bool split) {
-  const Expression slice = split ? ceil_div(shape.k, p["SPLIT"]) : Expression(shape.k);
-  return {"loop_limit",
-          fmt::format("the CPU driver runs 65535 rounds of loops: too few for this share of k, {}",
-                      shape.k),
-          ceil_div(slice, p["BK"]) * (1 + p["BK"] / p["UNROLL"]) < 60000};
-}
-
 std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes;
   return {
@@ -198,7 +189,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
                               : register_constraint(device, "TM x TN sums and elements in flight",
                                                     least_registers(shape.in), threads_of(p)));
   if (split) append(a.constraints, split_constraints(shape, device));
-  if (cpu) a.constraints.push_back(loop_limit(shape, split));
+  if (cpu) {
+    const Expression slice = split ? ceil_div(shape.k, p["SPLIT"]) : Expression(shape.k);
+    a.constraints.push_back(
+        loop_limit(ceil_div(slice, p["BK"]) * (2 + p["BK"] / p["UNROLL"]), shape.k));
+  }
   return a;
 }
 

@@ -55,6 +55,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        register_constraint(device, "sums and operands", 2 * p["TM"] * p["TN"] + p["TM"] + p["TN"],
                            device.language == Language::hip ? threads : Expression(1))});
   if (vectorising_cpu(device)) {
+    // A load has at least 8 elements.
+    const Expression of_a = ceil_div(p["BM"] * p["BK"] / 8, threads);
+    const Expression of_b = ceil_div(p["BN"] * p["BK"] / 8, threads);
+    a.constraints.push_back(
+        loop_limit(ceil_div(shape.k, p["BK"]) * (4 + p["BK"] + of_a + of_b), shape.k));
     a.constraints.push_back(
         {"code_size", "TM x TN above 64 compiles slowly for a CPU", p["TM"] * p["TN"] <= 64});
   }

@@ -52,6 +52,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
               p["TM"] * p["TN"] * (shape.scales == Scales::block ? 2 : 1) + p["TM"] + p["TN"],
               device.language == Language::hip ? threads : Expression(1))});
   if (vectorising_cpu(device)) {
+    const Expression of_a = ceil_div(p["BM"] * p["BK"] / p["VEC"], threads);
+    const Expression of_b = ceil_div(p["BN"] * p["BK"] / p["VEC"], threads);
+    a.constraints.push_back(
+        loop_limit(ceil_div(shape.k, p["BK"]) * (4 + p["BK"] + of_a + of_b), shape.k));
     a.constraints.push_back(
         {"code_size", "TM x TN above 32 compiles slowly for a CPU", p["TM"] * p["TN"] <= 32});
   }
