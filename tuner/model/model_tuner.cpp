@@ -227,6 +227,11 @@ Result<ModelResult> ModelTuner::tune() {
     result_.seconds = watch_.seconds();
     return result_;
   } catch (const Error& error) {
+    if (stop_) {
+      return Failure{Status::interrupted,
+                     "interrupted; kept winners are stored, and the same command continues",
+                     {}};
+    }
     return Failure{error.status(), error.what(), {}};
   }
 }
