@@ -397,4 +397,11 @@ std::unique_ptr<Reference> scaled_product_reference(const Problem& problem,
   return std::make_unique<GemmReference>(problem, inputs, seed, &scales);
 }
 
+Problem plain_product(const Problem& problem, DType in) {
+  Problem plain{"gemm", in, problem.out_dtype, {}, {}};
+  plain.attributes.emplace_back("layout", "nt");
+  for (const char* name : {"m", "n", "k"}) plain.dims.emplace_back(name, problem.dim(name));
+  return plain;
+}
+
 }  // namespace greta::kernels

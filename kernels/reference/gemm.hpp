@@ -35,4 +35,8 @@ std::unique_ptr<Reference> gemm_batch_reference(const Problem& problem,
 /// Returns whether the problem is small enough to check every element.
 bool gemm_fully_checked(const Problem& problem);
 
+/// Returns the product A B^T of another operation's m, n and k, with inputs of this type and the
+/// operation's outputs.
+Problem plain_product(const Problem& problem, DType in);
+
 }  // namespace greta::kernels

@@ -5,20 +5,9 @@
 #include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
-namespace {
-
-/// Returns the product with weights that are not quantised, of one layout.
-Problem plain_product(const Problem& problem) {
-  Problem plain{"gemm", problem.dtype, problem.out_dtype, {}, {}};
-  plain.attributes.emplace_back("layout", "nt");
-  for (const char* name : {"m", "n", "k"}) plain.dims.emplace_back(name, problem.dim(name));
-  return plain;
-}
-
-}  // namespace
 
 bool quantized_gemm_fully_checked(const Problem& problem) {
-  return gemm_fully_checked(plain_product(problem));
+  return gemm_fully_checked(plain_product(problem, problem.dtype));
 }
 
 std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
@@ -36,7 +25,8 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   HostTensor b{{"B", Role::input, DType::f32, matrix.rows, matrix.k}, {}};
   b.data.resize(b.spec.bytes());
   std::memcpy(b.data.data(), weights.data(), b.data.size());
-  return gemm_reference(plain_product(problem), {tensor_named(inputs, "A"), std::move(b)}, seed);
+  return gemm_reference(plain_product(problem, problem.dtype),
+                        {tensor_named(inputs, "A"), std::move(b)}, seed);
 }
 
 }  // namespace greta::kernels

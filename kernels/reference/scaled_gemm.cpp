@@ -10,14 +10,6 @@
 namespace greta::kernels {
 namespace {
 
-/// Returns the product of the numbers without their scales.
-Problem plain_product(const Problem& problem) {
-  Problem plain{"gemm", DType::f32, problem.out_dtype, {}, {}};
-  plain.attributes.emplace_back("layout", "nt");
-  for (const char* name : {"m", "n", "k"}) plain.dims.emplace_back(name, problem.dim(name));
-  return plain;
-}
-
 /// Returns the numbers of an operand as f32, which represents them exactly.
 HostTensor decoded(ByteFormat format, const HostTensor& bytes) {
   TensorSpec spec = bytes.spec;
@@ -53,7 +45,7 @@ double largest_of(const LineScales& scales) {
 }  // namespace
 
 bool scaled_gemm_fully_checked(const Problem& problem) {
-  return gemm_fully_checked(plain_product(problem));
+  return gemm_fully_checked(plain_product(problem, DType::f32));
 }
 
 std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
@@ -74,7 +66,7 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
   scales.least = 0x1p-126 * static_cast<double>(k) * most * most * (1 + largest_of(scales.a)) *
                  (1 + largest_of(scales.b));
   return scaled_product_reference(
-      plain_product(problem),
+      plain_product(problem, DType::f32),
       {decoded(format, tensor_named(inputs, "A")), decoded(format, tensor_named(inputs, "B"))},
       scales, seed);
 }

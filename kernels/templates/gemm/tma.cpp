@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
+#include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
@@ -280,13 +280,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
     const double running = static_cast<double>(kernel.resident_clusters(config)) *
                            static_cast<double>(TmaKernel::cluster(config));
-    const double tiles = std::ceil(std::max(1.0, work.workgroups / running));
-    work.workgroups = std::min(work.workgroups, running);
-    for (double* const each : {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads,
-                               &work.barriers, &work.matrix_flops, &work.shared_traffic}) {
-      *each *= tiles;
-    }
-    work.barriers += 5 * tiles * config["RESIDENT"];  // its sums are stored
+    make_resident(work, running, 5.0 * config["RESIDENT"]);
   }
   if (config["FOLD"] != 0) {
     add_folding(work, config, config["FOLD"] == 1);

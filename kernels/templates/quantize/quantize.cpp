@@ -1,6 +1,7 @@
 #include <string>
 
 #include "kernels/operations.hpp"
+#include "kernels/planning/byte_format_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/skeletons/norms.hpp"
@@ -81,36 +82,29 @@ Result<void> check(const Problem& problem) {
 }
 
 std::vector<Attribute> attributes() {
-  std::vector<std::string> formats;
-  for (const ByteFormatTraits& format : byte_format_table) formats.emplace_back(format.name);
-  return {
-      {.name = "format",
-       .help = "numbers of Q. e4m3, e5m2: OCP's fp8; e4m3_fnuz, e5m2_fnuz: AMD's fp8 of gfx942; "
-               "int8: integers",
-       .fallback = "e4m3",
-       .allowed = formats},
-      {.name = "scales",
-       .help = "what shares a scale. row: a row; block: 128 columns of a row; tensor: all, by "
-               "a given scale",
-       .fallback = "row",
-       .allowed = {"row", "block", "tensor"}},
-      {.name = "fused",
-       .help = "operation whose result is quantised, in f32. none: X itself",
-       .fallback = "none",
-       .allowed = {"none", "rmsnorm", "add_rmsnorm", "silu_mul"}},
-      {.name = "layout",
-       .help = "gate and up of silu_mul: separate tensors, or packed into one whose rows hold "
-               "gate, then up",
-       .fallback = "separate",
-       .allowed = {"separate", "packed"}},
-      rows::epsilon_attribute(),
-      stride_attribute("x_stride",
-                       "elements from one row to the next, of every input that has rows and of "
-                       "sum",
-                       "cols, or 2 cols if gate and up are packed",
-                       [](const Problem& problem) { return shape_of(problem).packed_x(); }),
-      stride_attribute("q_stride", "elements from one row of Q to the next", "cols",
-                       [](const Problem& problem) { return problem.dim("cols"); })};
+  return {byte_format_attribute("Q"),
+          {.name = "scales",
+           .help = "what shares a scale. row: a row; block: 128 columns of a row; tensor: all, by "
+                   "a given scale",
+           .fallback = "row",
+           .allowed = {"row", "block", "tensor"}},
+          {.name = "fused",
+           .help = "operation whose result is quantised, in f32. none: X itself",
+           .fallback = "none",
+           .allowed = {"none", "rmsnorm", "add_rmsnorm", "silu_mul"}},
+          {.name = "layout",
+           .help = "gate and up of silu_mul: separate tensors, or packed into one whose rows hold "
+                   "gate, then up",
+           .fallback = "separate",
+           .allowed = {"separate", "packed"}},
+          rows::epsilon_attribute(),
+          stride_attribute("x_stride",
+                           "elements from one row to the next, of every input that has rows and of "
+                           "sum",
+                           "cols, or 2 cols if gate and up are packed",
+                           [](const Problem& problem) { return shape_of(problem).packed_x(); }),
+          stride_attribute("q_stride", "elements from one row of Q to the next", "cols",
+                           [](const Problem& problem) { return problem.dim("cols"); })};
 }
 
 /// The fused operation's result is rounded to the type of X before it is quantised.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/operations.hpp"
+#include "kernels/planning/byte_format_attribute.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
@@ -60,13 +61,7 @@ Result<void> check(const Problem& problem) {
 }
 
 std::vector<Attribute> attributes() {
-  std::vector<std::string> formats;
-  for (const ByteFormatTraits& format : byte_format_table) formats.emplace_back(format.name);
-  return {{.name = "format",
-           .help = "numbers of A and B. e4m3, e5m2: OCP's fp8; e4m3_fnuz, e5m2_fnuz: AMD's fp8 of "
-                   "gfx942; int8: integers",
-           .fallback = "e4m3",
-           .allowed = formats},
+  return {byte_format_attribute("A and B"),
           {.name = "scales",
            .help = "what shares a scale. tensor: an operand; row: a row of A, a row of B; block: "
                    "128 k of a row of A, 128 x 128 of B",

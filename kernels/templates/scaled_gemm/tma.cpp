@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"
 #include "runtime/device/hardware/architectures.hpp"
@@ -234,15 +234,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (cluster > 1) work.barriers += 10;  // its workgroups begin together
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
-    const double running = static_cast<double>(busy_workgroups(device));
-    const double tiles = std::ceil(std::max(1.0, work.workgroups / running));
-    work.workgroups = std::min(work.workgroups, running);
-    for (double* const each :
-         {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads, &work.barriers,
-          &work.matrix_flops, &work.vector_flops, &work.shared_traffic}) {
-      *each *= tiles;
-    }
-    work.barriers += 5 * tiles;  // its sums are stored
+    make_resident(work, static_cast<double>(busy_workgroups(device)), 5);
   }
   work.unique_bytes = least_bytes(shape);
   return {work};
