@@ -18,9 +18,11 @@ find_package(benchmark REQUIRED)
 find_package(Eigen3 3.3 REQUIRED NO_MODULE)
 find_package(SPIRV-Tools-opt REQUIRED)
 find_package(glslang REQUIRED CONFIG)
-# PCRE2 comes with no CMake package where it is built by autoconf, as Debian's.
+# Debian's PCRE2 and utf8proc are built by other means than CMake, and come with no CMake package.
 find_path(GRETA_PCRE2_INCLUDE_DIR pcre2.h REQUIRED)
 find_library(GRETA_PCRE2 pcre2-8 REQUIRED)
+find_path(GRETA_UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)
+find_library(GRETA_UTF8PROC utf8proc REQUIRED)
 
 # glslang's exported targets carry different names in its releases 11 to 15. Plain lists of imported
 # targets, so that the exported package names them too.

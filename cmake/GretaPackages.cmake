@@ -52,7 +52,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 # What greta-config.cmake finds, since the static libraries link it.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library} ${same_version}, libfmt-dev, nlohmann-json3-dev, \
-libsqlitecpp-dev, libsqlite3-dev, spirv-tools, glslang-dev, glslang-tools, zlib1g-dev, libpcre2-dev")
+libsqlitecpp-dev, libsqlite3-dev, spirv-tools, glslang-dev, glslang-tools, zlib1g-dev, libpcre2-dev, libutf8proc-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Tuned GPU kernels for applications (development files)
 Headers for C and C++, static libraries and the CMake package of GRETA's
 runtime and of its tuner.")

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build python3 git
   libvulkan-dev libvulkan-volk-dev mesa-vulkan-drivers glslang-dev glslang-tools spirv-tools
-  libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev libpcre2-dev
+  libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev libpcre2-dev libutf8proc-dev
   zlib1g-dev libgtest-dev libbenchmark-dev libcpp-httplib-dev pkg-config
 )
 # Kernels for AMD GPUs are compiled with hiprtc and with the distribution's newest clang.

@@ -207,6 +207,27 @@ TEST_F(JsonTokenizer, Llama3MergesWithinWords) {
   EXPECT_EQ(decoded(*tokenizer, ids), text);
 }
 
+/// Qwen's files compose characters first: both spellings of a text have the same tokens.
+TEST_F(JsonTokenizer, NfcComposesCharacters) {
+  json composing = llama3();
+  composing["normalizer"] = {{"type", "NFC"}};
+  const auto tokenizer = load(composing), plain = load(llama3());
+  // An accent after its letter, two of them in another order, Hangul's parts, and the angstrom
+  // sign.
+  const std::pair<std::string, std::string> spellings[] = {
+      {"e\u0301", "\u00e9"},
+      {"q\u0307\u0323", "q\u0323\u0307"},
+      {"\u1112\u1161\u11ab", "\ud55c"},
+      {"\u212b", "\u00c5"},
+      {"hello<|end|>e\u0301", "hello<|end|>\u00e9"}};
+  for (const auto& [apart, together] : spellings) {
+    EXPECT_EQ(tokenizer->encode(apart, true), plain->encode(together, true)) << together;
+    EXPECT_NE(plain->encode(apart, true), plain->encode(together, true)) << together;
+  }
+  EXPECT_EQ(tokenizer->encode("hello \u00e9\ufb01", true),
+            plain->encode("hello \u00e9\ufb01", true));
+}
+
 TEST_F(JsonTokenizer, IgnoreMergesIsAnOption) {
   json file = llama3();
   file["model"]["ignore_merges"] = false;

@@ -1,8 +1,11 @@
 #include "runtime/pipeline/models/text/text_steps.hpp"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
+#include <cstdlib>
 #include <limits>
+#include <memory>
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/text/strings.hpp"
@@ -37,6 +40,18 @@ std::string string_pattern(const JsonFields& step) {
   return text;
 }
 
+/// Replaces a text in UTF-8 by its canonical composition (Unicode's form NFC).
+void compose(std::string& text) {
+  utf8proc_uint8_t* composed = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
+  if (size < 0) throw Error(fmt::format("cannot normalise a text: {}", utf8proc_errmsg(size)));
+  text.assign(reinterpret_cast<const char*>(composed), static_cast<std::size_t>(size));
+}
+
 }  // namespace
 
 TextSteps::TextSteps(const JsonFields& fields) {
@@ -54,11 +69,16 @@ TextSteps::TextSteps(const JsonFields& fields) {
 void TextSteps::read_normalizer(const JsonFields& step) {
   const std::string type = step.text("type");
   if (type == "Prepend") {
-    replacements_.push_back({"", step.text("prepend")});
+    normalizers_.emplace_back([prefix = step.text("prepend")](std::string& text) {
+      if (!text.empty()) text.insert(0, prefix);
+    });
   } else if (type == "Replace") {
-    replacements_.push_back({string_pattern(step), step.text("content")});
+    normalizers_.emplace_back([from = string_pattern(step), to = step.text("content")](
+                                  std::string& text) { replace_all(text, from, to); });
+  } else if (type == "NFC") {
+    normalizers_.emplace_back(compose);
   } else {
-    refuse_type(step, "Prepend, Replace");
+    refuse_type(step, "Prepend, Replace, NFC");
   }
 }
 
@@ -149,13 +169,7 @@ void TextSteps::read_decoder(const JsonFields& step) {
 
 std::string TextSteps::normalise(std::string_view text, bool first) const {
   std::string result(text);
-  for (const Replacement& step : replacements_) {
-    if (!step.from.empty()) {
-      replace_all(result, step.from, step.to);
-    } else if (!result.empty()) {
-      result.insert(0, step.to);
-    }
-  }
+  for (const auto& normalizer : normalizers_) normalizer(result);
   if (space_.empty()) return result;
   if (space_ != " ") replace_all(result, " ", space_);
   const bool wanted = prefix_ == Prefix::always || (prefix_ == Prefix::first && first);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ class TextSteps {
 
  private:
   struct Replacement {
-    std::string from;  ///< empty: `to` is prepended
+    std::string from;
     std::string to;
   };
   enum class Prefix { never, first, always };
@@ -47,7 +48,7 @@ class TextSteps {
   void read_post_processor(const JsonFields& fields);
   void read_decoder(const JsonFields& fields);
 
-  std::vector<Replacement> replacements_;
+  std::vector<std::function<void(std::string&)>> normalizers_;  ///< in this order
   std::string space_;  ///< replacement of a space, if the pre tokenizer replaces it
   Prefix prefix_ = Prefix::never;
   bool byte_level_ = false, splits_at_spaces_ = false, strips_first_ = false, bytes_ = false;
