@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from cli_case import SMALL, TUNE, Case, patient
+from cli_case import SMALL, Case, patient
 
 
 class Damage(Case):
@@ -15,7 +15,7 @@ class Damage(Case):
     def test_streams_that_cannot_be_written(self):
         full = open("/dev/full", "w")
         self.addCleanup(full.close)
-        arguments = [TUNE, *SMALL, "--budget", "2", "--db", str(self.db), "--no-lock"]
+        arguments = self.command([*SMALL, "--budget", "2", "--db", self.db], lock=False)
         quiet = subprocess.run(arguments, env=self.env, stdout=subprocess.PIPE, stderr=full)
         self.assertEqual(quiet.returncode, 0)
         self.assertIn(b"winner", quiet.stdout)
