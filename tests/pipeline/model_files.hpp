@@ -45,8 +45,8 @@ inline double sum_of(const runtime::LlamaModel& model) {
   };
   add(model.weights.embedding);
   for (const runtime::LlamaLayer& layer : model.weights.layers) {
-    for (const runtime::WeightView& view : {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo,
-                                            layer.ffn_norm}) {
+    for (const runtime::WeightView& view :
+         {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_norm}) {
       add(view);
     }
     for (const runtime::WeightView& view :
@@ -121,10 +121,10 @@ struct TinyLlama {
   bool tied = false;
   /// model_type: mistral, mixtral, qwen2, qwen2_moe, qwen3 and qwen3_moe are written as well.
   std::string kind = "llama";
-  std::int64_t experts = 5, top_k = 2;                ///< of mixtral and of those of Qwen
+  std::int64_t experts = 5, top_k = 2;                 ///< of mixtral and of those of Qwen
   std::int64_t expert_hidden = 40, shared_hidden = 8;  ///< of Qwen
-  std::vector<std::int64_t> dense_layers{};           ///< of Qwen: mlp_only_layers
-  nlohmann::json more = nlohmann::json::object();  ///< further members of config.json
+  std::vector<std::int64_t> dense_layers{};            ///< of Qwen: mlp_only_layers
+  nlohmann::json more = nlohmann::json::object();      ///< further members of config.json
 
   nlohmann::json config() const {
     nlohmann::json json = {{"model_type", kind},

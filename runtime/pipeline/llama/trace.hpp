@@ -61,6 +61,8 @@ enum class LlamaStage {
 std::string_view to_string(LlamaStage stage);  ///< e.g. "attn_norm"
 /// The number of stages in a layer, attn_norm to ffn_out.
 constexpr std::size_t layer_stages = 28;
+/// The number of those that a layer without experts has.
+constexpr std::size_t dense_layer_stages = 15;
 
 /// A stage's result, row-major. Represents values of 32- and 16-bit types exactly.
 struct TraceMatrix {
