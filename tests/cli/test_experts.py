@@ -76,6 +76,18 @@ class Experts(RunCase):
                                     "mlp_only_layers": []}))
         self.refused(self.run_greta(*words[:2], huge, *words[3:]), 1, "does not fit", "weights 1536")
 
+    def test_gguf_files(self):
+        script = ["/usr/bin/python3", "-B", str(SOURCE / "scripts/gguf_of_llama2c.py"), str(MODEL),
+                  str(MODEL.parent / "tok512.bin")]
+        file = self.folder / "experts.gguf"
+        subprocess.run([*script, str(file), "--experts", "8", "--type", "q8_0"], check=True, timeout=patient(60))
+        words = ("--model", file, "--prompt", "Once upon a time", "--tokens", 12, "--device", "lavapipe")
+        self.refused(self.run_greta(*words), 2, "its experts are stored in q8_0, which their products can't read; "
+                                                "--quantize none decodes all weights")
+        result = self.run_greta(*words, "--quantize", "none", "--dtype", "f32", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["ids"], STORY[:12])
+
     def test_models_that_can_not_run(self):
         self.refused(self.run_model("--prompt", "", "--quantize", "int4"), 2,
                      "--quantize int4: the model has experts, whose products take numbers only")
