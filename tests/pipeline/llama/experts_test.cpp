@@ -335,6 +335,18 @@ TEST(ExpertFiles, BadOnesAreRefusedInOneLine) {
           "weights of a model with experts must be numbers");
 }
 
+TEST(ExpertFiles, MutationsAreReadOrRefused) {
+  const TemporaryFolder folder;
+  for (const char* kind : {"mixtral", "qwen2_moe"}) {
+    TinyLlama model = tiny(kind);
+    model.layers = 2;
+    model.write(folder.path());
+    const auto load = [&] { sum_of(load_llama(folder.path())); };
+    EXPECT_GT(refused_mutations(folder / "config.json", 300, true, load), 100);
+    EXPECT_GT(refused_mutations(folder / "model.safetensors", 100, false, load), 20);
+  }
+}
+
 TEST(ExpertFiles, LayersWithExpertsAreThoseOfTheStep) {
   TinyLlama model = tiny("qwen3_moe");
   model.dense_layers = {3};
