@@ -167,6 +167,26 @@ TEST_P(Experts, AWrongStageIsNamed) {
   }
 }
 
+// Every problem of models as they are published has a configuration on the device, in all types.
+TEST_P(Experts, PublishedSizesCanRun) {
+  LlamaConfig qwen = *named_llama("qwen3-30b-a3b");  // Qwen1.5-MoE-A2.7B
+  qwen.dim = 2048;
+  qwen.kv_heads = qwen.heads = 16;
+  qwen.qk_norm = false;
+  qwen.qkv_bias = true;
+  qwen.experts = {.count = 60, .top_k = 4, .hidden_dim = 1408, .shared_hidden_dim = 5632};
+  for (LlamaConfig config : {*named_llama("mixtral-8x7b"), *named_llama("qwen3-30b-a3b"), qwen}) {
+    config.layers = 2;
+    LlamaOptions options;
+    options.capacity = 512;
+    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+      for (const Problem& problem : llama_problems(*runtime_, config, type, options)) {
+        EXPECT_TRUE(runtime_->answer(problem)) << problem.key();
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Experts, ::testing::Values("vulkan:0", "hip-host:0"),
                          device_name);
 
@@ -187,6 +207,7 @@ TEST(ExpertStages, SelectAndWeigh) {
   TraceMatrix weights(1, 2);
   weights.values = {0.75, 0.25};
   EXPECT_NEAR(stages::weighted_sum(rows, weights).values[0], 15, 1e-12);
+  EXPECT_NEAR(stages::sigmoid(std::log(3)), 0.75, 1e-12);
 }
 
 // Nearly equal logits: the device's choice is checked by its own logits, so that either of two
