@@ -2,9 +2,11 @@
 """Converts a checkpoint of llama2.c and its tokenizer to a GGUF file of architecture llama.
 
     scripts/gguf_of_llama2c.py MODEL.bin TOKENIZER.bin OUTPUT.gguf [--type f32|f16|bf16|q8_0|q4_0|q4_k|q6_k]
+                               [--experts N]
 
 Norms, and matrices whose rows are not whole blocks of the type, stay f32. Quantisation is plain rounding, which is good
-enough for tests and examples.
+enough for tests and examples. With --experts, a layer has N copies of its network as experts, of which a random router
+selects 2 for each token: their weights sum to 1, so the model generates the same.
 """
 import argparse
 import pathlib
@@ -148,7 +150,7 @@ def add_tokens(file, data, vocab):
     file.add_u32("tokenizer.ggml.eot_token_id", 1)  # of the next text
 
 
-def convert(model, tokenizer, kind="f32"):
+def convert(model, tokenizer, kind="f32", experts=0):
     """Returns the bytes of the GGUF file."""
     data = pathlib.Path(model).read_bytes()
     dim, hidden, layers, heads, kv_heads, vocab, positions = struct.unpack_from("<7i", data)
@@ -177,7 +179,16 @@ def convert(model, tokenizer, kind="f32"):
                         ("attn_v", (kv_dim, dim)), ("attn_output", (dim, dim)), ("ffn_norm", (dim,)),
                         ("ffn_gate", (hidden, dim)), ("ffn_down", (dim, hidden)), ("ffn_up", (hidden, dim))):
         for layer in range(layers):
-            file.add_tensor(f"blk.{layer}.{name}.weight", take(*shape), kind)
+            matrix = take(*shape)
+            copied = experts > 0 and name in ("ffn_gate", "ffn_down", "ffn_up")
+            file.add_tensor(f"blk.{layer}.{name}{'_exps' if copied else ''}.weight",
+                            np.stack([matrix] * experts) if copied else matrix, kind)
+    if experts > 0:
+        file.add_u32("llama.expert_count", experts)
+        file.add_u32("llama.expert_used_count", 2)
+        draw = np.random.default_rng(1)
+        for layer in range(layers):
+            file.add_tensor(f"blk.{layer}.ffn_gate_inp.weight", 0.3 * draw.standard_normal((experts, dim)))
     file.add_tensor("output_norm.weight", take(dim))
     take(positions, head_dim)  # tables of rope
     if not tied:
@@ -191,5 +202,7 @@ if __name__ == "__main__":
     parser.add_argument("tokenizer")
     parser.add_argument("output")
     parser.add_argument("--type", choices=TYPES, default="f32")
+    parser.add_argument("--experts", type=int, default=0)
     options = parser.parse_args()
-    pathlib.Path(options.output).write_bytes(convert(options.model, options.tokenizer, options.type))
+    pathlib.Path(options.output).write_bytes(
+        convert(options.model, options.tokenizer, options.type, options.experts))

@@ -104,7 +104,7 @@ class Gguf(RunCase):
         for data, told in ((whole[:100], "is not a GGUF file that can be read"), (whole[:-4000], "that the file has"),
                            (whole.replace(b"llama.block_count", b"llama.block_xxxxx"), "llama.block_count is missing"),
                            (whole.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0gemma", 1),
-                            "is 'gemma'; allowed: llama, qwen2, qwen3")):
+                            "is 'gemma'; allowed: llama, qwen2, qwen2moe, qwen3, qwen3moe")):
             damaged.write_bytes(data)
             with self.subTest(told=told):
                 self.refused(self.run_greta("--model", damaged), 1, "damaged.gguf", told)

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -201,7 +203,12 @@ struct TinyGguf {
     return numbers[static_cast<std::size_t>(format)];
   }
 
-  std::string architecture() const { return tiny.kind == "mistral" ? "llama" : tiny.kind; }
+  std::string architecture() const {
+    if (tiny.kind == "mistral" || tiny.kind == "mixtral") return "llama";
+    std::string name = tiny.kind;
+    name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
+    return name;
+  }
 
   /// Writes the metadata without the tokenizer's.
   void add_metadata(GgufWriter& file) const {
@@ -217,6 +224,12 @@ struct TinyGguf {
     u32("attention.head_count_kv", tiny.kv_heads);
     u32("rope.dimension_count", tiny.dim / tiny.heads);
     file.add_f32(architecture() + ".attention.layer_norm_rms_epsilon", 1e-5F);
+    if (tiny.mixture()) {
+      u32("expert_count", tiny.experts);
+      u32("expert_used_count", tiny.top_k);
+    }
+    if (architecture().ends_with("moe")) u32("expert_feed_forward_length", tiny.expert_hidden);
+    if (tiny.kind == "qwen2_moe") u32("expert_shared_feed_forward_length", tiny.shared_hidden);
     if (!linear) return;
     file.add_text(architecture() + ".rope.scaling.type", "linear");
     file.add_f32(architecture() + ".rope.scaling.factor", 2);
@@ -225,7 +238,9 @@ struct TinyGguf {
   /// Writes both; `file` has the metadata and gets the tensors.
   void write(GgufWriter& file, const std::filesystem::path& folder) const {
     std::vector<FileTensor> twins;
+    std::map<std::string, FileTensor> experts;  // matrices of all experts of a layer, by name
     std::uint64_t seed = 1;
+    std::uint32_t expert_type = 0;
     for (FileTensor tensor : tiny.tensors()) {
       const bool matrix = tensor.shape.size() == 2;
       std::uint32_t type = number(tiny.dtype);
@@ -256,7 +271,18 @@ struct TinyGguf {
       if (llama && name.ends_with("attn_k.weight")) {
         stored = interleaved(stored, tensor.shape[0], tiny.kv_heads);
       }
-      file.add_tensor(name, type, tensor.shape, stored);
+      if (name.find("_exps.") != std::string::npos) {
+        FileTensor& all = experts[name];
+        all.shape = {tiny.experts, tensor.shape[0], tensor.shape[1]};
+        all.data += stored;
+        expert_type = type;
+        continue;
+      }
+      const bool vector = name.find("ffn_gate_inp_shexp") != std::string::npos;
+      file.add_tensor(name, type, vector ? std::vector{tiny.dim} : tensor.shape, stored);
+    }
+    for (const auto& [name, all] : experts) {
+      file.add_tensor(name, expert_type, all.shape, all.data);
     }
     if (!divisors.empty()) {
       std::string data;
@@ -290,8 +316,26 @@ struct TinyGguf {
         {"post_attention_layernorm", "ffn_norm"},
         {"mlp.gate_proj", "ffn_gate"},
         {"mlp.up_proj", "ffn_up"},
-        {"mlp.down_proj", "ffn_down"}};
+        {"mlp.down_proj", "ffn_down"},
+        {"mlp.gate.", "ffn_gate_inp."},
+        {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+        {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+        {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+        {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+        {"block_sparse_moe.gate.", "ffn_gate_inp."},
+        {"experts.gate_proj", "ffn_gate_exps"},
+        {"experts.up_proj", "ffn_up_exps"},
+        {"experts.down_proj", "ffn_down_exps"},
+        {"experts.w1", "ffn_gate_exps"},
+        {"experts.w3", "ffn_up_exps"},
+        {"experts.w2", "ffn_down_exps"},
+        {"mlp.ffn", "ffn"},
+        {"block_sparse_moe.ffn", "ffn"}};
     std::string result = name;
+    if (const auto at = result.find(".experts."); at != std::string::npos) {  // without the number
+      const auto number = at + std::string(".experts").size();
+      result.erase(number, result.find('.', number + 1) - number);
+    }
     for (const auto& [from, to] : names) {
       if (const auto at = result.find(from); at != std::string::npos) {
         result.replace(at, from.size(), to);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -44,13 +45,17 @@ inline double sum_of(const runtime::LlamaModel& model) {
   };
   add(model.weights.embedding);
   for (const runtime::LlamaLayer& layer : model.weights.layers) {
-    for (const runtime::WeightView& view : {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo,
-                                            layer.ffn_norm, layer.gate, layer.up, layer.down}) {
+    for (const runtime::WeightView& view :
+         {layer.attn_norm, layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_norm}) {
       add(view);
     }
     for (const runtime::WeightView& view :
-         {layer.bq, layer.bk, layer.bv, layer.q_norm, layer.k_norm}) {
+         {layer.gate, layer.up, layer.down, layer.bq, layer.bk, layer.bv, layer.q_norm,
+          layer.k_norm, layer.router, layer.shared_router}) {
       if (view.data != nullptr) add(view);
+    }
+    for (const runtime::LlamaExpert& expert : layer.experts) {
+      for (const runtime::WeightView& view : {expert.gate, expert.up, expert.down}) add(view);
     }
   }
   add(model.weights.final_norm);
@@ -114,8 +119,12 @@ struct TinyLlama {
   std::int64_t dim = 16, hidden = 24, layers = 2, heads = 4, kv_heads = 2, vocab = 300;
   DType dtype = DType::f32;
   bool tied = false;
-  std::string kind = "llama";  ///< model_type: mistral, qwen2 and qwen3 are written as well
-  nlohmann::json more = nlohmann::json::object();  ///< further members of config.json
+  /// model_type: mistral, mixtral, qwen2, qwen2_moe, qwen3 and qwen3_moe are written as well.
+  std::string kind = "llama";
+  std::int64_t experts = 5, top_k = 2;                 ///< of mixtral and of those of Qwen
+  std::int64_t expert_hidden = 40, shared_hidden = 8;  ///< of Qwen
+  std::vector<std::int64_t> dense_layers{};            ///< of Qwen: mlp_only_layers
+  nlohmann::json more = nlohmann::json::object();      ///< further members of config.json
 
   nlohmann::json config() const {
     nlohmann::json json = {{"model_type", kind},
@@ -130,8 +139,22 @@ struct TinyLlama {
                            {"tie_word_embeddings", tied},
                            {"bos_token_id", 1},
                            {"eos_token_id", 2}};
+    if (kind == "mixtral") json["num_local_experts"] = experts;
+    if (kind.ends_with("_moe")) {
+      json["num_experts"] = experts;
+      json["moe_intermediate_size"] = expert_hidden;
+      json["mlp_only_layers"] = dense_layers;
+      json["norm_topk_prob"] = kind == "qwen3_moe";
+    }
+    if (kind == "qwen2_moe") json["shared_expert_intermediate_size"] = shared_hidden;
+    if (mixture()) json["num_experts_per_tok"] = top_k;
     json.update(more);
     return json;
+  }
+  bool mixture() const { return kind == "mixtral" || kind.ends_with("_moe"); }
+  bool has_experts(std::int64_t layer) const {
+    return mixture() &&
+           std::find(dense_layers.begin(), dense_layers.end(), layer) == dense_layers.end();
   }
   std::vector<FileTensor> tensors() const {
     const std::string type = dtype == DType::f32 ? "F32" : dtype == DType::f16 ? "F16" : "BF16";
@@ -153,25 +176,51 @@ struct TinyLlama {
       add(prefix + "self_attn.k_proj", {kv_dim, dim});
       add(prefix + "self_attn.v_proj", {kv_dim, dim});
       add(prefix + "self_attn.o_proj", {dim, dim});
-      if (kind == "qwen2") {
+      if (kind.starts_with("qwen2")) {
         add(prefix + "self_attn.q_proj.bias", {dim});
         for (const char* part : {"k_proj", "v_proj"}) {
           add(prefix + "self_attn." + part + ".bias", {kv_dim});
         }
       }
-      if (kind == "qwen3") {
+      if (kind.starts_with("qwen3")) {
         for (const char* part : {"q_norm", "k_norm"}) {
           add(prefix + "self_attn." + part, {dim / heads});
         }
       }
       add(prefix + "post_attention_layernorm", {dim});
-      add(prefix + "mlp.gate_proj", {hidden, dim});
-      add(prefix + "mlp.up_proj", {hidden, dim});
-      add(prefix + "mlp.down_proj", {dim, hidden});
+      add_networks(prefix, layer, add);
     }
     add("model.norm", {dim});
     if (!tied) add("lm_head", {vocab, dim});
     return list;
+  }
+  /// Adds the tensors of a layer's feed-forward network, or of its experts.
+  template <typename Add>
+  void add_networks(const std::string& prefix, std::int64_t layer, const Add& add) const {
+    const auto network = [&](const std::string& name, std::int64_t size, const char* gate,
+                             const char* up, const char* down) {
+      add(prefix + name + gate, {size, dim});
+      add(prefix + name + up, {size, dim});
+      add(prefix + name + down, {dim, size});
+    };
+    if (!has_experts(layer)) {
+      network("mlp.", hidden, "gate_proj", "up_proj", "down_proj");
+      return;
+    }
+    const bool mixtral = kind == "mixtral";
+    const std::string block = mixtral ? "block_sparse_moe." : "mlp.";
+    add(prefix + block + "gate", {experts, dim});
+    for (std::int64_t i = 0; i < experts; ++i) {
+      const std::string name = block + "experts." + std::to_string(i) + ".";
+      if (mixtral) {
+        network(name, hidden, "w1", "w3", "w2");
+      } else {
+        network(name, expert_hidden, "gate_proj", "up_proj", "down_proj");
+      }
+    }
+    if (kind != "qwen2_moe") return;
+    network("mlp.shared_expert.", shared_hidden, "gate_proj", "up_proj", "down_proj");
+    add(prefix + "mlp.shared_expert_gate", {1, dim});
   }
   /// Writes the folder with one weights file.
   void write(const std::filesystem::path& folder) const {

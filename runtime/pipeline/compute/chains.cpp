@@ -174,6 +174,9 @@ Tensor norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
 /// that of an alternative that has it apart.
 std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
   std::string chosen = pipeline.choose(chain).value().config.variant;
+  if (norm.result && norm.kept) {
+    return chosen == "fused" ? "gated" : chosen == "normed" ? "parts" : chosen;
+  }
   if (norm.result && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
   }
@@ -204,7 +207,7 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   Tensor x = chain.x;
   GemmOptions options = transposed();
   std::string name = "gate_up";
-  if (has_norm_apart(pipeline, chain_of(chain))) {
+  if (chosen != "fused" && chosen != "normed") {
     x = results.normed = norm_of(pipeline, x, chain.norm, chain.prefix);
   } else {
     options = normed(chain.norm);

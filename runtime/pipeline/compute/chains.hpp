@@ -21,6 +21,9 @@ struct ChainNorm {
   float epsilon = 1e-5F;
   Tensor result{};  ///< [rows, dim]: it is computed already, and has_norm_apart(); empty: it is not
   std::string name = "norm";  ///< in labels
+  /// With a result that others need as well: an alternative that computes the norm itself is
+  /// replaced by the one that differs from it in this only.
+  bool kept = false;
 };
 
 /// Products of rows with the parts of a projection.

@@ -92,37 +92,72 @@ void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from
   }
 }
 
+/// Creates a layer's router and experts.
+void make_experts(const LlamaConfig& config, DType dtype, const TensorMaker& make,
+                  LlamaDeviceLayer& layer) {
+  const LlamaExperts& e = config.experts;
+  const auto tensor = [&](const Shape& shape) { return make(dtype, shape, Memory::device); };
+  layer.router = tensor({e.count, config.dim});
+  layer.expert_gate_up = tensor({e.count, 2 * e.hidden_dim, config.dim});
+  layer.expert_down = tensor({e.count, config.dim, e.hidden_dim});
+  if (e.shared_hidden_dim > 0) layer.shared_router = tensor({1, config.dim});
+}
+
+void upload_experts(Runtime& runtime, const LlamaLayer& from, const LlamaDeviceLayer& to) {
+  upload_numbers(runtime, from.router, to.router);
+  if (to.shared_router) upload_numbers(runtime, from.shared_router, to.shared_router);
+  const Shape& shape = to.expert_gate_up.shape();
+  for (std::size_t i = 0; i < from.experts.size(); ++i) {
+    const LlamaExpert& expert = from.experts[i];
+    const auto index = static_cast<std::int64_t>(i);
+    const Tensor both = to.expert_gate_up.slice(0, index, 1).reshape({shape[1], shape[2]});
+    upload_numbers(runtime, expert.gate, both.slice(0, 0, shape[1] / 2));
+    upload_numbers(runtime, expert.up, both.slice(0, shape[1] / 2, shape[1] / 2));
+    upload_numbers(runtime, expert.down, to.expert_down.slice(0, index, 1));
+  }
+}
+
+/// Returns the weights of attention and of a layer's feed-forward network.
+LlamaDeviceLayer make_layer(const LlamaConfig& config, DType dtype, std::int64_t index,
+                            const TensorMaker& make) {
+  const LlamaLayerFormats formats = config.formats.layer(index);
+  const std::int64_t dim = config.dim, ffn = config.ffn_dim(index);
+  const auto vector = [&](std::int64_t length) { return make(dtype, {length}, Memory::device); };
+  LlamaDeviceLayer layer;
+  layer.attn_norm = vector(dim);
+  layer.qkv = make_projection(
+      dtype, dim,
+      {{config.q_dim(), formats.wq}, {config.kv_dim(), formats.wk}, {config.kv_dim(), formats.wv}},
+      make);
+  layer.wo = make_matrix(dtype, dim, config.q_dim(), formats.wo, make);
+  layer.ffn_norm = vector(dim);
+  if (ffn > 0) {
+    layer.gate_up = make_projection(dtype, dim, {{ffn, formats.gate}, {ffn, formats.up}}, make);
+    layer.down = make_matrix(dtype, dim, ffn, formats.down, make);
+  }
+  if (config.qkv_bias) layer.qkv_bias = vector(config.q_dim() + 2 * config.kv_dim());
+  if (config.qk_norm) {
+    layer.q_norm = vector(config.head_dim);
+    layer.k_norm = vector(config.head_dim);
+  }
+  if (config.has_experts(index)) make_experts(config, dtype, make, layer);
+  return layer;
+}
+
 }  // namespace
 
 LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const TensorMaker& make) {
-  const auto vector = [&] { return make(dtype, {config.dim}, Memory::device); };
-  const auto matrix = [&](std::int64_t rows, std::int64_t cols, const MatrixFormat& format) {
-    return make_matrix(dtype, rows, cols, format, make);
-  };
-  const std::int64_t dim = config.dim, hidden = config.hidden_dim;
-  const LlamaFormats& formats = config.formats;
+  const MatrixFormat& head = config.formats.head;
   LlamaDeviceWeights weights;
   weights.config = config;
   weights.dtype = dtype;
-  weights.embedding = make(dtype, {config.vocab, dim}, Memory::device);
-  weights.final_norm = vector();
-  const bool shared = config.tied_embeddings && formats.head.plain();
-  weights.head = shared ? WeightMatrix(weights.embedding) : matrix(config.vocab, dim, formats.head);
+  weights.embedding = make(dtype, {config.vocab, config.dim}, Memory::device);
+  weights.final_norm = make(dtype, {config.dim}, Memory::device);
+  const bool shared = config.tied_embeddings && head.plain();
+  weights.head = shared ? WeightMatrix(weights.embedding)
+                        : make_matrix(dtype, config.vocab, config.dim, head, make);
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    const LlamaLayerFormats layer = formats.layer(i);
-    const std::vector<ProjectionPart> qkv{
-        {config.q_dim(), layer.wq}, {config.kv_dim(), layer.wk}, {config.kv_dim(), layer.wv}};
-    const std::vector<ProjectionPart> gate_up{{hidden, layer.gate}, {hidden, layer.up}};
-    weights.layers.push_back(
-        {vector(), make_projection(dtype, dim, qkv, make), matrix(dim, config.q_dim(), layer.wo),
-         vector(), make_projection(dtype, dim, gate_up, make), matrix(dim, hidden, layer.down)});
-    LlamaDeviceLayer& added = weights.layers.back();
-    if (config.qkv_bias) {
-      added.qkv_bias = make(dtype, {config.q_dim() + 2 * config.kv_dim()}, Memory::device);
-    }
-    if (!config.qk_norm) continue;
-    added.q_norm = make(dtype, {config.head_dim}, Memory::device);
-    added.k_norm = make(dtype, {config.head_dim}, Memory::device);
+    weights.layers.push_back(make_layer(config, dtype, i, make));
   }
   return weights;
 }
@@ -144,17 +179,19 @@ std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
     instead(layer.wq, config.q_dim(), config.dim);
     for (const MatrixFormat& kv : {layer.wk, layer.wv}) instead(kv, config.kv_dim(), config.dim);
     instead(layer.wo, config.dim, config.q_dim());
-    for (const MatrixFormat& up : {layer.gate, layer.up}) {
-      instead(up, config.hidden_dim, config.dim);
-    }
-    instead(layer.down, config.dim, config.hidden_dim);
+    const std::int64_t ffn = config.ffn_dim(static_cast<std::int64_t>(i));
+    for (const MatrixFormat& up : {layer.gate, layer.up}) instead(up, ffn, config.dim);
+    instead(layer.down, config.dim, ffn);
   }
   return bytes;
 }
 
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype) {
-  LlamaDeviceWeights weights = allocate_weights(runtime, model.config, dtype);
   const LlamaWeights& from = model.weights;
+  if (quantised_experts(from)) {
+    throw Error("the experts are quantised, and their products take numbers only: decode them");
+  }
+  LlamaDeviceWeights weights = allocate_weights(runtime, model.config, dtype);
   upload_numbers(runtime, from.embedding, weights.embedding);
   upload_numbers(runtime, from.final_norm, weights.final_norm);
   if (!model.config.tied_embeddings || weights.head.quantised()) {
@@ -167,8 +204,11 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
     upload_rows(runtime, {&layer.wq, &layer.wk, &layer.wv}, to.qkv);
     upload_matrix(runtime, layer.wo, to.wo);
     upload_numbers(runtime, layer.ffn_norm, to.ffn_norm);
-    upload_rows(runtime, {&layer.gate, &layer.up}, to.gate_up);
-    upload_matrix(runtime, layer.down, to.down);
+    if (to.down) {
+      upload_rows(runtime, {&layer.gate, &layer.up}, to.gate_up);
+      upload_matrix(runtime, layer.down, to.down);
+    }
+    if (to.router) upload_experts(runtime, layer, to);
     if (to.qkv_bias) {
       const std::int64_t q = model.config.q_dim(), kv = model.config.kv_dim();
       upload_numbers(runtime, layer.bq, to.qkv_bias.slice(0, 0, q));

@@ -12,14 +12,19 @@ namespace greta::runtime {
 /// A layer's weights on a device. Matrices that are multiplied by the same vector are concatenated,
 /// so that a decode step reads them in one launch, where they have the same format.
 struct LlamaDeviceLayer {
-  Tensor attn_norm;           ///< [dim]
-  Projection qkv;             ///< [q_dim + 2 kv_dim, dim]: rows of queries, keys, values
-  WeightMatrix wo;            ///< [dim, q_dim]
-  Tensor ffn_norm;            ///< [dim]
-  Projection gate_up;         ///< [2 hidden_dim, dim]: rows of gate, then of up
-  WeightMatrix down;          ///< [dim, hidden_dim]
+  Tensor attn_norm;  ///< [dim]
+  Projection qkv;    ///< [q_dim + 2 kv_dim, dim]: rows of queries, keys, values
+  WeightMatrix wo;   ///< [dim, q_dim]
+  Tensor ffn_norm;   ///< [dim]
+  /// [2 ffn_dim, dim]: rows of gate, then of up; no matrix if LlamaConfig::ffn_dim() is 0
+  Projection gate_up;
+  WeightMatrix down;          ///< [dim, ffn_dim]
   Tensor qkv_bias{};          ///< with LlamaConfig::qkv_bias: [q_dim + 2 kv_dim]
   Tensor q_norm{}, k_norm{};  ///< with LlamaConfig::qk_norm: [head_dim]
+  Tensor router{};            ///< with experts: [experts, dim]
+  Tensor expert_gate_up{};  ///< [experts, 2 hidden_dim, dim]: an expert's rows of gate, then of up
+  Tensor expert_down{};     ///< [experts, dim, hidden_dim]
+  Tensor shared_router{};   ///< with a shared expert: [1, dim]
 };
 
 /// A Llama's weights on a device: numbers of the same type, and matrices in LlamaConfig::formats.

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
 
 #include "runtime/pipeline/compute/chains.hpp"
+#include "runtime/pipeline/compute/experts.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -77,6 +79,19 @@ class PassRecorder {
   }
   GateUp gate_up_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
     return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix()};
+  }
+  bool has_experts() const { return config_.has_experts(layer_); }
+
+  /// The norm that follows a layer, unless it is the last one, and whether its chain has it apart.
+  struct Following {
+    ChainNorm norm;
+    bool apart = false;
+  };
+  Following following(const Tensor& sum) {
+    if (layer_ + 1 >= config_.layers) return {};
+    const LlamaDeviceLayer& next = weights_.layers[static_cast<std::size_t>(layer_ + 1)];
+    return {norm_of("attn_norm", next.attn_norm),
+            has_norm_apart(pipeline_, chain_of(qkv_of(next, {sum, {}})))};
   }
 
   /// Reports a matrix with its first stage, or each part with its own.
@@ -158,33 +173,105 @@ class PassRecorder {
                    out.reshape(shape), options)
         .value();
     tell(LlamaStage::attention, out);
-    const bool apart = has_norm_apart(pipeline_, chain_of(gate_up_of(layer(), {x.sum, {}})));
+    const bool apart =
+        has_experts() || has_norm_apart(pipeline_, chain_of(gate_up_of(layer(), {x.sum, {}})));
     const Hidden sum = project_and_add("attn_out", LlamaStage::attn_out, out, layer().wo, x.sum,
                                        norm_of("ffn_norm", layer().ffn_norm), apart);
     tell_if(LlamaStage::ffn_norm, sum.normed);
     return sum;
   }
 
-  /// Records the second half of a layer, and the norm of the next one where it is computed with the
-  /// sum.
-  Hidden feed_forward(const Hidden& x) {
-    const GateUpResults gated = runtime::record(pipeline_, gate_up_of(layer(), x));
-    if (!x.normed) tell_if(LlamaStage::ffn_norm, gated.normed);
+  /// Records silu(gate) * up of the network that all tokens have.
+  Tensor gate_rows(const GateUp& chain, bool norm_told) {
+    const GateUpResults gated = runtime::record(pipeline_, chain);
+    if (!norm_told) tell_if(LlamaStage::ffn_norm, gated.normed);
     if (!gated.products.parts.empty()) {
       tell_parts({LlamaStage::gate, LlamaStage::up}, gated.products);
     }
     tell(LlamaStage::silu_mul, gated.out);
-    ChainNorm next;
-    bool apart = false;
-    if (layer_ + 1 < config_.layers) {
-      const LlamaDeviceLayer& following = weights_.layers[static_cast<std::size_t>(layer_ + 1)];
-      next = norm_of("attn_norm", following.attn_norm);
-      apart = has_norm_apart(pipeline_, chain_of(qkv_of(following, {x.sum, {}})));
+    return gated.out;
+  }
+
+  /// Records the second half of a layer, and the norm of the next one where it is computed with the
+  /// sum.
+  Hidden feed_forward(const Hidden& x) {
+    Hidden sum;
+    if (has_experts()) {
+      sum = mix_experts(x);
+    } else {
+      const Tensor gated = gate_rows(gate_up_of(layer(), x), static_cast<bool>(x.normed));
+      const auto [next, apart] = following(x.sum);
+      sum =
+          project_and_add("ffn_out", LlamaStage::ffn_out, gated, layer().down, x.sum, next, apart);
     }
-    const Hidden sum = project_and_add("ffn_out", LlamaStage::ffn_out, gated.out, layer().down,
-                                       x.sum, next, apart);
     if (sum.normed && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed);
     return sum;
+  }
+
+  /// Returns the sum of a layer's first half and of its experts.
+  Hidden mix_experts(const Hidden& x) {
+    const Tensor normed = x.normed ? x.normed : norm_for_experts(x.sum);
+    const LlamaExperts& experts = config_.experts;
+    const ExpertsResults routed = runtime::record(
+        pipeline_, Experts{normed, layer().router, layer().expert_gate_up, layer().expert_down,
+                           experts.top_k, experts.renormalise, prefix()});
+    tell_experts(routed);
+    const Tensor base = layer().shared_router ? add_shared_expert(x.sum, normed) : x.sum;
+    const auto [next, apart] = following(x.sum);
+    Hidden sum{pipeline_.temporary(weights_.dtype, x.sum.shape()), {}};
+    if (apart) {
+      label("residual + attn_norm");
+      sum.normed = pipeline_.temporary(weights_.dtype, x.sum.shape());
+      NormOptions norm;
+      norm.weight = next.weight;
+      norm.epsilon = next.epsilon;
+      pipeline_.add_rmsnorm(routed.out, base, sum.sum, sum.normed, norm).value();
+    } else {
+      label("residual");
+      pipeline_.add(routed.out, base, sum.sum).value();
+    }
+    tell(LlamaStage::ffn_out, sum.sum);
+    return sum;
+  }
+
+  Tensor norm_for_experts(const Tensor& x) {
+    label("ffn_norm");
+    const Tensor normed = pipeline_.temporary(weights_.dtype, x.shape());
+    NormOptions norm;
+    norm.weight = layer().ffn_norm;
+    norm.epsilon = static_cast<float>(config_.norm_epsilon);
+    pipeline_.rmsnorm(x, normed, norm).value();
+    tell(LlamaStage::ffn_norm, normed);
+    return normed;
+  }
+
+  void tell_experts(const ExpertsResults& results) {
+    using enum LlamaStage;
+    tell(router, results.logits);
+    tell(experts, results.ids);
+    tell(expert_weights, results.weights);
+    tell(expert_places, results.places);
+    tell(expert_rows, results.rows);
+    tell(expert_gate, results.gate_up);
+    tell(expert_silu_mul, results.gated);
+    tell(expert_out, results.down);
+    tell(expert_sum, results.out);
+  }
+
+  /// Returns the sum of x and of the shared expert.
+  Tensor add_shared_expert(const Tensor& x, const Tensor& normed) {
+    GateUp chain = gate_up_of(layer(), {x, normed});
+    chain.norm.kept = true;
+    chain.prefix += "shared ";
+    const Tensor gated = gate_rows(chain, true);
+    const RowGateResults scaled = runtime::record(
+        pipeline_, RowGate{normed, layer().shared_router, gated, memory_.numbers, prefix()});
+    tell(LlamaStage::shared_router, scaled.logits);
+    tell(LlamaStage::shared_weight, scaled.weights);
+    tell(LlamaStage::shared_scaled, scaled.out);
+    return project_and_add("shared_out", LlamaStage::shared_out, scaled.out, layer().down, x, {},
+                           false)
+        .sum;
   }
 
   /// Computes the logits of each sequence's last token.
@@ -280,6 +367,9 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
   memory.inputs = make(DType::i32, {sizes.inputs}, Memory::device);
   memory.staged_inputs = make(DType::i32, {sizes.inputs}, Memory::staging);
   if (config.qkv_bias) memory.zeros = make(DType::i32, {sizes.rows}, Memory::device);
+  if (config.experts.shared_hidden_dim > 0) {
+    memory.numbers = make(DType::i32, {sizes.rows}, Memory::device);
+  }
   memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
   if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
   memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::device);
@@ -295,6 +385,11 @@ LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType d
   if (memory.zeros) {
     const std::vector<std::byte> zeros(memory.zeros.bytes());
     runtime.upload(memory.zeros, zeros).value();
+  }
+  if (memory.numbers) {
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(sizes.rows));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    runtime.upload(memory.numbers, std::as_bytes(std::span(numbers))).value();
   }
   return memory;
 }

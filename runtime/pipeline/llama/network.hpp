@@ -50,6 +50,7 @@ struct LlamaMemory {
   Tensor inputs;            ///< i32, size of the largest pass
   Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
   Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
+  Tensor numbers{};         ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
   Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
   Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax
   Tensor likeliest;         ///< i32 [the same]: argmax of the logits, or what is drawn of them
@@ -90,7 +91,9 @@ void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOpti
 /// launch have no results, which depends on the alternatives that are chosen for the chains
 /// (kernels/chains/chains.hpp): attn_norm, ffn_norm, gate and up, and k_rope beside q_rope. A norm
 /// whose call follows that of the sum it is computed of may be computed with it, before the sum is
-/// rounded.
+/// rounded. expert_gate is a call for expert_up, too; the rows of these, of expert_rows,
+/// expert_silu_mul and expert_out are in the order of the experts, and expert_places says which are
+/// whose.
 using LlamaTap = std::function<void(std::int64_t layer, LlamaStage stage, const Tensor& result)>;
 
 /// Records a pass, which appends the tokens' keys and values to the caches and computes the logits

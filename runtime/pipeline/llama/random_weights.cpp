@@ -159,7 +159,13 @@ LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, D
     }
     if (layer.qkv_bias) filler.fill(layer.qkv_bias);
     for (const Projection* matrices : {&layer.qkv, &layer.gate_up}) filler.fill(*matrices);
-    for (const WeightMatrix* matrix : {&layer.wo, &layer.down}) filler.fill(*matrix);
+    for (const WeightMatrix* matrix : {&layer.wo, &layer.down}) {
+      if (*matrix) filler.fill(*matrix);
+    }
+    for (const Tensor* experts :
+         {&layer.router, &layer.expert_gate_up, &layer.expert_down, &layer.shared_router}) {
+      if (*experts) filler.fill(*experts);
+    }
   }
   return weights;
 }

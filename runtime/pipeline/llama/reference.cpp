@@ -4,6 +4,7 @@
 
 #include "kernels/model/parallel.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/llama/expert_stages.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -88,6 +89,44 @@ TraceMatrix LlamaReference::attend(const TraceMatrix& q, const Cache& cache) con
   return result;
 }
 
+/// Computes silu(gate) * up of two stages.
+TraceMatrix LlamaReference::gated(const TraceMatrix& gates, const TraceMatrix& ups) {
+  TraceMatrix result(ups.rows, ups.cols);
+  for (std::size_t i = 0; i < ups.values.size(); ++i) {
+    result.values[i] = stages::silu_mul(gates.values[i], ups.values[i]);
+  }
+  return result;
+}
+
+void LlamaReference::mix_experts(const LlamaLayer& w, LlamaLayerTrace& t) const {
+  using enum LlamaStage;
+  const LlamaExperts& e = model_.config.experts;
+  t[router] = stages::multiply(weights_, w.router, t[ffn_norm]);
+  t[experts] = stages::select_experts(t[router], e.top_k);
+  t[expert_weights] = stages::expert_weights(t[router], t[experts], e.renormalise);
+  t[expert_rows] = stages::repeated(t[ffn_norm], e.top_k);
+  const auto multiply = [&](WeightView LlamaExpert::*matrix, LlamaStage rows) {
+    return stages::multiply_by_experts(weights_, w.experts, matrix, t[experts], t[rows]);
+  };
+  t[expert_gate] = multiply(&LlamaExpert::gate, expert_rows);
+  t[expert_up] = multiply(&LlamaExpert::up, expert_rows);
+  t[expert_silu_mul] = gated(t[expert_gate], t[expert_up]);
+  t[expert_out] = multiply(&LlamaExpert::down, expert_silu_mul);
+  t[expert_sum] = stages::weighted_sum(t[expert_out], t[expert_weights]);
+  t[ffn_out] = t[expert_sum];
+  if (e.shared_hidden_dim == 0) return add_to(t[ffn_out], t[attn_out]);
+  t[shared_router] = stages::multiply(weights_, w.shared_router, t[ffn_norm]);
+  t[shared_weight] = t[shared_router];
+  for (double& value : t[shared_weight].values) value = stages::sigmoid(value);
+  t[gate] = stages::multiply(weights_, w.gate, t[ffn_norm]);
+  t[up] = stages::multiply(weights_, w.up, t[ffn_norm]);
+  t[silu_mul] = gated(t[gate], t[up]);
+  t[shared_scaled] = stages::weighted_sum(t[silu_mul], t[shared_weight]);
+  t[shared_out] = stages::multiply(weights_, w.down, t[shared_scaled]);
+  add_to(t[shared_out], t[attn_out]);
+  add_to(t[ffn_out], t[shared_out]);
+}
+
 LlamaLayerTrace LlamaReference::layer(std::size_t index, const TraceMatrix& x) {
   using enum LlamaStage;
   const LlamaConfig& c = model_.config;
@@ -114,12 +153,13 @@ LlamaLayerTrace LlamaReference::layer(std::size_t index, const TraceMatrix& x) {
   t[attn_out] = stages::multiply(weights_, w.wo, t[attention]);
   add_to(t[attn_out], x);
   t[ffn_norm] = stages::rms_norm(weights_, w.ffn_norm, t[attn_out], c.norm_epsilon);
+  if (!w.experts.empty()) {
+    mix_experts(w, t);
+    return t;
+  }
   t[gate] = stages::multiply(weights_, w.gate, t[ffn_norm]);
   t[up] = stages::multiply(weights_, w.up, t[ffn_norm]);
-  t[silu_mul] = TraceMatrix(t[up].rows, t[up].cols);
-  for (std::size_t i = 0; i < t[up].values.size(); ++i) {
-    t[silu_mul].values[i] = stages::silu_mul(t[gate].values[i], t[up].values[i]);
-  }
+  t[silu_mul] = gated(t[gate], t[up]);
   t[ffn_out] = stages::multiply(weights_, w.down, t[silu_mul]);
   add_to(t[ffn_out], t[attn_out]);
   return t;

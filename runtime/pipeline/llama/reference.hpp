@@ -36,6 +36,9 @@ class LlamaReference {
 
   TraceMatrix embed(std::span<const std::int32_t> ids) const;
   LlamaLayerTrace layer(std::size_t index, const TraceMatrix& x);
+  static TraceMatrix gated(const TraceMatrix& gates, const TraceMatrix& ups);
+  /// Adds the stages from the router to ffn_out.
+  void mix_experts(const LlamaLayer& w, LlamaLayerTrace& t) const;
   /// Attends for queries at positions from position_ on.
   TraceMatrix attend(const TraceMatrix& q, const Cache& cache) const;
 

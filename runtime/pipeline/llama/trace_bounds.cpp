@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/gemm_error.hpp"
 #include "kernels/reference/rows.hpp"
+#include "runtime/pipeline/llama/expert_stages.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -73,6 +75,34 @@ double TraceBounds::norm_error(std::int64_t length) {
 
 Expected TraceBounds::rope(DType type, double value, double size, double relative) const {
   return kernels::rounded(type, value, slack * (3 * u + relative) * size + 3 * smallest);
+}
+
+Expected TraceBounds::expert_weight(double value, double logit, std::vector<double> summed) {
+  for (double& one : summed) {
+    if (std::isnan(one)) one = -std::numeric_limits<double>::infinity();
+  }
+  const double largest = *std::max_element(summed.begin(), summed.end());
+  const auto error_of = [largest](double of) {
+    return of == largest ? 0 : u * (6 + 5 * std::abs(of - largest));
+  };
+  double sum = 0, errors = 0;
+  for (const double one : summed) {
+    const double part = one == largest ? 1 : std::exp(one - largest);
+    sum += part;
+    if (part > 0) errors += part * error_of(one);
+  }
+  const double relative =
+      error_of(logit) + errors / sum + u * (static_cast<double>(summed.size()) + 5);
+  return kernels::rounded(DType::f32, value, slack * relative * value + smallest);
+}
+
+Expected TraceBounds::sigmoid(double logit) {
+  const double value = stages::sigmoid(logit), relative = u * (12 + 5 * std::abs(logit));
+  return kernels::rounded(DType::f32, value, slack * relative * value + smallest);
+}
+
+Expected TraceBounds::once(DType type, double value) {
+  return kernels::rounded(type, value, slack * u * std::abs(value) + smallest);
 }
 
 std::vector<double> TraceBounds::exponential_errors(const stages::Attended& a,

@@ -42,6 +42,13 @@ class TraceBounds {
   Expected rope(DType type, double value, double size, double relative = 0) const;
   /// Returns the relative error of a norm of rows of this length before it is rounded.
   static double norm_error(std::int64_t length);
+  /// Bound of a weight of experts, the share of an expert's exponential in that of all logits of
+  /// `summed`: see ExpertCheck.
+  static Expected expert_weight(double value, double logit, std::vector<double> summed);
+  /// Bound of the sigmoid of a logit, as ExpertCheck states it.
+  static Expected sigmoid(double logit);
+  /// Bound of a value that is rounded in f32 once before it is stored.
+  static Expected once(DType type, double value);
   /// Bound of attention_reference().
   Expected attention(const stages::Attended& attended, const double* values, std::int64_t stride,
                      std::int64_t dim, std::int64_t col) const;

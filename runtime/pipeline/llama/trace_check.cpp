@@ -3,79 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <tuple>
 
 #include "kernels/reference/elements.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/llama/attention_stages.hpp"
+#include "runtime/pipeline/llama/expert_check.hpp"
+#include "runtime/pipeline/llama/stage_judge.hpp"
 #include "runtime/pipeline/llama/stages.hpp"
 #include "runtime/pipeline/llama/trace_bounds.hpp"
 
 namespace greta::runtime {
 namespace {
-
-void require_shape(const TraceMatrix& matrix, std::int64_t rows, std::int64_t cols,
-                   std::int64_t layer, LlamaStage stage) {
-  if (matrix.rows == rows && matrix.cols == cols &&
-      matrix.values.size() == static_cast<std::size_t>(rows * cols)) {
-    return;
-  }
-  throw Error(fmt::format("{}: the trace has {} x {} elements; by the model it must have {} x {}",
-                          stage_place(layer, stage), matrix.rows, matrix.cols, rows, cols));
-}
-
-using ExpectedAt = std::function<Expected(std::int64_t row, std::int64_t col)>;
-
-StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
-                   const ExpectedAt& expected) {
-  StageFinding worst;
-  double ratio = -1;
-  for (std::int64_t row = 0; row < got.rows; ++row) {
-    for (std::int64_t col = 0; col < got.cols; ++col) {
-      const Expected want = expected(row, col);
-      const StageFinding one{layer,      stage,     false, row, col, got.row(row)[col],
-                             want.value, want.bound};
-      if (one.ratio() <= ratio) continue;
-      ratio = one.ratio();
-      worst = one;
-    }
-  }
-  worst.passed = ratio <= 1;
-  return worst;
-}
-
-/// The products of rows and a matrix.
-struct Products {
-  TraceMatrix values, norms;
-  double relative = 0;
-  TraceMatrix errors{};  ///< of a scaled matrix, whose rows are quantised
-
-  TracedProduct at(std::int64_t row, std::int64_t col) const {
-    return {values.row(row)[col], norms.row(row)[col], relative,
-            errors.empty() ? 0 : errors.row(row)[col]};
-  }
-};
-
-/// Multiplies rows as devices do. Matrix cores that add products of fp8 with 13 bits have the error
-/// that scaled_gemm_reference() states.
-Products products_of(const stages::Weights& weights, const WeightView& matrix,
-                     const TraceMatrix& rows, double relative = 0) {
-  Products products;
-  products.relative = relative;
-  if (!matrix.scaled || matrix.decoded) {
-    products.values = stages::multiply(weights, matrix, rows, &products.norms);
-    return products;
-  }
-  const auto quantised = stages::quantised_rows(matrix.scaled->format, rows);
-  products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
-  products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
-  for (std::size_t i = 0; i < products.errors.values.size(); ++i) {
-    products.errors.values[i] += 24 * 0x1p-13 * products.norms.values[i];
-  }
-  return products;
-}
 
 /// Checks one layer of a trace.
 class LayerCheck {
@@ -121,11 +60,12 @@ class LayerCheck {
     attend();
     product(attn_out, w_.wo, attention, &input_);
     if (has(ffn_norm)) norm(ffn_norm, w_.ffn_norm, input(ffn_norm, attn_out));
-    for (const auto& [stage, matrix] : {std::pair(gate, &w_.gate), std::pair(up, &w_.up)}) {
-      if (has(stage)) product(stage, *matrix, ffn_input(stage), nullptr);
+    if (!w_.experts.empty()) {
+      mix_experts();
+    } else {
+      gate_rows();
+      if (has(ffn_out)) product(ffn_out, w_.down, silu_mul, &input(ffn_out, attn_out));
     }
-    multiply_silu();
-    if (has(ffn_out)) product(ffn_out, w_.down, silu_mul, &input(ffn_out, attn_out));
     return std::move(findings_);
   }
 
@@ -296,6 +236,26 @@ class LayerCheck {
                  stages::attend_equally(visible), probes.weights.row(row), probes.uniform.row(row));
     }
     return stages.findings();
+  }
+
+  /// Checks the network that all tokens have, up to silu(gate) * up.
+  void gate_rows() {
+    using enum LlamaStage;
+    for (const auto& [stage, matrix] : {std::pair(gate, &w_.gate), std::pair(up, &w_.up)}) {
+      if (has(stage)) product(stage, *matrix, ffn_input(stage), nullptr);
+    }
+    multiply_silu();
+  }
+  void mix_experts() {
+    using enum LlamaStage;
+    ExpertCheck check({c_, w_, types_, layer_, trace_}, findings_);
+    check.routed();
+    if (c_.experts.shared_hidden_dim > 0) {
+      gate_rows();
+      check.shared();
+      product(shared_out, w_.down, shared_scaled, &input(shared_out, attn_out));
+    }
+    check.sum();
   }
 
   void multiply_silu() {

@@ -64,7 +64,7 @@ struct StageFinding {
 ///   errors are those of their scales, of codes beside a border, and scaled_gemm_reference()'s.
 /// - norms: rows::RmsNorm. silu_mul: activation_error(). Copies: converted().
 /// - rope: 3u (|a cos| + |b sin|): two roundings, and that of the table.
-/// - attention: attention_reference().
+/// - attention: attention_reference(). Stages of experts: ExpertCheck.
 class LlamaTraceCheck {
  public:
   /// The model must outlive the object.

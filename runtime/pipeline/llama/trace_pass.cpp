@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "runtime/pipeline/llama/runner.hpp"
@@ -32,7 +33,8 @@ TraceMatrix columns(const TraceMatrix& from, std::int64_t first, std::int64_t co
 
 /// Returns the stages in a result, as LlamaTap combines them, with their numbers of columns.
 std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std::int64_t cols,
-                                                          const LlamaConfig& config) {
+                                                          const LlamaConfig& config,
+                                                          std::int64_t layer) {
   const std::int64_t q = config.q_dim(), kv = config.kv_dim();
   switch (stage) {
     case LlamaStage::q:
@@ -42,11 +44,32 @@ std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std:
       if (cols == q) return {{LlamaStage::q_rope, q}};
       return {{LlamaStage::q_rope, q}, {LlamaStage::k_rope, kv}};
     case LlamaStage::gate:
-      if (cols == config.hidden_dim) return {{LlamaStage::gate, cols}};
+      if (cols == config.ffn_dim(layer)) return {{LlamaStage::gate, cols}};
       return {{LlamaStage::gate, cols / 2}, {LlamaStage::up, cols / 2}};
+    case LlamaStage::expert_gate:
+      return {{LlamaStage::expert_gate, cols / 2}, {LlamaStage::expert_up, cols / 2}};
     default:
       return {{stage, cols}};
   }
+}
+
+/// Returns whether rows are in the order of a device's experts.
+bool by_expert(LlamaStage stage) {
+  using enum LlamaStage;
+  return stage == expert_rows || stage == expert_gate || stage == expert_silu_mul ||
+         stage == expert_out;
+}
+
+/// Returns the rows at places, one after the other. Those at places that there aren't are NaN.
+TraceMatrix rows_at(const TraceMatrix& from, const TraceMatrix& places) {
+  TraceMatrix rows(places.rows * places.cols, from.cols);
+  std::fill(rows.values.begin(), rows.values.end(), std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t i = 0; i < rows.rows; ++i) {
+    const auto place = static_cast<std::int64_t>(places.values[static_cast<std::size_t>(i)]);
+    if (place < 0 || place >= from.rows) continue;
+    std::copy_n(from.row(place), from.cols, rows.row(i));
+  }
+  return rows;
 }
 
 /// Copies of the stages' results, which later steps of the pass overwrite.
@@ -68,8 +91,16 @@ struct Copies {
 
   void put(Runtime& runtime, const LlamaConfig& config, LlamaTrace& trace) const {
     const auto tokens = static_cast<std::int64_t>(trace.ids.size());
+    TraceMatrix places;  // of the layer
     for (const auto& [layer, stage, tensor] : all) {
-      TraceMatrix result = matrix(runtime, tensor, tokens);
+      const bool gathered = by_expert(stage);
+      TraceMatrix result =
+          matrix(runtime, tensor, gathered ? std::numeric_limits<std::int64_t>::max() : tokens);
+      if (gathered) result = rows_at(result, places);
+      if (stage == LlamaStage::expert_places) {
+        places = std::move(result);
+        continue;
+      }
       if (layer < 0) {
         (stage == LlamaStage::embedding    ? trace.embedding
          : stage == LlamaStage::final_norm ? trace.final_norm
@@ -78,7 +109,7 @@ struct Copies {
       }
       LlamaLayerTrace& to = trace.layers[static_cast<std::size_t>(layer)];
       std::int64_t first = 0;
-      for (const auto& [part, width] : parts_of(stage, result.cols, config)) {
+      for (const auto& [part, width] : parts_of(stage, result.cols, config, layer)) {
         to[part] = columns(result, first, width);
         first += width;
       }
@@ -130,6 +161,12 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
       auto& unrounded = trace.layers[i].unrounded;
       if (inner == config().q_dim()) unrounded.insert(LlamaStage::ffn_norm);
       if (inner == config().hidden_dim && i > 0) unrounded.insert(LlamaStage::attn_norm);
+    }
+  }
+  for (std::size_t i = 1; i < trace.layers.size(); ++i) {
+    // The sum with the experts has the next layer's norm in its launch, where it is apart.
+    if (config().has_experts(static_cast<std::int64_t>(i) - 1)) {
+      trace.layers[i].unrounded.insert(LlamaStage::attn_norm);
     }
   }
   const auto graph = pipeline.finish().value();

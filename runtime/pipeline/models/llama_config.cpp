@@ -60,6 +60,29 @@ void check_rope(const LlamaConfig& config) {
                       scaling.original_positions));
 }
 
+void check_experts(const LlamaExperts& experts) {
+  if (experts.count == 0) return;
+  const std::int64_t most_hidden = 1 << 20;
+  require(experts.count >= 1 && experts.count <= LlamaExperts::most,
+          fmt::format("there are {} experts; allowed: 1 to {}", experts.count, LlamaExperts::most));
+  const std::int64_t most = std::min(experts.count, LlamaExperts::most_top_k);
+  require(experts.top_k >= 1 && experts.top_k <= most,
+          fmt::format("a token has {} of {} experts; allowed: 1 to {}", experts.top_k,
+                      experts.count, most));
+  require(experts.hidden_dim >= 1 && experts.hidden_dim <= most_hidden,
+          fmt::format("the hidden_dim of an expert is {}; allowed: 1 to {}", experts.hidden_dim,
+                      most_hidden));
+  require(experts.shared_hidden_dim >= 0 && experts.shared_hidden_dim <= most_hidden,
+          fmt::format("the hidden_dim of the shared expert is {}; allowed: 0 to {}",
+                      experts.shared_hidden_dim, most_hidden));
+}
+
+/// Returns the number of weights of an attention block and of the norms of a layer.
+std::int64_t attention_parameters(const LlamaConfig& c) {
+  return 2 * c.dim + 2 * c.q_dim() * c.dim + 2 * c.kv_dim() * c.dim +
+         (c.qkv_bias ? c.q_dim() + 2 * c.kv_dim() : 0) + (c.qk_norm ? 2 * c.head_dim : 0);
+}
+
 }  // namespace
 
 std::string_view to_string(RopeStyle style) {
@@ -67,10 +90,20 @@ std::string_view to_string(RopeStyle style) {
 }
 
 std::int64_t LlamaConfig::parameters() const {
-  const std::int64_t layer = 2 * dim + 2 * q_dim() * dim + 2 * kv_dim() * dim +
-                             3 * hidden_dim * dim + (qkv_bias ? q_dim() + 2 * kv_dim() : 0) +
-                             (qk_norm ? 2 * head_dim : 0);
-  return (tied_embeddings ? 1 : 2) * vocab * dim + layers * layer + dim;
+  std::int64_t networks = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    networks += 3 * ffn_dim(layer) * dim;
+    if (!has_experts(layer)) continue;
+    networks += experts.count * (dim + 3 * experts.hidden_dim * dim);
+    if (experts.shared_hidden_dim > 0) networks += dim;  // its router
+  }
+  return (tied_embeddings ? 1 : 2) * vocab * dim + layers * attention_parameters(*this) + networks +
+         dim;
+}
+
+bool LlamaConfig::has_experts(std::int64_t layer) const {
+  const auto& dense = experts.dense_layers;
+  return experts.count > 0 && std::find(dense.begin(), dense.end(), layer) == dense.end();
 }
 
 void LlamaConfig::check() const {
@@ -88,6 +121,7 @@ void LlamaConfig::check() const {
   require(norm_epsilon > 0 && norm_epsilon < 1,
           fmt::format("norm_epsilon is {}; allowed: above 0, below 1", norm_epsilon));
   check_rope(*this);
+  check_experts(experts);
   require(bos >= -1 && bos < vocab,
           fmt::format("the token of the beginning is {} of {}", bos, vocab));
   for (const std::int32_t id : eos) {
@@ -96,7 +130,8 @@ void LlamaConfig::check() const {
 }
 
 const std::vector<std::string>& llama_names() {
-  static const std::vector<std::string> names{"llama-2-7b", "llama-3-8b"};
+  static const std::vector<std::string> names{"llama-2-7b", "llama-3-8b", "mixtral-8x7b",
+                                              "qwen3-30b-a3b"};
   return names;
 }
 
@@ -122,6 +157,30 @@ std::optional<LlamaConfig> named_llama(std::string_view name) {
     config.rope_theta = 500000;
     config.bos = 128000;
     config.eos = {128001, 128009};
+    return config;
+  }
+  config.rope_theta = 1000000;
+  if (name == "mixtral-8x7b") {
+    config.hidden_dim = 14336;
+    config.kv_heads = 8;
+    config.vocab = 32000;
+    config.max_positions = 32768;
+    config.eos = {2};
+    config.experts = {.count = 8, .top_k = 2, .hidden_dim = 14336};
+    return config;
+  }
+  if (name == "qwen3-30b-a3b") {
+    config.dim = 2048;
+    config.hidden_dim = 6144;
+    config.layers = 48;
+    config.kv_heads = 4;
+    config.vocab = 151936;
+    config.max_positions = 40960;
+    config.norm_epsilon = 1e-6;
+    config.qk_norm = true;
+    config.bos = -1;
+    config.eos = {151645, 151643};
+    config.experts = {.count = 128, .top_k = 8, .hidden_dim = 768};
     return config;
   }
   return std::nullopt;

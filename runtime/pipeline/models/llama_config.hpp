@@ -50,11 +50,31 @@ struct LlamaFormats {
   }
 };
 
+/// Mixtures of experts in place of the feed-forward networks of layers: a router selects `top_k` of
+/// `count` networks for each token, whose results are added up with the router's weights.
+struct LlamaExperts {
+  std::int64_t count = 0;       ///< 0: no layer has experts
+  std::int64_t top_k = 0;       ///< experts of a token
+  std::int64_t hidden_dim = 0;  ///< of an expert
+  /// Of a further expert that every token has, weighted by the sigmoid of a logit of its own
+  /// (Qwen2); 0: there is none.
+  std::int64_t shared_hidden_dim = 0;
+  /// Whether a token's weights are divided by their sum. They are shares of the softmax over all
+  /// experts otherwise.
+  bool renormalise = true;
+  std::vector<std::int64_t> dense_layers{};  ///< without experts
+
+  static constexpr std::int64_t most = 1024;      ///< experts
+  static constexpr std::int64_t most_top_k = 64;  ///< experts of a token
+
+  bool operator==(const LlamaExperts&) const = default;
+};
+
 /// The architecture of a Llama: RMSNorm, attention with RoPE and grouped KV heads, SwiGLU; and of
-/// Mistral, Qwen2 and Qwen3, which differ from it by the members below.
+/// Mistral, Mixtral, Qwen2 and Qwen3, which differ from it by the members below.
 struct LlamaConfig {
   std::int64_t dim = 0;         ///< of the residual stream
-  std::int64_t hidden_dim = 0;  ///< of the feed-forward network
+  std::int64_t hidden_dim = 0;  ///< of the feed-forward networks of layers without experts
   std::int64_t layers = 0;
   std::int64_t heads = 0;     ///< of queries
   std::int64_t kv_heads = 0;  ///< divides heads
@@ -72,6 +92,7 @@ struct LlamaConfig {
   /// The heads of queries and keys are normalised before the rotation, by an RMSNorm whose weights
   /// all heads share (Qwen3).
   bool qk_norm = false;
+  LlamaExperts experts;
   std::optional<DType> dtype;  ///< of the weights, if the file says it (torch_dtype)
   LlamaFormats formats;        ///< of matrices that are quantised
   std::int32_t bos = 1;
@@ -79,6 +100,13 @@ struct LlamaConfig {
 
   std::int64_t q_dim() const { return heads * head_dim; }
   std::int64_t kv_dim() const { return kv_heads * head_dim; }
+  /// Returns whether a layer has experts.
+  bool has_experts(std::int64_t layer) const;
+  /// Returns the hidden_dim of the network that all tokens of a layer have: the feed-forward
+  /// network or the shared expert; 0: there is none.
+  std::int64_t ffn_dim(std::int64_t layer) const {
+    return has_experts(layer) ? experts.shared_hidden_dim : hidden_dim;
+  }
   /// Returns the number of weights in all matrices and norms. A tied head is not counted twice.
   std::int64_t parameters() const;
   /// Throws Error (`invalid_argument`) that names the first invalid value. Products of valid values
@@ -86,15 +114,15 @@ struct LlamaConfig {
   void check() const;
 };
 
-/// Returns "llama-2-7b" and "llama-3-8b".
+/// Returns "llama-2-7b", "llama-3-8b", "mixtral-8x7b" and "qwen3-30b-a3b".
 const std::vector<std::string>& llama_names();
 /// Returns an architecture by name, or std::nullopt for a name that is not in llama_names().
 std::optional<LlamaConfig> named_llama(std::string_view name);
-/// Reads and checks a config.json of Hugging Face's models llama, mistral, qwen2 and qwen3, or the
-/// architecture of a GGUF file. A model that attends to a window of tokens has so many positions at
-/// most. Throws Error for other files, and for models with unsupported features (biases, other
-/// activations, other kinds of quantised weights than load_llama() reads, other kinds of
-/// rope_scaling).
+/// Reads and checks a config.json of Hugging Face's models llama, mistral, mixtral, qwen2,
+/// qwen2_moe, qwen3 and qwen3_moe, or the architecture of a GGUF file. A model that attends to a
+/// window of tokens has so many positions at most. Throws Error for other files, and for models
+/// with unsupported features (biases, other activations, other kinds of quantised weights than
+/// load_llama() reads, other kinds of rope_scaling).
 LlamaConfig llama_config_from_file(const std::filesystem::path& path);
 /// Parses the text of a config.json. `name` is used in messages.
 LlamaConfig llama_config_from_json(std::string_view text, const std::string& name);

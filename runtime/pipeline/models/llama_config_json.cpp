@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "runtime/device/result.hpp"
@@ -16,14 +18,19 @@ namespace {
 
 constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max();
 
+/// The models that can be run.
+constexpr std::array<std::string_view, 7> known_kinds{"llama",     "mistral", "mixtral",  "qwen2",
+                                                      "qwen2_moe", "qwen3",   "qwen3_moe"};
+
 /// Reads what the models differ in. Rejects features that this architecture lacks.
 void read_kind(const JsonFields& fields, LlamaConfig& config) {
   const std::string type = fields.text("model_type");
-  if (type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3") {
-    fields.refuse(fmt::format("model_type is '{}'; allowed: llama, mistral, qwen2, qwen3", type));
+  if (std::find(known_kinds.begin(), known_kinds.end(), type) == known_kinds.end()) {
+    fields.refuse(
+        fmt::format("model_type is '{}'; allowed: {}", type, fmt::join(known_kinds, ", ")));
   }
-  config.qkv_bias = type == "qwen2";
-  config.qk_norm = type == "qwen3";
+  config.qkv_bias = type.starts_with("qwen2");
+  config.qk_norm = type.starts_with("qwen3");
   if (fields.flag("use_sliding_window", false)) {
     fields.refuse("use_sliding_window is true; allowed: false");
   }
@@ -69,6 +76,58 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
     config.rope_theta = rope.number("rope_theta", config.rope_theta);
     config.rope_scaling = scaling_of(rope);
   }
+}
+
+/// Returns the layers that mlp_only_layers lists.
+std::vector<std::int64_t> listed_layers(const JsonFields& fields) {
+  constexpr const char* key = "mlp_only_layers";
+  std::vector<std::int64_t> layers;
+  if (!fields.has(key)) return layers;
+  const nlohmann::json& list = fields.at(key);
+  if (!list.is_array()) fields.refuse(fmt::format("{} isn't a list", key));
+  for (const nlohmann::json& layer : list) {
+    if (!layer.is_number_unsigned() || layer.get<std::uint64_t>() > std::uint64_t{largest_extent}) {
+      fields.refuse(fmt::format("{} holds an element that is not a layer", key));
+    }
+    layers.push_back(layer.get<std::int64_t>());
+  }
+  return layers;
+}
+
+/// Reads the experts of Mixtral, and of Qwen2 and Qwen3. The layers that have them are found once
+/// the number of layers is checked.
+void read_experts(const JsonFields& fields, LlamaConfig& config) {
+  const std::string type = fields.text("model_type");
+  const bool mixtral = type == "mixtral";
+  if (!mixtral && !type.ends_with("_moe")) return;
+  LlamaExperts& experts = config.experts;
+  experts.count =
+      fields.integer(mixtral ? "num_local_experts" : "num_experts", 1, LlamaExperts::most);
+  experts.top_k =
+      fields.integer("num_experts_per_tok", 1, std::min(experts.count, LlamaExperts::most_top_k));
+  if (mixtral) {
+    experts.hidden_dim = config.hidden_dim;
+    return;
+  }
+  experts.hidden_dim = fields.integer("moe_intermediate_size", 1, largest_extent);
+  experts.renormalise = fields.flag("norm_topk_prob", false);
+  if (type != "qwen2_moe") return;
+  experts.shared_hidden_dim = fields.integer("shared_expert_intermediate_size", 1, largest_extent);
+  if (!fields.flag("qkv_bias", true)) fields.refuse("qkv_bias is false; allowed: true");
+}
+
+/// Determines which layers have experts: one of `decoder_sparse_step`, without those that are
+/// listed.
+void read_dense_layers(const JsonFields& fields, LlamaConfig& config) {
+  if (config.experts.count == 0 || fields.text("model_type") == "mixtral") return;
+  const std::int64_t step = fields.integer("decoder_sparse_step", 1, largest_extent, 1);
+  const std::vector<std::int64_t> listed = listed_layers(fields);
+  auto& dense = config.experts.dense_layers;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const bool mlp = std::find(listed.begin(), listed.end(), layer) != listed.end();
+    if (mlp || (layer + 1) % step != 0) dense.push_back(layer);
+  }
+  if (static_cast<std::int64_t>(dense.size()) == config.layers) config.experts = {};
 }
 
 /// Returns the type of the weights: torch_dtype, or dtype in newer files. Other types are those of
@@ -123,7 +182,8 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.head_dim = extent("head_dim", config.dim / config.heads);
   config.vocab = extent("vocab_size");
   config.max_positions = extent("max_position_embeddings", 2048);
-  if (fields.text("model_type") == "mistral" && fields.has("sliding_window")) {
+  const std::string kind = fields.text("model_type");
+  if ((kind == "mistral" || kind == "mixtral") && fields.has("sliding_window")) {
     config.max_positions = std::min(config.max_positions, extent("sliding_window"));
   }
   config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
@@ -137,13 +197,18 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   }
   config.eos = ends_of(fields);
   read_rope(fields, config);
+  read_experts(fields, config);
   try {
     config.check();
   } catch (const Error& error) {
     fields.refuse(error.what());
   }
+  read_dense_layers(fields, config);
   const auto scaled = scaled_weights_of(fields);
   const auto packed = scaled ? std::nullopt : packed_weights_of(fields);
+  if ((scaled || packed) && config.experts.count > 0) {
+    fields.refuse("quantization_config: weights of a model with experts must be numbers");
+  }
   if (scaled || packed) {
     const MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),

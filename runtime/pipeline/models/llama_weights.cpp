@@ -77,6 +77,17 @@ void WeightView::read(std::size_t first, std::size_t count, double* values,
   });
 }
 
+std::optional<MatrixFormat> quantised_experts(const LlamaWeights& weights) {
+  for (const LlamaLayer& layer : weights.layers) {
+    for (const LlamaExpert& expert : layer.experts) {
+      for (const WeightView* matrix : {&expert.gate, &expert.up, &expert.down}) {
+        if (!matrix->format().plain()) return matrix->format();
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 LlamaFormats formats_of(const LlamaWeights& weights) {
   LlamaFormats formats;
   bool any = false;

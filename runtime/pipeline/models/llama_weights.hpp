@@ -70,16 +70,25 @@ struct WeightView {
             std::optional<DType> scales = std::nullopt) const;
 };
 
+/// A network down(silu(gate x) * up x).
+struct LlamaExpert {
+  WeightView gate, up;  ///< [hidden_dim, dim]
+  WeightView down;      ///< [dim, hidden_dim]
+};
+
 struct LlamaLayer {
   WeightView attn_norm;       ///< [1, dim]
   WeightView wq;              ///< [q_dim, dim]
   WeightView wk, wv;          ///< [kv_dim, dim]
   WeightView wo;              ///< [dim, q_dim]
   WeightView ffn_norm;        ///< [1, dim]
-  WeightView gate, up;        ///< [hidden_dim, dim]
-  WeightView down;            ///< [dim, hidden_dim]
+  WeightView gate, up;        ///< [ffn_dim, dim], LlamaConfig::ffn_dim(); none if that is 0
+  WeightView down;            ///< [dim, ffn_dim]
   WeightView bq, bk, bv;      ///< with qkv_bias: [1, q_dim], [1, kv_dim] twice
   WeightView q_norm, k_norm;  ///< with qk_norm: [1, head_dim]
+  WeightView router;          ///< with experts: [experts, dim]
+  WeightView shared_router;   ///< with a shared expert: [1, dim]
+  std::vector<LlamaExpert> experts{};
 };
 
 struct LlamaWeights {
@@ -98,6 +107,10 @@ struct LlamaModel {
   /// Weights that are in no file: converted ones.
   std::vector<std::shared_ptr<const std::vector<std::byte>>> converted{};
 };
+
+/// Returns the format of the first expert's matrix that devices can't multiply by: the quantised
+/// ones that are not decoded.
+std::optional<MatrixFormat> quantised_experts(const LlamaWeights& weights);
 
 /// Returns how devices store a model's matrices.
 LlamaFormats formats_of(const LlamaWeights& weights);

@@ -177,6 +177,12 @@ MatrixFormat changed(const MatrixFormat& own, std::int64_t cols, Quantisation qu
   return !own.plain() || !whole ? own : format;
 }
 
+void refuse_experts(const LlamaConfig& config, Quantisation quantisation) {
+  if (config.experts.count == 0 || format_of(quantisation).plain()) return;
+  throw Error(Failure{
+      Status::invalid_argument, "the model has experts, whose products take numbers only", {}});
+}
+
 }  // namespace
 
 std::optional<Quantisation> quantisation_from_string(std::string_view name) {
@@ -203,6 +209,7 @@ MatrixFormat format_of(Quantisation quantisation) {
 }
 
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
+  refuse_experts(config, quantisation);
   QuantisedProjections counts;
   if (quantisation == Quantisation::decoded) config.formats = {};
   if (format_of(quantisation).plain()) return counts;
@@ -222,8 +229,14 @@ QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
 }
 
 QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DType activations) {
+  refuse_experts(model.config, quantisation);
   QuantisedProjections counts;
   for (LlamaLayer& layer : model.weights.layers) {
+    for (LlamaExpert& expert : layer.experts) {
+      for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
+        view->decoded = quantisation == Quantisation::decoded;
+      }
+    }
     for (WeightView* view :
          {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.gate, &layer.up, &layer.down}) {
       const MatrixFormat own = view->format();

@@ -37,12 +37,13 @@ struct QuantisedProjections {
   std::int64_t already = 0;  ///< quantised before
 };
 
-/// Changes the formats of an architecture.
+/// Changes the formats of an architecture. Throws Error for one with experts, whose products take
+/// numbers only, unless all are decoded.
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation);
 
 /// Quantises a model's weights, on all cores, into memory of the model. Scales beside integers are
 /// stored in the type that devices have them in with `activations`. A block with weights that are
-/// infinite or NaN has a NaN scale.
+/// infinite or NaN has a NaN scale. Throws Error as above.
 QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DType activations);
 
 /// Returns the formats of a model's quantised matrices, e.g. "q4_k, q6_k"; empty: none.

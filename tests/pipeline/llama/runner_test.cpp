@@ -233,7 +233,7 @@ TEST_P(Llama, EveryStageIsWithinItsBound) {
         trace, [&](std::int64_t layer) { return llama->probe_attention(trace, layer); });
     // Norms, rotated keys, gates and ups of a decode step are in no memory. Attention has two
     // stages besides those that are stored.
-    const std::size_t kept = ids.size() == 1 ? layer_stages - 5 : layer_stages;
+    const std::size_t kept = ids.size() == 1 ? dense_layer_stages - 5 : dense_layer_stages;
     EXPECT_EQ(findings.size(), 5 * (kept + 2) + 3);
     const auto failure = first_failure(findings);
     EXPECT_FALSE(failure) << failure->text();

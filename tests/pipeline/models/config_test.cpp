@@ -86,8 +86,8 @@ TEST(LlamaConfig, OtherArchitecturesDifferInFewThings) {
 // A model that would be run incorrectly is rejected, and the difference is named.
 TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   const std::pair<nlohmann::json, const char*> cases[] = {
-      {{{"model_type", "mixtral"}},
-       "model_type is 'mixtral'; allowed: llama, mistral, qwen2, qwen3"},
+      {{{"model_type", "gpt_oss"}},
+       "model_type is 'gpt_oss'; allowed: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "},
       {{{"model_type", "qwen2"}, {"use_sliding_window", true}}, "use_sliding_window is true"},
       {{{"model_type", "qwen3"}, {"attention_bias", true}}, "attention_bias"},
       {{{"hidden_act", "gelu"}}, "hidden_act is 'gelu'"},

@@ -192,7 +192,7 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   };
   with([](GgufWriter&) {})();
   using W = GgufWriter;
-  expect_refused(with([](W& w) { w.add_u32("llama.expert_count", 8); }), "experts can't be run");
+  expect_refused(with([](W& w) { w.add_u32("llama.expert_count", 8); }), "llama.expert_used_count");
   expect_refused(with([](W& w) { w.add_u32("split.count", 3); }), "llama-gguf-split");
   expect_refused(with([](W& w) { w.add_text("llama.rope.scaling.type", "yarn"); }),
                  "is 'yarn'; allowed: none, linear");

@@ -204,15 +204,35 @@ void report_quantised(const std::string& choice, Quantisation how,
 
 }  // namespace
 
-void apply_quantisation(const std::string& choice, LlamaConfig& config) {
-  if (const auto how = read_quantisation(choice)) {
-    report_quantised(choice, *how, quantise(config, *how));
+namespace {
+
+/// Quantises by a function. A model that can't be quantised is an error of usage.
+template <typename Quantise>
+void apply(const std::string& choice, Quantisation how, const Quantise& quantise) {
+  try {
+    report_quantised(choice, how, quantise());
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, fmt::format("--quantize {}: {}", choice, error.what()));
   }
+}
+
+}  // namespace
+
+void apply_quantisation(const std::string& choice, LlamaConfig& config) {
+  const auto how = read_quantisation(choice);
+  if (how) apply(choice, *how, [&] { return quantise(config, *how); });
 }
 
 void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations) {
   if (const auto how = read_quantisation(choice)) {
-    report_quantised(choice, *how, quantise(model, *how, activations));
+    return apply(choice, *how, [&] { return quantise(model, *how, activations); });
+  }
+  if (const auto format = quantised_experts(model.weights)) {
+    const std::string_view name = format->quantised ? traits(*format->quantised).name : "fp8";
+    throw CommandError(exit_usage,
+                       fmt::format("{}: its experts are stored in {}, which their products can't "
+                                   "read; --quantize none decodes all weights",
+                                   model.path.string(), name));
   }
 }
 

@@ -42,7 +42,23 @@ std::vector<std::string> words_of(LlamaStage stage) {
     case LlamaStage::attn_out:
       return {"residual + ffn_norm", own};  // which adds the residual to it
     case LlamaStage::ffn_out:
-      return {"residual + attn_norm", own};
+      return {"residual + attn_norm", own, "residual"};
+    case LlamaStage::experts:
+    case LlamaStage::expert_weights:
+      return {"route"};
+    case LlamaStage::expert_rows:
+      return {"permute"};
+    case LlamaStage::expert_gate:
+    case LlamaStage::expert_up:
+      return {own, "expert_gate_up"};
+    case LlamaStage::expert_out:
+      return {"expert_down"};
+    case LlamaStage::expert_sum:
+      return {"unpermute"};
+    case LlamaStage::shared_weight:
+      return {"shared_route"};
+    case LlamaStage::shared_scaled:
+      return {"shared_scale"};
     case LlamaStage::logits:
       return {"head"};
     default:

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "runtime/device/result.hpp"
@@ -14,6 +16,19 @@ namespace {
 
 constexpr std::int64_t largest_gguf_extent = std::numeric_limits<std::int32_t>::max();
 constexpr const char* divisors_name = "rope_freqs.weight";
+
+constexpr ExpertNames gguf_experts{.router = "ffn_gate_inp.weight",
+                                   .gate = "ffn_gate_exps.weight",
+                                   .up = "ffn_up_exps.weight",
+                                   .down = "ffn_down_exps.weight",
+                                   .shared_router = "ffn_gate_inp_shexp.weight",
+                                   .shared_gate = "ffn_gate_shexp.weight",
+                                   .shared_up = "ffn_up_shexp.weight",
+                                   .shared_down = "ffn_down_shexp.weight",
+                                   .shared_router_is_vector = true};
+
+constexpr std::array<std::string_view, 5> architectures{"llama", "qwen2", "qwen2moe", "qwen3",
+                                                        "qwen3moe"};
 
 constexpr LlamaNames gguf_names{.embedding = "token_embd.weight",
                                 .final_norm = "output_norm.weight",
@@ -32,7 +47,8 @@ constexpr LlamaNames gguf_names{.embedding = "token_embd.weight",
                                 .bk = "attn_k.bias",
                                 .bv = "attn_v.bias",
                                 .q_norm = "attn_q_norm.weight",
-                                .k_norm = "attn_k_norm.weight"};
+                                .k_norm = "attn_k_norm.weight",
+                                .experts = gguf_experts};
 
 std::string shown_text(std::string_view text) {
   return one_line(text.substr(0, 60));
@@ -51,19 +67,16 @@ void refuse_others(const GgufMetadata& metadata) {
   }
   const auto architecture = metadata.text("general.architecture");
   if (!architecture) metadata.refuse("general.architecture", "is missing");
-  if (*architecture != "llama" && *architecture != "qwen2" && *architecture != "qwen3") {
-    metadata.refuse("general.architecture", fmt::format("is '{}'; allowed: llama, qwen2, qwen3",
-                                                        shown_text(*architecture)));
+  if (std::find(architectures.begin(), architectures.end(), *architecture) == architectures.end()) {
+    metadata.refuse("general.architecture",
+                    fmt::format("is '{}'; allowed: {}", shown_text(*architecture),
+                                fmt::join(architectures, ", ")));
   }
   const std::int64_t parts = metadata.integer("split.count", 0, 65535, 1);
   if (parts > 1) {
     metadata.refuse("split.count", fmt::format("is {}: the model is split into files; merge them "
                                                "with llama-gguf-split --merge",
                                                parts));
-  }
-  const std::string experts = key_of(metadata, "expert_count");
-  if (metadata.integer(experts, 0, largest_gguf_extent, 0) > 0) {
-    metadata.refuse(experts, "isn't 0: models of experts can't be run");
   }
   for (const char* name : {"attention.scale", "attention.sliding_window", "logit_scale",
                            "embedding_scale", "residual_scale"}) {
@@ -126,12 +139,41 @@ void read_rope(const GgufFile& file, LlamaConfig& config) {
   }
 }
 
+/// Reads the experts of a model. As in llama.cpp, an expert of Mixtral is as large as a
+/// feed-forward network, and the architecture says whether weights are renormalised.
+void read_experts(const GgufMetadata& metadata, LlamaConfig& config) {
+  const std::string_view architecture = metadata.text("general.architecture").value_or("");
+  const bool qwen = architecture.ends_with("moe");
+  if (architecture != "llama" && !qwen) {
+    static_cast<void>(metadata.integer(key_of(metadata, "expert_count"), 0, 0, 0));
+    return;
+  }
+  LlamaExperts& experts = config.experts;
+  const auto number = [&](const char* key, std::int64_t least, std::int64_t most,
+                          std::optional<std::int64_t> fallback = std::nullopt) {
+    return metadata.integer(key_of(metadata, key), least, most, fallback);
+  };
+  experts.count = number("expert_count", qwen ? 1 : 0, LlamaExperts::most,
+                         qwen ? std::nullopt : std::optional<std::int64_t>(0));
+  if (experts.count == 0) return;
+  experts.top_k = number("expert_used_count", 1, std::min(experts.count, LlamaExperts::most_top_k));
+  experts.hidden_dim = config.hidden_dim;
+  if (!qwen) return;
+  experts.hidden_dim = number("expert_feed_forward_length", 1, largest_gguf_extent,
+                              std::max<std::int64_t>(1, config.hidden_dim / experts.top_k));
+  experts.renormalise = architecture == "qwen3moe";
+  if (architecture != "qwen2moe") return;
+  experts.shared_hidden_dim =
+      number("expert_shared_feed_forward_length", 1, largest_gguf_extent, config.hidden_dim);
+}
+
 LlamaConfig config_of(const GgufFile& file) {
   const GgufMetadata& metadata = file.metadata();
   refuse_others(metadata);
   LlamaConfig config;
-  config.qkv_bias = metadata.text("general.architecture") == "qwen2";
-  config.qk_norm = metadata.text("general.architecture") == "qwen3";
+  const std::string_view architecture = metadata.text("general.architecture").value_or("");
+  config.qkv_bias = architecture.starts_with("qwen2");
+  config.qk_norm = architecture.starts_with("qwen3");
   const auto extent = [&](const char* key, std::optional<std::int64_t> fallback = std::nullopt) {
     return metadata.integer(key_of(metadata, key), 1, largest_gguf_extent, fallback);
   };
@@ -164,6 +206,7 @@ LlamaConfig config_of(const GgufFile& file) {
   config.bos = ends.adds_bos ? ends.bos : -1;
   config.eos = ends.eos;
   read_rope(file, config);
+  read_experts(metadata, config);
   try {
     config.check();
   } catch (const Error& error) {

@@ -19,6 +19,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr ExpertNames mixtral_experts{.router = "block_sparse_moe.gate.weight",
+                                      .gate = "block_sparse_moe.experts.{}.w1.weight",
+                                      .up = "block_sparse_moe.experts.{}.w3.weight",
+                                      .down = "block_sparse_moe.experts.{}.w2.weight",
+                                      .shared_router = {},
+                                      .shared_gate = {},
+                                      .shared_up = {},
+                                      .shared_down = {}};
+
+constexpr ExpertNames qwen_experts{.router = "mlp.gate.weight",
+                                   .gate = "mlp.experts.{}.gate_proj.weight",
+                                   .up = "mlp.experts.{}.up_proj.weight",
+                                   .down = "mlp.experts.{}.down_proj.weight",
+                                   .shared_router = "mlp.shared_expert_gate.weight",
+                                   .shared_gate = "mlp.shared_expert.gate_proj.weight",
+                                   .shared_up = "mlp.shared_expert.up_proj.weight",
+                                   .shared_down = "mlp.shared_expert.down_proj.weight"};
+
 constexpr LlamaNames folder_names{.embedding = "model.embed_tokens.weight",
                                   .final_norm = "model.norm.weight",
                                   .head = "lm_head.weight",
@@ -36,7 +54,15 @@ constexpr LlamaNames folder_names{.embedding = "model.embed_tokens.weight",
                                   .bk = "self_attn.k_proj.bias",
                                   .bv = "self_attn.v_proj.bias",
                                   .q_norm = "self_attn.q_norm.weight",
-                                  .k_norm = "self_attn.k_norm.weight"};
+                                  .k_norm = "self_attn.k_norm.weight",
+                                  .experts = qwen_experts};
+
+/// Returns the names of a model_type.
+LlamaNames names_of(const std::string& type) {
+  LlamaNames names = folder_names;
+  if (type == "mixtral") names.experts = mixtral_experts;
+  return names;
+}
 
 bool there(const fs::path& path) {
   std::error_code none;
@@ -169,7 +195,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
         [&](const std::string& name, const auto& shape) { return unpacker.take(name, shape); });
     model.converted = unpacker.memory();
   } else {
-    model.weights = take_llama(reader.tensors(), model.config, folder_names);
+    model.weights = take_llama(reader.tensors(), model.config, names_of(fields.text("model_type")));
   }
   model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {

@@ -16,17 +16,18 @@ namespace greta::runtime {
 /// llama2.c, run.c.
 LlamaModel load_checkpoint(const std::filesystem::path& path);
 
-/// Reads a folder of Hugging Face's models llama, mistral, qwen2 and qwen3.
+/// Reads a folder of Hugging Face's models llama, mistral, mixtral, qwen2, qwen2_moe, qwen3 and
+/// qwen3_moe.
 LlamaModel load_hugging_face(const std::filesystem::path& folder);
 
 /// Returns whether a file can be read and begins with "GGUF".
 bool is_gguf(const std::filesystem::path& path);
 
-/// Reads a GGUF file (version 2 or 3, little-endian) of architecture `llama`, which Mistral's
-/// models have, too, `qwen2` or `qwen3`. Matrices may be F32, F16, BF16, or in a BlockFormat. The
-/// converter to GGUF orders the rows of wq and wk of Llamas for interleaved rotation, so this is
-/// their rope style. `rope_freqs`, where the file has them, become rope_divisors. bos and eos are
-/// the tokenizer's; bos is -1 if texts begin without such a token.
+/// Reads a GGUF file (version 2 or 3, little-endian) of architecture `llama`, which models of
+/// Mistral and Mixtral have, too, `qwen2`, `qwen2moe`, `qwen3` or `qwen3moe`. Matrices may be F32,
+/// F16, BF16, or in a BlockFormat. The converter to GGUF orders the rows of wq and wk of Llamas for
+/// interleaved rotation, so this is their rope style. `rope_freqs`, where the file has them, become
+/// rope_divisors. bos and eos are the tokenizer's; bos is -1 if texts begin without such a token.
 LlamaModel load_gguf(const std::filesystem::path& path);
 
 }  // namespace greta::runtime

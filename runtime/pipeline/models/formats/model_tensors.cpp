@@ -8,6 +8,51 @@
 namespace greta::runtime {
 namespace {
 
+/// Returns matrix `index` of those that lie one after the other in a view.
+WeightView matrix_of(const WeightView& all, std::int64_t index, std::int64_t rows) {
+  WeightView one = all;
+  one.rows = rows;
+  one.data += all.offset(static_cast<std::size_t>(index * rows * all.cols));
+  return one;
+}
+
+/// Takes a matrix of each expert.
+std::vector<WeightView> take_each(ModelTensors& tensors, const std::string& name,
+                                  std::int64_t count, std::int64_t rows, std::int64_t cols) {
+  std::vector<WeightView> list;
+  if (name.find("{}") == std::string::npos) {
+    WeightView all = tensors.take(name, {count, rows, cols});
+    for (std::int64_t i = 0; i < count; ++i) list.push_back(matrix_of(all, i, rows));
+    return list;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    list.push_back(tensors.take(fmt::format(fmt::runtime(name), i), {rows, cols}));
+  }
+  return list;
+}
+
+/// Takes the router and the experts of a layer. Devices have routers as numbers.
+void take_experts(ModelTensors& tensors, const LlamaConfig& c, const ExpertNames& names,
+                  const std::string& prefix, LlamaLayer& layer) {
+  const LlamaExperts& e = c.experts;
+  const auto each = [&](std::string_view name, std::int64_t rows, std::int64_t cols) {
+    return take_each(tensors, prefix + std::string(name), e.count, rows, cols);
+  };
+  layer.router = tensors.take(prefix + std::string(names.router), {e.count, c.dim});
+  layer.router.decoded = true;
+  const std::vector<WeightView> gates = each(names.gate, e.hidden_dim, c.dim);
+  const std::vector<WeightView> ups = each(names.up, e.hidden_dim, c.dim);
+  const std::vector<WeightView> downs = each(names.down, c.dim, e.hidden_dim);
+  for (std::size_t i = 0; i < gates.size(); ++i) {
+    layer.experts.push_back({gates[i], ups[i], downs[i]});
+  }
+  if (e.shared_hidden_dim == 0) return;
+  const std::string router = prefix + std::string(names.shared_router);
+  layer.shared_router = names.shared_router_is_vector ? tensors.take(router, {c.dim})
+                                                      : tensors.take(router, {1, c.dim});
+  layer.shared_router.decoded = true;
+}
+
 LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNames& names,
                       std::int64_t index, const TakeProjection& projection) {
   const std::string prefix = fmt::format(fmt::runtime(names.layer), index);
@@ -22,9 +67,13 @@ LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNa
   layer.wv = take(names.wv, {c.kv_dim(), c.dim});
   layer.wo = take(names.wo, {c.dim, c.q_dim()});
   layer.ffn_norm = take(names.ffn_norm, {c.dim});
-  layer.gate = take(names.gate, {c.hidden_dim, c.dim});
-  layer.up = take(names.up, {c.hidden_dim, c.dim});
-  layer.down = take(names.down, {c.dim, c.hidden_dim});
+  const bool experts = c.has_experts(index);
+  if (const std::int64_t ffn = c.ffn_dim(index); ffn > 0) {
+    layer.gate = take(experts ? names.experts.shared_gate : names.gate, {ffn, c.dim});
+    layer.up = take(experts ? names.experts.shared_up : names.up, {ffn, c.dim});
+    layer.down = take(experts ? names.experts.shared_down : names.down, {c.dim, ffn});
+  }
+  if (experts) take_experts(tensors, c, names.experts, prefix, layer);
   if (c.qkv_bias) {
     layer.bq = take(names.bq, {c.q_dim()});
     layer.bk = take(names.bk, {c.kv_dim()});

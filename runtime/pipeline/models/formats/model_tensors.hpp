@@ -58,12 +58,21 @@ class ModelTensors {
   std::set<std::string> taken_;
 };
 
+/// What a format calls the tensors of experts, after those of the layer. "{}" is an expert's
+/// number; without it, a tensor has the matrices of all experts.
+struct ExpertNames {
+  std::string_view router, gate, up, down;
+  std::string_view shared_router, shared_gate, shared_up, shared_down;
+  bool shared_router_is_vector = false;  ///< of one dimension
+};
+
 /// What a format calls the tensors of a Llama.
 struct LlamaNames {
   std::string_view embedding, final_norm, head;
   std::string_view layer;  ///< in front of the names below; "{}" is the layer's number
   std::string_view attn_norm, wq, wk, wv, wo, ffn_norm, gate, up, down;
   std::string_view bq, bk, bv, q_norm, k_norm;
+  ExpertNames experts;
 };
 
 /// Takes a projection of this name and shape.

@@ -1,0 +1,54 @@
+#include "runtime/pipeline/llama/stage_judge.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/device/result.hpp"
+
+namespace greta::runtime {
+
+void require_shape(const TraceMatrix& matrix, std::int64_t rows, std::int64_t cols,
+                   std::int64_t layer, LlamaStage stage) {
+  if (matrix.rows == rows && matrix.cols == cols &&
+      matrix.values.size() == static_cast<std::size_t>(rows * cols)) {
+    return;
+  }
+  throw Error(fmt::format("{}: the trace has {} x {} elements; by the model it must have {} x {}",
+                          stage_place(layer, stage), matrix.rows, matrix.cols, rows, cols));
+}
+
+StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
+                   const ExpectedAt& expected) {
+  StageFinding worst;
+  double ratio = -1;
+  for (std::int64_t row = 0; row < got.rows; ++row) {
+    for (std::int64_t col = 0; col < got.cols; ++col) {
+      const Expected want = expected(row, col);
+      const StageFinding one{layer,      stage,     false, row, col, got.row(row)[col],
+                             want.value, want.bound};
+      if (one.ratio() <= ratio) continue;
+      ratio = one.ratio();
+      worst = one;
+    }
+  }
+  worst.passed = ratio <= 1;
+  return worst;
+}
+
+Products products_of(const stages::Weights& weights, const WeightView& matrix,
+                     const TraceMatrix& rows, double relative) {
+  Products products;
+  products.relative = relative;
+  if (!matrix.scaled || matrix.decoded) {
+    products.values = stages::multiply(weights, matrix, rows, &products.norms);
+    return products;
+  }
+  const auto quantised = stages::quantised_rows(matrix.scaled->format, rows);
+  products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
+  products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
+  for (std::size_t i = 0; i < products.errors.values.size(); ++i) {
+    products.errors.values[i] += 24 * 0x1p-13 * products.norms.values[i];
+  }
+  return products;
+}
+
+}  // namespace greta::runtime

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "kernels/model/reference.hpp"
+#include "runtime/pipeline/llama/trace_bounds.hpp"
+#include "runtime/pipeline/llama/trace_check.hpp"
+
+/// What the checks of stages have in common.
+namespace greta::runtime {
+
+/// Throws Error unless a stage of a trace has this shape.
+void require_shape(const TraceMatrix& matrix, std::int64_t rows, std::int64_t cols,
+                   std::int64_t layer, LlamaStage stage);
+
+using ExpectedAt = std::function<Expected(std::int64_t row, std::int64_t col)>;
+
+/// Returns the finding on the element that is closest to its bound.
+StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
+                   const ExpectedAt& expected);
+
+/// The products of rows and a matrix.
+struct Products {
+  TraceMatrix values, norms;
+  double relative = 0;
+  TraceMatrix errors{};  ///< of a scaled matrix, whose rows are quantised
+
+  TracedProduct at(std::int64_t row, std::int64_t col) const {
+    return {values.row(row)[col], norms.row(row)[col], relative,
+            errors.empty() ? 0 : errors.row(row)[col]};
+  }
+};
+
+/// Multiplies rows as devices do. Matrix cores that add products of fp8 with 13 bits have the error
+/// that scaled_gemm_reference() states.
+Products products_of(const stages::Weights& weights, const WeightView& matrix,
+                     const TraceMatrix& rows, double relative = 0);
+
+}  // namespace greta::runtime
