@@ -116,6 +116,15 @@ class OnEachDevice:
         expected[0], expected[2, :1] = x[0] @ y[0], x[2, :1] @ y[2]
         self.check(c, expected)
 
+    def test_grouped_gemm_with_gates(self):
+        x, y = values(6, 40), values(2, 64, 40)
+        a, b, ends = self.make(x, y, np.array([4, 6], "int32"))
+        c = self.runtime.empty((6, 32))
+        self.runtime.grouped_gemm(a, b, ends, c, activation="swiglu")
+        products = np.concatenate([x[:4] @ y[0].T, x[4:] @ y[1].T])
+        gate, up = products[:, :32], products[:, 32:]
+        self.check(c, gate / (1 + np.exp(-gate)) * up)
+
     def test_sample(self):
         x = 3 * values(4, 50)
         x[2, 17] = 30

@@ -376,10 +376,12 @@ GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tens
  * i32 [groups], which is read when kernels run. With A [rows, k] and C [rows, n] the groups' rows
  * lie one after the other, and `groups` has the row after each one's last; ends must not decrease.
  * With A [groups, most, k] and C [groups, most, n] it has the number of rows of each group that
- * count. Other rows of C stay as they are. */
+ * count. Other rows of C stay as they are. The activation is GRETA_NO_ACTIVATION, or with GRETA_NT and B
+ * [groups, 2 n, k], which has a group's gates and then its ups, GRETA_SWIGLU or GRETA_GEGLU. */
 GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
                                           const greta_tensor* b, const greta_tensor* groups,
-                                          const greta_tensor* c, greta_layout layout);
+                                          const greta_tensor* c, greta_layout layout,
+                                          greta_activation activation);
 /* C = A W^T with quantised weights W [n, k]: a row of B, u8 [n, bytes], has those of a row of W. With
  * GRETA_INT4 and GRETA_INT8, scales [n, groups] (bf16 if A is, else f16) and zero points u8 [n, groups]
  * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. The

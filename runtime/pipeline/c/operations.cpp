@@ -33,6 +33,13 @@ class Call {
   greta_operations& to_;
 };
 
+Activation choose_activation(greta_activation activation) {
+  return choose(
+      activation,
+      {Activation::none, Activation::silu, Activation::gelu, Activation::swiglu, Activation::geglu},
+      "activation");
+}
+
 greta::kernels::ByteFormat byte_format(greta_numbers numbers) {
   using Format = greta::kernels::ByteFormat;
   return choose(numbers,
@@ -88,10 +95,7 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     GemmOptions wanted;
     wanted.layout =
         choose(given.layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout");
-    wanted.activation = choose(given.activation,
-                               {Activation::none, Activation::silu, Activation::gelu,
-                                Activation::swiglu, Activation::geglu},
-                               "activation");
+    wanted.activation = choose_activation(given.activation);
     wanted.alpha = given.alpha;
     wanted.beta = given.beta;
     wanted.bias = call.maybe(given.bias, "bias");
@@ -105,12 +109,14 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
 
 greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
                                 const greta_tensor* b, const greta_tensor* groups,
-                                const greta_tensor* c, greta_layout layout) {
+                                const greta_tensor* c, greta_layout layout,
+                                greta_activation activation) {
   return guarded([&] {
     const Call call(operations);
     return call->grouped_gemm(
         call(a, "a"), call(b, "b"), call(groups, "groups"), call(c, "c"),
-        choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"));
+        choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"),
+        choose_activation(activation));
   });
 }
 

@@ -154,9 +154,11 @@ class Operations {
   /// k]), and `groups` i32 [groups], which is read when kernels run. If A is [rows, k] and C [rows,
   /// n], the groups' rows lie one after the other and `groups` has the row after each one's last;
   /// ends must not decrease. If A is [groups, most, k] and C [groups, most, n], `groups` has the
-  /// number of rows of each group that count. Other rows of C stay as they are.
+  /// number of rows of each group that count. Other rows of C stay as they are. With activation
+  /// swiglu or geglu and layout nt, B is [groups, 2 n, k]: a group's gates, then its ups; others
+  /// than these and none are refused.
   Result<void> grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups, const Tensor& c,
-                            Layout layout = Layout::nt);
+                            Layout layout = Layout::nt, Activation activation = Activation::none);
   /// C = A W^T, where W [n, k] is quantised: the weights of a row are the bytes of a row of B, u8
   /// [n, bytes], in the format (kernels/model/weight_formats.hpp). B must begin at a multiple of 16
   /// bytes if rows and blocks of the format are such multiples (int4, int8, q4_k), else of 2.

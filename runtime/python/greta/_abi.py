@@ -180,7 +180,7 @@ RUNTIME = {
     "greta_attention_defaults": (AttentionOptions, []),
     "greta_norm_defaults": (NormOptions, []),
     "greta_gemm": _tensors(3, POINTER(GemmOptions)),
-    "greta_grouped_gemm": _tensors(4, _I32),
+    "greta_grouped_gemm": _tensors(4, _I32, _I32),
     "greta_quantized_gemm": _tensors(5, _I32),
     "greta_scaled_gemm": _tensors(5, _I32, _I32),
     "greta_quantize": _tensors(6, _I32, _I32, c_float),

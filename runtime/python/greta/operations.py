@@ -83,14 +83,16 @@ class Operations:
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon, "tf32x3": tf32x3})
 
     def grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
-                     layout: str = "nt") -> None:
+                     layout: str = "nt", activation: str = "none") -> None:
         """C = A B[group] for groups of rows, with b [groups, n, k] (layout "nn": [groups, k, n])
 
         a [rows, k], c [rows, n]: groups i32 [groups] has the row after each group's last.
         a [groups, most, k], c [groups, most, n]: it has the number of rows of each group that
-        count. Other rows of c stay as they are."""
+        count. Other rows of c stay as they are. activation: "none", or with b [groups, 2 n, k], a
+        group's gates and then its ups, "swiglu" or "geglu"."""
         self._call("grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c},
-                   choose(_LAYOUTS, layout, "layout"))
+                   choose(_LAYOUTS, layout, "layout"),
+                   choose(_ACTIVATIONS, activation, "activation"))
 
     def quantized_gemm(self, a: Operand, b: Operand, c: Operand, *, weights: str = "int4",
                        scales: Operand | None = None, zeros: Operand | None = None) -> None:

@@ -66,6 +66,12 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nn);
        }},
+      {"GroupedGemmGated",
+       "grouped_gemm dtype=f16 out=f16 epilogue=swiglu groups=3 m=20 n=24 k=40",
+       {{20, 40}, {3, 48, 40}, {3}, {20, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nt, Activation::swiglu);
+       }},
       {"QuantizedGemm",
        "quantized_gemm dtype=f16 out=f32 group=\"32\" zeros=groups m=6 n=24 k=64",
        {{2, 3, 64}, {24, 32}, {24, 2}, {24, 2}, {2, 3, 24}},
