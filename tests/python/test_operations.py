@@ -178,6 +178,20 @@ class OnEachDevice:
         with self.assertRaises(greta.GretaError):
             self.runtime.permute(x, ids, self.runtime.empty((13, 8)), groups, places)
 
+    def test_experts_of_few_tokens(self):
+        rows, chosen, shares = values(3, 8), np.array([[0, 2], [2, -1], [9, 1]], "int32"), values(3, 2)
+        gates, downs = values(3, 12, 8), values(3, 8, 6)
+        x, ids, weights, gate_up, down = self.make(rows, chosen, shares, gates, downs)
+        expected = np.zeros((3, 8))
+        for token, k in np.ndindex(3, 2):
+            if 0 <= chosen[token, k] < 3:
+                products = gates[chosen[token, k]].astype("float64") @ rows[token]
+                hidden = products[:6] / (1 + np.exp(-products[:6])) * products[6:]
+                expected[token] += shares[token, k] * (downs[chosen[token, k]] @ hidden)
+        out = self.runtime.empty((3, 8))
+        self.runtime.experts(x, ids, weights, gate_up, down, out)
+        self.check(out, expected)
+
     def test_quantized_gemm(self):
         x = values(5, 64).astype("float16")
         q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")

@@ -198,6 +198,8 @@ RUNTIME = {
     "greta_route": _tensors(3, POINTER(RouteOptions)),
     "greta_permute": _tensors(5, c_int64),
     "greta_unpermute": _tensors(4),
+    "greta_experts": _tensors(6),
+    "greta_quantized_experts": _tensors(8, _I32),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),
     "greta_attention_merge": _tensors(4),
     "greta_softmax": _tensors(2, POINTER(SoftmaxOptions)),

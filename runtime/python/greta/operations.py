@@ -232,6 +232,27 @@ class Operations:
         weights f32 [.., top_k]"""
         self._call("unpermute", {"y": y, "places": places, "weights": weights, "out": out})
 
+    def experts(self, x: Operand, ids: Operand, weights: Operand, gate_up: Operand, down: Operand,
+                out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
+                down_scales: Operand | None = None) -> None:
+        """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
+        top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
+
+        gate_up [experts, 2 hidden, dim] has each expert's gates and then its ups, down is [experts,
+        dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
+        one of the weights of quantized_gemm, whose rows of b are u8 lines of both then; "int4" and
+        "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups]."""
+        if format == "dense":
+            if gate_up_scales is not None or down_scales is not None:
+                raise ValueError("dense matrices have no scales")
+            self._call("experts", {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
+                                   "down": down, "out": out})
+            return
+        self._call("quantized_experts",
+                   {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
+                    "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
+                    "out": out}, choose(_WEIGHTS, format, "format"))
+
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,
                   softcap: float = 0.0, sinks: Operand | None = None, lse: Operand | None = None,
