@@ -14,7 +14,7 @@ HostTensor different_experts(const TensorSpec& spec, std::int64_t experts, std::
   std::mt19937_64 random(seed);
   std::vector<std::uint64_t> drawn;
   for (std::size_t i = 0; i < spec.elements(); ++i) {
-    if (i % static_cast<std::size_t>(spec.cols) == 0) drawn.clear();
+    if (i % static_cast<std::size_t>(spec.cols) == 0 || drawn.size() == count) drawn.clear();
     std::uint64_t expert = uniform_below(random, count);
     while (std::find(drawn.begin(), drawn.end(), expert) != drawn.end()) {
       expert = (expert + 1) % count;

@@ -292,15 +292,15 @@ std::vector<Case> experts_cases(const DTypes&) {
     return one;
   };
   const Contents bytes = index_below(256);
-  return {with("short", "60", "1", "4", "3", 4, {9, 9, 9, 1.2, 1.2}),
-          with("two experts", "60", "2", "60", "20", 2, {9, 9, 9, 1.2, 1.2}),
-          with("eight experts", "20", "6", "100", "60", 1, {9, 9, 9, 1.2, 1.2}),
-          quantized("int4", "64", "128", bytes, {30, 30, 30, 2, 2}),
-          quantized("int8", "32", "128", bytes, {30, 30, 30, 2, 2}),
-          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {30, 30, 30, 2, 2}),
-          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {30, 30, 30, 2, 2}),
-          quantized("q4_k", "128", "256", byte_of_q4_k, {30, 30, 30, 2, 2}),
-          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {30, 30, 30, 2, 2})};
+  return {with("short", "60", "1", "4", "3", 4, {0.001, 0.001, 0.001, 0.001, 0.001}),
+          with("two experts", "60", "2", "60", "20", 2, {0.001, 0.001, 0.001, 0.001, 0.001}),
+          with("eight experts", "20", "6", "100", "60", 1, {0.001, 0.001, 0.001, 0.001, 0.001}),
+          quantized("int4", "64", "128", bytes, {0.001, 0.001, 0.001, 0.001, 0.001}),
+          quantized("int8", "32", "128", bytes, {0.001, 0.001, 0.001, 0.001, 0.001}),
+          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {0.001, 0.001, 0.001, 0.001, 0.001}),
+          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {0.001, 0.001, 0.001, 0.001, 0.001}),
+          quantized("q4_k", "128", "256", byte_of_q4_k, {0.001, 0.001, 0.001, 0.001, 0.001}),
+          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {0.001, 0.001, 0.001, 0.001, 0.001})};
 }
 
 }  // namespace
