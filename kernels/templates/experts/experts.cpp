@@ -166,7 +166,7 @@ Operation make_experts() {
              {{1, 8, 2, 4096, 14336}},
              {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}}},
              {{3, 6, 2, 81, 99}}};
-  t.variants = {experts::gemv(), experts::quantized_gemv()};
+  t.variants = {experts::gemv(), experts::quantized()};
   t.check = experts::check;
   t.shape = [](const Problem& problem) { return ProblemShape(experts::Shape(problem)); };
   t.work = experts::work;

@@ -30,42 +30,50 @@ std::int64_t load_width(const Shape& s, const Config& c) {
   return s.format ? chunk : std::int64_t{c["VEC"]};
 }
 
-/// Returns the 32-bit registers of a load: elements as they lie in memory, or a chunk with its
-/// scales and its zero.
-Expression load_registers(const Shape& s) {
-  if (!s.format) return p["VEC"] * (bits_of(s.in) / 8) / 4;
-  return chunk * std::int64_t{traits(*s.format).bits} / 32 + 2;
+/// What a thread loads of a line at once.
+struct Load {
+  Expression width;      ///< elements
+  Expression registers;  ///< of 32 bits: elements as they lie in memory, or a chunk with its scales
+};
+
+Load dense_load(const Shape& s) {
+  return {p["VEC"], p["VEC"] * (bits_of(s.in) / 8) / 4};
 }
 
-/// Returns the constraints of both variants, of which a thread loads `width` elements of a line.
-std::vector<Constraint> limits(const Shape& s, const DeviceInfo& device, const Expression& width) {
+Load quantized_load(const Shape& s) {
+  const std::int64_t bits = traits(s.format.value_or(WeightFormat::int8)).bits;
+  return {chunk, chunk * bits / 32 + 2};
+}
+
+/// Returns the constraints of both variants.
+std::vector<Constraint> limits(const Shape& s, const DeviceInfo& device, const Load& load) {
+  const Expression& width = load.width;
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-  return {
-      storage_constraint(s.format ? s.scales() : s.in, s.out, device),
-      {"workgroup_threads", fmt::format("the device allows {} threads", threads),
-       p["THREADS"] <= threads},
-      {"lanes", "GATE_LANES and DOWN_LANES must not exceed THREADS",
-       p["GATE_LANES"] <= p["THREADS"] && p["DOWN_LANES"] <= p["THREADS"]},
-      {"slots", fmt::format("SLOTS must not be twice top_k, {}, or more", s.top_k),
-       p["SLOTS"] < 2 * s.top_k && p["SLOTS"] <= p["DOWN_LANES"]},
-      {"gate_lanes",
-       fmt::format("loads of GATE_LANES threads must not be twice dim, {}, or more", s.dim),
-       p["GATE_LANES"] * width < 2 * s.dim || p["GATE_LANES"] <= 8},
-      {"down_lanes",
-       fmt::format("loads of DOWN_LANES / SLOTS threads must not be twice hidden, {}, or more",
-                   s.hidden),
-       p["DOWN_LANES"] / p["SLOTS"] * width < 2 * s.hidden || p["DOWN_LANES"] <= 8},
-      {"grid", fmt::format("there are more than {} workgroups", groups),
-       ceil_div(s.hidden, gate_width(p)) * s.pairs() <= groups &&
-           ceil_div(s.dim, down_width(p)) * s.tokens <= groups},
-      {"workspace", fmt::format("h needs more than {} MiB", most >> 20),
-       workspace_bytes(s) <= most},
-      register_constraint(device, "loads in flight, and sums",
-                          p["UNROLL"] * max(2 * p["GATE_TN"], p["DOWN_TN"]) * load_registers(s) +
-                              4 * p["GATE_TN"] + 24,
-                          device.language == Language::hip ? p["THREADS"] : Expression(1))};
+  return {storage_constraint(s.format ? s.scales() : s.in, s.out, device),
+          {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+           p["THREADS"] <= threads},
+          {"lanes", "GATE_LANES and DOWN_LANES must not exceed THREADS",
+           p["GATE_LANES"] <= p["THREADS"] && p["DOWN_LANES"] <= p["THREADS"]},
+          {"slots", fmt::format("SLOTS must not be twice top_k, {}, or more", s.top_k),
+           p["SLOTS"] < 2 * s.top_k && p["SLOTS"] <= p["DOWN_LANES"]},
+          {"gate_lanes",
+           fmt::format("loads of GATE_LANES threads must not be twice dim, {}, or more", s.dim),
+           p["GATE_LANES"] * width < 2 * s.dim || p["GATE_LANES"] <= 8},
+          {"down_lanes",
+           fmt::format("loads of DOWN_LANES / SLOTS threads must not be twice hidden, {}, or more",
+                       s.hidden),
+           p["DOWN_LANES"] / p["SLOTS"] * width < 2 * s.hidden || p["DOWN_LANES"] <= 8},
+          {"grid", fmt::format("there are more than {} workgroups", groups),
+           ceil_div(s.hidden, gate_width(p)) * s.pairs() <= groups &&
+               ceil_div(s.dim, down_width(p)) * s.tokens <= groups},
+          {"workspace", fmt::format("h needs more than {} MiB", most >> 20),
+           workspace_bytes(s) <= most},
+          register_constraint(device, "loads in flight, and sums",
+                              p["UNROLL"] * max(2 * p["GATE_TN"], p["DOWN_TN"]) * load.registers +
+                                  4 * p["GATE_TN"] + 24,
+                              device.language == Language::hip ? p["THREADS"] : Expression(1))};
 }
 
 /// Adds what the CPU driver's compiler and loops need.
@@ -102,7 +110,7 @@ std::vector<Parameter> parameters() {
 }
 
 Alternative space(const Shape& s, const DeviceInfo& device) {
-  Alternative a{"gemv", parameters(), limits(s, device, p["VEC"])};
+  Alternative a{"gemv", parameters(), limits(s, device, dense_load(s))};
   a.parameters.push_back({"VEC", vector_widths(s.in)});  // elements of a load of a matrix
   append(a.constraints,
          {{"dense", "matrices are quantised", !s.format.has_value()},
@@ -114,7 +122,7 @@ Alternative space(const Shape& s, const DeviceInfo& device) {
 }
 
 Alternative quantized_space(const Shape& s, const DeviceInfo& device) {
-  Alternative a{"quantized_gemv", parameters(), limits(s, device, chunk)};
+  Alternative a{"quantized", parameters(), limits(s, device, quantized_load(s))};
   a.constraints.push_back({"quantized", "matrices are not quantised", s.format.has_value()});
   add_cpu_limits(a, s, device, chunk);
   return a;
@@ -207,7 +215,7 @@ std::vector<Config> default_configs(const Shape& s, const DeviceInfo& device) {
     for (const int threads : {256, 128, 64}) {
       int parts = slots;
       while (parts > 1 && parts * each > threads) parts /= 2;
-      Config config{s.format ? "quantized_gemv" : "gemv",
+      Config config{s.format ? "quantized" : "gemv",
                     {{"THREADS", threads},
                      {"GATE_LANES", gate},
                      {"GATE_TN", 1},
@@ -294,8 +302,8 @@ Variant gemv() {
   return variant;
 }
 
-Variant quantized_gemv() {
-  Variant variant = make_variant<Shape>("quantized_gemv", "the same of quantised matrices",
+Variant quantized() {
+  Variant variant = make_variant<Shape>("quantized", "the same of quantised matrices",
                                         quantized_space, plan, quantized_defaults, divisions);
   set_work<Shape>(variant, work);
   return variant;

@@ -36,6 +36,6 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 /// Two launches that read each pair's matrices, of which caches serve those that several tokens
 /// have: matrices of numbers, and quantised ones.
 Variant gemv();
-Variant quantized_gemv();
+Variant quantized();
 
 }  // namespace greta::kernels::experts

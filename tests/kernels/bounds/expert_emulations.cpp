@@ -288,19 +288,20 @@ std::vector<Case> experts_cases(const DTypes&) {
     if (std::string(group) != "128") one.options.emplace_back("group", group);
     one.options.insert(
         one.options.end(),
-        {{"tokens", "2"}, {"experts", "2"}, {"top_k", "2"}, {"dim", extent}, {"hidden", extent}});
+        {{"tokens", "1"}, {"experts", "2"}, {"top_k", "2"}, {"dim", extent}, {"hidden", extent}});
     return one;
   };
   const Contents bytes = index_below(256);
-  return {with("short", "60", "1", "4", "3", 4, {0.001, 0.001, 0.001, 0.001, 0.001}),
-          with("two experts", "60", "2", "60", "20", 2, {0.001, 0.001, 0.001, 0.001, 0.001}),
-          with("eight experts", "20", "6", "100", "60", 1, {0.001, 0.001, 0.001, 0.001, 0.001}),
-          quantized("int4", "64", "128", bytes, {0.001, 0.001, 0.001, 0.001, 0.001}),
-          quantized("int8", "32", "128", bytes, {0.001, 0.001, 0.001, 0.001, 0.001}),
-          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {0.001, 0.001, 0.001, 0.001, 0.001}),
-          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {0.001, 0.001, 0.001, 0.001, 0.001}),
-          quantized("q4_k", "128", "256", byte_of_q4_k, {0.001, 0.001, 0.001, 0.001, 0.001}),
-          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {0.001, 0.001, 0.001, 0.001, 0.001})};
+  return {with("short", "60", "1", "4", "3", 4, {10.6, 6.8, 9.3, 1.2, 1.2}),
+          with("wide", "64", "1", "1100", "2", 0.3, {14.8, 17.5, 51.9, 1.2, 1.1}),
+          with("two experts", "20", "2", "60", "20", 2, {19.8, 26.9, 28.6, 1.2, 1.1}),
+          with("six experts", "4", "6", "100", "60", 1, {36.6, 33.2, 71.4, 1.2, 1.2}),
+          quantized("int4", "64", "128", bytes, {44.2, 65.4, 76, 1.3, 1.2}),
+          quantized("int8", "32", "128", bytes, {38.3, 55.7, 57.1, 1.6, 1.2}),
+          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {54.5, 90.7, 87.1, 1.2, 1.2}),
+          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {70.7, 77.7, 88.2, 1.3, 1.2}),
+          quantized("q4_k", "128", "256", byte_of_q4_k, {65.6, 89.9, 68.3, 1.2, 1.2}),
+          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {67.9, 71.1, 59.6, 1.2, 1.2})};
 }
 
 }  // namespace
