@@ -11,12 +11,31 @@ namespace greta::kernels {
 
 Catalog Catalog::built_in() {
   static const Catalog catalog({
-      make_gemm(),      make_grouped_gemm(), make_quantized_gemm(),  make_scaled_gemm(),
-      make_quantize(),  make_add(),          make_silu_mul(),        make_gelu(),
-      make_rope(),      make_kv_update(),    make_rope_append(),     make_embedding(),
-      make_argmax(),    make_sample(),       make_route(),           make_permute(),
-      make_unpermute(), make_attention(),    make_attention_merge(), make_softmax(),
-      make_layernorm(), make_rmsnorm(),      make_add_rmsnorm(),     make_layernorm_rmsnorm(),
+      make_gemm(),
+      make_grouped_gemm(),
+      make_quantized_gemm(),
+      make_scaled_gemm(),
+      make_quantize(),
+      make_add(),
+      make_silu_mul(),
+      make_gelu(),
+      make_rope(),
+      make_kv_update(),
+      make_rope_append(),
+      make_embedding(),
+      make_argmax(),
+      make_sample(),
+      make_route(),
+      make_permute(),
+      make_unpermute(),
+      make_experts(),
+      make_attention(),
+      make_attention_merge(),
+      make_softmax(),
+      make_layernorm(),
+      make_rmsnorm(),
+      make_add_rmsnorm(),
+      make_layernorm_rmsnorm(),
   });
   return catalog;
 }

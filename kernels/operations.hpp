@@ -149,6 +149,15 @@ Operation make_permute();
 /// nothing, and rows without a place are not read.
 Operation make_unpermute();
 
+/// Makes the operation that computes the feed-forward layers of a token's top_k experts and adds
+/// them up, for up to 64 tokens: out[t] = sum of weights[t, k] down[e] (silu(gate[e] x[t]) * (up[e]
+/// x[t])), e = ids[t, k], with f32 between the two products. x and out are tokens x dim, ids (i32)
+/// and weights (f32) tokens x top_k. gate_up has 2 hidden x dim elements for each expert, its gates
+/// and then its ups, as grouped_gemm takes them with epilogue swiglu, and down dim x hidden. An id
+/// that is no expert adds nothing; nor does one with a weight of 0. No matrix is read but those of
+/// the others.
+Operation make_experts();
+
 /// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 

@@ -1,5 +1,6 @@
 #include "kernels/reference/activation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,15 @@ double activation_error(ActivationFunction function, double x) {
   const double vanished = std::abs(x) * 0x1p-115;
   if (function == ActivationFunction::gelu_erf) return erf_error(x) + vanished;
   return std::abs(activate(function, x)) * gate_error(function, x) + vanished;
+}
+
+double activation_change(ActivationFunction function, double x, double error) {
+  const double most = 1.13 * error;
+  if (!(x + error < -2)) return most;
+  const double value = activate(function, x);
+  const double higher = std::abs(activate(function, x + error) - value);
+  const double lower = std::abs(activate(function, x - error) - value);
+  return std::min(most, std::max(higher, lower));
 }
 
 }  // namespace greta::kernels

@@ -33,4 +33,8 @@ double activate(ActivationFunction function, double x);
 /// the other factor.
 double activation_error(ActivationFunction function, double x);
 
+/// Bounds the change of silu or gelu_tanh if the argument changes by at most `error`: 1.13 times
+/// that. Below -2, where they are monotonic, it is at most the larger change at the two ends.
+double activation_change(ActivationFunction function, double x, double error);
+
 }  // namespace greta::kernels

@@ -14,17 +14,6 @@ using reference::u;
 
 constexpr double smallest = 0x1p-126;
 
-/// Bounds the change of an activation if its argument changes by at most `error`: 1.13 times that.
-/// Below -2, where silu and gelu are monotonic, it is at most the larger change at the two ends.
-double changed(ActivationFunction function, double x, double error) {
-  const double most = 1.13 * error;
-  if (!(x + error < -2)) return most;
-  const double value = activate(function, x);
-  const double higher = std::abs(activate(function, x + error) - value);
-  const double lower = std::abs(activate(function, x - error) - value);
-  return std::min(most, std::max(higher, lower));
-}
-
 }  // namespace
 
 double dot_product_error(std::int64_t length) {
@@ -83,7 +72,8 @@ GemmErrorModel::Sum GemmErrorModel::sum(const GemmTerms& terms) const {
 Expected GemmErrorModel::expect(const GemmTerms& terms) const {
   const auto [x, of_sum] = sum(terms);
   double error = of_sum;
-  if (activation_) error = changed(*activation_, x, error) + activation_error(*activation_, x);
+  if (activation_)
+    error = activation_change(*activation_, x, error) + activation_error(*activation_, x);
   const double value = activation_ ? activate(*activation_, x) : x;
   if (!std::isfinite(value)) return {value, 0};  // as IEEE 754 has it
   error += unit_roundoff(out_) * (std::abs(value) + error);
@@ -94,8 +84,8 @@ Expected GemmErrorModel::expect(const GemmTerms& gate, const GemmTerms& up) cons
   const auto [x, of_x] = sum(gate);
   const auto [y, of_y] = sum(up);
   const double gated = activate(*activation_, x), value = gated * y;
-  const double e =
-      changed(*activation_, x, of_x + flushed(gate)) + activation_error(*activation_, x) + smallest;
+  const double e = activation_change(*activation_, x, of_x + flushed(gate)) +
+                   activation_error(*activation_, x) + smallest;
   const double f = of_y + flushed(up) + smallest;
   double error = std::abs(y) * e + std::abs(gated) * f + e * f + u * std::abs(value);
   error += unit_roundoff(out_) * (std::abs(value) + error) + underflow_error(out_);

@@ -35,7 +35,8 @@ std::vector<ProductPart> parts_of(const Problem& problem, const std::vector<Host
 
 bool grouped_gemm_fully_checked(const Problem& problem) {
   const auto extent = [&](const char* name) { return static_cast<double>(problem.dim(name)); };
-  const double groups = extent("groups"), n = extent("n"), k = extent("k");
+  const bool gated = problem.attribute("epilogue", "none") != "none";
+  const double groups = extent("groups"), n = (gated ? 2 : 1) * extent("n"), k = extent("k");
   const double m = is_masked(problem) ? groups * extent("m") : extent("m");
   return m * n * k <= 0x1p31 && m * n <= 0x1p24 && (m + groups * n) * k <= 0x1p28;
 }
@@ -51,6 +52,7 @@ std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
     ProductPart& part = parts[i];
     Problem one{"gemm", problem.dtype, problem.out_dtype, {}, {}};
     one.attributes.emplace_back("layout", problem.attribute("layout", "nt"));
+    one.attributes.emplace_back("epilogue", problem.attribute("epilogue", "none"));
     one.dims = {{"m", part.rows}, {"n", n}, {"k", problem.dim("k")}};
     part.reference = gemm_reference(
         one,

@@ -218,6 +218,23 @@ std::unique_ptr<Reference> unpermute_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
+/// Returns the FP64 reference of an experts problem, which checks every element. With u = 2^-24, K
+/// = dim and L = top_k hidden:
+/// - An element of h = silu(gate) * up has the errors of two dot products, gamma(K) times the root
+///   of the sum of their squared products (GemmErrorModel), of which silu changes the gate's by at
+///   most its Lipschitz constant, each times the other factor; and the errors of evaluating silu
+///   and of the product.
+/// - The former are independent for the elements of an expert's h and of mean zero, as gamma
+///   assumes of roundings: in the sum of weight down h they are added as the root of the sum of
+///   their squares. Those of different slots are not, as experts can be the same. The latter are
+///   added as they are.
+/// - That sum itself has gamma(L) + u sqrt(L), for the product with the weight, times the root of
+///   the sum of its squared terms.
+/// - Products and partial sums below 2^-126 may be flushed, and the output is rounded once.
+std::unique_ptr<Reference> experts_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             std::uint64_t seed);
+
 /// Returns the FP64 reference of a route problem, which checks every token. Without a bias, experts
 /// must be exactly those of the largest logits. With one, scores + biases have errors: an expert is
 /// right if none that is picked later, or not at all, has surely a larger one; the same of groups.

@@ -1,6 +1,6 @@
 // Protects: routing of tokens to experts on every device: ties, NaN and infinities, biases; places
-// of rows, blocks, capacities and ids of no expert; and the whole way, whose result is that of each
-// token's experts one by one.
+// of rows, blocks, capacities and ids of no expert; the whole way, whose result is that of each
+// token's experts one by one; and the operation for few tokens, which must not read other experts.
 
 #include <gtest/gtest.h>
 
@@ -258,6 +258,74 @@ TEST_P(Experts, AllOperationsInTurn) {
     }
     EXPECT_NEAR(added[0].at(i), factor * x.at(i), 1e-5) << "element " << i;
   }
+}
+
+// What one token has of each expert is computed by plain loops: an id of no expert, weights of 0,
+// an expert that comes twice, and a NaN. Matrices of the others are NaN, so nothing may read them.
+TEST_P(Experts, FewTokensReadTheirExpertsAlone) {
+  constexpr std::size_t tokens = 4, experts = 5, top_k = 3, dim = 24, hidden = 20;
+  const Problem problem =
+      problem_of("experts dtype=f32 out=f32 tokens=4 experts=5 top_k=3 dim=24 hidden=20");
+  auto inputs = built_in("experts").inputs(problem, 2);
+  const std::vector<double> ids{0, 3, 5, 3, 3, 1, -1, 99, 0, 4, 0, -2147483648.0};
+  const std::vector<double> weights{0.5, -1, 1, 0.25, 2, 0, nan, nan, -0.0, 0, nan, 1};
+  inputs[1] = test::filled(inputs[1].spec, ids);
+  inputs[2] = test::filled(inputs[2].spec, weights);
+  for (const std::size_t matrix : {3, 4}) {
+    const std::size_t each = inputs[matrix].spec.elements() / experts;
+    for (const std::size_t expert : {1, 2, 4}) {
+      for (std::size_t i = expert * each; i < (expert + 1) * each; ++i)
+        store_element(DType::f32, inputs[matrix].data.data(), i, nan);
+    }
+  }
+  std::vector<double> expected(tokens * dim);
+  for (std::size_t pair = 0; pair < ids.size(); ++pair) {
+    if (ids[pair] < 0 || ids[pair] >= experts || weights[pair] == 0) continue;
+    const auto expert = static_cast<std::size_t>(ids[pair]);
+    for (std::size_t j = 0; j < hidden; ++j) {
+      double gate = 0, up = 0;
+      for (std::size_t i = 0; i < dim; ++i) {
+        const double x = inputs[0].at(pair / top_k * dim + i);
+        gate += x * inputs[3].at((expert * 2 * hidden + j) * dim + i);
+        up += x * inputs[3].at((expert * 2 * hidden + hidden + j) * dim + i);
+      }
+      const double h = weights[pair] * gate / (1 + std::exp(-gate)) * up;
+      for (std::size_t i = 0; i < dim; ++i)
+        expected[pair / top_k * dim + i] += h * inputs[4].at((expert * dim + i) * hidden + j);
+    }
+  }
+  for (const char* config :
+       {"gemv THREADS=64 GATE_LANES=8 GATE_TN=1 DOWN_LANES=32 DOWN_TN=2 SLOTS=4 UNROLL=1 VEC=4",
+        "gemv THREADS=128 GATE_LANES=32 GATE_TN=2 DOWN_LANES=8 DOWN_TN=1 SLOTS=1 UNROLL=2 VEC=1"}) {
+    const auto outputs = run(problem, parse(problem, config), inputs);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(std::isnan(outputs[0].at(i)), std::isnan(expected[i])) << config << ' ' << i;
+      if (std::isnan(expected[i])) continue;
+      ASSERT_NEAR(outputs[0].at(i), expected[i], 1e-5) << config << ' ' << i;
+    }
+    for (std::size_t i = 0; i < dim; ++i) EXPECT_EQ(outputs[0].at(2 * dim + i), 0);
+  }
+}
+
+// The operation for few tokens gives what the operations for many give.
+TEST_P(Experts, FewTokensAreRightAsManyAre) {
+  const Problem few =
+      problem_of("experts dtype=f16 out=f16 tokens=7 experts=6 top_k=2 dim=64 hidden=40");
+  const auto inputs = built_in("experts").inputs(few, 3);
+  const auto out = run_default(few, inputs);
+  const auto permuted =
+      run_default(problem_of("permute dtype=f16 out=f16 tokens=7 experts=6 top_k=2 dim=64"),
+                  {inputs[0], inputs[1]});
+  const auto h = run_default(
+      problem_of("grouped_gemm dtype=f16 out=f16 epilogue=swiglu groups=6 m=14 n=40 k=64"),
+      {permuted[0], inputs[3], permuted[1]});
+  const auto y = run_default(problem_of("grouped_gemm dtype=f16 out=f32 groups=6 m=14 n=64 k=40"),
+                             {h[0], inputs[4], permuted[1]});
+  const auto many =
+      run_default(problem_of("unpermute dtype=f32 out=f32 tokens=7 rows=14 top_k=2 dim=64"),
+                  {y[0], permuted[2], inputs[2]});
+  for (std::size_t i = 0; i < out[0].spec.elements(); ++i)
+    EXPECT_NEAR(out[0].at(i), many[0].at(i), 0.01 * (1 + std::abs(many[0].at(i)))) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Experts, ::testing::ValuesIn(test::usable_devices()),

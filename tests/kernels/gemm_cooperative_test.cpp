@@ -95,7 +95,8 @@ TEST(GemmCooperative, BatchesAndGroupsOfRowsAreRightWithEmulatedMatrices) {
         "gemm dtype=bf16 out=bf16 shared=b m=33 n=50 k=40 batch=2",
         "grouped_gemm dtype=bf16 out=f32 groups=5 m=90 n=68 k=48",
         "grouped_gemm dtype=f16 out=f16 layout=nn routing=skewed groups=7 m=60 n=48 k=40",
-        "grouped_gemm dtype=f16 out=f32 form=masked groups=3 m=40 n=33 k=64"}) {
+        "grouped_gemm dtype=f16 out=f32 form=masked groups=3 m=40 n=33 k=64",
+        "grouped_gemm dtype=f16 out=f16 epilogue=swiglu groups=3 m=40 n=36 k=48"}) {
     const Problem problem = catalog().read(key).value();
     const Operation& operation = built_in(problem.op);
     const Space space = operation.space(problem, info);

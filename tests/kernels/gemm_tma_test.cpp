@@ -203,6 +203,27 @@ TEST(GemmTmaOfGroups, FewRows) {
                "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
 }
 
+/// The same with gates, whose boxes of pairs reach into the ups, and those of the last group past
+/// the end of the map.
+Problem gated_groups(const char* form, std::int64_t n, DType out) {
+  Problem problem = groups(form, "nt", out);
+  problem.attributes.insert(problem.attributes.end() - 1, {"epilogue", "swiglu"});
+  problem.extent("n") = n;
+  return problem;
+}
+
+TEST(GemmTmaOfGroups, GatesInTheRegistersOfTheirSums) {
+  expect_right(gated_groups("contiguous", 104, DType::bf16),
+               "tma BM=64 BN=96 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
+TEST(GemmTmaOfGroups, GatesOfMaskedGroupsThroughSharedMemory) {
+  expect_right(gated_groups("masked", 50, DType::f32),
+               "tma BM=16 BN=64 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
+               "RESIDENT=0 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0");
+}
+
 /// Returns a batch of three products; boxes of operands reach over the ends of its matrices.
 Problem batch(const char* layout, std::vector<std::pair<std::string, std::string>> attributes) {
   if (layout != std::string("nn")) attributes.insert(attributes.begin(), {"layout", layout});

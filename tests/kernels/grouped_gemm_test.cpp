@@ -69,6 +69,34 @@ std::vector<double> plain_product(const Problem& problem, const std::vector<Host
   return c;
 }
 
+/// Returns a problem with gates, of `n` columns of C.
+Problem gated_problem(bool masked, const char* epilogue, DType type, std::int64_t n) {
+  Problem problem = problem_of(masked, 4, masked ? 20 : 70, "nt", type);
+  problem.attributes.emplace_back("epilogue", epilogue);
+  problem.extent("n") = n;
+  return problem;
+}
+
+/// Returns act(gate) * up of the product with all columns, in f64.
+std::vector<double> gated_product(const Problem& problem, const std::vector<HostTensor>& inputs,
+                                  const Rows& rows) {
+  Problem plain = problem;
+  const std::int64_t n = problem.dim("n");
+  plain.extent("n") = 2 * n;
+  const auto products = plain_product(plain, inputs, rows);
+  std::vector<double> c(products.size() / 2);
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(n), col = i % static_cast<std::size_t>(n);
+    const double gate = products[row * static_cast<std::size_t>(2 * n) + col];
+    const double up = products[(row * 2 + 1) * static_cast<std::size_t>(n) + col];
+    const double t = problem.attribute("epilogue", "") == "swiglu"
+                         ? gate
+                         : std::sqrt(8 / std::acos(-1)) * (gate + 0.044715 * gate * gate * gate);
+    c[i] = gate / (1 + std::exp(-t)) * up;
+  }
+  return c;
+}
+
 std::vector<Rows> distributions(std::int64_t groups, std::int64_t m, bool masked) {
   const auto count = static_cast<std::size_t>(groups);
   Rows first(count), last(count), ones(count, 1), none(count), mixed(count);
@@ -106,6 +134,46 @@ TEST_P(GroupedGemm, ComputesAnyDistributionOfRows) {
         }
       }
     }
+  }
+}
+
+// A group's gates are followed by its ups, and after these by the next group's gates.
+TEST_P(GroupedGemm, ComputesGatesOfEachGroup) {
+  Device& device = test::device(GetParam());
+  for (const bool masked : {false, true}) {
+    const Problem problem = gated_problem(masked, masked ? "geglu" : "swiglu", DType::f32, 36);
+    const Rows rows = distributions(4, masked ? 20 : 70, masked).back();
+    const auto inputs = inputs_of(problem, rows);
+    const auto expected = gated_product(problem, inputs, rows);
+    for (const char* variant : {"naive", "tiled"}) {
+      const auto candidates =
+          kernels::sample_candidates(operation(), problem, device.info(), variant, 1, 5);
+      ASSERT_FALSE(candidates.empty());
+      const auto plan = operation().plan(problem, device.info(), candidates.front().config).value();
+      const auto run = run_plan(device, plan, operation().tensors(problem), inputs);
+      ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+      EXPECT_EQ(run->overrun, "");
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const double got = run->outputs.front().at(i);
+        ASSERT_EQ(std::isnan(got), std::isnan(expected[i])) << variant << ' ' << i;
+        if (std::isnan(got)) continue;
+        ASSERT_NEAR(got, expected[i], 1e-5) << variant << ' ' << i;
+      }
+    }
+  }
+}
+
+// Tiles of matrix cores, in both of their epilogues' widths.
+TEST_P(GroupedGemm, ComputesGatesOnMatrixCores) {
+  Device& device = test::device(GetParam());
+  for (const std::int64_t n : {64, 37}) {
+    const Problem problem = gated_problem(false, "swiglu", DType::bf16, n);
+    const auto candidates =
+        kernels::sample_candidates(operation(), problem, device.info(), "matrix", 1, 5);
+    if (candidates.empty()) GTEST_SKIP() << "no matrix cores";
+    const Config& config = candidates.front().config;
+    test::expect_right(operation(), problem, operation().plan(problem, device.info(), config),
+                       config.text(), 5, device);
   }
 }
 
@@ -157,6 +225,32 @@ TEST(GroupedGemmReference, TakesNumbersOutOfRangeAsTheNearestPossible) {
   store_element(DType::i32, inputs[2].data.data(), 2, 2147483647);
   const HostTensor right = right_result(problem, inputs, {0, 4, 6});
   EXPECT_TRUE(operation().reference(problem, inputs, 1)->check({right}).passed);
+}
+
+TEST(GroupedGemmReference, TakesTheFirstHalfOfAGroupsLinesAsGates) {
+  const Problem problem = gated_problem(false, "swiglu", DType::f32, 36);
+  const Rows rows{10, 0, 5, 55};
+  const auto inputs = inputs_of(problem, rows);
+  const auto reference = operation().reference(problem, inputs, 1);
+  const TensorSpec spec = operation().tensors(problem).back();
+  HostTensor c{spec, std::vector<std::byte>(spec.bytes())};
+  const auto values = gated_product(problem, inputs, rows);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_element(spec.dtype, c.data.data(), i, values[i]);
+  EXPECT_TRUE(reference->check({c}).passed) << reference->check({c}).detail;
+  auto exchanged = inputs;  // gates and ups of the first group
+  const auto half = static_cast<std::ptrdiff_t>(36 * 24 * 4);
+  std::swap_ranges(exchanged[1].data.begin(), exchanged[1].data.begin() + half,
+                   exchanged[1].data.begin() + half);
+  const Verdict verdict = operation().reference(problem, exchanged, 1)->check({c});
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_NE(verdict.detail.find("group 0"), std::string::npos) << verdict.detail;
+}
+
+TEST(GroupedGemmProblem, GatesNeedLinesOfBAlongK) {
+  Problem problem = problem_of(false, 3, 10, "nn");
+  problem.attributes.emplace_back("epilogue", "swiglu");
+  EXPECT_FALSE(operation().check(problem));
 }
 
 TEST(GroupedGemmRows, AreAllRowsOfContiguousGroupsAndFitMaskedOnes) {

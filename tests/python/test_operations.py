@@ -116,6 +116,15 @@ class OnEachDevice:
         expected[0], expected[2, :1] = x[0] @ y[0], x[2, :1] @ y[2]
         self.check(c, expected)
 
+    def test_grouped_gemm_with_gates(self):
+        x, y = values(6, 40), values(2, 64, 40)
+        a, b, ends = self.make(x, y, np.array([4, 6], "int32"))
+        c = self.runtime.empty((6, 32))
+        self.runtime.grouped_gemm(a, b, ends, c, activation="swiglu")
+        products = np.concatenate([x[:4] @ y[0].T, x[4:] @ y[1].T])
+        gate, up = products[:, :32], products[:, 32:]
+        self.check(c, gate / (1 + np.exp(-gate)) * up)
+
     def test_sample(self):
         x = 3 * values(4, 50)
         x[2, 17] = 30
@@ -168,6 +177,20 @@ class OnEachDevice:
                 self.check(out, expected)
         with self.assertRaises(greta.GretaError):
             self.runtime.permute(x, ids, self.runtime.empty((13, 8)), groups, places)
+
+    def test_experts_of_few_tokens(self):
+        rows, chosen, shares = values(3, 8), np.array([[0, 2], [2, -1], [9, 1]], "int32"), values(3, 2)
+        gates, downs = values(3, 12, 8), values(3, 8, 6)
+        x, ids, weights, gate_up, down = self.make(rows, chosen, shares, gates, downs)
+        expected = np.zeros((3, 8))
+        for token, k in np.ndindex(3, 2):
+            if 0 <= chosen[token, k] < 3:
+                products = gates[chosen[token, k]].astype("float64") @ rows[token]
+                hidden = products[:6] / (1 + np.exp(-products[:6])) * products[6:]
+                expected[token] += shares[token, k] * (downs[chosen[token, k]] @ hidden)
+        out = self.runtime.empty((3, 8))
+        self.runtime.experts(x, ids, weights, gate_up, down, out)
+        self.check(out, expected)
 
     def test_quantized_gemm(self):
         x = values(5, 64).astype("float16")

@@ -49,7 +49,7 @@ bool enter_group(uint height, inout uint row) {
   group_residual = args.residual + group * args.c_batch * OUT_BYTES;
 #else
   group_a = args.a + uint64_t(first) * args.k * IN_BYTES;
-  group_b = args.b + uint64_t(group) * args.n * args.k * IN_BYTES;
+  group_b = args.b + uint64_t(group) * product_cols() * args.k * IN_BYTES;
   group_c = args.c + uint64_t(first) * args.n * OUT_BYTES;
 #endif
   return row < group_m;

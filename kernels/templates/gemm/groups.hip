@@ -82,7 +82,7 @@ GRETA_DEVICE Arguments of_group(const Arguments& all, const Group& group) {
 #endif
 #elif GROUPED
   args.a += u64(group.first) * args.k;
-  args.b += u64(group.index) * args.n * args.k;
+  args.b += u64(group.index) * product_cols(args) * args.k;
   args.c += u64(group.first) * args.n;
   args.m = group.rows;
 #endif

@@ -73,6 +73,8 @@ GRETA_DEVICE u32 first_line_b(const Arguments& args, const Group& group) {
 #if GROUPED == 3
   return group.index * u32(args.b_batch / stride_b(args));
 #else
-  return GROUPED ? group.index * (B_ALONG_K ? args.n : args.k) : 0;
+  if (!GROUPED) return 0;
+  // Rows of pairs alternate, so that those of a group's first gate are as far as twice its lines.
+  return group.index * (B_ALONG_K ? (GATED ? 2 : 1) * product_cols(args) : args.k);
 #endif
 }

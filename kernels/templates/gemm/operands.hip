@@ -22,8 +22,8 @@
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
 #endif
 
-#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 3 || (GROUPED % 3 != 0 && (GATED || NORM))
-#error "GROUPED is 0, 3 (batch), or without gates and norms 1 (contiguous) or 2 (masked)"
+#if !defined(GROUPED) || GROUPED < 0 || GROUPED > 3 || (GROUPED % 3 != 0 && NORM)
+#error "GROUPED is 0, 3 (batch), or without norms 1 (contiguous) or 2 (masked)"
 #endif
 
 #if !defined(LDA) || !defined(LDB) || !defined(LDC) || !defined(A_ALONG_K) || !defined(B_ALONG_K)

@@ -40,7 +40,9 @@ void add_tensor_maps(std::vector<Argument>& arguments, const Shape& shape, const
   arguments.push_back(mapped(shape, a, lines_a, shape.a_length(), shape.a_stride(), boxes.a));
   Argument map_b = mapped(shape, b, lines_b, shape.b_length(), shape.b_stride(), boxes.b);
   if (shape.gated) {
+    // Row 2 c is line c, and 2 c + 1 the one n lines after it: as far as the last group's gates.
     auto& pairs = std::get<TensorMapArgument>(map_b).map;
+    pairs.rows = static_cast<std::uint64_t>(2 * (lines_b - shape.n));
     pairs.pair_bytes = static_cast<std::uint64_t>(shape.n) * pairs.row_bytes;
   }
   arguments.push_back(std::move(map_b));

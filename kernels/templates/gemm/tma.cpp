@@ -59,8 +59,10 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
   };
   append(list, tiled_product(shape, true));
   if (shape.gated) {
-    list.push_back(
-        {"gates_of_one", "gates of several products are not in one tensor map", !shape.several()});
+    list.push_back({"gates_of_one", "gates of a batch are not in one tensor map",
+                    shape.grouping != Grouping::batch});
+    list.push_back({"gate_rows", "gates and ups of all groups must be fewer than 2^30 lines of B",
+                    shape.groups * shape.products() < (std::int64_t{1} << 30)});
   }
   return list;
 }

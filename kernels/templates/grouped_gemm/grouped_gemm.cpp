@@ -25,6 +25,9 @@ gemm::Shape shape_of(const Problem& problem) {
   shape.in = problem.dtype;
   shape.out = problem.out_dtype;
   shape.b_along_k = problem.attribute("layout", "nt") == "nt";
+  const std::string epilogue = problem.attribute("epilogue", "none");
+  shape.gated = epilogue != "none";
+  if (shape.gated) shape.activation = epilogue == "swiglu" ? 1 : 2;
   return shape;
 }
 
@@ -44,7 +47,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const gemm::Shape s = shape_of(problem);
   const std::int64_t rows = is_masked(s) ? s.groups * s.m : s.m;
   return {{"A", Role::input, s.in, rows, s.k},
-          {"B", Role::input, s.in, s.groups * (s.b_along_k ? s.n : s.k), s.b_stride()},
+          {"B", Role::input, s.in, s.groups * s.b_lines(), s.b_stride()},
           {is_masked(s) ? "rows" : "ends", Role::input, DType::i32, 1, s.groups},
           {"C", Role::output, s.out, rows, s.n}};
 }
@@ -61,8 +64,8 @@ Work work(const Problem& problem) {
   operands[0].rows = operands[3].rows = rows;
   operands[1].rows = operands[1].rows / s.groups * groups;
   Work least;
-  least.flops =
-      2.0 * static_cast<double>(rows) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  least.flops = 2.0 * static_cast<double>(rows) * static_cast<double>(s.products()) *
+                static_cast<double>(s.k);
   least.bytes = operand_bytes(operands);
   return least;
 }
@@ -80,20 +83,40 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// Kernels count rows, with those of an incomplete tile of each group, in 32 bits.
+/// Kernels count rows, with those of an incomplete tile of each group, in 32 bits. They compute
+/// gates where gates and ups are lines of B.
 Result<void> check(const Problem& problem) {
-  if (is_masked(shape_of(problem))) return check_count(problem, "groups", {"groups", "m"});
+  const gemm::Shape shape = shape_of(problem);
+  if (shape.gated && !shape.b_along_k) {
+    return bad_field("layout", "nn", "must be nt with swiglu and geglu");
+  }
+  if (is_masked(shape)) return check_count(problem, "groups", {"groups", "m"});
   constexpr std::int64_t most = 2147483647, highest_tile = 256;
   const std::int64_t groups = problem.dim("groups"), m = problem.dim("m");
   if (groups <= (most - m) / highest_tile) return {};
   return bad_field("groups", std::to_string(groups), "m + 256 groups must not exceed 2147483647");
 }
 
-/// The distribution of rows over groups is that of what is measured alone.
+/// The distribution of rows over groups is that of what is measured alone. Gates change little of
+/// a product of as many columns.
 Problem unfused(const Problem& problem) {
   Problem plain = problem;
-  std::erase_if(plain.attributes, [](const auto& one) { return one.first == "routing"; });
+  std::erase_if(plain.attributes,
+                [](const auto& one) { return one.first == "routing" || one.first == "epilogue"; });
+  plain.extent("n") = shape_of(problem).products();
   return plain;
+}
+
+/// The product, and the activation of all of its rows, which has those of no group, too.
+std::vector<Problem> parts(const Problem& problem) {
+  const gemm::Shape s = shape_of(problem);
+  if (!s.gated || s.activation != 1) return {};  // there is no operation for geglu
+  Problem product = problem;
+  std::erase_if(product.attributes, [](const auto& one) { return one.first == "epilogue"; });
+  product.extent("n") = s.products();
+  const std::int64_t rows = is_masked(s) ? s.groups * s.m : s.m;
+  Problem gate{"silu_mul", s.out, s.out, {{"layout", "packed"}}, {{"rows", rows}, {"cols", s.n}}};
+  return {std::move(product), std::move(gate)};
 }
 
 /// Reduces the number of groups, with their rows, and then that of columns.
@@ -120,6 +143,11 @@ std::vector<Attribute> attributes() {
        .help = "storage of each group's B: nt: n x k; nn: k x n",
        .fallback = "nt",
        .allowed = {"nt", "nn"}},
+      {.name = "epilogue",
+       .help = "swiglu: C = silu(gate) * up, geglu: C = gelu(gate) * up in its tanh form; each "
+               "group's B has n lines of gates, then n of ups",
+       .fallback = "none",
+       .allowed = {"none", "swiglu", "geglu"}},
       {.name = "routing",
        .help = "how rows are distributed over groups when kernels are measured. balanced: 3/4 "
                "to 5/4 of the mean, which is m / groups, or m / 2 of masked groups; skewed: "
@@ -136,10 +164,11 @@ Operation make_grouped_gemm() {
   t.name = "grouped_gemm";
   t.summary =
       "matrix products of groups of rows, each with a B of its own, as in mixtures of experts: C = "
-      "A B[group]; the groups' numbers of rows are in device memory";
+      "A B[group], or act(gate) * up of it; the groups' numbers of rows are in device memory";
   t.bound =
-      "u min(K + 2, 8) sqrt(K) times the root of the sum of (a b)^2, u = 2^-24; the output's "
-      "rounding; rows of no group are not written";
+      "u min(K + 2, 8) sqrt(K) times the root of the sum of (a b)^2, u = 2^-24; for swiglu "
+      "and geglu, the activation's Lipschitz constant times that, and a factor's error times the "
+      "other factor; the output's rounding; rows of no group are not written";
   t.out_of_range =
       "an end or a number of rows below 0 counts as 0, one above m as m; ends must not decrease";
   t.dimensions = {{.name = "groups", .help = "number of groups", .examples = {1, 2, 3, 5, 8, 33}},
@@ -172,6 +201,7 @@ Operation make_grouped_gemm() {
   t.reference = grouped_gemm_reference;
   t.fully_checked = grouped_gemm_fully_checked;
   t.unfused = grouped_gemm::unfused;
+  t.parts = grouped_gemm::parts;
   t.stand_in = grouped_gemm::stand_in;
   return t;
 }

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
-#include "kernels/model/random.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/expert_ids.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/planning/plan.hpp"
@@ -59,20 +58,7 @@ Work work(const Problem& problem) {
 /// Different experts for each token.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   if (spec.name != "ids") return random_tensor(spec, seed);
-  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
-  const auto experts = static_cast<std::uint64_t>(problem.dim("experts"));
-  std::mt19937_64 random(seed);
-  std::vector<std::uint64_t> drawn;
-  for (std::size_t i = 0; i < spec.elements(); ++i) {
-    if (i % static_cast<std::size_t>(spec.cols) == 0) drawn.clear();
-    std::uint64_t expert = uniform_below(random, experts);
-    while (std::find(drawn.begin(), drawn.end(), expert) != drawn.end()) {
-      expert = (expert + 1) % experts;
-    }
-    drawn.push_back(expert);
-    store_element(DType::i32, tensor.data.data(), i, static_cast<double>(expert));
-  }
-  return tensor;
+  return different_experts(spec, problem.dim("experts"), seed);
 }
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {

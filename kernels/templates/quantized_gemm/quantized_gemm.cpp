@@ -26,15 +26,12 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
-namespace {
-
-/// Returns the alignment of B, which is that of its widest load: 16 bytes of integers, where rows
-/// and blocks are multiples of that, or halves of words (load_quads() and load_halves() in
-/// weights.hip).
 std::int64_t weights_alignment(WeightFormat format) {
   const std::int64_t unit = in_blocks(format) ? block_bytes(format) : 16;
   return unit % 16 == 0 ? 16 : 2;
 }
+
+namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const Shape s = shape_of(problem);

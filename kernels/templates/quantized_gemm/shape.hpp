@@ -21,6 +21,11 @@ struct Shape {
   std::int64_t groups() const { return group > 0 ? k / group : 0; }
 };
 
+/// Returns the alignment of weights, which is that of their widest load: 16 bytes of integers,
+/// where rows and blocks are multiples of that, or halves of words (load_quads() and load_halves()
+/// in weights.hip).
+std::int64_t weights_alignment(WeightFormat format);
+
 /// Requires a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);
 

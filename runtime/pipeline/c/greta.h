@@ -376,10 +376,12 @@ GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tens
  * i32 [groups], which is read when kernels run. With A [rows, k] and C [rows, n] the groups' rows
  * lie one after the other, and `groups` has the row after each one's last; ends must not decrease.
  * With A [groups, most, k] and C [groups, most, n] it has the number of rows of each group that
- * count. Other rows of C stay as they are. */
+ * count. Other rows of C stay as they are. The activation is GRETA_NO_ACTIVATION, or with GRETA_NT and B
+ * [groups, 2 n, k], which has a group's gates and then its ups, GRETA_SWIGLU or GRETA_GEGLU. */
 GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
                                           const greta_tensor* b, const greta_tensor* groups,
-                                          const greta_tensor* c, greta_layout layout);
+                                          const greta_tensor* c, greta_layout layout,
+                                          greta_activation activation);
 /* C = A W^T with quantised weights W [n, k]: a row of B, u8 [n, bytes], has those of a row of W. With
  * GRETA_INT4 and GRETA_INT8, scales [n, groups] (bf16 if A is, else f16) and zero points u8 [n, groups]
  * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. The
@@ -475,6 +477,22 @@ GRETA_API greta_status greta_permute(greta_operations* operations, const greta_t
 GRETA_API greta_status greta_unpermute(greta_operations* operations, const greta_tensor* y,
                                        const greta_tensor* places, const greta_tensor* weights,
                                        const greta_tensor* out);
+/* out [.., dim] = the sum over each token's experts of weights f32 [.., top_k] times down (silu(gate x) *
+ * (up x)), for up to 64 tokens: x [.., dim], ids i32 [.., top_k], gate_up [experts, 2 hidden, dim] with
+ * each expert's gates and then its ups, down [experts, dim, hidden]. An id that is not below experts
+ * adds nothing, nor does one with a weight of 0; their matrices are not read. */
+GRETA_API greta_status greta_experts(greta_operations* operations, const greta_tensor* x,
+                                     const greta_tensor* ids, const greta_tensor* weights,
+                                     const greta_tensor* gate_up, const greta_tensor* down,
+                                     const greta_tensor* out);
+/* The same of quantised matrices, whose lines are u8, as rows of greta_quantized_gemm's B. With
+ * GRETA_INT4 and GRETA_INT8, gate_up_scales [experts, 2 hidden, groups] and down_scales [experts, dim,
+ * groups] are beside them; with other formats NULL. */
+GRETA_API greta_status greta_quantized_experts(
+    greta_operations* operations, const greta_tensor* x, const greta_tensor* ids,
+    const greta_tensor* weights, const greta_tensor* gate_up, const greta_tensor* gate_up_scales,
+    const greta_tensor* down, const greta_tensor* down_scales, const greta_tensor* out,
+    greta_weights format);
 /* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch]. v and
  * out may have another dim than q and k. */
 GRETA_API greta_status greta_attention(greta_operations* operations, const greta_tensor* q,

@@ -33,6 +33,20 @@ class Call {
   greta_operations& to_;
 };
 
+Activation choose_activation(greta_activation activation) {
+  return choose(
+      activation,
+      {Activation::none, Activation::silu, Activation::gelu, Activation::swiglu, Activation::geglu},
+      "activation");
+}
+
+greta::kernels::WeightFormat weight_format(greta_weights format, const char* name) {
+  using Format = greta::kernels::WeightFormat;
+  return choose(
+      format, {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k},
+      name);
+}
+
 greta::kernels::ByteFormat byte_format(greta_numbers numbers) {
   using Format = greta::kernels::ByteFormat;
   return choose(numbers,
@@ -88,10 +102,7 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     GemmOptions wanted;
     wanted.layout =
         choose(given.layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout");
-    wanted.activation = choose(given.activation,
-                               {Activation::none, Activation::silu, Activation::gelu,
-                                Activation::swiglu, Activation::geglu},
-                               "activation");
+    wanted.activation = choose_activation(given.activation);
     wanted.alpha = given.alpha;
     wanted.beta = given.beta;
     wanted.bias = call.maybe(given.bias, "bias");
@@ -105,12 +116,14 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
 
 greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
                                 const greta_tensor* b, const greta_tensor* groups,
-                                const greta_tensor* c, greta_layout layout) {
+                                const greta_tensor* c, greta_layout layout,
+                                greta_activation activation) {
   return guarded([&] {
     const Call call(operations);
     return call->grouped_gemm(
         call(a, "a"), call(b, "b"), call(groups, "groups"), call(c, "c"),
-        choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"));
+        choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"),
+        choose_activation(activation));
   });
 }
 
@@ -119,13 +132,9 @@ greta_status greta_quantized_gemm(greta_operations* operations, const greta_tens
                                   const greta_tensor* zeros, const greta_tensor* c,
                                   greta_weights weights) {
   return guarded([&] {
-    using Format = greta::kernels::WeightFormat;
     const Call call(operations);
     QuantizedGemmOptions wanted;
-    wanted.format =
-        choose(weights,
-               {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k},
-               "weights");
+    wanted.format = weight_format(weights, "weights");
     wanted.scales = call.maybe(scales, "scales");
     wanted.zeros = call.maybe(zeros, "zeros");
     return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
@@ -309,6 +318,33 @@ greta_status greta_unpermute(greta_operations* operations, const greta_tensor* y
     const Call call(operations);
     return call->unpermute(call(y, "y"), call(places, "places"), call(weights, "weights"),
                            call(out, "out"));
+  });
+}
+
+greta_status greta_experts(greta_operations* operations, const greta_tensor* x,
+                           const greta_tensor* ids, const greta_tensor* weights,
+                           const greta_tensor* gate_up, const greta_tensor* down,
+                           const greta_tensor* out) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->experts(call(x, "x"), call(ids, "ids"), call(weights, "weights"),
+                         call(gate_up, "gate_up"), call(down, "down"), call(out, "out"));
+  });
+}
+
+greta_status greta_quantized_experts(greta_operations* operations, const greta_tensor* x,
+                                     const greta_tensor* ids, const greta_tensor* weights,
+                                     const greta_tensor* gate_up,
+                                     const greta_tensor* gate_up_scales, const greta_tensor* down,
+                                     const greta_tensor* down_scales, const greta_tensor* out,
+                                     greta_weights format) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->experts(call(x, "x"), call(ids, "ids"), call(weights, "weights"),
+                         call(gate_up, "gate_up"), call(down, "down"), call(out, "out"),
+                         {.format = weight_format(format, "format"),
+                          .gate_up_scales = call.maybe(gate_up_scales, "gate_up_scales"),
+                          .down_scales = call.maybe(down_scales, "down_scales")});
   });
 }
 

@@ -1,5 +1,8 @@
 #include "runtime/pipeline/compute/operations.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -225,6 +228,47 @@ Result<void> Operations::unpermute(const Tensor& y, const Tensor& places, const 
                                       {"top_k", cols_of(places)},
                                       {"dim", cols_of(y)}});
   return start(problem, std::array{y, places, weights, out});
+}
+
+Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tensor& weights,
+                                 const Tensor& gate_up, const Tensor& down, const Tensor& out,
+                                 const ExpertsOptions& options) {
+  if (gate_up && gate_up.shape().rank() != 3) {
+    return bad_rank("experts", "gate_up", gate_up, "[experts, 2 hidden, dim]");
+  }
+  if (down && down.shape().rank() != 3) {
+    return bad_rank("experts", "down", down, "[experts, dim, hidden]");
+  }
+  const bool scales = options.format && !kernels::in_blocks(*options.format);
+  for (const Tensor& one : {options.gate_up_scales, options.down_scales}) {
+    if (static_cast<bool>(one) == scales) continue;
+    return refused("experts", scales ? "int4 and int8 need scales of both matrices"
+                                     : "scales are given, but the matrices have none beside them");
+  }
+  Problem problem = problem_of("experts", x.dtype(), out.dtype(),
+                               {{"tokens", rows_of(x)},
+                                {"experts", down ? down.shape()[0] : 1},
+                                {"top_k", cols_of(ids)},
+                                {"dim", cols_of(x)},
+                                {"hidden", gate_up ? gate_up.shape()[1] / 2 : 1}});
+  if (options.format) {
+    set(problem, "weights", std::string(kernels::traits(*options.format).name));
+  }
+  if (scales) {
+    const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.gate_up_scales));
+    if (cols_of(x) % groups != 0) {
+      return refused("experts",
+                     fmt::format("{} groups of scales don't divide dim, {}", groups, cols_of(x)));
+    }
+    if (cols_of(x) / groups != 128) set(problem, "group", std::to_string(cols_of(x) / groups));
+  }
+  Given given;
+  for (const Tensor& one : {x, ids, weights, gate_up}) given.add(one);
+  given.add_if(options.gate_up_scales);
+  given.add(down);
+  given.add_if(options.down_scales);
+  given.add(out);
+  return start(problem, given);
 }
 
 Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {

@@ -43,6 +43,14 @@ struct QuantizedGemmOptions {
   Tensor zeros{};  ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
 };
 
+/// How the matrices of experts() are stored.
+struct ExpertsOptions {
+  std::optional<kernels::WeightFormat> format{};  ///< std::nullopt: numbers of x's type
+  /// With int4 and int8: [experts, 2 hidden, dim / group] and [experts, dim, hidden / group], of
+  /// bf16 if x is, else of f16; a group has 32, 64 or 128 weights.
+  Tensor gate_up_scales{}, down_scales{};
+};
+
 /// What shares a scale of a scaled product: all elements of an operand, a row of it, or 128 k of a
 /// row of A and 128 k of 128 rows of B.
 enum class ScaleSharing { tensor, row, block };
@@ -154,9 +162,11 @@ class Operations {
   /// k]), and `groups` i32 [groups], which is read when kernels run. If A is [rows, k] and C [rows,
   /// n], the groups' rows lie one after the other and `groups` has the row after each one's last;
   /// ends must not decrease. If A is [groups, most, k] and C [groups, most, n], `groups` has the
-  /// number of rows of each group that count. Other rows of C stay as they are.
+  /// number of rows of each group that count. Other rows of C stay as they are. With activation
+  /// swiglu or geglu and layout nt, B is [groups, 2 n, k]: a group's gates, then its ups; others
+  /// than these and none are refused.
   Result<void> grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups, const Tensor& c,
-                            Layout layout = Layout::nt);
+                            Layout layout = Layout::nt, Activation activation = Activation::none);
   /// C = A W^T, where W [n, k] is quantised: the weights of a row are the bytes of a row of B, u8
   /// [n, bytes], in the format (kernels/model/weight_formats.hpp). B must begin at a multiple of 16
   /// bytes if rows and blocks of the format are such multiples (int4, int8, q4_k), else of 2.
@@ -234,6 +244,15 @@ class Operations {
   /// times weights, f32 [.., top_k]. A place that y does not have adds nothing.
   Result<void> unpermute(const Tensor& y, const Tensor& places, const Tensor& weights,
                          const Tensor& out);
+  /// out [.., dim] = the sum over each token's experts of weights, f32 [.., top_k], times down
+  /// (silu(gate x) * (up x)), for up to 64 tokens; more of them are permute(), grouped_gemm() and
+  /// unpermute(). x is [.., dim], ids i32 [.., top_k], gate_up [experts, 2 hidden, dim] with each
+  /// expert's gates and then its ups, and down [experts, dim, hidden]. An id that is not below
+  /// experts adds nothing, nor does one with a weight of 0; their matrices are not read. With a
+  /// format of quantised weights, lines of gate_up and down are u8, as rows of quantized_gemm's B.
+  Result<void> experts(const Tensor& x, const Tensor& ids, const Tensor& weights,
+                       const Tensor& gate_up, const Tensor& down, const Tensor& out,
+                       const ExpertsOptions& options = {});
   /// out = softmax(scale Q K^T) V. q and out are [batch, q, heads, dim], k and v are [batch,
   /// kv_heads, capacity, dim], and lengths (i32 [batch]) is the number of valid keys per sequence.
   /// v and out may have another dim than q and k. Tensors without a batch dimension are one

@@ -27,6 +27,16 @@ std::string epilogue(const GemmOptions& options) {
   return list;
 }
 
+bool is_gated(Activation activation) {
+  return activation == Activation::swiglu || activation == Activation::geglu;
+}
+
+Failure odd_columns(const char* operation, std::int64_t columns) {
+  return refused(operation, fmt::format("B has {} columns, but gates need as many others beside "
+                                        "them",
+                                        columns));
+}
+
 /// Sets where a matrix of gemm is: its leading dimension, the distance of a batch's matrices, and
 /// how all of these are aligned. `tensors`: those that are placed alike.
 void set_matrix(Problem& problem, char matrix, std::int64_t batch,
@@ -75,15 +85,10 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
     return bad_rank("gemm", "B", b, b_transposed ? "[n, k]" : "[k, n]");
   }
   const std::int64_t batch = batched ? b.shape()[0] : 1;
-  const bool gated =
-      options.activation == Activation::swiglu || options.activation == Activation::geglu;
+  const bool gated = is_gated(options.activation);
   const std::int64_t products = !b ? 1 : b.shape()[b.shape().rank() - (b_transposed ? 2 : 1)];
   const std::int64_t n = gated ? products / 2 : products;
-  if (gated && products % 2 != 0) {
-    return refused(
-        "gemm",
-        fmt::format("B has {} columns, but gates need as many others beside them", products));
-  }
+  if (gated && products % 2 != 0) return odd_columns("gemm", products);
   Problem problem = problem_of("gemm", a.dtype(), c.dtype(),
                                {{"m", a_transposed ? cols_of(a) : rows_of(a) / batch},
                                 {"n", n},
@@ -113,10 +118,12 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
 }
 
 Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
-                                      const Tensor& c, Layout layout) {
-  const bool b_transposed = layout == Layout::nt;
+                                      const Tensor& c, Layout layout, Activation activation) {
+  const bool b_transposed = layout == Layout::nt, gated = is_gated(activation);
   if (layout == Layout::tn || layout == Layout::tt)
     return refused("grouped_gemm", "the layout must be nn or nt");
+  if (activation != Activation::none && !gated)
+    return refused("grouped_gemm", "the activation must be none, swiglu or geglu");
   if (b && b.shape().rank() != 3) {
     return bad_rank("grouped_gemm", "B", b, b_transposed ? "[groups, n, k]" : "[groups, k, n]");
   }
@@ -124,13 +131,16 @@ Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Te
   if (rank != 2 && rank != 3) {
     return bad_rank("grouped_gemm", "A", a, "[rows, k] or [groups, most rows, k]");
   }
+  const std::int64_t products = b ? b.shape()[b_transposed ? 1 : 2] : 1;
+  if (gated && b && products % 2 != 0) return odd_columns("grouped_gemm", products);
   Problem problem = problem_of("grouped_gemm", a.dtype(), c.dtype(),
                                {{"groups", b ? b.shape()[0] : 1},
                                 {"m", a ? a.shape()[rank - 2] : 1},
-                                {"n", b ? b.shape()[b_transposed ? 1 : 2] : 1},
+                                {"n", gated ? products / 2 : products},
                                 {"k", cols_of(a)}});
   if (rank == 3) set(problem, "form", "masked");
   if (!b_transposed) set(problem, "layout", "nn");
+  if (gated) set(problem, "epilogue", activation == Activation::swiglu ? "swiglu" : "geglu");
   return start(problem, std::array{a, b, groups, c});
 }
 

@@ -83,14 +83,16 @@ class Operations:
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon, "tf32x3": tf32x3})
 
     def grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
-                     layout: str = "nt") -> None:
+                     layout: str = "nt", activation: str = "none") -> None:
         """C = A B[group] for groups of rows, with b [groups, n, k] (layout "nn": [groups, k, n])
 
         a [rows, k], c [rows, n]: groups i32 [groups] has the row after each group's last.
         a [groups, most, k], c [groups, most, n]: it has the number of rows of each group that
-        count. Other rows of c stay as they are."""
+        count. Other rows of c stay as they are. activation: "none", or with b [groups, 2 n, k], a
+        group's gates and then its ups, "swiglu" or "geglu"."""
         self._call("grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c},
-                   choose(_LAYOUTS, layout, "layout"))
+                   choose(_LAYOUTS, layout, "layout"),
+                   choose(_ACTIVATIONS, activation, "activation"))
 
     def quantized_gemm(self, a: Operand, b: Operand, c: Operand, *, weights: str = "int4",
                        scales: Operand | None = None, zeros: Operand | None = None) -> None:
@@ -229,6 +231,27 @@ class Operations:
         """out [.., dim] = the sum of the rows of y [.., dim] at places i32 [.., top_k], times
         weights f32 [.., top_k]"""
         self._call("unpermute", {"y": y, "places": places, "weights": weights, "out": out})
+
+    def experts(self, x: Operand, ids: Operand, weights: Operand, gate_up: Operand, down: Operand,
+                out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
+                down_scales: Operand | None = None) -> None:
+        """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
+        top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
+
+        gate_up [experts, 2 hidden, dim] has each expert's gates and then its ups, down is [experts,
+        dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
+        one of the weights of quantized_gemm, whose rows of b are u8 lines of both then; "int4" and
+        "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups]."""
+        if format == "dense":
+            if gate_up_scales is not None or down_scales is not None:
+                raise ValueError("dense matrices have no scales")
+            self._call("experts", {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
+                                   "down": down, "out": out})
+            return
+        self._call("quantized_experts",
+                   {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
+                    "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
+                    "out": out}, choose(_WEIGHTS, format, "format"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/kernels/bounds/quantized_row.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::bounds {
@@ -215,12 +216,101 @@ std::vector<Case> unpermute_cases(const DTypes& types) {
           with("tiny", "2", tiny(types), {3, 3, 3, 1.1, 2.5})};
 }
 
+// ------------------------------------------------------------------------------------ experts
+
+/// The product of a matrix's line with a vector, by chunks of scales where it is quantised.
+template <typename Vector>
+Float line_product(const Given& given, const QuantizedInput& matrix, std::size_t line,
+                   const Vector& x) {
+  if (given.problem.attribute("weights", "dense") == "dense") {
+    return dot(matrix.k, x,
+               [&](std::size_t j) { return Float(given[matrix.integers][line * matrix.k + j]); });
+  }
+  const QuantizedRow row(given, matrix, line);
+  const std::size_t segment = row.segment();
+  const auto part = [&](std::size_t s) {
+    return dot(
+        segment, [&](std::size_t j) { return x(s * segment + j); },
+        [&](std::size_t j) { return row.at(s * segment + j); });
+  };
+  return dot(matrix.k / segment, part, [&](std::size_t s) { return row.scale(s * segment); });
+}
+
+/// A token's experts one after the other.
+Outputs experts(const Given& given) {
+  const std::size_t tokens = given.dim("tokens"), top_k = given.dim("top_k");
+  const std::size_t dim = given.dim("dim"), hidden = given.dim("hidden");
+  const std::size_t all = given.dim("experts");
+  const QuantizedInput gate_up{"gate_up", "gate_up_scales", all * 2 * hidden, dim};
+  const QuantizedInput down{"down", "down_scales", all * dim, hidden};
+  std::vector<float> out(tokens * dim);
+  for (std::size_t token = 0; token < tokens; ++token) {
+    std::vector<float> h(top_k * hidden);
+    const auto expert = [&](std::size_t slot) {
+      return static_cast<std::size_t>(given["ids"][token * top_k + slot]);
+    };
+    for (std::size_t i = 0; i < h.size(); ++i) {
+      const std::size_t gate = expert(i / hidden) * 2 * hidden + i % hidden;
+      const auto x = [&](std::size_t j) { return Float(given["x"][token * dim + j]); };
+      h[i] = (silu(line_product(given, gate_up, gate, x)) *
+              line_product(given, gate_up, gate + hidden, x))
+                 .value();
+    }
+    for (std::size_t col = 0; col < dim; ++col) {
+      const auto of_slot = [&](std::size_t slot) {
+        return line_product(given, down, expert(slot) * dim + col,
+                            [&](std::size_t j) { return Float(h[slot * hidden + j]); });
+      };
+      const auto weight = [&](std::size_t slot) {
+        return Float(given["weights"][token * top_k + slot]);
+      };
+      out[token * dim + col] = dot(top_k, weight, of_slot).value();
+    }
+  }
+  return {out};
+}
+
+std::vector<Case> experts_cases(const DTypes&) {
+  const auto with = [](const char* what, const char* tokens, const char* top_k, const char* dim,
+                       const char* hidden, double gates, const Factors& factors) {
+    return Case{
+        what,
+        {{"tokens", tokens}, {"experts", "6"}, {"top_k", top_k}, {"dim", dim}, {"hidden", hidden}},
+        {{"ids", index_below(6)}, {"gate_up", times(gates)}},
+        factors};
+  };
+  const auto quantized = [](const char* format, const char* group, const char* extent,
+                            const Contents& bytes, const Factors& factors) {
+    Case one{format,
+             {{"weights", format}},
+             {{"ids", index_below(2)}, {"gate_up", bytes}, {"down", bytes}},
+             factors};
+    if (std::string(group) != "128") one.options.emplace_back("group", group);
+    one.options.insert(
+        one.options.end(),
+        {{"tokens", "1"}, {"experts", "2"}, {"top_k", "2"}, {"dim", extent}, {"hidden", extent}});
+    return one;
+  };
+  const Contents bytes = index_below(256);
+  return {with("short", "60", "1", "4", "3", 4, {10.6, 6.8, 9.3, 1.2, 1.2}),
+          with("wide", "64", "1", "1100", "2", 0.3, {14.8, 17.5, 51.9, 1.2, 1.1}),
+          with("two experts", "20", "2", "60", "20", 2, {19.8, 26.9, 28.6, 1.2, 1.1}),
+          with("six experts", "4", "6", "100", "60", 1, {36.6, 33.2, 71.4, 1.2, 1.2}),
+          quantized("int4", "64", "128", bytes, {44.2, 65.4, 76, 1.3, 1.2}),
+          quantized("int8", "32", "128", bytes, {38.3, 55.7, 57.1, 1.6, 1.2}),
+          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {54.5, 90.7, 87.1, 1.2, 1.2}),
+          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {70.7, 77.7, 88.2, 1.3, 1.2}),
+          quantized("q4_k", "128", "256", byte_of_q4_k, {65.6, 89.9, 68.3, 1.2, 1.2}),
+          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {67.9, 71.1, 59.6, 1.2, 1.2})};
+}
+
 }  // namespace
 
 std::vector<Emulation> expert_emulations() {
   return {{"route", route_cases, route},
           {"permute", permute_cases, permute, true},
-          {"unpermute", unpermute_cases, unpermute}};
+          {"unpermute", unpermute_cases, unpermute},
+          {"experts", experts_cases, experts}};
 }
 
 }  // namespace greta::test::bounds

@@ -163,6 +163,9 @@ Outputs grouped_gemm(const Given& given) {
   const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
   const bool transposed = given.problem.attribute("layout", "nt") == "nt";
   const bool masked = given.problem.attribute("form", "contiguous") == "masked";
+  const std::string epilogue = given.problem.attribute("epilogue", "none");
+  const bool gated = epilogue != "none";
+  const std::size_t lines = gated ? 2 * n : n;
   const auto &a = given["A"], &b = given["B"];
   const std::size_t rows = a.size() / k;
   std::vector<float> out(rows * n, std::numeric_limits<float>::quiet_NaN());
@@ -172,12 +175,17 @@ Outputs grouped_gemm(const Given& given) {
     const std::size_t end = masked ? start + static_cast<std::size_t>(given["rows"][group])
                                    : static_cast<std::size_t>(given["ends"][group]);
     for (std::size_t row = start; row < end; ++row) {
-      for (std::size_t col = 0; col < n; ++col) {
+      const auto product = [&](std::size_t col) {
         const auto x = [&](std::size_t l) { return Float(a[row * k + l]); };
         const auto y = [&](std::size_t l) {
-          return Float(b[group * n * k + (transposed ? col * k + l : l * n + col)]);
+          return Float(b[group * lines * k + (transposed ? col * k + l : l * n + col)]);
         };
-        out[row * n + col] = dot(k, x, y).value();
+        return dot(k, x, y);
+      };
+      for (std::size_t col = 0; col < n; ++col) {
+        Float sum = product(col);
+        if (gated) sum = (epilogue == "swiglu" ? silu(sum) : gelu_tanh(sum)) * product(n + col);
+        out[row * n + col] = sum.value();
       }
     }
     start = end;
@@ -203,6 +211,19 @@ std::vector<Case> grouped_gemm_cases(const DTypes& types) {
                 {"k", "60"}},
                {{"rows", rows}},
                {4.2, 3.9, 7.5, 1.1, 1.1}},
+          Case{"swiglu, short",
+               {{"epilogue", "swiglu"}, {"groups", "4"}, {"m", "150"}, {"n", "120"}, {"k", "7"}},
+               {{"ends", ends}, {"B", times(4)}},
+               {4.4, 4.4, 4, 1.2, 1.2}},
+          Case{"geglu, moderate",
+               {{"form", "masked"},
+                {"epilogue", "geglu"},
+                {"groups", "3"},
+                {"m", "60"},
+                {"n", "60"},
+                {"k", "60"}},
+               {{"rows", rows}},
+               {9.2, 10.5, 13.4, 1.2, 1.2}},
           Case{"tiny",
                {{"routing", "skewed"}, {"groups", "4"}, {"m", "150"}, {"n", "120"}, {"k", "2"}},
                small,

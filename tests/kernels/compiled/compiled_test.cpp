@@ -165,7 +165,8 @@ TEST_P(CompiledGeneration, Groups) {
   for (const char* key :
        {"gemm dtype=bf16 out=bf16 m=512 n=512 k=128 batch=16",
         "grouped_gemm dtype=f16 out=f16 groups=16 m=512 n=512 k=128",
-        "grouped_gemm dtype=f16 out=f16 form=masked groups=16 m=512 n=512 k=128"}) {
+        "grouped_gemm dtype=f16 out=f16 form=masked groups=16 m=512 n=512 k=128",
+        "grouped_gemm dtype=bf16 out=bf16 epilogue=swiglu groups=16 m=512 n=512 k=128"}) {
     const Problem problem = Problem::parse(key).value();
     const Operation& operation = built_in(problem.op);
     const auto configs = operation.variant("matrix").defaults(operation.shape(problem), device_);

@@ -66,6 +66,12 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nn);
        }},
+      {"GroupedGemmGated",
+       "grouped_gemm dtype=f16 out=f16 epilogue=swiglu groups=3 m=20 n=24 k=40",
+       {{20, 40}, {3, 48, 40}, {3}, {20, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nt, Activation::swiglu);
+       }},
       {"QuantizedGemm",
        "quantized_gemm dtype=f16 out=f32 group=\"32\" zeros=groups m=6 n=24 k=64",
        {{2, 3, 64}, {24, 32}, {24, 2}, {24, 2}, {2, 3, 24}},
@@ -260,6 +266,28 @@ const std::vector<OperationCase>& operation_cases() {
        "unpermute dtype=f16 out=f32 tokens=6 rows=20 top_k=3 dim=24",
        {{20, 24}, {2, 3, 3}, {2, 3, 3}, {2, 3, 24}},
        [](Operations& ops, const Operands& t) { return ops.unpermute(t[0], t[1], t[2], t[3]); }},
+      {"Experts",
+       "experts dtype=f16 out=f32 tokens=6 experts=5 top_k=2 dim=24 hidden=16",
+       {{2, 3, 24}, {2, 3, 2}, {2, 3, 2}, {5, 32, 24}, {5, 24, 16}, {2, 3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.experts(t[0], t[1], t[2], t[3], t[4], t[5]);
+       }},
+      {"ExpertsOfIntegers",
+       "experts dtype=bf16 out=f32 weights=int4 group=\"32\" tokens=6 experts=5 top_k=2 dim=64 "
+       "hidden=32",
+       {{2, 3, 64},
+        {2, 3, 2},
+        {2, 3, 2},
+        {5, 64, 32},
+        {5, 64, 2},
+        {5, 64, 16},
+        {5, 64, 1},
+        {2, 3, 64}},
+       [](Operations& ops, const Operands& t) {
+         return ops.experts(
+             t[0], t[1], t[2], t[3], t[5], t[7],
+             {.format = kernels::WeightFormat::int4, .gate_up_scales = t[4], .down_scales = t[6]});
+       }},
       {"AttentionOfABatch",
        "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
        "dim=8",

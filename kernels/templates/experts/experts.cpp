@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kernels/operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/operand_work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/experts/shape.hpp"
+#include "kernels/templates/quantized_gemm/shape.hpp"
+
+namespace greta::kernels {
+namespace experts {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const Shape s(problem);
+  std::vector<TensorSpec> list{{"x", Role::input, s.in, s.tokens, s.dim},
+                               {"ids", Role::input, DType::i32, s.tokens, s.top_k},
+                               {"weights", Role::input, DType::f32, s.tokens, s.top_k}};
+  const auto add = [&](const char* name, std::int64_t rows, std::int64_t length) {
+    if (!s.format) return list.push_back({name, Role::input, s.in, rows, length});
+    list.push_back({.name = name,
+                    .dtype = DType::u8,
+                    .rows = rows,
+                    .cols = row_bytes(*s.format, length),
+                    .alignment = quantized_gemm::weights_alignment(*s.format)});
+    if (!s.has_scales()) return;
+    list.push_back(
+        {name + std::string("_scales"), Role::input, s.scales(), rows, length / s.group});
+  };
+  add("gate_up", s.experts * 2 * s.hidden, s.dim);
+  add("down", s.experts * s.dim, s.hidden);
+  list.push_back({"out", Role::output, s.out, s.tokens, s.dim});
+  return list;
+}
+
+/// Lines of quantised matrices are whole blocks or groups.
+Result<void> check(const Problem& problem) {
+  const Shape s(problem);
+  if (s.top_k > s.experts) {
+    return bad_field("top_k", std::to_string(s.top_k),
+                     fmt::format("must not exceed the {} experts", s.experts));
+  }
+  const std::string group = problem.attribute("group", "128");
+  if (!s.has_scales() && group != "128") {
+    return bad_field("group", group, "needs weights int4 or int8");
+  }
+  const std::int64_t unit = !s.format ? 1 : s.has_scales() ? s.group : block_weights(*s.format);
+  for (const char* name : {"dim", "hidden"}) {
+    if (problem.dim(name) % unit == 0) continue;
+    return bad_field(
+        name, std::to_string(problem.dim(name)),
+        fmt::format("must be a multiple of {}, so that lines of quantised matrices are "
+                    "whole blocks or groups",
+                    unit));
+  }
+  for (const char* rows : {"dim", "hidden"}) {
+    constexpr std::int64_t most = 2147483647;
+    if (2 * s.experts <= most / problem.dim(rows)) continue;
+    return bad_field("experts", std::to_string(s.experts),
+                     fmt::format("2 x experts x {} must not exceed {}", rows, most));
+  }
+  return check_count(problem, "hidden", {"tokens", "top_k", "hidden"});
+}
+
+Work work(const Problem& problem) {
+  const Shape s(problem);
+  auto list = tensors(problem);
+  const std::int64_t chosen = chosen_experts(s);
+  for (TensorSpec& operand : list) {
+    if (operand.name.starts_with("gate_up") || operand.name.starts_with("down"))
+      operand.rows = operand.rows / s.experts * chosen;
+  }
+  return {6 * static_cast<double>(s.pairs()) * static_cast<double>(s.dim) *
+              static_cast<double>(s.hidden),
+          operand_bytes(list)};
+}
+
+/// What is left of the experts, with at least those of a token.
+Problem stand_in(const Problem& problem, double fraction) {
+  Problem smaller = problem;
+  const auto experts = static_cast<double>(problem.dim("experts"));
+  smaller.extent("experts") =
+      std::max(problem.dim("top_k"), static_cast<std::int64_t>(std::ceil(experts * fraction)));
+  return smaller;
+}
+
+std::vector<Attribute> attributes() {
+  std::vector<std::string> formats{"dense"};
+  for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
+  return {{.name = "weights",
+           .help = "how gate_up and down are stored. dense: as numbers of x's type; int4, int8: "
+                   "integers, with scales beside them; q4_0, q8_0, q4_k, q6_k: the blocks of GGUF "
+                   "files",
+           .fallback = "dense",
+           .allowed = formats},
+          {.name = "group",
+           .help = "weights along a line that share a scale, with int4 and int8",
+           .fallback = "128",
+           .allowed = {"32", "64", "128"}}};
+}
+
+}  // namespace
+
+Shape::Shape(const Problem& problem)
+    : in(problem.dtype),
+      out(problem.out_dtype),
+      tokens(problem.dim("tokens")),
+      experts(problem.dim("experts")),
+      top_k(problem.dim("top_k")),
+      dim(problem.dim("dim")),
+      hidden(problem.dim("hidden")),
+      format(weight_format_from_string(problem.attribute("weights", "dense"))) {
+  if (format && !in_blocks(*format)) group = std::stoll(problem.attribute("group", "128"));
+}
+
+std::int64_t Shape::line_bytes(std::int64_t length) const {
+  if (!format) return bytes_of(in, length);
+  return row_bytes(*format, length) + (has_scales() ? length / group * bytes_of(scales(), 1) : 0);
+}
+
+}  // namespace experts
+
+Operation make_experts() {
+  Operation t;
+  t.name = "experts";
+  t.summary =
+      "the feed-forward layer of a mixture of experts for few tokens: the weighted sum over a "
+      "token's top_k experts of down (silu(gate x) * (up x)), which reads no other expert's "
+      "matrices, also quantised ones";
+  t.bound =
+      "of a gate and an up u min(dim + 2, 8) sqrt(dim) times the root of the sum of (w x)^2, u = "
+      "2^-24, which silu changes by its Lipschitz constant; of an expert's sum over h the root of "
+      "the sum of these errors' squares, and the sum of the activation's; u (min(top_k hidden + 2, "
+      "8) + 1) sqrt(top_k hidden) times the root of the sum of (weight down h)^2; the output's "
+      "rounding; with quantised matrices that of the dequantised ones";
+  t.out_of_range =
+      "an id below 0, or not below experts, adds nothing; nor does one with a weight of 0, "
+      "whatever its expert's matrices are";
+  t.dimensions = {
+      [] {
+        Dimension tokens = run_time_tokens("rows of x and out");
+        tokens.most = 64;
+        return tokens;
+      }(),
+      {.name = "experts", .help = "number of experts", .most = 1024, .examples = {1, 4, 8, 17}},
+      {.name = "top_k", .help = "experts of each token", .most = 64, .examples = {1, 2, 3, 4, 8}},
+      {.name = "dim",
+       .help = "columns of x and out; with quantised matrices whole blocks or groups",
+       .examples = {7, 81, 130, 256, 512, 768}},
+      {.name = "hidden",
+       .help =
+           "gates of an expert, and as many ups; with quantised matrices whole blocks or groups",
+       .examples = {5, 99, 132, 256, 512, 768}}};
+  t.attributes = experts::attributes();
+  t.dtypes = {{DType::bf16, DType::bf16},
+              {DType::bf16, DType::f32},
+              {DType::f16, DType::f16},
+              {DType::f16, DType::f32},
+              {DType::f32, DType::f32}};
+  t.sizes = {{{1, 128, 8, 2048, 768}},
+             {{16, 128, 8, 2048, 768}},
+             {{1, 8, 2, 4096, 14336}},
+             {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}}},
+             {{3, 6, 2, 81, 99}}};
+  t.variants = {experts::gemv(), experts::quantized()};
+  t.check = experts::check;
+  t.shape = [](const Problem& problem) { return ProblemShape(experts::Shape(problem)); };
+  t.work = experts::work;
+  t.input = experts::input;
+  t.harden = experts::harden;
+  t.tensors = experts::tensors;
+  t.reference = experts_reference;
+  t.stand_in = experts::stand_in;
+  return t;
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,139 @@
+#include "kernels/templates/quantized_gemm/inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "kernels/model/random.hpp"
+#include "kernels/planning/expert_ids.hpp"
+#include "kernels/templates/experts/shape.hpp"
+#include "kernels/templates/gemm/adversarial.hpp"
+#include "kernels/templates/gemm/shape.hpp"
+
+namespace greta::kernels::experts {
+namespace {
+
+/// Experts of plain inputs depend on nothing but the extents, as bytes are counted from them.
+HostTensor plain_ids(const Shape& s) {
+  return different_experts({"ids", Role::input, DType::i32, s.tokens, s.top_k}, s.experts, 1);
+}
+
+void scale(HostTensor& tensor, double factor) {
+  for (std::size_t i = 0; i < tensor.spec.elements(); ++i)
+    store_element(tensor.spec.dtype, tensor.data.data(), i, factor * tensor.at(i));
+}
+
+/// Returns quantised weights or their scales, as quantized_gemm has them.
+HostTensor quantized_input(const Problem& problem, TensorSpec spec, std::uint64_t seed) {
+  Problem product{"quantized_gemm", problem.dtype, problem.out_dtype, problem.attributes, {}};
+  product.dims = {{"m", 1}, {"n", spec.rows}, {"k", problem.dim("dim")}};
+  const std::string name = std::exchange(spec.name, spec.dtype == DType::u8 ? "B" : "scales");
+  HostTensor tensor = quantized_gemm::input(product, spec, seed);
+  tensor.spec.name = name;
+  return tensor;
+}
+
+/// Weights of 0, of NaN and of both signs; experts that a token has twice.
+void harden_choice(const Shape& s, HostTensor& ids, HostTensor& weights, std::mt19937_64& random) {
+  ids = different_experts(ids.spec, s.experts, random());
+  mix_in_invalid_indices(ids, s.experts, random());
+  for (std::size_t i = 0; i < ids.spec.elements(); ++i) {
+    const bool first = i % static_cast<std::size_t>(s.top_k) == 0;
+    if (!first && uniform_below(random, 8) == 0)
+      store_element(DType::i32, ids.data.data(), i, ids.at(i - 1));
+    double weight = 2 * uniform(random) - 1;
+    const std::uint64_t kind = uniform_below(random, 32);
+    if (kind < 6) weight = kind % 2 == 0 ? 0.0 : -0.0;
+    if (kind == 6) weight = std::numeric_limits<double>::quiet_NaN();
+    if (kind == 7) weight *= 0x1p-60;
+    store_element(DType::f32, weights.data.data(), i, weight);
+  }
+}
+
+/// Makes the matrices of experts that no token has, or all with weights of 0, NaN. Of quantised
+/// ones, scales that are operands become NaN, and those in blocks by bytes of 255.
+void hide_others(const Shape& s, std::vector<HostTensor>& inputs) {
+  const HostTensor &ids = inputs[1], &weights = inputs[2];
+  std::vector<bool> used(static_cast<std::size_t>(s.experts));
+  for (std::size_t i = 0; i < ids.spec.elements(); ++i) {
+    const double id = ids.at(i);
+    if (id >= 0 && id < static_cast<double>(s.experts) && weights.at(i) != 0)
+      used[static_cast<std::size_t>(id)] = true;
+  }
+  for (auto matrix = inputs.begin() + 3; matrix != inputs.end(); ++matrix) {
+    const std::size_t each = matrix->spec.elements() / used.size();
+    const bool bytes = matrix->spec.dtype == DType::u8;
+    for (std::size_t i = 0; i < matrix->spec.elements(); ++i) {
+      if (used[i / each]) continue;
+      store_element(matrix->spec.dtype, matrix->data.data(), i,
+                    bytes ? 255 : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+}
+
+/// x and gate_up are those of a gated product. Its elements are at most an eighth of the output's
+/// range, and so is a sum of as many products with elements of `down`.
+void harden_numbers(const Shape& s, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  gemm::Shape gated;
+  gated.m = s.tokens;
+  gated.n = s.hidden;
+  gated.k = s.dim;
+  gated.in = s.in;
+  gated.out = s.out;
+  gated.b_along_k = gated.gated = true;
+  gated.activation = 1;
+  HostTensor &x = inputs[0], &gate_up = inputs[3], &down = inputs[4];
+  gemm::harden_product(gated, x, gate_up, seed);
+  const double least = std::max(smallest_normal(s.in), 0x1p-40);
+  const double most = 4 / static_cast<double>(s.hidden * s.top_k);
+  mix_in_adversarial_rows(down, {least, std::max(most, 16 * least)}, mix64(seed + 1));
+  for (std::size_t i = 0; i < down.spec.elements(); ++i) {  // plain rows
+    const double value = down.at(i);
+    if (std::abs(value) > most)
+      store_element(s.in, down.data.data(), i, std::copysign(most, value));
+  }
+}
+
+}  // namespace
+
+std::int64_t chosen_experts(const Shape& s) {
+  const HostTensor ids = plain_ids(s);
+  std::set<double> chosen;
+  for (std::size_t i = 0; i < ids.spec.elements(); ++i) chosen.insert(ids.at(i));
+  return std::ssize(chosen);
+}
+
+/// Gates are moderate, so that they are neither 0 nor all that counts after the activation, and
+/// sums stay in the range of the output. Weights are positive and add up to about 1.
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  const Shape s(problem);
+  if (spec.name == "ids") return plain_ids(s);
+  const bool matrix = spec.name.starts_with("gate_up") || spec.name.starts_with("down");
+  if (s.format && matrix) return quantized_input(problem, spec, seed);
+  HostTensor tensor = random_tensor(spec, seed);
+  if (spec.name == "gate_up") scale(tensor, 8 / std::sqrt(static_cast<double>(s.dim)));
+  if (spec.name == "down") scale(tensor, 4 / std::sqrt(static_cast<double>(s.hidden)));
+  for (std::size_t i = 0; spec.name == "weights" && i < spec.elements(); ++i) {
+    store_element(spec.dtype, tensor.data.data(), i,
+                  2 * std::abs(tensor.at(i)) / static_cast<double>(s.top_k));
+  }
+  return tensor;
+}
+
+/// Quantised matrices stay plain: quantized_gemm has extreme ones.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const Shape s(problem);
+  std::mt19937_64 random(mix64(seed));
+  if (s.format) {
+    mix_in_adversarial_rows(inputs[0], {0x1p-14, 1}, random());
+  } else {
+    harden_numbers(s, inputs, seed);
+  }
+  harden_choice(s, inputs[1], inputs[2], random);
+  hide_others(s, inputs);
+}
+
+}  // namespace greta::kernels::experts

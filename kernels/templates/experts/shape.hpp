@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/model/operation.hpp"
+#include "kernels/model/problem.hpp"
+#include "kernels/model/weight_formats.hpp"
+
+namespace greta::kernels::experts {
+
+struct Shape {
+  explicit Shape(const Problem& problem);
+
+  /// Returns the number of pairs of a token and one of its experts.
+  std::int64_t pairs() const { return tokens * top_k; }
+  /// Returns whether scales are operands beside the matrices, and their type.
+  bool has_scales() const { return group > 0; }
+  DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
+  /// Returns the bytes of a matrix's line of `length` elements, with those of its scales.
+  std::int64_t line_bytes(std::int64_t length) const;
+
+  DType in, out;
+  std::int64_t tokens, experts, top_k, dim, hidden;
+  std::optional<WeightFormat> format;  ///< of the matrices; std::nullopt: numbers of type `in`
+  std::int64_t group = 0;              ///< with int4 and int8: weights that share a scale
+};
+
+/// Returns the number of different experts that plain inputs choose.
+std::int64_t chosen_experts(const Shape& shape);
+
+/// Implement Operation::input and Operation::harden.
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
+
+/// Two launches that read each pair's matrices, of which caches serve those that several tokens
+/// have: matrices of numbers, and quantised ones.
+Variant gemv();
+Variant quantized();
+
+}  // namespace greta::kernels::experts
