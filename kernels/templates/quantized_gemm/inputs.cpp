@@ -57,6 +57,13 @@ void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
   const double scale = scales.draw(15 * 63, random);
   store_f16(block, scale);
   store_f16(block + 2, 7.5 * scale);
+  // Adversarial weights are also of one integer whose product with the scale is the minimum but for
+  // a rounding: the weights are nearly zero, while both are not.
+  if (scales.adversarial && uniform_below(random, 4) == 0) {
+    const auto integer = static_cast<int>(uniform_below(random, 16));
+    store_f16(block + 2, integer * scale);
+    std::fill(block + 16, block + 144, static_cast<std::byte>(integer * 17));
+  }
   // Bytes 4 to 7 have the lower six bits of scales 0 to 3 and two bits of scales 4 to 7, bytes 8 to
   // 11 the same of the minima; bytes 12 to 15 the lower halves of scales and minima 4 to 7.
   for (int i = 0; i < 4; ++i) {

@@ -3,7 +3,9 @@
 // unit has one scale: while matrix cores multiply one, threads make the operands of the next one.
 //
 // The units of q4_0 and q8_0 are their blocks. In q4_k, each 32 k are two units: with the integers, and with
-// ones, whose sums are those of A, for the minimum. Those of q6_k are 16 k.
+// ones, whose sums are those of A. A weight s q - m is s (q - c) + (s c - m) there, where c is the integer
+// nearest to m / s, so that neither part is larger than about the weight: products of s q and of m by
+// themselves would cancel each other. Those of q6_k are 16 k.
 #pragma once
 
 constexpr u32 units_of_step = FORMAT >= 4 ? 8 : 4;
@@ -143,6 +145,24 @@ GRETA_DEVICE void load_first(Raw& raw, const BlockLines& lines, u32 step_index) 
   load_integers(raw, lines, 1, step_index);
 }
 
+// What 32 weights of a line are: scale (q - centre) + rest.
+struct Centred {
+  float scale, rest;
+  u32 centre;
+};
+
+GRETA_DEVICE Centred centred(float scale, float minimum) {
+#if defined(GRETA_NVIDIA)
+  const float ratio = __fdividef(minimum, scale);
+#else
+  const float ratio = minimum / scale;
+#endif
+  // A scale of 0 gives an infinity, or no number, which is not above 0.
+  const float inside = ratio > 0.0f ? (ratio < 15.0f ? ratio : 15.0f) : 0.0f;
+  const u32 centre = u32(inside + 0.5f);
+  return {scale, multiply_add(scale, float(centre), -minimum), centre};
+}
+
 GRETA_DEVICE void make_unit(Raw& raw, u32 u, u32 step_index, Unit& unit) {
   const u32 part = u / 2;
   GRETA_UNROLL
@@ -153,18 +173,16 @@ GRETA_DEVICE void make_unit(Raw& raw, u32 u, u32 step_index, Unit& unit) {
     const u32 first = word[1] >> 8 * part & 255U, second = word[2] >> 8 * part & 255U;
     const u32 third = word[3] >> 8 * part & 255U;
     const bool lower = step_index % 2 == 0;
-    if (u % 2 == 0) {
-      const u32 scale = lower ? first & 63U : (third & 15U) | first >> 6 << 4;
-      unit.scale[i] = f16_of(word[0] & 0xffffU) * float(scale);
-    } else {
-      const u32 minimum = lower ? second & 63U : third >> 4 | second >> 6 << 4;
-      unit.scale[i] = -f16_of(word[0] >> 16) * float(minimum);
-    }
+    const u32 scale = lower ? first & 63U : (third & 15U) | first >> 6 << 4;
+    const u32 minimum = lower ? second & 63U : third >> 4 | second >> 6 << 4;
+    const Centred weights = centred(f16_of(word[0] & 0xffffU) * float(scale),
+                                    f16_of(word[0] >> 16) * float(minimum));
+    unit.scale[i] = u % 2 == 0 ? weights.scale : weights.rest;
     GRETA_UNROLL
     for (u32 e = 0; e < 4; ++e) {
-      const u32 bytes = apart(raw.integers[part / 2][i][e]);
+      const u32 bytes = apart(raw.integers[part / 2][i][e]) >> part % 2 * 4 & 0x000f000fU;
       unit.fragment[e / 2][e % 2 * 2 + i] = u % 2 != 0 ? (IN_F16 ? 0x3c003c00U : 0x3f803f80U)
-                                                       : elements_of<true>(bytes >> part % 2 * 4 & 0x000f000fU, 0);
+                                                       : elements_of<true>(bytes, weights.centre);
     }
   }
 }
