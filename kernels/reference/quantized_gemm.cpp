@@ -17,7 +17,8 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   matrix.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   matrix.rows = problem.dim("n");
   matrix.k = problem.dim("k");
-  matrix.group = std::stoll(problem.attribute("group", "128"));
+  matrix.group = only_group(matrix.format);
+  if (matrix.group == 0) matrix.group = std::stoll(problem.attribute("group", "128"));
   matrix.integers = &tensor_named(inputs, "B");
   if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(inputs, "scales");
   if (problem.attribute("zeros", "none") == "groups") matrix.zeros = &tensor_named(inputs, "zeros");

@@ -44,7 +44,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"TN", {1, 2, 4, 8}},
                  {"ROWS", {1, 2, 4, 8}},
                  {"UNROLL", {1, 2, 4}}},
-                {storage_constraint(shape.scales(), shape.out, device)}};
+                {storage_constraint(shape.halves(), shape.out, device)}};
   append(a.constraints,
          {{"workgroup_threads", fmt::format("the device allows {} threads", threads),
            p["THREADS"] <= threads},

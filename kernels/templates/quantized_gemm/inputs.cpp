@@ -97,8 +97,18 @@ void fill_blocks(WeightFormat format, HostTensor& tensor, const Scales& scales,
   }
 }
 
+/// Powers of two near what other formats have, which are neither 0 nor negative.
+void fill_powers(HostTensor& tensor, const Scales& scales, std::mt19937_64& random) {
+  constexpr double least = 0x1p-60;
+  for (std::byte& scale : tensor.data) {
+    const double drawn = std::max(least, std::abs(scales.draw(6, random)));
+    scale = static_cast<std::byte>(127 + std::ilogb(drawn));
+  }
+}
+
 void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
                  std::mt19937_64& random) {
+  if (shape.format == WeightFormat::mxfp4) return fill_powers(tensor, scales, random);
   const double largest = shape.format == WeightFormat::int4 ? 16 : 256;
   for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
     store_element(tensor.spec.dtype, tensor.data.data(), i, scales.draw(largest, random));

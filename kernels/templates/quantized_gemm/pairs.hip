@@ -39,7 +39,7 @@ GRETA_DEVICE Words<16> load_now(const void* address) {
 #endif
 }
 GRETA_DEVICE Scale load_now(const Scale* address) {
-#if defined(GRETA_NVIDIA)
+#if defined(GRETA_NVIDIA) && FORMAT != 6
   Scale scale;
   asm volatile("ld.global.nc.b16 %0, [%1];" : "=h"(scale.bits) : "l"(address));
   return scale;
@@ -48,14 +48,16 @@ GRETA_DEVICE Scale load_now(const Scale* address) {
 #endif
 }
 
+#if SCALES_BESIDE
+// Weights take this number of bytes.
+GRETA_DEVICE u64 bytes_of_weights(u64 count) { return PACKED_FOURS ? count / 2 : count; }
+#endif
+
 #if FORMAT < 2
 // Integers of 32 weights of a line, as they lie in memory.
 struct Integers {
   u32 word[FORMAT == 0 ? 4 : 8];
 };
-
-// Weights take this number of bytes.
-GRETA_DEVICE u64 bytes_of_weights(u64 count) { return FORMAT == 0 ? count / 2 : count; }
 
 GRETA_DEVICE Integers load_integers(const u8* from) {
   Integers integers;
@@ -124,6 +126,20 @@ GRETA_DEVICE u32 difference(u32 x, u32 offset) {
 #else
   return upper_halves(float_from_bits(x << 16) - float_from_bits(offset << 16),
                       float_from_bits(x & 0xffff0000U) - float_from_bits(offset & 0xffff0000U));
+#endif
+}
+#endif
+
+#if IN_BF16 && FORMAT == 6
+// x factor of two bf16, which the type has.
+GRETA_DEVICE u32 scaled(u32 x, u32 factor) {
+#if defined(GRETA_NVIDIA)
+  u32 pair;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(factor), "r"(0x80008000U));
+  return pair;
+#else
+  return upper_halves(float_from_bits(x << 16) * float_from_bits(factor << 16),
+                      float_from_bits(x & 0xffff0000U) * float_from_bits(factor & 0xffff0000U));
 #endif
 }
 #endif

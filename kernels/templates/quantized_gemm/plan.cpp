@@ -10,7 +10,7 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("GROUP", std::to_string(shape.group));
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
   defines.emplace_back("FEW_ROWS", shape.m <= 8 ? "1" : "0");
-  defines.emplace_back("SCALES_BF16", shape.scales() == DType::bf16 ? "1" : "0");
+  defines.emplace_back("SCALES_BF16", shape.halves() == DType::bf16 ? "1" : "0");
   return defines;
 }
 

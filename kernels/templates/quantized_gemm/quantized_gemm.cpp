@@ -21,6 +21,8 @@ Shape shape_of(const Problem& problem) {
   shape.out = problem.out_dtype;
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   if (in_blocks(shape.format)) return shape;
+  shape.group = only_group(shape.format);
+  if (shape.group > 0) return shape;
   shape.group = std::stoll(problem.attribute("group", "128"));
   shape.zeros = problem.attribute("zeros", "none") == "groups";
   return shape;
@@ -61,12 +63,14 @@ Work work(const Problem& problem) {
 /// groups and zero points.
 Result<void> check(const Problem& problem) {
   const Shape s = shape_of(problem);
-  if (in_blocks(s.format)) {
+  if (in_blocks(s.format) || only_group(s.format) > 0) {
     const std::string name(traits(s.format).name);
     for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
       const std::string value = problem.attribute(field, usual);
       if (value != usual) {
-        return bad_field(field, value, fmt::format("only for int4 and int8: {} has blocks", name));
+        return bad_field(field, value,
+                         fmt::format("only for int4 and int8: {} has {}", name,
+                                     in_blocks(s.format) ? "blocks" : "groups of 32"));
       }
     }
   }
@@ -82,7 +86,8 @@ std::vector<Attribute> attributes() {
   for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
   return {{.name = "weights",
            .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
-                   "q4_k, q6_k: the blocks of GGUF files",
+                   "q4_k, q6_k: the blocks of GGUF files; mxfp4: numbers e2m1, "
+                   "in groups of 32 with scales e8m0 beside them",
            .fallback = "int4",
            .allowed = formats},
           {.name = "group",

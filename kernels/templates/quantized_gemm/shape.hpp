@@ -13,11 +13,16 @@ struct Shape {
   DType in = DType::f16;
   DType out = DType::f16;
   WeightFormat format = WeightFormat::int4;
-  std::int64_t group = 0;  ///< weights of a row that share a scale; with int4 and int8 only
+  std::int64_t group = 0;  ///< weights of a row that share a scale; 0: they are in blocks
   bool zeros = false;      ///< whether each group has a zero point
 
   /// Returns the type of scales that are an operand.
-  DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
+  DType scales() const {
+    if (format == WeightFormat::mxfp4) return DType::u8;
+    return in == DType::bf16 ? DType::bf16 : DType::f16;
+  }
+  /// Returns a type of 16 bits, of which all kernels load elements.
+  DType halves() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
   std::int64_t groups() const { return group > 0 ? k / group : 0; }
 };
 

@@ -36,7 +36,7 @@ std::int64_t threads_of(const Config& config, std::int64_t wave) {
 std::int64_t line_stages(const Shape& shape, const Config& config) {
   if (in_blocks(shape.format)) return 0;
   const std::int64_t stages = config["STAGES"];
-  return shape.format == WeightFormat::int4 ? stages / 2 + 1 : stages;
+  return traits(shape.format).bits == 4 ? stages / 2 + 1 : stages;
 }
 
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
@@ -107,7 +107,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
                  {"SPLIT", {1, 2, 4, 8}},
                  {"RESIDENT", {0, 1}}},
-                {storage_constraint(shape.scales(), shape.out, device)}};
+                {storage_constraint(shape.halves(), shape.out, device)}};
   append(
       a.constraints,
       {{"warpgroups",

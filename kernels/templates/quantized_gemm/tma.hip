@@ -15,7 +15,7 @@
     !defined(RESIDENT) || !defined(WAVE) || !defined(SHARED_BYTES) || !defined(LINE_STAGES)
 #error "BM BN GROUPS STAGES SPLIT RESIDENT WAVE SHARED_BYTES LINE_STAGES must be defined"
 #endif
-#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (FORMAT < 2 && LINE_STAGES < 2) || \
+#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (LINE_STAGES != 0 && LINE_STAGES < 2) || \
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
 #error "BM is of eights, GROUPS divide BN into 64s, SPLIT divides BM and needs RESIDENT=0"
 #endif
@@ -49,7 +49,7 @@ typedef PanelTile<BM, step / 8> TileA;
 typedef WarpgroupSums<BM> Sums;
 
 // Buffers of weights: none of blocks.
-#if FORMAT < 2
+#if SCALES_BESIDE
 constexpr u32 line_box = BN * 128, steps_of_box = box_weights / step;
 #else
 constexpr u32 line_box = 0;
@@ -95,7 +95,7 @@ struct Ring {
 
 struct Rings {
   Ring<STAGES> rows;
-#if FORMAT < 2
+#if SCALES_BESIDE
   Ring<LINE_STAGES> lines;
 #endif
 };
@@ -121,7 +121,7 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const u32 k = (first + i) * step;
-#if FORMAT < 2
+#if SCALES_BESIDE
     if (i % steps_of_box == 0) {
       rings.lines.emptied().wait(rings.lines.parity ^ 1);
       rings.lines.filled().expect(line_box);
@@ -177,7 +177,7 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
   }
 }
 
-#if FORMAT < 2
+#if SCALES_BESIDE
 #include "quantized_gemm/tma_groups.hip"
 #else
 #include "quantized_gemm/tma_blocks.hip"
@@ -267,12 +267,12 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
 TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
                               const u8* __restrict__ zeros, Out* __restrict__ c, u32 m, u32 n, u32 k,
                               u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
-#if FORMAT < 2
+#if SCALES_BESIDE
                               ,
                               TENSOR_MAP_PARAMETER map_b
 #endif
 ) {
-#if FORMAT >= 2
+#if !SCALES_BESIDE
   const TensorMap& map_b = map_a;  // not used
 #endif
   GRETA_PANELS_SHARED(u8, shared);
@@ -282,7 +282,7 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
   const u32 blocks = RESIDENT ? gridDim.x : tiles;
   const u32 first = SPLIT > 1 ? smaller(block_z() * slice_steps, steps) : 0;
   const u32 of_slice = SPLIT > 1 ? smaller(slice_steps, steps - first) : steps;
-#if FORMAT < 2
+#if SCALES_BESIDE
   Rings rings{{shared + barriers_start}, {shared + barriers_start + 2 * 8 * STAGES}};
 #else
   Rings rings{{shared + barriers_start}};
@@ -292,7 +292,7 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
   if (copier) {
     expect_map(map_a);
     rings.rows.open();
-#if FORMAT < 2
+#if SCALES_BESIDE
     expect_map(map_b);
     rings.lines.open();
 #endif

@@ -122,10 +122,10 @@ greta_status greta_quantized_gemm(greta_operations* operations, const greta_tens
     using Format = greta::kernels::WeightFormat;
     const Call call(operations);
     QuantizedGemmOptions wanted;
-    wanted.format =
-        choose(weights,
-               {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k},
-               "weights");
+    wanted.format = choose(weights,
+                           {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k,
+                            Format::q6_k, Format::mxfp4},
+                           "weights");
     wanted.scales = call.maybe(scales, "scales");
     wanted.zeros = call.maybe(zeros, "zeros");
     return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);

@@ -149,13 +149,14 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
     }
     return start(problem, std::array{a, b, c});
   }
-  if (!options.scales) return refused("quantized_gemm", "int4 and int8 need scales");
+  if (!options.scales) return refused("quantized_gemm", "int4, int8 and mxfp4 need scales");
   const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
   if (k % groups != 0) {
     return refused("quantized_gemm",
                    fmt::format("{} groups of scales don't divide k, {}", groups, k));
   }
-  if (k / groups != 128) set(problem, "group", std::to_string(k / groups));
+  const bool own_group = kernels::only_group(options.format) == 0;
+  if (own_group && k / groups != 128) set(problem, "group", std::to_string(k / groups));
   Given given;
   for (const Tensor& one : {a, b, options.scales}) given.add(one);
   if (options.zeros) set(problem, "zeros", "groups");

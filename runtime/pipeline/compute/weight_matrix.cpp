@@ -17,8 +17,8 @@ bool aligned_after(DType dtype, std::int64_t cols, const MatrixFormat& format, s
     return whole && rows * cols % align == 0 && 4 * scales % align == 0;
   }
   const std::int64_t groups = rows * format.groups(cols);
-  return rows * format.row_bytes(dtype, cols) % align == 0 && 2 * groups % align == 0 &&
-         (!format.zeros || groups % align == 0);
+  return rows * format.row_bytes(dtype, cols) % align == 0 &&
+         format.scale_bytes() * groups % align == 0 && (!format.zeros || groups % align == 0);
 }
 
 std::int64_t rows_of(std::span<const ProjectionPart> parts) {
@@ -93,7 +93,9 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   matrix.values = make(DType::u8, {rows, format.row_bytes(dtype, cols)}, Memory::device);
   const std::int64_t groups = format.groups(cols);
   if (groups == 0) return matrix;
-  const DType scales = dtype == DType::bf16 ? DType::bf16 : DType::f16;
+  const DType scales = format.scale_bytes() == 1 ? DType::u8
+                       : dtype == DType::bf16    ? DType::bf16
+                                                 : DType::f16;
   matrix.scales = make(scales, {rows, groups}, Memory::device);
   if (format.zeros) matrix.zeros = make(DType::u8, {rows, groups}, Memory::device);
   return matrix;

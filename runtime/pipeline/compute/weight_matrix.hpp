@@ -14,8 +14,8 @@ struct WeightMatrix {
   /// [rows, cols] of the activations' type. If quantised or scaled: u8 [rows, bytes of a row].
   Tensor values{};
   MatrixFormat format{};
-  /// With int4 and int8: [rows, groups], of bf16 if activations are, else f16. Scaled: f32 [rows,
-  /// 1], or [ceil(rows / 128), ceil(cols / 128)].
+  /// With int4 and int8: [rows, groups], of bf16 if activations are, else f16; with mxfp4 u8.
+  /// Scaled: f32 [rows, 1], or [ceil(rows / 128), ceil(cols / 128)].
   Tensor scales{};
   Tensor zeros{};  ///< with zero points: u8 [rows, groups]
 

@@ -23,6 +23,9 @@ class QuantizedRow {
   /// Returns a weight without its scale, or with q4_k as it is.
   Float at(std::size_t i) const {
     if (format_ == "int4") return number(half(i / 2, i % 2 == 1)) - zero(i, 8);
+    if (format_ == "mxfp4") {
+      return static_cast<float>(kernels::e2m1_value(half(i / 2, i % 2 == 1)));
+    }
     if (format_ == "int8") {
       const int q = byte(i);
       return given_.has("zeros") ? number(q) - zero(i, 0) : number(q < 128 ? q : q - 256);
@@ -50,6 +53,7 @@ class QuantizedRow {
       const std::size_t block = i / 256 * 210;
       return Float(f16(block + 208)) * number(signed_byte(block + 192 + i % 256 / 16));
     }
+    if (format_ == "mxfp4") return std::exp2(given_["scales"][group(i)] - 127);
     return given_["scales"][group(i)];
   }
 
@@ -64,7 +68,8 @@ class QuantizedRow {
     return static_cast<float>(load_element(DType::f16, raw, 0));
   }
   std::size_t group(std::size_t i) const {
-    const std::size_t length = std::stoul(given_.problem.attribute("group", "128"));
+    const std::size_t length =
+        format_ == "mxfp4" ? 32 : std::stoul(given_.problem.attribute("group", "128"));
     return row_ * (k_ / length) + i / length;
   }
   Float zero(std::size_t i, float otherwise) const {
@@ -134,7 +139,10 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
                {14.8, 17.7, 24, 1.1, 1.1}),
           with("q4_k", {{"weights", "q4_k"}}, {{"B", byte_of_q4_k}}, {12.2, 15.1, 15.2, 1.1, 1.1}),
           with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}},
-               {12, 10.1, 17.5, 1.1, 1.1})};
+               {12, 10.1, 17.5, 1.1, 1.1}),
+          with("mxfp4", {{"weights", "mxfp4"}},
+               {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
+               {12, 12, 12, 1.1, 1.1})};
 }
 
 }  // namespace

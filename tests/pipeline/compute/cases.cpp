@@ -78,6 +78,13 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.quantized_gemm(t[0], t[1], t[2], {.format = kernels::WeightFormat::q6_k});
        }},
+      {"QuantizedGemmOfMxfp4",
+       "quantized_gemm dtype=f16 out=f16 weights=mxfp4 m=3 n=24 k=96",
+       {{3, 96}, {24, 48}, {24, 3}, {3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[3],
+                                   {.format = kernels::WeightFormat::mxfp4, .scales = t[2]});
+       }},
       {"ScaledGemm",
        "scaled_gemm dtype=f32 out=f32 format=e5m2 scales=row m=6 n=24 k=48",
        {{2, 3, 48}, {24, 48}, {6, 1}, {24, 1}, {2, 3, 24}},
