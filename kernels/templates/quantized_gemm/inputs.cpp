@@ -130,7 +130,8 @@ void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::m
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const Shape shape = shape_of(problem);
-  if (spec.name == "A" || spec.name == "C") return random_tensor(spec, seed);
+  const bool weights = spec.name == "B" || spec.name == "scales" || spec.name == "zeros";
+  if (!weights) return random_tensor(spec, seed);
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
   std::mt19937_64 random(mix64(seed));
   if (spec.name == "B") fill_random(tensor, random);
@@ -140,11 +141,13 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// An eighth of C's range is for the sum of products; either A or the weights are large, or both.
+/// An eighth of C's range is for the sum of products, or each of two factors has its root, and an
+/// eighth for what is added; either A or the weights are large, or both.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape shape = shape_of(problem);
   std::mt19937_64 random(seed);
-  const double product = magnitudes_of(shape.out).most / 8 / static_cast<double>(shape.k);
+  const double range = magnitudes_of(shape.out).most / 8;
+  const double product = (shape.gated() ? std::sqrt(range) : range) / static_cast<double>(shape.k);
   const double largest = std::min(magnitudes_of(shape.in).most, largest_of_a);
   const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
   Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
@@ -162,6 +165,11 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     }
     if (tensor.spec.name == "scales") fill_scales(shape, tensor, scales, random);
     if (tensor.spec.name == "zeros") fill_zeros(shape, tensor, true, random);
+    if (tensor.spec.name == "bias" || tensor.spec.name == "residual") {
+      Magnitudes added = magnitudes_of(shape.out);
+      added.most = range;
+      mix_in_adversarial_rows(tensor, added, mix64(seed + 1));
+    }
   }
 }
 

@@ -51,14 +51,15 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must not be twice m, {}, or more, unless RT is 1", shape.m),
         p["RT"] == 1 || p["RT"] * side < 2 * shape.m},
-       {"columns", fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.n),
-        p["TN"] == 1 || p["TN"] * side < 2 * shape.n},
+       {"columns",
+        fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
+        p["TN"] == 1 || p["TN"] * side < 2 * shape.products()},
        {"idle_waves", fmt::format("WAVES must not exceed the units of 128 of k, {}", shape.k),
         p["WAVES"] <= shape.k / unit},
        {"idle_loads", fmt::format("UNROLL must not exceed the units of 128 of k, {}", shape.k),
         p["UNROLL"] <= shape.k / unit},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.n, p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
+        ceil_div(shape.products(), p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
        {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
         p["WAVES"] * (side * (side + 8) * 4) <= shared},
        register_constraint(device, "sums, and units in flight",
@@ -91,7 +92,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["RT"] * side},
-          {"n", shape.n, config["TN"] * side},
+          {"n", shape.products(), config["TN"] * side},
           {"units", shape.k / unit, std::int64_t{config["WAVES"]} * config["UNROLL"], {}, 2}};
 }
 
@@ -101,7 +102,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double k = static_cast<double>(shape.k), waves = config["WAVES"];
   const double weight = traits(shape.format).bits / 8.0;
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.n, config["TN"] * side) *
+  work.workgroups = static_cast<double>(ceil_div(shape.products(), config["TN"] * side) *
                                         ceil_div(shape.m, config["RT"] * side));
   work.threads = static_cast<double>(threads_of(device, config));
   work.shared_bytes = waves * side * (side + 8) * 4;

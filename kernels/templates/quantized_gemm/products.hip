@@ -18,6 +18,7 @@
 #endif
 
 #include "common/matrix.hip"
+#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/pairs.hip"
 
 #if GROUP != 128
@@ -211,19 +212,32 @@ constexpr u32 sums_pitch = Core::pitch(16);
 #endif
 constexpr u32 floats_of_sums = 16 * sums_pitch;
 
-// Adds the sums of all waves, and stores a tile of C.
-GRETA_DEVICE void store_tile(const float* sums, Out* c, u32 first_row, u32 first_col, u32 m, u32 n) {
-  for (u32 e = thread_index(); e < 256; e += THREADS) {
-    const u32 in_row = e / 16, in_col = e % 16, row = first_row + in_row, col = first_col + in_col;
-    if (row >= m || col >= n) continue;
+// The sum of all waves of an element of a tile.
+GRETA_DEVICE float sum_of_waves(const float* sums, u32 in_row, u32 in_col) {
 #if defined(GRETA_MATRIX_MMA)
-    const u32 place = in_col * sums_pitch + in_row;
+  const u32 place = in_col * sums_pitch + in_row;
 #else
-    const u32 place = in_row * sums_pitch + in_col;
+  const u32 place = in_row * sums_pitch + in_col;
 #endif
-    float sum = 0.0f;
-    GRETA_UNROLL
-    for (u32 w = 0; w < WAVES; ++w) sum += sums[w * floats_of_sums + place];
-    c[u64(row) * n + col] = narrow<Out>(sum);
+  float sum = 0.0f;
+  GRETA_UNROLL
+  for (u32 w = 0; w < WAVES; ++w) sum += sums[w * floats_of_sums + place];
+  return sum;
+}
+
+// Adds the sums of all waves, and stores a tile of the product as C.
+GRETA_DEVICE void store_tile(const float* sums, Out* c, const Out* added, u32 first_row, u32 first_col,
+                             u32 m, u32 n) {
+  constexpr u32 columns = GATED ? 8 : 16;
+  for (u32 e = thread_index(); e < 16 * columns; e += THREADS) {
+    const u32 in_row = e / columns, in_col = e % columns, row = first_row + in_row;
+    const u32 col = (GATED ? first_col / 2 : first_col) + in_col;
+    if (row >= m || col >= n) continue;
+#if GATED
+    put_gated(c, row, col, n, sum_of_waves(sums, in_row, 2 * in_col),
+              sum_of_waves(sums, in_row, 2 * in_col + 1));
+#else
+    put(c, added, row, col, n, sum_of_waves(sums, in_row, in_col));
+#endif
   }
 }

@@ -27,7 +27,11 @@
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_matrix.hip"
+#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/fragments.hip"
+#if GATED
+#error "gates and ups are of other variants"
+#endif
 #if SPLIT > 1
 #include "common/cluster.hip"
 // One workgroup at least, so that there are registers to hand over.
@@ -102,6 +106,7 @@ struct Rings {
 
 struct Arguments {
   Weights weights;
+  const Out* added;
   Out* c;
   u32 m, n, k, tiles_m;
 };
@@ -213,8 +218,13 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
       GRETA_UNROLL
       for (u32 i = 0; i < stored_rows / 2; ++i) {
         const u32 at = first + i / 4 * 8, row = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        buffer[row * stored_pitch + lane / 4 + i % 4 / 2 * 8] =
-            narrow<Out>(totals[product].eight[at / 8][i % 4]);
+        const u32 in_col = lane / 4 + i % 4 / 2 * 8;
+        float sum = totals[product].eight[at / 8][i % 4];
+#if EPILOGUE != 0
+        const u32 of_row = tile.row + first + row, of_col = col + in_col;
+        if (of_row < args.m && of_col < args.n) sum += added_to(args.added, of_row, of_col, args.n);
+#endif
+        buffer[row * stored_pitch + in_col] = narrow<Out>(sum);
       }
       wave_barrier();
       store_rows(args, buffer, tile.row + first, col);
@@ -254,6 +264,9 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
     float sum[4] = {};
     GRETA_UNROLL
     for (u32 i = 0; i < 4 * SPLIT; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
+#if EPILOGUE != 0
+    for (u32 i = 0; i < 4 && col + i < args.n; ++i) sum[i] += added_to(args.added, row, col + i, args.n);
+#endif
     Out* const to = args.c + u64(row) * args.n + col;
     if (args.n % 4 == 0) {
       store_pack(to, narrow_pack<Out>(sum));
@@ -265,7 +278,8 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
 #endif
 
 TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
-                              const u8* __restrict__ zeros, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                              const u8* __restrict__ zeros, const Out* __restrict__ added,
+                              Out* __restrict__ c, u32 m, u32 n, u32 k,
                               u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
 #if SCALES_BESIDE
                               ,
@@ -276,7 +290,7 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
   const TensorMap& map_b = map_a;  // not used
 #endif
   GRETA_PANELS_SHARED(u8, shared);
-  const Arguments args = {{b, scales, zeros}, c, m, n, k, tiles_m};
+  const Arguments args = {{b, scales, zeros}, added, c, m, n, k, tiles_m};
   const u32 block = block_index<THREADS>(), steps = (k + step - 1) / step;
   if (block >= tiles) return;  // of the whole cluster
   const u32 blocks = RESIDENT ? gridDim.x : tiles;

@@ -41,6 +41,10 @@ struct QuantizedGemmOptions {
   /// weights, which are 32, 64 or 128. With mxfp4: u8 [n, k / 32].
   Tensor scales{};
   Tensor zeros{};  ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
+  // One of these at most.
+  Tensor bias{};       ///< [n] of C's type, which is added; empty: none
+  Tensor residual{};   ///< [m, n] of C's type, which is added; empty: none
+  bool gated = false;  ///< C [m, n] = silu(gate) up; B has 2 n rows, those of gates first
 };
 
 /// What shares a scale of a scaled product: all elements of an operand, a row of it, or 128 k of a

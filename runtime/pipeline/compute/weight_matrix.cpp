@@ -101,17 +101,25 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   return matrix;
 }
 
-Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c) {
+Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
+                      const ProductEpilogue& epilogue) {
+  if (w.format.scaled && epilogue) throw Error("products with fp8 have no epilogue");
   if (w.format.scaled) return multiply_scaled(on, a, w, c);
   if (!w.quantised()) {
     GemmOptions options;
     options.layout = Layout::nt;
+    options.bias = epilogue.bias;
+    options.residual = epilogue.residual;
+    if (epilogue.gated) options.activation = Activation::swiglu;
     return on.gemm(a, w.values, c, options);
   }
   QuantizedGemmOptions options;
   options.format = *w.format.quantised;
   options.scales = w.scales;
   options.zeros = w.zeros;
+  options.bias = epilogue.bias;
+  options.residual = epilogue.residual;
+  options.gated = epilogue.gated;
   return on.quantized_gemm(a, w.values, c, options);
 }
 

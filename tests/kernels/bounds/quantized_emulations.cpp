@@ -16,7 +16,9 @@ class QuantizedRow {
         format_(given.problem.attribute("weights", "int4")),
         row_(row),
         k_(given.dim("k")),
-        bytes_(given["B"].size() / given.dim("n")) {}
+        bytes_(
+            given["B"].size() /
+            (given.dim("n") * (given.problem.attribute("epilogue", "none") == "swiglu" ? 2 : 1))) {}
 
   /// Weights that share a scale.
   std::size_t segment() const { return format_ == "q6_k" ? 16 : 32; }
@@ -81,10 +83,11 @@ class QuantizedRow {
   std::size_t row_, k_, bytes_;
 };
 
-Outputs quantized_gemm(const Given& given) {
-  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
+/// The product, without its epilogue.
+std::vector<Float> quantized_product(const Given& given, std::size_t n) {
+  const std::size_t m = given.dim("m"), k = given.dim("k");
   const auto& a = given["A"];
-  std::vector<float> out(m * n);
+  std::vector<Float> out(m * n);
   for (std::size_t col = 0; col < n; ++col) {
     const QuantizedRow weights(given, col);
     const std::size_t segment = weights.segment();
@@ -97,8 +100,26 @@ Outputs quantized_gemm(const Given& given) {
             segment, [&](std::size_t l) { return Float(a[i * k + s * segment + l]); },
             [&](std::size_t l) { return row[s * segment + l]; });
       };
-      out[i * n + col] = dot(k / segment, part, [&](std::size_t s) { return scales[s]; }).value();
+      out[i * n + col] = dot(k / segment, part, [&](std::size_t s) { return scales[s]; });
     }
+  }
+  return out;
+}
+
+Outputs quantized_gemm(const Given& given) {
+  const std::size_t m = given.dim("m"), n = given.dim("n");
+  const std::string epilogue = given.problem.attribute("epilogue", "none");
+  const bool gated = epilogue == "swiglu";
+  const std::size_t products = gated ? 2 * n : n;
+  const std::vector<Float> sums = quantized_product(given, products);
+  std::vector<float> out(m * n);
+  for (std::size_t i = 0; i < m * n; ++i) {
+    const std::size_t row = i / n, col = i % n;
+    Float x = sums[row * products + col];
+    if (gated) x = silu(x) * sums[row * products + n + col];
+    if (epilogue == "bias") x = x + Float(given["bias"][col]);
+    if (epilogue == "residual") x = x + Float(given["residual"][i]);
+    out[i] = x.value();
   }
   return {out};
 }
@@ -142,7 +163,10 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
                {12, 10.1, 17.5, 1.1, 1.1}),
           with("mxfp4", {{"weights", "mxfp4"}},
                {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
-               {12, 12, 12, 1.1, 1.1})};
+               {12, 12, 12, 1.1, 1.1}),
+          with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
+          with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
+          with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1})};
 }
 
 }  // namespace

@@ -133,6 +133,9 @@ TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
       ASSERT_EQ(quantise(model, how, type).quantised, 14);
       const auto llama = runner(model, type);
       EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 8U);
+      // Gates and residuals are epilogues.
+      EXPECT_EQ(count_of(llama->pass(1), "silu_mul"), 0U);
+      EXPECT_EQ(count_of(llama->pass(1), "add") + count_of(llama->pass(1), "add_rmsnorm"), 0U);
       const LlamaTraceCheck check(model, {type, type, type, DType::f32});
       for (const Ids& ids : {prompt, Ids{250}}) {
         const auto wrong = first_failure(check.check(llama->trace(ids)));
