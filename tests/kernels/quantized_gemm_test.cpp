@@ -153,24 +153,35 @@ TEST(QuantizedGemm, ExtremeScalesOfMxfp4) {
     auto inputs = operation.inputs(problem, 1, kernels::InputStyle::plain);
     HostTensor& a = inputs[0];
     for (std::size_t i = 0; i < a.spec.elements(); ++i) {
-      store_element(DType::f32, a.data.data(), i, i % 3 == 0 ? 0.25 : -0.0625);
+      store_element(DType::f32, a.data.data(), i, i % 3 == 0 ? 0x1p-8 : -0x1p-9);
     }
-    const int codes[] = {least, 255, 252, 127};  // 6 x 2^125 is below 2^128
-    for (std::size_t i = 0; i < inputs[2].data.size(); ++i) {
-      const std::size_t row = i / 2;
-      inputs[2].data[i] = static_cast<std::byte>(codes[row % 4 == 1 && i % 2 == 0 ? 3 : row % 4]);
-    }
+    const auto set_scales = [&](int second) {
+      const int codes[] = {least, second, 252, 127};  // 6 x 2^125 is below 2^128
+      for (std::size_t i = 0; i < inputs[2].data.size(); ++i) {
+        const std::size_t row = i / 2;  // whose first scale is 1 in place of the second code
+        inputs[2].data[i] = static_cast<std::byte>(codes[row % 4 == 1 && i % 2 == 0 ? 3 : row % 4]);
+      }
+    };
     Device& on = device(where);
     const auto parsed = operation.space(problem, on.info()).parse(config);
     ASSERT_TRUE(parsed) << parsed.failure().message;
     const auto plan = operation.plan(problem, on.info(), *parsed);
     ASSERT_TRUE(plan) << plan.failure().message;
+    set_scales(127);
+    const auto numbers = run_plan(on, *plan, operation.tensors(problem), inputs);
+    ASSERT_TRUE(numbers) << numbers.failure().message;
+    const Verdict verdict = operation.reference(problem, inputs, 1)->check(numbers->outputs);
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    set_scales(255);
     const auto done = run_plan(on, *plan, operation.tensors(problem), inputs);
     ASSERT_TRUE(done) << done.failure().message;
-    const Verdict verdict = operation.reference(problem, inputs, 1)->check(done->outputs);
-    EXPECT_TRUE(verdict.passed) << verdict.detail;
-    for (std::size_t col = 0; col < 16; ++col) {
-      EXPECT_EQ(std::isnan(done->outputs[0].at(col)), col % 4 == 1) << col;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const double value = done->outputs[0].at(i);
+      if (i % 4 == 1) {
+        EXPECT_TRUE(std::isnan(value)) << i;
+      } else {
+        EXPECT_EQ(value, numbers->outputs[0].at(i)) << i;
+      }
     }
   }
 }

@@ -8,6 +8,10 @@
 
 #include "quantized_gemm/products.hip"
 
+#if GROUP != 128
+#error "units of 128 weights have one scale"
+#endif
+
 // Where a lane's lines of each tile begin.
 struct Lines {
   const u8* integers[TN][lane_lines];
@@ -95,12 +99,5 @@ quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
     }
   }
 
-  GRETA_UNROLL
-  for (u32 i = 0; i < RT * TN; ++i) {
-    const u32 r = i / TN, t = i % TN;
-    if (i > 0) block_barrier();  // all have read the tile before
-    store(total[r][t], sums + wave_index() * floats_of_sums, sums_pitch);
-    block_barrier();
-    store_tile(sums, c, added, first_row + r * 16, first_col + t * 16, m, n);
-  }
+  store_tiles(total, sums, c, added, first_row, first_col, m, n);
 }

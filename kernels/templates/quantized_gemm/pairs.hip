@@ -227,3 +227,36 @@ GRETA_DEVICE Eight load_elements(const In* from) {
   return arranged({{words.word[0], words.word[1], words.word[2], words.word[3]}});
 }
 #endif
+
+// Two integers, of seven bits at most if `small`, less `zero`, as elements of A's type.
+template <bool small>
+GRETA_DEVICE u32 elements_of(u32 integers, u32 zero) {
+#if IN_F16
+  return scaled_differences(integers | 0x64006400U, 0x3c003c00U, twice_f16(1024.0f + float(zero)));
+#else
+  if constexpr (small) return difference(integers | 0x43004300U, twice_bf16(128.0f + float(zero)));
+  const float both = 8388608.0f + float(zero);
+  return upper_halves(float_from_bits(0x4b000000U | (integers & 255U)) - both,
+                      float_from_bits(0x4b000000U | integers >> 16) - both);
+#endif
+}
+
+#if FORMAT == 4
+// What 32 weights of a line are: scale (q - centre) + rest.
+struct Centred {
+  float scale, rest;
+  u32 centre;
+};
+
+GRETA_DEVICE Centred centred(float scale, float minimum) {
+#if defined(GRETA_NVIDIA)
+  const float ratio = __fdividef(minimum, scale);
+#else
+  const float ratio = minimum / scale;
+#endif
+  // A scale of 0 gives an infinity, or no number, which is not above 0.
+  const float inside = ratio > 0.0f ? (ratio < 15.0f ? ratio : 15.0f) : 0.0f;
+  const u32 centre = u32(inside + 0.5f);
+  return {scale, multiply_add(scale, float(centre), -minimum), centre};
+}
+#endif

@@ -12,6 +12,10 @@
 #endif
 #include "quantized_gemm/products.hip"
 
+#if GROUP != 128
+#error "units of 128 weights have one scale"
+#endif
+
 #if !GRETA_LANE_COPY || !defined(GRETA_MATRIX_MMA)
 #error "needs copies to shared memory by lanes"
 #endif

@@ -159,6 +159,25 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
 }
 
 #else
+#if FORMAT == 4
+// The scale and the minimum of 32 weights.
+struct PartScale {
+  float scale, minimum;
+};
+
+// Six bits each: in bytes 4 + part and 8 + part, or of the last four parts four bits in byte 8 + part and
+// two at the top of bytes part and 4 + part.
+GRETA_DEVICE PartScale scale_of_part(const u8* block, u32 part) {
+  u32 scale = block[4 + part] & 63U, minimum = block[8 + part] & 63U;
+  if (part >= 4) {
+    const u32 low = block[8 + part];
+    scale = (low & 15U) | u32(block[part] >> 6) << 4;
+    minimum = low >> 4 | u32(block[4 + part] >> 6) << 4;
+  }
+  return {load_f16(block) * float(scale), load_f16(block + 2) * float(minimum)};
+}
+#endif
+
 // Eight chunks share a block.
 GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   constexpr u32 block_bytes = FORMAT == 4 ? 144 : 210;
@@ -166,16 +185,9 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   const u32 part = index % 8;
   WeightChunk chunk = {};
 #if FORMAT == 4
-  // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
-  // four bits in byte 8 + part and two at the top of bytes part and 4 + part.
-  u32 scale = block[4 + part] & 63U, minimum = block[8 + part] & 63U;
-  if (part >= 4) {
-    const u32 low = block[8 + part];
-    scale = (low & 15U) | u32(block[part] >> 6) << 4;
-    minimum = low >> 4 | u32(block[4 + part] >> 6) << 4;
-  }
-  chunk.scale[0] = load_f16(block) * float(scale);
-  chunk.zero = load_f16(block + 2) * float(minimum);
+  const PartScale of_part = scale_of_part(block, part);
+  chunk.scale[0] = of_part.scale;
+  chunk.zero = of_part.minimum;
   load_quads(block + 16 + part / 2 * 32, chunk.q);
   GRETA_UNROLL
   for (int i = 0; i < 8; ++i) chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/model/weight_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 #include "tests/layers.hpp"
 
