@@ -48,7 +48,11 @@ GRETA_DEVICE Segment load_segment(const Weights& weights, u32 line, u32 index, u
     const u32 word = load_words<4>(from).word[0];
     GRETA_UNROLL
     for (u32 i = 0; i < 2; ++i) {
-      segment.word[e][i] = FORMAT == 0 ? four_bytes(word, i) : four_of_e2m1(word, i);
+#if FORMAT == 6
+      segment.word[e][i] = four_of_e2m1(word, i);
+#else
+      segment.word[e][i] = four_bytes(word, i);
+#endif
     }
 #endif
   }
