@@ -43,8 +43,13 @@ std::vector<Constraint> few_rows(const Problem& problem) {
 }
 
 std::vector<Constraint> dense(const Problem& problem) {
-  return {{"dense", "products with quantised weights have no prologue and no epilogue",
+  return {{"dense", "products with quantised weights have no prologue",
            problem.attribute("weights", "dense") == "dense"}};
+}
+
+std::vector<Constraint> one_matrix(const Problem& problem) {
+  return {{"one_matrix", "products with fp8, or with several formats, have no epilogue",
+           problem.attribute("weights", "dense") != "others"}};
 }
 
 std::vector<Constraint> dense_and_few_rows(const Problem& problem) {
@@ -55,14 +60,15 @@ std::vector<Constraint> dense_and_few_rows(const Problem& problem) {
 
 std::vector<Attribute> weights() {
   return {{.name = "weights",
-           .help = "dense: numbers; quantised: a format of quantized_gemm, or several formats",
+           .help = "dense: numbers; quantised: a format of quantized_gemm; others: fp8, or several "
+                   "formats",
            .fallback = "dense",
-           .allowed = {"dense", "quantised"}}};
+           .allowed = {"dense", "quantised", "others"}}};
 }
 
 std::vector<std::pair<std::string, std::string>> attributes_of(ChainWeights weights) {
   if (weights == ChainWeights::dense) return {};
-  return {{"weights", "quantised"}};
+  return {{"weights", weights == ChainWeights::quantised ? "quantised" : "others"}};
 }
 
 Dimension extent(const char* name, const char* help) {
@@ -97,17 +103,26 @@ Operation chain(std::string name, std::string summary, std::vector<Dimension> di
 
 Operation gate_up() {
   using enum Choice;
-  return chain(
-      "gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
-      {rows(), extent("hidden", "gates of a token, and as many ups"),
-       extent("dim", "elements of a token")},
-      {alternative("fused", "a product with the norm as prologue and the gate as epilogue",
-                   default_choice, dense_and_few_rows),
-       alternative("gated", "rmsnorm, and a product with the gate as epilogue", by_choice, dense),
-       alternative("normed", "a product with the norm as prologue, and silu_mul", by_choice,
-                   dense_and_few_rows),
-       alternative("parts", "rmsnorm, product, silu_mul", default_choice)},
-      weights());
+  // A launch less, of quantised weights, which have no prologue to save another one.
+  Variant gated = alternative("gated", "rmsnorm, and a product with the gate as epilogue",
+                              by_choice, one_matrix);
+  gated.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
+    const auto& problem = shape.as<Problem>();
+    const bool few = rows_of(problem) <= most_fused_rows;
+    return few && problem.attribute("weights", "dense") == "quantised"
+               ? std::vector<Config>{Config{"gated", {}}}
+               : std::vector<Config>{};
+  };
+  return chain("gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
+               {rows(), extent("hidden", "gates of a token, and as many ups"),
+                extent("dim", "elements of a token")},
+               {alternative("fused", "a product with the norm as prologue and the gate as epilogue",
+                            default_choice, dense_and_few_rows),
+                std::move(gated),
+                alternative("normed", "a product with the norm as prologue, and silu_mul",
+                            by_choice, dense_and_few_rows),
+                alternative("parts", "rmsnorm, product, silu_mul", default_choice)},
+               weights());
 }
 
 Operation qkv() {
@@ -129,7 +144,7 @@ Operation residual_norm() {
                {rows(), extent("dim", "elements of a token"),
                 extent("inner", "elements that are projected")},
                {alternative("epilogue", "a product that adds the residual, and rmsnorm",
-                            default_choice, dense),
+                            default_choice, one_matrix),
                 alternative("add_norm", "a product, and add_rmsnorm", default_choice)},
                weights());
 }

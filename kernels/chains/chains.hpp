@@ -21,10 +21,10 @@ const Catalog& chains();
 Catalog with_chains(const Catalog& operations);
 bool is_chain(std::string_view name);
 
-/// How the weights of a chain's products are stored: as numbers, or in a format of
-/// `quantized_gemm`, which has neither prologue nor epilogue, or as several matrices of different
-/// formats.
-enum class ChainWeights { dense, quantised };
+/// How the weights of a chain's products are stored: as numbers, as one matrix in a format of
+/// `quantized_gemm`, which has epilogues but no prologue, or in other ways: as fp8, or as several
+/// matrices of different formats, whose products have neither.
+enum class ChainWeights { dense, quantised, others };
 
 /// Of few rows, up to this number, a product can have a norm as its prologue, and a chain's default
 /// is the alternative with the fewest launches.
@@ -33,9 +33,9 @@ constexpr std::int64_t most_fused_rows = 8;
 /// The feed-forward layer up to silu(gate) * up: rmsnorm, the projections to gates and ups as one
 /// product, and silu_mul. Alternatives:
 /// - `fused`: one product with the norm as prologue and silu(gate) * up as epilogue; few rows
-/// - `gated`: rmsnorm, and a product with that epilogue
+/// - `gated`: rmsnorm, and a product with that epilogue; not of other weights
 /// - `normed`: a product with that prologue, and silu_mul; few rows
-/// - `parts`: rmsnorm, product, silu_mul; the only one of quantised weights
+/// - `parts`: rmsnorm, product, silu_mul
 Problem gate_up_chain(DType dtype, std::int64_t rows, std::int64_t hidden, std::int64_t dim,
                       ChainWeights weights = ChainWeights::dense);
 
@@ -48,7 +48,7 @@ Problem qkv_chain(DType dtype, std::int64_t rows, std::int64_t queries, std::int
 
 /// A projection, the residual sum and the rmsnorm that follows. Alternatives:
 /// - `epilogue`: a product that adds the residual, and rmsnorm
-/// - `add_norm`: a product, and add_rmsnorm; the only one of quantised weights
+/// - `add_norm`: a product, and add_rmsnorm; the only one of other weights
 Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner,
                             ChainWeights weights = ChainWeights::dense);
 

@@ -30,9 +30,9 @@ struct ScaledFormat {
 /// one of the operations `quantized_gemm` and `scaled_gemm` takes it.
 struct MatrixFormat {
   std::optional<WeightFormat> quantised{};  ///< for `quantized_gemm`
-  std::int64_t group = 0;                   ///< weights that share a scale, with int4 and int8
-  bool zeros = false;                       ///< with these: whether each group has a zero point
-  std::optional<ScaledFormat> scaled{};     ///< for `scaled_gemm`
+  std::int64_t group = 0;  ///< weights that share a scale which lies beside them; 0: none does
+  bool zeros = false;      ///< with these: whether each group has a zero point
+  std::optional<ScaledFormat> scaled{};  ///< for `scaled_gemm`
 
   bool operator==(const MatrixFormat&) const = default;
 
@@ -46,6 +46,8 @@ struct MatrixFormat {
   }
   /// Returns the groups of a row that have scales of their own; 0 without such.
   std::int64_t groups(std::int64_t cols) const { return group > 0 ? cols / group : 0; }
+  /// Returns the bytes of a scale that lies beside quantised weights.
+  std::int64_t scale_bytes() const { return quantised == WeightFormat::mxfp4 ? 1 : 2; }
   /// Returns the bytes of a row without scales and zero points that are stored beside it. `dtype`
   /// is that of numbers.
   std::int64_t row_bytes(DType dtype, std::int64_t cols) const {
@@ -53,11 +55,11 @@ struct MatrixFormat {
     return quantised ? kernels::row_bytes(*quantised, cols)
                      : static_cast<std::int64_t>(bytes_of(dtype, static_cast<std::size_t>(cols)));
   }
-  /// Returns all bytes of a matrix. Scales have two bytes, those of scaled numbers four, zero
+  /// Returns all bytes of a matrix. Scales have scale_bytes(), those of scaled numbers four, zero
   /// points one.
   std::int64_t bytes(DType dtype, std::int64_t rows, std::int64_t cols) const {
     if (scaled) return rows * cols + 4 * scaled->scale_rows(rows) * scaled->scale_cols(cols);
-    return rows * (row_bytes(dtype, cols) + groups(cols) * (zeros ? 3 : 2));
+    return rows * (row_bytes(dtype, cols) + groups(cols) * (scale_bytes() + (zeros ? 1 : 0)));
   }
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 /// Returns integer `i` of a row, without a zero point.
 double integer_of(const QuantizedMatrix& matrix, const std::byte* row, std::int64_t i) {
-  const bool four = matrix.format == WeightFormat::int4;
+  const bool four = traits(matrix.format).bits == 4;
   const int byte = std::to_integer<int>(row[four ? i / 2 : i]);
   if (four) return byte >> (i % 2 == 1 ? 4 : 0) & 15;
   return matrix.zeros != nullptr || byte < 128 ? byte : byte - 256;
@@ -20,6 +20,10 @@ double integer_of(const QuantizedMatrix& matrix, const std::byte* row, std::int6
 double weight_of_group(const QuantizedMatrix& matrix, const std::byte* row, std::int64_t r,
                        std::int64_t i) {
   const auto group = static_cast<std::size_t>(r * (matrix.k / matrix.group) + i / matrix.group);
+  if (matrix.format == WeightFormat::mxfp4) {
+    return e2m1_value(static_cast<int>(integer_of(matrix, row, i))) *
+           e8m0_value(static_cast<int>(matrix.scales->at(group)));
+  }
   const double implied = matrix.format == WeightFormat::int4 ? 8 : 0;
   const double zero = matrix.zeros != nullptr ? matrix.zeros->at(group) : implied;
   return (integer_of(matrix, row, i) - zero) * matrix.scales->at(group);

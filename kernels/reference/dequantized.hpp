@@ -14,7 +14,7 @@ struct QuantizedMatrix {
   std::int64_t rows = 0, k = 0;
   std::int64_t group = 0;  ///< weights that share a scale, where scales are tensors
   const HostTensor* integers = nullptr;
-  const HostTensor* scales = nullptr;  ///< with int4 and int8: rows x k / group
+  const HostTensor* scales = nullptr;  ///< with int4, int8 and mxfp4: rows x k / group
   const HostTensor* zeros = nullptr;   ///< of these, if there are zero points: rows x k / group
 };
 

@@ -6,8 +6,20 @@
 
 namespace greta::kernels {
 
+namespace {
+
+/// Returns the product of the dequantised weights.
+Problem product_of(const Problem& problem) {
+  Problem product = plain_product(problem, problem.dtype);
+  const std::string epilogue = problem.attribute("epilogue", "none");
+  if (epilogue != "none") product.attributes.emplace_back("epilogue", epilogue);
+  return product;
+}
+
+}  // namespace
+
 bool quantized_gemm_fully_checked(const Problem& problem) {
-  return gemm_fully_checked(plain_product(problem, problem.dtype));
+  return gemm_fully_checked(product_of(problem));
 }
 
 std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
@@ -15,9 +27,11 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
                                                     std::uint64_t seed) {
   QuantizedMatrix matrix;
   matrix.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
-  matrix.rows = problem.dim("n");
+  const std::string epilogue = problem.attribute("epilogue", "none");
+  matrix.rows = problem.dim("n") * (epilogue == "swiglu" ? 2 : 1);
   matrix.k = problem.dim("k");
-  matrix.group = std::stoll(problem.attribute("group", "128"));
+  matrix.group = only_group(matrix.format);
+  if (matrix.group == 0) matrix.group = std::stoll(problem.attribute("group", "128"));
   matrix.integers = &tensor_named(inputs, "B");
   if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(inputs, "scales");
   if (problem.attribute("zeros", "none") == "groups") matrix.zeros = &tensor_named(inputs, "zeros");
@@ -25,8 +39,11 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   HostTensor b{{"B", Role::input, DType::f32, matrix.rows, matrix.k}, {}};
   b.data.resize(b.spec.bytes());
   std::memcpy(b.data.data(), weights.data(), b.data.size());
-  return gemm_reference(plain_product(problem, problem.dtype),
-                        {tensor_named(inputs, "A"), std::move(b)}, seed);
+  std::vector<HostTensor> operands{tensor_named(inputs, "A"), std::move(b)};
+  if (epilogue == "bias" || epilogue == "residual") {
+    operands.push_back(tensor_named(inputs, epilogue));
+  }
+  return gemm_reference(product_of(problem), operands, seed);
 }
 
 }  // namespace greta::kernels

@@ -77,6 +77,35 @@ TEST(Parts, OfAnAppendAreOneForEachSequence) {
             "kv_update dtype=f16 out=f16 tokens=3 kv_heads=2 dim=64 capacity=256"}));
 }
 
+TEST(Parts, OfAQuantisedProductAreAProductAndWhatFollows) {
+  EXPECT_EQ(keys("quantized_gemm dtype=f16 out=f16 weights=q8_0 epilogue=swiglu m=2 n=40 k=32"),
+            (Keys{"quantized_gemm dtype=f16 out=f16 weights=q8_0 m=2 n=80 k=32",
+                  "silu_mul dtype=f16 out=f16 layout=packed rows=2 cols=40"}));
+  EXPECT_EQ(keys("quantized_gemm dtype=bf16 out=f32 epilogue=residual m=2 n=40 k=128"),
+            (Keys{"quantized_gemm dtype=bf16 out=f32 m=2 n=40 k=128",
+                  "add dtype=f32 out=f32 rows=2 cols=40"}));
+  EXPECT_EQ(keys("quantized_gemm dtype=f16 out=f16 epilogue=bias m=2 n=40 k=128"), Keys{});
+}
+
+// Quantised weights have epilogues, in few rows by default, but no prologue; other weights have
+// neither.
+TEST(Chains, OfQuantisedWeightsHaveEpilogues) {
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  const auto variant = [&](const Problem& chain) {
+    return chains().at(chain.op).default_config(chain, hopper).variant;
+  };
+  using enum ChainWeights;
+  EXPECT_EQ(variant(gate_up_chain(DType::f16, 1, 344, 128, quantised)), "gated");
+  EXPECT_EQ(variant(gate_up_chain(DType::f16, 9, 344, 128, quantised)), "parts");
+  EXPECT_EQ(variant(gate_up_chain(DType::f16, 1, 344, 128, others)), "parts");
+  EXPECT_EQ(variant(residual_norm_chain(DType::f16, 1, 128, 344, quantised)), "epilogue");
+  EXPECT_EQ(variant(residual_norm_chain(DType::f16, 1, 128, 344, others)), "add_norm");
+  const Problem several = gate_up_chain(DType::f16, 1, 344, 128, others);
+  EXPECT_FALSE(chains().valid(several, hopper, {"gated", {}}));
+  const Problem one = gate_up_chain(DType::f16, 1, 344, 128, quantised);
+  EXPECT_FALSE(chains().valid(one, hopper, {"fused", {}}));
+}
+
 TEST(Chains, HaveAnAlternativeForEveryNumberOfRows) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   for (const std::int64_t rows : {1, 8, 9, 512}) {

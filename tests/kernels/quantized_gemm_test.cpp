@@ -13,6 +13,7 @@
 #include "kernels/reference/dequantized.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
+#include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::quantized_gemm_test {
@@ -119,6 +120,72 @@ TEST(WeightFormats, Q6_KHasTwoBitsOfEachWeightApart) {
   EXPECT_EQ(weights[0], 0);
 }
 
+TEST(WeightFormats, Mxfp4HasNumbersAndPowersOfTwo) {
+  std::vector<int> bytes(16, 0);
+  for (int code = 0; code < 16; code += 2)
+    bytes[static_cast<std::size_t>(code / 2)] = code | (code + 1) << 4;
+  const HostTensor numbers = bytes_of_row(bytes);
+  for (const auto& [code, scale] : {std::pair{0, 0x1p-127F}, {127, 1.0F}, {130, 8.0F}}) {
+    const HostTensor scales = bytes_of_row({code});
+    const auto weights = weights_of(kernels::WeightFormat::mxfp4, 32, numbers, &scales);
+    const float sizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(weights[i], sizes[i] * scale);
+      EXPECT_EQ(weights[8 + i], -sizes[i] * scale);
+    }
+  }
+  const HostTensor none = bytes_of_row({255});
+  EXPECT_TRUE(std::isnan(weights_of(kernels::WeightFormat::mxfp4, 32, numbers, &none)[0]));
+}
+
+// The least and the largest scales whose weights f32 has, and those that are no numbers: these make
+// a column NaN, and no other one.
+TEST(QuantizedGemm, ExtremeScalesOfMxfp4) {
+  const Operation& operation = built_in("quantized_gemm");
+  for (const auto& [where, least, config] :
+       {std::tuple{"hip-host:0", 0, "gemv THREADS=32 COLS=1 TN=2 ROWS=2 UNROLL=1"},
+        {"hip-host:0", 0, "tiled BM=8 BN=16 BK=32 TM=1 TN=2"},
+        {"vulkan:0", 1, "gemv THREADS=32 COLS=1 TN=2 ROWS=2 UNROLL=1"},
+        {"vulkan:0", 3, "tiled BM=8 BN=16 BK=32 TM=1 TN=2"}}) {  // drivers may flush f32 to zero
+    SCOPED_TRACE(std::string(where) + " " + config);
+    const auto problem =
+        Problem::parse("quantized_gemm dtype=f32 out=f32 weights=mxfp4 m=2 n=16 k=64").value();
+    auto inputs = operation.inputs(problem, 1, kernels::InputStyle::plain);
+    HostTensor& a = inputs[0];
+    for (std::size_t i = 0; i < a.spec.elements(); ++i) {
+      store_element(DType::f32, a.data.data(), i, i % 3 == 0 ? 0x1p-8 : -0x1p-9);
+    }
+    const auto set_scales = [&](int second) {
+      const int codes[] = {least, second, 252, 127};  // 6 x 2^125 is below 2^128
+      for (std::size_t i = 0; i < inputs[2].data.size(); ++i) {
+        const std::size_t row = i / 2;  // whose first scale is 1 in place of the second code
+        inputs[2].data[i] = static_cast<std::byte>(codes[row % 4 == 1 && i % 2 == 0 ? 3 : row % 4]);
+      }
+    };
+    Device& on = device(where);
+    const auto parsed = operation.space(problem, on.info()).parse(config);
+    ASSERT_TRUE(parsed) << parsed.failure().message;
+    const auto plan = operation.plan(problem, on.info(), *parsed);
+    ASSERT_TRUE(plan) << plan.failure().message;
+    set_scales(127);
+    const auto numbers = run_plan(on, *plan, operation.tensors(problem), inputs);
+    ASSERT_TRUE(numbers) << numbers.failure().message;
+    const Verdict verdict = operation.reference(problem, inputs, 1)->check(numbers->outputs);
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    set_scales(255);
+    const auto done = run_plan(on, *plan, operation.tensors(problem), inputs);
+    ASSERT_TRUE(done) << done.failure().message;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const double value = done->outputs[0].at(i);
+      if (i % 4 == 1) {
+        EXPECT_TRUE(std::isnan(value)) << i;
+      } else {
+        EXPECT_EQ(value, numbers->outputs[0].at(i)) << i;
+      }
+    }
+  }
+}
+
 TEST(QuantizedGemm, RowsOfWeightsAreWholeBlocks) {
   const Operation& operation = built_in("quantized_gemm");
   const auto check = [&](const char* key) {
@@ -157,8 +224,9 @@ TEST(QuantizedGemm, AdversarialScalesAreZeroDenormalOrNegative) {
 TEST(QuantizedGemm, WorkCountsScalesAndZeroPoints) {
   const DeviceInfo device = architecture_info("sm_90").value();
   const Operation& operation = built_in("quantized_gemm");
-  for (const char* attributes : {"group=\"32\" zeros=groups", "group=\"64\"", "weights=int8",
-                                 "weights=q4_k", "zeros=groups"}) {
+  for (const char* attributes :
+       {"group=\"32\" zeros=groups", "group=\"64\"", "weights=int8", "weights=q4_k", "zeros=groups",
+        "weights=mxfp4", "epilogue=residual", "epilogue=swiglu"}) {
     const Problem problem =
         Problem::parse(
             fmt::format("quantized_gemm dtype=f16 out=f16 {} m=1 n=4096 k=4096", attributes))

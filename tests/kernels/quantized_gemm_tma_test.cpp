@@ -22,6 +22,7 @@ struct Case {
   DType in, out;
   std::array<std::int64_t, 3> extents;
   const char* config;
+  const char* epilogue = "none";
 };
 
 void PrintTo(const Case& c, std::ostream* to) {
@@ -143,6 +144,40 @@ std::vector<Case> cases() {
        bf16,
        {17, 129, 256},
        "BM=32 BN=128 GROUPS=2 STAGES=2 RESIDENT=0"},
+      {"mxfp4_of_f16",
+       "mxfp4",
+       "128",
+       "none",
+       f16,
+       f32,
+       {70, 133, 352},
+       "BM=48 BN=128 GROUPS=1 STAGES=3 RESIDENT=1"},
+      {"mxfp4_of_bf16",
+       "mxfp4",
+       "128",
+       "none",
+       bf16,
+       bf16,
+       {33, 200, 1056},
+       "BM=32 BN=128 GROUPS=2 STAGES=2 RESIDENT=0"},
+      {"int4_and_a_residual",
+       "int4",
+       "128",
+       "none",
+       f16,
+       f16,
+       {70, 133, 256},
+       "BM=48 BN=128 GROUPS=1 STAGES=3 RESIDENT=1",
+       "residual"},
+      {"q4_0_and_a_bias",
+       "q4_0",
+       "128",
+       "none",
+       bf16,
+       f32,
+       {20, 200, 128},
+       "BM=16 BN=128 GROUPS=2 STAGES=2 RESIDENT=0",
+       "bias"},
       {"one_row_of_one_group",
        "int8",
        "64",
@@ -184,8 +219,10 @@ class QuantizedGemmTma : public ::testing::TestWithParam<Case> {};
 TEST_P(QuantizedGemmTma, IsRight) {
   const Case& c = GetParam();
   Problem problem{"quantized_gemm", c.in, c.out, {}, {}};
-  const std::array<std::array<std::string, 3>, 3> attributes{
-      {{"weights", c.weights, "int4"}, {"group", c.group, "128"}, {"zeros", c.zeros, "none"}}};
+  const std::array<std::array<std::string, 3>, 4> attributes{{{"weights", c.weights, "int4"},
+                                                              {"group", c.group, "128"},
+                                                              {"zeros", c.zeros, "none"},
+                                                              {"epilogue", c.epilogue, "none"}}};
   for (const auto& [name, value, usual] : attributes) {
     if (value != usual) problem.attributes.emplace_back(name, value);
   }

@@ -12,12 +12,14 @@
 /// Small checkpoints of AWQ and GPTQ for tests, packed as these projects publish it.
 namespace greta::test {
 
-/// A Llama whose projections are packed in 4 bits, and the weights that they stand for.
+/// A Llama whose projections are packed in 4 bits, or as GPTQ in 8, and the weights that they stand
+/// for.
 struct TinyPacked {
   TinyLlama tiny{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4, .dtype = DType::f16};
   std::string method = "awq";  ///< or "gptq"
   std::int64_t group = 64;
-  bool sym = false;     ///< all zero points are 8
+  int bits = 4;
+  bool sym = false;     ///< all zero points are 8, or with 8 bits 128
   bool second = false;  ///< gptq_v2
   bool extras = false;  ///< g_idx and bias, as exporters of GPTQ write them
   nlohmann::json more = nlohmann::json::object();  ///< further members of quantization_config
@@ -25,7 +27,7 @@ struct TinyPacked {
   nlohmann::json config() const {
     nlohmann::json json = tiny.config();
     nlohmann::json& quantisation = json["quantization_config"];
-    quantisation = {{"quant_method", method}, {"bits", 4}, {"group_size", group}};
+    quantisation = {{"quant_method", method}, {"bits", bits}, {"group_size", group}};
     if (method == "awq") {
       quantisation.update({{"version", "gemm"}, {"zero_point", true}});
     } else {
@@ -74,11 +76,12 @@ struct TinyPacked {
         return least + static_cast<int>(
                            uniform_below(random, static_cast<std::uint64_t>(most - least + 1)));
       };
-      for (std::int64_t i = 0; i < n * k; ++i) q.push_back(draw(0, 15));
-      // GPTQ's first format stores one less than a zero point, which is 1 to 16.
+      for (std::int64_t i = 0; i < n * k; ++i) q.push_back(draw(0, (1 << of.bits) - 1));
+      // GPTQ's first format stores one less than a zero point, which is 1 to 16, or to 255.
       const int least = of.method == "gptq" && !of.second ? 1 : 0;
+      const int most = of.bits == 4 ? least + 15 : 255;
       for (std::int64_t i = 0; i < n * (k / group); ++i) {
-        zero.push_back(of.sym ? 8 : draw(least, least + 15));
+        zero.push_back(of.sym ? 1 << (of.bits - 1) : draw(least, most));
         std::byte stored[2];
         store_element(DType::f16, stored, 0, draw(50, 400) * 1e-4 / std::sqrt(double(k) / 32));
         scale.push_back(load_element(DType::f16, stored, 0));
@@ -107,16 +110,16 @@ struct TinyPacked {
 
   void add(std::vector<FileTensor>& list, const std::string& prefix, const Drawn& d) const {
     const bool awq = method == "awq";
-    const std::int64_t groups = d.k / d.group, width = d.n / 8;
+    const std::int64_t groups = d.k / d.group, of_word = 32 / bits, width = d.n / of_word;
     // AutoAWQ packs column order[i] of 8 into nibble i.
     static constexpr int order[] = {0, 2, 4, 6, 1, 3, 5, 7};
-    std::vector<std::uint32_t> integers(static_cast<std::size_t>(d.n * d.k / 8)),
+    std::vector<std::uint32_t> integers(static_cast<std::size_t>(d.n * d.k / of_word)),
         zeros(static_cast<std::size_t>(groups * width));
     for (std::int64_t i = 0; i < d.k; ++i) {
       for (std::int64_t col = 0; col < d.n && !awq; ++col) {
         const int q = d.q[static_cast<std::size_t>(col * d.k + i)];
-        integers[static_cast<std::size_t>(i / 8 * d.n + col)] |= static_cast<std::uint32_t>(q)
-                                                                 << 4 * (i % 8);
+        integers[static_cast<std::size_t>(i / of_word * d.n + col)] |= static_cast<std::uint32_t>(q)
+                                                                       << bits * (i % of_word);
       }
       for (std::int64_t word = 0; word < width && awq; ++word) {
         for (int j = 0; j < 8; ++j) {
@@ -129,11 +132,11 @@ struct TinyPacked {
     std::string scales;
     for (std::int64_t g = 0; g < groups; ++g) {
       for (std::int64_t word = 0; word < width; ++word) {
-        for (int j = 0; j < 8; ++j) {
-          const std::int64_t col = word * 8 + (awq ? order[j] : j);
+        for (std::int64_t j = 0; j < of_word; ++j) {
+          const std::int64_t col = word * of_word + (awq ? order[j] : j);
           const int zero = d.zero[d.at(col, g * d.group)] - (awq || second ? 0 : 1);
           zeros[static_cast<std::size_t>(g * width + word)] |= static_cast<std::uint32_t>(zero)
-                                                               << 4 * j;
+                                                               << bits * j;
         }
       }
       for (std::int64_t col = 0; col < d.n; ++col) {
@@ -143,7 +146,8 @@ struct TinyPacked {
       }
     }
     list.push_back({prefix + "qweight", "I32",
-                    awq ? std::vector{d.k, width} : std::vector{d.k / 8, d.n}, words(integers)});
+                    awq ? std::vector{d.k, width} : std::vector{d.k / of_word, d.n},
+                    words(integers)});
     list.push_back({prefix + "qzeros", "I32", {groups, width}, words(zeros)});
     list.push_back({prefix + "scales", "F16", {groups, d.n}, scales});
     if (!extras) return;

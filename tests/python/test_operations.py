@@ -212,6 +212,17 @@ class OnEachDevice:
         self.runtime.quantized_gemm(a, b, c, weights="q8_0")
         self.check(c, x.astype("float64") @ (q * scales.astype("float64")).reshape(8, 96).T)
 
+    def test_quantized_gemm_of_mxfp4(self):
+        x, codes = values(2, 64), RANDOM.integers(0, 16, (8, 64)).astype("uint8")
+        scales = RANDOM.integers(120, 128, (8, 2)).astype("uint8")
+        a, b, s = self.make(x, codes[:, 0::2] | codes[:, 1::2] << 4, scales)
+        c = self.runtime.empty((2, 8))
+        self.runtime.quantized_gemm(a, b, c, weights="mxfp4", scales=s)
+        numbers = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        weights = np.where(codes < 8, 1, -1) * numbers[codes % 8]
+        weights = weights * np.repeat(2.0 ** (scales.astype("float64") - 127), 32, 1)
+        self.check(c, x.astype("float64") @ weights.T)
+
     def test_scaled_gemm(self):
         x = RANDOM.integers(-128, 128, (5, 256)).astype("int8")
         y = RANDOM.integers(-128, 128, (24, 256)).astype("int8")

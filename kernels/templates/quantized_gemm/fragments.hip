@@ -1,6 +1,6 @@
-// Integers of weights as operand A of products of warpgroups (warpgroup_matrix.hip): a lane has of each
-// eight k of a line two neighbours, which one of four lanes finds in a word of int4 at its byte, and in
-// two words of int8 at two bytes. So lanes read the same words, and each takes its own bytes.
+// Weights without their scales as operand A of products of warpgroups (warpgroup_matrix.hip): a lane has
+// of each eight k of a line two neighbours, which one of four lanes finds in a word of int4 or mxfp4 at
+// its byte, and in two words of int8 at two bytes. So lanes read the same words, and each takes its own bytes.
 #pragma once
 
 #include "quantized_gemm/pairs.hip"
@@ -20,14 +20,16 @@ GRETA_DEVICE u32 spread_bytes(u32 word, u32 next, u32 selector) {
 #endif
 }
 
-#if FORMAT < 2
-constexpr u32 box_weights = FORMAT == 0 ? 256 : 128;  // of a line, in 128 bytes of shared memory
+#if SCALES_BESIDE
+constexpr u32 box_weights = PACKED_FOURS ? 256 : 128;  // of a line, in 128 bytes of shared memory
 
 // What a lane selects: the same for all weights.
 GRETA_DEVICE u32 selector_of_lane() {
   const u32 part = lane_index() % 4;
 #if FORMAT == 1
   return 2 * part | (2 * part + 1) << 8;
+#elif FORMAT == 6
+  return 0x0404U | part << 4 | part << 12;  // bytes 1 and 3, above zeros of the other word
 #elif IN_F16
   return 0x4040U | part | part << 8;  // between bytes of the other word
 #else
@@ -47,7 +49,9 @@ struct PairZero {
 };
 
 GRETA_DEVICE PairZero pair_zero(u32 zero) {
-#if FORMAT == 0 && IN_F16
+#if FORMAT == 6
+  return {0};  // there is none
+#elif FORMAT == 0 && IN_F16
   return {narrow_f16(1024.0f + float(zero)).bits | u32(narrow_f16(64.0f + float(zero)).bits) << 16};
 #elif FORMAT == 1 && IN_F16
   return {twice_f16(1024.0f + float(zero))};
@@ -62,7 +66,19 @@ GRETA_DEVICE PairZero pair_zero(u32 zero) {
 
 // A lane's pair of eight k, which lie in `word`, or of int8 in it and `next`.
 GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero) {
-#if FORMAT == 0 && IN_F16
+#if FORMAT == 6
+  // Exponent and mantissa of a weight become the last bits of A's exponent and the first one of its
+  // mantissa. The number is the weight times a power of two then, by the exponents' biases.
+  const u32 both = spread_bytes(word, 0, selector), first_sign = (both & 0x0800U) << 4;
+  const u32 signs = first_sign | (both & 0x80000000U);
+#if IN_F16
+  const u32 small = (both & 0x0700U) << 1 | (both >> 3 & 0x0e000000U);
+  return scaled_differences(small | signs, 0x74007400U, 0);  // 2^14
+#else
+  const u32 small = (both & 0x0700U) >> 2 | (both >> 6 & 0x01c00000U);
+  return scaled(small | signs, 0x7e807e80U);  // 2^126
+#endif
+#elif FORMAT == 0 && IN_F16
   // Twice a byte below the byte 0x64, of which the first half keeps the lower four bits and the second
   // one the upper ones, which are sixteen times their integer.
   const u32 large = spread_bytes(word, 0x64646464U, selector) & 0xfff0ff0fU;
@@ -91,7 +107,7 @@ GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero
 template <u32 count>
 GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 selector,
                                  const PairZero (&zero)[2], Fragment (&fragment)[count]) {
-  constexpr u32 of_chunk = FORMAT == 0 ? 2 : 1;  // fragments of 16 bytes
+  constexpr u32 of_chunk = PACKED_FOURS ? 2 : 1;  // fragments of 16 bytes
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {  // lines, eight apart
     Words<16> chunk;
@@ -103,8 +119,8 @@ GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 select
       }
       GRETA_UNROLL
       for (u32 eight = 0; eight < 2; ++eight) {
-        const u32 word = FORMAT == 0 ? at % 2 * 2 + eight : 2 * eight;
-        const u32 next = FORMAT == 0 ? word : word + 1;
+        const u32 word = PACKED_FOURS ? at % 2 * 2 + eight : 2 * eight;
+        const u32 next = PACKED_FOURS ? word : word + 1;
         fragment[f][2 * eight + half] =
             pair_of_weights(chunk.word[word], chunk.word[next], selector, zero[half]);
       }

@@ -18,9 +18,15 @@
 layout(local_size_x = THREADS) in;
 
 layout(push_constant, std430) uniform Arguments {
-  uint64_t a, b, scales, zeros, c;
+  uint64_t a, b, scales, zeros, added, c;
   uint m, n, k, tiles_n;
 } args;
+
+#include "quantized_gemm/epilogue.glsl"
+
+#if GATED && TN % 2 != 0
+#error "a thread has the gate and the up of a column"
+#endif
 
 #define LANES (THREADS / COLS)
 #define REDUCED float
@@ -76,7 +82,8 @@ void main() {
       // Threads past the last column or chunk repeat it.
       [[unroll]] for (uint t = 0; t < TN; ++t)
         chunk[u][t] =
-            load_chunk(args.b, args.scales, args.zeros, min(first_col + t, args.n - 1),
+            load_chunk(args.b, args.scales, args.zeros,
+                       line_of_column(min(first_col + t, product_columns() - 1)),
                        min(at + u * LANES, chunks - 1), args.k);
     }
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
@@ -86,10 +93,18 @@ void main() {
       }
     }
   }
+#if GATED
+  float gate = 0.0;
+#endif
   [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) {
     const float total = reduce_threads(sum[i], i % 2);
     const uint row = i / TN, col = first_col + i % TN;
-    if (lane == 0 && row <= last_row && col < args.n)
-      store_out(args.c + (uint64_t(first_row + row) * args.n + col) * OUT_BYTES, total);
+    const bool stores = lane == 0 && row <= last_row && col < product_columns();
+#if GATED
+    if (stores && i % 2 == 1) put_gated(first_row + row, col / 2, gate, total);
+    gate = total;
+#else
+    if (stores) put(first_row + row, col, total);
+#endif
   }
 }

@@ -44,24 +44,26 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"TN", {1, 2, 4, 8}},
                  {"ROWS", {1, 2, 4, 8}},
                  {"UNROLL", {1, 2, 4}}},
-                {storage_constraint(shape.scales(), shape.out, device)}};
-  append(a.constraints,
-         {{"workgroup_threads", fmt::format("the device allows {} threads", threads),
-           p["THREADS"] <= threads},
-          {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
-          {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
-           p["ROWS"] < 2 * shape.m},
-          {"idle_threads",
-           fmt::format("THREADS / COLS chunks of 32 must not be twice k, {}, or more", shape.k),
-           p["THREADS"] / p["COLS"] * chunk < 2 * shape.k || p["THREADS"] <= 32 * p["COLS"]},
-          {"grid", fmt::format("C has more than {} workgroups", groups),
-           ceil_div(shape.n, p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
-          {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
-           shared_bytes(device) <= shared},
-          register_constraint(
-              device, "sums, and chunks in flight",
-              2 * p["ROWS"] * p["TN"] + 8 + p["UNROLL"] * p["TN"] * chunk_registers(shape),
-              device.language == Language::hip ? p["THREADS"] : Expression(1))});
+                {storage_constraint(shape.halves(), shape.out, device)}};
+  append(
+      a.constraints,
+      {{"workgroup_threads", fmt::format("the device allows {} threads", threads),
+        p["THREADS"] <= threads},
+       {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
+       {"gates", "TN must be even with swiglu", !shape.gated() || p["TN"] >= 2},
+       {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
+        p["ROWS"] < 2 * shape.m},
+       {"idle_threads",
+        fmt::format("THREADS / COLS chunks of 32 must not be twice k, {}, or more", shape.k),
+        p["THREADS"] / p["COLS"] * chunk < 2 * shape.k || p["THREADS"] <= 32 * p["COLS"]},
+       {"grid", fmt::format("C has more than {} workgroups", groups),
+        ceil_div(shape.products(), p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
+       {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
+        shared_bytes(device) <= shared},
+       register_constraint(
+           device, "sums, and chunks in flight",
+           2 * p["ROWS"] * p["TN"] + 8 + p["UNROLL"] * p["TN"] * chunk_registers(shape),
+           device.language == Language::hip ? p["THREADS"] : Expression(1))});
   if (vectorising_cpu(device)) {
     a.constraints.push_back({"code_size", "ROWS x TN x UNROLL above 4 compiles slowly for a CPU",
                              p["ROWS"] * p["TN"] * p["UNROLL"] <= 4});
@@ -86,9 +88,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   while (rows < most_rows && rows < shape.m) rows *= 2;
   // GLSL's compilers unroll more than registers have room for.
   const bool room = device.language == Language::hip || rows <= 2;
-  const bool wide = gpu && room && shape.n / 4 >= busy_workgroups(device);
+  const bool wide = gpu && room && shape.products() / 4 >= busy_workgroups(device);
+  const int least = shape.gated() ? 2 : 1;
   std::vector<Config> configs;
-  for (const int tn : {wide ? 4 : 1, 1}) {
+  for (const int tn : {wide ? 4 : least, least}) {
     for (const int threads : {128, 64, 32}) {
       const int cols = threads / 32;
       configs.push_back(
@@ -102,7 +105,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   const std::int64_t lanes = config["THREADS"] / config["COLS"];
   return {{"m", shape.m, config["ROWS"], "ROWS", 4},
-          {"n", shape.n, width_of(config)},
+          {"n", shape.products(), width_of(config)},
           {"k", shape.k, lanes * config["UNROLL"] * chunk}};
 }
 
@@ -110,7 +113,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double rows = config["ROWS"], columns = static_cast<double>(width_of(config));
   const double threads = config["THREADS"], k = static_cast<double>(shape.k);
   const double weight = static_cast<double>(row_bytes(shape.format, shape.k)) / k;
-  const double groups = std::ceil(static_cast<double>(shape.n) / columns);
+  const double groups = std::ceil(static_cast<double>(shape.products()) / columns);
   LaunchWork work;
   work.workgroups = groups * static_cast<double>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
   work.threads = threads;

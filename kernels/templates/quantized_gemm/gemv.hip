@@ -10,7 +10,12 @@
 #endif
 
 #include "common/reduce.hip"
+#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/weights.hip"
+
+#if GATED && TN % 2 != 0
+#error "a thread has the gate and the up of a column"
+#endif
 
 #define LANES (THREADS / COLS)
 
@@ -62,7 +67,7 @@ GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const WeightCh
 GRETA_KERNEL(THREADS)
 quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
                     const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                    Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+                    const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
   GRETA_SHARED(float, wave_sums, ROWS * TN * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
@@ -82,8 +87,8 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
       GRETA_UNROLL
       for (u32 t = 0; t < TN; ++t) {
         // Threads past the last column or chunk repeat it.
-        chunk[u][t] = load_chunk(weights, smaller(first_col + t, n - 1),
-                                 smaller(at + u * LANES, chunks - 1), k);
+        const u32 col = smaller(first_col + t, product_columns(n) - 1);
+        chunk[u][t] = load_chunk(weights, line_of_column(col, n), smaller(at + u * LANES, chunks - 1), k);
       }
     }
     loads_go_ahead();
@@ -96,13 +101,24 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
   }
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
+    float total[TN];
     GRETA_UNROLL
     for (u32 t = 0; t < TN; ++t) {
       float* const shared = wave_sums + (row * TN + t) * (THREADS / wave_size);
-      const float total = reduce_threads<LANES>(sum[row][t], Add{}, shared);
-      if (lane == 0 && row <= last_row && first_col + t < n) {
-        c[u64(first_row + row) * n + first_col + t] = narrow<Out>(total);
-      }
+      total[t] = reduce_threads<LANES>(sum[row][t], Add{}, shared);
     }
+    if (lane != 0 || row > last_row) continue;
+#if GATED
+    GRETA_UNROLL
+    for (u32 t = 0; t < TN; t += 2) {
+      const u32 col = (first_col + t) / 2;
+      if (col < n) put_gated(c, first_row + row, col, n, total[t], total[t + 1]);
+    }
+#else
+    GRETA_UNROLL
+    for (u32 t = 0; t < TN; ++t) {
+      if (first_col + t < n) put(c, added, first_row + row, first_col + t, n, total[t]);
+    }
+#endif
   }
 }

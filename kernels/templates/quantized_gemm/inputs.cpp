@@ -57,6 +57,13 @@ void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
   const double scale = scales.draw(15 * 63, random);
   store_f16(block, scale);
   store_f16(block + 2, 7.5 * scale);
+  // Adversarial weights are also of one integer whose product with the scale is the minimum but for
+  // a rounding: the weights are nearly zero, while both are not.
+  if (scales.adversarial && uniform_below(random, 4) == 0) {
+    const auto integer = static_cast<int>(uniform_below(random, 16));
+    store_f16(block + 2, integer * scale);
+    std::fill(block + 16, block + 144, static_cast<std::byte>(integer * 17));
+  }
   // Bytes 4 to 7 have the lower six bits of scales 0 to 3 and two bits of scales 4 to 7, bytes 8 to
   // 11 the same of the minima; bytes 12 to 15 the lower halves of scales and minima 4 to 7.
   for (int i = 0; i < 4; ++i) {
@@ -90,8 +97,18 @@ void fill_blocks(WeightFormat format, HostTensor& tensor, const Scales& scales,
   }
 }
 
+/// Powers of two near what other formats have, which are neither 0 nor negative.
+void fill_powers(HostTensor& tensor, const Scales& scales, std::mt19937_64& random) {
+  constexpr double least = 0x1p-60;
+  for (std::byte& scale : tensor.data) {
+    const double drawn = std::max(least, std::abs(scales.draw(6, random)));
+    scale = static_cast<std::byte>(127 + std::ilogb(drawn));
+  }
+}
+
 void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
                  std::mt19937_64& random) {
+  if (shape.format == WeightFormat::mxfp4) return fill_powers(tensor, scales, random);
   const double largest = shape.format == WeightFormat::int4 ? 16 : 256;
   for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
     store_element(tensor.spec.dtype, tensor.data.data(), i, scales.draw(largest, random));
@@ -113,7 +130,8 @@ void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::m
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const Shape shape = shape_of(problem);
-  if (spec.name == "A" || spec.name == "C") return random_tensor(spec, seed);
+  const bool weights = spec.name == "B" || spec.name == "scales" || spec.name == "zeros";
+  if (!weights) return random_tensor(spec, seed);
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
   std::mt19937_64 random(mix64(seed));
   if (spec.name == "B") fill_random(tensor, random);
@@ -123,11 +141,13 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// An eighth of C's range is for the sum of products; either A or the weights are large, or both.
+/// An eighth of C's range is for the sum of products, or each of two factors has its root, and an
+/// eighth for what is added; either A or the weights are large, or both.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape shape = shape_of(problem);
   std::mt19937_64 random(seed);
-  const double product = magnitudes_of(shape.out).most / 8 / static_cast<double>(shape.k);
+  const double range = magnitudes_of(shape.out).most / 8;
+  const double product = (shape.gated() ? std::sqrt(range) : range) / static_cast<double>(shape.k);
   const double largest = std::min(magnitudes_of(shape.in).most, largest_of_a);
   const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
   Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
@@ -145,6 +165,11 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     }
     if (tensor.spec.name == "scales") fill_scales(shape, tensor, scales, random);
     if (tensor.spec.name == "zeros") fill_zeros(shape, tensor, true, random);
+    if (tensor.spec.name == "bias" || tensor.spec.name == "residual") {
+      Magnitudes added = magnitudes_of(shape.out);
+      added.most = range;
+      mix_in_adversarial_rows(tensor, added, mix64(seed + 1));
+    }
   }
 }
 

@@ -12,7 +12,13 @@
 namespace greta::kernels::quantized_gemm {
 namespace {
 
-constexpr std::int64_t side = core_side, unit = core_unit;
+constexpr std::int64_t side = core_side, segment = 32;
+
+/// Returns the weights of a line that a wave multiplies at a time: those of a long group, or a
+/// segment of other formats (matrix_segments.hip).
+std::int64_t unit_of(const Shape& shape) {
+  return shape.group == core_unit ? core_unit : segment;
+}
 
 /// Returns the lanes of a wave that share a line of weights (products.hip).
 std::int64_t lanes_of_line(const DeviceInfo& device) {
@@ -23,6 +29,8 @@ std::int64_t lanes_of_line(const DeviceInfo& device) {
 /// Returns the 32-bit registers of a unit of weights of one tile that a lane holds.
 std::int64_t unit_registers(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t lines = device::matrix_cores(device.architecture) == MatrixCores::mma ? 2 : 1;
+  // Bytes of a segment, its scale, zero point and rest.
+  if (unit_of(shape) == segment) return lines * (8 / lanes_of_line(device) + 3);
   const std::int64_t integers = shape.format == WeightFormat::int4 ? 4 : 8;
   return lines * (4 / lanes_of_line(device)) * (integers + 1);
 }
@@ -34,31 +42,32 @@ std::int64_t threads_of(const DeviceInfo& device, const Config& config) {
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t wave = device.subgroup_size, groups = most_workgroups(device);
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  const std::int64_t unit = unit_of(shape);
   const Expression tiles = p["RT"] * p["TN"];
   // WAVES   waves of a workgroup, among which K is divided
   // TN      tiles of 16 columns of C, which one load of A serves
   // RT      tiles of 16 rows of C, which one load of B serves
-  // UNROLL  units of 128 weights in flight for each column
+  // UNROLL  units of weights in flight for each column: groups of 128, or 32 weights
   return {
       "matrix",
       {{"WAVES", {1, 2, 4, 8, 16}}, {"TN", {1, 2, 4}}, {"RT", {1, 2, 4}}, {"UNROLL", {1, 2, 3, 4}}},
-      {storage_constraint(shape.scales(), shape.out, device),
+      {storage_constraint(shape.halves(), shape.out, device),
        {"matrix_operations",
         fmt::format("HIP kernels of the device have no matrix cores of {}", to_string(shape.in)),
         has_cores(shape, device)},
-       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == unit},
        {"waves", fmt::format("the device allows {} threads", threads),
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must not be twice m, {}, or more, unless RT is 1", shape.m),
         p["RT"] == 1 || p["RT"] * side < 2 * shape.m},
-       {"columns", fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.n),
-        p["TN"] == 1 || p["TN"] * side < 2 * shape.n},
-       {"idle_waves", fmt::format("WAVES must not exceed the units of 128 of k, {}", shape.k),
+       {"columns",
+        fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
+        p["TN"] == 1 || p["TN"] * side < 2 * shape.products()},
+       {"idle_waves", fmt::format("WAVES must not exceed the units of {} of k, {}", unit, shape.k),
         p["WAVES"] <= shape.k / unit},
-       {"idle_loads", fmt::format("UNROLL must not exceed the units of 128 of k, {}", shape.k),
+       {"idle_loads", fmt::format("UNROLL must not exceed the units of {} of k, {}", unit, shape.k),
         p["UNROLL"] <= shape.k / unit},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.n, p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
+        ceil_div(shape.products(), p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
        {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
         p["WAVES"] * (side * (side + 8) * 4) <= shared},
        register_constraint(device, "sums, and units in flight",
@@ -69,7 +78,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   return plan_of_tiles(shape, device, config,
-                       {.name = "matrix",
+                       {.name = unit_of(shape) == segment ? "matrix_segments" : "matrix",
                         .threads = threads_of(device, config),
                         .rows = config["RT"] * side,
                         .columns = config["TN"] * side});
@@ -77,7 +86,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 /// Waves share K until the device is busy.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_cores(shape, device) || shape.group != unit) return {};
+  if (!has_cores(shape, device)) return {};
+  // Of short units and few rows, most of an instruction is wasted.
+  if (unit_of(shape) == segment && shape.m < 8) return {};
   int rt = 1;
   while (rt < 4 && rt * side < shape.m) rt *= 2;
   std::vector<Config> configs;
@@ -90,29 +101,36 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
-  return {{"m", shape.m, config["RT"] * side},
-          {"n", shape.n, config["TN"] * side},
-          {"units", shape.k / unit, std::int64_t{config["WAVES"]} * config["UNROLL"], {}, 2}};
+  return {
+      {"m", shape.m, config["RT"] * side},
+      {"n", shape.products(), config["TN"] * side},
+      {"units", shape.k / unit_of(shape), std::int64_t{config["WAVES"]} * config["UNROLL"], {}, 2}};
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double rows = static_cast<double>(config["RT"] * side);
   const double columns = static_cast<double>(config["TN"] * side);
   const double k = static_cast<double>(shape.k), waves = config["WAVES"];
-  const double weight = traits(shape.format).bits / 8.0;
+  const double unit = static_cast<double>(unit_of(shape));
+  const double weight =
+      static_cast<double>(row_bytes(shape.format, shape.k)) / static_cast<double>(shape.k);
+  // Products for each weight, with ones or zeros among them, and sums that are scaled.
+  const bool twice = shape.format == WeightFormat::q4_k || shape.format == WeightFormat::q6_k;
+  const double products = twice ? 2 : 1;
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.n, config["TN"] * side) *
+  work.workgroups = static_cast<double>(ceil_div(shape.products(), config["TN"] * side) *
                                         ceil_div(shape.m, config["RT"] * side));
   work.threads = static_cast<double>(threads_of(device, config));
   work.shared_bytes = waves * side * (side + 8) * 4;
   work.registers =
       static_cast<double>(2 * config["RT"] * config["TN"] * (side * side / device.subgroup_size) +
                           config["UNROLL"] * config["TN"] * unit_registers(shape, device) + 40);
-  work.matrix_flops = 2 * rows * columns * k;
-  work.vector_flops = columns * k * 4 + rows * columns * k / unit * 2;
+  work.matrix_flops = 2 * rows * columns * k * products;
+  work.vector_flops = columns * k * 4 + rows * columns * k / unit * 2 * products;
   work.read_bytes = columns * k * (weight + scale_bytes(shape)) + rows * k * bytes_of(shape.in, 1);
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
-  work.loads = columns * k * weight / 16 + rows * k * bytes_of(shape.in, 1) / 16;
+  work.loads = columns * k * weight / (unit_of(shape) == segment ? 4 : 16) +
+               rows * k * bytes_of(shape.in, 1) / 16;
   work.ahead_bytes = waves * config["UNROLL"] * columns * unit * weight;
   work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
   work.barriers = 2.0 * config["RT"] * config["TN"];
@@ -124,10 +142,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 Variant matrix() {
   Variant variant = make_variant<Shape>(
-      "matrix",
-      "HIP, integers in groups of 128: a workgroup's waves share K and compute TN x RT tiles by "
-      "matrix cores",
-      space, plan, defaults, divisions);
+      "matrix", "HIP: a workgroup's waves share K and compute TN x RT tiles by matrix cores", space,
+      plan, defaults, divisions);
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -8,6 +8,10 @@
 
 #include "quantized_gemm/products.hip"
 
+#if GROUP != 128
+#error "units of 128 weights have one scale"
+#endif
+
 // Where a lane's lines of each tile begin.
 struct Lines {
   const u8* integers[TN][lane_lines];
@@ -21,7 +25,8 @@ GRETA_DEVICE Lines lines_from(const Weights& weights, u32 first_col, u32 n, u32 
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 t = i / lane_lines, of_lane = i % lane_lines;
-    const u64 col = smaller(first_col + t * 16 + of_lane * 8 + line_of_lane(), n - 1);
+    const u32 of_tile = first_col + t * 16 + of_lane * 8 + line_of_lane();
+    const u64 col = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
     lines.integers[t][of_lane] = weights.integers + bytes_of_weights(col * k) +
                                  bytes_of_weights(part_of_lane() * lane_chunks * CHUNK_WEIGHTS);
     lines.scales[t][of_lane] = weights.scales + col * (k / GROUP);
@@ -51,11 +56,11 @@ GRETA_DEVICE Unit load_unit(const Lines& lines, u32 index, u32 later) {
 GRETA_KERNEL(THREADS)
 quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                      Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
   const u32 first_row = tile_row * (RT * 16), first_col = (block - tile_row * tiles_n) * (TN * 16);
-  if (first_row >= m || first_col >= n) return;  // of the whole workgroup
+  if (first_row >= m || first_col >= product_columns(n)) return;  // of the whole workgroup
   const u32 units = k / unit_weights;
 
   // Lanes past the last row repeat it.
@@ -94,12 +99,5 @@ quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
     }
   }
 
-  GRETA_UNROLL
-  for (u32 i = 0; i < RT * TN; ++i) {
-    const u32 r = i / TN, t = i % TN;
-    if (i > 0) block_barrier();  // all have read the tile before
-    store(total[r][t], sums + wave_index() * floats_of_sums, sums_pitch);
-    block_barrier();
-    store_tile(sums, c, first_row + r * 16, first_col + t * 16, m, n);
-  }
+  store_tiles(total, sums, c, added, first_row, first_col, m, n);
 }

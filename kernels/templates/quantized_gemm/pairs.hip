@@ -39,7 +39,7 @@ GRETA_DEVICE Words<16> load_now(const void* address) {
 #endif
 }
 GRETA_DEVICE Scale load_now(const Scale* address) {
-#if defined(GRETA_NVIDIA)
+#if defined(GRETA_NVIDIA) && FORMAT != 6
   Scale scale;
   asm volatile("ld.global.nc.b16 %0, [%1];" : "=h"(scale.bits) : "l"(address));
   return scale;
@@ -48,14 +48,16 @@ GRETA_DEVICE Scale load_now(const Scale* address) {
 #endif
 }
 
+#if SCALES_BESIDE
+// Weights take this number of bytes.
+GRETA_DEVICE u64 bytes_of_weights(u64 count) { return PACKED_FOURS ? count / 2 : count; }
+#endif
+
 #if FORMAT < 2
 // Integers of 32 weights of a line, as they lie in memory.
 struct Integers {
   u32 word[FORMAT == 0 ? 4 : 8];
 };
-
-// Weights take this number of bytes.
-GRETA_DEVICE u64 bytes_of_weights(u64 count) { return FORMAT == 0 ? count / 2 : count; }
 
 GRETA_DEVICE Integers load_integers(const u8* from) {
   Integers integers;
@@ -124,6 +126,20 @@ GRETA_DEVICE u32 difference(u32 x, u32 offset) {
 #else
   return upper_halves(float_from_bits(x << 16) - float_from_bits(offset << 16),
                       float_from_bits(x & 0xffff0000U) - float_from_bits(offset & 0xffff0000U));
+#endif
+}
+#endif
+
+#if IN_BF16 && FORMAT == 6
+// x factor of two bf16, which the type has.
+GRETA_DEVICE u32 scaled(u32 x, u32 factor) {
+#if defined(GRETA_NVIDIA)
+  u32 pair;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(factor), "r"(0x80008000U));
+  return pair;
+#else
+  return upper_halves(float_from_bits(x << 16) * float_from_bits(factor << 16),
+                      float_from_bits(x & 0xffff0000U) * float_from_bits(factor & 0xffff0000U));
 #endif
 }
 #endif
@@ -209,5 +225,38 @@ GRETA_DEVICE Eight arranged(const Eight& eight) {
 GRETA_DEVICE Eight load_elements(const In* from) {
   const Words<16> words = load_now<true>(from);
   return arranged({{words.word[0], words.word[1], words.word[2], words.word[3]}});
+}
+#endif
+
+// Two integers, of seven bits at most if `small`, less `zero`, as elements of A's type.
+template <bool small>
+GRETA_DEVICE u32 elements_of(u32 integers, u32 zero) {
+#if IN_F16
+  return scaled_differences(integers | 0x64006400U, 0x3c003c00U, twice_f16(1024.0f + float(zero)));
+#else
+  if constexpr (small) return difference(integers | 0x43004300U, twice_bf16(128.0f + float(zero)));
+  const float both = 8388608.0f + float(zero);
+  return upper_halves(float_from_bits(0x4b000000U | (integers & 255U)) - both,
+                      float_from_bits(0x4b000000U | integers >> 16) - both);
+#endif
+}
+
+#if FORMAT == 4
+// What 32 weights of a line are: scale (q - centre) + rest.
+struct Centred {
+  float scale, rest;
+  u32 centre;
+};
+
+GRETA_DEVICE Centred centred(float scale, float minimum) {
+#if defined(GRETA_NVIDIA)
+  const float ratio = __fdividef(minimum, scale);
+#else
+  const float ratio = minimum / scale;
+#endif
+  // A scale of 0 gives an infinity, or no number, which is not above 0.
+  const float inside = ratio > 0.0f ? (ratio < 15.0f ? ratio : 15.0f) : 0.0f;
+  const u32 centre = u32(inside + 0.5f);
+  return {scale, multiply_add(scale, float(centre), -minimum), centre};
 }
 #endif

@@ -9,8 +9,9 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
   defines.emplace_back("GROUP", std::to_string(shape.group));
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
+  defines.emplace_back("EPILOGUE", std::to_string(static_cast<int>(shape.epilogue)));
   defines.emplace_back("FEW_ROWS", shape.m <= 8 ? "1" : "0");
-  defines.emplace_back("SCALES_BF16", shape.scales() == DType::bf16 ? "1" : "0");
+  defines.emplace_back("SCALES_BF16", shape.halves() == DType::bf16 ? "1" : "0");
   return defines;
 }
 
@@ -20,6 +21,8 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles) {
   std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}};
   list.push_back(shape.group > 0 ? Argument(OperandArgument{next++}) : none);
   list.push_back(shape.zeros ? Argument(OperandArgument{next++}) : none);
+  const bool adds = shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::residual;
+  list.push_back(adds ? Argument(OperandArgument{next++}) : none);
   list.emplace_back(OperandArgument{next});
   for (const std::int64_t extent : {shape.m, shape.n, shape.k, tiles}) {
     list.emplace_back(static_cast<std::uint32_t>(extent));
@@ -33,7 +36,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   add_parameters(defines, config);
   const bool glsl = device.language == Language::glsl;
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
-  const std::int64_t across = ceil_div(shape.n, launch.columns);
+  const std::int64_t across = ceil_div(shape.products(), launch.columns);
   std::vector<Argument> given = arguments(shape, across);
   if (launch.blocks > 0) given.emplace_back(static_cast<std::uint32_t>(launch.blocks));
   LaunchPlan plan;
@@ -54,9 +57,14 @@ double scale_bytes(const Shape& shape) {
 
 double least_bytes(const Shape& shape) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  const auto k = static_cast<double>(shape.k);
-  return n * (static_cast<double>(row_bytes(shape.format, shape.k)) + k * scale_bytes(shape)) +
-         m * (k * bytes_of(shape.in, 1.0) + n * bytes_of(shape.out, 1.0));
+  const auto k = static_cast<double>(shape.k), rows = static_cast<double>(shape.products());
+  const double out = bytes_of(shape.out, 1.0);
+  const double added = shape.epilogue == Epilogue::bias       ? n * out
+                       : shape.epilogue == Epilogue::residual ? m * n * out
+                                                              : 0;
+  return added +
+         rows * (static_cast<double>(row_bytes(shape.format, shape.k)) + k * scale_bytes(shape)) +
+         m * (k * bytes_of(shape.in, 1.0) + n * out);
 }
 
 }  // namespace greta::kernels::quantized_gemm

@@ -19,8 +19,8 @@ struct TiledLaunch {
 /// Returns the macros of all kernels of the problem. They contain no sizes but whether there are
 /// few rows, which look-ups do not round, so that a problem's stand-in has the same kernels.
 Defines problem_defines(const Shape& shape);
-/// Returns A, B, scales, zeros (0 where there are none), C, the extents and the tiles along n, or
-/// with variant `tma` along m.
+/// Returns A, B, scales, zeros, bias or residual (0 where there are none), C, the extents and the
+/// tiles along n, or with variant `tma` along m.
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles);
 
 /// Returns the plan of a kernel whose workgroups compute tiles of C.

@@ -1,5 +1,5 @@
-// Products of tiles of 16 rows of A and 16 lines of quantised weights by matrix cores, in units of 128
-// weights that share a scale. Lanes multiply the integers of weights, which A's type represents
+// Products of tiles of 16 rows of A and 16 lines of quantised weights by matrix cores, in units of weights
+// that share a scale: of 128 here, of fewer in matrix_segments.hip. Lanes multiply the integers of weights, which A's type represents
 // exactly, and scale a unit's sums.
 //
 // Which k a lane holds does not matter as long as both operands agree: a lane has whole chunks of 32
@@ -18,11 +18,8 @@
 #endif
 
 #include "common/matrix.hip"
+#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/pairs.hip"
-
-#if GROUP != 128
-#error "units of 128 weights have one scale"
-#endif
 
 #define THREADS (WAVES * wave_size)
 
@@ -91,11 +88,12 @@ GRETA_DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #endif
 }
 
-// Adds the products of 32 k of a lane's lines.
-GRETA_DEVICE void add_products(Sums& sums, const Eight (&weights)[lane_lines][4],
-                               const Eight (&rows)[row_lines][4]) {
+// Adds the products of `count` eights of k of a lane's lines.
+template <u32 count>
+GRETA_DEVICE void add_products(Sums& sums, const Eight (&weights)[lane_lines][count],
+                               const Eight (&rows)[row_lines][count]) {
   GRETA_UNROLL
-  for (u32 step = 0; step < 8; ++step) {  // of four k of each lane
+  for (u32 step = 0; step < 2 * count; ++step) {  // of four k of each lane
     const u32 e = step / 2, s = step % 2 * 2;
     const u32 a[4] = {weights[0][e].word[s], weights[1][e].word[s], weights[0][e].word[s + 1],
                       weights[1][e].word[s + 1]};
@@ -127,10 +125,12 @@ GRETA_DEVICE void store(const Sums& sums, float* to, u32 pitch) {
 constexpr u32 row_lines = 1;
 typedef Core::Sums Sums;
 
-GRETA_DEVICE void add_products(Sums& sums, const Eight (&weights)[lane_lines][4],
-                               const Eight (&rows)[row_lines][4]) {
+template <u32 count>
+GRETA_DEVICE void add_products(Sums& sums, const Eight (&weights)[lane_lines][count],
+                               const Eight (&rows)[row_lines][count]) {
+  static_assert(count % Core::lane_chunks == 0, "whole instructions");
   GRETA_UNROLL
-  for (u32 e = 0; e < 4; e += Core::lane_chunks) {
+  for (u32 e = 0; e < count; e += Core::lane_chunks) {
     Core::Fragment a, b;
     GRETA_UNROLL
     for (u32 i = 0; i < 4 * Core::lane_chunks; ++i) {
@@ -149,6 +149,7 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
 GRETA_DEVICE void store(const Sums& sums, float* to, u32 pitch) { Core::store(sums, to, pitch); }
 #endif
 
+#if FORMAT < 2
 // Without zero points of groups; int8 is used as unsigned numbers.
 constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
 
@@ -203,6 +204,8 @@ GRETA_DEVICE void add_unit(const Unit& unit, const Sums (&part)[RT][TN], Sums (&
   }
 }
 
+#endif
+
 // Sums of a wave in shared memory: on NVIDIA a row for each column of C.
 #if defined(GRETA_MATRIX_MMA)
 constexpr u32 sums_pitch = FEW_ROWS ? 8 : Core::pitch(16);
@@ -211,19 +214,45 @@ constexpr u32 sums_pitch = Core::pitch(16);
 #endif
 constexpr u32 floats_of_sums = 16 * sums_pitch;
 
-// Adds the sums of all waves, and stores a tile of C.
-GRETA_DEVICE void store_tile(const float* sums, Out* c, u32 first_row, u32 first_col, u32 m, u32 n) {
-  for (u32 e = thread_index(); e < 256; e += THREADS) {
-    const u32 in_row = e / 16, in_col = e % 16, row = first_row + in_row, col = first_col + in_col;
-    if (row >= m || col >= n) continue;
+// The sum of all waves of an element of a tile.
+GRETA_DEVICE float sum_of_waves(const float* sums, u32 in_row, u32 in_col) {
 #if defined(GRETA_MATRIX_MMA)
-    const u32 place = in_col * sums_pitch + in_row;
+  const u32 place = in_col * sums_pitch + in_row;
 #else
-    const u32 place = in_row * sums_pitch + in_col;
+  const u32 place = in_row * sums_pitch + in_col;
 #endif
-    float sum = 0.0f;
-    GRETA_UNROLL
-    for (u32 w = 0; w < WAVES; ++w) sum += sums[w * floats_of_sums + place];
-    c[u64(row) * n + col] = narrow<Out>(sum);
+  float sum = 0.0f;
+  GRETA_UNROLL
+  for (u32 w = 0; w < WAVES; ++w) sum += sums[w * floats_of_sums + place];
+  return sum;
+}
+
+// Adds the sums of all waves, and stores a tile of the product as C.
+GRETA_DEVICE void store_tile(const float* sums, Out* c, const Out* added, u32 first_row, u32 first_col,
+                             u32 m, u32 n) {
+  constexpr u32 columns = GATED ? 8 : 16;
+  for (u32 e = thread_index(); e < 16 * columns; e += THREADS) {
+    const u32 in_row = e / columns, in_col = e % columns, row = first_row + in_row;
+    const u32 col = (GATED ? first_col / 2 : first_col) + in_col;
+    if (row >= m || col >= n) continue;
+#if GATED
+    put_gated(c, row, col, n, sum_of_waves(sums, in_row, 2 * in_col),
+              sum_of_waves(sums, in_row, 2 * in_col + 1));
+#else
+    put(c, added, row, col, n, sum_of_waves(sums, in_row, in_col));
+#endif
+  }
+}
+
+// Does so with all tiles of a workgroup, through `sums` of each wave.
+GRETA_DEVICE void store_tiles(const Sums (&total)[RT][TN], float* sums, Out* c, const Out* added,
+                              u32 first_row, u32 first_col, u32 m, u32 n) {
+  GRETA_UNROLL
+  for (u32 i = 0; i < RT * TN; ++i) {
+    const u32 r = i / TN, t = i % TN;
+    if (i > 0) block_barrier();  // all have read the tile before
+    store(total[r][t], sums + wave_index() * floats_of_sums, sums_pitch);
+    block_barrier();
+    store_tile(sums, c, added, first_row + r * 16, first_col + t * 16, m, n);
   }
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "kernels/operations.hpp"
@@ -12,8 +14,21 @@
 namespace greta::kernels {
 namespace quantized_gemm {
 
+namespace {
+
+constexpr std::array epilogue_names{"none", "bias", "residual", "swiglu"};
+
+Epilogue epilogue_of(const Problem& problem) {
+  const std::string name = problem.attribute("epilogue", "none");
+  const auto* const found = std::find(epilogue_names.begin(), epilogue_names.end(), name);
+  return static_cast<Epilogue>(found - epilogue_names.begin());
+}
+
+}  // namespace
+
 Shape shape_of(const Problem& problem) {
   Shape shape;
+  shape.epilogue = epilogue_of(problem);
   shape.m = problem.dim("m");
   shape.n = problem.dim("n");
   shape.k = problem.dim("k");
@@ -21,6 +36,8 @@ Shape shape_of(const Problem& problem) {
   shape.out = problem.out_dtype;
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   if (in_blocks(shape.format)) return shape;
+  shape.group = only_group(shape.format);
+  if (shape.group > 0) return shape;
   shape.group = std::stoll(problem.attribute("group", "128"));
   shape.zeros = problem.attribute("zeros", "none") == "groups";
   return shape;
@@ -38,11 +55,15 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{{"A", Role::input, s.in, s.m, s.k},
                                {.name = "B",
                                 .dtype = DType::u8,
-                                .rows = s.n,
+                                .rows = s.products(),
                                 .cols = row_bytes(s.format, s.k),
                                 .alignment = weights_alignment(s.format)}};
-  if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.n, s.groups()});
-  if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.n, s.groups()});
+  if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.products(), s.groups()});
+  if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.products(), s.groups()});
+  if (s.epilogue == Epilogue::bias) list.push_back({"bias", Role::input, s.out, 1, s.n});
+  if (s.epilogue == Epilogue::residual) {
+    list.push_back({"residual", Role::input, s.out, s.m, s.n});
+  }
   list.push_back({"C", Role::output, s.out, s.m, s.n});
   return list;
 }
@@ -50,7 +71,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 Work work(const Problem& problem) {
   const Shape s = shape_of(problem);
   const double products =
-      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+      static_cast<double>(s.m) * static_cast<double>(s.products()) * static_cast<double>(s.k);
   return {2 * products, operand_bytes(tensors(problem))};
 }
 
@@ -58,12 +79,14 @@ Work work(const Problem& problem) {
 /// groups and zero points.
 Result<void> check(const Problem& problem) {
   const Shape s = shape_of(problem);
-  if (in_blocks(s.format)) {
+  if (in_blocks(s.format) || only_group(s.format) > 0) {
     const std::string name(traits(s.format).name);
     for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
       const std::string value = problem.attribute(field, usual);
       if (value != usual) {
-        return bad_field(field, value, fmt::format("only for int4 and int8: {} has blocks", name));
+        return bad_field(field, value,
+                         fmt::format("only for int4 and int8: {} has {}", name,
+                                     in_blocks(s.format) ? "blocks" : "groups of 32"));
       }
     }
   }
@@ -77,20 +100,48 @@ Result<void> check(const Problem& problem) {
 std::vector<Attribute> attributes() {
   std::vector<std::string> formats;
   for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
-  return {{.name = "weights",
-           .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
-                   "q4_k, q6_k: the blocks of GGUF files",
-           .fallback = "int4",
-           .allowed = formats},
-          {.name = "group",
-           .help = "weights along k that share a scale, with int4 and int8",
-           .fallback = "128",
-           .allowed = {"32", "64", "128"}},
-          {.name = "zeros",
-           .help = "groups: each group of int4 or int8 has a zero point, and integers are "
-                   "unsigned; none: int4 has the zero point 8, int8 is signed",
-           .fallback = "none",
-           .allowed = {"none", "groups"}}};
+  return {
+      {.name = "weights",
+       .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
+               "q4_k, q6_k: the blocks of GGUF files; mxfp4: numbers e2m1, "
+               "in groups of 32 with scales e8m0 beside them",
+       .fallback = "int4",
+       .allowed = formats},
+      {.name = "group",
+       .help = "weights along k that share a scale, with int4 and int8",
+       .fallback = "128",
+       .allowed = {"32", "64", "128"}},
+      {.name = "zeros",
+       .help = "groups: each group of int4 or int8 has a zero point, and integers are "
+               "unsigned; none: int4 has the zero point 8, int8 is signed",
+       .fallback = "none",
+       .allowed = {"none", "groups"}},
+      {.name = "epilogue",
+       .help = "fused epilogue. swiglu: C = silu(gate) up; B has n rows of gates, then n of ups",
+       .fallback = "none",
+       .allowed = {epilogue_names.begin(), epilogue_names.end()}}};
+}
+
+/// Returns the problem without its epilogue, of as many rows of B.
+Problem plain(const Problem& problem) {
+  Problem product = problem;
+  std::erase_if(product.attributes,
+                [](const auto& attribute) { return attribute.first == "epilogue"; });
+  product.extent("n") = shape_of(problem).products();
+  return product;
+}
+
+/// A residual is add and swiglu silu_mul; a bias stays in the product.
+std::vector<Problem> parts(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  const std::vector<std::pair<std::string, std::int64_t>> matrix{{"rows", s.m}, {"cols", s.n}};
+  if (s.epilogue == Epilogue::residual) {
+    return {plain(problem), {"add", s.out, s.out, {}, matrix}};
+  }
+  if (s.gated()) {
+    return {plain(problem), {"silu_mul", s.out, s.out, {{"layout", "packed"}}, matrix}};
+  }
+  return {};
 }
 
 }  // namespace
@@ -99,10 +150,12 @@ std::vector<Attribute> attributes() {
 Operation make_quantized_gemm() {
   Operation t;
   t.name = "quantized_gemm";
-  t.summary = "matrix products with quantised weights: C = A W^T, W = scale (B - zero)";
+  t.summary =
+      "matrix products with quantised weights: C = A W^T + bias or residual, W = scale (B - zero)";
   t.bound =
       "that of gemm for the dequantised weights: 8 u sqrt(K) times the root of the sum of (a w)^2, "
-      "u = 2^-24; the output's rounding";
+      "u = 2^-24; u times each term of the epilogue; for swiglu a factor's error times the other "
+      "factor; the output's rounding";
   t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C"},
                   {.name = "k",
@@ -121,6 +174,7 @@ Operation make_quantized_gemm() {
              {{1, 4096, 11008}, {{"weights", "q6_k"}}},
              {{512, 4096, 4096}},
              {{512, 4096, 4096}, {{"weights", "q4_k"}}},
+             {{1, 11008, 4096}, {{"epilogue", "swiglu"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
   t.variants = {quantized_gemm::tma(), quantized_gemm::matrix(), quantized_gemm::stream(),
                 quantized_gemm::tiled(), quantized_gemm::gemv()};
@@ -133,6 +187,8 @@ Operation make_quantized_gemm() {
   t.tensors = quantized_gemm::tensors;
   t.reference = quantized_gemm_reference;
   t.fully_checked = quantized_gemm_fully_checked;
+  t.unfused = quantized_gemm::plain;
+  t.parts = quantized_gemm::parts;
   t.stand_in = [](const Problem& problem, double fraction) {
     return shorter(problem, "n", 256, fraction);
   };

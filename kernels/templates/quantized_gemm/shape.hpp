@@ -7,17 +7,35 @@
 
 namespace greta::kernels::quantized_gemm {
 
+/// What is done to the sums of a product, in the order of EPILOGUE in templates.
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,      ///< a number for each column is added
+  residual,  ///< a matrix like C is added
+  swiglu     ///< C = silu(gate) * up; the rows of B are those of gates, then those of ups
+};
+
 /// The dimensions, types and attributes of a problem.
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
   DType in = DType::f16;
   DType out = DType::f16;
   WeightFormat format = WeightFormat::int4;
-  std::int64_t group = 0;  ///< weights of a row that share a scale; with int4 and int8 only
+  std::int64_t group = 0;  ///< weights of a row that share a scale; 0: they are in blocks
   bool zeros = false;      ///< whether each group has a zero point
+  Epilogue epilogue = Epilogue::none;
+
+  bool gated() const { return epilogue == Epilogue::swiglu; }
+  /// Returns the columns of the product, which are the rows of B.
+  std::int64_t products() const { return gated() ? 2 * n : n; }
 
   /// Returns the type of scales that are an operand.
-  DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
+  DType scales() const {
+    if (format == WeightFormat::mxfp4) return DType::u8;
+    return in == DType::bf16 ? DType::bf16 : DType::f16;
+  }
+  /// Returns a type of 16 bits, of which all kernels load elements.
+  DType halves() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
   std::int64_t groups() const { return group > 0 ? k / group : 0; }
 };
 

@@ -61,7 +61,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"RT", {1, 2, 3, 4}},
        {"STAGES", {2, 3, 4, 6, 8}},
        {"RESIDENT", {0, 1, 2, 3, 4}}},
-      {storage_constraint(shape.scales(), shape.out, device),
+      {storage_constraint(shape.halves(), shape.out, device),
        {"lane_copies",
         fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),
@@ -72,8 +72,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"waves", fmt::format("the device allows {} threads", threads),
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must be m, {}, rounded up", shape.m), p["RT"] == tiles},
-       {"columns", fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.n),
-        p["TN"] == 1 || p["TN"] * core_side < 2 * shape.n},
+       {"columns",
+        fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
+        p["TN"] == 1 || p["TN"] * core_side < 2 * shape.products()},
        {"idle_waves",
         fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
         p["WAVES"] <= shape.k / pair},
@@ -91,7 +92,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::int64_t blocks_of(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const std::int64_t tiles = ceil_div(shape.n, config["TN"] * core_side);
+  const std::int64_t tiles = ceil_div(shape.products(), config["TN"] * core_side);
   const std::int64_t units = std::max<std::int64_t>(1, device.compute_units);
   return config["RESIDENT"] == 0 ? tiles : std::min(tiles, config["RESIDENT"] * units);
 }
@@ -124,13 +125,13 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   constexpr std::int64_t never = 64;  // WAVES does not exceed the pairs
   return {{"m", shape.m, core_side},
-          {"n", shape.n, config["TN"] * core_side},
+          {"n", shape.products(), config["TN"] * core_side},
           {"pairs", shape.k / pair, config["WAVES"], {}, never}};
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double rows = static_cast<double>(config["RT"] * core_side);
-  const double k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
+  const double k = static_cast<double>(shape.k), n = static_cast<double>(shape.products());
   const double weight = traits(shape.format).bits / 8.0;
   LaunchWork work;
   work.workgroups = static_cast<double>(blocks_of(shape, device, config));

@@ -12,6 +12,10 @@
 #endif
 #include "quantized_gemm/products.hip"
 
+#if GROUP != 128
+#error "units of 128 weights have one scale"
+#endif
+
 #if !GRETA_LANE_COPY || !defined(GRETA_MATRIX_MMA)
 #error "needs copies to shared memory by lanes"
 #endif
@@ -39,24 +43,29 @@ struct Cursor {
 
 constexpr u32 lines_at_once = wave_size / line_chunks;
 
-GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 k) {
+// Lines of a lane are an even number apart, so that with gates all are gates, or all ups.
+constexpr u32 lines_of_column = GATED ? 2 : 1;
+static_assert(lines_at_once % 2 == 0, "lanes copy gates or ups");
+
+GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 n, u32 k) {
   const u32 lane = lane_index(), first = tile * tile_lines, pair = wave_index();
   return {tile, pair,
-          weights.integers + u64(first + lane / line_chunks) * bytes_of_weights(k) +
+          weights.integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
               pair * line_bytes + lane % line_chunks * 16,
-          weights.scales + u64(first + lane) * (k / GROUP) + pair * pair_units};
+          weights.scales + u64(line_of_column(first + lane, n)) * (k / GROUP) + pair * pair_units};
 }
 
-GRETA_DEVICE void advance(Cursor& cursor, const Weights& weights, u32 pairs, u32 blocks, u32 k) {
+GRETA_DEVICE void advance(Cursor& cursor, const Weights& weights, u32 pairs, u32 blocks, u32 n,
+                          u32 k) {
   cursor.pair += WAVES;
   cursor.integers += WAVES * line_bytes;
   cursor.scales += WAVES * pair_units;
-  if (cursor.pair >= pairs) cursor = first_of_tile(weights, cursor.tile + blocks, k);
+  if (cursor.pair >= pairs) cursor = first_of_tile(weights, cursor.tile + blocks, n, k);
 }
 
 // Starts copying a wave's pair to a stage; zeros for lines past the last one.
 GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor, u32 n, u32 k) {
-  const u32 lane = lane_index(), lines = n - cursor.tile * tile_lines;
+  const u32 lane = lane_index(), lines = product_columns(n) - cursor.tile * tile_lines;
   const u32 of_lane = lane / line_chunks, chunk = lane % line_chunks;
   const u32 to = stage + of_lane * line_bytes + (chunk ^ of_lane % 2 * flip) * 16;
   const u8* from = cursor.integers;
@@ -64,14 +73,15 @@ GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor
   for (u32 i = 0; i < tile_lines / lines_at_once; ++i) {
     copy_lane_async<16>(shared, to + i * lines_at_once * line_bytes, from,
                         i * lines_at_once + of_lane < lines);
-    from += lines_at_once * bytes_of_weights(k);
+    from += lines_at_once / lines_of_column * bytes_of_weights(k);
   }
   GRETA_UNROLL
   for (u32 i = 0; i < (tile_lines + wave_size - 1) / wave_size; ++i) {
     const u32 line = i * wave_size + lane;
     if (line >= tile_lines) break;
     copy_lane_async<4>(shared, stage + weights_bytes + line * 4,
-                       cursor.scales + u64(i * wave_size) * (k / GROUP), line < lines);
+                       cursor.scales + u64(i * wave_size / lines_of_column) * (k / GROUP),
+                       line < lines);
   }
 }
 
@@ -161,7 +171,8 @@ GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n,
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 t = i / lane_lines, of_lane = i % lane_lines;
-    const u64 col = smaller(tile * tile_lines + t * 16 + of_lane * 8 + line_of_lane(), n - 1);
+    const u32 of_tile = tile * tile_lines + t * 16 + of_lane * 8 + line_of_lane();
+    const u64 col = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
     const u64 group = col * (k / GROUP) + pair * pair_units;
     if (ZEROS) zeros.both[t][of_lane] = load_words<2>(weights.zeros + group).word[0];
   }
@@ -171,7 +182,7 @@ GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n,
 GRETA_KERNEL(THREADS)
 quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                      Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n, u32 blocks) {
+                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n, u32 blocks) {
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
   if (block >= blocks) return;  // of the whole workgroup
@@ -183,12 +194,12 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
   const SharedMemory shared = shared_memory(ring);
   const Weights weights = {b, scales, zeros};
 
-  Cursor ahead = first_of_tile(weights, block, k);
+  Cursor ahead = first_of_tile(weights, block, n, k);
   GRETA_UNROLL
   for (u32 s = 0; s + 1 < STAGES; ++s) {
     if (ahead.tile < tiles_n) copy_pair(shared, s * stage_bytes, ahead, n, k);
     close_copies();
-    advance(ahead, weights, pairs, blocks, k);
+    advance(ahead, weights, pairs, blocks, n, k);
   }
   Zeros zero = load_zeros(weights, block, wave_index(), n, k);
   copy_rows(a, rows, m, k, pairs);
@@ -201,7 +212,7 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
       wave_barrier();  // all lanes' copies are there, and all have read the stage that is filled next
       if (ahead.tile < tiles_n) copy_pair(shared, free, ahead, n, k);
       close_copies();
-      advance(ahead, weights, pairs, blocks, k);
+      advance(ahead, weights, pairs, blocks, n, k);
       Zeros later = zero;
       if (ZEROS) {
         const bool same = pair + WAVES < pairs;
@@ -232,7 +243,7 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
       float* const to = sums + buffer * (WAVES * floats_of_sums);
       store(total[i / TN][i % TN], to + wave_index() * floats_of_sums, sums_pitch);
       block_barrier();
-      store_tile(to, c, i / TN * 16, tile * tile_lines + i % TN * 16, m, n);
+      store_tile(to, c, added, i / TN * 16, tile * tile_lines + i % TN * 16, m, n);
       buffer ^= 1U;
     }
   }

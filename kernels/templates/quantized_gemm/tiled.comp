@@ -22,9 +22,15 @@
 layout(local_size_x = THREADS) in;
 
 layout(push_constant, std430) uniform Arguments {
-  uint64_t a, b, scales, zeros, c;
+  uint64_t a, b, scales, zeros, added, c;
   uint m, n, k, tiles_n;
 } args;
+
+#include "quantized_gemm/epilogue.glsl"
+
+#if GATED && TN % 2 != 0
+#error "a thread has the gate and the up of a column"
+#endif
 
 shared float tile_a[BK * PITCH_A];
 shared float tile_b[BK * PITCH_B];
@@ -57,13 +63,23 @@ void load_weights(uint first, uint at) {
     const uint line = i % BN, place = i / BN * CHUNK_WEIGHTS;
     const bool inside = at + place < args.k;
     const WeightChunk chunk =
-        load_chunk(args.b, args.scales, args.zeros, min(first + line, args.n - 1),
+        load_chunk(args.b, args.scales, args.zeros,
+                   line_of_column(min(first + line, product_columns() - 1)),
                    inside ? (at + place) / CHUNK_WEIGHTS : 0, args.k);
     [[unroll]] for (uint e = 0; e < CHUNK_WEIGHTS; ++e) {
       const float weight = scale_of(chunk, e * SEGMENTS / CHUNK_WEIGHTS) * weight_of(chunk, e);
       tile_b[(place + e) * PITCH_B + line] = inside ? weight : 0.0;
     }
   }
+}
+
+// The place of a thread's column t in the tile.
+uint place_of_column(uint thread, uint t) {
+#if GATED
+  return (t / 2 * COLUMN_THREADS + thread) * 2 + t % 2;
+#else
+  return thread + t * COLUMN_THREADS;
+#endif
 }
 
 void main() {
@@ -85,7 +101,7 @@ void main() {
     [[dont_unroll]] for (uint i = 0; i < BK; ++i) {
       float of_b[TN];
       [[unroll]] for (uint t = 0; t < TN; ++t)
-        of_b[t] = tile_b[i * PITCH_B + col + t * COLUMN_THREADS];
+        of_b[t] = tile_b[i * PITCH_B + place_of_column(col, t)];
       [[unroll]] for (uint r = 0; r < TM; ++r) {
         const float of_a = tile_a[i * PITCH_A + row + r * ROW_THREADS];
         [[unroll]] for (uint t = 0; t < TN; ++t)
@@ -96,8 +112,12 @@ void main() {
   }
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
     const uint to_row = first_row + row + i / TN * ROW_THREADS;
-    const uint to_col = first_col + col + i % TN * COLUMN_THREADS;
-    if (to_row < args.m && to_col < args.n)
-      store_out(args.c + (uint64_t(to_row) * args.n + to_col) * OUT_BYTES, total[i]);
+    const uint to_col = first_col + place_of_column(col, i % TN);
+    if (to_row >= args.m || to_col >= product_columns()) continue;
+#if GATED
+    if (i % 2 == 0) put_gated(to_row, to_col / 2, total[i], total[i + 1]);
+#else
+    put(to_row, to_col, total[i]);
+#endif
   }
 }

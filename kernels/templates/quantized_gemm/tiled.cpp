@@ -35,21 +35,23 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BK", {32, 64}},
                  {"TM", {1, 2, 4, 8}},
                  {"TN", {1, 2, 4, 8}}},
-                {storage_constraint(shape.scales(), shape.out, device)}};
+                {storage_constraint(shape.halves(), shape.out, device)}};
   append(
       a.constraints,
       {{"thread_tiles", "TM must divide BM, and TN BN",
         p["BM"] % p["TM"] == 0 && p["BN"] % p["TN"] == 0},
+       {"gates", "TN must be even with swiglu", !shape.gated() || p["TN"] >= 2},
        {"workgroup_threads",
         fmt::format("the device allows {} threads, and 32 are the least", most),
         threads <= most && threads >= 32},
        {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 8", shape.m),
         p["BM"] < 2 * shape.m || p["BM"] == 8},
-       {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.n),
-        p["BN"] < 2 * shape.n || p["BN"] == 16},
+       {"tile_n",
+        fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
+        p["BN"] < 2 * shape.products() || p["BN"] == 16},
        {"step", fmt::format("BK must not be twice k, {}, or more", shape.k), p["BK"] < 2 * shape.k},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.n, p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
+        ceil_div(shape.products(), p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
        {"shared_memory", fmt::format("both tiles must fit {} KiB", shared / 1024),
         p["BK"] * (p["BM"] + p["BN"] + 8) * 4 <= shared},
        register_constraint(device, "sums and operands", 2 * p["TM"] * p["TN"] + p["TM"] + p["TN"],
@@ -82,15 +84,16 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   struct Tile {
     int bm, bn, tm, tn;
   };
-  static constexpr Tile tiles[] = {{128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4},
-                                   {32, 64, 4, 4},   {16, 64, 4, 2},  {16, 32, 4, 2},
-                                   {8, 32, 2, 2},    {8, 32, 2, 1},   {8, 16, 1, 1}};
+  static constexpr Tile tiles[] = {
+      {128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4}, {32, 64, 4, 4}, {16, 64, 4, 2},
+      {16, 32, 4, 2},   {8, 32, 2, 2},   {8, 32, 2, 1},  {8, 16, 1, 2},  {8, 16, 1, 1}};
   std::vector<Config> fitting, small;
   for (const Tile& tile : tiles) {
     // GLSL's compilers keep sums of 64 elements in memory.
     if (device.language == Language::glsl && tile.tm * tile.tn > 32) continue;
-    const std::int64_t count =
-        ceil_div(shape.m, std::int64_t{tile.bm}) * ceil_div(shape.n, std::int64_t{tile.bn});
+    if (shape.gated() && tile.tn < 2) continue;
+    const std::int64_t count = ceil_div(shape.m, std::int64_t{tile.bm}) *
+                               ceil_div(shape.products(), std::int64_t{tile.bn});
     auto& list = count >= busy_workgroups(device) ? fitting : small;
     list.push_back(
         {"tiled",
@@ -104,7 +107,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", 8},
-          {"n", shape.n, config["BN"], "BN", 16},
+          {"n", shape.products(), config["BN"], "BN", 16},
           {"chunks", shape.k / chunk, config["BK"] / chunk, {}, 4}};
 }
 
@@ -114,7 +117,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double weight = static_cast<double>(row_bytes(shape.format, shape.k)) / k;
   LaunchWork work;
   work.workgroups = static_cast<double>(ceil_div(shape.m, std::int64_t{config["BM"]}) *
-                                        ceil_div(shape.n, std::int64_t{config["BN"]}));
+                                        ceil_div(shape.products(), std::int64_t{config["BN"]}));
   work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = static_cast<double>(shared_bytes(config));
   work.registers = 2 * tm * tn + tm + tn + 40;

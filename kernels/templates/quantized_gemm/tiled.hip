@@ -10,7 +10,12 @@
 #error "TM divides BM, TN divides BN, BK is a multiple of 32"
 #endif
 
+#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/weights.hip"
+
+#if GATED && TN % 2 != 0
+#error "a thread has the gate and the up of a column"
+#endif
 
 #define THREADS (BM / TM * (BN / TN))
 
@@ -42,7 +47,8 @@ GRETA_DEVICE void load_weights(const Weights& weights, u32 first, u32 n, u32 at,
   for (u32 i = thread_index(); i < BN * (BK / CHUNK_WEIGHTS); i += THREADS) {
     const u32 line = i % BN, place = i / BN * CHUNK_WEIGHTS;
     const bool inside = at + place < k;
-    const WeightChunk chunk = load_chunk(weights, smaller(first + line, n - 1),
+    const u32 col = smaller(first + line, product_columns(n) - 1);
+    const WeightChunk chunk = load_chunk(weights, line_of_column(col, n),
                                          inside ? (at + place) / CHUNK_WEIGHTS : 0, k);
     float* const to = tile + place * pitch_b + line;
     GRETA_UNROLL
@@ -70,7 +76,7 @@ GRETA_DEVICE void read_lines(const float* of_k, u32 thread, float (&x)[count]) {
 GRETA_KERNEL(THREADS)
 quantized_gemm_tiled(const In* __restrict__ a, const u8* __restrict__ b,
                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                     Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+                     const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
   GRETA_DYNAMIC_SHARED(float, tile_a);
   float* const tile_b = tile_a + BK * pitch_a;
   const u32 block = block_index<THREADS>();
@@ -104,9 +110,14 @@ quantized_gemm_tiled(const In* __restrict__ a, const u8* __restrict__ b,
     const u32 to_row = first_row + place_of<near_rows, row_threads>(row, r);
     if (to_row >= m) continue;
     GRETA_UNROLL
-    for (u32 t = 0; t < TN; ++t) {
+    for (u32 t = 0; t < TN; t += GATED ? 2 : 1) {
       const u32 to_col = first_col + place_of<near_columns, column_threads>(col, t);
-      if (to_col < n) c[u64(to_row) * n + to_col] = narrow<Out>(total[r][t]);
+      if (to_col >= product_columns(n)) continue;
+#if GATED
+      put_gated(c, to_row, to_col / 2, n, total[r][t], total[r][t + 1]);
+#else
+      put(c, added, to_row, to_col, n, total[r][t]);
+#endif
     }
   }
 }

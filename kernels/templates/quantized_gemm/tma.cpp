@@ -36,7 +36,7 @@ std::int64_t threads_of(const Config& config, std::int64_t wave) {
 std::int64_t line_stages(const Shape& shape, const Config& config) {
   if (in_blocks(shape.format)) return 0;
   const std::int64_t stages = config["STAGES"];
-  return shape.format == WeightFormat::int4 ? stages / 2 + 1 : stages;
+  return traits(shape.format).bits == 4 ? stages / 2 + 1 : stages;
 }
 
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
@@ -107,12 +107,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
                  {"SPLIT", {1, 2, 4, 8}},
                  {"RESIDENT", {0, 1}}},
-                {storage_constraint(shape.scales(), shape.out, device)}};
+                {storage_constraint(shape.halves(), shape.out, device)}};
   append(
       a.constraints,
       {{"warpgroups",
         fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
         offered(shape, device)},
+       {"gates", "gates are computed by other variants", !shape.gated()},
        {"products", "with blocks, BN must be 64 x GROUPS",
         !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
        {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
@@ -190,7 +191,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, with as many
 /// stages as shared memory has room for. The other variants are for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || shape.m < 32) return {};
+  if (!offered(shape, device) || shape.gated() || shape.m < 32) return {};
   std::vector<std::pair<double, Config>> found;
   for (const int bm : {128, 96, 64, 48, 32, 16}) {
     for (const int groups : {2, 1}) {

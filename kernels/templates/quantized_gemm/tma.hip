@@ -15,7 +15,7 @@
     !defined(RESIDENT) || !defined(WAVE) || !defined(SHARED_BYTES) || !defined(LINE_STAGES)
 #error "BM BN GROUPS STAGES SPLIT RESIDENT WAVE SHARED_BYTES LINE_STAGES must be defined"
 #endif
-#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (FORMAT < 2 && LINE_STAGES < 2) || \
+#if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (LINE_STAGES != 0 && LINE_STAGES < 2) || \
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
 #error "BM is of eights, GROUPS divide BN into 64s, SPLIT divides BM and needs RESIDENT=0"
 #endif
@@ -27,7 +27,11 @@
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_matrix.hip"
+#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/fragments.hip"
+#if GATED
+#error "gates and ups are of other variants"
+#endif
 #if SPLIT > 1
 #include "common/cluster.hip"
 // One workgroup at least, so that there are registers to hand over.
@@ -49,7 +53,7 @@ typedef PanelTile<BM, step / 8> TileA;
 typedef WarpgroupSums<BM> Sums;
 
 // Buffers of weights: none of blocks.
-#if FORMAT < 2
+#if SCALES_BESIDE
 constexpr u32 line_box = BN * 128, steps_of_box = box_weights / step;
 #else
 constexpr u32 line_box = 0;
@@ -95,13 +99,14 @@ struct Ring {
 
 struct Rings {
   Ring<STAGES> rows;
-#if FORMAT < 2
+#if SCALES_BESIDE
   Ring<LINE_STAGES> lines;
 #endif
 };
 
 struct Arguments {
   Weights weights;
+  const Out* added;
   Out* c;
   u32 m, n, k, tiles_m;
 };
@@ -121,7 +126,7 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const u32 k = (first + i) * step;
-#if FORMAT < 2
+#if SCALES_BESIDE
     if (i % steps_of_box == 0) {
       rings.lines.emptied().wait(rings.lines.parity ^ 1);
       rings.lines.filled().expect(line_box);
@@ -177,7 +182,7 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
   }
 }
 
-#if FORMAT < 2
+#if SCALES_BESIDE
 #include "quantized_gemm/tma_groups.hip"
 #else
 #include "quantized_gemm/tma_blocks.hip"
@@ -213,8 +218,13 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
       GRETA_UNROLL
       for (u32 i = 0; i < stored_rows / 2; ++i) {
         const u32 at = first + i / 4 * 8, row = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        buffer[row * stored_pitch + lane / 4 + i % 4 / 2 * 8] =
-            narrow<Out>(totals[product].eight[at / 8][i % 4]);
+        const u32 in_col = lane / 4 + i % 4 / 2 * 8;
+        float sum = totals[product].eight[at / 8][i % 4];
+#if EPILOGUE != 0
+        const u32 of_row = tile.row + first + row, of_col = col + in_col;
+        if (of_row < args.m && of_col < args.n) sum += added_to(args.added, of_row, of_col, args.n);
+#endif
+        buffer[row * stored_pitch + in_col] = narrow<Out>(sum);
       }
       wave_barrier();
       store_rows(args, buffer, tile.row + first, col);
@@ -254,6 +264,9 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
     float sum[4] = {};
     GRETA_UNROLL
     for (u32 i = 0; i < 4 * SPLIT; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
+#if EPILOGUE != 0
+    for (u32 i = 0; i < 4 && col + i < args.n; ++i) sum[i] += added_to(args.added, row, col + i, args.n);
+#endif
     Out* const to = args.c + u64(row) * args.n + col;
     if (args.n % 4 == 0) {
       store_pack(to, narrow_pack<Out>(sum));
@@ -265,24 +278,25 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
 #endif
 
 TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
-                              const u8* __restrict__ zeros, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                              const u8* __restrict__ zeros, const Out* __restrict__ added,
+                              Out* __restrict__ c, u32 m, u32 n, u32 k,
                               u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
-#if FORMAT < 2
+#if SCALES_BESIDE
                               ,
                               TENSOR_MAP_PARAMETER map_b
 #endif
 ) {
-#if FORMAT >= 2
+#if !SCALES_BESIDE
   const TensorMap& map_b = map_a;  // not used
 #endif
   GRETA_PANELS_SHARED(u8, shared);
-  const Arguments args = {{b, scales, zeros}, c, m, n, k, tiles_m};
+  const Arguments args = {{b, scales, zeros}, added, c, m, n, k, tiles_m};
   const u32 block = block_index<THREADS>(), steps = (k + step - 1) / step;
   if (block >= tiles) return;  // of the whole cluster
   const u32 blocks = RESIDENT ? gridDim.x : tiles;
   const u32 first = SPLIT > 1 ? smaller(block_z() * slice_steps, steps) : 0;
   const u32 of_slice = SPLIT > 1 ? smaller(slice_steps, steps - first) : steps;
-#if FORMAT < 2
+#if SCALES_BESIDE
   Rings rings{{shared + barriers_start}, {shared + barriers_start + 2 * 8 * STAGES}};
 #else
   Rings rings{{shared + barriers_start}};
@@ -292,7 +306,7 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
   if (copier) {
     expect_map(map_a);
     rings.rows.open();
-#if FORMAT < 2
+#if SCALES_BESIDE
     expect_map(map_b);
     rings.lines.open();
 #endif

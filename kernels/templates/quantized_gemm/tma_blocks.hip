@@ -3,7 +3,9 @@
 // unit has one scale: while matrix cores multiply one, threads make the operands of the next one.
 //
 // The units of q4_0 and q8_0 are their blocks. In q4_k, each 32 k are two units: with the integers, and with
-// ones, whose sums are those of A, for the minimum. Those of q6_k are 16 k.
+// ones, whose sums are those of A. A weight s q - m is s (q - c) + (s c - m) there, where c is the integer
+// nearest to m / s, so that neither part is larger than about the weight: products of s q and of m by
+// themselves would cancel each other. Those of q6_k are 16 k.
 #pragma once
 
 constexpr u32 units_of_step = FORMAT >= 4 ? 8 : 4;
@@ -48,19 +50,6 @@ GRETA_DEVICE float f16_of(u32 bits) { return to_float(f16{u16(bits)}); }
 
 // The bytes of half a word, in bytes 0 and 2.
 GRETA_DEVICE u32 apart(u32 half) { return spread_bytes(half, 0, 0x4140U); }
-
-// Two integers, of seven bits at most if `small`, less `zero`, as elements of A's type.
-template <bool small>
-GRETA_DEVICE u32 elements_of(u32 integers, u32 zero) {
-#if IN_F16
-  return scaled_differences(integers | 0x64006400U, 0x3c003c00U, twice_f16(1024.0f + float(zero)));
-#else
-  if constexpr (small) return difference(integers | 0x43004300U, twice_bf16(128.0f + float(zero)));
-  const float both = 8388608.0f + float(zero);
-  return upper_halves(float_from_bits(0x4b000000U | (integers & 255U)) - both,
-                      float_from_bits(0x4b000000U | integers >> 16) - both);
-#endif
-}
 
 #if FORMAT < 4
 constexpr u32 halves = FORMAT == 2 ? 2 : 4;  // of words that a lane has of a block
@@ -153,18 +142,16 @@ GRETA_DEVICE void make_unit(Raw& raw, u32 u, u32 step_index, Unit& unit) {
     const u32 first = word[1] >> 8 * part & 255U, second = word[2] >> 8 * part & 255U;
     const u32 third = word[3] >> 8 * part & 255U;
     const bool lower = step_index % 2 == 0;
-    if (u % 2 == 0) {
-      const u32 scale = lower ? first & 63U : (third & 15U) | first >> 6 << 4;
-      unit.scale[i] = f16_of(word[0] & 0xffffU) * float(scale);
-    } else {
-      const u32 minimum = lower ? second & 63U : third >> 4 | second >> 6 << 4;
-      unit.scale[i] = -f16_of(word[0] >> 16) * float(minimum);
-    }
+    const u32 scale = lower ? first & 63U : (third & 15U) | first >> 6 << 4;
+    const u32 minimum = lower ? second & 63U : third >> 4 | second >> 6 << 4;
+    const Centred weights = centred(f16_of(word[0] & 0xffffU) * float(scale),
+                                    f16_of(word[0] >> 16) * float(minimum));
+    unit.scale[i] = u % 2 == 0 ? weights.scale : weights.rest;
     GRETA_UNROLL
     for (u32 e = 0; e < 4; ++e) {
-      const u32 bytes = apart(raw.integers[part / 2][i][e]);
+      const u32 bytes = apart(raw.integers[part / 2][i][e]) >> part % 2 * 4 & 0x000f000fU;
       unit.fragment[e / 2][e % 2 * 2 + i] = u % 2 != 0 ? (IN_F16 ? 0x3c003c00U : 0x3f803f80U)
-                                                       : elements_of<true>(bytes >> part % 2 * 4 & 0x000f000fU, 0);
+                                                       : elements_of<true>(bytes, weights.centre);
     }
   }
 }

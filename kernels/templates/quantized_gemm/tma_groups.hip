@@ -11,7 +11,7 @@ struct StepScales {
   u32 zero[products][groups_of_step][2];
 };
 
-// Groups past the last one have the scale 0: zeros are copied in place of their weights.
+// Groups past the last one have the scale 0, of mxfp4 the least one: zeros are copied in place of their weights.
 GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_index) {
   constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
   const u32 groups = args.k / GROUP;
@@ -24,7 +24,11 @@ GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_i
       const u32 group = step_index * groups_of_step + i / 2;
       const u64 at = u64(line) * groups + smaller(group, groups - 1);
       Scale scale = load_now(args.weights.scales + at);
+#if FORMAT == 6
+      if (group >= groups) scale = 0;
+#else
       if (group >= groups) scale.bits = 0;
+#endif
       scales.scale[product][i / 2][i % 2] = scale;
       scales.zero[product][i / 2][i % 2] = ZEROS ? args.weights.zeros[at] : implied_zero;
     }
@@ -94,7 +98,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
       wait_for_products<0>();
       claim_sums(part);
       const Scale(&scale)[2] = scales.scale[product][group];
-      add_scaled(totals[product], part, {to_float(scale[0]), to_float(scale[1])});
+      add_scaled(totals[product], part, {scale_value(scale[0]), scale_value(scale[1])});
     }
     rings.rows.release();
     rings.rows.next();

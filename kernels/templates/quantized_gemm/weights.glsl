@@ -1,17 +1,18 @@
 // Quantised weights in chunks of 32 of a row, as they lie in memory (kernels/model/weight_formats.hpp).
 //
-// FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k. A loaded chunk
-// has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
+// FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k, 6 mxfp4. A loaded
+// chunk has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
 // scale byte - minimum, which weight_of() has computed already.
 #pragma once
 
 #if !defined(FORMAT) || !defined(GROUP) || !defined(ZEROS) || !defined(SCALES_BF16)
 #error "FORMAT, GROUP, ZEROS and SCALES_BF16 must be defined"
 #endif
-#if FORMAT < 0 || FORMAT > 5
-#error "FORMAT is 0 to 5"
+#if FORMAT < 0 || FORMAT > 6
+#error "FORMAT is 0 to 6"
 #endif
-#if FORMAT < 2 && GROUP % 32 != 0
+#define SCALES_BESIDE (FORMAT < 2 || FORMAT == 6)  // an operand of their own
+#if SCALES_BESIDE && GROUP % 32 != 0
 #error "GROUP is a multiple of 32"
 #endif
 
@@ -34,7 +35,8 @@ struct WeightChunk {
 uint load_half(uint64_t at) { return uint(Half(at).v); }
 // A word at an address that is a multiple of 2.
 uint load_word(uint64_t at) { return load_half(at) | load_half(at + 2) << 16; }
-// Not every driver loads single bytes.
+// Not every driver loads single bytes. The other byte of the half may be the one past an odd number of
+// bytes; memory is allocated in multiples of 256 of them.
 uint load_byte(uint64_t at) {
   return load_half(at & ~uint64_t(1)) >> (uint(at) & 1u) * 8 & 255u;
 }
@@ -52,7 +54,25 @@ float load_scale(uint64_t at) {
 // The lower halves of bytes; with `shift` 4 the upper ones.
 uint halves_of(uint word, uint shift) { return word >> shift & 0x0f0f0f0fu; }
 
-#if FORMAT < 2
+#if FORMAT == 6
+// 2^(code - 127), or NaN for 255.
+float load_power(uint64_t at) {
+  const uint code = load_byte(at);
+  return uintBitsToFloat(code == 255u ? 0x7fc00000u : code == 0u ? 0x00400000u : code << 23);
+}
+
+// Four weights, the half word `half_`, as bytes: twice each of them, plus 12.
+uint four_of_e2m1(uint word, uint half_) {
+  uint bytes = 0;
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    const uint code = word >> (16 * half_ + 4 * i), size = 0xc8643210u >> 4 * (code & 7u) & 15u;
+    bytes |= ((code & 8u) != 0u ? 12u - size : 12u + size) << 8 * i;
+  }
+  return bytes;
+}
+#endif
+
+#if SCALES_BESIDE
 WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
   WeightChunk chunk;
   const uint64_t first = uint64_t(row) * k + index * CHUNK_WEIGHTS;
@@ -64,6 +84,10 @@ WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint 
     chunk.q[2 * i + 1] = halves_of(word[i], 4);
   }
   chunk.zero = 8.0;
+#elif FORMAT == 6
+  const uvec4 word = Quad(integers + first / 2).v;
+  [[unroll]] for (uint i = 0; i < 8; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
+  chunk.zero = 12.0;
 #else
   [[unroll]] for (uint i = 0; i < 8; i += 4) {
     const uvec4 word = Quad(integers + first + 4 * i).v;
@@ -73,7 +97,11 @@ WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint 
   chunk.zero = 128.0;
 #endif
   const uint64_t group = uint64_t(row) * (k / GROUP) + index * CHUNK_WEIGHTS / GROUP;
+#if FORMAT == 6
+  chunk.scale[0] = load_power(scales + group);
+#else
   chunk.scale[0] = load_scale(scales + group * 2);
+#endif
 #if ZEROS
   chunk.zero = float(load_byte(zeros + group));
 #endif
@@ -150,6 +178,8 @@ float weight_of(WeightChunk chunk, uint i) {
   const float value = float(word >> 8 * at & 255u);
 #if MINIMA
   return fma(chunk.scale[0], value, -chunk.zero);
+#elif FORMAT == 6
+  return 0.5 * (value - chunk.zero);  // a halved scale could be below all normal numbers
 #else
   return value - chunk.zero;
 #endif

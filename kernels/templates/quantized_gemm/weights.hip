@@ -1,23 +1,27 @@
 // Quantised weights in chunks of 32 of a row, as they lie in memory (kernels/model/weight_formats.hpp).
 //
-// FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k. A loaded chunk
-// has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
+// FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k, 6 mxfp4. A loaded
+// chunk has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
 // scale byte - minimum, which weight8() has computed already.
 #pragma once
 
 #if !defined(FORMAT) || !defined(GROUP) || !defined(ZEROS) || !defined(SCALES_BF16)
 #error "FORMAT, GROUP, ZEROS and SCALES_BF16 must be defined"
 #endif
-#if FORMAT < 0 || FORMAT > 5
-#error "FORMAT is 0 to 5"
+#if FORMAT < 0 || FORMAT > 6
+#error "FORMAT is 0 to 6"
 #endif
-#if FORMAT < 2 && GROUP % 32 != 0
+#define SCALES_BESIDE (FORMAT < 2 || FORMAT == 6)  // an operand of their own
+#define PACKED_FOURS (FORMAT == 0 || FORMAT == 6)   // two neighbours in a byte
+#if SCALES_BESIDE && GROUP % 32 != 0
 #error "GROUP is a multiple of 32"
 #endif
 
 #include "common/in_out.hip"
 
-#if SCALES_BF16
+#if FORMAT == 6
+typedef u8 Scale;
+#elif SCALES_BF16
 typedef bf16 Scale;
 #else
 typedef f16 Scale;
@@ -29,7 +33,7 @@ typedef f16 Scale;
 
 struct Weights {
   const u8* integers;   // rows of blocks, or of integers alone
-  const Scale* scales;  // with FORMAT 0 and 1: rows of one for each group
+  const Scale* scales;  // with SCALES_BESIDE: rows of one for each group
   const u8* zeros;      // of these with ZEROS
 };
 
@@ -64,7 +68,35 @@ GRETA_DEVICE float load_f16(const u8* from) { return to_float(f16{load_words<2>(
 // The lower halves of bytes; with `shift` 4 the upper ones.
 GRETA_DEVICE u32 halves_of(u32 word, u32 shift) { return word >> shift & 0x0f0f0f0fU; }
 
-#if FORMAT < 2
+#if FORMAT != 6
+GRETA_DEVICE float scale_value(Scale scale) { return to_float(scale); }
+#else
+// 2^(scale - 127), or NaN for 255.
+GRETA_DEVICE float scale_value(Scale scale) {
+  return float_from_bits(scale == 255 ? 0x7fc00000U : scale == 0 ? 0x00400000U : u32(scale) << 23);
+}
+
+// Four weights, the half word `half`, as bytes: twice each of them, plus 12.
+GRETA_DEVICE u32 four_of_e2m1(u32 word, u32 half) {
+#if defined(GRETA_NVIDIA)
+  const u32 codes = word >> 16 * half, sizes = codes & 0x7777U;
+  const u32 above = __byte_perm(0x0f0e0d0cU, 0x18141210U, sizes);
+  const u32 below = __byte_perm(0x090a0b0cU, 0x00040608U, sizes);
+  const u32 negative = __byte_perm(0xff00U, 0U, codes >> 3 & 0x1111U);
+  return (above & ~negative) | (below & negative);
+#else
+  u32 bytes = 0;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 code = word >> (16 * half + 4 * i), size = 0xc8643210U >> 4 * (code & 7U) & 15U;
+    bytes |= ((code & 8U) != 0 ? 12 - size : 12 + size) << 8 * i;
+  }
+  return bytes;
+#endif
+}
+#endif
+
+#if SCALES_BESIDE
 GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   WeightChunk chunk = {};
   const u64 first = u64(row) * k + index * CHUNK_WEIGHTS;
@@ -79,6 +111,12 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
     chunk.q[2 * i + 1] = odd;
   }
   chunk.zero = 8;
+#elif FORMAT == 6
+  u32 word[4];
+  load_quads(weights.integers + first / 2, word);
+  GRETA_UNROLL
+  for (u32 i = 0; i < 8; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
+  chunk.zero = 12;
 #else
   load_quads(weights.integers + first, chunk.q);
   chunk.zero = 0;
@@ -89,7 +127,7 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
 #endif
 #endif
   const u64 group = u64(row) * (k / GROUP) + index * CHUNK_WEIGHTS / GROUP;
-  chunk.scale[0] = to_float(weights.scales[group]);
+  chunk.scale[0] = scale_value(weights.scales[group]);
 #if ZEROS
   chunk.zero = float(weights.zeros[group]);
 #endif
@@ -121,6 +159,25 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
 }
 
 #else
+#if FORMAT == 4
+// The scale and the minimum of 32 weights.
+struct PartScale {
+  float scale, minimum;
+};
+
+// Six bits each: in bytes 4 + part and 8 + part, or of the last four parts four bits in byte 8 + part and
+// two at the top of bytes part and 4 + part.
+GRETA_DEVICE PartScale scale_of_part(const u8* block, u32 part) {
+  u32 scale = block[4 + part] & 63U, minimum = block[8 + part] & 63U;
+  if (part >= 4) {
+    const u32 low = block[8 + part];
+    scale = (low & 15U) | u32(block[part] >> 6) << 4;
+    minimum = low >> 4 | u32(block[4 + part] >> 6) << 4;
+  }
+  return {load_f16(block) * float(scale), load_f16(block + 2) * float(minimum)};
+}
+#endif
+
 // Eight chunks share a block.
 GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   constexpr u32 block_bytes = FORMAT == 4 ? 144 : 210;
@@ -128,16 +185,9 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   const u32 part = index % 8;
   WeightChunk chunk = {};
 #if FORMAT == 4
-  // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
-  // four bits in byte 8 + part and two at the top of bytes part and 4 + part.
-  u32 scale = block[4 + part] & 63U, minimum = block[8 + part] & 63U;
-  if (part >= 4) {
-    const u32 low = block[8 + part];
-    scale = (low & 15U) | u32(block[part] >> 6) << 4;
-    minimum = low >> 4 | u32(block[4 + part] >> 6) << 4;
-  }
-  chunk.scale[0] = load_f16(block) * float(scale);
-  chunk.zero = load_f16(block + 2) * float(minimum);
+  const PartScale of_part = scale_of_part(block, part);
+  chunk.scale[0] = of_part.scale;
+  chunk.zero = of_part.minimum;
   load_quads(block + 16 + part / 2 * 32, chunk.q);
   GRETA_UNROLL
   for (int i = 0; i < 8; ++i) chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);
@@ -184,6 +234,9 @@ GRETA_DEVICE void weight8(const WeightChunk& chunk, u32 e, float (&weight)[8]) {
 #endif
 #if MINIMA
     weight[i] = multiply_add(chunk.scale[0], byte_float(word, at), -chunk.zero);
+#elif FORMAT == 6
+    // A halved scale could be below all normal numbers.
+    weight[i] = multiply_add(0.5f, byte_float(word, at), -6.0f);
 #elif defined(GRETA_NVIDIA)
     // One difference of two integers, which is exact.
     weight[i] = __uint_as_float(__byte_perm(word, 0x4b000000U, 0x7540U + at)) -

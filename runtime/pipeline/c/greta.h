@@ -275,7 +275,8 @@ enum {
   GRETA_Q4_0 = 2,
   GRETA_Q8_0 = 3,
   GRETA_Q4_K = 4,
-  GRETA_Q6_K = 5
+  GRETA_Q6_K = 5,
+  GRETA_MXFP4 = 6
 };
 typedef int32_t greta_numbers; /* numbers of eight bits: OCP's fp8, AMD's fp8 of gfx942, int8 */
 enum {
@@ -384,9 +385,10 @@ GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const gr
                                           greta_activation activation);
 /* C = A W^T with quantised weights W [n, k]: a row of B, u8 [n, bytes], has those of a row of W. With
  * GRETA_INT4 and GRETA_INT8, scales [n, groups] (bf16 if A is, else f16) and zero points u8 [n, groups]
- * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. The
+ * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. With
+ * GRETA_MXFP4, scales u8 [n, k / 32] (e8m0) are beside numbers of four bits (e2m1), zeros NULL. The
  * other formats are the blocks of GGUF files, and scales and zeros are NULL. B must begin at a multiple
- * of 16 bytes with GRETA_INT4, GRETA_INT8 and GRETA_Q4_K, and of 2 with others. */
+ * of 16 bytes with GRETA_INT4, GRETA_INT8, GRETA_Q4_K and GRETA_MXFP4, and of 2 with others. */
 GRETA_API greta_status greta_quantized_gemm(greta_operations* operations, const greta_tensor* a,
                                             const greta_tensor* b, const greta_tensor* scales,
                                             const greta_tensor* zeros, const greta_tensor* c,

@@ -42,9 +42,10 @@ Activation choose_activation(greta_activation activation) {
 
 greta::kernels::WeightFormat weight_format(greta_weights format, const char* name) {
   using Format = greta::kernels::WeightFormat;
-  return choose(
-      format, {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k},
-      name);
+  return choose(format,
+                {Format::int4, Format::int8, Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k,
+                 Format::mxfp4},
+                name);
 }
 
 greta::kernels::ByteFormat byte_format(greta_numbers numbers) {

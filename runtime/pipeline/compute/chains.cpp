@@ -47,8 +47,13 @@ void check_matrices(std::string_view chain, const Projection& projection) {
   }
 }
 
-ChainWeights weights_of(bool dense) {
-  return dense ? ChainWeights::dense : ChainWeights::quantised;
+ChainWeights weights_of(const WeightMatrix& weights) {
+  if (!weights.quantised()) return ChainWeights::dense;
+  return weights.has_epilogues() ? ChainWeights::quantised : ChainWeights::others;
+}
+
+ChainWeights weights_of(const Projection& weights) {
+  return weights.segments.size() == 1 ? weights_of(weights.segments.front()) : ChainWeights::others;
 }
 
 /// Checks that `whole` consists of `first` and two equal parts. Throws Error.
@@ -195,7 +200,7 @@ Problem chain_of(const GateUp& chain) {
   check_matrices("gate_up", chain.weights);
   check_halves("gate_up", "rows of weights", chain.weights.rows(), 0);
   return gate_up_chain(chain.x.dtype(), chain.x.shape()[0], chain.weights.rows() / 2,
-                       chain.x.shape()[1], weights_of(chain.weights.dense()));
+                       chain.x.shape()[1], weights_of(chain.weights));
 }
 
 GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
@@ -215,9 +220,14 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   }
   results.out = rows_like(pipeline, x, hidden);
   if (gated) {
-    options.activation = Activation::swiglu;
+    const WeightMatrix& weights = chain.weights.segments.front();
     pipeline.label(chain.prefix + name + " + silu_mul");
-    pipeline.gemm(x, chain.weights.segments.front().values, results.out, options).value();
+    if (chosen == "gated") {
+      multiply(pipeline, x, weights, results.out, {.gated = true}).value();
+    } else {
+      options.activation = Activation::swiglu;
+      pipeline.gemm(x, weights.values, results.out, options).value();
+    }
     return results;
   }
   if (chain.weights.segments.size() > 1) {
@@ -248,7 +258,7 @@ Problem chain_of(const Qkv& chain) {
   const std::int64_t all = chain.weights.rows();
   check_halves("qkv", "rows of weights", all, chain.queries);
   return qkv_chain(chain.x.dtype(), chain.x.shape()[0], chain.queries, (all - chain.queries) / 2,
-                   chain.x.shape()[1], weights_of(chain.weights.dense()));
+                   chain.x.shape()[1], weights_of(chain.weights));
 }
 
 QkvResults record(Pipeline& pipeline, const Qkv& chain) {
@@ -268,8 +278,12 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   results.out.parts = columns_of(results.out.all, parts);
   if (weights.quantised()) {
     pipeline.label(chain.prefix + "qkv");
-    multiply(pipeline, x, weights, results.out.all).value();
-    add_biases(pipeline, chain, parts, results.out);
+    if (weights.has_epilogues()) {
+      multiply(pipeline, x, weights, results.out.all, {.bias = chain.bias}).value();
+    } else {
+      multiply(pipeline, x, weights, results.out.all).value();
+      add_biases(pipeline, chain, parts, results.out);
+    }
     return results;
   }
   GemmOptions options = chosen == "fused" ? normed(chain.norm) : transposed();
@@ -296,7 +310,7 @@ Problem chain_of(const ResidualNorm& chain) {
   check_rank("residual_norm", "weights", chain.weights.values, 2);
   check_rank("residual_norm", "residual", chain.residual, 2);
   return residual_norm_chain(chain.x.dtype(), chain.x.shape()[0], chain.residual.shape()[1],
-                             chain.x.shape()[1], weights_of(!chain.weights.quantised()));
+                             chain.x.shape()[1], weights_of(chain.weights));
 }
 
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
@@ -306,12 +320,10 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
     return pipeline.temporary(chain.residual.dtype(), chain.residual.shape());
   };
   ResidualNormResults results;
-  GemmOptions options = transposed();
   pipeline.label(chain.prefix + chain.name);
-  if (!add_norm && !chain.weights.quantised()) {
-    options.residual = chain.residual;
+  if (!add_norm && chain.weights.has_epilogues()) {
     results.sum = matrix();
-    pipeline.gemm(chain.x, chain.weights.values, results.sum, options).value();
+    multiply(pipeline, chain.x, chain.weights, results.sum, {.residual = chain.residual}).value();
     return results;
   }
   const Tensor product = matrix();

@@ -55,7 +55,7 @@ struct Qkv {
   Projection weights;  ///< [queries + 2 keys, dim]: rows of queries, keys, values
   std::int64_t queries = 0;
   Tensor bias{};   ///< [queries + 2 keys], which is added; empty: none
-  Tensor zeros{};  ///< i32 [rows] of 0; only for a bias after products with quantised weights
+  Tensor zeros{};  ///< i32 [rows] of 0; only for a bias after products without epilogues
   std::string prefix{};
 };
 struct QkvResults {

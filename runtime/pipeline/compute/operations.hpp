@@ -38,9 +38,13 @@ struct GemmOptions {
 struct QuantizedGemmOptions {
   kernels::WeightFormat format = kernels::WeightFormat::int4;
   /// With int4 and int8: [n, groups] scales, of bf16 if A is, else of f16; a group has k / groups
-  /// weights, which are 32, 64 or 128.
+  /// weights, which are 32, 64 or 128. With mxfp4: u8 [n, k / 32].
   Tensor scales{};
   Tensor zeros{};  ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
+  // One of these at most.
+  Tensor bias{};       ///< [n] of C's type, which is added; empty: none
+  Tensor residual{};   ///< [m, n] of C's type, which is added; empty: none
+  bool gated = false;  ///< C [m, n] = silu(gate) up; B has 2 n rows, those of gates first
 };
 
 /// How the matrices of experts() are stored.
@@ -169,7 +173,8 @@ class Operations {
                             Layout layout = Layout::nt, Activation activation = Activation::none);
   /// C = A W^T, where W [n, k] is quantised: the weights of a row are the bytes of a row of B, u8
   /// [n, bytes], in the format (kernels/model/weight_formats.hpp). B must begin at a multiple of 16
-  /// bytes if rows and blocks of the format are such multiples (int4, int8, q4_k), else of 2.
+  /// bytes if rows and blocks of the format are such multiples (int4, int8, q4_k, mxfp4), else
+  /// of 2.
   Result<void> quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const QuantizedGemmOptions& options = {});
   /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of

@@ -147,31 +147,52 @@ Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Te
 Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                         const QuantizedGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");
-  const std::int64_t k = cols_of(a);
-  Problem problem = problem_of("quantized_gemm", a.dtype(), c.dtype(),
-                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", k}});
+  const std::int64_t k = cols_of(a), lines = b ? b.shape()[0] : 1;
+  const bool bias = static_cast<bool>(options.bias);
+  const bool residual = static_cast<bool>(options.residual);
+  if (int{bias} + int{residual} + int{options.gated} > 1) {
+    return refused("quantized_gemm", "at most one of a bias, a residual and gates");
+  }
+  if (options.gated && lines % 2 != 0) {
+    return refused("quantized_gemm",
+                   fmt::format("B has {} rows, but gates need as many ups", lines));
+  }
+  Problem problem =
+      problem_of("quantized_gemm", a.dtype(), c.dtype(),
+                 {{"m", rows_of(a)}, {"n", options.gated ? lines / 2 : lines}, {"k", k}});
   if (options.format != kernels::WeightFormat::int4) {
     set(problem, "weights", std::string(kernels::traits(options.format).name));
   }
+  const auto finish = [&](Given given) {
+    if (bias) set(problem, "epilogue", "bias");
+    if (residual) set(problem, "epilogue", "residual");
+    if (options.gated) set(problem, "epilogue", "swiglu");
+    given.add_if(options.bias);
+    given.add_if(options.residual);
+    given.add(c);
+    return start(problem, given);
+  };
+  Given given;
+  given.add(a);
+  given.add(b);
   if (kernels::in_blocks(options.format)) {
     if (options.scales || options.zeros) {
       return refused("quantized_gemm", "blocks of weights hold their scales: none must be given");
     }
-    return start(problem, std::array{a, b, c});
+    return finish(std::move(given));
   }
-  if (!options.scales) return refused("quantized_gemm", "int4 and int8 need scales");
+  if (!options.scales) return refused("quantized_gemm", "int4, int8 and mxfp4 need scales");
   const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
   if (k % groups != 0) {
     return refused("quantized_gemm",
                    fmt::format("{} groups of scales don't divide k, {}", groups, k));
   }
-  if (k / groups != 128) set(problem, "group", std::to_string(k / groups));
-  Given given;
-  for (const Tensor& one : {a, b, options.scales}) given.add(one);
+  const bool own_group = kernels::only_group(options.format) == 0;
+  if (own_group && k / groups != 128) set(problem, "group", std::to_string(k / groups));
+  given.add(options.scales);
   if (options.zeros) set(problem, "zeros", "groups");
   given.add_if(options.zeros);
-  given.add(c);
-  return start(problem, given);
+  return finish(std::move(given));
 }
 
 Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,

@@ -17,8 +17,8 @@ bool aligned_after(DType dtype, std::int64_t cols, const MatrixFormat& format, s
     return whole && rows * cols % align == 0 && 4 * scales % align == 0;
   }
   const std::int64_t groups = rows * format.groups(cols);
-  return rows * format.row_bytes(dtype, cols) % align == 0 && 2 * groups % align == 0 &&
-         (!format.zeros || groups % align == 0);
+  return rows * format.row_bytes(dtype, cols) % align == 0 &&
+         format.scale_bytes() * groups % align == 0 && (!format.zeros || groups % align == 0);
 }
 
 std::int64_t rows_of(std::span<const ProjectionPart> parts) {
@@ -93,23 +93,33 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   matrix.values = make(DType::u8, {rows, format.row_bytes(dtype, cols)}, Memory::device);
   const std::int64_t groups = format.groups(cols);
   if (groups == 0) return matrix;
-  const DType scales = dtype == DType::bf16 ? DType::bf16 : DType::f16;
+  const DType scales = format.scale_bytes() == 1 ? DType::u8
+                       : dtype == DType::bf16    ? DType::bf16
+                                                 : DType::f16;
   matrix.scales = make(scales, {rows, groups}, Memory::device);
   if (format.zeros) matrix.zeros = make(DType::u8, {rows, groups}, Memory::device);
   return matrix;
 }
 
-Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c) {
+Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
+                      const ProductEpilogue& epilogue) {
+  if (w.format.scaled && epilogue) throw Error("products with fp8 have no epilogue");
   if (w.format.scaled) return multiply_scaled(on, a, w, c);
   if (!w.quantised()) {
     GemmOptions options;
     options.layout = Layout::nt;
+    options.bias = epilogue.bias;
+    options.residual = epilogue.residual;
+    if (epilogue.gated) options.activation = Activation::swiglu;
     return on.gemm(a, w.values, c, options);
   }
   QuantizedGemmOptions options;
   options.format = *w.format.quantised;
   options.scales = w.scales;
   options.zeros = w.zeros;
+  options.bias = epilogue.bias;
+  options.residual = epilogue.residual;
+  options.gated = epilogue.gated;
   return on.quantized_gemm(a, w.values, c, options);
 }
 

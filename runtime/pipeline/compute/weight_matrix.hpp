@@ -14,8 +14,8 @@ struct WeightMatrix {
   /// [rows, cols] of the activations' type. If quantised or scaled: u8 [rows, bytes of a row].
   Tensor values{};
   MatrixFormat format{};
-  /// With int4 and int8: [rows, groups], of bf16 if activations are, else f16. Scaled: f32 [rows,
-  /// 1], or [ceil(rows / 128), ceil(cols / 128)].
+  /// With int4 and int8: [rows, groups], of bf16 if activations are, else f16; with mxfp4 u8.
+  /// Scaled: f32 [rows, 1], or [ceil(rows / 128), ceil(cols / 128)].
   Tensor scales{};
   Tensor zeros{};  ///< with zero points: u8 [rows, groups]
 
@@ -25,6 +25,8 @@ struct WeightMatrix {
   explicit operator bool() const { return static_cast<bool>(values); }
   /// Whether it is not of plain numbers.
   bool quantised() const { return !format.plain(); }
+  /// Whether products with it have epilogues.
+  bool has_epilogues() const { return !format.scaled; }
   std::int64_t rows() const { return values.shape()[0]; }
   /// Returns rows [first, first + count); `first` is a multiple of 128 with scales of blocks.
   WeightMatrix slice(std::int64_t first, std::int64_t count) const;
@@ -34,9 +36,20 @@ struct WeightMatrix {
 WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
                          const MatrixFormat& format, const TensorMaker& make);
 
-/// Records C = A W^T. For a scaled matrix, rows of A are quantised to its numbers first, with a
-/// scale for each row, or for 128 columns of it if the matrix has scales of blocks.
-Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c);
+/// What a product does with its sums, one of these at most.
+struct ProductEpilogue {
+  Tensor bias{};       ///< [columns of C] of C's type, which is added; empty: none
+  Tensor residual{};   ///< as C, which is added; empty: none
+  bool gated = false;  ///< C = silu(gate) * up, of products with rows of gates, then of ups
+
+  explicit operator bool() const { return bias || residual || gated; }
+};
+
+/// Records C = A W^T, with an epilogue unless the matrix is scaled. For a scaled matrix, rows of A
+/// are quantised to its numbers first, with a scale for each row, or for 128 columns of it if the
+/// matrix has scales of blocks.
+Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
+                      const ProductEpilogue& epilogue = {});
 
 /// Matrices that the same rows are multiplied by, one after the other: consecutive ones of the same
 /// format are one matrix, so that one launch multiplies by them.

@@ -63,6 +63,8 @@ double deviation_of(WeightFormat format) {
       return 258;
     case WeightFormat::q6_k:
       return 1366;
+    case WeightFormat::mxfp4:
+      return 2.9;
   }
   return 1;
 }
@@ -104,7 +106,8 @@ class Filler {
     }
     const auto block = static_cast<std::size_t>(std::max<std::int64_t>(1, block_bytes(format)));
     fill_from(runtime_, to.values, piece, block, random_);
-    if (to.scales) fill_equal(to.scales, scale);
+    const bool powers = format == WeightFormat::mxfp4;
+    if (to.scales) fill_equal(to.scales, powers ? 127 + std::round(std::log2(scale)) : scale);
     // The middle of the unsigned integers.
     if (to.zeros) fill_equal(to.zeros, format == WeightFormat::int4 ? 8 : 128);
   }

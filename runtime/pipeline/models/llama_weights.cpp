@@ -17,7 +17,7 @@ double scale_at(const GroupedWeights& groups, std::size_t index, DType type) {
 void read_groups(const WeightView& view, std::size_t first, std::size_t count, DType scales,
                  double* values) {
   const GroupedWeights& groups = *view.groups;
-  const bool four = groups.format == WeightFormat::int4;
+  const bool four = traits(groups.format).bits == 4, numbers = groups.format == WeightFormat::mxfp4;
   const auto group = static_cast<std::size_t>(groups.group);
   std::size_t known = static_cast<std::size_t>(-1);  // group whose scale and zero point are known
   double scale = 0, zero = 0;
@@ -25,7 +25,8 @@ void read_groups(const WeightView& view, std::size_t first, std::size_t count, D
     const std::size_t at = first + i;  // rows are whole groups, so that groups are numbered as one
     if (at / group != known) {
       known = at / group;
-      scale = scale_at(groups, known, scales);
+      scale = numbers ? kernels::e8m0_value(std::to_integer<int>(groups.scales[known]))
+                      : scale_at(groups, known, scales);
       zero = groups.zeros != nullptr ? std::to_integer<int>(groups.zeros[known]) : four ? 8 : 0;
     }
     int integer = std::to_integer<int>(view.data[four ? at / 2 : at]);
@@ -34,7 +35,7 @@ void read_groups(const WeightView& view, std::size_t first, std::size_t count, D
     } else if (groups.zeros == nullptr && integer > 127) {
       integer -= 256;
     }
-    values[i] = scale * (integer - zero);
+    values[i] = scale * (numbers ? kernels::e2m1_value(integer) : integer - zero);
   }
 }
 

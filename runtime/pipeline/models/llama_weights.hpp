@@ -15,11 +15,11 @@
 
 namespace greta::runtime {
 
-/// Integers with scales beside them: int4 or int8 (kernels/model/weight_formats.hpp).
+/// Weights with scales beside them: int4, int8 or mxfp4 (kernels/model/weight_formats.hpp).
 struct GroupedWeights {
   WeightFormat format = WeightFormat::int4;
   std::int64_t group = 128;           ///< weights of a row that share a scale; divides its length
-  DType type = DType::f16;            ///< of the scales: f16 or bf16
+  DType type = DType::f16;            ///< of the scales: f16 or bf16; of mxfp4 u8
   const std::byte* scales = nullptr;  ///< [rows, groups]
   const std::byte* zeros = nullptr;   ///< u8 [rows, groups] zero points, or nullptr
 };

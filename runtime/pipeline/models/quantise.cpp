@@ -92,6 +92,48 @@ void encode_int4(std::span<const double> weights, DType type, std::byte* integer
   }
 }
 
+/// Returns the code of the number of e2m1 nearest to a value, and of two as near the even one.
+int e2m1_code(double value) {
+  const double size = std::abs(value);
+  int nearest = 0;
+  for (int code = 1; code < 8; ++code) {
+    const double here = std::abs(size - kernels::e2m1_value(code));
+    const double best = std::abs(size - kernels::e2m1_value(nearest));
+    if (here < best || (here == best && code % 2 == 0)) nearest = code;
+  }
+  return std::signbit(value) ? nearest | 8 : nearest;
+}
+
+/// Writes 32 weights of mxfp4 with the scale 2^exponent, and returns the sum of squared errors.
+double encode_e2m1(std::span<const double> weights, int exponent, std::byte* to) {
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const int code = e2m1_code(std::ldexp(weights[i], -exponent));
+    const double error = weights[i] - std::ldexp(kernels::e2m1_value(code), exponent);
+    sum += error * error;
+    to[i / 2] =
+        i % 2 == 0 ? static_cast<std::byte>(code) : to[i / 2] | static_cast<std::byte>(code << 4);
+  }
+  return sum;
+}
+
+/// The smaller scale leaves numbers above 6 times itself to be 6 times it, the larger one has steps
+/// twice as long.
+void encode_mxfp4(std::span<const double> weights, std::byte* codes, std::byte* scale_at) {
+  constexpr int bias = 127, not_a_number = 255;
+  const double largest = std::abs(largest_of(weights));
+  if (std::isnan(largest)) {
+    *scale_at = std::byte{not_a_number};
+    return;
+  }
+  const int least = largest > 0 ? std::clamp(std::ilogb(largest) - 2, -bias, 120) : -bias;
+  std::array<std::byte, 16> other{};
+  const bool wider =
+      encode_e2m1(weights, least + 1, other.data()) < encode_e2m1(weights, least, codes);
+  if (wider) std::copy(other.begin(), other.end(), codes);
+  *scale_at = static_cast<std::byte>(least + (wider ? 1 : 0) + bias);
+}
+
 /// Writes a row of numbers and its scale, as the operation `quantize` defines them.
 void encode_scaled(std::span<const double> weights, ByteFormat format, std::byte* codes,
                    std::byte* scale_at) {
@@ -130,7 +172,8 @@ WeightView scaled(LlamaModel& model, const WeightView& from, const ScaledFormat&
 WeightView quantised(LlamaModel& model, const WeightView& from, const MatrixFormat& format,
                      DType activations) {
   if (format.scaled) return scaled(model, from, *format.scaled);
-  const DType scales = scales_type(activations);
+  const auto scale_bytes = static_cast<std::size_t>(format.scale_bytes());
+  const DType scales = scale_bytes == 1 ? DType::u8 : scales_type(activations);
   const auto unit = static_cast<std::size_t>(format.unit());
   const auto cols = static_cast<std::size_t>(from.cols);
   const auto row_bytes = static_cast<std::size_t>(format.row_bytes(activations, from.cols));
@@ -145,8 +188,11 @@ WeightView quantised(LlamaModel& model, const WeightView& from, const MatrixForm
       for (std::size_t g = 0; g < groups; ++g) {
         const auto weights = std::span(values).subspan(g * unit, unit);
         std::byte* const to = data->data() + row * row_bytes + g * (row_bytes / groups);
-        if (format.group > 0) {
-          encode_int4(weights, scales, to, data->data() + integers + 2 * (row * groups + g));
+        std::byte* const scale = data->data() + integers + scale_bytes * (row * groups + g);
+        if (*format.quantised == WeightFormat::mxfp4) {
+          encode_mxfp4(weights, to, scale);
+        } else if (format.group > 0) {
+          encode_int4(weights, scales, to, scale);
         } else if (*format.quantised == WeightFormat::q8_0) {
           encode_q8_0(weights, to);
         } else {
@@ -189,7 +235,7 @@ std::optional<Quantisation> quantisation_from_string(std::string_view name) {
   const auto* const found = std::find(quantisation_names.begin(), quantisation_names.end(), name);
   if (found == quantisation_names.end()) return std::nullopt;
   constexpr std::array values{Quantisation::decoded, Quantisation::q8_0, Quantisation::q4_0,
-                              Quantisation::int4, Quantisation::fp8};
+                              Quantisation::mxfp4,   Quantisation::int4, Quantisation::fp8};
   return values.at(static_cast<std::size_t>(found - quantisation_names.begin()));
 }
 
@@ -199,6 +245,8 @@ MatrixFormat format_of(Quantisation quantisation) {
       return {WeightFormat::q8_0};
     case Quantisation::q4_0:
       return {WeightFormat::q4_0};
+    case Quantisation::mxfp4:
+      return {WeightFormat::mxfp4, kernels::only_group(WeightFormat::mxfp4)};
     case Quantisation::int4:
       return {WeightFormat::int4, 128};
     case Quantisation::fp8:

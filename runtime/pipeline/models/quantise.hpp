@@ -17,15 +17,17 @@ enum class Quantisation : std::uint8_t {
   decoded,    ///< all are numbers on the device
   // Projections of numbers are quantised. Those that the file has quantised, the head, and the
   // embedding stay as they are.
-  q8_0,  ///< blocks of 32: scale = largest / 127
-  q4_0,  ///< blocks of 32: the better of scales that map the largest to -8, and its size to 7
-  int4,  ///< groups of 128 without zero points, and scales chosen as with q4_0
-  fp8,   ///< e4m3, and a scale for each row: largest / 448. Activations are quantised, too
+  q8_0,   ///< blocks of 32: scale = largest / 127
+  q4_0,   ///< blocks of 32: the better of scales that map the largest to -8, and its size to 7
+  mxfp4,  ///< e2m1 in groups of 32: the better of two powers of two, below which 8 or 4 times them
+          ///< the largest is
+  int4,   ///< groups of 128 without zero points, and scales chosen as with q4_0
+  fp8,    ///< e4m3, and a scale for each row: largest / 448. Activations are quantised, too
 };
 
 /// Names of the values besides as_stored: "none" for decoded, and those of the formats.
-inline constexpr std::array<std::string_view, 5> quantisation_names{"none", "q8_0", "q4_0", "int4",
-                                                                    "fp8"};
+inline constexpr std::array<std::string_view, 6> quantisation_names{"none",  "q8_0", "q4_0",
+                                                                    "mxfp4", "int4", "fp8"};
 std::optional<Quantisation> quantisation_from_string(std::string_view name);
 /// Returns the format of quantised projections, if there is one.
 MatrixFormat format_of(Quantisation quantisation);

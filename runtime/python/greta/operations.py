@@ -16,7 +16,7 @@ Operand = Union[Tensor, Any]
 
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
-_WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k")
+_WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k", "mxfp4")
 _NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
 _SCALES = ("tensor", "row", "block")
 _FORMS = ("tanh", "erf")
@@ -100,7 +100,8 @@ class Operations:
 
         int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
-        signed. q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales."""
+        signed. mxfp4: numbers of four bits (e2m1), with scales u8 [n, k / 32] (e8m0) beside them.
+        q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales."""
         self._call("quantized_gemm",
                    {"a": a, "b": b, "scales": scales, "zeros": zeros, "c": c},
                    choose(_WEIGHTS, weights, "weights"))

@@ -6,10 +6,11 @@
 namespace greta::test::bounds {
 namespace {
 
-Outputs quantized_gemm(const Given& given) {
-  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
+/// The product, without its epilogue.
+std::vector<Float> quantized_product(const Given& given, std::size_t n) {
+  const std::size_t m = given.dim("m"), k = given.dim("k");
   const auto& a = given["A"];
-  std::vector<float> out(m * n);
+  std::vector<Float> out(m * n);
   for (std::size_t col = 0; col < n; ++col) {
     const QuantizedRow weights(given, {"B", "scales", n, k}, col);
     const std::size_t segment = weights.segment();
@@ -22,8 +23,26 @@ Outputs quantized_gemm(const Given& given) {
             segment, [&](std::size_t l) { return Float(a[i * k + s * segment + l]); },
             [&](std::size_t l) { return row[s * segment + l]; });
       };
-      out[i * n + col] = dot(k / segment, part, [&](std::size_t s) { return scales[s]; }).value();
+      out[i * n + col] = dot(k / segment, part, [&](std::size_t s) { return scales[s]; });
     }
+  }
+  return out;
+}
+
+Outputs quantized_gemm(const Given& given) {
+  const std::size_t m = given.dim("m"), n = given.dim("n");
+  const std::string epilogue = given.problem.attribute("epilogue", "none");
+  const bool gated = epilogue == "swiglu";
+  const std::size_t products = gated ? 2 * n : n;
+  const std::vector<Float> sums = quantized_product(given, products);
+  std::vector<float> out(m * n);
+  for (std::size_t i = 0; i < m * n; ++i) {
+    const std::size_t row = i / n, col = i % n;
+    Float x = sums[row * products + col];
+    if (gated) x = silu(x) * sums[row * products + n + col];
+    if (epilogue == "bias") x = x + Float(given["bias"][col]);
+    if (epilogue == "residual") x = x + Float(given["residual"][i]);
+    out[i] = x.value();
   }
   return {out};
 }
@@ -46,7 +65,13 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
                {14.8, 17.7, 24, 1.1, 1.1}),
           with("q4_k", {{"weights", "q4_k"}}, {{"B", byte_of_q4_k}}, {12.2, 15.1, 15.2, 1.1, 1.1}),
           with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}},
-               {12, 10.1, 17.5, 1.1, 1.1})};
+               {12, 10.1, 17.5, 1.1, 1.1}),
+          with("mxfp4", {{"weights", "mxfp4"}},
+               {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
+               {12, 12, 12, 1.1, 1.1}),
+          with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
+          with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
+          with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1})};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/model/weight_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 #include "tests/layers.hpp"
 
@@ -31,6 +32,9 @@ class QuantizedRow {
   /// Returns a weight without its scale, or with q4_k as it is.
   Float at(std::size_t i) const {
     if (format_ == "int4") return number(half(i / 2, i % 2 == 1)) - zero(i, 8);
+    if (format_ == "mxfp4") {
+      return static_cast<float>(kernels::e2m1_value(half(i / 2, i % 2 == 1)));
+    }
     if (format_ == "int8") {
       const int q = byte(i);
       return given_.has("zeros") ? number(q) - zero(i, 0) : number(q < 128 ? q : q - 256);
@@ -58,7 +62,8 @@ class QuantizedRow {
       const std::size_t block = i / 256 * 210;
       return Float(f16(block + 208)) * number(signed_byte(block + 192 + i % 256 / 16));
     }
-    return given_[matrix_.scales][group(i)];
+    const float scale = given_[matrix_.scales][group(i)];
+    return format_ == "mxfp4" ? std::exp2(scale - 127) : scale;
   }
 
  private:
@@ -74,7 +79,8 @@ class QuantizedRow {
     return static_cast<float>(load_element(DType::f16, raw, 0));
   }
   std::size_t group(std::size_t i) const {
-    const std::size_t length = std::stoul(given_.problem.attribute("group", "128"));
+    const std::size_t length =
+        format_ == "mxfp4" ? 32 : std::stoul(given_.problem.attribute("group", "128"));
     return row_ * (matrix_.k / length) + i / length;
   }
   Float zero(std::size_t i, float otherwise) const {

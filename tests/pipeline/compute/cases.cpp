@@ -84,6 +84,34 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.quantized_gemm(t[0], t[1], t[2], {.format = kernels::WeightFormat::q6_k});
        }},
+      {"QuantizedGemmWithGates",
+       "quantized_gemm dtype=f16 out=f16 group=\"32\" zeros=groups epilogue=swiglu m=3 n=24 k=96",
+       {{3, 96}, {48, 48}, {48, 3}, {48, 3}, {3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[4],
+                                   {.scales = t[2], .zeros = t[3], .gated = true});
+       }},
+      {"QuantizedGemmWithResidual",
+       "quantized_gemm dtype=bf16 out=f32 weights=q4_k epilogue=residual m=3 n=24 k=256",
+       {{3, 256}, {24, 144}, {3, 24}, {3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[3],
+                                   {.format = kernels::WeightFormat::q4_k, .residual = t[2]});
+       }},
+      {"QuantizedGemmWithBias",
+       "quantized_gemm dtype=f16 out=f16 weights=q8_0 epilogue=bias m=3 n=24 k=64",
+       {{3, 64}, {24, 68}, {24}, {3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[3],
+                                   {.format = kernels::WeightFormat::q8_0, .bias = t[2]});
+       }},
+      {"QuantizedGemmOfMxfp4",
+       "quantized_gemm dtype=f16 out=f16 weights=mxfp4 m=3 n=24 k=96",
+       {{3, 96}, {24, 48}, {24, 3}, {3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[3],
+                                   {.format = kernels::WeightFormat::mxfp4, .scales = t[2]});
+       }},
       {"ScaledGemm",
        "scaled_gemm dtype=f32 out=f32 format=e5m2 scales=row m=6 n=24 k=48",
        {{2, 3, 48}, {24, 48}, {6, 1}, {24, 1}, {2, 3, 24}},

@@ -125,13 +125,17 @@ TEST_P(QuantisedLlama, TokensAreThoseOfFp64) {
 // decoded because the user asks for it.
 TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
   TinyLlama{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4}.write(folder_.path());
-  for (const Quantisation how : {Quantisation::q8_0, Quantisation::q4_0, Quantisation::int4}) {
+  for (const Quantisation how :
+       {Quantisation::q8_0, Quantisation::q4_0, Quantisation::int4, Quantisation::mxfp4}) {
     for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
       SCOPED_TRACE(std::string(to_string(type)) + " " + std::to_string(static_cast<int>(how)));
       LlamaModel model = load_llama(folder_.path());
       ASSERT_EQ(quantise(model, how, type).quantised, 14);
       const auto llama = runner(model, type);
       EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 8U);
+      // Gates and residuals are epilogues.
+      EXPECT_EQ(count_of(llama->pass(1), "silu_mul"), 0U);
+      EXPECT_EQ(count_of(llama->pass(1), "add") + count_of(llama->pass(1), "add_rmsnorm"), 0U);
       const LlamaTraceCheck check(model, {type, type, type, DType::f32});
       for (const Ids& ids : {prompt, Ids{250}}) {
         const auto wrong = first_failure(check.check(llama->trace(ids)));

@@ -27,6 +27,9 @@ std::vector<TinyPacked> all_kinds() {
     gptq.sym = true;
     gptq.second = group == 32;
     kinds.push_back(gptq);
+    gptq.bits = 8;
+    gptq.sym = group == 128;
+    kinds.push_back(gptq);
   }
   return kinds;
 }
@@ -38,7 +41,8 @@ TEST(PackedWeights, AreThoseThatWerePacked) {
     const auto values = kind.write(folder.path());
     const LlamaModel model = load_llama(folder.path());
     EXPECT_EQ(values.size(), 14U);
-    const MatrixFormat format{WeightFormat::int4, kind.group, !kind.sym};
+    const WeightFormat integers = kind.bits == 8 ? WeightFormat::int8 : WeightFormat::int4;
+    const MatrixFormat format{integers, kind.group, !kind.sym};
     for (std::size_t i = 0; i < 2; ++i) {
       const LlamaLayer& layer = model.weights.layers[i];
       for (const auto& [view, name] : {std::pair{&layer.wq, "self_attn.q"},
@@ -68,7 +72,8 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
       {{{"quant_method", "fp8"}, {"weight_block_size", {64, 128}}},
        "weight_block_size is [64,128]"},
       {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "float-quantized"},
-      {{{"bits", 3}}, "bits is 3; allowed: 4"},
+      {{{"bits", 8}}, "bits is 8; allowed: 4"},
+      {{{"quant_method", "gptq"}, {"bits", 3}}, "bits is 3; allowed: 4, 8"},
       {{{"group_size", -1}}, "group_size is -1; allowed: 32, 64, 128"},
       {{{"group_size", 96}}, "group_size is 96"},
       {{{"version", "gemv"}}, "version is 'gemv'; allowed: gemm"},
@@ -116,6 +121,10 @@ TEST(PackedWeights, TensorsThatCannotBeRepacked) {
       "g_idx", [](FileTensor& t) { t.data[4 * 3] = 1; }, "puts weight 3 into group 1");
   refused(
       "bias", [](FileTensor& t) { t.data[2 * 9] = '\x80'; }, "isn't zero; allowed: no bias");
+  packed.bits = 8;
+  refused(
+      "qzeros", [](FileTensor& t) { t.data[5] = '\xff'; },
+      "has a zero point of 256; allowed: at most 255");
   const TemporaryFolder folder;
   packed.write(folder.path());
   nlohmann::json config = packed.config();

@@ -53,7 +53,8 @@ TEST(Quantise, WeightsAreNearest) {
   const LlamaModel model = tiny(folder);
   for (const auto& [how, unit, most] : {std::tuple{Quantisation::q8_0, 32, 127},
                                         {Quantisation::q4_0, 32, 7},
-                                        {Quantisation::int4, 128, 7}}) {
+                                        {Quantisation::int4, 128, 7},
+                                        {Quantisation::mxfp4, 32, 2}}) {
     for (const DType type : {DType::f16, DType::bf16}) {
       LlamaModel changed = load_llama(folder.path());
       const auto counts = quantise(changed, how, type);
@@ -104,10 +105,38 @@ TEST(Quantise, WhatAFormatRepresentsIsExact) {
   }
 }
 
+// Every number of e2m1 comes back under any scale, ties go to the even number, and of two scales
+// the one with the smaller error is used.
+TEST(Quantise, Mxfp4IsNearest) {
+  const TemporaryFolder folder;
+  LlamaModel model = tiny(folder);
+  const auto encoded = [&](std::vector<float> weights) {
+    weights.resize(128 * 128);
+    model.weights.layers[0].wq = {DType::f32, 128, 128,
+                                  reinterpret_cast<const std::byte*>(weights.data())};
+    quantise(model, Quantisation::mxfp4, DType::f16);
+    return values_of(model.weights.layers[0].wq);
+  };
+  for (const double scale : {0x1p-100, 0.25, 0x1p60}) {
+    std::vector<float> all;
+    for (int code = 0; code < 16; ++code) {
+      all.push_back(static_cast<float>(scale * kernels::e2m1_value(code)));
+    }
+    const std::vector<double> got = encoded(all);
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(got[i], all[i]) << i;
+  }
+  const std::vector<double> ties = encoded({6, 2.5, 3.5, 5, -1.25, 0.25, 0.75});
+  const double want[] = {6, 2, 4, 4, -1, 0, 1};
+  for (std::size_t i = 0; i < std::size(want); ++i) EXPECT_EQ(ties[i], want[i]) << i;
+  const std::vector<double> wide = encoded(std::vector<float>(32, 7.9F));  // 8, not 6
+  EXPECT_EQ(wide[0], 8);
+}
+
 TEST(Quantise, ZerosAndWhatIsNotFinite) {
   const TemporaryFolder folder;
   LlamaModel model = tiny(folder);
-  for (const Quantisation how : {Quantisation::q8_0, Quantisation::q4_0, Quantisation::int4}) {
+  for (const Quantisation how :
+       {Quantisation::q8_0, Quantisation::q4_0, Quantisation::int4, Quantisation::mxfp4}) {
     std::vector<float> weights(128 * 128);
     weights[128] = std::numeric_limits<float>::infinity();
     weights[256] = std::numeric_limits<float>::quiet_NaN();

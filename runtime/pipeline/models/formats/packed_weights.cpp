@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "kernels/model/parallel.hpp"
 #include "runtime/device/result.hpp"
@@ -13,7 +14,7 @@
 namespace greta::runtime {
 namespace {
 
-constexpr std::int64_t nibbles = 8;         // of a word
+constexpr std::int64_t nibbles = 8;         // of a word, with 4 bits
 constexpr std::int64_t words_of_tile = 16;  // that are repacked together
 
 /// Little-endian words, which may be unaligned.
@@ -42,9 +43,10 @@ int nibble(std::uint32_t word, int place) {
 
 /// The extents of a matrix [n, k], and where its parts are in memory.
 struct Matrix {
-  std::int64_t n, k, group;
+  std::int64_t n, k, group, bits;
   std::int64_t groups() const { return k / group; }
-  std::int64_t scales_at() const { return n * k / 2; }
+  std::int64_t of_word() const { return 32 / bits; }
+  std::int64_t scales_at() const { return n * k * bits / 8; }
   std::int64_t zeros_at() const { return scales_at() + 2 * n * groups(); }
   std::int64_t bytes() const { return zeros_at() + n * groups(); }
 };
@@ -64,16 +66,21 @@ void unpack_awq(const Words& words, const Matrix& m, std::int64_t first, std::by
   }
 }
 
-/// Writes the integers of 16 columns: a word of GPTQ has 8 integers of a column in order, as rows
-/// of int4 have them.
+/// Writes the integers of 16 columns: a word of GPTQ has 8 or 4 integers of a column in order, as
+/// rows of int4 and int8 have them.
 void unpack_gptq(const Words& words, const Matrix& m, std::int64_t first, std::byte* to) {
   const std::int64_t last = std::min(first + words_of_tile, m.n);
-  for (std::int64_t row = 0; row < m.k / nibbles; ++row) {
+  for (std::int64_t row = 0; row < m.k / m.of_word(); ++row) {
     for (std::int64_t col = first; col < last; ++col) {
       const std::uint32_t word = words[row * m.n + col];
-      std::memcpy(to + col * m.k / 2 + row * 4, &word, sizeof(word));
+      std::memcpy(to + col * m.k * m.bits / 8 + row * 4, &word, sizeof(word));
     }
   }
+}
+
+/// Makes unsigned integers of 8 bits, whose zero points are all 128, signed ones.
+void make_signed(const Matrix& m, std::byte* integers) {
+  std::for_each(integers, integers + m.n * m.k, [](std::byte& byte) { byte ^= std::byte{0x80}; });
 }
 
 void unpack_integers(PackedWeights::Kind kind, const StoredTensor& stored, const Matrix& m,
@@ -89,22 +96,32 @@ void unpack_integers(PackedWeights::Kind kind, const StoredTensor& stored, const
                  });
 }
 
-/// Writes scales and zero points, transposed. Returns whether a zero point isn't 8.
-bool unpack_groups(const PackedWeights& packed, const StoredTensor& scales,
-                   const StoredTensor& zeros, const Matrix& m, std::byte* to) {
+/// Returns the zero point that a format without zero points implies.
+int implied_zero(const Matrix& m) {
+  return m.bits == 4 ? 8 : 128;
+}
+
+/// Writes scales and zero points, transposed. Returns the largest zero point if one isn't the
+/// implied one.
+std::optional<int> unpack_groups(const PackedWeights& packed, const StoredTensor& scales,
+                                 const StoredTensor& zeros, const Matrix& m, std::byte* to) {
   const Words words(zeros);
   bool others = false;
+  int largest = 0;
   for (std::int64_t g = 0; g < m.groups(); ++g) {
     for (std::int64_t col = 0; col < m.n; ++col) {
       std::memcpy(to + m.scales_at() + 2 * (col * m.groups() + g),
                   scales.data.data() + 2 * (g * m.n + col), 2);
-      const std::uint32_t word = words[g * (m.n / nibbles) + col / nibbles];
-      const int zero = nibble(word, place_of(packed.kind, col % nibbles)) + packed.zero_offset;
+      const std::uint32_t word = words[g * (m.n / m.of_word()) + col / m.of_word()];
+      const int stored = m.bits == 4 ? nibble(word, place_of(packed.kind, col % nibbles))
+                                     : static_cast<int>(word >> (8 * (col % 4)) & 255U);
+      const int zero = stored + packed.zero_offset;
       to[m.zeros_at() + col * m.groups() + g] = static_cast<std::byte>(zero);
-      others = others || zero != 8;
+      others = others || zero != implied_zero(m);
+      largest = std::max(largest, zero);
     }
   }
-  return others;
+  return others ? std::optional(largest) : std::nullopt;
 }
 
 /// Reads what AWQ adds.
@@ -145,8 +162,10 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
                               method.substr(0, 40)));
   }
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
-  if (const std::int64_t bits = fields.integer("bits", 0, any); bits != 4) {
-    fields.refuse(fmt::format("bits is {}; allowed: 4", bits));
+  packed.bits = fields.integer("bits", 0, any);
+  const bool gptq = method == "gptq";
+  if (packed.bits != 4 && !(gptq && packed.bits == 8)) {
+    fields.refuse(fmt::format("bits is {}; allowed: {}", packed.bits, gptq ? "4, 8" : "4"));
   }
   packed.group = fields.integer("group_size", -1, any);
   if (packed.group != 32 && packed.group != 64 && packed.group != 128) {
@@ -203,7 +222,7 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   constexpr std::string_view word = "weight";
   if (tensors_.has(name) || !name.ends_with(word)) return tensors_.take(name, shape);
   const std::string prefix = name.substr(0, name.size() - word.size());
-  const Matrix m{shape[0], shape[1], packed_.group};
+  const Matrix m{shape[0], shape[1], packed_.group, packed_.bits};
   if (m.k % m.group != 0 || m.n % nibbles != 0) {
     throw Error(
         fmt::format("{}: '{}qweight' of {} weights for each of {} outputs; allowed: whole "
@@ -213,18 +232,23 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   const bool awq = packed_.kind == PackedWeights::Kind::awq;
   const StoredTensor& integers =
       take_typed(prefix + "qweight", "I32",
-                 awq ? std::vector{m.k, m.n / nibbles} : std::vector{m.k / nibbles, m.n});
-  const StoredTensor& zeros = take_typed(prefix + "qzeros", "I32", {m.groups(), m.n / nibbles});
+                 awq ? std::vector{m.k, m.n / nibbles} : std::vector{m.k / m.of_word(), m.n});
+  const StoredTensor& zeros = take_typed(prefix + "qzeros", "I32", {m.groups(), m.n / m.of_word()});
   const StoredTensor& scales = take_typed(prefix + "scales", "F16,BF16", {m.groups(), m.n});
   check_order(prefix, m.k);
   check_bias(prefix, m.n);
   auto memory = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(m.bytes()));
   unpack_integers(packed_.kind, integers, m, memory->data());
-  const bool with_zeros = unpack_groups(packed_, scales, zeros, m, memory->data());
+  const std::optional<int> largest = unpack_groups(packed_, scales, zeros, m, memory->data());
+  if (largest.value_or(0) > 255) {
+    throw Error(fmt::format("{}: tensor '{}qzeros' has a zero point of {}; allowed: at most 255",
+                            name_, prefix, *largest));
+  }
+  if (m.bits == 8 && !largest) make_signed(m, memory->data());
   WeightView view{*scales.dtype, m.n, m.k, memory->data()};
-  view.groups =
-      GroupedWeights{WeightFormat::int4, m.group, *scales.dtype, memory->data() + m.scales_at(),
-                     with_zeros ? memory->data() + m.zeros_at() : nullptr};
+  view.groups = GroupedWeights{*packed_.format().quantised, m.group, *scales.dtype,
+                               memory->data() + m.scales_at(),
+                               largest ? memory->data() + m.zeros_at() : nullptr};
   memory_.push_back(std::move(memory));
   return view;
 }

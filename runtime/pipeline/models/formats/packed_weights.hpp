@@ -12,14 +12,15 @@
 
 namespace greta::runtime {
 
-/// Weights of 4 bits as AWQ and GPTQ store them in folders of Hugging Face. A projection [n, k] has
-/// three tensors, whose names end in these words instead of `weight`:
+/// Weights of 4 bits as AWQ and GPTQ store them in folders of Hugging Face, and of 8 bits as GPTQ
+/// does. A projection [n, k] has three tensors, whose names end in these words instead of `weight`:
 ///
 /// - `qweight`, I32, 8 integers each. AWQ (version gemm): [k, n / 8], where the nibbles of a word,
 ///   from the lowest one on, are columns 0, 2, 4, 6, 1, 3, 5 and 7 of 8. GPTQ: [k / 8, n], where
-///   they are 8 consecutive k.
+///   they are 8 consecutive k; of 8 bits [k / 4, n], with 4 integers.
 /// - `qzeros`, I32 [k / group, n / 8]: zero points. AWQ: packed like qweight. GPTQ: columns in
-///   order, and each is one less than the zero point unless checkpoint_format is gptq_v2.
+///   order, and each is one less than the zero point unless checkpoint_format is gptq_v2; of 8 bits
+///   [k / group, n / 4].
 /// - `scales`, F16 or BF16 [k / group, n].
 ///
 /// A weight is scale (integer - zero point). GPTQ may add `g_idx`, I32 [k], the group of each k,
@@ -29,10 +30,13 @@ struct PackedWeights {
   enum class Kind { awq, gptq };
   Kind kind = Kind::awq;
   std::int64_t group = 128;
-  bool zeros = true;    ///< whether zero points may differ from 8
-  int zero_offset = 0;  ///< to add to stored zero points
+  std::int64_t bits = 4;  ///< or 8, of GPTQ
+  bool zeros = true;      ///< whether zero points may differ from 8, or with 8 bits from 128
+  int zero_offset = 0;    ///< to add to stored zero points
 
-  MatrixFormat format() const { return {WeightFormat::int4, group, zeros}; }
+  MatrixFormat format() const {
+    return {bits == 8 ? WeightFormat::int8 : WeightFormat::int4, group, zeros};
+  }
 };
 
 /// Reads quantization_config of a config.json; std::nullopt if there is none. Throws Error for
@@ -48,8 +52,8 @@ class WeightUnpacker {
                  bool qkv_bias)
       : tensors_(tensors), packed_(packed), name_(std::move(name)), qkv_bias_(qkv_bias) {}
 
-  /// Returns a projection [n, k] called `name`, which ends in "weight": as int4 in rows if it is
-  /// packed, otherwise as it is stored. Throws Error.
+  /// Returns a projection [n, k] called `name`, which ends in "weight": as int4 or int8 in rows if
+  /// it is packed, otherwise as it is stored. Throws Error.
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
 
   /// Returns the memory of the weights so far.
