@@ -92,15 +92,36 @@ bool aligned_columns(const Tensor& x, const Projection& weights) {
   return true;
 }
 
-/// Records the products of rows with a projection of several formats. Of one row, each format takes
+/// Records the product of rows with a matrix, to whose format they are quantised if they are
+/// quantised.
+void multiply(Pipeline& pipeline, const ChainRows& x, const WeightMatrix& w, const Tensor& c) {
+  if (x.codes) {
+    runtime::multiply(pipeline, x.codes, w, c).value();
+  } else {
+    runtime::multiply(pipeline, x.numbers, w, c).value();
+  }
+}
+
+/// Returns whether the alternative for rows that are quantised is one launch.
+bool fuses(Pipeline& pipeline, const Problem& chain) {
+  return pipeline.choose(chain).value().config.variant == "fused";
+}
+
+RowsToQuantise quantised_like(const Tensor& x, std::int64_t cols, const ScaledFormat& format) {
+  return {x.shape()[0], cols, format};
+}
+
+/// Records the products of rows with a projection of several formats. Results are of the type of
+/// `like`. Of one row, each format takes
 /// one launch, which writes columns of the result; of more rows each part, which is a matrix of its
 /// own, since products with quantised weights are written without gaps.
-ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& x, const Projection& weights,
-                              std::span<const NamedPart> parts, const std::string& prefix) {
+ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& like, const ChainRows& x,
+                              const Projection& weights, std::span<const NamedPart> parts,
+                              const std::string& prefix) {
   ProjectedParts results;
-  const bool joined = x.shape()[0] == 1 && aligned_columns(x, weights);
+  const bool joined = like.shape()[0] == 1 && aligned_columns(like, weights);
   if (joined) {
-    results.all = rows_like(pipeline, x, weights.rows());
+    results.all = rows_like(pipeline, like, weights.rows());
     results.parts = columns_of(results.all, parts);
   }
   std::int64_t first = 0;
@@ -119,11 +140,10 @@ ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& x, const Project
       count += parts[i].columns;
       label += std::string(" + ") + parts[i].name;
     }
-    if (!joined) results.parts.push_back(rows_like(pipeline, x, count));
+    if (!joined) results.parts.push_back(rows_like(pipeline, like, count));
     pipeline.label(prefix + label);
     multiply(pipeline, x, weights.slice(first, count),
-             joined ? results.all.slice(1, first, count) : results.parts.back())
-        .value();
+             joined ? results.all.slice(1, first, count) : results.parts.back());
     first += count;
   }
   return results;
@@ -160,21 +180,38 @@ void add_biases(Pipeline& pipeline, const Qkv& chain, std::span<const NamedPart>
   }
 }
 
-/// Returns the norm of x, which is recorded unless it is computed already.
-Tensor norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
-               const std::string& prefix) {
-  if (norm.result) return norm.result;
-  pipeline.label(prefix + norm.name);
-  const Tensor y = pipeline.temporary(x.dtype(), x.shape());
-  pipeline.rmsnorm(x, y, options_of(norm)).value();
-  return y;
+/// Returns the norm of x, quantised for scaled weights. What is not computed already is recorded.
+ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
+                  const Projection& weights, const std::string& prefix) {
+  ChainRows rows = norm.result;
+  const auto format = weights.scaled();
+  const std::int64_t cols = x.shape()[1];
+  if (!norm.is_computed()) {
+    if (format &&
+        fuses(pipeline, norm_quantize_chain(x.dtype(), quantised_like(x, cols, *format)))) {
+      QuantizeOptions fused;
+      fused.weight = norm.weight;
+      fused.epsilon = norm.epsilon;
+      pipeline.label(prefix + norm.name + " + quantize");
+      rows.codes = quantise_rows(pipeline, x, cols, *format, fused);
+      return rows;
+    }
+    pipeline.label(prefix + norm.name);
+    rows.numbers = pipeline.temporary(x.dtype(), x.shape());
+    pipeline.rmsnorm(x, rows.numbers, options_of(norm)).value();
+  }
+  if (format && !rows.codes) {
+    pipeline.label(prefix + "quantize");
+    rows.codes = quantise_rows(pipeline, rows.numbers, cols, *format);
+  }
+  return rows;
 }
 
 /// Returns the alternative for a chain that begins with a norm. A norm that is computed already is
 /// that of an alternative that has it apart.
 std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
   std::string chosen = pipeline.choose(chain).value().config.variant;
-  if (norm.result && !has_norm_apart(pipeline, chain)) {
+  if (norm.is_computed() && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
   }
   return chosen;
@@ -195,47 +232,74 @@ Problem chain_of(const GateUp& chain) {
                        chain.x.shape()[1], weights_of(chain.weights.dense()));
 }
 
+namespace {
+
+/// Returns silu(gate) * up, quantised for the product that follows if its alternative is one
+/// launch.
+ChainRows multiply_silu(Pipeline& pipeline, const GateUp& chain, const ProjectedParts& products,
+                        std::int64_t hidden) {
+  ChainRows out;
+  const Tensor& gate = products.all ? products.all : products.parts[0];
+  const Tensor up = products.all ? Tensor{} : products.parts[1];
+  const auto& format = chain.quantised_to;
+  if (format && fuses(pipeline, silu_quantize_chain(chain.x.dtype(),
+                                                    quantised_like(chain.x, hidden, *format)))) {
+    QuantizeOptions fused;
+    fused.up = up;
+    pipeline.label(chain.prefix + "silu_mul + quantize");
+    out.codes = quantise_rows(pipeline, gate, hidden, *format, fused);
+    return out;
+  }
+  pipeline.label(chain.prefix + "silu_mul");
+  out.numbers = rows_like(pipeline, chain.x, hidden);
+  if (up) {
+    pipeline.silu_mul(gate, up, out.numbers).value();
+  } else {
+    pipeline.silu_mul(gate, out.numbers).value();
+  }
+  return out;
+}
+
+}  // namespace
+
 GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   const std::string chosen = alternative_of(pipeline, chain_of(chain), chain.norm);
   const std::int64_t hidden = chain.weights.rows() / 2;
   const bool gated = chosen == "fused" || chosen == "gated";
   const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
   GateUpResults results;
-  Tensor x = chain.x;
+  ChainRows x{chain.x};
   GemmOptions options = transposed();
   std::string name = "gate_up";
   if (has_norm_apart(pipeline, chain_of(chain))) {
-    x = results.normed = norm_of(pipeline, x, chain.norm, chain.prefix);
+    x = norm_of(pipeline, chain.x, chain.norm, chain.weights, chain.prefix);
+    results.normed = x.numbers;
   } else {
     options = normed(chain.norm);
     name = chain.norm.name + " + " + name;
   }
-  results.out = rows_like(pipeline, x, hidden);
   if (gated) {
+    results.out.numbers = rows_like(pipeline, chain.x, hidden);
     options.activation = Activation::swiglu;
     pipeline.label(chain.prefix + name + " + silu_mul");
-    pipeline.gemm(x, chain.weights.segments.front().values, results.out, options).value();
+    pipeline.gemm(x.numbers, chain.weights.segments.front().values, results.out.numbers, options)
+        .value();
     return results;
   }
   if (chain.weights.segments.size() > 1) {
-    results.products = multiply_parts(pipeline, x, chain.weights, parts, chain.prefix);
+    results.products = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
   } else {
     const WeightMatrix& weights = chain.weights.segments.front();
     pipeline.label(chain.prefix + name);
-    Tensor& all = results.products.all = rows_like(pipeline, x, 2 * hidden);
+    Tensor& all = results.products.all = rows_like(pipeline, chain.x, 2 * hidden);
     if (weights.quantised()) {
-      multiply(pipeline, x, weights, all).value();
+      multiply(pipeline, x, weights, all);
     } else {
-      pipeline.gemm(x, weights.values, all, options).value();
+      pipeline.gemm(x.numbers, weights.values, all, options).value();
     }
     results.products.parts = columns_of(all, parts);
   }
-  pipeline.label(chain.prefix + "silu_mul");
-  if (results.products.all) {
-    pipeline.silu_mul(results.products.all, results.out).value();
-  } else {
-    pipeline.silu_mul(results.products.parts[0], results.products.parts[1], results.out).value();
-  }
+  results.out = multiply_silu(pipeline, chain, results.products, hidden);
   return results;
 }
 
@@ -254,18 +318,21 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   const std::array parts{NamedPart{"q", chain.queries}, NamedPart{"k", keys}, NamedPart{"v", keys}};
   const WeightMatrix& weights = chain.weights.segments.front();
   QkvResults results;
-  Tensor x = chain.x;
-  if (chosen != "fused") x = results.normed = norm_of(pipeline, x, chain.norm, chain.prefix);
+  ChainRows x{chain.x};
+  if (chosen != "fused") {
+    x = norm_of(pipeline, chain.x, chain.norm, chain.weights, chain.prefix);
+    results.normed = x.numbers;
+  }
   if (chain.weights.segments.size() > 1) {
-    results.out = multiply_parts(pipeline, x, chain.weights, parts, chain.prefix);
+    results.out = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
     add_biases(pipeline, chain, parts, results.out);
     return results;
   }
-  results.out.all = rows_like(pipeline, x, chain.weights.rows());
+  results.out.all = rows_like(pipeline, chain.x, chain.weights.rows());
   results.out.parts = columns_of(results.out.all, parts);
   if (weights.quantised()) {
     pipeline.label(chain.prefix + "qkv");
-    multiply(pipeline, x, weights, results.out.all).value();
+    multiply(pipeline, x, weights, results.out.all);
     add_biases(pipeline, chain, parts, results.out);
     return results;
   }
@@ -273,7 +340,7 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   if (chosen != "split") {
     options.bias = chain.bias;
     pipeline.label(chain.prefix + (chosen == "fused" ? chain.norm.name + " + qkv" : "qkv"));
-    pipeline.gemm(x, weights.values, results.out.all, options).value();
+    pipeline.gemm(x.numbers, weights.values, results.out.all, options).value();
     return results;
   }
   std::int64_t first = 0;
@@ -281,7 +348,8 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
     if (chain.bias) options.bias = chain.bias.slice(0, first, parts[i].columns);
     pipeline.label(chain.prefix + parts[i].name);
     pipeline
-        .gemm(x, weights.values.slice(0, first, parts[i].columns), results.out.parts[i], options)
+        .gemm(x.numbers, weights.values.slice(0, first, parts[i].columns), results.out.parts[i],
+              options)
         .value();
     first += parts[i].columns;
   }
@@ -289,11 +357,12 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
 }
 
 Problem chain_of(const ResidualNorm& chain) {
-  check_rank("residual_norm", "x", chain.x, 2);
+  const Tensor& x = chain.x.codes ? chain.x.codes.codes : chain.x.numbers;
+  check_rank("residual_norm", "x", x, 2);
   check_rank("residual_norm", "weights", chain.weights.values, 2);
   check_rank("residual_norm", "residual", chain.residual, 2);
-  return residual_norm_chain(chain.x.dtype(), chain.x.shape()[0], chain.residual.shape()[1],
-                             chain.x.shape()[1], weights_of(!chain.weights.quantised()));
+  return residual_norm_chain(chain.residual.dtype(), x.shape()[0], chain.residual.shape()[1],
+                             x.shape()[1], weights_of(!chain.weights.quantised()));
 }
 
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
@@ -308,20 +377,36 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
   if (!add_norm && !chain.weights.quantised()) {
     options.residual = chain.residual;
     results.sum = matrix();
-    pipeline.gemm(chain.x, chain.weights.values, results.sum, options).value();
+    pipeline.gemm(chain.x.numbers, chain.weights.values, results.sum, options).value();
     return results;
   }
   const Tensor product = matrix();
-  multiply(pipeline, chain.x, chain.weights, product).value();
+  multiply(pipeline, chain.x, chain.weights, product);
   results.sum = matrix();
   if (!add_norm) {
     pipeline.label(chain.prefix + "residual");
     pipeline.add(product, chain.residual, results.sum).value();
     return results;
   }
-  pipeline.label(chain.prefix + "residual + " + chain.norm.name);
-  results.normed = matrix();
-  pipeline.add_rmsnorm(product, chain.residual, results.sum, results.normed, options_of(chain.norm))
+  const std::string label = chain.prefix + "residual + " + chain.norm.name;
+  const std::int64_t cols = chain.residual.shape()[1];
+  const auto& format = chain.quantised_to;
+  if (format && fuses(pipeline, add_norm_quantize_chain(product.dtype(),
+                                                        quantised_like(product, cols, *format)))) {
+    QuantizeOptions fused;
+    fused.weight = chain.norm.weight;
+    fused.epsilon = chain.norm.epsilon;
+    fused.residual = chain.residual;
+    fused.sum = results.sum;
+    pipeline.label(label + " + quantize");
+    results.normed.codes = quantise_rows(pipeline, product, cols, *format, fused);
+    return results;
+  }
+  pipeline.label(label);
+  results.normed.numbers = matrix();
+  pipeline
+      .add_rmsnorm(product, chain.residual, results.sum, results.normed.numbers,
+                   options_of(chain.norm))
       .value();
   return results;
 }

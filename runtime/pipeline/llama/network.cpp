@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 
 #include "runtime/pipeline/compute/chains.hpp"
 
@@ -57,7 +58,7 @@ class PassRecorder {
 
   /// Returns what the labels of a chain's operations begin with.
   std::string prefix() const { return fmt::format("layer {} ", layer_); }
-  ChainNorm norm_of(const char* name, const Tensor& weight, const Tensor& result = {}) const {
+  ChainNorm norm_of(const char* name, const Tensor& weight, const ChainRows& result = {}) const {
     return {weight, static_cast<float>(config_.norm_epsilon), result, name};
   }
   void tell_if(LlamaStage stage, const Tensor& result) {
@@ -66,7 +67,10 @@ class PassRecorder {
 
   /// A layer's input, or its sum of the first half, and its norm if that is computed already.
   struct Hidden {
-    Tensor sum, normed;
+    Tensor sum;
+    ChainRows normed;
+
+    bool is_normed() const { return normed.numbers || normed.codes; }
   };
 
   Qkv qkv_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
@@ -76,7 +80,8 @@ class PassRecorder {
             prefix()};
   }
   GateUp gate_up_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
-    return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix()};
+    return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix(),
+            layer.down.format.scaled};
   }
 
   /// Reports a matrix with its first stage, or each part with its own.
@@ -89,7 +94,7 @@ class PassRecorder {
   /// Returns queries, keys and values of each token.
   ProjectedParts project(const Hidden& x) {
     const QkvResults results = runtime::record(pipeline_, qkv_of(layer(), x));
-    if (!x.normed) tell_if(LlamaStage::attn_norm, results.normed);
+    if (!x.is_normed()) tell_if(LlamaStage::attn_norm, results.normed);
     tell_parts({LlamaStage::q, LlamaStage::k, LlamaStage::v}, results.out);
     return results.out;
   }
@@ -133,10 +138,11 @@ class PassRecorder {
 
   /// Returns a projection's sum with the residual, and the norm that follows where the chosen
   /// alternative computes it with the sum.
-  Hidden project_and_add(const char* name, LlamaStage stage, const Tensor& x,
+  /// `format`: that of the products with the norm, if they are scaled.
+  Hidden project_and_add(const char* name, LlamaStage stage, const ChainRows& x,
                          const WeightMatrix& weights, const Tensor& residual, const ChainNorm& norm,
-                         bool apart) {
-    const ResidualNorm chain{x, weights, residual, norm, name, prefix()};
+                         const std::optional<ScaledFormat>& format, bool apart) {
+    const ResidualNorm chain{x, weights, residual, norm, name, prefix(), format};
     const ResidualNormResults results = runtime::record(pipeline_, chain, apart);
     tell(stage, results.sum);
     return {results.sum, results.normed};
@@ -159,9 +165,10 @@ class PassRecorder {
         .value();
     tell(LlamaStage::attention, out);
     const bool apart = has_norm_apart(pipeline_, chain_of(gate_up_of(layer(), {x.sum, {}})));
-    const Hidden sum = project_and_add("attn_out", LlamaStage::attn_out, out, layer().wo, x.sum,
-                                       norm_of("ffn_norm", layer().ffn_norm), apart);
-    tell_if(LlamaStage::ffn_norm, sum.normed);
+    const Hidden sum =
+        project_and_add("attn_out", LlamaStage::attn_out, {out}, layer().wo, x.sum,
+                        norm_of("ffn_norm", layer().ffn_norm), layer().gate_up.scaled(), apart);
+    tell_if(LlamaStage::ffn_norm, sum.normed.numbers);
     return sum;
   }
 
@@ -169,21 +176,23 @@ class PassRecorder {
   /// sum.
   Hidden feed_forward(const Hidden& x) {
     const GateUpResults gated = runtime::record(pipeline_, gate_up_of(layer(), x));
-    if (!x.normed) tell_if(LlamaStage::ffn_norm, gated.normed);
+    if (!x.is_normed()) tell_if(LlamaStage::ffn_norm, gated.normed);
     if (!gated.products.parts.empty()) {
       tell_parts({LlamaStage::gate, LlamaStage::up}, gated.products);
     }
-    tell(LlamaStage::silu_mul, gated.out);
+    tell_if(LlamaStage::silu_mul, gated.out.numbers);
     ChainNorm next;
+    std::optional<ScaledFormat> format;
     bool apart = false;
     if (layer_ + 1 < config_.layers) {
       const LlamaDeviceLayer& following = weights_.layers[static_cast<std::size_t>(layer_ + 1)];
       next = norm_of("attn_norm", following.attn_norm);
+      format = following.qkv.scaled();
       apart = has_norm_apart(pipeline_, chain_of(qkv_of(following, {x.sum, {}})));
     }
     const Hidden sum = project_and_add("ffn_out", LlamaStage::ffn_out, gated.out, layer().down,
-                                       x.sum, next, apart);
-    if (sum.normed && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed);
+                                       x.sum, next, format, apart);
+    if (sum.normed.numbers && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed.numbers);
     return sum;
   }
 

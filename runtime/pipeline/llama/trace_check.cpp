@@ -58,17 +58,24 @@ struct Products {
   }
 };
 
+/// Rows that are multiplied by weights. What computes them in the launch that also multiplies or
+/// quantises them leaves an error.
+struct Factor {
+  TraceMatrix rows;
+  double of_products = 0;  ///< relative, of products with a whole row
+  double of_elements = 0;  ///< relative, of each element
+};
+
 /// Multiplies rows as devices do. Matrix cores that add products of fp8 with 13 bits have the error
 /// that scaled_gemm_reference() states.
-Products products_of(const stages::Weights& weights, const WeightView& matrix,
-                     const TraceMatrix& rows, double relative = 0) {
+Products products_of(const stages::Weights& weights, const WeightView& matrix, const Factor& x) {
   Products products;
-  products.relative = relative;
   if (!matrix.scaled || matrix.decoded) {
-    products.values = stages::multiply(weights, matrix, rows, &products.norms);
+    products.relative = x.of_products;
+    products.values = stages::multiply(weights, matrix, x.rows, &products.norms);
     return products;
   }
-  const auto quantised = stages::quantised_rows(matrix.scaled->format, rows);
+  const auto quantised = stages::quantised_rows(matrix.scaled->format, x.rows, x.of_elements);
   products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
   products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
   for (std::size_t i = 0; i < products.errors.values.size(); ++i) {
@@ -125,7 +132,11 @@ class LayerCheck {
       if (has(stage)) product(stage, *matrix, ffn_input(stage), nullptr);
     }
     multiply_silu();
-    if (has(ffn_out)) product(ffn_out, w_.down, silu_mul, &input(ffn_out, attn_out));
+    if (has(ffn_out)) {
+      const Factor x = down_input();
+      require_shape(x.rows, input_.rows, w_.down.cols, layer_, silu_mul);
+      product(ffn_out, w_.down, x, &input(ffn_out, attn_out));
+    }
     return std::move(findings_);
   }
 
@@ -153,18 +164,13 @@ class LayerCheck {
         });
   }
 
-  /// Rows that are multiplied by weights. Those of a norm in the same launch have an error.
-  struct Factor {
-    TraceMatrix rows;
-    double relative = 0;
-  };
-
   /// Returns the rows of a norm: those that were stored, or what they are in the launch of the
   /// products with them.
   Factor normed(LlamaStage stage, const WeightView& gains, const TraceMatrix& x) const {
     if (has(stage)) return {trace_[stage]};
     return {stages::rms_norm(weights_, gains, x, c_.norm_epsilon),
-            TraceBounds::norm_of_factors(x.cols)};
+            TraceBounds::norm_of_factors(x.cols),
+            bounds_.norm_error(x.cols, trace_.unrounded.contains(stage))};
   }
   Factor ffn_input(LlamaStage stage) const {
     using enum LlamaStage;
@@ -172,8 +178,22 @@ class LayerCheck {
                          : normed(ffn_norm, w_.ffn_norm, input(stage, attn_out));
   }
 
+  /// Returns silu(gate) * up, as it was stored, or as it is in the launch that quantises it.
+  Factor down_input() const {
+    using enum LlamaStage;
+    if (has(silu_mul) || !w_.down.scaled) return {input(ffn_out, silu_mul)};
+    const TraceMatrix &gates = input(ffn_out, gate), &ups = input(ffn_out, up);
+    require_shape(ups, gates.rows, gates.cols, layer_, up);
+    Factor x{TraceMatrix(gates.rows, gates.cols)};
+    for (std::size_t i = 0; i < gates.values.size(); ++i) {
+      x.rows.values[i] = stages::silu_mul(gates.values[i], ups.values[i]);
+      x.of_elements = std::max(x.of_elements, TraceBounds::silu_error(gates.values[i]));
+    }
+    return x;
+  }
+
   Products multiply(const WeightView& matrix, const Factor& x) const {
-    return products_of(weights_, matrix, x.rows, x.relative);
+    return products_of(weights_, matrix, x);
   }
 
   void product(LlamaStage stage, const WeightView& matrix, LlamaStage from,
@@ -393,7 +413,7 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
   if (!logits.empty()) {
     if (final_norm.empty()) throw Error("logits: the trace lacks final_norm");
     require_shape(logits, final_norm.rows, c.vocab, -1, LlamaStage::logits);
-    const Products want = products_of(weights, model_.weights.head, final_norm);
+    const Products want = products_of(weights, model_.weights.head, Factor{final_norm});
     findings.push_back(
         judge(-1, LlamaStage::logits, logits, [&](std::int64_t row, std::int64_t col) {
           return bounds.product(types_.logits, c.dim, want.at(row, col));
