@@ -97,15 +97,15 @@ GRETA_DEVICE Chunk load_ahead(const u8* from) {
 #endif
 }
 
-// From k on, of a line from the lane's part on. What lies past the end of k is zero. `shared`: whether
+// The lane's part of a line, from k on. What lies past the end of k is zero. `shared`: whether
 // other waves load the same.
 template <bool shared>
 GRETA_DEVICE Line load_line(const u8* line, u32 k, u32 end) {
   Line loaded;
   GRETA_UNROLL
   for (u32 i = 0; i < unit_chunks; ++i) {
-    const u32 place = k + i * (16 * parts);
-    const bool inside = place + part_of_lane() * 16 < end;
+    const u32 place = k + part_of_lane() * 16 + i * (16 * parts);
+    const bool inside = place < end;
     loaded.chunk[i] = load_ahead<shared>(line + (inside ? place : 0));
     if (!inside) loaded.chunk[i] = {};
   }
@@ -214,7 +214,7 @@ struct Rows {
 #endif
 };
 
-// Where a lane's lines begin, and the extents.
+// Where the lines begin of which a lane has a part, and the extents.
 struct Places {
   const u8* b[TN][lines_b];
   const u8* a[RT][lines_a];
@@ -231,12 +231,12 @@ GRETA_DEVICE Places places_of(const u8* a, const u8* b, u32 first_row, u32 first
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lines_b; ++i) {
     const u32 line = first_col + i / lines_b * 16 + i % lines_b * 8 + line_of_lane();
-    places.b[i / lines_b][i % lines_b] = b + u64(smaller(line, n - 1)) * k + part_of_lane() * 16;
+    places.b[i / lines_b][i % lines_b] = b + u64(smaller(line, n - 1)) * k;
   }
   GRETA_UNROLL
   for (u32 i = 0; i < RT * lines_a; ++i) {
     const u32 line = first_row + i / lines_a * 16 + i % lines_a * 8 + line_of_lane();
-    places.a[i / lines_a][i % lines_a] = a + u64(smaller(line, m - 1)) * k + part_of_lane() * 16;
+    places.a[i / lines_a][i % lines_a] = a + u64(smaller(line, m - 1)) * k;
   }
   return places;
 }
