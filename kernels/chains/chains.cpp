@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/planning/byte_format_attribute.hpp"
+
 namespace greta::kernels {
 namespace {
 
@@ -173,10 +175,39 @@ Operation rope_kv() {
        alternative("parts", "rope in place, and a kv_update for each sequence", default_choice)});
 }
 
+/// A step whose result is quantised. `step`: the operation that computes it by itself.
+Operation quantised(const char* name, const std::string& step) {
+  using enum Choice;
+  Variant fused = alternative("fused", "quantize, which computes " + step + " first", by_choice);
+  fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
+    const bool few = rows_of(shape.as<Problem>()) <= most_fused_rows;
+    return few ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
+  };
+  return chain(name, step + ", and the quantisation of its rows",
+               {rows(), extent("cols", "elements of a row")},
+               {std::move(fused), alternative("parts", step + ", quantize", default_choice)},
+               {byte_format_attribute("codes"),
+                {.name = "scales",
+                 .help = "what shares a scale. row: a row; block: 128 elements of it",
+                 .fallback = "row",
+                 .allowed = {"row", "block"}}});
+}
+
+Problem quantised_problem(const char* name, DType dtype, const RowsToQuantise& rows) {
+  Problem problem{name, dtype, dtype, {}, {{"rows", rows.rows}, {"cols", rows.cols}}};
+  if (rows.format.numbers != ByteFormat::e4m3) {
+    problem.attributes.emplace_back("format", std::string(to_string(rows.format.numbers)));
+  }
+  if (rows.format.blocks) problem.attributes.emplace_back("scales", "block");
+  return problem;
+}
+
 }  // namespace
 
 const Catalog& chains() {
-  static const Catalog all({gate_up(), qkv(), residual_norm(), rope_kv()});
+  static const Catalog all(
+      {gate_up(), qkv(), residual_norm(), rope_kv(), quantised("norm_quantize", "rmsnorm"),
+       quantised("add_norm_quantize", "add_rmsnorm"), quantised("silu_quantize", "silu_mul")});
   return all;
 }
 
@@ -230,6 +261,18 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads) {
            {"kv_heads", heads.kv_heads},
            {"dim", heads.dim},
            {"capacity", heads.capacity}}};
+}
+
+Problem norm_quantize_chain(DType dtype, const RowsToQuantise& rows) {
+  return quantised_problem("norm_quantize", dtype, rows);
+}
+
+Problem add_norm_quantize_chain(DType dtype, const RowsToQuantise& rows) {
+  return quantised_problem("add_norm_quantize", dtype, rows);
+}
+
+Problem silu_quantize_chain(DType dtype, const RowsToQuantise& rows) {
+  return quantised_problem("silu_quantize", dtype, rows);
 }
 
 }  // namespace greta::kernels

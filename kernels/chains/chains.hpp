@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kernels/catalog.hpp"
+#include "kernels/model/matrix_format.hpp"
 
 /// Chains: operations that follow each other in a network and can be fused in several ways. A
 /// pipeline asks for a chain, and records the alternative that is chosen for it (docs/fusion.md).
@@ -60,5 +61,18 @@ struct RotatedHeads {
   std::int64_t batch, tokens, heads, kv_heads, dim, capacity;
 };
 Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
+
+/// What is quantised for products with scaled weights of this format: rows of `cols` elements.
+struct RowsToQuantise {
+  std::int64_t rows, cols;
+  ScaledFormat format{};
+};
+
+/// A step and the quantisation of its result, which nothing else reads. Alternatives:
+/// - `fused`: quantize, which computes the step first
+/// - `parts`: the step, quantize
+Problem norm_quantize_chain(DType dtype, const RowsToQuantise& rows);      ///< rmsnorm
+Problem add_norm_quantize_chain(DType dtype, const RowsToQuantise& rows);  ///< add_rmsnorm
+Problem silu_quantize_chain(DType dtype, const RowsToQuantise& rows);      ///< silu_mul
 
 }  // namespace greta::kernels

@@ -47,6 +47,10 @@ std::int64_t most_workgroups(const DeviceInfo& device) {
   return std::min<std::int64_t>(x * y, 0x7fffffff);
 }
 
+std::int64_t most_workspace(const DeviceInfo& device) {
+  return static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+}
+
 std::vector<int> vector_widths(DType type) {
   std::vector<int> widths;
   for (int width = 1; width <= 8 && width * bits_of(type) <= 128; width *= 2)

@@ -39,6 +39,8 @@ std::vector<int> die_counts(const DeviceInfo& device);
 /// Returns the number of workgroups that fit into 32 bits and into a grid folded into two
 /// dimensions.
 std::int64_t most_workgroups(const DeviceInfo& device);
+/// Returns the bytes of workspace that a product may have for partial sums and copies of operands.
+std::int64_t most_workspace(const DeviceInfo& device);
 
 /// Returns the numbers of elements in a load of up to 16 bytes.
 std::vector<int> vector_widths(DType type);

@@ -76,6 +76,19 @@ class Rules(RunCase):
                      "few_rows: the norm of a row is part of products of at most 8 rows")
         self.refused(self.story("--use", "gate_up: fuse"), 2, "did you mean fused?")
 
+    def test_the_quantisation_of_rows_is_part_of_the_norm_or_forced_apart(self):
+        """By default of few rows, a norm quantises its result for products with fp8 weights."""
+        for rules, alternative, operations in (
+                ((), "fused +default", {"attn_norm + quantize", "residual + ffn_norm + quantize"}),
+                (("norm_quantize", "add_norm_quantize"), "parts +forced", {"attn_norm", "residual + ffn_norm", "quantize"})):
+            words = [word for rule in rules for word in ("--use", f"{rule}: parts")]
+            result = self.story("--quantize", "fp8", "--tokens", 2, "--explain", *words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            decode = result.stdout.split("decode of 1 token:")[1]
+            self.assertRegex(decode, rf"\nnorm_quantize dtype=f32 out=f32 rows=1 cols=64 +{alternative} ")
+            self.assertRegex(decode, rf"\nadd_norm_quantize dtype=f32 out=f32 rows=1 cols=64 +{alternative} ")
+            self.assertLessEqual(operations, {line.split("  ")[0] for line in decode.splitlines()})
+
     def test_a_benchmark_sets_rules_beside_defaults(self):
         result = self.run_greta("bench", "--config", self.config(), "--prompt-len", 4, "--gen-len", 2, "--rounds", 1,
                                 "--layers", 1, "--device", "lavapipe", "--no-lock", "--use", "gemm m=1: naive",

@@ -112,7 +112,10 @@ TEST(Chains, HaveAnAlternativeForEveryNumberOfRows) {
     for (const Problem& chain :
          {gate_up_chain(DType::f16, rows, 344, 128), qkv_chain(DType::f16, rows, 128, 64, 128),
           residual_norm_chain(DType::f16, rows, 128, 344),
-          rope_kv_chain(DType::f16, {1, rows, 4, 2, 32, 1024})}) {
+          rope_kv_chain(DType::f16, {1, rows, 4, 2, 32, 1024}),
+          norm_quantize_chain(DType::f16, {rows, 128}),
+          add_norm_quantize_chain(DType::bf16, {rows, 128, {ByteFormat::e4m3, true}}),
+          silu_quantize_chain(DType::f16, {rows, 344, {ByteFormat::e5m2, false}})}) {
       const Operation& operation = chains().at(chain.op);
       ASSERT_TRUE(check_problem(operation, chain)) << chain.key();
       const Config config = operation.default_config(chain, hopper);

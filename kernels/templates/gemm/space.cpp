@@ -90,10 +90,6 @@ std::vector<Constraint> group_constraints(const Shape& shape) {
        p["ALIGN"] == 0}};
 }
 
-std::int64_t most_workspace(const DeviceInfo& device) {
-  return static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-}
-
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t most = most_workspace(device);
   return {"workspace",

@@ -69,9 +69,6 @@ Constraint whole_lines_constraint(const Shape& shape);
 void raise_stages(Config& config, int most, const DeviceInfo& device,
                   const std::function<std::int64_t(const Config&)>& shared_bytes);
 
-/// Returns the bytes of workspace that a product may have for partial sums and copies of operands.
-std::int64_t most_workspace(const DeviceInfo& device);
-
 /// Rejects slices of K and copies of odd lines where there are groups, with the reason.
 std::vector<Constraint> group_constraints(const Shape& shape);
 /// Rejects more tiles of BM x BN than the grid supports.

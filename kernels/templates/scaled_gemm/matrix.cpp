@@ -4,45 +4,16 @@
 #include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/scaled_gemm/cores.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"
-#include "runtime/device/hardware/architectures.hpp"
 
 /// Scaled products of numbers of eight bits by the matrix cores of waves.
 namespace greta::kernels::scaled_gemm {
 namespace {
 
-constexpr std::int64_t side = 16;          ///< of a matrix product
+constexpr std::int64_t side = core_side;
 constexpr std::int64_t matrix_step = 128;  ///< k of a stage
-
-/// Returns whether the device's matrix cores multiply numbers of the format.
-bool has_cores(const Shape& shape, const DeviceInfo& device) {
-  if (device.language != Language::hip) return false;
-  const std::string_view name = device.architecture;
-  const bool fnuz = shape.format == ByteFormat::e4m3_fnuz || shape.format == ByteFormat::e5m2_fnuz;
-  switch (matrix_cores(name)) {
-    case MatrixCores::none:
-      return false;
-    case MatrixCores::wmma11:
-      return shape.integers();
-    case MatrixCores::wmma12:
-      return !fnuz;
-    case MatrixCores::mfma:
-      if (name.ends_with("gfx908") || name.ends_with("gfx90a")) return shape.integers();
-      return shape.integers() || fnuz == name.ends_with("gfx942");
-    case MatrixCores::mma: {
-      const bool has_fp8 =
-          name == "sm_89" || name == "sm_90" || name == "sm_100" || name == "sm_120";
-      return shape.integers() || (has_fp8 && !fnuz);
-    }
-  }
-  return false;
-}
-
-bool adds_steps(const Shape& shape, const DeviceInfo& device) {
-  return shape.scales == Scales::block ||
-         (!shape.integers() && matrix_cores(device.architecture) == MatrixCores::mma);
-}
 
 std::int64_t matrix_threads(const DeviceInfo& device, const Config& config) {
   return std::int64_t{config["BM"]} / config["WM"] * (config["BN"] / config["WN"]) *
@@ -65,10 +36,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
        {"WN", {16, 32, 64, 128}},
        {"BUFFERS", {1, 2}}},
       {storage_constraint(DType::f32, shape.out, device),
-       {"matrix_operations",
-        fmt::format("HIP kernels of the device have no matrix cores of {}",
-                    to_string(shape.format)),
-        has_cores(shape, device)},
+       cores_constraint(shape, device),
        {"waves", "WM must divide BM, and WN BN", p["BM"] % p["WM"] == 0 && p["BN"] % p["WN"] == 0},
        {"workgroup_threads", fmt::format("the device allows {} threads", threads), all <= threads},
        {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
@@ -105,7 +73,7 @@ LaunchPlan matrix_plan(const Shape& shape, const DeviceInfo& device, const Confi
 
 /// The largest tiles that keep the device busy.
 std::vector<Config> matrix_defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_cores(shape, device)) return {};
+  if (!has_cores(shape, device) || shape.m <= most_few_rows) return {};
   struct Tile {
     int bm, bn, wm, wn;
   };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/planning/device_limits.hpp"
+
 namespace greta::kernels::scaled_gemm {
 
 Defines problem_defines(const Shape& shape) {
@@ -20,17 +22,47 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles_n) {
   return list;
 }
 
+std::int64_t slice_length(const Shape& shape, const Config& config, std::int64_t step) {
+  return ceil_div(ceil_div(shape.k, step), std::int64_t{config["SPLIT"]}) * step;
+}
+
+std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device,
+                                          std::int64_t step) {
+  const std::int64_t most = most_workspace(device), steps = ceil_div(shape.k, step);
+  return {{"slices", fmt::format("SPLIT must not exceed the {} steps of {} k", steps, step),
+           p["SPLIT"] <= steps},
+          {"workspace",
+           fmt::format("SPLIT partial sums of {} x {} elements need more than {} MiB", shape.m,
+                       shape.n, most >> 20),
+           p["SPLIT"] == 1 || shape.m * shape.n <= most / 4 / p["SPLIT"]}};
+}
+
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch) {
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
+  const bool exchanges = device.language == Language::glsl && config.has("SPLIT");
+  if (exchanges) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
+  defines.insert(defines.end(), launch.defines.begin(), launch.defines.end());
   const std::int64_t across = ceil_div(shape.n, launch.columns);
+  const auto tiles = static_cast<std::uint64_t>(across * ceil_div(shape.m, launch.rows));
+  const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   std::vector<Argument> given = arguments(shape, across);
   LaunchPlan plan;
+  if (split > 1) {
+    plan.zeroed_bytes = ceil_div(tiles * 4, std::uint64_t{256}) * 256;  // a counter for each tile
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(split * shape.m * shape.n * 4);
+    given.emplace_back(WorkspaceArgument{0});
+    given.emplace_back(WorkspaceArgument{plan.zeroed_bytes});
+    given.emplace_back(static_cast<std::uint32_t>(launch.slice));
+  }
   plan.sources.push_back(kernel_source(device, fmt::format("scaled_gemm/{}", launch.name), defines,
                                        launch.threads, given));
-  const auto tiles = static_cast<std::uint64_t>(across * ceil_div(shape.m, launch.rows));
-  plan.launches.push_back({0, grid(device, plan.sources[0], tiles), std::move(given)});
+  if (exchanges) {
+    plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
+  }
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles, split), std::move(given)});
   return plan;
 }
 

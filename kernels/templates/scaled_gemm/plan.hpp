@@ -18,9 +18,19 @@ struct TiledLaunch {
   std::string_view name;     ///< of the kernel, e.g. "tiled"
   std::int64_t threads = 0;  ///< of a workgroup
   std::int64_t rows = 1, columns = 1;
+  Defines defines{};       ///< of this kernel alone
+  std::int64_t slice = 0;  ///< k of a workgroup of kernels with SPLIT (slices.hip)
+  int subgroup = 0;        ///< of GLSL kernels that exchange values within whole subgroups
 };
 
-/// Returns the plan of a kernel whose workgroups compute tiles of C.
+/// Returns the k of one of SPLIT slices: a multiple of `step`.
+std::int64_t slice_length(const Shape& shape, const Config& config, std::int64_t step);
+/// Rejects slices shorter than a step and partial sums beyond the device's workspace.
+std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device,
+                                          std::int64_t step);
+
+/// Returns the plan of a kernel whose workgroups compute tiles of C, or with SPLIT slices of these,
+/// of which the last one to arrive adds the sums of all.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
 

@@ -6,6 +6,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/resident_work.hpp"
+#include "kernels/templates/scaled_gemm/cores.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"
 #include "runtime/device/hardware/architectures.hpp"
@@ -165,7 +166,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device)) return {};
+  if (!offered(shape, device) || shape.m <= most_few_rows) return {};
   struct Tile {
     int bm, bn, groups;
   };

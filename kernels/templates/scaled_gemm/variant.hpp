@@ -5,6 +5,6 @@
 
 namespace greta::kernels::scaled_gemm {
 
-Variant tiled(), matrix(), tma();
+Variant tiled(), matrix(), matrix_rows(), tma(), gemv();
 
 }  // namespace greta::kernels::scaled_gemm

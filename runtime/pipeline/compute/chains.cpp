@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/chains/chains.hpp"
+#include "runtime/pipeline/compute/chain_operands.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -31,14 +32,6 @@ NormOptions options_of(const ChainNorm& norm) {
   return options;
 }
 
-/// Checks a tensor's number of dimensions. Throws Error.
-void check_rank(std::string_view chain, std::string_view name, const Tensor& tensor,
-                std::size_t rank) {
-  if (tensor && tensor.shape().rank() == rank) return;
-  throw Error(fmt::format("{}: {} must have {} dimensions, it has the shape {}", chain, name, rank,
-                          tensor ? tensor.shape().text() : "of no tensor"));
-}
-
 /// Checks that all matrices of a projection have rows. Throws Error.
 void check_matrices(std::string_view chain, const Projection& projection) {
   if (projection.segments.empty()) check_rank(chain, "weights", {}, 2);
@@ -54,13 +47,6 @@ ChainWeights weights_of(const WeightMatrix& weights) {
 
 ChainWeights weights_of(const Projection& weights) {
   return weights.segments.size() == 1 ? weights_of(weights.segments.front()) : ChainWeights::others;
-}
-
-/// Checks that `whole` consists of `first` and two equal parts. Throws Error.
-void check_halves(std::string_view chain, std::string_view what, std::int64_t whole,
-                  std::int64_t first) {
-  if (first >= 0 && whole > first && (whole - first) % 2 == 0) return;
-  throw Error(fmt::format("{}: {} {} less {} are not two equal parts", chain, whole, what, first));
 }
 
 Tensor rows_like(Pipeline& pipeline, const Tensor& x, std::int64_t cols) {
@@ -97,15 +83,37 @@ bool aligned_columns(const Tensor& x, const Projection& weights) {
   return true;
 }
 
-/// Records the products of rows with a projection of several formats. Of one row, each format takes
+/// Records the product of rows with a matrix, to whose format they are quantised if they are
+/// quantised.
+void multiply(Pipeline& pipeline, const ChainRows& x, const WeightMatrix& w, const Tensor& c,
+              const ProductEpilogue& epilogue = {}) {
+  if (x.codes) {
+    runtime::multiply(pipeline, x.codes, w, c).value();
+  } else {
+    runtime::multiply(pipeline, x.numbers, w, c, epilogue).value();
+  }
+}
+
+/// Returns whether the alternative for rows that are quantised is one launch.
+bool fuses(Pipeline& pipeline, const Problem& chain) {
+  return pipeline.choose(chain).value().config.variant == "fused";
+}
+
+RowsToQuantise quantised_like(const Tensor& x, std::int64_t cols, const ScaledFormat& format) {
+  return {x.shape()[0], cols, format};
+}
+
+/// Records the products of rows with a projection of several formats. Results are of the type of
+/// `like`. Of one row, each format takes
 /// one launch, which writes columns of the result; of more rows each part, which is a matrix of its
 /// own, since products with quantised weights are written without gaps.
-ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& x, const Projection& weights,
-                              std::span<const NamedPart> parts, const std::string& prefix) {
+ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& like, const ChainRows& x,
+                              const Projection& weights, std::span<const NamedPart> parts,
+                              const std::string& prefix) {
   ProjectedParts results;
-  const bool joined = x.shape()[0] == 1 && aligned_columns(x, weights);
+  const bool joined = like.shape()[0] == 1 && aligned_columns(like, weights);
   if (joined) {
-    results.all = rows_like(pipeline, x, weights.rows());
+    results.all = rows_like(pipeline, like, weights.rows());
     results.parts = columns_of(results.all, parts);
   }
   std::int64_t first = 0;
@@ -124,11 +132,10 @@ ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& x, const Project
       count += parts[i].columns;
       label += std::string(" + ") + parts[i].name;
     }
-    if (!joined) results.parts.push_back(rows_like(pipeline, x, count));
+    if (!joined) results.parts.push_back(rows_like(pipeline, like, count));
     pipeline.label(prefix + label);
     multiply(pipeline, x, weights.slice(first, count),
-             joined ? results.all.slice(1, first, count) : results.parts.back())
-        .value();
+             joined ? results.all.slice(1, first, count) : results.parts.back());
     first += count;
   }
   return results;
@@ -165,24 +172,41 @@ void add_biases(Pipeline& pipeline, const Qkv& chain, std::span<const NamedPart>
   }
 }
 
-/// Returns the norm of x, which is recorded unless it is computed already.
-Tensor norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
-               const std::string& prefix) {
-  if (norm.result) return norm.result;
-  pipeline.label(prefix + norm.name);
-  const Tensor y = pipeline.temporary(x.dtype(), x.shape());
-  pipeline.rmsnorm(x, y, options_of(norm)).value();
-  return y;
+/// Returns the norm of x, quantised for scaled weights. What is not computed already is recorded.
+ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
+                  const Projection& weights, const std::string& prefix) {
+  ChainRows rows = norm.result;
+  const auto format = weights.scaled();
+  const std::int64_t cols = x.shape()[1];
+  if (!norm.is_computed()) {
+    if (format &&
+        fuses(pipeline, norm_quantize_chain(x.dtype(), quantised_like(x, cols, *format)))) {
+      QuantizeOptions fused;
+      fused.weight = norm.weight;
+      fused.epsilon = norm.epsilon;
+      pipeline.label(prefix + norm.name + " + quantize");
+      rows.codes = quantise_rows(pipeline, x, cols, *format, fused);
+      return rows;
+    }
+    pipeline.label(prefix + norm.name);
+    rows.numbers = pipeline.temporary(x.dtype(), x.shape());
+    pipeline.rmsnorm(x, rows.numbers, options_of(norm)).value();
+  }
+  if (format && !rows.codes) {
+    pipeline.label(prefix + "quantize");
+    rows.codes = quantise_rows(pipeline, rows.numbers, cols, *format);
+  }
+  return rows;
 }
 
 /// Returns the alternative for a chain that begins with a norm. A norm that is computed already is
 /// that of an alternative that has it apart.
 std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
   std::string chosen = pipeline.choose(chain).value().config.variant;
-  if (norm.result && norm.kept) {
+  if (norm.is_computed() && norm.kept) {
     return chosen == "fused" ? "gated" : chosen == "normed" ? "parts" : chosen;
   }
-  if (norm.result && !has_norm_apart(pipeline, chain)) {
+  if (norm.is_computed() && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
   }
   return chosen;
@@ -203,52 +227,78 @@ Problem chain_of(const GateUp& chain) {
                        chain.x.shape()[1], weights_of(chain.weights));
 }
 
+namespace {
+
+/// Returns silu(gate) * up, quantised for the product that follows if its alternative is one
+/// launch.
+ChainRows multiply_silu(Pipeline& pipeline, const GateUp& chain, const ProjectedParts& products,
+                        std::int64_t hidden) {
+  ChainRows out;
+  const Tensor& gate = products.all ? products.all : products.parts[0];
+  const Tensor up = products.all ? Tensor{} : products.parts[1];
+  const auto& format = chain.quantised_to;
+  if (format && fuses(pipeline, silu_quantize_chain(chain.x.dtype(),
+                                                    quantised_like(chain.x, hidden, *format)))) {
+    QuantizeOptions fused;
+    fused.up = up;
+    pipeline.label(chain.prefix + "silu_mul + quantize");
+    out.codes = quantise_rows(pipeline, gate, hidden, *format, fused);
+    return out;
+  }
+  pipeline.label(chain.prefix + "silu_mul");
+  out.numbers = rows_like(pipeline, chain.x, hidden);
+  if (up) {
+    pipeline.silu_mul(gate, up, out.numbers).value();
+  } else {
+    pipeline.silu_mul(gate, out.numbers).value();
+  }
+  return out;
+}
+
+}  // namespace
+
 GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   const std::string chosen = alternative_of(pipeline, chain_of(chain), chain.norm);
   const std::int64_t hidden = chain.weights.rows() / 2;
   const bool gated = chosen == "fused" || chosen == "gated";
   const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
   GateUpResults results;
-  Tensor x = chain.x;
+  ChainRows x{chain.x};
   GemmOptions options = transposed();
   std::string name = "gate_up";
   if (chosen != "fused" && chosen != "normed") {
-    x = results.normed = norm_of(pipeline, x, chain.norm, chain.prefix);
+    x = norm_of(pipeline, chain.x, chain.norm, chain.weights, chain.prefix);
+    results.normed = x.numbers;
   } else {
     options = normed(chain.norm);
     name = chain.norm.name + " + " + name;
   }
-  results.out = rows_like(pipeline, x, hidden);
   if (gated) {
     const WeightMatrix& weights = chain.weights.segments.front();
+    results.out.numbers = rows_like(pipeline, chain.x, hidden);
     pipeline.label(chain.prefix + name + " + silu_mul");
     if (chosen == "gated") {
-      multiply(pipeline, x, weights, results.out, {.gated = true}).value();
+      multiply(pipeline, x, weights, results.out.numbers, {.gated = true});
     } else {
       options.activation = Activation::swiglu;
-      pipeline.gemm(x, weights.values, results.out, options).value();
+      pipeline.gemm(x.numbers, weights.values, results.out.numbers, options).value();
     }
     return results;
   }
   if (chain.weights.segments.size() > 1) {
-    results.products = multiply_parts(pipeline, x, chain.weights, parts, chain.prefix);
+    results.products = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
   } else {
     const WeightMatrix& weights = chain.weights.segments.front();
     pipeline.label(chain.prefix + name);
-    Tensor& all = results.products.all = rows_like(pipeline, x, 2 * hidden);
+    Tensor& all = results.products.all = rows_like(pipeline, chain.x, 2 * hidden);
     if (weights.quantised()) {
-      multiply(pipeline, x, weights, all).value();
+      multiply(pipeline, x, weights, all);
     } else {
-      pipeline.gemm(x, weights.values, all, options).value();
+      pipeline.gemm(x.numbers, weights.values, all, options).value();
     }
     results.products.parts = columns_of(all, parts);
   }
-  pipeline.label(chain.prefix + "silu_mul");
-  if (results.products.all) {
-    pipeline.silu_mul(results.products.all, results.out).value();
-  } else {
-    pipeline.silu_mul(results.products.parts[0], results.products.parts[1], results.out).value();
-  }
+  results.out = multiply_silu(pipeline, chain, results.products, hidden);
   return results;
 }
 
@@ -267,21 +317,24 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   const std::array parts{NamedPart{"q", chain.queries}, NamedPart{"k", keys}, NamedPart{"v", keys}};
   const WeightMatrix& weights = chain.weights.segments.front();
   QkvResults results;
-  Tensor x = chain.x;
-  if (chosen != "fused") x = results.normed = norm_of(pipeline, x, chain.norm, chain.prefix);
+  ChainRows x{chain.x};
+  if (chosen != "fused") {
+    x = norm_of(pipeline, chain.x, chain.norm, chain.weights, chain.prefix);
+    results.normed = x.numbers;
+  }
   if (chain.weights.segments.size() > 1) {
-    results.out = multiply_parts(pipeline, x, chain.weights, parts, chain.prefix);
+    results.out = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
     add_biases(pipeline, chain, parts, results.out);
     return results;
   }
-  results.out.all = rows_like(pipeline, x, chain.weights.rows());
+  results.out.all = rows_like(pipeline, chain.x, chain.weights.rows());
   results.out.parts = columns_of(results.out.all, parts);
   if (weights.quantised()) {
     pipeline.label(chain.prefix + "qkv");
     if (weights.has_epilogues()) {
-      multiply(pipeline, x, weights, results.out.all, {.bias = chain.bias}).value();
+      multiply(pipeline, x, weights, results.out.all, {.bias = chain.bias});
     } else {
-      multiply(pipeline, x, weights, results.out.all).value();
+      multiply(pipeline, x, weights, results.out.all);
       add_biases(pipeline, chain, parts, results.out);
     }
     return results;
@@ -290,7 +343,7 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   if (chosen != "split") {
     options.bias = chain.bias;
     pipeline.label(chain.prefix + (chosen == "fused" ? chain.norm.name + " + qkv" : "qkv"));
-    pipeline.gemm(x, weights.values, results.out.all, options).value();
+    pipeline.gemm(x.numbers, weights.values, results.out.all, options).value();
     return results;
   }
   std::int64_t first = 0;
@@ -298,7 +351,8 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
     if (chain.bias) options.bias = chain.bias.slice(0, first, parts[i].columns);
     pipeline.label(chain.prefix + parts[i].name);
     pipeline
-        .gemm(x, weights.values.slice(0, first, parts[i].columns), results.out.parts[i], options)
+        .gemm(x.numbers, weights.values.slice(0, first, parts[i].columns), results.out.parts[i],
+              options)
         .value();
     first += parts[i].columns;
   }
@@ -306,11 +360,12 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
 }
 
 Problem chain_of(const ResidualNorm& chain) {
-  check_rank("residual_norm", "x", chain.x, 2);
+  const Tensor& x = chain.x.codes ? chain.x.codes.codes : chain.x.numbers;
+  check_rank("residual_norm", "x", x, 2);
   check_rank("residual_norm", "weights", chain.weights.values, 2);
   check_rank("residual_norm", "residual", chain.residual, 2);
-  return residual_norm_chain(chain.x.dtype(), chain.x.shape()[0], chain.residual.shape()[1],
-                             chain.x.shape()[1], weights_of(chain.weights));
+  return residual_norm_chain(chain.residual.dtype(), x.shape()[0], chain.residual.shape()[1],
+                             x.shape()[1], weights_of(chain.weights));
 }
 
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
@@ -323,117 +378,38 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
   pipeline.label(chain.prefix + chain.name);
   if (!add_norm && chain.weights.has_epilogues()) {
     results.sum = matrix();
-    multiply(pipeline, chain.x, chain.weights, results.sum, {.residual = chain.residual}).value();
+    multiply(pipeline, chain.x, chain.weights, results.sum, {.residual = chain.residual});
     return results;
   }
   const Tensor product = matrix();
-  multiply(pipeline, chain.x, chain.weights, product).value();
+  multiply(pipeline, chain.x, chain.weights, product);
   results.sum = matrix();
   if (!add_norm) {
     pipeline.label(chain.prefix + "residual");
     pipeline.add(product, chain.residual, results.sum).value();
     return results;
   }
-  pipeline.label(chain.prefix + "residual + " + chain.norm.name);
-  results.normed = matrix();
-  pipeline.add_rmsnorm(product, chain.residual, results.sum, results.normed, options_of(chain.norm))
+  const std::string label = chain.prefix + "residual + " + chain.norm.name;
+  const std::int64_t cols = chain.residual.shape()[1];
+  const auto& format = chain.quantised_to;
+  if (format && fuses(pipeline, add_norm_quantize_chain(product.dtype(),
+                                                        quantised_like(product, cols, *format)))) {
+    QuantizeOptions fused;
+    fused.weight = chain.norm.weight;
+    fused.epsilon = chain.norm.epsilon;
+    fused.residual = chain.residual;
+    fused.sum = results.sum;
+    pipeline.label(label + " + quantize");
+    results.normed.codes = quantise_rows(pipeline, product, cols, *format, fused);
+    return results;
+  }
+  pipeline.label(label);
+  results.normed.numbers = matrix();
+  pipeline
+      .add_rmsnorm(product, chain.residual, results.sum, results.normed.numbers,
+                   options_of(chain.norm))
       .value();
   return results;
-}
-
-Problem chain_of(const RopeKv& chain) {
-  check_rank("rope_kv", "heads", chain.heads, 4);
-  check_rank("rope_kv", "keys", chain.keys, 4);
-  check_rank("rope_kv", "values", chain.values, 4);
-  std::int64_t kv = 0;
-  if (chain.apart_k || chain.apart_v) {
-    check_rank("rope_kv", "apart_k", chain.apart_k, 4);
-    check_rank("rope_kv", "apart_v", chain.apart_v, 4);
-    kv = chain.apart_k.shape()[2];
-    check_halves("rope_kv", "heads", chain.heads.shape()[2] + kv + chain.apart_v.shape()[2],
-                 chain.queries);
-  } else {
-    check_halves("rope_kv", "heads", chain.heads.shape()[2], chain.queries);
-    kv = (chain.heads.shape()[2] - chain.queries) / 2;
-  }
-  const Shape& heads = chain.heads.shape();
-  return rope_kv_chain(chain.heads.dtype(), {.batch = heads[0],
-                                             .tokens = heads[1],
-                                             .heads = chain.queries,
-                                             .kv_heads = kv,
-                                             .dim = heads[3],
-                                             .capacity = chain.capacity()});
-}
-
-namespace {
-
-/// Rotates queries and keys in place, and appends keys and values of one sequence after the other.
-void rope_in_place(Pipeline& pipeline, const RopeKv& chain, const Tensor& k, const Tensor& v) {
-  const Shape& shape = chain.heads.shape();
-  const std::int64_t batch = shape[0], tokens = shape[1], dim = shape[3], kv = k.shape()[2];
-  const auto merged = [&](const Tensor& tensor) {  // the tokens of all sequences
-    return tensor.reshape({batch * tokens, tensor.shape()[2], dim});
-  };
-  const auto rotate = [&](const Tensor& heads) {
-    pipeline.rope(heads, chain.positions, chain.table, heads, chain.pairs).value();
-  };
-  pipeline.label(chain.prefix + "rope");
-  Tensor keys, values;
-  if (chain.apart_k) {
-    keys = merged(k);
-    values = merged(v);
-    rotate(merged(chain.heads));
-    rotate(keys);
-  } else {
-    const Tensor heads = merged(chain.heads);
-    keys = heads.slice(1, chain.queries, kv);
-    values = heads.slice(1, chain.queries + kv, kv);
-    rotate(heads.slice(1, 0, chain.queries + kv));
-  }
-  pipeline.label(chain.prefix + "kv_update");
-  const Shape cache{kv, chain.keys.shape()[2], dim};
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const Tensor k_new = keys.slice(0, b * tokens, tokens);
-    const Tensor v_new = values.slice(0, b * tokens, tokens);
-    const Tensor slot = chain.slots.slice(0, b, 1);
-    if (chain.block_table) {
-      pipeline
-          .kv_update(k_new, v_new, slot, chain.keys, chain.values, chain.block_table.slice(0, b, 1))
-          .value();
-      continue;
-    }
-    pipeline
-        .kv_update(k_new, v_new, slot, chain.keys.slice(0, b, 1).reshape(cache),
-                   chain.values.slice(0, b, 1).reshape(cache))
-        .value();
-  }
-}
-
-}  // namespace
-
-RopeKvResults record(Pipeline& pipeline, const RopeKv& chain) {
-  const Problem problem = chain_of(chain);
-  const Shape& shape = chain.heads.shape();
-  const std::int64_t q = chain.queries, kv = problem.dim("kv_heads");
-  const Tensor k = chain.apart_k ? chain.apart_k : chain.heads.slice(2, q, kv);
-  const Tensor v = chain.apart_v ? chain.apart_v : chain.heads.slice(2, q + kv, kv);
-  if (chain.q_norm || pipeline.choose(problem).value().config.variant == "fused") {
-    pipeline.label(chain.prefix + "rope + kv_update");
-    const Tensor out = pipeline.temporary(chain.heads.dtype(), {shape[0], shape[1], q, shape[3]});
-    RopeAppendOptions options;
-    options.pairs = chain.pairs;
-    options.q_norm = chain.q_norm;
-    options.k_norm = chain.k_norm;
-    options.epsilon = chain.epsilon;
-    options.block_table = chain.block_table;
-    pipeline
-        .rope_append(chain.heads.slice(2, 0, q), k, v, chain.positions, chain.table, chain.slots,
-                     chain.keys, chain.values, out, options)
-        .value();
-    return {out, false};
-  }
-  rope_in_place(pipeline, chain, k, v);
-  return {chain.heads.slice(2, 0, q), true};
 }
 
 }  // namespace greta::runtime

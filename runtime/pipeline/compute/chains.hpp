@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "kernels/model/problem.hpp"
@@ -15,15 +16,23 @@ namespace greta::runtime {
 /// its own, so that another chain can compute it.
 bool has_norm_apart(Pipeline& pipeline, const Problem& chain);
 
+/// Rows that a chain multiplies, quantised or as numbers.
+struct ChainRows {
+  Tensor numbers{};    ///< [rows, cols]; empty: within the launch that quantised them
+  ScaledRows codes{};  ///< for scaled weights; empty: not quantised yet, or not at all
+};
+
 /// A norm whose result the chain multiplies.
 struct ChainNorm {
   Tensor weight;  ///< [dim]
   float epsilon = 1e-5F;
-  Tensor result{};  ///< [rows, dim]: it is computed already, and has_norm_apart(); empty: it is not
+  ChainRows result{};         ///< if one is there, it is computed already, and has_norm_apart()
   std::string name = "norm";  ///< in labels
   /// With a result that others need as well: an alternative that computes the norm itself is
   /// replaced by the one that differs from it in this only.
   bool kept = false;
+
+  bool is_computed() const { return result.numbers || result.codes; }
 };
 
 /// Products of rows with the parts of a projection.
@@ -39,11 +48,13 @@ struct GateUp {
   ChainNorm norm;
   Projection weights;  ///< [2 hidden, dim]: rows of gates, then of ups
   std::string prefix{};
+  /// The format that `out` is quantised to for the product that follows; empty: it is not.
+  std::optional<ScaledFormat> quantised_to{};
 };
 struct GateUpResults {
   Tensor normed;            ///< [rows, dim]; empty: within another launch
   ProjectedParts products;  ///< gates and ups, [rows, hidden] each; none: within another launch
-  Tensor out;               ///< [rows, hidden]
+  ChainRows out;            ///< [rows, hidden]
 };
 Problem chain_of(const GateUp& chain);
 GateUpResults record(Pipeline& pipeline, const GateUp& chain);
@@ -67,17 +78,19 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain);
 
 /// sum = x transposed(weights) + residual, and norm(sum).
 struct ResidualNorm {
-  Tensor x;              ///< [rows, inner]
+  ChainRows x;           ///< [rows, inner]
   WeightMatrix weights;  ///< [dim, inner]
   Tensor residual;       ///< [rows, dim]
   ChainNorm norm;
   std::string name = "product";  ///< in labels
   std::string prefix{};
+  /// The format that the norm is quantised to for the products that follow; empty: it is not.
+  std::optional<ScaledFormat> quantised_to{};
 };
 struct ResidualNormResults {
-  Tensor sum;     ///< [rows, dim]
-  Tensor normed;  ///< [rows, dim], computed from the sum before it is rounded; empty: the chain
-                  ///< that begins with the norm computes it
+  Tensor sum;        ///< [rows, dim]
+  ChainRows normed;  ///< [rows, dim], computed from the sum before it is rounded; empty: the chain
+                     ///< that begins with the norm computes it
 };
 Problem chain_of(const ResidualNorm& chain);
 /// `apart`: whether the following chain has_norm_apart(). If not, there is nothing to choose: the

@@ -38,18 +38,8 @@ std::size_t segment_of(DType dtype, std::int64_t cols, std::span<const Projectio
   return count;
 }
 
-/// Quantises the rows of A, and multiplies them.
-Result<void> multiply_scaled(Pipeline& on, const Tensor& a, const WeightMatrix& w,
-                             const Tensor& c) {
-  const ScaledFormat& format = *w.format.scaled;
-  const ScaleSharing sharing = format.blocks ? ScaleSharing::block : ScaleSharing::row;
-  const std::int64_t rows = a.shape()[0], cols = w.values.shape()[1];
-  const Tensor codes = on.temporary(DType::u8, {rows, cols});
-  const Tensor scales = on.temporary(DType::f32, {rows, format.scale_cols(cols)});
-  auto done = on.quantize(a, codes, scales, {.format = format.numbers, .scales = sharing});
-  if (!done) return done;
-  return on.scaled_gemm(codes, w.values, scales, w.scales, c,
-                        {.format = format.numbers, .scales = sharing});
+ScaleSharing sharing_of(const ScaledFormat& format) {
+  return format.blocks ? ScaleSharing::block : ScaleSharing::row;
 }
 
 /// Returns whether parts form one matrix: of blocks that share a scale, each has whole ones.
@@ -101,10 +91,29 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   return matrix;
 }
 
+ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,
+                         const ScaledFormat& format, const QuantizeOptions& fused) {
+  const std::int64_t rows = x.shape()[0];
+  ScaledRows result{format, on.temporary(DType::u8, {rows, cols}),
+                    on.temporary(DType::f32, {rows, format.scale_cols(cols)})};
+  QuantizeOptions options = fused;
+  options.format = format.numbers;
+  options.scales = sharing_of(format);
+  on.quantize(x, result.codes, result.scales, options).value();
+  return result;
+}
+
+Result<void> multiply(Pipeline& on, const ScaledRows& a, const WeightMatrix& w, const Tensor& c) {
+  return on.scaled_gemm(a.codes, w.values, a.scales, w.scales, c,
+                        {.format = a.format.numbers, .scales = sharing_of(a.format)});
+}
+
 Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
                       const ProductEpilogue& epilogue) {
-  if (w.format.scaled && epilogue) throw Error("products with fp8 have no epilogue");
-  if (w.format.scaled) return multiply_scaled(on, a, w, c);
+  if (const auto& format = w.format.scaled) {
+    if (epilogue) throw Error("products with fp8 have no epilogue");
+    return multiply(on, quantise_rows(on, a, a.shape()[1], *format), w, c);
+  }
   if (!w.quantised()) {
     GemmOptions options;
     options.layout = Layout::nt;
@@ -127,6 +136,14 @@ std::int64_t Projection::rows() const {
   std::int64_t rows = 0;
   for (const WeightMatrix& segment : segments) rows += segment.rows();
   return rows;
+}
+
+std::optional<ScaledFormat> Projection::scaled() const {
+  const auto& first = segments.front().format.scaled;
+  const bool alike =
+      std::all_of(segments.begin(), segments.end(),
+                  [&](const WeightMatrix& segment) { return segment.format.scaled == first; });
+  return alike ? first : std::nullopt;
 }
 
 WeightMatrix Projection::slice(std::int64_t first, std::int64_t count) const {

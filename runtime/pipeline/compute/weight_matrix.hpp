@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/model/matrix_format.hpp"
@@ -36,6 +37,23 @@ struct WeightMatrix {
 WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
                          const MatrixFormat& format, const TensorMaker& make);
 
+/// Rows that are quantised for scaled matrices.
+struct ScaledRows {
+  ScaledFormat format{};
+  Tensor codes{};   ///< u8 [rows, cols]
+  Tensor scales{};  ///< f32 [rows, 1], or with scales of blocks [rows, ceil(cols / 128)]
+
+  explicit operator bool() const { return static_cast<bool>(codes); }
+};
+
+/// Records the quantisation of rows for matrices of this format: of `x`, or of what `fused` has
+/// `quantize` compute of it. `cols` are those of the result.
+ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,
+                         const ScaledFormat& format, const QuantizeOptions& fused = {});
+
+/// Records C = A W^T for rows of the matrix's format.
+Result<void> multiply(Pipeline& on, const ScaledRows& a, const WeightMatrix& w, const Tensor& c);
+
 /// What a product does with its sums, one of these at most.
 struct ProductEpilogue {
   Tensor bias{};       ///< [columns of C] of C's type, which is added; empty: none
@@ -65,6 +83,8 @@ struct Projection {
   /// Returns whether it is one matrix of numbers, which `gemm` can fuse with what comes before and
   /// after it.
   bool dense() const { return segments.size() == 1 && !segments.front().quantised(); }
+  /// Returns the format of all segments, if these are scaled alike: they share quantised rows.
+  std::optional<ScaledFormat> scaled() const;
   /// Returns rows [first, first + count), which are of one segment. Throws Error otherwise.
   WeightMatrix slice(std::int64_t first, std::int64_t count) const;
 };

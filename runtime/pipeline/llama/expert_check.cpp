@@ -36,7 +36,7 @@ void ExpertCheck::add(LlamaStage stage, std::int64_t rows, std::int64_t cols,
 void ExpertCheck::router_logits(LlamaStage stage, const WeightView& router) {
   if (!has(stage)) return;
   const TraceMatrix& x = input(stage, LlamaStage::ffn_norm, layer_.config.dim);
-  const Products want = products_of(weights_, router, x);
+  const Products want = products_of(weights_, router, Factor{x});
   add(stage, x.rows, router.rows, [&](std::int64_t row, std::int64_t col) {
     return bounds_.product(DType::f32, x.cols, want.at(row, col));
   });

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <numeric>
+#include <optional>
 
 #include "runtime/pipeline/compute/chains.hpp"
 #include "runtime/pipeline/compute/experts.hpp"
@@ -59,7 +60,7 @@ class PassRecorder {
 
   /// Returns what the labels of a chain's operations begin with.
   std::string prefix() const { return fmt::format("layer {} ", layer_); }
-  ChainNorm norm_of(const char* name, const Tensor& weight, const Tensor& result = {}) const {
+  ChainNorm norm_of(const char* name, const Tensor& weight, const ChainRows& result = {}) const {
     return {weight, static_cast<float>(config_.norm_epsilon), result, name};
   }
   void tell_if(LlamaStage stage, const Tensor& result) {
@@ -68,7 +69,10 @@ class PassRecorder {
 
   /// A layer's input, or its sum of the first half, and its norm if that is computed already.
   struct Hidden {
-    Tensor sum, normed;
+    Tensor sum;
+    ChainRows normed;
+
+    bool is_normed() const { return normed.numbers || normed.codes; }
   };
 
   Qkv qkv_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
@@ -78,19 +82,22 @@ class PassRecorder {
             prefix()};
   }
   GateUp gate_up_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
-    return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix()};
+    return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix(),
+            layer.down.format.scaled};
   }
   bool has_experts() const { return config_.has_experts(layer_); }
 
-  /// The norm that follows a layer, unless it is the last one, and whether its chain has it apart.
+  /// The norm that follows a sum.
   struct Following {
     ChainNorm norm;
-    bool apart = false;
+    std::optional<ScaledFormat> format;  ///< of the products with the norm, if they are scaled
+    bool apart = false;                  ///< whether the chain that begins with the norm has it apart
   };
+  /// Returns that of the next layer, if there is one.
   Following following(const Tensor& sum) {
     if (layer_ + 1 >= config_.layers) return {};
     const LlamaDeviceLayer& next = weights_.layers[static_cast<std::size_t>(layer_ + 1)];
-    return {norm_of("attn_norm", next.attn_norm),
+    return {norm_of("attn_norm", next.attn_norm), next.qkv.scaled(),
             has_norm_apart(pipeline_, chain_of(qkv_of(next, {sum, {}})))};
   }
 
@@ -104,7 +111,7 @@ class PassRecorder {
   /// Returns queries, keys and values of each token.
   ProjectedParts project(const Hidden& x) {
     const QkvResults results = runtime::record(pipeline_, qkv_of(layer(), x));
-    if (!x.normed) tell_if(LlamaStage::attn_norm, results.normed);
+    if (!x.is_normed()) tell_if(LlamaStage::attn_norm, results.normed);
     tell_parts({LlamaStage::q, LlamaStage::k, LlamaStage::v}, results.out);
     return results.out;
   }
@@ -148,11 +155,11 @@ class PassRecorder {
 
   /// Returns a projection's sum with the residual, and the norm that follows where the chosen
   /// alternative computes it with the sum.
-  Hidden project_and_add(const char* name, LlamaStage stage, const Tensor& x,
-                         const WeightMatrix& weights, const Tensor& residual, const ChainNorm& norm,
-                         bool apart) {
-    const ResidualNorm chain{x, weights, residual, norm, name, prefix()};
-    const ResidualNormResults results = runtime::record(pipeline_, chain, apart);
+  Hidden project_and_add(const char* name, LlamaStage stage, const ChainRows& x,
+                         const WeightMatrix& weights, const Tensor& residual,
+                         const Following& next) {
+    const ResidualNorm chain{x, weights, residual, next.norm, name, prefix(), next.format};
+    const ResidualNormResults results = runtime::record(pipeline_, chain, next.apart);
     tell(stage, results.sum);
     return {results.sum, results.normed};
   }
@@ -175,20 +182,22 @@ class PassRecorder {
     tell(LlamaStage::attention, out);
     const bool apart =
         has_experts() || has_norm_apart(pipeline_, chain_of(gate_up_of(layer(), {x.sum, {}})));
-    const Hidden sum = project_and_add("attn_out", LlamaStage::attn_out, out, layer().wo, x.sum,
-                                       norm_of("ffn_norm", layer().ffn_norm), apart);
-    tell_if(LlamaStage::ffn_norm, sum.normed);
+    const Following next{norm_of("ffn_norm", layer().ffn_norm),
+                         has_experts() ? std::nullopt : layer().gate_up.scaled(), apart};
+    const Hidden sum =
+        project_and_add("attn_out", LlamaStage::attn_out, {out}, layer().wo, x.sum, next);
+    tell_if(LlamaStage::ffn_norm, sum.normed.numbers);
     return sum;
   }
 
   /// Records silu(gate) * up of the network that all tokens have.
-  Tensor gate_rows(const GateUp& chain, bool norm_told) {
+  ChainRows gate_rows(const GateUp& chain, bool norm_told) {
     const GateUpResults gated = runtime::record(pipeline_, chain);
     if (!norm_told) tell_if(LlamaStage::ffn_norm, gated.normed);
     if (!gated.products.parts.empty()) {
       tell_parts({LlamaStage::gate, LlamaStage::up}, gated.products);
     }
-    tell(LlamaStage::silu_mul, gated.out);
+    tell_if(LlamaStage::silu_mul, gated.out.numbers);
     return gated.out;
   }
 
@@ -199,33 +208,32 @@ class PassRecorder {
     if (has_experts()) {
       sum = mix_experts(x);
     } else {
-      const Tensor gated = gate_rows(gate_up_of(layer(), x), static_cast<bool>(x.normed));
-      const auto [next, apart] = following(x.sum);
-      sum =
-          project_and_add("ffn_out", LlamaStage::ffn_out, gated, layer().down, x.sum, next, apart);
+      const ChainRows gated = gate_rows(gate_up_of(layer(), x), x.is_normed());
+      sum = project_and_add("ffn_out", LlamaStage::ffn_out, gated, layer().down, x.sum,
+                            following(x.sum));
     }
-    if (sum.normed && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed);
+    if (sum.normed.numbers && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed.numbers);
     return sum;
   }
 
   /// Returns the sum of a layer's first half and of its experts.
   Hidden mix_experts(const Hidden& x) {
-    const Tensor normed = x.normed ? x.normed : norm_for_experts(x.sum);
+    const Tensor normed = x.normed.numbers ? x.normed.numbers : norm_for_experts(x.sum);
     const LlamaExperts& experts = config_.experts;
     const ExpertsResults routed = runtime::record(
         pipeline_, Experts{normed, layer().router, layer().expert_gate_up, layer().expert_down,
                            experts.top_k, experts.renormalise, prefix()});
     tell_experts(routed);
     const Tensor base = layer().shared_router ? add_shared_expert(x.sum, normed) : x.sum;
-    const auto [next, apart] = following(x.sum);
+    const Following next = following(x.sum);
     Hidden sum{pipeline_.temporary(weights_.dtype, x.sum.shape()), {}};
-    if (apart) {
+    if (next.apart) {
       label("residual + attn_norm");
-      sum.normed = pipeline_.temporary(weights_.dtype, x.sum.shape());
+      sum.normed.numbers = pipeline_.temporary(weights_.dtype, x.sum.shape());
       NormOptions norm;
-      norm.weight = next.weight;
-      norm.epsilon = next.epsilon;
-      pipeline_.add_rmsnorm(routed.out, base, sum.sum, sum.normed, norm).value();
+      norm.weight = next.norm.weight;
+      norm.epsilon = next.norm.epsilon;
+      pipeline_.add_rmsnorm(routed.out, base, sum.sum, sum.normed.numbers, norm).value();
     } else {
       label("residual");
       pipeline_.add(routed.out, base, sum.sum).value();
@@ -260,17 +268,17 @@ class PassRecorder {
 
   /// Returns the sum of x and of the shared expert.
   Tensor add_shared_expert(const Tensor& x, const Tensor& normed) {
-    GateUp chain = gate_up_of(layer(), {x, normed});
+    GateUp chain = gate_up_of(layer(), {x, {normed}});
     chain.norm.kept = true;
+    chain.quantised_to.reset();
     chain.prefix += "shared ";
-    const Tensor gated = gate_rows(chain, true);
+    const Tensor gated = gate_rows(chain, true).numbers;
     const RowGateResults scaled = runtime::record(
         pipeline_, RowGate{normed, layer().shared_router, gated, memory_.numbers, prefix()});
     tell(LlamaStage::shared_router, scaled.logits);
     tell(LlamaStage::shared_weight, scaled.weights);
     tell(LlamaStage::shared_scaled, scaled.out);
-    return project_and_add("shared_out", LlamaStage::shared_out, scaled.out, layer().down, x, {},
-                           false)
+    return project_and_add("shared_out", LlamaStage::shared_out, {scaled.out}, layer().down, x, {})
         .sum;
   }
 

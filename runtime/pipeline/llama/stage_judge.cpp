@@ -34,15 +34,14 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
   return worst;
 }
 
-Products products_of(const stages::Weights& weights, const WeightView& matrix,
-                     const TraceMatrix& rows, double relative) {
+Products products_of(const stages::Weights& weights, const WeightView& matrix, const Factor& x) {
   Products products;
-  products.relative = relative;
   if (!matrix.scaled || matrix.decoded) {
-    products.values = stages::multiply(weights, matrix, rows, &products.norms);
+    products.relative = x.of_products;
+    products.values = stages::multiply(weights, matrix, x.rows, &products.norms);
     return products;
   }
-  const auto quantised = stages::quantised_rows(matrix.scaled->format, rows);
+  const auto quantised = stages::quantised_rows(matrix.scaled->format, x.rows, x.of_elements);
   products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
   products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
   for (std::size_t i = 0; i < products.errors.values.size(); ++i) {

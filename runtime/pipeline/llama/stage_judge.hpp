@@ -33,9 +33,16 @@ struct Products {
   }
 };
 
+/// Rows that are multiplied by weights. What computes them in the launch that also multiplies or
+/// quantises them leaves an error.
+struct Factor {
+  TraceMatrix rows;
+  double of_products = 0;  ///< relative, of products with a whole row
+  double of_elements = 0;  ///< relative, of each element
+};
+
 /// Multiplies rows as devices do. Matrix cores that add products of fp8 with 13 bits have the error
 /// that scaled_gemm_reference() states.
-Products products_of(const stages::Weights& weights, const WeightView& matrix,
-                     const TraceMatrix& rows, double relative = 0);
+Products products_of(const stages::Weights& weights, const WeightView& matrix, const Factor& x);
 
 }  // namespace greta::runtime

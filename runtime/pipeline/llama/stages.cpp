@@ -60,7 +60,7 @@ TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const Tra
   return result;
 }
 
-QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x) {
+QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x, double relative) {
   constexpr double u = 0x1p-24, least = 0x1p-126, most = std::numeric_limits<float>::max();
   const auto number = [&](double value) {
     return static_cast<double>(
@@ -80,11 +80,13 @@ QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x) {
       for (std::int64_t i = first; i < end; ++i) {
         const double quotient = std::clamp(from[i], -most, most) / scale, near = number(quotient);
         double apart = 0;
-        for (const double factor : {1 - 12 * u, 1 + 12 * u}) {
+        // An element and the largest one, whose quotient is what is rounded.
+        const double by = 12 * u + 2 * relative;
+        for (const double factor : {1 - by, 1 + by}) {
           apart = std::max(apart, std::abs(number(quotient * factor) - near));
         }
         rows.values.row(row)[i] = near * scale;
-        rows.errors.row(row)[i] = (6 * u * std::abs(near) + apart) * scale;
+        rows.errors.row(row)[i] = ((6 * u + relative) * std::abs(near) + apart) * scale;
       }
     }
   }

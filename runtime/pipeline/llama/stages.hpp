@@ -35,7 +35,8 @@ struct QuantisedRows {
   /// the quotient is within 12u of the border between two numbers (quantize_reference()).
   TraceMatrix errors;
 };
-QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x);
+/// `relative`: the error of x, by which a device's quotients may differ further.
+QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x, double relative = 0);
 
 /// Returns the sums of the products' sizes, |x| |W|^T.
 TraceMatrix multiply_sizes(const Weights& weights, const WeightView& matrix, const TraceMatrix& x);

@@ -61,12 +61,20 @@ Expected TraceBounds::gated(double gate, double up) const {
 
 Expected TraceBounds::norm(double value, double factor, double gain, std::int64_t length,
                            bool unrounded) const {
-  double relative = norm_error(length);
+  const double error =
+      std::abs(value) * norm_error(length, unrounded) + (factor * std::abs(gain) + 2) * smallest;
+  return kernels::rounded(types_.activations, value, slack * error);
+}
+
+double TraceBounds::norm_error(std::int64_t length, bool unrounded) const {
   // An element of the row, and the root of their mean square, which no more than all of them
   // change.
-  if (unrounded) relative += 2 * unit_roundoff(types_.activations);
-  const double error = std::abs(value) * relative + (factor * std::abs(gain) + 2) * smallest;
-  return kernels::rounded(types_.activations, value, slack * error);
+  return norm_error(length) + (unrounded ? 2 * unit_roundoff(types_.activations) : 0);
+}
+
+double TraceBounds::silu_error(double gate) {
+  // The exponential, the division and the product (kernels/reference/elements.hpp).
+  return (16 + 4 * std::min(std::abs(gate), 90.0)) * u;
 }
 
 double TraceBounds::norm_error(std::int64_t length) {

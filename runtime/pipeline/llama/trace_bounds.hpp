@@ -42,6 +42,10 @@ class TraceBounds {
   Expected rope(DType type, double value, double size, double relative = 0) const;
   /// Returns the relative error of a norm of rows of this length before it is rounded.
   static double norm_error(std::int64_t length);
+  /// The same; `unrounded`: of rows that are rounded to the activations' type where they are known.
+  double norm_error(std::int64_t length, bool unrounded) const;
+  /// Returns a relative error of silu(gate) * up before it is rounded.
+  static double silu_error(double gate);
   /// Bound of a weight of experts, the share of an expert's exponential in that of all logits of
   /// `summed`: see ExpertCheck.
   static Expected expert_weight(double value, double logit, std::vector<double> summed);

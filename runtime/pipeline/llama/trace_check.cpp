@@ -64,7 +64,11 @@ class LayerCheck {
       mix_experts();
     } else {
       gate_rows();
-      if (has(ffn_out)) product(ffn_out, w_.down, silu_mul, &input(ffn_out, attn_out));
+      if (has(ffn_out)) {
+        const Factor x = down_input();
+        require_shape(x.rows, input_.rows, w_.down.cols, layer_, silu_mul);
+        product(ffn_out, w_.down, x, &input(ffn_out, attn_out));
+      }
     }
     return std::move(findings_);
   }
@@ -93,18 +97,13 @@ class LayerCheck {
         });
   }
 
-  /// Rows that are multiplied by weights. Those of a norm in the same launch have an error.
-  struct Factor {
-    TraceMatrix rows;
-    double relative = 0;
-  };
-
   /// Returns the rows of a norm: those that were stored, or what they are in the launch of the
   /// products with them.
   Factor normed(LlamaStage stage, const WeightView& gains, const TraceMatrix& x) const {
     if (has(stage)) return {trace_[stage]};
     return {stages::rms_norm(weights_, gains, x, c_.norm_epsilon),
-            TraceBounds::norm_of_factors(x.cols)};
+            TraceBounds::norm_of_factors(x.cols),
+            bounds_.norm_error(x.cols, trace_.unrounded.contains(stage))};
   }
   Factor ffn_input(LlamaStage stage) const {
     using enum LlamaStage;
@@ -112,8 +111,22 @@ class LayerCheck {
                          : normed(ffn_norm, w_.ffn_norm, input(stage, attn_out));
   }
 
+  /// Returns silu(gate) * up, as it was stored, or as it is in the launch that quantises it.
+  Factor down_input() const {
+    using enum LlamaStage;
+    if (has(silu_mul) || !w_.down.scaled) return {input(ffn_out, silu_mul)};
+    const TraceMatrix &gates = input(ffn_out, gate), &ups = input(ffn_out, up);
+    require_shape(ups, gates.rows, gates.cols, layer_, up);
+    Factor x{TraceMatrix(gates.rows, gates.cols)};
+    for (std::size_t i = 0; i < gates.values.size(); ++i) {
+      x.rows.values[i] = stages::silu_mul(gates.values[i], ups.values[i]);
+      x.of_elements = std::max(x.of_elements, TraceBounds::silu_error(gates.values[i]));
+    }
+    return x;
+  }
+
   Products multiply(const WeightView& matrix, const Factor& x) const {
-    return products_of(weights_, matrix, x.rows, x.relative);
+    return products_of(weights_, matrix, x);
   }
 
   void product(LlamaStage stage, const WeightView& matrix, LlamaStage from,
@@ -353,7 +366,7 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
   if (!logits.empty()) {
     if (final_norm.empty()) throw Error("logits: the trace lacks final_norm");
     require_shape(logits, final_norm.rows, c.vocab, -1, LlamaStage::logits);
-    const Products want = products_of(weights, model_.weights.head, final_norm);
+    const Products want = products_of(weights, model_.weights.head, Factor{final_norm});
     findings.push_back(
         judge(-1, LlamaStage::logits, logits, [&](std::int64_t row, std::int64_t col) {
           return bounds.product(types_.logits, c.dim, want.at(row, col));

@@ -91,7 +91,7 @@ TEST(ChainChecks, PartsOfAProjectionAreAligned) {
 
 TEST(ChainChecks, OperandsHaveTheirDimensions) {
   ResidualNorm sum;
-  sum.x = tensor({4, 96});
+  sum.x.numbers = tensor({4, 96});
   sum.weights = tensor({64, 96});
   sum.residual = tensor({64});
   EXPECT_NE(refused(sum).find("residual must have 2 dimensions"), std::string::npos);

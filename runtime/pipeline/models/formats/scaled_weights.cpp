@@ -10,7 +10,7 @@
 namespace greta::runtime {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
+using StoredShape = std::vector<std::int64_t>;
 
 /// Returns whether the config names blocks, which must be those of scaled_gemm.
 bool has_blocks(const JsonFields& fields) {
@@ -55,9 +55,10 @@ std::shared_ptr<const std::vector<std::byte>> ScaledReader::scales_of(const std:
                             stored.type));
   }
   format.blocks = true;
-  const Shape of_blocks{format.scale_rows(n), format.scale_cols(k)};
-  const bool one = stored.shape.empty() || stored.shape == Shape{1} || stored.shape == Shape{1, 1};
-  const bool rows = stored.shape == Shape{n, 1} || stored.shape == Shape{n};
+  const StoredShape of_blocks{format.scale_rows(n), format.scale_cols(k)};
+  const bool one =
+      stored.shape.empty() || stored.shape == StoredShape{1} || stored.shape == StoredShape{1, 1};
+  const bool rows = stored.shape == StoredShape{n, 1} || stored.shape == StoredShape{n};
   format.blocks = stored.shape == of_blocks && !one && !rows;
   if (!format.blocks && !one && !rows) {
     throw Error(

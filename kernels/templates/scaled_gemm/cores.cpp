@@ -1,0 +1,44 @@
+#include "kernels/templates/scaled_gemm/cores.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/device/hardware/architectures.hpp"
+
+namespace greta::kernels::scaled_gemm {
+
+bool has_cores(const Shape& shape, const DeviceInfo& device) {
+  if (device.language != Language::hip) return false;
+  const std::string_view name = device.architecture;
+  const bool fnuz = shape.format == ByteFormat::e4m3_fnuz || shape.format == ByteFormat::e5m2_fnuz;
+  switch (matrix_cores(name)) {
+    case MatrixCores::none:
+      return false;
+    case MatrixCores::wmma11:
+      return shape.integers();
+    case MatrixCores::wmma12:
+      return !fnuz;
+    case MatrixCores::mfma:
+      if (name.ends_with("gfx908") || name.ends_with("gfx90a")) return shape.integers();
+      return shape.integers() || fnuz == name.ends_with("gfx942");
+    case MatrixCores::mma: {
+      const bool has_fp8 =
+          name == "sm_89" || name == "sm_90" || name == "sm_100" || name == "sm_120";
+      return shape.integers() || (has_fp8 && !fnuz);
+    }
+  }
+  return false;
+}
+
+bool adds_steps(const Shape& shape, const DeviceInfo& device) {
+  return shape.scales == Scales::block ||
+         (!shape.integers() && matrix_cores(device.architecture) == MatrixCores::mma);
+}
+
+Constraint cores_constraint(const Shape& shape, const DeviceInfo& device) {
+  return {
+      "matrix_operations",
+      fmt::format("HIP kernels of the device have no matrix cores of {}", to_string(shape.format)),
+      has_cores(shape, device)};
+}
+
+}  // namespace greta::kernels::scaled_gemm

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "kernels/model/space.hpp"
+#include "kernels/templates/scaled_gemm/shape.hpp"
+#include "runtime/device/device_info.hpp"
+
+/// What the variants share whose waves use matrix cores.
+namespace greta::kernels::scaled_gemm {
+
+inline constexpr std::int64_t core_side = 16;  ///< rows and columns of a matrix product
+
+/// Rows up to which waves that share k (matrix_rows) are the default: larger tiles of few rows leave
+/// one wave with all of k. On an H200, 16 x 4096 x 4096 took 26.5 us with such tiles.
+inline constexpr std::int64_t most_few_rows = 32;
+
+/// Returns whether the matrix cores of the device's waves multiply numbers of the format.
+bool has_cores(const Shape& shape, const DeviceInfo& device);
+/// Returns the constraint that they do.
+Constraint cores_constraint(const Shape& shape, const DeviceInfo& device);
+/// Returns whether threads add the sums of every 128 k to sums of their own.
+bool adds_steps(const Shape& shape, const DeviceInfo& device);
+
+}  // namespace greta::kernels::scaled_gemm

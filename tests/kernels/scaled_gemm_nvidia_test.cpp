@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "runtime/device/hardware/architectures.hpp"
+#include "tests/catalog.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+// Protects: variants of scaled_gemm for NVIDIA GPUs with matrix cores of fp8, run on the sm_80 that
+// hip-host emulates, and which variant is the default of few rows.
+//
+// `tma`: with the tensor copies, counted barriers and warpgroup products that hip-host has beside
+// sm_80. Copies are written to shared memory when their barrier's phase ends, so that a missing
+// wait gives NaN. `matrix_rows`: products of fp8 (sm_89), and of f16 in place of these (sm_90).
+namespace greta::test::scaled_gemm_nvidia_test {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* format;
+  const char* scales;
+  DType out;
+  std::array<std::int64_t, 3> extents;
+  const char* config;
+  const char* architecture = "sm_90";
+};
+
+void PrintTo(const Case& c, std::ostream* to) {
+  *to << c.name;
+}
+
+std::vector<Case> cases() {
+  const auto f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+  return {
+      {"tensors_around_the_ring",
+       "e4m3",
+       "tensor",
+       bf16,
+       {130, 72, 656},
+       "tma BM=128 BN=64 GROUPS=2 STAGES=2 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"rows_resident_of_odd_columns",
+       "e5m2",
+       "row",
+       f16,
+       {200, 133, 272},
+       "tma BM=64 BN=32 GROUPS=1 STAGES=3 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"blocks_of_two_products",
+       "e4m3",
+       "block",
+       f32,
+       {264, 200, 400},
+       "tma BM=128 BN=96 GROUPS=1 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"blocks_whose_tiles_cross_a_border",
+       "e5m2",
+       "block",
+       bf16,
+       {70, 500, 272},
+       "tma BM=64 BN=160 GROUPS=1 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"integers_of_rows",
+       "int8",
+       "row",
+       f16,
+       {270, 136, 400},
+       "tma BM=256 BN=32 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"integers_of_blocks",
+       "int8",
+       "block",
+       f32,
+       {67, 133, 272},
+       "tma BM=64 BN=16 GROUPS=1 STAGES=4 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"one_row",
+       "e4m3",
+       "row",
+       bf16,
+       {1, 40, 144},
+       "tma BM=64 BN=8 GROUPS=1 STAGES=3 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4"},
+      {"slices_as_f16",
+       "e4m3",
+       "row",
+       bf16,
+       {12, 40, 1296},
+       "matrix_rows WAVES=4 TN=2 RT=1 UNROLL=2 SPLIT=2"},
+      {"few_rows_as_f16",
+       "e5m2",
+       "block",
+       f32,
+       {5, 150, 400},
+       "matrix_rows WAVES=2 TN=1 RT=1 UNROLL=1 SPLIT=1"},
+      {"slices_of_fp8",
+       "e4m3",
+       "block",
+       f16,
+       {40, 136, 656},
+       "matrix_rows WAVES=2 TN=2 RT=2 UNROLL=1 SPLIT=4",
+       "sm_89"},
+      {"few_rows_of_fp8",
+       "e5m2",
+       "tensor",
+       f32,
+       {7, 33, 272},
+       "matrix_rows WAVES=2 TN=1 RT=1 UNROLL=1 SPLIT=2",
+       "sm_89"},
+  };
+}
+
+/// Returns a GPU of two compute units, on which few tiles are more than run at once.
+DeviceInfo small_gpu(const char* architecture) {
+  DeviceInfo gpu = architecture_info(architecture).value();
+  gpu.compute_units = 2;
+  gpu.shared_memory_bytes = device("hip-host:0").info().shared_memory_bytes;
+  return gpu;
+}
+
+Problem problem_of(const Case& c) {
+  Problem problem{"scaled_gemm", c.out, c.out, {}, {}};
+  if (c.format != std::string("e4m3")) problem.attributes.emplace_back("format", c.format);
+  if (c.scales != std::string("tensor")) problem.attributes.emplace_back("scales", c.scales);
+  problem.dims = {{"m", c.extents[0]}, {"n", c.extents[1]}, {"k", c.extents[2]}};
+  return problem;
+}
+
+class ScaledGemmNvidia : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ScaledGemmNvidia, IsRight) {
+  const Case& c = GetParam();
+  const Problem problem = problem_of(c);
+  const DeviceInfo gpu = small_gpu(c.architecture);
+  const Operation& operation = built_in(problem.op);
+  const auto parsed = operation.space(problem, gpu).parse(c.config);
+  ASSERT_TRUE(parsed) << parsed.failure().message;
+  auto plan = operation.plan(problem, gpu, *parsed);
+  ASSERT_TRUE(plan) << plan.failure().message;
+  for (KernelSource& source : plan->sources) source.options.clear();  // for NVRTC
+  test::expect_right(operation, problem, plan, c.config, 1, test::device("hip-host:0"));
+}
+
+TEST(ScaledGemmRows, WavesShareKByDefaultWhereRowsAreFew) {
+  const DeviceInfo gpu = architecture_info("sm_90").value();
+  const Operation& operation = built_in("scaled_gemm");
+  for (const std::int64_t m : {1, 16, 32, 33, 4096}) {
+    const Problem problem =
+        problem_of({"", "e4m3", "tensor", DType::bf16, {m, 4096, 4096}, "", ""});
+    const Config config = operation.default_config(problem, gpu);
+    if (m > 32) {
+      EXPECT_EQ(config.variant, "tma") << m;
+      continue;
+    }
+    EXPECT_EQ(config.variant, "matrix_rows") << m;
+    // Enough bytes of B are under way for the latency of memory.
+    const int waves = config["WAVES"] * config["SPLIT"];
+    EXPECT_GE(4096 / 16 * waves * config["UNROLL"] * 2048, 132 * (24 << 10)) << config.text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ScaledGemmNvidia, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace greta::test::scaled_gemm_nvidia_test
