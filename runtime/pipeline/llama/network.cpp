@@ -91,7 +91,7 @@ class PassRecorder {
   struct Following {
     ChainNorm norm;
     std::optional<ScaledFormat> format;  ///< of the products with the norm, if they are scaled
-    bool apart = false;                  ///< whether the chain that begins with the norm has it apart
+    bool apart = false;  ///< whether the chain that begins with the norm has it apart
   };
   /// Returns that of the next layer, if there is one.
   Following following(const Tensor& sum) {
