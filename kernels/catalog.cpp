@@ -28,7 +28,7 @@ Catalog Catalog::built_in() {
       make_route(),
       make_permute(),
       make_unpermute(),
-      make_experts(),
+
       make_attention(),
       make_attention_merge(),
       make_softmax(),
@@ -36,6 +36,7 @@ Catalog Catalog::built_in() {
       make_rmsnorm(),
       make_add_rmsnorm(),
       make_layernorm_rmsnorm(),
+      make_experts(),
   });
   return catalog;
 }

@@ -149,15 +149,15 @@ Operation make_experts() {
         tokens.most = 64;
         return tokens;
       }(),
-      {.name = "experts", .help = "number of experts", .most = 1024, .examples = {1, 4, 8, 17}},
+      {.name = "experts", .help = "number of experts", .most = 1024, .examples = {1, 2, 4}},
       {.name = "top_k", .help = "experts of each token", .most = 64, .examples = {1, 2, 3, 4, 8}},
       {.name = "dim",
        .help = "columns of x and out; with quantised matrices whole blocks or groups",
-       .examples = {7, 81, 130, 256, 512, 768}},
+       .examples = {81, 256, 512, 768}},
       {.name = "hidden",
        .help =
            "gates of an expert, and as many ups; with quantised matrices whole blocks or groups",
-       .examples = {5, 99, 132, 256, 512, 768}}};
+       .examples = {99, 256, 512}}};
   t.attributes = experts::attributes();
   t.dtypes = {{DType::bf16, DType::bf16},
               {DType::bf16, DType::f32},

@@ -98,10 +98,11 @@ void add_cpu_limits(Alternative& a, const Shape& s, const DeviceInfo& device,
 /// - DOWN_TN: elements of the output of a thread, which one load of h serves
 /// - SLOTS: experts that DOWN_LANES threads take at the same time
 /// - UNROLL: loads in flight for each line of a matrix
-std::vector<Parameter> parameters() {
+std::vector<Parameter> parameters(int most_gate_lanes) {
   const std::vector<int> lanes{8, 16, 32, 64, 128, 256};
+  const auto end = std::find(lanes.begin(), lanes.end(), most_gate_lanes) + 1;
   return {{"THREADS", {64, 128, 256, 512}},
-          {"GATE_LANES", lanes},
+          {"GATE_LANES", {lanes.begin(), end}},
           {"GATE_TN", {1, 2, 4}},
           {"DOWN_LANES", lanes},
           {"DOWN_TN", {1, 2, 4}},
@@ -110,7 +111,7 @@ std::vector<Parameter> parameters() {
 }
 
 Alternative space(const Shape& s, const DeviceInfo& device) {
-  Alternative a{"gemv", parameters(), limits(s, device, dense_load(s))};
+  Alternative a{"gemv", parameters(256), limits(s, device, dense_load(s))};
   a.parameters.push_back({"VEC", vector_widths(s.in)});  // elements of a load of a matrix
   append(a.constraints,
          {{"dense", "matrices are quantised", !s.format.has_value()},
@@ -122,7 +123,7 @@ Alternative space(const Shape& s, const DeviceInfo& device) {
 }
 
 Alternative quantized_space(const Shape& s, const DeviceInfo& device) {
-  Alternative a{"quantized", parameters(), limits(s, device, quantized_load(s))};
+  Alternative a{"quantized", parameters(64), limits(s, device, quantized_load(s))};
   a.constraints.push_back({"quantized", "matrices are not quantised", s.format.has_value()});
   add_cpu_limits(a, s, device, chunk);
   return a;

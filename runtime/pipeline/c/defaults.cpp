@@ -1,0 +1,36 @@
+// Defaults of the options in greta.h.
+#include "runtime/pipeline/c/greta.h"
+
+greta_gemm_options greta_gemm_defaults() {
+  return {sizeof(greta_gemm_options),
+          GRETA_NN,
+          GRETA_NO_ACTIVATION,
+          1,
+          0,
+          nullptr,
+          nullptr,
+          nullptr,
+          1e-5F,
+          0};
+}
+
+greta_rope_append_options greta_rope_append_defaults() {
+  return {sizeof(greta_rope_append_options), GRETA_INTERLEAVED, 1e-5F, nullptr, nullptr, nullptr};
+}
+
+greta_softmax_options greta_softmax_defaults() {
+  return {sizeof(greta_softmax_options), 1, 0, nullptr};
+}
+
+greta_route_options greta_route_defaults() {
+  return {sizeof(greta_route_options), 0, 1, nullptr, 1, 1, 1};
+}
+
+greta_attention_options greta_attention_defaults() {
+  return {
+      sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
+}
+
+greta_norm_options greta_norm_defaults() {
+  return {sizeof(greta_norm_options), nullptr, nullptr, 1e-5F};
+}
