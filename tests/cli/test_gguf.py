@@ -68,11 +68,11 @@ class Gguf(RunCase):
 
     def test_quantisation_that_is_not_possible(self):
         self.refused(self.run_greta("--model", MODEL, "--quantize", "q5", "--device", "lavapipe"), 2,
-                     "--quantize q5: must be none, q8_0, q4_0, int4, fp8")
+                     "--quantize q5: must be none, q8_0, q4_0, mxfp4, int4, fp8")
         self.refused(self.run_greta("--model", MODEL, "--quantize", "int4", "--device", "lavapipe"), 2,
                      "no projection has rows of whole groups of 128 weights")
         self.refused(self.run_greta("--model", self.model("q8_0"), "--use", "gate_up: fused", "--device", "lavapipe"),
-                     2, "dense: products with quantised weights have no prologue and no epilogue")
+                     2, "dense: products with quantised weights have no prologue")
 
     def test_an_architecture_is_quantised(self):
         config = self.folder / "config.json"
@@ -83,13 +83,14 @@ class Gguf(RunCase):
         words = ("--config", config, "--quantize", "int4", "--prompt-len", 16, "--gen-len", 4, "--device", "lavapipe")
         result = self.run_greta("bench", *words, "--rounds", 1, "--no-lock", "--explain")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"(?m)^gate_up .*quantized_gemm dtype=f16 out=f16 m=1 n=512 k=128")
+        self.assertRegex(result.stdout, r"(?m)^gate_up \+ silu_mul .*quantized_gemm dtype=f16 out=f16 epilogue=swiglu m=1 n=256 "
+                                       r"k=128")
         weights = 2 * 128 * (128 + 2 * 64 + 128 + 3 * 256)  # in 4 bits and a sixty-fourth of 16
         self.assertIn(f"memory: {(weights * (0.5 + 2 / 128) + 2 * 128 * (2 * 300 + 5)) / 1024:.0f} KiB weights",
                       result.stdout)
         tuned = self.run_tune("model", *words, "--budget", "4s", "--db", self.folder / "own.db", timeout=patient(200))
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
-        self.assertRegex(tuned.stdout, r"(?m)^quantized_gemm dtype=f16 out=f16 m=1 n=512 k=128 +\d+ %")
+        self.assertRegex(tuned.stdout, r"(?m)^quantized_gemm dtype=f16 out=f16 epilogue=swiglu m=1 n=256 k=128 +\d+ %")
         self.assertNotRegex(tuned.stdout, r"weights=quantised .*can't run")
 
     def test_a_file_is_its_architecture(self):

@@ -91,8 +91,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (unit_of(shape) == segment && shape.m < 8) return {};
   int rt = 1;
   while (rt < 4 && rt * side < shape.m) rt *= 2;
+  // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
+  const bool room = rt < 4 || lanes_of_line(device) > 1;
   std::vector<Config> configs;
-  for (const int tn : {rt > 1 ? 2 : 1, 1}) {
+  for (const int tn : {rt > 1 && room ? 2 : 1, 1}) {
     for (const int waves : {8, 4, 2, 1}) {
       configs.push_back({"matrix", {{"WAVES", waves}, {"TN", tn}, {"RT", rt}, {"UNROLL", 1}}});
     }

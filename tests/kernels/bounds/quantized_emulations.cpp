@@ -68,9 +68,9 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
                {12, 10.1, 17.5, 1.1, 1.1}),
           with("mxfp4", {{"weights", "mxfp4"}},
                {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
-               {12, 12, 12, 1.1, 1.1}),
+               {12.6, 21.8, 47.5, 1.1, 1.1}),
           with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
-          with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
+          with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13.3, 13, 14.6, 1.1, 1.1}),
           with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1})};
 }
 
