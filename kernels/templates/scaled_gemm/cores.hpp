@@ -9,8 +9,8 @@ namespace greta::kernels::scaled_gemm {
 
 inline constexpr std::int64_t core_side = 16;  ///< rows and columns of a matrix product
 
-/// Rows up to which waves that share k (matrix_rows) are the default: larger tiles of few rows leave
-/// one wave with all of k. On an H200, 16 x 4096 x 4096 took 26.5 us with such tiles.
+/// Rows up to which waves that share k (matrix_rows) are the default: larger tiles of few rows
+/// leave one wave with all of k. On an H200, 16 x 4096 x 4096 took 26.5 us with such tiles.
 inline constexpr std::int64_t most_few_rows = 32;
 
 /// Returns whether the matrix cores of the device's waves multiply numbers of the format.

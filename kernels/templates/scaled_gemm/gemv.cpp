@@ -32,6 +32,13 @@ auto registers_of(const Shape& shape, const auto& c) {
   return sums * c["ROWS"] * c["TN"] + 4 * c["UNROLL"] * c["TN"] + 4 * c["ROWS"] + 4 * c["TN"] + 4;
 }
 
+/// Returns an estimate of the registers that compilers need: those for AMD decode all numbers of a
+/// chunk of fp8 at once.
+std::int64_t estimated_registers(const Shape& shape, const Config& config) {
+  const std::int64_t decoded = shape.integers() ? 0 : 36 * (config["ROWS"] + config["TN"]);
+  return registers_of(shape, config) + decoded + 24;
+}
+
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const std::int64_t shared = device.shared_memory_bytes;
@@ -84,8 +91,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .subgroup = whole_subgroups(device, config["THREADS"])});
 }
 
-/// One wave for some columns at a time; several rows share what is loaded of B.
+/// One wave for some columns at a time; several rows share what is loaded of B. More rows than a
+/// workgroup has are for tiles.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (shape.m > 8) return {};
   const bool gpu = !vectorising_cpu(device);
   const int most_rows = gpu ? 8 : 4;
   int rows = 1;
@@ -95,13 +104,18 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   for (const int tn : {wide ? 2 : 1, 1}) {
     for (const int threads : {128, 64, 32}) {
-      configs.push_back({"gemv",
-                         {{"THREADS", threads},
-                          {"COLS", threads / 32},
-                          {"TN", tn},
-                          {"ROWS", rows},
-                          {"UNROLL", unroll},
-                          {"SPLIT", 1}}});
+      Config config{"gemv",
+                    {{"THREADS", threads},
+                     {"COLS", threads / 32},
+                     {"TN", tn},
+                     {"ROWS", rows},
+                     {"UNROLL", unroll},
+                     {"SPLIT", 1}}};
+      const std::int64_t room = register_limit(device, std::int64_t{threads});
+      while (config["ROWS"] > 1 && estimated_registers(shape, config) > room) {
+        config.value("ROWS") /= 2;
+      }
+      configs.push_back(std::move(config));
     }
   }
   return configs;
@@ -123,7 +137,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.workgroups = std::ceil(static_cast<double>(shape.n) / columns) * split *
                     static_cast<double>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
   work.threads = threads;
-  work.registers = static_cast<double>(registers_of(shape, config)) + 24;
+  work.registers = static_cast<double>(estimated_registers(shape, config));
   // A number costs its conversion, and a product for each row or column.
   const double of_a = rows * config["COLS"];
   work.vector_flops = k * (2 * rows * columns + 4 * (columns + of_a));
