@@ -16,6 +16,7 @@ Catalog Catalog::built_in() {
       make_rope(),      make_kv_update(),    make_rope_append(),     make_embedding(),
       make_argmax(),    make_sample(),       make_route(),           make_permute(),
       make_unpermute(), make_attention(),    make_attention_merge(), make_softmax(),
+      make_latent_attention(), make_tree_attention(),
       make_layernorm(), make_rmsnorm(),      make_add_rmsnorm(),     make_layernorm_rmsnorm(),
   });
   return catalog;
