@@ -88,7 +88,7 @@ struct Attention {
   double cap = 0;           ///< of the scores; 0: none
   const HostTensor* sinks = nullptr;
   const HostTensor* tree = nullptr;  ///< bits of the new keys that a query attends to
-  std::int64_t page = 0;  ///< keys of a page; 0: no pages
+  std::int64_t page = 0;             ///< keys of a page; 0: no pages
   const HostTensor* table = nullptr;
   const HostTensor q;
   const HostTensor &k, &v;

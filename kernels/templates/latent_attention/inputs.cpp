@@ -84,6 +84,30 @@ void harden_tree(const Shape& shape, HostTensor& tree, std::mt19937_64& random) 
   }
 }
 
+/// Replaces the values of a latent cache, which are a part of its keys: rows of one sign or equal
+/// ones, or huge or tiny values, whose queries are zero there, so that scores do not depend on
+/// them.
+void harden_latents(const Shape& shape, HostTensor& q, HostTensor& cache, std::mt19937_64& random) {
+  enum { kept, huge, tiny, negative, equal, kinds };
+  const std::int64_t kind = below(random, 2) == 0 ? 0 : below(random, kinds);
+  if (kind == kept) return;
+  const Magnitudes range = normal_within(shape.in, {0x1p-80, 0x1p90});
+  const double common = std::exp2(8 * uniform(random) - 4);
+  const auto change = [](HostTensor& tensor, std::int64_t dim, std::int64_t from, const auto& f) {
+    for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
+      if (static_cast<std::int64_t>(i) % dim >= from || std::isnan(tensor.at(i))) continue;
+      store_element(tensor.spec.dtype, tensor.data.data(), i, f(tensor.at(i)));
+    }
+  };
+  const bool far = kind == huge || kind == tiny;
+  change(cache, shape.dim, far ? shape.v_dim : shape.dim, [&](double x) {
+    if (kind == huge) return 2 * std::clamp(x, -0.5, 0.5) * range.most;
+    if (kind == tiny) return std::copysign(1 + std::min(std::abs(x), 1.0), x) * range.least;
+    return kind == negative ? -std::abs(x) * common : common;
+  });
+  if (far) change(q, shape.dim, shape.v_dim, [](double) { return 0.0; });
+}
+
 }  // namespace
 
 HostTensor input(const Shape& shape, const TensorSpec& spec, std::uint64_t seed) {
@@ -137,10 +161,11 @@ void harden(const Shape& shape, std::vector<HostTensor>& inputs, std::uint64_t s
   add("lengths");
   add("block_table");
   attention::harden_operands(shape, plain, seed);
+  std::mt19937_64 random(mix64(seed));
+  if (shape.shared) harden_latents(shape, plain[0], plain[1], random);
   for (std::size_t i = 0; i < plain.size(); ++i) {
     if (places[i] < inputs.size()) inputs[places[i]] = std::move(plain[i]);
   }
-  std::mt19937_64 random(mix64(seed));
   for (HostTensor& tensor : inputs) {
     if (tensor.spec.name == "tree") harden_tree(shape, tensor, random);
   }

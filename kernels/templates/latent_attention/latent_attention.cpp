@@ -44,8 +44,9 @@ Operation make_latent_attention() {
   t.attributes.insert(
       t.attributes.begin(),
       {.name = "mask",
-       .help = "what a query sees: all keys; causal: only the keys up to its own; tree: those before "
-               "the new keys, and of these the ones whose bits the input tree has, and its own",
+       .help =
+           "what a query sees: all keys; causal: only the keys up to its own; tree: those before "
+           "the new keys, and of these the ones whose bits the input tree has, and its own",
        .fallback = "none",
        .allowed = {"none", "causal", "tree"}});
   latent::set_rows_operation(t, latent::latent_shape);

@@ -117,9 +117,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"values",
        fmt::format("VWAVES parts of {} dimensions must not be mostly idle", shape.v_dim),
        {{"VWAVES"},
-        [=](const Config& c) {
-          return (c["VWAVES"] - 1) * kernel.wave_values(c) < shape.v_dim;
-        }}},
+        [=](const Config& c) { return (c["VWAVES"] - 1) * kernel.wave_values(c) < shape.v_dim; }}},
       {"copies", "the device has no copies for BUFFERS, or queries must not stay in registers",
        kernel.copies() ? p["QREG"] == 0 : p["BUFFERS"] == 1},
       {"shared_memory",

@@ -70,7 +70,8 @@ std::vector<Attribute> attributes(std::function<std::int64_t(const Problem&)> pa
       {.name = "scale",
        .help = "factor of the scores",
        .fallback = "auto",
-       .allowed_text = "auto, which is 1 / sqrt(elements of a key), or a positive number up to 1e30",
+       .allowed_text =
+           "auto, which is 1 / sqrt(elements of a key), or a positive number up to 1e30",
        .canonical = canonical_scale,
        .examples = {"auto", "0.25"}},
       stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",

@@ -201,12 +201,11 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   LaunchPlan plan;
   if (split > 1) {
     plan.zeroed_bytes = attention::counter_bytes(readers);
-    plan.workspace_bytes =
-        plan.zeroed_bytes +
-        static_cast<std::uint64_t>(attention::slices_bytes(shape, readers * rows, split));
+    plan.workspace_bytes = plan.zeroed_bytes + static_cast<std::uint64_t>(attention::slices_bytes(
+                                                   shape, readers * rows, split));
   }
-  const auto list = arguments(shape, device.language, ceil_div(shape.rows(), rows), split > 1,
-                              plan.zeroed_bytes);
+  const auto list =
+      arguments(shape, device.language, ceil_div(shape.rows(), rows), split > 1, plan.zeroed_bytes);
   plan.sources.push_back(kernel_source(device, path, defines, threads, list));
   const auto count = static_cast<std::uint64_t>(readers);
   plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});

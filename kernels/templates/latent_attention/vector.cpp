@@ -20,8 +20,10 @@ auto threads_of(const auto& c) {
 /// Returns the size of shared memory: lines of queries, keys and values in the inputs' type, each
 /// with a pad, and weights in f32; and what joins slices, which in HIP takes their place.
 auto shared_bytes(const Shape& shape, const DeviceInfo& device, const auto& c) {
-  const std::int64_t in = static_cast<std::int64_t>(bits_of(shape.in)) / 8;
   const bool glsl = device.language == Language::glsl;
+  // GLSL keeps single elements in words.
+  const std::int64_t own = static_cast<std::int64_t>(bits_of(shape.in)) / 8, word = glsl ? 4 : own;
+  const auto in = select(c["VEC"] == 1, word, own);
   const auto pad = glsl ? c["VEC"] * in : c["VEC"] * 0 + 16;
   const auto line = pad + shape.dim * in, value_line = pad + shape.v_dim * in;
   const auto tile = c["BK"] * (shape.shared ? line : line + value_line);
@@ -104,9 +106,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // VEC       elements per load
   // SPLIT     workgroups that share the keys of a KV head
   a.parameters = {
-      {"BQ", {4, 8, 16, 32, 64}},     {"BK", {4, 8, 16, 32}},
-      {"TQ", {1, 2, 4, 8}},           {"LANES", {2, 4, 8, 16, 32}},
-      {"VEC", vector_widths(shape.in)}, {"SPLIT", attention::key_slices()},
+      {"BQ", {4, 8, 16, 32, 64}},
+      {"BK", {4, 8, 16, 32}},
+      {"TQ", {1, 2, 4, 8}},
+      {"LANES", {2, 4, 8, 16, 32}},
+      {"VEC", vector_widths(shape.in)},
+      {"SPLIT", attention::key_slices()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, rows_constraints(shape, device, p["BQ"]));
