@@ -8,6 +8,8 @@
 namespace greta::test::bounds {
 namespace {
 
+using Options = std::vector<std::pair<std::string, std::string>>;
+
 /// Returns a weight as matrix cores read it: rounded to the inputs' type if that has 16 bits.
 float stored_weight(DType type, Float weight) {
   if (bits_of(type) == 32) return weight.value();
@@ -214,50 +216,56 @@ std::vector<Case> attention_cases(const DTypes& types) {
            {{"page_size", "128"}})};
 }
 
-/// Cases of operations that share most with attention: masks, pages and logarithms. Bits of trees
-/// are the odd ones of up to 24, as f32 holds.
-std::vector<Case> rows_cases(const Options& sizes, const Factors& plain, const Factors& tree,
-                             const Options& masked) {
-  const auto with = [&](const char* what, const char* kv, const Factors& factors,
-                        const Options& more) {
+/// Cases of operations that share most with attention: pages, logarithms and `masked`. Bits of
+/// trees are the odd ones of up to 24, as f32 holds. `factors` are in the order of the cases.
+std::vector<Case> rows_cases(const Options& sizes, const Options& masked,
+                             const std::vector<Factors>& factors) {
+  std::vector<Case> cases;
+  const auto add = [&](const char* what, const Options& more) {
     Options options = sizes;
-    options.insert(options.end(), {{"batch", "2"}, {"heads", "4"}, {"kv", kv}});
+    options.insert(options.end(), {{"batch", "2"}, {"heads", "4"}, {"kv", "90"}});
     options.insert(options.end(), more.begin(), more.end());
     const auto paged = std::find_if(more.begin(), more.end(),
                                     [](const auto& o) { return o.first == "page_size"; });
-    const Contents lengths = [full = std::stod(kv)](double, std::size_t i) {
-      return i == 0 ? full : std::ceil(full / 2);
-    };
+    const Contents pages = pages_of(90, paged == more.end() ? "none" : paged->second, 2);
+    const Contents lengths = [](double, std::size_t i) { return i == 0 ? 90.0 : 45.0; };
     const Contents bits = [](double, std::size_t i) {
       return static_cast<double>(0xaaaaaa & (i * 0x9e3779b1));
     };
-    return Case{
-        what,
-        options,
-        {{"Q", times(16)},
-         {"lengths", lengths},
-         {"block_table", pages_of(std::stoul(kv), paged == more.end() ? "none" : paged->second, 2)},
-         {"tree", bits}},
-        factors};
+    cases.push_back(
+        {what,
+         options,
+         {{"Q", times(16)}, {"lengths", lengths}, {"block_table", pages}, {"tree", bits}},
+         factors.at(cases.size())});
   };
-  std::vector<Case> cases = {
-      with("moderate", "90", plain, {{"q", "20"}, {"page_size", "16"}}),
-      with("ragged", "90", plain, {{"q", "20"}, {"page_size", "32"}, {"lengths", "ragged"}}),
-      with("pages of 64", "90", plain, {{"q", "20"}, {"page_size", "64"}}),
-      with("scaled", "90", plain, {{"q", "20"}, {"page_size", "128"}, {"scale", "0.25"}}),
-      with("logarithms", "90", tree, {{"q", "20"}, {"lse", "stored"}, {"page_size", "256"}})};
-  for (const auto& mask : masked) cases.push_back(with("masked", "60", plain, {{"q", "20"}, mask}));
+  add("moderate", {{"page_size", "16"}});
+  add("ragged", {{"page_size", "32"}, {"lengths", "ragged"}});
+  add("pages of 64", {{"page_size", "64"}});
+  add("scaled", {{"page_size", "128"}, {"scale", "0.25"}});
+  add("logarithms", {{"lse", "stored"}, {"page_size", "256"}});
+  for (const auto& mask : masked) add("masked", {mask});
   return cases;
 }
 
 std::vector<Case> latent_cases(const DTypes&) {
-  return rows_cases({{"latent", "24"}, {"rope", "8"}}, {26, 5.3, 5, 4.5, 4.2}, {27, 23, 28, 20, 22},
-                    {{"mask", "causal"}, {"mask", "tree"}});
+  return rows_cases({{"latent", "24"}, {"rope", "8"}, {"q", "54"}},
+                    {{"mask", "causal"}, {"mask", "tree"}},
+                    {{19.2, 6.0, 4.7, 4.4, 4.4},
+                     {26.5, 6.4, 5.9, 4.0, 4.2},
+                     {25.5, 4.7, 5.0, 4.5, 4.1},
+                     {24.1, 4.9, 6.2, 4.2, 4.6},
+                     {29.1, 21.4, 23.9, 21.4, 23.9},
+                     {22.5, 5.1, 4.9, 4.4, 4.5},
+                     {25.6, 5.9, 6.1, 4.4, 4.6}});
 }
 
 std::vector<Case> tree_cases(const DTypes&) {
-  return rows_cases({{"kv_heads", "2"}, {"dim", "24"}}, {26, 5.3, 5, 4.5, 4.2},
-                    {27, 23, 28, 20, 22}, {});
+  return rows_cases({{"kv_heads", "2"}, {"dim", "24"}, {"q", "72"}}, {},
+                    {{20.2, 5.5, 5.4, 4.5, 4.2},
+                     {18.5, 4.7, 5.7, 4.0, 4.3},
+                     {20.5, 5.9, 6.0, 4.5, 4.0},
+                     {19.9, 4.1, 5.8, 3.6, 3.9},
+                     {28.4, 24.9, 32.2, 22.6, 32.2}});
 }
 
 }  // namespace
