@@ -197,13 +197,13 @@ struct Rows {
   }
 
   // Hides keys that a row does not see. `key` is the wave's first.
-  GRETA_DEVICE void mask(u32 i, const Sight (&sight)[lane_rows], u32 key, u32 end) {
+  GRETA_DEVICE void mask(u32 i, const Sight (&sight)[lane_rows], u32 key) {
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; ++e) {
         const u32 number = key + j * span + first_column() + column_step(e);
-        if (number >= end || !sight[row_of(e)].sees(number)) {
+        if (!sight[row_of(e)].sees(number)) {
           sum_of(scores[i][j], e) = float_from_bits(0xff800000U);
         }
       }
@@ -534,12 +534,12 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(ATTENTION_PARAMETERS TREE_PARAMETER) {
       rows.score(walk.shared, start);
       GRETA_UNROLL
       for (u32 i = 0; i < row_blocks; ++i) {
-        bool whole = key + wave_keys <= part.slice.end;
+        bool whole = true;
         GRETA_UNROLL
         for (u32 r = 0; r < lane_rows; ++r) {
           whole = whole && sight[i][r].sees_all_before(key + wave_keys);
         }
-        if (wave_any(!whole)) rows.mask(i, sight[i], key, part.slice.end);
+        if (wave_any(!whole)) rows.mask(i, sight[i], key);
       }
       rows.leave_greatest(parts);
     }

@@ -137,8 +137,7 @@ void weigh(uint key) {
     bool seen[KEYS];
     float most = LOWEST_SCORE;
     [[unroll]] for (uint j = 0; j < KEYS; ++j) {
-      const uint number = key + lane + j * LANES;
-      seen[j] = number < slice_end && sees(tile_first + line + i, end[i], number);
+      seen[j] = sees(tile_first + line + i, end[i], key + lane + j * LANES);
       score[i * KEYS + j] *= args.scale;
       if (seen[j]) most = max(most, score[i * KEYS + j]);
     }

@@ -114,7 +114,7 @@ struct Rows {
 
   // Turns scores into weights, which go to shared memory. `key` is the tile's first.
   GRETA_DEVICE void weigh(float scale, float (&scores)[TQ][keys_of_thread],
-                          const Sight (&sight)[TQ], u32 key, u32 end, float* weights) {
+                          const Sight (&sight)[TQ], u32 key, float* weights) {
     const u32 lane = thread_index() % LANES;
     GRETA_UNROLL
     for (u32 i = 0; i < TQ; ++i) {
@@ -122,8 +122,7 @@ struct Rows {
       float most = lowest_score;
       GRETA_UNROLL
       for (u32 j = 0; j < keys_of_thread; ++j) {
-        const u32 number = key + lane + j * LANES;
-        seen[j] = number < end && sight[i].sees(number);
+        seen[j] = sight[i].sees(key + lane + j * LANES);
         scores[i][j] *= scale;
         if (seen[j]) most = larger(most, scores[i][j]);
       }
@@ -243,7 +242,7 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(ATTENTION_PARAMETERS TREE_PARAMETER) {
     fetch(key + BK);
     float scores[TQ][keys_of_thread];
     Rows::score(query_tile + line * pitch, key_tile, scores);
-    rows.weigh(args.scale, scores, sight, key, end, weight_tile + line * weight_pitch);
+    rows.weigh(args.scale, scores, sight, key, weight_tile + line * weight_pitch);
     block_barrier();
     rows.add_values(weight_tile + line * weight_pitch, value_tile);
   }
