@@ -28,10 +28,11 @@ Catalog Catalog::built_in() {
       make_route(),
       make_permute(),
       make_unpermute(),
-
       make_attention(),
       make_attention_merge(),
       make_softmax(),
+      make_latent_attention(),
+      make_tree_attention(),
       make_layernorm(),
       make_rmsnorm(),
       make_add_rmsnorm(),

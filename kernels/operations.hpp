@@ -51,6 +51,20 @@ Operation make_grouped_gemm();
 /// Makes the operation that appends new keys and values to their caches.
 Operation make_kv_update();
 
+/// Makes the operation latent_attention: multi-head latent attention of DeepSeek-V2 and V3 in its
+/// absorbed form (DeepSeek-AI, "DeepSeek-V2", 2024): out = softmax(scale Q C^T) V with one cache C
+/// for all heads, whose rows have latent + rope elements, and V the first `latent` of each. Q is
+/// [batch, q, heads, latent + rope], the cache [batch, kv, latent + rope] or a pool of pages, and
+/// out [batch, q, heads, latent].
+Operation make_latent_attention();
+
+/// Makes the operation latent_attention: multi-head latent attention of DeepSeek-V2 and V3 in its
+/// absorbed form (DeepSeek-AI, "DeepSeek-V2", 2024): out = softmax(scale Q C^T) V with one cache C
+/// for all heads, whose rows have latent + rope elements, and V the first `latent` of each. Q is
+/// [batch, q, heads, latent + rope], the cache [batch, kv, latent + rope] or a pool of pages [page,
+/// row, latent + rope], and out [batch, q, heads, latent].
+Operation make_latent_attention();
+
 /// Makes the operation Y = (X - mean) / sqrt(variance + epsilon) * weight + bias on each row. The
 /// matrices are row-major, rows x cols; weight and bias are 1 x cols. Squares and their sum are
 /// f32, so distances from the mean should stay below 1e17.
@@ -170,5 +184,11 @@ Operation make_silu_mul();
 /// 1 evenly. A row with an unmasked NaN is NaN. Scaled elements are f32, so values beyond its range
 /// count as infinite.
 Operation make_softmax();
+
+/// Makes the operation tree_attention: attention of the q tokens of a speculative tree, whose keys
+/// are the last q valid ones of each sequence, in the tokens' order. A query sees all keys before
+/// these, its own, and those of the tokens whose bits it has: bit j % 32 of word j / 32 of its row
+/// of `tree`, i32 [batch, q, ceil(q / 32)], stands for token j.
+Operation make_tree_attention();
 
 }  // namespace greta::kernels

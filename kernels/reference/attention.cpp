@@ -150,6 +150,7 @@ class Group {
       e += 3 * u * s.abs() + 16 * u * a_.cap;
       s = a_.cap * (s / a_.cap).tanh();
     }
+    if (!hide(i, first, s)) return;
     sum.most = n == 0 ? sink : std::max(s.maxCoeff(), sink);
     const Row p = (s - sum.most).exp();
     e += 3 * u * s.abs() + error_of_power(s, sum.most);
@@ -163,9 +164,23 @@ class Group {
       sum.total += added;
       sum.error = added / sum.total * (3 * u * std::abs(sink) + error_of_power(one, sum.most)(0));
     }
+    if (a_.tree != nullptr) e = s.isFinite().select(e, Row::Zero(n));
     weights_.row(i).segment(first, n) = p / sum.total;
     errors_.row(i).segment(first, n) = e * p / sum.total;
     sum.error += errors_.row(i).sum();
+  }
+
+  /// Gives hidden keys no weight. Returns whether others are left.
+  bool hide(std::int64_t i, std::int64_t first, Row& s) const {
+    if (a_.tree == nullptr) return true;  // not with sinks
+    const std::int64_t query = list_[static_cast<std::size_t>(i)].first;
+    bool some = false;
+    for (std::int64_t j = 0; j < s.size(); ++j) {
+      const bool seen = a_.attends(sequence_, query, first + j);
+      some = some || seen;
+      if (!seen) s(j) = -std::numeric_limits<double>::infinity();
+    }
+    return some;
   }
 
   /// Returns the relative errors of exp(s - most), computed as a power of 2.
@@ -179,7 +194,7 @@ class Group {
     squares_ = spread_ = values_;
     for (std::int64_t j = 0; j < weights_.cols(); j += together) {
       const std::int64_t some = std::min<std::int64_t>(together, weights_.cols() - j);
-      const Matrix v = load_keys(a_, a_.v, sequence_, kv_head_, j, some);
+      const Matrix v = load_keys(a_, a_.v, sequence_, kv_head_, j, some).leftCols(a_.v_dim);
       const auto w = weights_.middleCols(j, some);
       values_.noalias() += w * v;
       squares_.noalias() += w.cwiseAbs2() * v.cwiseAbs2();
@@ -349,10 +364,13 @@ class AttentionReference : public Reference {
 bool attention_fully_checked(const Problem& problem) {
   double multiplications = 1;
   const bool packed = problem.attribute("sequences", "padded") == "packed";
-  for (const char* name : {"batch", "q", "heads", "kv", "dim"}) {
+  for (const char* name : {"batch", "q", "heads", "kv"}) {
     if (packed && std::string_view(name) == "batch") continue;
     multiplications *= static_cast<double>(problem.dim(name));
   }
+  const bool latent = problem.op == "latent_attention";
+  multiplications *= static_cast<double>(latent ? problem.dim("latent") + problem.dim("rope")
+                                                : problem.dim("dim"));
   return multiplications <= 0x1p28;
 }
 

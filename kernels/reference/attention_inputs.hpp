@@ -16,19 +16,22 @@ struct Attention {
   Attention(const Problem& problem, const std::vector<HostTensor>& inputs)
       : batch(problem.dim("batch")),
         heads(problem.dim("heads")),
-        kv_heads(problem.dim("kv_heads")),
+        kv_heads(has_latents(problem) ? 1 : problem.dim("kv_heads")),
         queries(problem.dim("q")),
         capacity(problem.dim("kv")),
-        dim(problem.dim("dim")),
-        v_dim(tensor_named(inputs, "V").spec.cols),
+        dim(tensor_named(inputs, has_latents(problem) ? "cache" : "K").spec.cols),
+        v_dim(has_latents(problem) ? problem.dim("latent") : tensor_named(inputs, "V").spec.cols),
         causal(problem.attribute("mask", "none") == "causal"),
         in(problem.dtype),
         out(problem.out_dtype),
         q(packed(tensor_named(inputs, "Q"))),
-        k(tensor_named(inputs, "K")),
-        v(tensor_named(inputs, "V")),
+        k(tensor_named(inputs, has_latents(problem) ? "cache" : "K")),
+        v(tensor_named(inputs, has_latents(problem) ? "cache" : "V")),
         packs(problem.attribute("sequences", "padded") == "packed") {
     find_sequences(inputs);
+    if (problem.op == "tree_attention" || problem.attribute("mask", "none") == "tree") {
+      tree = &tensor_named(inputs, "tree");
+    }
     if (problem.attribute("sinks", "none") != "none") sinks = &tensor_named(inputs, "sinks");
     const std::string window_text = problem.attribute("window", "none");
     if (window_text != "none") window = std::stoll(window_text);
@@ -57,6 +60,16 @@ struct Attention {
   std::int64_t first_visible(std::int64_t sequence, std::int64_t query) const {
     return window == 0 ? 0 : std::max<std::int64_t>(0, visible(sequence, query) - window);
   }
+  /// Whether a query attends to one of these keys: with a tree, to those before the new ones, to
+  /// its own, and to those that its bits name.
+  bool attends(std::int64_t sequence, std::int64_t query, std::int64_t key) const {
+    const std::int64_t node = key - (of(sequence).keys - queries);
+    if (tree == nullptr || node < 0 || node == query) return true;
+    const std::int64_t row = sequence * queries + query;
+    const auto word = static_cast<std::int64_t>(
+        tree->at(static_cast<std::size_t>(row * tree->spec.cols + node / 32)));
+    return (static_cast<std::uint32_t>(word) >> node % 32 & 1U) != 0;
+  }
   /// Returns the row of K and V that a key has.
   std::int64_t key_row(std::int64_t sequence, std::int64_t kv_head, std::int64_t key) const {
     if (packs) return (of(sequence).first_key + key) * kv_heads + kv_head;
@@ -74,7 +87,8 @@ struct Attention {
   std::int64_t window = 0;  ///< 0: none
   double cap = 0;           ///< of the scores; 0: none
   const HostTensor* sinks = nullptr;
-  std::int64_t page = 0;  ///< keys of a page; 0: no pages
+  const HostTensor* tree = nullptr;  ///< bits of the new keys that a query attends to
+  std::int64_t page = 0;             ///< keys of a page; 0: no pages
   const HostTensor* table = nullptr;
   const HostTensor q;
   const HostTensor &k, &v;
@@ -90,6 +104,9 @@ struct Attention {
   }
 
  private:
+  /// Whether a value is the first elements of its key.
+  static bool has_latents(const Problem& problem) { return problem.op == "latent_attention"; }
+
   void find_sequences(const std::vector<HostTensor>& inputs) {
     if (!packs) {
       const HostTensor& lengths = tensor_named(inputs, "lengths");

@@ -89,9 +89,10 @@ TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
 
 TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
   const std::map<std::string, std::string> limits{
-      {"attention", "kv"},          {"rope", "positions"},       {"kv_update", "capacity"},
-      {"rope_append", "positions"}, {"embedding", "vocabulary"}, {"grouped_gemm", "m"},
-      {"permute", "experts"},       {"unpermute", "rows"},       {"experts", "experts"}};
+      {"latent_attention", "kv"},  {"tree_attention", "kv"},  {"attention", "kv"},
+      {"rope", "positions"},       {"kv_update", "capacity"}, {"rope_append", "positions"},
+      {"embedding", "vocabulary"}, {"grouped_gemm", "m"},     {"permute", "experts"},
+      {"unpermute", "rows"},       {"experts", "experts"}};
   for (const Operation& kernel : catalog()) {
     if (kernel.name == "sample")
       continue;  // seeds are any numbers, and tokens are tested on devices

@@ -357,6 +357,24 @@ class OnEachDevice:
         self.check(joined, expected[0], 1e-3)
         self.check(total, sums[0] + np.log(2), 1e-3)
 
+    def test_attention_of_a_tree_and_latents(self):
+        """Two branches of a root behind nine keys, of which no token sees the other branch."""
+        cache, lengths = values(1, 1, 16, 48), np.array([12], "int32")
+        q, tree = values(1, 3, 2, 48), np.array([[[1], [3], [5]]], "int32")
+        sees = np.array([[1] * 9 + row for row in ([1, 0, 0], [1, 1, 0], [1, 0, 1])], bool)
+        scores = np.einsum("qhd,kd->qhk", q[0].astype("float64"), cache[0, 0, :12]) * 0.25
+        weights = softmax(np.where(sees[:, None], scores, -np.inf))
+        expected = np.einsum("qhk,kd->qhd", weights, cache[0, 0, :12])[None]
+        out, latents = self.runtime.empty(q.shape), self.runtime.empty((1, 3, 2, 32))
+        a, k, n, bits = self.make(q, cache, lengths, tree)
+        self.runtime.attention(a, k, k, n, out, scale=0.25, tree=bits)
+        self.check(out, expected, 1e-3)
+        rows, = self.make(cache[0])
+        self.runtime.latent_attention(a, rows, n, latents, scale=0.25, tree=bits)
+        self.check(latents, expected[..., :32], 1e-3)
+        with self.assertRaisesRegex(greta.Error, "a tree has no mask"):
+            self.runtime.attention(a, k, k, n, out, tree=bits, causal=True)
+
 
 class HipHostOperations(OnEachDevice, Case):
     device = "hip-host:0"
@@ -418,6 +436,7 @@ class Signatures(Case):
     def test_options_and_defaults_are_the_library_s(self):
         library = greta._library.runtime_library()
         for kind, names in {"gemm": ["gemm"], "softmax": ["softmax"], "attention": ["attention"],
+                            "latent_attention": ["latent_attention"],
                             "rope_append": ["rope_append"], "norm": ["layernorm"]}.items():
             defaults = getattr(library, f"greta_{kind}_defaults")()
             for name in names:

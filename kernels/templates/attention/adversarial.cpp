@@ -215,7 +215,10 @@ void spoil_table(const Shape& s, HostTensor& table, std::int64_t sequence, std::
 }  // namespace
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-  const Shape s = shape_of(problem);
+  harden_operands(shape_of(problem), inputs, seed);
+}
+
+void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.v_dim);
   const std::int64_t col = below(random, s.dim);

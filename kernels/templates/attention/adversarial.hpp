@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "kernels/templates/attention/shape.hpp"
 
 namespace greta::kernels::attention {
 
@@ -11,5 +12,8 @@ namespace greta::kernels::attention {
 /// with NaN in the keys and values after their ends. Scores of some queries are far below or above
 /// 0, or equal. Values are huge, tiny, equal or of one sign.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
+/// The same for another operation with this shape. `inputs` are Q, K, V and lengths, then the block
+/// table if there are pages.
+void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
 }  // namespace greta::kernels::attention

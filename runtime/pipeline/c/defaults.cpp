@@ -31,6 +31,12 @@ greta_attention_options greta_attention_defaults() {
       sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
 }
 
+greta_latent_attention_options greta_latent_attention_defaults() {
+  greta_latent_attention_options options{};
+  options.size = sizeof options;
+  return options;
+}
+
 greta_norm_options greta_norm_defaults() {
   return {sizeof(greta_norm_options), nullptr, nullptr, 1e-5F};
 }

@@ -102,7 +102,8 @@ GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char*
  * ("exact", "nearest shape", "same architecture", "static prior", "default", "forced");
  * "expected_regret" and "speedup", each null if unknown; "rule", the text of the rule that forced
  * it, or null. Compiles the kernels. Of the key of a chain (docs/fusion.md), "config" is the
- * alternative that pipelines record for it. Valid until this function's next call with the handle. */
+ * alternative that pipelines record for it. Valid until this function's next call with the handle.
+ */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
 /* Adds a rule that decides which configuration runs for the problems that it matches, in place of
@@ -264,7 +265,8 @@ typedef int32_t greta_layout;
 enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2, GRETA_TT = 3 };
 typedef int32_t greta_activation;
 /* GRETA_SWIGLU and GRETA_GEGLU are gated: the first half of B's columns are gates, the second half
- * what silu or gelu of the gates is multiplied by; C has half of B's columns; more than 8 rows need layout nt or tt. */
+ * what silu or gelu of the gates is multiplied by; C has half of B's columns; more than 8 rows need
+ * layout nt or tt. */
 enum { GRETA_NO_ACTIVATION = 0, GRETA_SILU = 1, GRETA_GELU = 2, GRETA_SWIGLU = 3, GRETA_GEGLU = 4 };
 typedef int32_t greta_gelu_form;
 enum { GRETA_GELU_TANH = 0, GRETA_GELU_ERF = 1 };
@@ -302,7 +304,8 @@ typedef struct greta_gemm_options {
    * it is */
   const greta_tensor* norm_weight;
   float norm_epsilon;
-  int32_t tf32x3; /* nonzero: products of f32 may be computed as three of TF32, within f32's bound */
+  int32_t
+      tf32x3; /* nonzero: products of f32 may be computed as three of TF32, within f32's bound */
 } greta_gemm_options;
 
 typedef struct greta_rope_append_options {
@@ -322,13 +325,13 @@ typedef struct greta_softmax_options {
 } greta_softmax_options;
 
 typedef struct greta_route_options {
-  size_t size;              /* sizeof(greta_route_options) */
-  int32_t sigmoid;          /* an expert's score is the sigmoid of its logit, not a softmax's share */
-  int32_t renormalise;      /* weights are scores over the sum of the token's scores */
+  size_t size;         /* sizeof(greta_route_options) */
+  int32_t sigmoid;     /* an expert's score is the sigmoid of its logit, not a softmax's share */
+  int32_t renormalise; /* weights are scores over the sum of the token's scores */
   const greta_tensor* bias; /* f32 [experts]: selection is by score + bias; NULL: none */
   float scale;              /* of the weights */
-  /* groups of neighbouring experts, 1, 2, 4, 8 or 16, of which the best top_groups (1, 2, 3, 4 or 8)
-   * have a token's experts */
+  /* groups of neighbouring experts, 1, 2, 4, 8 or 16, of which the best top_groups (1, 2, 3, 4 or
+   * 8) have a token's experts */
   int64_t groups;
   int64_t top_groups;
 } greta_route_options;
@@ -350,7 +353,23 @@ typedef struct greta_attention_options {
   const greta_tensor* cu_seqlens_q;
   const greta_tensor* cu_seqlens_k;
   int32_t ragged; /* lengths of sequences differ: selects what was tuned for such ones */
+  /* i32 [batch, q, ceil(q / 32)]: queries are the tokens of a tree, whose keys are the last q valid
+   * ones; each sees all keys before these, its own, and token j's if bit j % 32 of its word j / 32
+   * is set. NULL: none */
+  const greta_tensor* tree;
 } greta_attention_options;
+
+typedef struct greta_latent_attention_options {
+  size_t size; /* sizeof(greta_latent_attention_options) */
+  float scale; /* of the scores; 0: 1 / sqrt(latent + rope) */
+  int32_t causal;
+  const greta_tensor* tree; /* as that of greta_attention_options; NULL: none */
+  const greta_tensor* lse;  /* f32 [batch, q, heads], receives the sums' logarithms; NULL: none */
+  /* i32 [batch, pages of a sequence]: numbers of the pages of the cache, which is [pages, page,
+   * latent + rope] then; NULL: none */
+  const greta_tensor* block_table;
+  int32_t ragged; /* lengths of sequences differ: selects what was tuned for such ones */
+} greta_latent_attention_options;
 
 typedef struct greta_norm_options {
   size_t size;                /* sizeof(greta_norm_options) */
@@ -364,6 +383,7 @@ GRETA_API greta_rope_append_options greta_rope_append_defaults(void);
 GRETA_API greta_softmax_options greta_softmax_defaults(void);
 GRETA_API greta_route_options greta_route_defaults(void);
 GRETA_API greta_attention_options greta_attention_defaults(void);
+GRETA_API greta_latent_attention_options greta_latent_attention_defaults(void);
 GRETA_API greta_norm_options greta_norm_defaults(void);
 
 /* Options may be NULL, which selects the defaults. */
@@ -393,17 +413,17 @@ GRETA_API greta_status greta_quantized_gemm(greta_operations* operations, const 
                                             const greta_tensor* b, const greta_tensor* scales,
                                             const greta_tensor* zeros, const greta_tensor* c,
                                             greta_weights weights);
-/* C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are `numbers`; k is a
- * multiple of 16. Scales are f32: [1, 1] each; [m, 1] and [n, 1]; or of blocks [m, ceil(k / 128)] and
- * [ceil(n / 128), ceil(k / 128)]. C is f16, bf16 or f32. */
+/* C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are `numbers`; k
+ * is a multiple of 16. Scales are f32: [1, 1] each; [m, 1] and [n, 1]; or of blocks [m, ceil(k /
+ * 128)] and [ceil(n / 128), ceil(k / 128)]. C is f16, bf16 or f32. */
 GRETA_API greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
                                          const greta_tensor* b, const greta_tensor* scales_a,
                                          const greta_tensor* scales_b, const greta_tensor* c,
                                          greta_numbers numbers, greta_scales scales);
-/* q = y / scale with y = x, rmsnorm(x) with a weight [cols], sum = x + other and y = rmsnorm(sum) with
- * all three, or silu(x) * other; an x [.., 2 cols] holds gate, then up. NULL: not given. q is u8 [..,
- * cols] and cols a multiple of 4. Scales are f32 and written, [rows, 1] or of blocks [rows, ceil(cols /
- * 128)]; or one [1, 1] that is read. */
+/* q = y / scale with y = x, rmsnorm(x) with a weight [cols], sum = x + other and y = rmsnorm(sum)
+ * with all three, or silu(x) * other; an x [.., 2 cols] holds gate, then up. NULL: not given. q is
+ * u8 [.., cols] and cols a multiple of 4. Scales are f32 and written, [rows, 1] or of blocks [rows,
+ * ceil(cols / 128)]; or one [1, 1] that is read. */
 GRETA_API greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
                                       const greta_tensor* other, const greta_tensor* weight,
                                       const greta_tensor* sum, const greta_tensor* q,
@@ -460,16 +480,16 @@ GRETA_API greta_status greta_sample(greta_operations* operations, const greta_te
                                     const greta_tensor* settings, const greta_tensor* seeds,
                                     const greta_tensor* penalties, const greta_tensor* history,
                                     const greta_tensor* token);
-/* Selects the experts of each token by logits [.., experts]: ids i32 [.., top_k], the largest first,
- * and their weights f32 [.., top_k]. */
+/* Selects the experts of each token by logits [.., experts]: ids i32 [.., top_k], the largest
+ * first, and their weights f32 [.., top_k]. */
 GRETA_API greta_status greta_route(greta_operations* operations, const greta_tensor* logits,
                                    const greta_tensor* ids, const greta_tensor* weights,
                                    const greta_route_options* options);
-/* Copies rows of x [.., dim] to the experts of ids i32 [.., top_k], as greta_grouped_gemm takes them:
- * groups i32 [experts], and places i32 [.., top_k], the row of out of each assignment, or -1. out is
- * [rows, dim] with the experts' rows one after the other, their numbers rounded up to a multiple of
- * block (1, 16, 32, 64, 128 or 256) by rows of zeros, and rows = tokens * top_k + (block - 1) *
- * min(experts, tokens * top_k); or [experts, capacity, dim], and block is 1. */
+/* Copies rows of x [.., dim] to the experts of ids i32 [.., top_k], as greta_grouped_gemm takes
+ * them: groups i32 [experts], and places i32 [.., top_k], the row of out of each assignment, or -1.
+ * out is [rows, dim] with the experts' rows one after the other, their numbers rounded up to a
+ * multiple of block (1, 16, 32, 64, 128 or 256) by rows of zeros, and rows = tokens * top_k +
+ * (block - 1) * min(experts, tokens * top_k); or [experts, capacity, dim], and block is 1. */
 GRETA_API greta_status greta_permute(greta_operations* operations, const greta_tensor* x,
                                      const greta_tensor* ids, const greta_tensor* out,
                                      const greta_tensor* groups, const greta_tensor* places,
@@ -501,6 +521,13 @@ GRETA_API greta_status greta_attention(greta_operations* operations, const greta
                                        const greta_tensor* k, const greta_tensor* v,
                                        const greta_tensor* lengths, const greta_tensor* out,
                                        const greta_attention_options* options);
+/* Multi-head latent attention in its absorbed form: q [batch, q, heads, latent + rope]; cache, of
+ * all heads, [batch, capacity, latent + rope], whose rows are keys, and their first `latent`
+ * elements values; lengths i32 [batch]; out [batch, q, heads, latent]. */
+GRETA_API greta_status greta_latent_attention(greta_operations* operations, const greta_tensor* q,
+                                              const greta_tensor* cache,
+                                              const greta_tensor* lengths, const greta_tensor* out,
+                                              const greta_latent_attention_options* options);
 /* Joins partial results of attention over parts of the keys by their log-sum-exps: outs [parts, ..,
  * heads, dim], lses f32 [parts, .., heads], out [.., heads, dim]; lse f32 [.., heads] receives
  * those of all parts, unless it is NULL. */

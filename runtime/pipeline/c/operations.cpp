@@ -333,10 +333,30 @@ greta_status greta_attention(greta_operations* operations, const greta_tensor* q
     wanted.cu_seqlens_q = call.maybe(given.cu_seqlens_q, "cu_seqlens_q");
     wanted.cu_seqlens_k = call.maybe(given.cu_seqlens_k, "cu_seqlens_k");
     wanted.ragged = given.ragged != 0;
+    wanted.tree = call.maybe(given.tree, "tree");
     const bool packed = wanted.cu_seqlens_q || wanted.cu_seqlens_k;
     return call->attention(call(q, "q"), call(k, "k"), call(v, "v"),
                            packed ? call.maybe(lengths, "lengths") : call(lengths, "lengths"),
                            call(out, "out"), wanted);
+  });
+}
+
+greta_status greta_latent_attention(greta_operations* operations, const greta_tensor* q,
+                                    const greta_tensor* cache, const greta_tensor* lengths,
+                                    const greta_tensor* out,
+                                    const greta_latent_attention_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_latent_attention_defaults(), "options");
+    LatentAttentionOptions wanted;
+    if (given.scale != 0) wanted.scale = given.scale;
+    wanted.causal = given.causal != 0;
+    wanted.tree = call.maybe(given.tree, "tree");
+    wanted.lse = call.maybe(given.lse, "lse");
+    wanted.block_table = call.maybe(given.block_table, "block_table");
+    wanted.ragged = given.ragged != 0;
+    return call->latent_attention(call(q, "q"), call(cache, "cache"), call(lengths, "lengths"),
+                                  call(out, "out"), wanted);
   });
 }
 

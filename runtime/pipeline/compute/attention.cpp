@@ -47,6 +47,11 @@ Result<Problem> padded_attention(const Tensor& q, const Tensor& k, const Tensor&
                      {"dim", q.shape()[rank - 1]}});
 }
 
+/// Whether options are set that a tree excludes.
+bool refuses_tree(const AttentionOptions& o) {
+  return o.causal || o.window || o.softcap || o.sinks || o.cu_seqlens_q || o.cu_seqlens_k;
+}
+
 }  // namespace
 
 Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -57,6 +62,13 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
       packed ? packed_attention(q, k, lengths, out, options) : padded_attention(q, k, out, options);
   if (!made) return made.failure();
   Problem& problem = *made;
+  if (options.tree) {
+    if (refuses_tree(options)) {
+      return refused("attention",
+                     "a tree has no mask, window, softcap, sinks and packed sequences");
+    }
+    problem.op = "tree_attention";
+  }
   if (options.causal) set(problem, "mask", "causal");
   if (options.scale) set(problem, "scale", number(*options.scale));
   set_stride(problem, "q_stride", q, 2);
@@ -78,7 +90,47 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
     operands.add(lengths);
   }
   operands.add_if(options.block_table);
+  operands.add_if(options.tree);
   operands.add_if(options.sinks);
+  operands.add(out);
+  operands.add_if(options.lse);
+  return start(problem, operands);
+}
+
+Result<void> Operations::latent_attention(const Tensor& q, const Tensor& cache,
+                                          const Tensor& lengths, const Tensor& out,
+                                          const LatentAttentionOptions& options) {
+  constexpr const char* op = "latent_attention";
+  const std::size_t rank = q.shape().rank(), cache_rank = cache.shape().rank();
+  if (rank < 3) return bad_rank(op, "Q", q, "[batch, q, heads, latent + rope]");
+  if (cache_rank < 2 || (options.block_table && cache_rank != 3)) {
+    return bad_rank(
+        op, "the cache", cache,
+        options.block_table ? "[pages, page, latent + rope]" : "[batch, capacity, latent + rope]");
+  }
+  const std::int64_t page = cache.shape()[cache_rank - 2];
+  const std::int64_t latent = out.shape().rank() > 0 ? cols_of(out) : 0;
+  if (latent > cols_of(q)) return refused(op, "out has longer rows than Q");
+  if (options.tree && options.causal) return refused(op, "a tree has no mask");
+  Problem problem =
+      problem_of(op, q.dtype(), out.dtype(),
+                 {{"batch", rank == 4 ? q.shape()[0] : 1},
+                  {"heads", q.shape()[rank - 2]},
+                  {"q", q.shape()[rank - 3]},
+                  {"kv", options.block_table ? cols_of(options.block_table) * page : page},
+                  {"latent", latent},
+                  {"rope", cols_of(q) - latent}});
+  if (options.causal) set(problem, "mask", "causal");
+  if (options.tree) set(problem, "mask", "tree");
+  if (options.scale) set(problem, "scale", number(*options.scale));
+  set_stride(problem, "q_stride", q, 2);
+  if (options.lse) set(problem, "lse", "stored");
+  if (options.block_table) set(problem, "page_size", std::to_string(page));
+  if (options.ragged) set(problem, "lengths", "ragged");
+  Given operands;
+  for (const Tensor& each : {q, cache, lengths}) operands.add(each);
+  operands.add_if(options.block_table);
+  operands.add_if(options.tree);
   operands.add(out);
   operands.add_if(options.lse);
   return start(problem, operands);

@@ -110,6 +110,22 @@ struct AttentionOptions {
   /// Whether lengths of sequences are expected to differ: selects what was tuned for such ones
   /// (`--lengths ragged`). Results do not depend on it.
   bool ragged = false;
+  /// i32 [batch, q, ceil(q / 32)]: the queries are the tokens of a speculative tree, whose keys are
+  /// the last q valid ones. A query attends to all keys before these, to its own, and to that of
+  /// token j if bit j % 32 of its word j / 32 is set. Without a mask, window, softcap, sinks and
+  /// packed sequences. Empty: none.
+  Tensor tree{};
+};
+
+struct LatentAttentionOptions {
+  std::optional<float> scale{};  ///< factor of the scores; std::nullopt: 1 / sqrt(latent + rope)
+  bool causal = false;           ///< a query attends only to rows up to its position
+  Tensor tree{};                 ///< as AttentionOptions::tree
+  Tensor lse{};                  ///< as AttentionOptions::lse
+  /// i32 [batch, pages of a sequence]: numbers of the pages of the cache, which is [pages, page,
+  /// latent + rope] then; a page has 16, 32, 64, 128 or 256 rows. Empty: no pages.
+  Tensor block_table{};
+  bool ragged = false;  ///< as AttentionOptions::ragged
 };
 
 /// Penalties of earlier tokens, both or none. x is changed in place: the logit of a token that
@@ -264,6 +280,13 @@ class Operations {
   /// sequence.
   Result<void> attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& lengths,
                          const Tensor& out, const AttentionOptions& options = {});
+  /// Multi-head latent attention in its absorbed form. q is [batch, q, heads, latent + rope], and
+  /// the cache, of all heads, [batch, capacity, latent + rope]: its rows are the keys, and their
+  /// first `latent` elements the values. out is [batch, q, heads, latent], and lengths (i32
+  /// [batch]) is the number of valid rows per sequence. Tensors without a batch dimension are one
+  /// sequence.
+  Result<void> latent_attention(const Tensor& q, const Tensor& cache, const Tensor& lengths,
+                                const Tensor& out, const LatentAttentionOptions& options = {});
   /// Joins partial results of attention over parts of the keys by their log-sum-exps: outs [parts,
   /// .., heads, dim] and lses (f32 [parts, .., heads]) into out [.., heads, dim] and, if given, lse
   /// (f32 [.., heads]), the log-sum-exps of all parts.

@@ -74,7 +74,13 @@ class AttentionOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("scale", c_float), ("causal", c_int32), ("window", c_int64),
         ("softcap", c_float), ("sinks", HANDLE), ("lse", HANDLE), ("block_table", HANDLE),
-        ("cu_seqlens_q", HANDLE), ("cu_seqlens_k", HANDLE), ("ragged", c_int32)]
+        ("cu_seqlens_q", HANDLE), ("cu_seqlens_k", HANDLE), ("ragged", c_int32), ("tree", HANDLE)]
+
+
+class LatentAttentionOptions(Structure):
+    """greta_latent_attention_options"""
+    _fields_ = [("size", c_size_t), ("scale", c_float), ("causal", c_int32), ("tree", HANDLE),
+                ("lse", HANDLE), ("block_table", HANDLE), ("ragged", c_int32)]
 
 
 class NormOptions(Structure):
@@ -112,7 +118,8 @@ STRUCTS = {
     "greta_runtime_options": RuntimeOptions, "greta_gemm_options": GemmOptions,
     "greta_rope_append_options": RopeAppendOptions, "greta_softmax_options": SoftmaxOptions,
     "greta_route_options": RouteOptions,
-    "greta_attention_options": AttentionOptions, "greta_norm_options": NormOptions,
+    "greta_attention_options": AttentionOptions,
+    "greta_latent_attention_options": LatentAttentionOptions, "greta_norm_options": NormOptions,
     "greta_tune_operand": TuneOperand, "greta_tune_options": TuneOptions,
 }
 
@@ -178,6 +185,7 @@ RUNTIME = {
     "greta_softmax_defaults": (SoftmaxOptions, []),
     "greta_route_defaults": (RouteOptions, []),
     "greta_attention_defaults": (AttentionOptions, []),
+    "greta_latent_attention_defaults": (LatentAttentionOptions, []),
     "greta_norm_defaults": (NormOptions, []),
     "greta_gemm": _tensors(3, POINTER(GemmOptions)),
     "greta_grouped_gemm": _tensors(4, _I32, _I32),
@@ -201,6 +209,7 @@ RUNTIME = {
     "greta_experts": _tensors(6),
     "greta_quantized_experts": _tensors(8, _I32),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),
+    "greta_latent_attention": _tensors(4, POINTER(LatentAttentionOptions)),
     "greta_attention_merge": _tensors(4),
     "greta_softmax": _tensors(2, POINTER(SoftmaxOptions)),
     "greta_layernorm": _tensors(2, POINTER(NormOptions)),

@@ -258,16 +258,32 @@ class Operations:
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,
                   softcap: float = 0.0, sinks: Operand | None = None, lse: Operand | None = None,
                   block_table: Operand | None = None, cu_seqlens_q: Operand | None = None,
-                  cu_seqlens_k: Operand | None = None, ragged: bool = False) -> None:
+                  cu_seqlens_k: Operand | None = None, ragged: bool = False,
+                  tree: Operand | None = None) -> None:
         """Attention of q [batch, q, heads, dim] over k, v [batch, kv_heads, capacity, dim] of
         lengths i32 [batch]. scale 0: 1 / sqrt(dim). window: keys that a causal query attends to,
         0: all. softcap: limit of the scores, 0: none. sinks f32 [heads]. lse f32 [batch, q, heads]
         receives log-sum-exps. block_table: k and v are in pages. cu_seqlens_q, cu_seqlens_k i32
-        [sequences + 1]: packed sequences, without lengths. ragged: lengths differ."""
+        [sequences + 1]: packed sequences, without lengths. ragged: lengths differ. tree i32
+        [batch, q, ceil(q / 32)]: queries are the tokens of a tree, whose keys are the last q; each
+        sees the keys before these, its own, and token j's if bit j % 32 of word j / 32 is set."""
         self._call("attention", {"q": q, "k": k, "v": v, "lengths": lengths, "out": out}, options={
             "scale": scale, "causal": int(causal), "window": window, "softcap": softcap,
             "sinks": sinks, "lse": lse, "block_table": block_table, "cu_seqlens_q": cu_seqlens_q,
-            "cu_seqlens_k": cu_seqlens_k, "ragged": int(ragged)})
+            "cu_seqlens_k": cu_seqlens_k, "ragged": int(ragged), "tree": tree})
+
+    def latent_attention(self, q: Operand, cache: Operand, lengths: Operand, out: Operand, *,
+                         scale: float = 0.0, causal: bool = False, tree: Operand | None = None,
+                         lse: Operand | None = None, block_table: Operand | None = None,
+                         ragged: bool = False) -> None:
+        """Multi-head latent attention in its absorbed form: q [batch, q, heads, latent + rope] over
+        a cache of all heads [batch, capacity, latent + rope], whose rows are keys, and their first
+        elements values; out [batch, q, heads, latent]; lengths i32 [batch]. scale 0: 1 /
+        sqrt(latent + rope). The other options are those of attention."""
+        operands = {"q": q, "cache": cache, "lengths": lengths, "out": out}
+        self._call("latent_attention", operands, options={
+            "scale": scale, "causal": int(causal), "tree": tree, "lse": lse,
+            "block_table": block_table, "ragged": int(ragged)})
 
     def attention_merge(self, outs: Operand, lses: Operand, out: Operand,
                         lse: Operand | None = None) -> None:

@@ -21,9 +21,9 @@ namespace {
 
 std::vector<Emulation> emulations() {
   std::vector<Emulation> all = elementwise_emulations();
-  for (const auto& more :
-       {append_emulations(), row_emulations(), product_emulations(), quantized_emulations(),
-        scaled_emulations(), sample_emulations(), expert_emulations(), quantize_emulations()}) {
+  for (const auto& more : {append_emulations(), row_emulations(), product_emulations(),
+                           attention_emulations(), quantized_emulations(), scaled_emulations(),
+                           sample_emulations(), expert_emulations(), quantize_emulations()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -56,6 +56,7 @@ std::vector<Emulation> elementwise_emulations();
 std::vector<Emulation> append_emulations();
 std::vector<Emulation> row_emulations();
 std::vector<Emulation> product_emulations();
+std::vector<Emulation> attention_emulations();
 std::vector<Emulation> quantized_emulations();
 std::vector<Emulation> scaled_emulations();
 std::vector<Emulation> sample_emulations();

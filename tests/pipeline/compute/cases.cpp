@@ -363,6 +363,38 @@ const std::vector<OperationCase>& operation_cases() {
                                .cu_seqlens_k = t[4],
                                .ragged = true});
        }},
+      {"AttentionOfATree",
+       "tree_attention dtype=f16 out=f16 lse=stored page_size=\"16\" batch=2 heads=4 kv_heads=2 "
+       "q=5 "
+       "kv=48 dim=16",
+       {{2, 5, 4, 16},
+        {6, 2, 16, 16},
+        {6, 2, 16, 16},
+        {2},
+        {2, 3},
+        {2, 5, 1},
+        {2, 5, 4, 16},
+        {2, 5, 4}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention(t[0], t[1], t[2], t[3], t[6],
+                              {.lse = t[7], .block_table = t[4], .tree = t[5]});
+       }},
+      {"LatentAttention",
+       "latent_attention dtype=f32 out=f32 mask=causal scale=0.25 lse=stored lengths=ragged "
+       "batch=2 "
+       "heads=4 q=3 kv=20 latent=32 rope=16",
+       {{2, 3, 4, 48}, {2, 20, 48}, {2}, {2, 3, 4, 32}, {2, 3, 4}},
+       [](Operations& ops, const Operands& t) {
+         return ops.latent_attention(t[0], t[1], t[2], t[3],
+                                     {.scale = 0.25F, .causal = true, .lse = t[4], .ragged = true});
+       }},
+      {"LatentAttentionOfATreeOverPages",
+       "latent_attention dtype=f16 out=f16 mask=tree page_size=\"16\" batch=2 heads=4 q=5 kv=48 "
+       "latent=64 rope=16",
+       {{2, 5, 4, 80}, {6, 16, 80}, {2}, {2, 3}, {2, 5, 1}, {2, 5, 4, 64}},
+       [](Operations& ops, const Operands& t) {
+         return ops.latent_attention(t[0], t[1], t[2], t[5], {.tree = t[4], .block_table = t[3]});
+       }},
       {"AttentionMerge",
        "attention_merge dtype=f32 out=f16 parts=3 tokens=10 heads=4 dim=8",
        {{3, 10, 4, 8}, {3, 10, 4}, {2, 5, 4, 8}},

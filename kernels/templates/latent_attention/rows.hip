@@ -1,0 +1,112 @@
+// Rows of queries that share a KV head: row r of a tile is head r % GROUP of query r / GROUP, as with
+// PACK in attention, so that each key is read once for all of them. With SHARED, the first V_DIM
+// elements of a key are its value: K and V are the same bytes. With TREE, the last keys are those of
+// the queries themselves, in their order, and a query sees those of them that its bits name, and its
+// own; the keys before them are visible to all.
+#pragma once
+
+#if !defined(SHARED) || !defined(TREE) || !defined(SPLIT) || !defined(GROUP) || !defined(BQ) || \
+    !defined(BK)
+#error "SHARED TREE SPLIT GROUP BQ and BK must be defined"
+#endif
+#if PACKED || WINDOW || SOFTCAP || SINKS || (TREE && CAUSAL)
+#error "rows have no packed sequences, window, limit of scores or sinks, and a tree is not causal"
+#endif
+#if SHARED && V_DIM > DIM
+#error "values are a part of their keys"
+#endif
+#if SPLIT < 1
+#error "SPLIT is at least 1"
+#endif
+
+#define PACK 1
+#define TOGETHER 1  // a tile's neighbours have the same keys
+#define KWAVES 1
+#define FOLD 1
+#include "attention/packing.hip"
+#include "attention/partial_sums.hip"
+
+#if TREE
+#define TREE_PARAMETER , const u32 *__restrict__ tree
+#define TREE_ARGUMENT tree
+#else
+#define TREE_PARAMETER
+#define TREE_ARGUMENT nullptr
+#endif
+
+// What a row sees.
+struct Sight {
+  u32 end;  // it sees no key from here on
+#if TREE
+  const u32* bits;  // of the query; bit i % 32 of word i / 32 stands for query i's key
+  u32 query, before, queries;
+#endif
+
+  GRETA_DEVICE Sight() {}
+  // `tree` has words for each query of each sequence.
+  GRETA_DEVICE Sight(const Arguments& args, const u32* tree, u32 sequence, u32 count, u32 row) {
+    const u32 own = smaller(query_of(row), args.queries - 1);  // of a row that exists
+    end = visible_keys(count, args.queries, own);
+#if TREE
+    query = own;
+    before = count;
+    queries = args.queries;
+    bits = tree + (u64(sequence) * args.queries + own) * ((args.queries + 31) / 32);
+#endif
+  }
+
+  GRETA_DEVICE bool sees(u32 key) const {
+    if (key >= end) return false;
+#if TREE
+    if (key + queries < before) return true;
+    const u32 node = key + queries - before;
+    return node == query || (bits[node / 32] >> node % 32 & 1U) != 0;
+#else
+    return true;
+#endif
+  }
+
+  // Whether it sees all keys before this one.
+  GRETA_DEVICE bool sees_all_before(u32 key) const {
+#if TREE
+    return key + queries <= before;
+#else
+    return key <= end;
+#endif
+  }
+};
+
+// A workgroup's part of the keys: whole tiles, as many for each slice. As many slices as have keys
+// are used, and one where there is none.
+struct Slice {
+  u32 begin, end, used;
+};
+
+GRETA_DEVICE Slice pick_slice(u32 end) {
+  if (SPLIT == 1) return {0, end, 1};
+  const u32 keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK, begin = block_z() * keys;
+  return {smaller(begin, end), smaller(begin + keys, end), keys == 0 ? 1 : (end + keys - 1) / keys};
+}
+
+// What a workgroup is for: a tile of rows, and a slice of their keys.
+struct Part {
+  Tile tile;
+  u32 reader, readers;  // workgroups that share no row
+  u32 own;              // rows that exist
+  u32 count;            // valid keys of the sequence
+  Slice slice;
+
+  GRETA_DEVICE bool exists() const { return own > 0 && block_z() < slice.used; }
+};
+
+GRETA_DEVICE Part pick_part(Arguments& args) {
+  Part part = {};
+  part.readers = tile_sets(args) * tile_heads(args) * args.tiles;
+  part.reader = block_index<THREADS>();
+  if (part.reader >= part.readers) return part;
+  part.tile = pick_packed_tile(args, part.reader);
+  part.own = smaller(tile_rows(args) - part.tile.first, BQ);
+  part.count = key_count(args, part.tile.sequence);
+  part.slice = pick_slice(tile_end(args, part.tile, part.count));
+  return part;
+}
