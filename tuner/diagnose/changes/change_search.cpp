@@ -239,8 +239,7 @@ class Search {
     const SourceChange& change = one.change;
     FoundChange found;
     found.kind = change.kind;
-    found.kernel = fmt::format("kernel-{}.{}", one.kernel,
-                               failed_.kernel.language == Language::hip ? "hip" : "comp");
+    found.kernel = kept_source_file(one.kernel, failed_.kernel.language);
     const auto lines_before = std::count(
         text.begin(), text.begin() + static_cast<std::ptrdiff_t>(change.start), '\n');
     found.line = static_cast<std::size_t>(lines_before) + 2;  // the comment on the launch is first

@@ -70,6 +70,7 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
     : catalog_(catalog), run_(failed.kernel) {
   const DeviceInfo device = device_for_changes(run_).value();
   run_.architecture = device.architecture;
+  run_.seed = failed.seed;
   for (const std::string& kept : failed.sources)
     sources_.push_back(read_kept_source(kept, run_.language).value());
   const OpenOptions options;
