@@ -41,6 +41,7 @@ std::string facts_of(const Cause& cause) {
 void offer_all(Judge& judge) {
   offer_runs(judge);
   offer_places(judge);
+  offer_rounding(judge);
   offer_row_factors(judge);
   offer_attributes(judge);
   offer_read_map(judge);
@@ -100,26 +101,23 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
     return;
   }
   const FoundChange& found = *search->found;
-  const std::string what = found.before.empty()
-                               ? fmt::format("`{}` is missing", in_a_line(found.after))
-                           : found.after.empty() || found.after == ";"
-                               ? fmt::format("without `{}`", in_a_line(found.before))
-                               : fmt::format("`{}` in place of `{}`", in_a_line(found.after),
-                                             in_a_line(found.before));
+  const std::string what =
+      found.before.empty() ? fmt::format("`{}` is missing", in_a_line(found.after))
+      : found.after.empty() || found.after == ";"
+          ? fmt::format("without `{}`", in_a_line(found.before))
+          : fmt::format("`{}` in place of `{}`", in_a_line(found.after), in_a_line(found.before));
   Cause cause{.kind = found.kind,
               .words = fmt::format("line {} of {}: {}", found.line, found.kernel, what),
               .explained = 1,
               .residual = 0,
               .score = 2,
-              .evidence = fmt::format("with `{}`, all results are correct{}",
-                                      in_a_line(found.text),
+              .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
                                       found.with_others ? ", also with other operands" : "")};
   made.causes.insert(made.causes.begin(), std::move(cause));
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
-Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder,
-                        const DiagnosisTime& time) {
+Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
   const FailedCase failed = read_failed_case(catalog, folder).value();
   // It starts processes, which must not inherit drivers that references use.
   const auto search = searched_change(catalog, failed, time.change_seconds);
@@ -211,12 +209,12 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                       {"residual", cause.residual},
                       {"score", cause.score}});
   }
-  return {
-      {"problem", diagnosis.problem},  {"config", diagnosis.config},  {"device", diagnosis.device},
-      {"message", diagnosis.message},  {"sure", diagnosis.is_sure()}, {"causes", causes},
-      {"places", diagnosis.places},    {"facts", diagnosis.facts},    {"images", diagnosis.images},
-      {"hypotheses", diagnosis.tried}, {"hurried", diagnosis.hurried},
-      {"search", diagnosis.search}};
+  return {{"problem", diagnosis.problem}, {"config", diagnosis.config},
+          {"device", diagnosis.device},   {"message", diagnosis.message},
+          {"sure", diagnosis.is_sure()},  {"causes", causes},
+          {"places", diagnosis.places},   {"facts", diagnosis.facts},
+          {"images", diagnosis.images},   {"hypotheses", diagnosis.tried},
+          {"hurried", diagnosis.hurried}, {"search", diagnosis.search}};
 }
 
 }  // namespace greta::tuner

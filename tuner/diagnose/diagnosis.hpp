@@ -30,7 +30,8 @@ struct Diagnosis {
 /// Time limits of a diagnosis.
 struct DiagnosisTime {
   double seconds = 30;
-  double change_seconds = 0;  ///< of the search for a change of the source (search_change()); 0: none
+  double change_seconds =
+      0;  ///< of the search for a change of the source (search_change()); 0: none
 };
 
 /// Reads the case of a folder, examines it, and writes `diagnosis.txt` and an image of each wrong

@@ -27,9 +27,9 @@ int diagnose_cases(const DiagnoseOptions& options) {
   bool first = true;
   for (const std::string& named : options.folders) {
     for (const fs::path& folder : kept_cases(named)) {
-      const Diagnosis diagnosis = value_of(diagnose_kept(
-          folder, {.seconds = static_cast<double>(options.seconds),
-                   .change_seconds = static_cast<double>(options.change_seconds)}));
+      const Diagnosis diagnosis = value_of(
+          diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
+                                 .change_seconds = static_cast<double>(options.change_seconds)}));
       if (options.json) {
         list.push_back(diagnosis_json(diagnosis));
         list.back()["case"] = folder.string();

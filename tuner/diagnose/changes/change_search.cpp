@@ -150,9 +150,8 @@ class Search {
       for (SourceChange& change : changes_of(texts_.back(), source.entry))
         changes_.push_back({i, std::move(change)});
     }
-    std::stable_sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) {
-      return a.change.rank < b.change.rank;
-    });
+    std::stable_sort(changes_.begin(), changes_.end(),
+                     [](const auto& a, const auto& b) { return a.change.rank < b.change.rank; });
   }
 
   ChangeSearch run() {
@@ -190,10 +189,9 @@ class Search {
   std::size_t limit() const { return std::min(best_, changes_.size()); }
 
   void start(TryingProcess& process) {
-    const bool started =
-        process.start([this](std::size_t next, std::size_t step, int descriptor) {
-          try_from(next, step, descriptor);
-        });
+    const bool started = process.start([this](std::size_t next, std::size_t step, int descriptor) {
+      try_from(next, step, descriptor);
+    });
     if (!started) throw Error("no process to try changes of the source in");
   }
 
@@ -240,8 +238,8 @@ class Search {
     FoundChange found;
     found.kind = change.kind;
     found.kernel = kept_source_file(one.kernel, failed_.kernel.language);
-    const auto lines_before = std::count(
-        text.begin(), text.begin() + static_cast<std::ptrdiff_t>(change.start), '\n');
+    const auto lines_before =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(change.start), '\n');
     found.line = static_cast<std::size_t>(lines_before) + 2;  // the comment on the launch is first
     found.before = text.substr(change.start, change.length);
     found.after = change.by;

@@ -12,7 +12,8 @@ namespace greta::tuner {
 namespace {
 
 constexpr Deadline most_time_of_run = std::chrono::seconds(3);
-constexpr int confirmations = 2;  // of a run with correct results, as races may be correct by chance
+constexpr int confirmations =
+    2;  // of a run with correct results, as races may be correct by chance
 
 std::string hash_of(std::size_t kernel, const std::vector<std::byte>& code_object) {
   const std::string_view bytes(reinterpret_cast<const char*>(code_object.data()),
@@ -32,7 +33,8 @@ Result<KernelSource> read_kept_source(const std::string& kept, Language language
       at_workgroup == std::string::npos || at_subgroup == std::string::npos ||
       at_options == std::string::npos) {
     return Failure{Status::invalid_argument,
-                   "a kernel's source does not begin with a comment on its launch", {}};
+                   "a kernel's source does not begin with a comment on its launch",
+                   {}};
   }
   KernelSource source;
   source.language = language;

@@ -21,12 +21,12 @@ struct KernelChange {
 
 /// What a trial of a change gave.
 enum class ChangeOutcome : unsigned char {
-  refused,         ///< by the compiler
-  same,            ///< the kernel of an earlier change, or the unchanged one
-  wrong,           ///< results
-  hangs,           ///< the device is lost
-  correct_here,    ///< with the case's operands; others could not be drawn
-  correct,         ///< with other operands, too
+  refused,       ///< by the compiler
+  same,          ///< the kernel of an earlier change, or the unchanged one
+  wrong,         ///< results
+  hangs,         ///< the device is lost
+  correct_here,  ///< with the case's operands; others could not be drawn
+  correct,       ///< with other operands, too
 };
 
 /// Returns what a kept source says of itself: its text, entry, workgroup and options.

@@ -48,7 +48,8 @@ std::size_t length_of_token(std::string_view text, std::size_t at) {
   if (is_digit(text[at])) {
     while (at + length < text.size()) {
       const char c = text[at + length];
-      const bool sign = (c == '-' || c == '+') && length > 0 && !text.substr(at).starts_with("0x") &&
+      const bool sign = (c == '-' || c == '+') && length > 0 &&
+                        !text.substr(at).starts_with("0x") &&
                         (text[at + length - 1] == 'e' || text[at + length - 1] == 'E');
       if (!is_name_character(c) && c != '.' && !sign) break;
       ++length;
@@ -79,8 +80,8 @@ class Definitions {
       }
       if (text == "{" || text == "(") ++depth;
       if ((text == "}" || text == ")") && depth > 0) --depth;
-      const bool ends_block = text == "}" && depth == 0 &&
-                              (i + 1 == tokens.size() || tokens[i + 1].text != ";");
+      const bool ends_block =
+          text == "}" && depth == 0 && (i + 1 == tokens.size() || tokens[i + 1].text != ";");
       if (depth > 0 || (text != ";" && !ends_block)) continue;
       add(begin, i + 1);
       begin = i + 1;
@@ -196,9 +197,9 @@ std::vector<SourceToken> tokens_of(std::string_view source) {
     }
     const std::size_t length = length_of_token(source, at);
     const char first = source[at];
-    const auto kind = is_digit(first)  ? SourceToken::Kind::number
+    const auto kind = is_digit(first)            ? SourceToken::Kind::number
                       : is_name_character(first) ? SourceToken::Kind::name
-                                       : SourceToken::Kind::sign;
+                                                 : SourceToken::Kind::sign;
     found.push_back({kind, at, source.substr(at, length), 0});
     line_begins = false;
     at += length;

@@ -129,9 +129,9 @@ class Condition {
 
 /// The branches of one #if, of which each is compiled, is not, or may be.
 struct Branches {
-  bool outside = true;   ///< whether what contains it is compiled
-  bool taken = false;    ///< whether a branch before is compiled in any case
-  bool active = true;    ///< whether the present branch may be
+  bool outside = true;  ///< whether what contains it is compiled
+  bool taken = false;   ///< whether a branch before is compiled in any case
+  bool active = true;   ///< whether the present branch may be
 };
 
 class Lines {

@@ -12,7 +12,7 @@ bool is_name_character(char c);
 
 /// A source's lines as the preprocessor sees them.
 struct CompiledLines {
-  std::vector<char> active;                   ///< of each line: whether it is compiled; 1 if unknown
+  std::vector<char> active;  ///< of each line: whether it is compiled; 1 if unknown
   std::map<std::string, std::string> macros;  ///< the text of each macro that compiled lines define
 };
 

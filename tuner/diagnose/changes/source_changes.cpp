@@ -35,14 +35,17 @@ bool is_upper(std::string_view name) {
 
 bool is_keyword(std::string_view name) {
   static const std::set<std::string_view> words{
-      "if",       "else",     "for",      "while",   "do",       "return",  "break",   "continue",
-      "const",    "constexpr", "static",  "struct",  "class",    "template", "typename", "using",
-      "void",     "bool",     "int",      "uint",    "unsigned", "float",   "double",  "char",
-      "auto",     "switch",   "case",     "default", "true",     "false",   "sizeof",  "inline",
-      "shared",   "in",       "out",      "inout",   "operator", "public",  "private", "enum",
-      "__device__", "__global__", "__shared__", "__restrict__", "static_assert", "namespace",
-      "layout",   "unroll",   "vec2",     "vec4",    "uvec2",    "uvec4",   "mutable", "extern",
-      "u64",      "i64",      "uint64_t", "int64_t", "uint32_t", "int32_t", "std",     "half"};
+      "if",         "else",         "for",           "while",     "do",         "return",
+      "break",      "continue",     "const",         "constexpr", "static",     "struct",
+      "class",      "template",     "typename",      "using",     "void",       "bool",
+      "int",        "uint",         "unsigned",      "float",     "double",     "char",
+      "auto",       "switch",       "case",          "default",   "true",       "false",
+      "sizeof",     "inline",       "shared",        "in",        "out",        "inout",
+      "operator",   "public",       "private",       "enum",      "__device__", "__global__",
+      "__shared__", "__restrict__", "static_assert", "namespace", "layout",     "unroll",
+      "vec2",       "vec4",         "uvec2",         "uvec4",     "mutable",    "extern",
+      "u64",        "i64",          "uint64_t",      "int64_t",   "uint32_t",   "int32_t",
+      "std",        "half"};
   return words.contains(name) || name.starts_with("__");
 }
 
@@ -66,7 +69,8 @@ class Changes {
     }
     add_statements();
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.rank, b.start) < std::pair(b.rank, a.start);  // a kernel's own code is last
+      return std::pair(a.rank, b.start) <
+             std::pair(b.rank, a.start);  // a kernel's own code is last
     });
     return std::move(found_);
   }
@@ -150,8 +154,8 @@ class Changes {
 
   void add_number(std::size_t i) {
     const std::string number(text(i));
-    if (number.find('.') != std::string::npos || (number.find('e') != std::string::npos &&
-                                                  !number.starts_with("0x"))) {
+    if (number.find('.') != std::string::npos ||
+        (number.find('e') != std::string::npos && !number.starts_with("0x"))) {
       return add_real(i, number);
     }
     char* end = nullptr;
@@ -181,7 +185,8 @@ class Changes {
       replace(rank, "wrong constant", i, words + suffix);
     };
     for (const double other : {0.0, 1.0, 0.5, 2.0}) offer(likely, other);
-    for (const double factor : {-1.0, 2.0, 0.5, 0.8, 1.25, 10.0, 0.1}) offer(possible, factor * value);
+    for (const double factor : {-1.0, 2.0, 0.5, 0.8, 1.25, 10.0, 0.1})
+      offer(possible, factor * value);
   }
 
   void add_sign(std::size_t i) {
@@ -218,7 +223,8 @@ class Changes {
         {"^", {{likely, "|"}, {possible, "&"}, {possible, "+"}}},
         {"&&", {{likely, "||"}}},
         {"||", {{likely, "&&"}}},
-        {"==", {{likely, "!="}, {possible, "<"}, {possible, ">"}, {possible, "<="}, {possible, ">="}}},
+        {"==",
+         {{likely, "!="}, {possible, "<"}, {possible, ">"}, {possible, "<="}, {possible, ">="}}},
         {"!=", {{likely, "=="}, {possible, "<"}, {possible, ">"}}},
         {"<", {{likely, "<="}, {likely, ">"}, {likely, ">="}, {possible, "!="}, {possible, "=="}}},
         {"<=", {{likely, "<"}, {likely, ">"}, {likely, ">="}, {possible, "=="}}},
@@ -232,7 +238,8 @@ class Changes {
 
   /// Leaves out an operand with its operator.
   void add_terms(std::size_t i) {
-    if (!is_one_of(text(i), {"+", "-", "*", "/", "%", "&&", "||", "&", "|", "^", "<<", ">>"})) return;
+    if (!is_one_of(text(i), {"+", "-", "*", "/", "%", "&&", "||", "&", "|", "^", "<<", ">>"}))
+      return;
     const bool sum = is_one_of(text(i), {"+", "-"});
     const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
     add(sum ? likely : possible, "superfluous term", tokens_[i - 1].end(), tokens_[after - 1].end(),
@@ -288,7 +295,8 @@ class Changes {
   void add_arguments(std::size_t i) {
     if (!ends_operand(i - 1) || !begins_operand(i + 1)) return;
     const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
-    if (!is_one_of(text(after), {",", ")"}) || begin == 0 || !is_one_of(text(begin - 1), {",", "("}))
+    if (!is_one_of(text(after), {",", ")"}) || begin == 0 ||
+        !is_one_of(text(begin - 1), {",", "("}))
       return;
     add(likely, "exchanged operands", tokens_[begin].start, tokens_[after - 1].end(),
         fmt::format("{}, {}", between(i + 1, after), between(begin, i)));
@@ -305,9 +313,10 @@ class Changes {
 
   void add_name(std::size_t i) {
     static const std::vector<std::vector<std::string_view>> families{
-        {"row", "col"}, {"rows", "cols"}, {"x", "y", "z", "w"}, {"m", "n", "k"},
-        {"i", "j"},     {"min", "max"},   {"fminf", "fmaxf"},   {"first", "last"},
-        {"begin", "end"}, {"left", "right"}, {"a", "b"}};
+        {"row", "col"},     {"rows", "cols"},  {"x", "y", "z", "w"},
+        {"m", "n", "k"},    {"i", "j"},        {"min", "max"},
+        {"fminf", "fmaxf"}, {"first", "last"}, {"begin", "end"},
+        {"left", "right"},  {"a", "b"}};
     const std::string_view name = text(i);
     if (is_keyword(name)) return add_type(i);
     for (const auto& family : families) {
@@ -326,9 +335,12 @@ class Changes {
   }
   void add_type(std::size_t i) {
     static const std::map<std::string_view, std::vector<const char*>> wider{
-        {"uint", {"u64", "int", "uint64_t"}},   {"unsigned", {"unsigned long long", "int"}},
-        {"int", {"uint", "long long", "int64_t"}}, {"uint32_t", {"uint64_t"}},
-        {"half", {"float"}},                    {"float", {"double"}}};
+        {"uint", {"u64", "int", "uint64_t"}},
+        {"unsigned", {"unsigned long long", "int"}},
+        {"int", {"uint", "long long", "int64_t"}},
+        {"uint32_t", {"uint64_t"}},
+        {"half", {"float"}},
+        {"float", {"double"}}};
     const auto found = wider.find(text(i));
     if (found == wider.end()) return;
     for (const char* const other : found->second) replace(seldom, "wrong type", i, other);
