@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds most_silence{40};  // of a process: it opens a device and compiles
 constexpr int look_ms = 100;
+constexpr char ready_mark = '+';     // the kernels are compiled, and the device is open
 constexpr int most_idle_starts = 3;  // of processes that end before they try anything
 
 struct Report {
@@ -114,8 +115,9 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed) {
   const bool started = process.start([&](std::size_t, std::size_t, int descriptor) {
     std::string why;
     try {
-      if (!ChangeTrials(catalog, failed).fails_unchanged())
-        why = "the unchanged source gives correct results here";
+      ChangeTrials trials(catalog, failed);
+      static_cast<void>(!write(descriptor, &ready_mark, 1));  // what ends the process now fails
+      if (!trials.fails_unchanged()) why = "the unchanged source gives correct results here";
     } catch (const std::exception& error) {
       why = error.what();
     }
@@ -132,8 +134,9 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed) {
     if (count <= 0) break;
     why.append(block.data(), static_cast<std::size_t>(count));
   }
-  if (!why.ends_with('\n')) return "the case's kernel can't be compiled and run again";
-  return why.substr(0, why.size() - 1);
+  const bool ready = why.starts_with(ready_mark);
+  if (!why.ends_with('\n')) return ready ? "" : "the case's kernel can't be compiled and run again";
+  return why.substr(ready ? 1 : 0, why.size() - (ready ? 2 : 1));
 }
 
 class Search {

@@ -185,6 +185,29 @@ class Definitions {
 
 }  // namespace
 
+bool is_constant_name(std::string_view name) {
+  return std::none_of(name.begin(), name.end(),
+                      [](unsigned char c) { return std::islower(c) != 0; }) &&
+         std::any_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isupper(c) != 0; });
+}
+
+bool is_source_keyword(std::string_view name) {
+  static const std::set<std::string_view> words{
+      "if",         "else",         "for",           "while",     "do",         "return",
+      "break",      "continue",     "const",         "constexpr", "static",     "struct",
+      "class",      "template",     "typename",      "using",     "void",       "bool",
+      "int",        "uint",         "unsigned",      "float",     "double",     "char",
+      "auto",       "switch",       "case",          "default",   "true",       "false",
+      "sizeof",     "inline",       "shared",        "in",        "out",        "inout",
+      "operator",   "public",       "private",       "enum",      "__device__", "__global__",
+      "__shared__", "__restrict__", "static_assert", "namespace", "layout",     "unroll",
+      "vec2",       "vec4",         "uvec2",         "uvec4",     "mutable",    "extern",
+      "u64",        "i64",          "uint64_t",      "int64_t",   "uint32_t",   "int32_t",
+      "std",        "half"};
+  return words.contains(name) || name.starts_with("__");
+}
+
 std::vector<SourceToken> tokens_of(std::string_view source) {
   std::vector<SourceToken> found;
   bool line_begins = true;

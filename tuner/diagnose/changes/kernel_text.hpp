@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner {
 
 /// A word or sign of a kernel's source.
@@ -20,6 +22,11 @@ struct SourceToken {
 
   std::size_t end() const { return start + text.size(); }
 };
+
+/// Whether a name is written as those of macros and constants: without lower-case letters.
+bool is_constant_name(std::string_view name);
+/// Whether a name is a keyword of HIP or GLSL, or a type of all kernels.
+bool is_source_keyword(std::string_view name);
 
 /// Returns the words and signs of a source in HIP or GLSL, without comments, strings and
 /// preprocessor lines. `source` must outlive them.

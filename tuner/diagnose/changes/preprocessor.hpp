@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner {
 
 /// Whether names and numbers may contain a character.

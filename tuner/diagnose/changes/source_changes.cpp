@@ -25,38 +25,14 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> ot
   return std::find(others.begin(), others.end(), text) != others.end();
 }
 
-/// Returns whether a name is that of a constant or macro.
-bool is_upper(std::string_view name) {
-  return std::none_of(name.begin(), name.end(),
-                      [](unsigned char c) { return std::islower(c) != 0; }) &&
-         std::any_of(name.begin(), name.end(),
-                     [](unsigned char c) { return std::isupper(c) != 0; });
-}
-
-bool is_keyword(std::string_view name) {
-  static const std::set<std::string_view> words{
-      "if",         "else",         "for",           "while",     "do",         "return",
-      "break",      "continue",     "const",         "constexpr", "static",     "struct",
-      "class",      "template",     "typename",      "using",     "void",       "bool",
-      "int",        "uint",         "unsigned",      "float",     "double",     "char",
-      "auto",       "switch",       "case",          "default",   "true",       "false",
-      "sizeof",     "inline",       "shared",        "in",        "out",        "inout",
-      "operator",   "public",       "private",       "enum",      "__device__", "__global__",
-      "__shared__", "__restrict__", "static_assert", "namespace", "layout",     "unroll",
-      "vec2",       "vec4",         "uvec2",         "uvec4",     "mutable",    "extern",
-      "u64",        "i64",          "uint64_t",      "int64_t",   "uint32_t",   "int32_t",
-      "std",        "half"};
-  return words.contains(name) || name.starts_with("__");
-}
-
 /// Changes of one source.
 class Changes {
  public:
   Changes(std::string_view source, std::string_view entry)
       : source_(source), tokens_(used_tokens(source, entry)) {
     for (const SourceToken& token : tokens_) {
-      if (token.kind == Kind::name && !is_keyword(token.text))
-        names_[{token.definition, is_upper(token.text)}].insert(token.text);
+      if (token.kind == Kind::name && !is_source_keyword(token.text))
+        names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
       if (token.kind == Kind::name && is_barrier(token.text)) barriers_.insert(token.text);
     }
   }
@@ -95,7 +71,7 @@ class Changes {
   /// Whether an operand ends, or begins, with a token.
   bool ends_operand(std::size_t i) const {
     return tokens_[i].kind == Kind::number || is_one_of(text(i), {")", "]"}) ||
-           (tokens_[i].kind == Kind::name && !is_keyword(text(i)));
+           (tokens_[i].kind == Kind::name && !is_source_keyword(text(i)));
   }
   bool begins_operand(std::size_t i) const {
     return tokens_[i].kind != Kind::sign || is_one_of(text(i), {"(", "-", "!", "~"});
@@ -318,7 +294,7 @@ class Changes {
         {"fminf", "fmaxf"}, {"first", "last"}, {"begin", "end"},
         {"left", "right"},  {"a", "b"}};
     const std::string_view name = text(i);
-    if (is_keyword(name)) return add_type(i);
+    if (is_source_keyword(name)) return add_type(i);
     for (const auto& family : families) {
       if (std::find(family.begin(), family.end(), name) == family.end()) continue;
       for (const std::string_view other : family) {
@@ -327,7 +303,7 @@ class Changes {
     }
     const bool member = is_one_of(text(i - 1), {".", "->", "::"});
     const bool called = text(i + 1) == "(";
-    const bool upper = is_upper(name);
+    const bool upper = is_constant_name(name);
     if (member || (called && !upper)) return;
     const Rank rank = upper ? possible : unlikely;
     for (const std::string_view other : names_[{tokens_[i].definition, upper}])

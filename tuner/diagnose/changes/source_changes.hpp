@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner {
 
 /// A small change of a kernel's source, as a programmer makes to mend a slip.
@@ -20,7 +22,7 @@ struct SourceChange {
   }
 };
 
-/// Returns single changes of what a kernel's entry uses, the likeliest first: other operators,
+/// Returns single changes of what a kernel's entry uses, the most likely first: other operators,
 /// constants and limits, other variables of the same function, terms that are added or left out,
 /// exchanged operands and statements, and further barriers. Many don't compile.
 std::vector<SourceChange> changes_of(std::string_view source, std::string_view entry);
