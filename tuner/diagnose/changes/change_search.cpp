@@ -24,8 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds most_silence{40};  // of a process: it opens a device and compiles
 constexpr int look_ms = 100;
-constexpr char ready_mark = '+';     // the kernels are compiled, and the device is open
-constexpr int most_idle_starts = 3;  // of processes that end before they try anything
+constexpr char ready_mark = '+';  // the kernels are compiled, and the device is open
 
 struct Report {
   std::uint32_t change = 0;
@@ -61,7 +60,6 @@ class TryingProcess {
     close(ends[1]);
     reading_ = ends[0];
     heard_ = Clock::now();
-    begun_ = false;
     if (pid_ > 0) return true;
     stop();
     return false;
@@ -87,24 +85,16 @@ class TryingProcess {
     Report report;
     if (::read(reading_, &report, sizeof report) != sizeof report) return std::nullopt;
     heard_ = Clock::now();
-    begun_ = true;
     next_ = report.change + step_;
-    idle_starts_ = 0;
     return report;
   }
-  /// Goes on after the change that ended the process. Returns false if it ends before any.
-  bool skip() {
-    if (!begun_ && ++idle_starts_ >= most_idle_starts) return false;
-    next_ += step_;
-    return true;
-  }
+  /// Goes on after the change that ended the process.
+  void skip() { next_ += step_; }
 
  private:
   std::size_t next_, step_;
   pid_t pid_ = 0;
   int reading_ = -1;
-  bool begun_ = false;
-  int idle_starts_ = 0;
   Clock::time_point heard_;
 };
 
@@ -217,7 +207,7 @@ class Search {
       if (!report) {
         process.stop();
         if (process.next() >= limit()) return;
-        if (!process.skip()) throw Error("the case's kernel can't be compiled and run again");
+        process.skip();
         ++result.tried;
         return;
       }
@@ -230,7 +220,7 @@ class Search {
       if (process.next() >= limit()) process.stop();
     } else if (process.silent()) {
       process.stop();
-      if (!process.skip()) throw Error("the case's kernel can't be compiled and run again");
+      process.skip();
       ++result.tried;
     }
   }
