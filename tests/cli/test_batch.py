@@ -82,7 +82,7 @@ class Batch(Case):
         result = self.run_greta("bench", "--config", self.config(), "--batch-mix", self.mix(), "--batch", 2, "--rounds", 2,
                                 "--device", "lavapipe", "--page-size", 16, "--pages", 4, "--no-lock", "--export", file, "--explain")
         self.assertEqual(result.returncode, 0, result.stderr)
-        for word in ("tuned", "default", "first token p50", "next token p50", "4 sequences, 2 at the same time",
+        for word in ("tuned", "default", "first token p50", "next token p50", "4 sequences, up to 2 at the same time",
                      "prompts of 127 tokens, of which 64 are shared, and 21 generated tokens", "pages of 16 tokens: at most 4 of 4 in use",
                      "decode pass of 2 x 1 token", 'page_size="16"'):
             self.assertIn(word, result.stdout)
@@ -133,7 +133,10 @@ class Batch(Case):
         # A sequence that can never have its pages is refused, not waited for.
         self.refused(self.run_greta(*bench, "--page-size", 16, "--pages", 2), 2, "--pages 2: a sequence of 45 tokens needs 3 pages of 16 tokens")
         self.refused(self.several("--pages", 1), 2, "--pages 1: a sequence of ")
-        self.refused(self.several(prompts="\n\n"), 2, "has no prompt")
+        self.refused(self.several(prompts="\n  \n"), 2, "has no prompt")
+        self.refused(self.several(prompts="\ufeff\n"), 2, "has no prompt")  # nothing but a byte order mark
+        self.refused(self.run_greta("bench", "--config", self.config(), "--pages", 5), 2, "--pages", "--batch-mix")
+        self.refused(self.several("--top-p", 0.5), 2, "--top-p: needs a --temperature above 0")
         self.refused(self.several(prompts="Once\n" + "a" * 2000), 2, ":2: has ", "tokens, the model takes 512")
         self.refused(self.run_greta("--model", MODEL, "--batch", 2), 2, "--prompts")
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tuner/compile/case_files.hpp"
 #include "tuner/diagnose/causes/causes.hpp"
+#include "tuner/diagnose/changes/change_search.hpp"
 #include "tuner/diagnose/error_map.hpp"
 #include "tuner/diagnose/facts.hpp"
 #include "tuner/diagnose/where.hpp"
@@ -39,6 +41,7 @@ std::string facts_of(const Cause& cause) {
 void offer_all(Judge& judge) {
   offer_runs(judge);
   offer_places(judge);
+  offer_rounding(judge);
   offer_row_factors(judge);
   offer_attributes(judge);
   offer_read_map(judge);
@@ -69,15 +72,63 @@ Diagnosis examined(const Evidence& evidence, double seconds) {
   return made;
 }
 
-Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, double seconds) {
+/// Returns a text as one line, without longer gaps.
+std::string in_a_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool gap = c == ' ' || c == '\n' || c == '\t';
+    if (!gap || (!line.empty() && line.back() != ' ')) line += gap ? ' ' : c;
+  }
+  return line;
+}
+
+std::optional<Result<ChangeSearch>> searched_change(const Catalog& catalog,
+                                                    const FailedCase& failed, double seconds) {
+  if (seconds <= 0) return std::nullopt;
+  return search_change(catalog, failed, seconds);
+}
+
+/// Adds a change of the source that gives correct results, as the first cause.
+void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
+  if (!search) {
+    made.search = "no change of the source was tried: " + search.failure().message;
+    return;
+  }
+  made.search = fmt::format("{} of {} single changes of the source tried, {} of which compile",
+                            search->tried, search->changes, search->compiled);
+  if (!search->found) {
+    made.search += "; none gives correct results";
+    return;
+  }
+  const FoundChange& found = *search->found;
+  const std::string what =
+      found.before.empty() ? fmt::format("`{}` is missing", in_a_line(found.after))
+      : found.after.empty() || found.after == ";"
+          ? fmt::format("without `{}`", in_a_line(found.before))
+          : fmt::format("`{}` in place of `{}`", in_a_line(found.after), in_a_line(found.before));
+  Cause cause{.kind = found.kind,
+              .words = fmt::format("line {} of {}: {}", found.line, found.kernel, what),
+              .explained = 1,
+              .residual = 0,
+              .score = 2,
+              .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
+                                      found.with_others ? ", also with other operands" : "")};
+  made.causes.insert(made.causes.begin(), std::move(cause));
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+}
+
+Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
   const FailedCase failed = read_failed_case(catalog, folder).value();
+  // It starts processes, which must not inherit drivers that references use.
+  const auto search = searched_change(catalog, failed, time.change_seconds);
   const Problem problem = catalog.read(failed.kernel.problem).value();
   const Evidence evidence(catalog.at(problem.op), problem, failed);
-  Diagnosis made = examined(evidence, seconds);
+  Diagnosis made = examined(evidence, time.seconds);
   made.problem = failed.kernel.problem;
   made.config = failed.kernel.config;
   made.device = failed.device;
   made.message = failed.message;
+  if (search) add_change(*search, made);
   for (const ExaminedOutput& output : evidence.outputs()) {
     if (!output.fails()) continue;
     const std::string name = output.spec.name + ".errors.png";
@@ -101,9 +152,10 @@ bool Diagnosis::is_sure() const {
   return !causes.empty() && causes.front().score >= sure_score;
 }
 
-Result<Diagnosis> diagnose_folder(const Catalog& catalog, const fs::path& folder, double seconds) {
+Result<Diagnosis> diagnose_folder(const Catalog& catalog, const fs::path& folder,
+                                  const DiagnosisTime& time) {
   try {
-    return diagnose_into(catalog, folder, seconds);
+    return diagnose_into(catalog, folder, time);
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
@@ -142,6 +194,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   for (const std::string& image : diagnosis.images) text += fmt::format("\nimage {}", image);
   text += fmt::format("\n{} hypotheses tried{}\n", diagnosis.tried,
                       diagnosis.hurried ? "; there was no time for all" : "");
+  if (!diagnosis.search.empty()) text += diagnosis.search + "\n";
   return text;
 }
 
@@ -156,11 +209,12 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                       {"residual", cause.residual},
                       {"score", cause.score}});
   }
-  return {
-      {"problem", diagnosis.problem},  {"config", diagnosis.config},  {"device", diagnosis.device},
-      {"message", diagnosis.message},  {"sure", diagnosis.is_sure()}, {"causes", causes},
-      {"places", diagnosis.places},    {"facts", diagnosis.facts},    {"images", diagnosis.images},
-      {"hypotheses", diagnosis.tried}, {"hurried", diagnosis.hurried}};
+  return {{"problem", diagnosis.problem}, {"config", diagnosis.config},
+          {"device", diagnosis.device},   {"message", diagnosis.message},
+          {"sure", diagnosis.is_sure()},  {"causes", causes},
+          {"places", diagnosis.places},   {"facts", diagnosis.facts},
+          {"images", diagnosis.images},   {"hypotheses", diagnosis.tried},
+          {"hurried", diagnosis.hurried}, {"search", diagnosis.search}};
 }
 
 }  // namespace greta::tuner

@@ -19,6 +19,7 @@ struct Diagnosis {
   std::vector<Cause> causes;                              ///< the most probable first
   std::size_t tried = 0;                                  ///< number of hypotheses
   bool hurried = false;                                   ///< there was no time for all hypotheses
+  std::string search;  ///< what a search for a change of the source gave; empty: none
 
   /// Whether the first cause explains most of the wrong elements.
   bool is_sure() const;
@@ -26,14 +27,18 @@ struct Diagnosis {
   bool is_precise() const;
 };
 
-/// The time limit of a diagnosis.
-inline constexpr double diagnosis_seconds = 30;
+/// Time limits of a diagnosis.
+struct DiagnosisTime {
+  double seconds = 30;
+  double change_seconds =
+      0;  ///< of the search for a change of the source (search_change()); 0: none
+};
 
 /// Reads the case of a folder, examines it, and writes `diagnosis.txt` and an image of each wrong
 /// output beside it. Fails like read_failed_case(), and with `invalid_argument` for a case that
 /// can't be examined.
 Result<Diagnosis> diagnose_folder(const Catalog& catalog, const std::filesystem::path& folder,
-                                  double seconds = diagnosis_seconds);
+                                  const DiagnosisTime& time = {});
 
 /// Returns the diagnosis as text of several lines.
 std::string diagnosis_text(const Diagnosis& diagnosis);

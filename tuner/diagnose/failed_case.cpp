@@ -99,10 +99,8 @@ ordered_json divisions_json(const std::vector<Division>& divisions) {
 
 void write(const FailedCase& written, const fs::path& folder) {
   write_case(written.kernel, folder).value();
-  const auto extension = written.kernel.language == Language::glsl ? "comp" : "hip";
-  for (std::size_t i = 0; i < written.sources.size(); ++i) {
-    write_text(folder / fmt::format("kernel-{}.{}", i, extension), written.sources[i]);
-  }
+  for (std::size_t i = 0; i < written.sources.size(); ++i)
+    write_text(folder / kept_source_file(i, written.kernel.language), written.sources[i]);
   OutputFiles files(folder);
   ordered_json json{{"schema", failure_schema},
                     {"greta", version()},
@@ -188,10 +186,20 @@ void read_probes(FailedCase& read, const fs::path& folder, const ordered_json& j
   set_marks(read.probes, specs, std::as_bytes(std::span(marks)));
 }
 
+void read_sources(FailedCase& read, const fs::path& folder) {
+  std::error_code error;
+  while (true) {
+    const auto file = folder / kept_source_file(read.sources.size(), read.kernel.language);
+    if (!fs::exists(file, error)) return;
+    read.sources.push_back(read_file(file, most_failure_bytes).value());
+  }
+}
+
 FailedCase read(const Catalog& catalog, const fs::path& folder) {
   const ordered_json json = read_failure(folder);
   FailedCase read;
   read.kernel = read_case(folder).value();
+  read_sources(read, folder);
   const Problem problem = catalog.read(read.kernel.problem).value();
   const auto specs = catalog.at(problem.op).tensors(problem);
   read.device = json.at("device").get<std::string>();
@@ -220,6 +228,10 @@ FailedCase read(const Catalog& catalog, const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string kept_source_file(std::size_t kernel, Language language) {
+  return fmt::format("kernel-{}.{}", kernel, language == Language::glsl ? "comp" : "hip");
+}
 
 std::string name_of_failed_case(const std::string& problem, const std::string& config) {
   const std::string op = problem.substr(0, problem.find(' '));

@@ -62,6 +62,9 @@ inline constexpr auto failure_file = "failure.json";
 /// The name of a candidate's folder among others: the operation's, a dash, and a hash.
 std::string name_of_failed_case(const std::string& problem, const std::string& config);
 
+/// The file of a case with the source of a kernel: "kernel-0.hip", "kernel-0.comp".
+std::string kept_source_file(std::size_t kernel, Language language);
+
 /// Writes a case into its folder, in the form of docs/compile.md with `failure.json` beside it
 /// (docs/diagnose.md). Fails like write_case().
 Result<void> write_failed_case(const FailedCase& written, const std::filesystem::path& folder);

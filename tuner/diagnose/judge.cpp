@@ -14,6 +14,8 @@ constexpr double bounds_of_agreement = 4;
 /// NaN spreads, so that many causes predict it where it is.
 constexpr double share_of_nan = 0.5;
 constexpr std::size_t least_numbers = 3;
+/// Wrong elements that prove a fitted number.
+constexpr std::size_t elements_of_number = 2;
 
 double square(double x) {
   return std::isfinite(x) ? std::min(x * x, 1e200) : 0;
@@ -71,6 +73,12 @@ void Judge::offer(std::string kind, std::string words, const Prediction& predict
   if (cause.explained < least_explained) return;
   cause.score *= weight;
   causes_.push_back(std::move(cause));
+}
+
+void Judge::offer_fitted(std::string kind, std::string words, const Prediction& predicted,
+                         std::size_t numbers, double weight) {
+  if (evidence_.wrong() < elements_of_number * numbers) return;
+  offer(std::move(kind), std::move(words), predicted, weight);
 }
 
 void Judge::offer_inputs(std::string kind, std::string words, const std::vector<HostTensor>& inputs,

@@ -41,6 +41,10 @@ class Judge {
   /// Keeps a hypothesis if it explains a part of the wrong elements. `weight` is at most 1: less
   /// for hypotheses that can agree by chance, or that a simpler one implies.
   void offer(std::string kind, std::string words, const Prediction& predicted, double weight = 1);
+  /// Does the same for a prediction for which `numbers` were fitted to wrong elements. Does nothing
+  /// if these are fewer than two for each of them: so few agree with almost any hypothesis.
+  void offer_fitted(std::string kind, std::string words, const Prediction& predicted,
+                    std::size_t numbers, double weight = 1);
   /// Does the same for what other inputs give. Does nothing after the time has passed.
   void offer_inputs(std::string kind, std::string words, const std::vector<HostTensor>& inputs,
                     double weight = 1);

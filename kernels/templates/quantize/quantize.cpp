@@ -78,6 +78,10 @@ Result<void> check(const Problem& problem) {
   if (s.packed && s.fused != Fused::silu_mul) {
     return bad_field("layout", "packed", "needs fused=silu_mul, whose gate and up are packed");
   }
+  const std::string epsilon = problem.attribute("epsilon", "");
+  if (!epsilon.empty() && s.fused != Fused::rmsnorm && s.fused != Fused::add_rmsnorm) {
+    return bad_field("epsilon", epsilon, "needs fused=rmsnorm or fused=add_rmsnorm");
+  }
   return {};
 }
 

@@ -252,12 +252,13 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   add("--batch", choice.load.batch,
       "Batch size: number of sequences, all of these lengths [1]; with --batch-mix: of those that "
       "are decoded at the same time [8]");
-  command
-      .add_option("--batch-mix", choice.mix,
-                  "File with the lengths of sequences that are served together (docs/llama.md), in "
-                  "place of --prompt-len and --gen-len")
-      ->type_name("FILE");
+  auto* const mix = command.add_option(
+      "--batch-mix", choice.mix,
+      "File with the lengths of sequences that are served together (docs/llama.md), in place of "
+      "--prompt-len and --gen-len");
+  mix->type_name("FILE");
   add_page_options(command, choice.load.page, choice.load.pages);
+  for (const char* option : {"--page-size", "--pages"}) command.get_option(option)->needs(mix);
   add("--layers", choice.layers, "Number of layers [all]");
   add_quantize_option(command, choice.quantize);
 }

@@ -81,11 +81,11 @@ std::vector<fs::path> kept_cases(const fs::path& folder) {
                                              folder.string(), failure_file));
 }
 
-Result<Diagnosis> diagnose_kept(const fs::path& folder, double seconds) {
+Result<Diagnosis> diagnose_kept(const fs::path& folder, const DiagnosisTime& time) {
   const auto description = description_of(folder);
   if (!description) return description.failure();
   if (!description->empty() && known_description(folder) == nullptr) add_described(*description);
-  return diagnose_folder(operations_in_use(), folder, seconds);
+  return diagnose_folder(operations_in_use(), folder, time);
 }
 
 KeptCases::KeptCases(fs::path folder) : folder_(std::move(folder)) {

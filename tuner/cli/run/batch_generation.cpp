@@ -99,8 +99,10 @@ void BatchGeneration::read_prompts() {
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (number == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     if (line.ends_with('\r')) line.pop_back();
-    if (line.empty()) continue;
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
     const std::string where = fmt::format("--prompts {}:{}: ", options_.prompts, number);
     try {
       ids_.push_back(tokenizer_->encode(line, true));
@@ -222,7 +224,8 @@ void BatchGeneration::report() const {
     return;
   }
   print(stderr,
-        "{}: {} after {} in {} {}, {:.1f} tokens/s; {} at the same time, at most {} of {} pages of "
+        "{}: {} after {} in {} {}, {:.1f} tokens/s; up to {} at the same time, at most {} of {} "
+        "pages of "
         "{} tokens, {} shared\n",
         runtime_->device().info().id(), format_count(generated, "token"),
         format_count(static_cast<std::int64_t>(prompts_.size()), "prompt"),

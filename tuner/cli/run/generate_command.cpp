@@ -240,7 +240,17 @@ void add_generate_options(CLI::App& app, Action& action) {
                  "With --matrix: append rows to a CSV file");
   app.add_flag("--no-lock", options->matrix.no_lock,
                "With --matrix: don't wait for another tool that measures on the same card");
-  action = [options] { return generate(*options); };
+  const std::vector<CLI::Option*> of_sampling{app.get_option("--top-k"), app.get_option("--top-p"),
+                                              app.get_option("--min-p")};
+  action = [options, of_sampling] {
+    for (const CLI::Option* const option : of_sampling) {
+      if (option->count() > 0 && options->sampler.temperature <= 0)
+        throw CommandError(exit_usage, option->get_name() +
+                                           ": needs a --temperature above 0: without it, each "
+                                           "token is the most likely one");
+    }
+    return generate(*options);
+  };
 }
 
 }  // namespace greta::tuner::cli

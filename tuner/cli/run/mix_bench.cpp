@@ -89,7 +89,7 @@ std::string MixBench::text() {
   for (const auto& [shape, count] : any.passes()) passes += count;
   return table.text() +
          fmt::format(
-             "{}, {} at the same time: prompts of {} tokens, of which {} are shared, and "
+             "{}, up to {} at the same time: prompts of {} tokens, of which {} are shared, and "
              "{} generated tokens, in {}\n",
              format_count(mix().sequences(), "sequence"), batch.options().sequences,
              mix().prompt_tokens(), any.shared_tokens(), mix().generated_tokens(),

@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 struct DiagnoseOptions {
   std::vector<std::string> folders;
-  int seconds = static_cast<int>(diagnosis_seconds);
+  int seconds = static_cast<int>(DiagnosisTime().seconds);
+  int change_seconds = 0;
   bool json = false;
 };
 
@@ -26,7 +27,9 @@ int diagnose_cases(const DiagnoseOptions& options) {
   bool first = true;
   for (const std::string& named : options.folders) {
     for (const fs::path& folder : kept_cases(named)) {
-      const Diagnosis diagnosis = value_of(diagnose_kept(folder, options.seconds));
+      const Diagnosis diagnosis = value_of(
+          diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
+                                 .change_seconds = static_cast<double>(options.change_seconds)}));
       if (options.json) {
         list.push_back(diagnosis_json(diagnosis));
         list.back()["case"] = folder.string();
@@ -51,6 +54,12 @@ void add_diagnose_command(CLI::App& app, Action& action) {
   command->add_option("cases", options->folders, "Folders of cases, or folders with such folders")
       ->required();
   add_whole_number(*command, "--time", options->seconds, "Time limit of a case in seconds", 1, 3600)
+      ->capture_default_str()
+      ->type_name("SECONDS");
+  add_whole_number(*command, "--changes", options->change_seconds,
+                   "Time in seconds to search for a change of the source that gives correct "
+                   "results, on the CPU (docs/diagnose.md); 0: none",
+                   0, 86400)
       ->capture_default_str()
       ->type_name("SECONDS");
   add_kernels_option(*command);

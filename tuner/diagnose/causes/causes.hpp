@@ -38,6 +38,8 @@ void offer_row_factors(Judge& judge);
 /// Attention with other keys: a mask that begins or ends elsewhere, and tiles of keys that are left
 /// out or count twice.
 void offer_attention(Judge& judge);
+/// Rounding of a correct kernel that exceeds the bound at some elements.
+void offer_rounding(Judge& judge);
 /// Results of too little precision, and those that differ by a constant factor.
 void offer_precision(Judge& judge);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "tuner/diagnose/causes/causes.hpp"
@@ -52,19 +54,33 @@ class LaneRows {
   bool offer_lanes(std::int64_t lanes, std::int64_t vector, bool shifted) {
     const auto predicted = fitted(lanes, vector, shifted);
     if (share_of(predicted) < least_lanes_explained) return false;
-    judge_.offer(
+    judge_.offer_fitted(
         "wrong sum across lanes",
         fmt::format("each of {} lanes, with {} neighbouring columns of {} each, scales its "
                     "elements of a row by a sum{} of its own: a step of the sum across "
                     "lanes is missing, or adds another lane",
                     lanes, vector, output_.spec.name, shifted ? " and a mean" : ""),
-        *predicted, 0.96);
+        *predicted, fitted_numbers(lanes, vector, shifted), 0.96);
     return true;
+  }
+
+  /// The number of constants that are fitted to the elements of a lane in a row.
+  std::int64_t terms_of(bool shifted) const {
+    return static_cast<std::int64_t>(shifted ? 2 + vectors_.size() : 1);
+  }
+  /// Returns the number of constants of all lanes and rows with wrong elements.
+  std::size_t fitted_numbers(std::int64_t lanes, std::int64_t vector, bool shifted) const {
+    std::set<std::pair<std::int64_t, std::int64_t>> fits;
+    for (std::size_t i = 0; i < output_.wrong.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i), cols = output_.spec.cols;
+      if (output_.wrong[i] != 0) fits.insert({at / cols, at % cols / vector % lanes});
+    }
+    return fits.size() * static_cast<std::size_t>(terms_of(shifted));
   }
 
   /// Returns what fits the elements of each lane in each row; nothing if they are too few.
   std::optional<Prediction> fitted(std::int64_t lanes, std::int64_t vector, bool shifted) const {
-    const auto terms = static_cast<std::int64_t>(shifted ? 2 + vectors_.size() : 1);
+    const std::int64_t terms = terms_of(shifted);
     if (output_.spec.cols < 3 * terms * lanes) return std::nullopt;
     Prediction predicted = evidence_.expected();
     for (std::int64_t row = 0; row < output_.spec.rows; ++row) {

@@ -34,11 +34,12 @@ class ScaledRows {
     predict();
     const Cause measured = judge_.compare("", "", predicted_);
     if (measured.explained < 0.3) return;
-    judge_.offer("wrong row statistic",
-                 fmt::format("each row of {} is multiplied by a factor of its own ({:.4g} in row "
-                             "{}): the row's sum, mean or norm is wrong",
-                             output_.spec.name, factors_.front().factor, factors_.front().row),
-                 predicted_, 0.9);
+    judge_.offer_fitted(
+        "wrong row statistic",
+        fmt::format("each row of {} is multiplied by a factor of its own ({:.4g} in row "
+                    "{}): the row's sum, mean or norm is wrong",
+                    output_.spec.name, factors_.front().factor, factors_.front().row),
+        predicted_, factors_.size(), 0.9);
     offer_common_factor();
     if (rows_sum_to_one()) offer_windows(true, output_values(), "the sum of each row");
     for (const HostTensor& input : evidence_.inputs()) {
@@ -99,8 +100,10 @@ class ScaledRows {
     const auto terms = static_cast<std::int64_t>(2 + vectors.size());
     if (output_.spec.cols < 4 * terms) return;
     Prediction predicted = evidence_.expected();
+    std::size_t fits = 0;
     for (std::int64_t row = 0; row < output_.spec.rows; ++row) {
       if (!is_wrong(row)) continue;
+      ++fits;
       Matrix basis(static_cast<std::size_t>(terms));
       std::vector<double> got;
       for (std::int64_t col = 0; col < output_.spec.cols; ++col) {
@@ -117,12 +120,12 @@ class ScaledRows {
         for (std::size_t t = 0; t < basis.size(); ++t) value += fitted[t] * basis[t][col];
       }
     }
-    judge_.offer(
+    judge_.offer_fitted(
         "wrong row statistic",
         fmt::format("each row of {} is scaled and moved by constants of its own: the row's "
                     "mean or variance is wrong",
                     output_.spec.name),
-        predicted, 0.8);
+        predicted, fits * static_cast<std::size_t>(terms), 0.8);
   }
 
   void offer_common_factor() {

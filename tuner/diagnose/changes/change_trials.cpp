@@ -1,0 +1,137 @@
+#include "tuner/diagnose/changes/change_trials.hpp"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <utility>
+
+#include "runtime/device/text/hash.hpp"
+#include "tuner/compile/run_case.hpp"
+
+namespace greta::tuner {
+namespace {
+
+constexpr Deadline most_time_of_run = std::chrono::seconds(3);
+constexpr int confirmations =
+    2;  // of a run with correct results, as races may be correct by chance
+
+std::string hash_of(std::size_t kernel, const std::vector<std::byte>& code_object) {
+  const std::string_view bytes(reinterpret_cast<const char*>(code_object.data()),
+                               code_object.size());
+  return Hash().add(std::uint64_t{kernel}).add(bytes).hex();
+}
+
+}  // namespace
+
+Result<KernelSource> read_kept_source(const std::string& kept, Language language) {
+  constexpr std::string_view entry = ", entry ", workgroup = ", workgroup ",
+                             subgroup = ", subgroup size ", options = ", options";
+  const std::string head = kept.substr(0, kept.find('\n'));
+  const auto at_entry = head.find(entry), at_workgroup = head.find(workgroup),
+             at_subgroup = head.find(subgroup), at_options = head.rfind(options);
+  if (!head.starts_with("// ") || at_entry == std::string::npos ||
+      at_workgroup == std::string::npos || at_subgroup == std::string::npos ||
+      at_options == std::string::npos) {
+    return Failure{Status::invalid_argument,
+                   "a kernel's source does not begin with a comment on its launch",
+                   {}};
+  }
+  KernelSource source;
+  source.language = language;
+  source.name = head.substr(3, at_entry - 3);
+  source.entry = head.substr(at_entry + entry.size(), at_workgroup - at_entry - entry.size());
+  char cross = 0;
+  std::istringstream block(head.substr(at_workgroup + workgroup.size()));
+  block >> source.block[0] >> cross >> source.block[1] >> cross >> source.block[2];
+  std::istringstream(head.substr(at_subgroup + subgroup.size())) >> source.required_subgroup_size;
+  std::istringstream words(head.substr(at_options + options.size()));
+  for (std::string word; words >> word;) source.options.push_back(word);
+  source.text = kept.substr(head.size() + 1);
+  return source;
+}
+
+Result<DeviceInfo> device_for_changes(const KernelCase& run) {
+  for (const std::string& wanted : {run.architecture, "host-" + run.architecture}) {
+    for (Backend* const backend : backends()) {
+      for (const ProbedDevice& device : backend->probe().devices) {
+        const DeviceInfo& info = device.info;
+        if (device.usable && info.is_cpu() && info.language == run.language &&
+            info.architecture == wanted)
+          return info;
+      }
+    }
+  }
+  return Failure{Status::unavailable,
+                 fmt::format("no CPU device here runs kernels of {}: changes may end or block a "
+                             "driver, so that they are not tried on a GPU",
+                             run.architecture),
+                 {}};
+}
+
+ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
+    : catalog_(catalog), run_(failed.kernel) {
+  const DeviceInfo device = device_for_changes(run_).value();
+  run_.architecture = device.architecture;
+  run_.seed = failed.seed;
+  for (const std::string& kept : failed.sources)
+    sources_.push_back(read_kept_source(kept, run_.language).value());
+  const OpenOptions options;
+  compiler_ = create_probed_target(device, options).value();
+  device_ = open_device(device.id(), options).value();
+  run_.code_objects.clear();
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    run_.code_objects.push_back(compiler_->compile(sources_[i]).value().code_object);
+    known_.insert(hash_of(i, run_.code_objects.back()));
+  }
+  code_objects_ = run_.code_objects;
+}
+
+bool ChangeTrials::fails_unchanged() {
+  const auto wrong = run_case(*device_, run_, most_time_of_run);
+  return !wrong || !wrong->empty();
+}
+
+std::optional<bool> ChangeTrials::is_correct(KernelCase& run) {
+  const auto wrong = run_case(*device_, run, most_time_of_run);
+  if (wrong) return wrong->empty();
+  const Status status = wrong.failure().status;
+  if (status == Status::invalid_argument || status == Status::compile ||
+      status == Status::unavailable)
+    return false;
+  return std::nullopt;
+}
+
+bool ChangeTrials::draw_others() {
+  if (others_ || no_others_) return others_.has_value();
+  KernelCase others = run_;
+  if (fill_case(catalog_, others, run_.seed + 1)) {
+    others_ = std::move(others);
+  } else {
+    no_others_ = true;
+  }
+  return others_.has_value();
+}
+
+ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
+  KernelSource source = sources_[change.kernel];
+  // The comment on the launch is not in the text of the source.
+  source.text = change.change.applied_to(source.text);
+  auto compiled = compiler_->compile(source);
+  if (!compiled || compiled->code_object.empty()) return ChangeOutcome::refused;
+  if (!known_.insert(hash_of(change.kernel, compiled->code_object)).second)
+    return ChangeOutcome::same;
+  run_.code_objects = code_objects_;
+  run_.code_objects[change.kernel] = std::move(compiled->code_object);
+  for (int i = 0; i <= confirmations; ++i) {
+    const auto correct = is_correct(run_);
+    if (!correct) return ChangeOutcome::hangs;
+    if (!*correct) return ChangeOutcome::wrong;
+  }
+  if (!draw_others()) return ChangeOutcome::correct_here;
+  others_->code_objects = run_.code_objects;
+  const auto correct = is_correct(*others_);
+  if (!correct) return ChangeOutcome::hangs;
+  return *correct ? ChangeOutcome::correct : ChangeOutcome::wrong;
+}
+
+}  // namespace greta::tuner

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/device/backend.hpp"
+#include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/changes/source_changes.hpp"
+#include "tuner/diagnose/failed_case.hpp"
+
+namespace greta::tuner {
+
+/// A change of one of a case's kernels.
+struct KernelChange {
+  std::size_t kernel = 0;
+  SourceChange change;
+};
+
+/// What a trial of a change gave.
+enum class ChangeOutcome : unsigned char {
+  refused,       ///< by the compiler
+  same,          ///< the kernel of an earlier change, or the unchanged one
+  wrong,         ///< results
+  hangs,         ///< the device is lost
+  correct_here,  ///< with the case's operands; others could not be drawn
+  correct,       ///< with other operands, too
+};
+
+/// Returns what a kept source says of itself: its text, entry, workgroup and options.
+Result<KernelSource> read_kept_source(const std::string& kept, Language language);
+
+/// Returns the first CPU device of this machine that runs a case's kernels: one of its
+/// architecture, or hip-host's of the same name. Fails with `unavailable` and a line that says what
+/// is missing.
+Result<DeviceInfo> device_for_changes(const KernelCase& run);
+
+/// Compiles and runs changed kernels of a case in this process.
+class ChangeTrials {
+ public:
+  /// Opens the device (device_for_changes()). Throws Error.
+  ChangeTrials(const Catalog& catalog, const FailedCase& failed);
+
+  /// Whether the unchanged kernels fail here as they did.
+  bool fails_unchanged();
+  ChangeOutcome outcome_of(const KernelChange& change);
+
+ private:
+  /// Returns whether the results are correct; nothing if the device is lost.
+  std::optional<bool> is_correct(KernelCase& run);
+  bool draw_others();
+
+  const Catalog& catalog_;
+  KernelCase run_;
+  std::optional<KernelCase> others_;  ///< with other operands
+  bool no_others_ = false;
+  std::vector<KernelSource> sources_;
+  std::vector<std::vector<std::byte>> code_objects_;  ///< of the unchanged sources
+  std::unique_ptr<TargetCompiler> compiler_;
+  std::unique_ptr<Device> device_;
+  std::set<std::string> known_;  ///< hashes of code objects that were run
+};
+
+}  // namespace greta::tuner

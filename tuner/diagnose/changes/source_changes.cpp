@@ -1,0 +1,386 @@
+#include "tuner/diagnose/changes/source_changes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "tuner/diagnose/changes/kernel_text.hpp"
+
+namespace greta::tuner {
+namespace {
+
+using Kind = SourceToken::Kind;
+
+// How likely a change is to mend a fault, divided by the number of such changes.
+enum Rank { likely, possible, seldom, unlikely };
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> others) {
+  return std::find(others.begin(), others.end(), text) != others.end();
+}
+
+/// Changes of one source.
+class Changes {
+ public:
+  Changes(std::string_view source, std::string_view entry)
+      : source_(source), tokens_(used_tokens(source, entry)) {
+    for (const SourceToken& token : tokens_) {
+      if (token.kind == Kind::name && !is_source_keyword(token.text))
+        names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
+      if (token.kind == Kind::name && is_barrier(token.text)) barriers_.insert(token.text);
+    }
+  }
+
+  std::vector<SourceChange> all() {
+    for (std::size_t i = 1; i + 1 < tokens_.size(); ++i) {
+      if (tokens_[i].kind == Kind::number) add_number(i);
+      if (tokens_[i].kind == Kind::sign) add_sign(i);
+      if (tokens_[i].kind == Kind::name) add_name(i);
+    }
+    add_statements();
+    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.rank, b.start) <
+             std::pair(b.rank, a.start);  // a kernel's own code is last
+    });
+    return std::move(found_);
+  }
+
+ private:
+  std::string_view text(std::size_t i) const {
+    return i < tokens_.size() ? tokens_[i].text : std::string_view();
+  }
+  std::string between(std::size_t from, std::size_t to) const {  ///< of tokens, without the last
+    const std::size_t start = tokens_[from].start;
+    return std::string(source_.substr(start, tokens_[to - 1].end() - start));
+  }
+  void add(Rank rank, std::string kind, std::size_t start, std::size_t end, std::string by) {
+    if (source_.substr(start, end - start) == by) return;
+    if (!seen_.insert({start, end, by}).second) return;
+    found_.push_back({start, end - start, std::move(by), std::move(kind), rank});
+  }
+  void replace(Rank rank, const char* kind, std::size_t i, std::string by) {
+    add(rank, kind, tokens_[i].start, tokens_[i].end(), std::move(by));
+  }
+
+  /// Whether an operand ends, or begins, with a token.
+  bool ends_operand(std::size_t i) const {
+    return tokens_[i].kind == Kind::number || is_one_of(text(i), {")", "]"}) ||
+           (tokens_[i].kind == Kind::name && !is_source_keyword(text(i)));
+  }
+  bool begins_operand(std::size_t i) const {
+    return tokens_[i].kind != Kind::sign || is_one_of(text(i), {"(", "-", "!", "~"});
+  }
+  bool is_spaced(std::size_t i) const {
+    const std::size_t start = tokens_[i].start, end = tokens_[i].end();
+    return std::isspace(static_cast<unsigned char>(source_[start - 1])) != 0 &&
+           std::isspace(static_cast<unsigned char>(source_[end])) != 0;
+  }
+  /// Returns the token after the operand that begins with a token: a name with its indices, calls
+  /// and members, a number, or what is in parentheses.
+  std::size_t after_operand(std::size_t i) const {
+    while (is_one_of(text(i), {"-", "!", "~"})) ++i;
+    if (text(i) != "(") ++i;
+    while (i < tokens_.size()) {
+      if (is_one_of(text(i), {"(", "["})) {
+        i = after_bracket(i);
+      } else if (is_one_of(text(i), {".", "->", "::"})) {
+        i += 2;
+      } else {
+        break;
+      }
+    }
+    return std::min(i, tokens_.size());
+  }
+  std::size_t after_bracket(std::size_t i) const {
+    int depth = 0;
+    for (; i < tokens_.size(); ++i) {
+      if (is_one_of(text(i), {"(", "[", "{"})) ++depth;
+      if (is_one_of(text(i), {")", "]", "}"}) && --depth == 0) return i + 1;
+    }
+    return i;
+  }
+  /// Returns the first token of the operand that ends before a token.
+  std::size_t begin_of_operand(std::size_t i) const {
+    while (i > 0) {
+      --i;
+      if (is_one_of(text(i), {")", "]"})) {
+        int depth = 0;
+        for (;; --i) {
+          if (is_one_of(text(i), {")", "]"})) ++depth;
+          if (is_one_of(text(i), {"(", "["}) && --depth == 0) break;
+          if (i == 0) return 0;
+        }
+        if (i > 0 && (ends_operand(i - 1))) continue;
+        return i;
+      }
+      if (i > 1 && is_one_of(text(i - 1), {".", "->", "::"})) {
+        --i;
+        continue;
+      }
+      return i;
+    }
+    return i;
+  }
+
+  void add_number(std::size_t i) {
+    const std::string number(text(i));
+    if (number.find('.') != std::string::npos ||
+        (number.find('e') != std::string::npos && !number.starts_with("0x"))) {
+      return add_real(i, number);
+    }
+    char* end = nullptr;
+    const long long value = std::strtoll(number.c_str(), &end, 0);
+    const std::string suffix = end;
+    const auto offer = [&](Rank rank, long long other) {
+      if (other >= 0) replace(rank, "wrong constant", i, std::to_string(other) + suffix);
+    };
+    offer(likely, value - 1);
+    offer(likely, value + 1);
+    for (const long long other : {0LL, 1LL, 2LL, 4LL, 2 * value, value / 2}) {
+      if (other != value) offer(possible, other);
+    }
+    if (value == 0) {
+      for (const long long other : {8LL, 15LL, 16LL, 31LL, 32LL}) offer(seldom, other);
+    }
+    for (const std::string_view name : names_[{tokens_[i].definition, true}])
+      replace(seldom, "wrong constant", i, std::string(name));
+  }
+  void add_real(std::size_t i, const std::string& number) {
+    char* end = nullptr;
+    const double value = std::strtod(number.c_str(), &end);
+    const std::string suffix = end;
+    const auto offer = [&](Rank rank, double other) {
+      std::string words = fmt::format("{:.9g}", other);
+      if (words.find_first_of(".en") == std::string::npos) words += ".0";
+      replace(rank, "wrong constant", i, words + suffix);
+    };
+    for (const double other : {0.0, 1.0, 0.5, 2.0}) offer(likely, other);
+    for (const double factor : {-1.0, 2.0, 0.5, 0.8, 1.25, 10.0, 0.1})
+      offer(possible, factor * value);
+  }
+
+  void add_sign(std::size_t i) {
+    const std::string_view sign = text(i);
+    const bool binary = ends_operand(i - 1) && begins_operand(i + 1);
+    const bool angled = is_one_of(sign, {"<", ">"});
+    if (binary && (!angled || is_spaced(i))) {
+      add_other_signs(i);
+      add_terms(i);
+      add_exchanged(i);
+    }
+    if (!binary && is_one_of(sign, {"!", "-", "~"}) && begins_operand(i + 1))
+      add(likely, "wrong operator", tokens_[i].start, tokens_[i].end(), "");
+    if (sign == "[" && text(i + 1) != "]") add_index(i);
+    if (is_one_of(sign, {"=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "<<=", ">>="}))
+      add_assignments(i);
+    if (sign == "(" && is_one_of(text(i - 1), {"if", "while"})) add_negation(i);
+    if (sign == "?") add_choice(i);
+    if (sign == ",") add_arguments(i);
+    if (is_one_of(sign, {")", "]", ";", ","}) && ends_operand(i - 1)) add_ends(i);
+  }
+
+  void add_other_signs(std::size_t i) {
+    static const std::map<std::string_view, std::vector<std::pair<Rank, std::string_view>>> others{
+        {"+", {{likely, "-"}, {likely, "*"}, {seldom, "/"}}},
+        {"-", {{likely, "+"}, {possible, "*"}}},
+        {"*", {{likely, "/"}, {possible, "+"}, {possible, "%"}}},
+        {"/", {{likely, "*"}, {likely, "%"}}},
+        {"%", {{likely, "/"}, {possible, "*"}}},
+        {"<<", {{likely, ">>"}}},
+        {">>", {{likely, "<<"}}},
+        {"&", {{likely, "|"}, {seldom, "^"}, {possible, "&&"}}},
+        {"|", {{likely, "&"}, {seldom, "^"}, {seldom, "<<"}}},
+        {"^", {{likely, "|"}, {possible, "&"}, {possible, "+"}}},
+        {"&&", {{likely, "||"}}},
+        {"||", {{likely, "&&"}}},
+        {"==",
+         {{likely, "!="}, {possible, "<"}, {possible, ">"}, {possible, "<="}, {possible, ">="}}},
+        {"!=", {{likely, "=="}, {possible, "<"}, {possible, ">"}}},
+        {"<", {{likely, "<="}, {likely, ">"}, {likely, ">="}, {possible, "!="}, {possible, "=="}}},
+        {"<=", {{likely, "<"}, {likely, ">"}, {likely, ">="}, {possible, "=="}}},
+        {">", {{likely, ">="}, {likely, "<"}, {likely, "<="}, {possible, "!="}}},
+        {">=", {{likely, ">"}, {likely, "<"}, {likely, "<="}}}};
+    const auto found = others.find(text(i));
+    if (found == others.end()) return;
+    for (const auto& [rank, other] : found->second)
+      replace(rank, "wrong operator", i, std::string(other));
+  }
+
+  /// Leaves out an operand with its operator.
+  void add_terms(std::size_t i) {
+    if (!is_one_of(text(i), {"+", "-", "*", "/", "%", "&&", "||", "&", "|", "^", "<<", ">>"}))
+      return;
+    const bool sum = is_one_of(text(i), {"+", "-"});
+    const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
+    add(sum ? likely : possible, "superfluous term", tokens_[i - 1].end(), tokens_[after - 1].end(),
+        "");
+    if (text(i) == "-") {
+      add(possible, "superfluous term", tokens_[begin].start, tokens_[i].start, "");
+    } else {
+      add(possible, "superfluous term", tokens_[begin].start, tokens_[i + 1].start, "");
+    }
+  }
+  void add_exchanged(std::size_t i) {
+    if (!is_one_of(text(i), {"-", "/", "%", "<<", ">>", "<", ">", "<=", ">="})) return;
+    const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
+    add(likely, "exchanged operands", tokens_[begin].start, tokens_[after - 1].end(),
+        fmt::format("{} {} {}", between(i + 1, after), text(i), between(begin, i)));
+  }
+  void add_index(std::size_t i) {
+    const std::size_t after = after_bracket(i);
+    if (after <= i + 2) return;
+    const std::string index = between(i + 1, after - 1);
+    for (const char* const step : {" - 1", " + 1"})
+      add(possible, "wrong index", tokens_[i + 1].start, tokens_[after - 2].end(),
+          fmt::format("({}){}", index, step));
+  }
+  void add_assignments(std::size_t i) {
+    for (const char* const other : {"=", "+=", "-=", "*=", "|=", "/=", "&=", "^=", "<<=", ">>="})
+      replace(is_one_of(other, {"=", "+="}) ? possible : seldom, "wrong operator", i, other);
+  }
+  void add_negation(std::size_t i) {
+    const std::size_t after = after_bracket(i);
+    if (after <= i + 2) return;
+    add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
+        fmt::format("!({})", between(i + 1, after - 1)));
+    if (text(i + 1) == "!" && text(i + 2) == "(" && after_bracket(i + 2) == after - 1)
+      add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
+          between(i + 3, after - 2));
+  }
+  void add_choice(std::size_t i) {
+    std::size_t colon = i + 1, end = 0;
+    int depth = 0;
+    for (std::size_t at = i + 1; at < tokens_.size(); ++at) {
+      if (is_one_of(text(at), {"(", "[", "{"})) ++depth;
+      if (is_one_of(text(at), {")", "]", "}"}) && --depth < 0) end = at;
+      if (depth == 0 && text(at) == ":" && colon == i + 1) colon = at;
+      if (depth == 0 && is_one_of(text(at), {";", ","})) end = at;
+      if (end > 0) break;
+    }
+    if (colon <= i + 1 || end <= colon + 1) return;
+    add(likely, "exchanged operands", tokens_[i + 1].start, tokens_[end - 1].end(),
+        fmt::format("{} : {}", between(colon + 1, end), between(i + 1, colon)));
+  }
+  /// Exchanges neighbouring arguments.
+  void add_arguments(std::size_t i) {
+    if (!ends_operand(i - 1) || !begins_operand(i + 1)) return;
+    const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
+    if (!is_one_of(text(after), {",", ")"}) || begin == 0 ||
+        !is_one_of(text(begin - 1), {",", "("}))
+      return;
+    add(likely, "exchanged operands", tokens_[begin].start, tokens_[after - 1].end(),
+        fmt::format("{}, {}", between(i + 1, after), between(begin, i)));
+  }
+  /// Adds to, or multiplies, what ends an expression.
+  void add_ends(std::size_t i) {
+    const std::size_t at = tokens_[i - 1].end();
+    const std::size_t begin = begin_of_operand(i);
+    const bool limit = begin > 0 && is_one_of(text(begin - 1), {"<", "<=", ">", ">="});
+    for (const char* const step : {" - 1", " + 1"})
+      add(limit ? likely : seldom, "wrong limit", at, at, step);
+    if (is_one_of(text(i), {";", ")", "]"})) terms_.push_back(i);
+  }
+
+  void add_name(std::size_t i) {
+    static const std::vector<std::vector<std::string_view>> families{
+        {"row", "col"},     {"rows", "cols"},  {"x", "y", "z", "w"},
+        {"m", "n", "k"},    {"i", "j"},        {"min", "max"},
+        {"fminf", "fmaxf"}, {"first", "last"}, {"begin", "end"},
+        {"left", "right"},  {"a", "b"}};
+    const std::string_view name = text(i);
+    if (is_source_keyword(name)) return add_type(i);
+    for (const auto& family : families) {
+      if (std::find(family.begin(), family.end(), name) == family.end()) continue;
+      for (const std::string_view other : family) {
+        if (other != name) replace(likely, "wrong variable", i, std::string(other));
+      }
+    }
+    const bool member = is_one_of(text(i - 1), {".", "->", "::"});
+    const bool called = text(i + 1) == "(";
+    const bool upper = is_constant_name(name);
+    if (member || (called && !upper)) return;
+    const Rank rank = upper ? possible : unlikely;
+    for (const std::string_view other : names_[{tokens_[i].definition, upper}])
+      replace(rank, upper ? "wrong constant" : "wrong variable", i, std::string(other));
+  }
+  void add_type(std::size_t i) {
+    static const std::map<std::string_view, std::vector<const char*>> wider{
+        {"uint", {"u64", "int", "uint64_t"}},
+        {"unsigned", {"unsigned long long", "int"}},
+        {"int", {"uint", "long long", "int64_t"}},
+        {"uint32_t", {"uint64_t"}},
+        {"half", {"float"}},
+        {"float", {"double"}}};
+    const auto found = wider.find(text(i));
+    if (found == wider.end()) return;
+    for (const char* const other : found->second) replace(seldom, "wrong type", i, other);
+  }
+
+  static bool is_barrier(std::string_view name) {
+    for (const char* const word : {"barrier", "Barrier", "syncthreads", "syncwarp", "wait"}) {
+      if (name.find(word) != std::string_view::npos) return true;
+    }
+    return false;
+  }
+
+  /// Exchanges neighbouring statements, leaves one out, and adds barriers and terms.
+  void add_statements() {
+    std::vector<std::pair<std::size_t, std::size_t>> statements;  // first token and that after
+    std::size_t begin = 0;
+    int depth = 0;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      if (text(i) == "(") ++depth;
+      if (text(i) == ")") --depth;
+      if (is_one_of(text(i), {"{", "}", ":"}) && depth == 0) begin = i + 1;
+      if (text(i) != ";" || depth != 0) continue;
+      if (begin < i) statements.emplace_back(begin, i + 1);
+      begin = i + 1;
+    }
+    for (std::size_t s = 0; s < statements.size(); ++s) {
+      const auto [from, to] = statements[s];
+      const std::string own = between(from, to);
+      if (!is_one_of(text(from), {"return", "const", "using", "static_assert"}))
+        add(possible, "superfluous statement", tokens_[from].start, tokens_[to - 1].end(), ";");
+      for (const std::string_view barrier : barriers_)
+        add(possible, "missing barrier", tokens_[to - 1].end(), tokens_[to - 1].end(),
+            fmt::format(" {}();", barrier));
+      if (s + 1 == statements.size() || statements[s + 1].first != to) continue;
+      const std::size_t next = statements[s + 1].second;
+      add(likely, "exchanged statements", tokens_[from].start, tokens_[next - 1].end(),
+          between(to, next) + " " + own);
+    }
+    for (const std::size_t i : terms_) {
+      for (const std::string_view name : names_[{tokens_[i].definition, true}])
+        add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+            fmt::format(" * {}", name));
+      for (const std::string_view name : names_[{tokens_[i].definition, false}]) {
+        for (const char sign : {'+', '*', '-'})
+          add(unlikely, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+              fmt::format(" {} {}", sign, name));
+      }
+    }
+  }
+
+  std::string_view source_;
+  std::vector<SourceToken> tokens_;
+  /// Of each definition, the names of constants, or others.
+  std::map<std::pair<std::size_t, bool>, std::set<std::string_view>> names_;
+  std::set<std::string_view> barriers_;
+  std::vector<std::size_t> terms_;  ///< tokens that end an expression
+  std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;
+  std::vector<SourceChange> found_;
+};
+
+}  // namespace
+
+std::vector<SourceChange> changes_of(std::string_view source, std::string_view entry) {
+  return Changes(source, entry).all();
+}
+
+}  // namespace greta::tuner
