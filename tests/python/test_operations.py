@@ -372,7 +372,7 @@ class OnEachDevice:
         rows, = self.make(cache[0])
         self.runtime.latent_attention(a, rows, n, latents, scale=0.25, tree=bits)
         self.check(latents, expected[..., :32], 1e-3)
-        with self.assertRaisesRegex(greta.Error, "a tree has no mask"):
+        with self.assertRaisesRegex(greta.GretaError, "a tree has no mask"):
             self.runtime.attention(a, k, k, n, out, tree=bits, causal=True)
 
 

@@ -24,7 +24,7 @@
 
 #include "latent_attention/matrix_rows.hip"
 
-GRETA_KERNEL(THREADS) KERNEL_NAME(ATTENTION_PARAMETERS TREE_PARAMETER) {
+GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, shared);
   Arguments args = ATTENTION_ARGUMENTS;
   const Part part = pick_part(args);

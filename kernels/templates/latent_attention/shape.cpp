@@ -43,7 +43,7 @@ std::int64_t rounded_up(std::int64_t extent) {
 }
 
 /// Operands are in the order of tensors(). With SHARED the cache is both K and V. Bits of a tree
-/// come last in HIP, and take the place of sinks in GLSL, whose block of arguments is attention's.
+/// come first in HIP, and take the place of sinks in GLSL, whose block of arguments is attention's.
 std::vector<Argument> arguments(const Shape& shape, Language language, std::int64_t tiles,
                                 bool workspace, std::uint64_t counter_bytes) {
   std::vector<Argument> list;
@@ -68,7 +68,7 @@ std::vector<Argument> arguments(const Shape& shape, Language language, std::int6
   }
   constexpr double log2_e = 1.4426950408889634;  // kernels compute 2^x
   list.emplace_back(static_cast<float>(shape.scale * log2_e));
-  if (language == Language::hip) list.insert(list.end(), tree.begin(), tree.end());
+  if (language == Language::hip) list.insert(list.begin(), tree.begin(), tree.end());
   return list;
 }
 
