@@ -27,8 +27,9 @@ greta_route_options greta_route_defaults() {
 }
 
 greta_attention_options greta_attention_defaults() {
-  return {
-      sizeof(greta_attention_options), 0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
+  greta_attention_options options{};
+  options.size = sizeof options;
+  return options;
 }
 
 greta_latent_attention_options greta_latent_attention_defaults() {
