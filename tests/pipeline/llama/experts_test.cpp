@@ -74,7 +74,14 @@ TEST_P(Experts, EveryStageIsWithinItsBound) {
     SCOPED_TRACE(kind);
     const LlamaModel model = load(tiny(kind));
     check(model, DType::f32);
-    if (model.config.experts.shared_hidden_dim > 0) check(model, DType::f16);
+    if (model.config.experts.shared_hidden_dim == 0) continue;
+    check(model, DType::f16);
+    for (const char* rule : {"residual_norm: add_norm", "gate_up: parts"}) {
+      SCOPED_TRACE(rule);
+      SetUp();
+      ASSERT_TRUE(runtime_->use(rule));
+      check(model, DType::f16);
+    }
   }
 }
 
