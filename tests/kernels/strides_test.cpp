@@ -82,7 +82,17 @@ const std::map<std::string, std::vector<const char*>>& strided_problems() {
        {"attention dtype=f16 out=f16 mask=causal q_stride=\"512\" batch=2 heads=4 kv_heads=2 q=40 "
         "kv=70 dim=64",
         "attention dtype=f32 out=f32 q_stride=\"40\" batch=2 heads=4 kv_heads=1 q=3 kv=50 "
-        "dim=8"}}};
+        "dim=8"}},
+      {"latent_attention",
+       {"latent_attention dtype=f16 out=f16 mask=causal q_stride=\"352\" batch=2 heads=4 q=2 kv=40 "
+        "latent=64 rope=16",
+        "latent_attention dtype=f32 out=f32 mask=tree q_stride=\"48\" batch=1 heads=2 q=3 kv=20 "
+        "latent=16 rope=8"}},
+      {"tree_attention",
+       {"tree_attention dtype=f16 out=f16 q_stride=\"136\" batch=1 heads=4 kv_heads=1 q=7 kv=30 "
+        "dim=32",
+        "tree_attention dtype=f32 out=f32 q_stride=\"72\" batch=2 heads=4 kv_heads=2 q=5 kv=40 "
+        "dim=16"}}};
   return problems;
 }
 
