@@ -54,13 +54,6 @@ Operation make_kv_update();
 /// Makes the operation latent_attention: multi-head latent attention of DeepSeek-V2 and V3 in its
 /// absorbed form (DeepSeek-AI, "DeepSeek-V2", 2024): out = softmax(scale Q C^T) V with one cache C
 /// for all heads, whose rows have latent + rope elements, and V the first `latent` of each. Q is
-/// [batch, q, heads, latent + rope], the cache [batch, kv, latent + rope] or a pool of pages, and
-/// out [batch, q, heads, latent].
-Operation make_latent_attention();
-
-/// Makes the operation latent_attention: multi-head latent attention of DeepSeek-V2 and V3 in its
-/// absorbed form (DeepSeek-AI, "DeepSeek-V2", 2024): out = softmax(scale Q C^T) V with one cache C
-/// for all heads, whose rows have latent + rope elements, and V the first `latent` of each. Q is
 /// [batch, q, heads, latent + rope], the cache [batch, kv, latent + rope] or a pool of pages [page,
 /// row, latent + rope], and out [batch, q, heads, latent].
 Operation make_latent_attention();

@@ -1,5 +1,7 @@
 #include "kernels/model/parallel.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -30,6 +32,8 @@ class PartThreads {
   }
 
   std::int64_t count() const { return count_; }
+  /// Returns whether the threads are of another process, from which this one was forked.
+  bool elsewhere() const { return process_ != getpid(); }
   /// Returns whether the calling thread is one of these.
   static bool inside() { return inside_; }
 
@@ -67,6 +71,7 @@ class PartThreads {
 
   static thread_local bool inside_;
   const std::int64_t count_;
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable begin_, end_;
   std::deque<PartedWork*> waiting_;  ///< with parts that no thread has begun
@@ -85,7 +90,10 @@ PartThreads& part_threads() {
 
 void parallel_parts(std::int64_t count, const Body& body) {
   if (count < 1) return;
-  if (PartThreads::inside() || count == 1 || part_threads().count() == 1) return body(0, count);
+  if (PartThreads::inside() || count == 1 || part_threads().count() == 1 ||
+      part_threads().elsewhere()) {
+    return body(0, count);
+  }
   part_threads().run(count, body);
 }
 

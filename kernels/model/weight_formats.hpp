@@ -17,9 +17,8 @@ namespace greta::kernels {
 ///   its upper half. Without zero points, the integers are q - 8 (int4) or in two's complement
 ///   (int8); with zero points both are unsigned, and a weight is scale (q - zero).
 /// - q4_0, q8_0, q4_k, q6_k: blocks that hold their scales (BlockFormat).
-/// - mxfp4: numbers of four bits in the order of int4, e2m1, in groups of 32 whose scales, e8m0,
-/// are
-///   an operand of their own: MXFP4 of the OCP Microscaling Formats (MX) Specification,
+/// - mxfp4: numbers of four bits, e2m1, in the order of int4, in groups of 32. Their scales, e8m0,
+///   are an operand of their own. Source: MXFP4 of the OCP Microscaling Formats (MX) Specification,
 ///   version 1.0.
 enum class WeightFormat : std::uint8_t { int4, int8, q4_0, q8_0, q4_k, q6_k, mxfp4 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "kernels/model/random.hpp"
@@ -100,10 +101,16 @@ void harden_numbers(const Shape& s, std::vector<HostTensor>& inputs, std::uint64
 }  // namespace
 
 std::int64_t chosen_experts(const Shape& s) {
+  // Candidates of a problem ask one after the other.
+  thread_local std::tuple<std::int64_t, std::int64_t, std::int64_t> asked;
+  thread_local std::int64_t answer = 0;
+  const std::tuple extents(s.tokens, s.experts, s.top_k);
+  if (answer > 0 && asked == extents) return answer;
   const HostTensor ids = plain_ids(s);
   std::set<double> chosen;
   for (std::size_t i = 0; i < ids.spec.elements(); ++i) chosen.insert(ids.at(i));
-  return std::ssize(chosen);
+  asked = extents;
+  return answer = std::ssize(chosen);
 }
 
 /// Gates are moderate, so that they are neither 0 nor all that counts after the activation, and

@@ -83,13 +83,13 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// One wave for some columns at a time; several rows share what is loaded of B.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const bool gpu = !vectorising_cpu(device);
-  const int most_rows = gpu ? 8 : 4;
+  const int least = shape.gated() ? 2 : 1;  // columns: a gate and its up
+  const int most_rows = gpu ? 8 : 4 / least;
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
   // GLSL's compilers unroll more than registers have room for.
   const bool room = device.language == Language::hip || rows <= 2;
   const bool wide = gpu && room && shape.products() / 4 >= busy_workgroups(device);
-  const int least = shape.gated() ? 2 : 1;
   std::vector<Config> configs;
   for (const int tn : {wide ? 4 : least, least}) {
     for (const int threads : {128, 64, 32}) {

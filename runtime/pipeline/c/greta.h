@@ -304,8 +304,8 @@ typedef struct greta_gemm_options {
    * it is */
   const greta_tensor* norm_weight;
   float norm_epsilon;
-  int32_t
-      tf32x3; /* nonzero: products of f32 may be computed as three of TF32, within f32's bound */
+  /* nonzero: products of f32 may be computed as three of TF32, within f32's bound */
+  int32_t tf32x3;
 } greta_gemm_options;
 
 typedef struct greta_rope_append_options {
@@ -509,7 +509,7 @@ GRETA_API greta_status greta_experts(greta_operations* operations, const greta_t
                                      const greta_tensor* out);
 /* The same of quantised matrices, whose lines are u8, as rows of greta_quantized_gemm's B. With
  * GRETA_INT4 and GRETA_INT8, gate_up_scales [experts, 2 hidden, groups] and down_scales [experts, dim,
- * groups] are beside them; with other formats NULL. */
+ * groups] are beside them; with other formats NULL. GRETA_MXFP4 is not supported. */
 GRETA_API greta_status greta_quantized_experts(
     greta_operations* operations, const greta_tensor* x, const greta_tensor* ids,
     const greta_tensor* weights, const greta_tensor* gate_up, const greta_tensor* gate_up_scales,

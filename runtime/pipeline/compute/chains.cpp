@@ -104,9 +104,9 @@ RowsToQuantise quantised_like(const Tensor& x, std::int64_t cols, const ScaledFo
 }
 
 /// Records the products of rows with a projection of several formats. Results are of the type of
-/// `like`. Of one row, each format takes
-/// one launch, which writes columns of the result; of more rows each part, which is a matrix of its
-/// own, since products with quantised weights are written without gaps.
+/// `like`. Of one row, each format takes one launch, which writes columns of the result; of more
+/// rows each part, which is a matrix of its own, since products with quantised weights are written
+/// without gaps.
 ProjectedParts multiply_parts(Pipeline& pipeline, const Tensor& like, const ChainRows& x,
                               const Projection& weights, std::span<const NamedPart> parts,
                               const std::string& prefix) {

@@ -239,6 +239,9 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
   if (down && down.shape().rank() != 3) {
     return bad_rank("experts", "down", down, "[experts, dim, hidden]");
   }
+  if (options.format == kernels::WeightFormat::mxfp4) {
+    return refused("experts", "matrices in mxfp4 are not supported");
+  }
   const bool scales = options.format && !kernels::in_blocks(*options.format);
   for (const Tensor& one : {options.gate_up_scales, options.down_scales}) {
     if (static_cast<bool>(one) == scales) continue;

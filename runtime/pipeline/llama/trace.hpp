@@ -11,8 +11,8 @@
 
 namespace greta::runtime {
 
-/// The stages of a Llama in order. The first and the last two belong to the whole model, the others
-/// to each layer.
+/// The stages of a Llama in order. The embedding, final_norm and logits belong to the whole model,
+/// the others to each layer.
 enum class LlamaStage {
   embedding,  ///< [tokens, dim]
   attn_norm,  ///< [tokens, dim]

@@ -103,7 +103,7 @@ std::int64_t LlamaConfig::parameters() const {
 
 bool LlamaConfig::has_experts(std::int64_t layer) const {
   const auto& dense = experts.dense_layers;
-  return experts.count > 0 && std::find(dense.begin(), dense.end(), layer) == dense.end();
+  return experts.count > 0 && !std::binary_search(dense.begin(), dense.end(), layer);
 }
 
 void LlamaConfig::check() const {

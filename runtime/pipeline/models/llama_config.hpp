@@ -44,6 +44,7 @@ struct LlamaLayerFormats {
 struct LlamaFormats {
   std::vector<LlamaLayerFormats> layers;  ///< empty: all are numbers
   MatrixFormat head;
+  std::optional<MatrixFormat> experts{};  ///< of some experts, which their products can't read
 
   LlamaLayerFormats layer(std::int64_t index) const {
     return layers.empty() ? LlamaLayerFormats{} : layers.at(static_cast<std::size_t>(index));
@@ -62,7 +63,7 @@ struct LlamaExperts {
   /// Whether a token's weights are divided by their sum. They are shares of the softmax over all
   /// experts otherwise.
   bool renormalise = true;
-  std::vector<std::int64_t> dense_layers{};  ///< without experts
+  std::vector<std::int64_t> dense_layers{};  ///< without experts, ascending
 
   static constexpr std::int64_t most = 1024;      ///< experts
   static constexpr std::int64_t most_top_k = 64;  ///< experts of a token

@@ -121,10 +121,11 @@ void read_experts(const JsonFields& fields, LlamaConfig& config) {
 void read_dense_layers(const JsonFields& fields, LlamaConfig& config) {
   if (config.experts.count == 0 || fields.text("model_type") == "mixtral") return;
   const std::int64_t step = fields.integer("decoder_sparse_step", 1, largest_extent, 1);
-  const std::vector<std::int64_t> listed = listed_layers(fields);
+  std::vector<std::int64_t> listed = listed_layers(fields);
+  std::sort(listed.begin(), listed.end());
   auto& dense = config.experts.dense_layers;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const bool mlp = std::find(listed.begin(), listed.end(), layer) != listed.end();
+    const bool mlp = std::binary_search(listed.begin(), listed.end(), layer);
     if (mlp || (layer + 1) % step != 0) dense.push_back(layer);
   }
   if (static_cast<std::int64_t>(dense.size()) == config.layers) config.experts = {};

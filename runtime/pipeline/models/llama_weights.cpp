@@ -91,6 +91,7 @@ std::optional<MatrixFormat> quantised_experts(const LlamaWeights& weights) {
 
 LlamaFormats formats_of(const LlamaWeights& weights) {
   LlamaFormats formats;
+  formats.experts = quantised_experts(weights);
   bool any = false;
   for (const LlamaLayer& layer : weights.layers) {
     formats.layers.push_back({layer.wq.format(), layer.wk.format(), layer.wv.format(),

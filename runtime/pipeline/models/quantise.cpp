@@ -126,7 +126,7 @@ void encode_mxfp4(std::span<const double> weights, std::byte* codes, std::byte* 
     *scale_at = std::byte{not_a_number};
     return;
   }
-  const int least = largest > 0 ? std::clamp(std::ilogb(largest) - 2, -bias, 120) : -bias;
+  const int least = largest > 0 ? std::clamp(std::ilogb(largest) - 2, -bias, bias - 1) : -bias;
   std::array<std::byte, 16> other{};
   const bool wider =
       encode_e2m1(weights, least + 1, other.data()) < encode_e2m1(weights, least, codes);

@@ -241,7 +241,7 @@ class Operations:
 
         gate_up [experts, 2 hidden, dim] has each expert's gates and then its ups, down is [experts,
         dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
-        one of the weights of quantized_gemm, whose rows of b are u8 lines of both then; "int4" and
+        one of the weights of quantized_gemm but mxfp4, whose rows of b are u8 lines of both then; "int4" and
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups]."""
         if format == "dense":
             if gate_up_scales is not None or down_scales is not None:

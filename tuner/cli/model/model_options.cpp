@@ -202,10 +202,6 @@ void report_quantised(const std::string& choice, Quantisation how,
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Quantises by a function. A model that can't be quantised is an error of usage.
 template <typename Quantise>
 void apply(const std::string& choice, Quantisation how, const Quantise& quantise) {
@@ -216,24 +212,30 @@ void apply(const std::string& choice, Quantisation how, const Quantise& quantise
   }
 }
 
+void refuse_quantised_experts(const LlamaConfig& config, const std::string& model) {
+  const auto& format = config.formats.experts;
+  if (!format) return;
+  const std::string_view name = format->quantised ? traits(*format->quantised).name : "fp8";
+  throw CommandError(exit_usage,
+                     fmt::format("{}: its experts are stored in {}, which their products can't "
+                                 "read; --quantize none decodes all weights",
+                                 model, name));
+}
+
 }  // namespace
 
 void apply_quantisation(const std::string& choice, LlamaConfig& config) {
-  const auto how = read_quantisation(choice);
-  if (how) apply(choice, *how, [&] { return quantise(config, *how); });
+  if (const auto how = read_quantisation(choice)) {
+    return apply(choice, *how, [&] { return quantise(config, *how); });
+  }
+  refuse_quantised_experts(config, "--config");
 }
 
 void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations) {
   if (const auto how = read_quantisation(choice)) {
     return apply(choice, *how, [&] { return quantise(model, *how, activations); });
   }
-  if (const auto format = quantised_experts(model.weights)) {
-    const std::string_view name = format->quantised ? traits(*format->quantised).name : "fp8";
-    throw CommandError(exit_usage,
-                       fmt::format("{}: its experts are stored in {}, which their products can't "
-                                   "read; --quantize none decodes all weights",
-                                   model.path.string(), name));
-  }
+  refuse_quantised_experts(model.config, model.path.string());
 }
 
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string_view>
@@ -82,9 +83,11 @@ std::optional<RecordedProblem> operation_of(Generation& generation, const StageF
   const auto operations =
       llama_operations(generation.runtime(), runner.config(), runner.dtype(), options, tokens);
   for (const std::string& word : words_of(finding.stage)) {
-    for (const RecordedProblem& one : operations) {
-      if (one.label.starts_with(layer) && has_word(name_of_operation(one.label), word)) return one;
-    }
+    // The last sum with a residual is that of the second half of a layer.
+    const auto found = std::find_if(operations.rbegin(), operations.rend(), [&](const auto& one) {
+      return one.label.starts_with(layer) && has_word(name_of_operation(one.label), word);
+    });
+    if (found != operations.rend()) return *found;
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -27,7 +28,8 @@ constexpr int look_ms = 100;
 constexpr char ready_mark = '+';  // the kernels are compiled, and the device is open
 
 struct Report {
-  std::uint32_t change = 0;
+  static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+  std::uint32_t change = none;  ///< none: the process is ready to try changes
   ChangeOutcome outcome{};
 };
 
@@ -42,6 +44,7 @@ class TryingProcess {
   /// Starts the process, in which `body(next, step, descriptor)` writes reports.
   template <typename Body>
   bool start(const Body& body) {
+    ready_ = tries_ = false;
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
     const pid_t parent = getpid();
@@ -77,22 +80,39 @@ class TryingProcess {
   }
 
   bool runs() const { return pid_ > 0; }
+  /// Returns whether it may be started: not if it was never ready in a few starts.
+  bool may_start() const { return failed_starts_ < most_failed_starts; }
   int descriptor() const { return reading_; }
   std::size_t next() const { return next_; }
   bool silent() const { return Clock::now() - heard_ > most_silence; }
   /// Returns the next report; nothing if the process has ended.
   std::optional<Report> read_report() {
     Report report;
-    if (::read(reading_, &report, sizeof report) != sizeof report) return std::nullopt;
+    ssize_t count = 0;
+    while ((count = ::read(reading_, &report, sizeof report)) < 0 && errno == EINTR) {
+    }
+    if (count != sizeof report) return std::nullopt;
     heard_ = Clock::now();
-    next_ = report.change + step_;
+    ready_ = true;
+    tries_ = report.outcome != ChangeOutcome::hangs;
+    if (report.change != Report::none) next_ = report.change + step_;
     return report;
   }
-  /// Goes on after the change that ended the process.
-  void skip() { next_ += step_; }
+  /// Stops the process, which has ended or is silent. Returns whether a change is why, after which
+  /// the next process goes on.
+  bool stop_and_skip() {
+    stop();
+    if (!ready_) ++failed_starts_;
+    if (ready_ && tries_) next_ += step_;
+    return ready_ && tries_;
+  }
 
  private:
+  static constexpr int most_failed_starts = 3;
+
   std::size_t next_, step_;
+  bool ready_ = false, tries_ = false;  ///< has reported; is trying a change
+  int failed_starts_ = 0;
   pid_t pid_ = 0;
   int reading_ = -1;
   Clock::time_point heard_;
@@ -157,7 +177,7 @@ class Search {
     while (Clock::now() < end_) {
       std::vector<pollfd> waits;
       for (const auto& process : processes) {
-        if (!process->runs() && process->next() < limit()) start(*process);
+        if (!process->runs() && process->may_start() && process->next() < limit()) start(*process);
         if (process->runs()) waits.push_back({process->descriptor(), POLLIN, 0});
       }
       if (waits.empty()) break;
@@ -192,6 +212,8 @@ class Search {
   void try_from(std::size_t next, std::size_t step, int descriptor) {
     try {
       ChangeTrials trials(catalog_, failed_);
+      const Report ready;
+      if (write(descriptor, &ready, sizeof ready) != sizeof ready) return;
       for (std::size_t i = next; i < changes_.size(); i += step) {
         const Report report{static_cast<std::uint32_t>(i), trials.outcome_of(changes_[i])};
         if (write(descriptor, &report, sizeof report) != sizeof report) return;
@@ -205,12 +227,14 @@ class Search {
     if (ready) {
       const auto report = process.read_report();
       if (!report) {
-        process.stop();
-        if (process.next() >= limit()) return;
-        process.skip();
-        ++result.tried;
+        if (process.next() >= limit()) {
+          process.stop();
+        } else if (process.stop_and_skip()) {
+          ++result.tried;
+        }
         return;
       }
+      if (report->change == Report::none) return;
       ++result.tried;
       if (report->outcome != ChangeOutcome::refused) ++result.compiled;
       if (report->outcome >= ChangeOutcome::correct_here && report->change < best_) {
@@ -218,9 +242,7 @@ class Search {
         best_outcome_ = report->outcome;
       }
       if (process.next() >= limit()) process.stop();
-    } else if (process.silent()) {
-      process.stop();
-      process.skip();
+    } else if (process.silent() && process.stop_and_skip()) {
       ++result.tried;
     }
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -46,7 +47,7 @@ Result<KernelSource> read_kept_source(const std::string& kept, Language language
   std::istringstream(head.substr(at_subgroup + subgroup.size())) >> source.required_subgroup_size;
   std::istringstream words(head.substr(at_options + options.size()));
   for (std::string word; words >> word;) source.options.push_back(word);
-  source.text = kept.substr(head.size() + 1);
+  source.text = kept.substr(std::min(head.size() + 1, kept.size()));
   return source;
 }
 

@@ -11,13 +11,14 @@ namespace {
 
 using Macros = std::map<std::string, std::string>;
 
-/// Evaluates a condition by recursive descent. Unknown values are empty.
+/// Evaluates a condition by recursive descent. Unknown values are empty, and so is what takes too
+/// many steps, as a source may be anything.
 class Condition {
  public:
   using Value = std::optional<std::int64_t>;
 
-  Condition(std::string_view text, const Macros& macros, int depth = 0)
-      : rest_(text), macros_(macros), depth_(depth) {}
+  Condition(std::string_view text, const Macros& macros)
+      : rest_(text), macros_(macros), steps_(own_steps_) {}
 
   Value value() { return binary(0); }
 
@@ -30,7 +31,11 @@ class Condition {
                                            {">=", 3}, {"<", 3},  {">", 3},  {"+", 4},  {"-", 4},
                                            {"*", 5},  {"/", 5},  {"%", 5}};
   static constexpr int levels = 6;
-  static constexpr int deepest = 16;
+  static constexpr int most_steps = 500;
+
+  /// A part of another condition: the text of a macro.
+  Condition(std::string_view text, const Macros& macros, int& steps)
+      : rest_(text), macros_(macros), steps_(steps) {}
 
   void skip() {
     while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_[0])) != 0)
@@ -65,22 +70,23 @@ class Condition {
     if (sign == ">=") return *a >= *b ? 1 : 0;
     if (sign == "<") return *a < *b ? 1 : 0;
     if (sign == ">") return *a > *b ? 1 : 0;
-    if (sign == "+") return *a + *b;
-    if (sign == "-") return *a - *b;
-    if (sign == "*") return *a * *b;
-    if (*b == 0) return {};
+    const auto x = static_cast<std::uint64_t>(*a), y = static_cast<std::uint64_t>(*b);
+    if (sign == "+") return static_cast<std::int64_t>(x + y);
+    if (sign == "-") return static_cast<std::int64_t>(x - y);
+    if (sign == "*") return static_cast<std::int64_t>(x * y);
+    if (*b == 0 || *b == -1) return {};
     return sign == "/" ? *a / *b : *a % *b;
   }
 
   Value unary() {
     skip();
-    if (rest_.empty()) return {};
+    if (rest_.empty() || --steps_ < 0) return {};
     const char first = rest_[0];
     if (first == '!' || first == '-') {
       rest_.remove_prefix(1);
       const Value of = unary();
       if (!of) return {};
-      return first == '-' ? -*of : static_cast<std::int64_t>(*of == 0);
+      return first == '-' ? applied("-", 0, of) : static_cast<std::int64_t>(*of == 0);
     }
     if (first == '(') {
       rest_.remove_prefix(1);
@@ -118,13 +124,14 @@ class Condition {
   }
   Value expanded(const std::string& word) const {
     const auto found = macros_.find(word);
-    if (found == macros_.end() || depth_ == deepest) return {};
-    return Condition(found->second, macros_, depth_ + 1).value();
+    if (found == macros_.end()) return {};
+    return Condition(found->second, macros_, steps_).value();
   }
 
   std::string_view rest_;
   const Macros& macros_;
-  int depth_;
+  int own_steps_ = most_steps;
+  int& steps_;  ///< that are left
 };
 
 /// The branches of one #if, of which each is compiled, is not, or may be.
@@ -132,6 +139,7 @@ struct Branches {
   bool outside = true;  ///< whether what contains it is compiled
   bool taken = false;   ///< whether a branch before is compiled in any case
   bool active = true;   ///< whether the present branch may be
+  bool sure = true;     ///< whether that is known, of what contains it, too
 };
 
 class Lines {
@@ -160,6 +168,7 @@ class Lines {
 
  private:
   bool active() const { return open_.empty() || open_.back().active; }
+  bool sure() const { return open_.empty() || open_.back().sure; }
 
   void take(const std::string& line) {
     std::size_t at = line.find_first_not_of(" \t");
@@ -172,31 +181,39 @@ class Lines {
     std::string rest = line.substr(end);
     if (const auto comment = rest.find("//"); comment != std::string::npos) rest.resize(comment);
     if (word == "if" || word == "ifdef" || word == "ifndef") {
-      open_.push_back({active(), false, true});
+      open_.push_back({active(), false, true, sure()});
       branch(word == "if" ? rest : (word == "ifdef" ? "defined " : "!defined ") + rest);
     } else if ((word == "elif" || word == "else") && !open_.empty()) {
       branch(word == "elif" ? rest : "1");
     } else if (word == "endif" && !open_.empty()) {
       open_.pop_back();
     } else if (word == "define" && active()) {
-      define(rest);
+      define(rest, sure());
+    } else if (word == "undef" && active()) {
+      known_.erase(rest.substr(std::min(rest.find_first_not_of(" \t"), rest.size())));
     }
   }
   void branch(const std::string& condition) {
     Branches& now = open_.back();
-    const auto value = Condition(condition, result_.macros).value();
+    const auto value = Condition(condition, known_).value();
     now.active = now.outside && !now.taken && value.value_or(1) != 0;
+    now.sure = now.sure && value.has_value();
     if (value.value_or(0) != 0) now.taken = true;
   }
-  void define(const std::string& text) {
+  /// `known`: the macro has this value from here on. Otherwise conditions know nothing of it.
+  void define(const std::string& text, bool known) {
     const auto begin = text.find_first_not_of(" \t");
     if (begin == std::string::npos) return;
     std::size_t end = begin;
     while (end < text.size() && is_name_character(text[end])) ++end;
-    result_.macros[text.substr(begin, end - begin)] = text.substr(end);
+    const std::string name = text.substr(begin, end - begin);
+    result_.macros[name] = text.substr(end);
+    known_.erase(name);
+    if (known) known_[name] = text.substr(end);
   }
 
   CompiledLines result_;
+  Macros known_;  ///< those whose value is certain
   std::vector<Branches> open_;
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -128,6 +129,8 @@ class Changes {
     return i;
   }
 
+  static constexpr long long most_number = std::numeric_limits<long long>::max() / 2;
+
   void add_number(std::size_t i) {
     const std::string number(text(i));
     if (number.find('.') != std::string::npos ||
@@ -136,6 +139,7 @@ class Changes {
     }
     char* end = nullptr;
     const long long value = std::strtoll(number.c_str(), &end, 0);
+    if (value > most_number) return;
     const std::string suffix = end;
     const auto offer = [&](Rank rank, long long other) {
       if (other >= 0) replace(rank, "wrong constant", i, std::to_string(other) + suffix);

@@ -476,6 +476,7 @@ test("greta-report serve shows what a tune adds, to this machine and with the to
   const live = await browser.newPage();
   context.after(async () => {
     await live.close();
+    if (server.exitCode !== null || server.signalCode !== null) return;  // and the event is over
     server.kill("SIGINT");
     await once(server, "exit");
   });
