@@ -20,8 +20,12 @@ SIZES = ("dim", "hidden", "layers", "heads", "kv_heads", "vocab", "positions")
 def read(path):
     """Returns the sizes of a checkpoint, and its numbers."""
     data = path.read_bytes()
+    if len(data) < 28 or len(data) % 4 != 0:
+        raise ValueError(f"{path}: is not a checkpoint of llama2.c")
     sizes = dict(zip(SIZES, struct.unpack("<7i", data[:28])))
     numbers = array.array("f", data[28:])
+    if min(size for key, size in sizes.items() if key != "vocab") < 1 or sizes["dim"] % sizes["heads"] != 0:
+        raise ValueError(f"{path}: is not a checkpoint of llama2.c: its sizes are {sizes}")
     if sys.byteorder == "big":
         numbers.byteswap()
     return sizes, numbers
@@ -48,6 +52,8 @@ def tensors_of(sizes, numbers, experts, seed):
     def take(count):
         nonlocal place
         place += count
+        if place > len(numbers):
+            raise ValueError(f"the checkpoint ends after {len(numbers)} of at least {place} numbers")
         return numbers[place - count:place]
 
     yield "model.embed_tokens", (abs(vocab), dim), take(abs(vocab) * dim)
@@ -82,6 +88,15 @@ def main():
     parser.add_argument("--top-k", type=int, default=2, help="experts of a token")
     parser.add_argument("--seed", type=int, default=1, help="of the routers")
     options = parser.parse_args()
+    if not 1 <= options.top_k <= options.experts:
+        parser.error("--top-k must be from 1 to --experts")
+    try:
+        convert(options)
+    except (OSError, ValueError) as error:
+        sys.exit(f"experts_of_llama2c.py: {error}")
+
+
+def convert(options):
     sizes, numbers = read(options.model)
     header, data = {}, []
     offset = 0

@@ -101,6 +101,8 @@ BatchMix read_batch_mix(const std::filesystem::path& file) {
   };
   for (std::string line; std::getline(lines, line);) {
     ++number;
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (number == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     line.resize(std::min(line.find('#'), line.size()));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {

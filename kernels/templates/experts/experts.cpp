@@ -153,11 +153,11 @@ Operation make_experts() {
       {.name = "top_k", .help = "experts of each token", .most = 64, .examples = {1, 2, 3, 4, 8}},
       {.name = "dim",
        .help = "columns of x and out; with quantised matrices whole blocks or groups",
-       .examples = {81, 160, 256, 512, 768}},
+       .examples = {81, 256, 512, 768}},
       {.name = "hidden",
        .help =
            "gates of an expert, and as many ups; with quantised matrices whole blocks or groups",
-       .examples = {99, 160, 256, 512}}};
+       .examples = {99, 256, 512}}};
   t.attributes = experts::attributes();
   t.dtypes = {{DType::bf16, DType::bf16},
               {DType::bf16, DType::f32},

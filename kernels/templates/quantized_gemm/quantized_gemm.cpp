@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 
 #include "kernels/operations.hpp"
@@ -91,6 +92,11 @@ Result<void> check(const Problem& problem) {
     }
   }
   const std::int64_t unit = in_blocks(s.format) ? block_weights(s.format) : s.group;
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (s.gated() && s.n > most / 2 / s.k) {
+    return bad_field("k", std::to_string(s.k),
+                     fmt::format("2 n x k, of gates and ups, must not exceed {}", most));
+  }
   if (s.k % unit == 0) return check_count(problem, "k", {"n", "k"});
   return bad_field("k", std::to_string(s.k),
                    fmt::format("must be a multiple of {}, so that rows of weights are whole {}",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "runtime/device/result.hpp"
 
 namespace greta::runtime {
@@ -20,17 +22,20 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
                    const ExpectedAt& expected) {
   StageFinding worst;
   double ratio = -1;
+  bool has_nan = false;
   for (std::int64_t row = 0; row < got.rows; ++row) {
     for (std::int64_t col = 0; col < got.cols; ++col) {
       const Expected want = expected(row, col);
       const StageFinding one{layer,      stage,     false, row, col, got.row(row)[col],
                              want.value, want.bound};
+      has_nan = has_nan || std::isnan(one.got);
       if (one.ratio() <= ratio) continue;
       ratio = one.ratio();
       worst = one;
     }
   }
   worst.passed = ratio <= 1;
+  worst.has_nan = has_nan;
   return worst;
 }
 

@@ -39,6 +39,7 @@ struct StageFinding {
   std::int64_t row = 0, col = 0;
   double got = 0, want = 0, bound = 0;
   std::int64_t head = -1;  ///< of attention's weights, where row is a query and col a key
+  bool has_nan = false;    ///< any element of the stage is NaN, which may be what it must be
 
   /// Returns |got - want| / bound; infinite if got is NaN.
   double ratio() const;

@@ -148,8 +148,9 @@ void Generation::run() {
 }
 
 void Generation::report() const {
-  const auto steps = static_cast<double>(generated_.size());
-  const double rate = decode_s_ > 0 ? steps / decode_s_ : 0;
+  // The prompt's pass gives the first token, and the last one that has room is not fed.
+  const auto fed = std::min(static_cast<std::int64_t>(generated_.size()), room() - 1);
+  const double rate = fed > 0 && decode_s_ > 0 ? static_cast<double>(fed) / decode_s_ : 0;
   if (options_.json) {
     print_json(nlohmann::json{{"format", "greta-run 1"},
                               {"device", runtime_->device().info().id()},
@@ -175,12 +176,11 @@ void Generation::report() const {
                                 format_count(static_cast<std::int64_t>(loaded), "kernel"),
                                 runtime_->kernels().compiled());
   const std::string formats = quantised_formats(runner_->config());
-  print(stderr, "{}: {} in {} {}{}, first token after {}, {:.1f} tokens/s{}{}\n",
-        runtime_->device().info().id(),
+  print(stderr, "{}: {} in {} {}{}, first token after {}{}{}{}\n", runtime_->device().info().id(),
         format_count(static_cast<std::int64_t>(generated_.size()), "token"),
         format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
         formats.empty() ? "" : fmt::format(" with weights in {}", formats),
-        format_time(1e6 * prompt_s_), rate,
+        format_time(1e6 * prompt_s_), rate > 0 ? fmt::format(", {:.1f} tokens/s", rate) : "",
         full ? fmt::format("; the KV cache of {} tokens is full", runner_->capacity()) : "",
         kernels);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
@@ -82,6 +83,15 @@ std::string closest_text(const std::vector<StageFinding>& findings) {
   return table.text();
 }
 
+/// Returns the first stage with NaN, unless one that fails comes first.
+std::optional<StageFinding> first_nan(const std::vector<StageFinding>& findings) {
+  const auto found = std::find_if(findings.begin(), findings.end(), [](const StageFinding& one) {
+    return one.has_nan || !one.passed;
+  });
+  if (found == findings.end() || !found->passed) return std::nullopt;
+  return *found;
+}
+
 }  // namespace
 
 void write_model_trace(Generation& generation, const std::filesystem::path& file, bool untuned) {
@@ -129,6 +139,11 @@ int trace_layers(Generation& generation, const RuntimeChoice& runtime,
     const auto findings = checker.check(
         trace, [&](std::int64_t layer) { return runner.probe_attention(trace, layer); });
     ++passes;
+    if (const auto invalid = first_nan(findings)) {
+      print("tokens {} to {}: {} has NaN, which its inputs and the model's weights give\n", first,
+            first + count - 1, stage_place(invalid->layer, invalid->stage));
+      return exit_failed;
+    }
     if (const auto failure = first_failure(findings)) {
       print("tokens {} to {}: {}\n", first, first + count - 1, failure->text());
       examine_stage(generation, runtime, *failure, tokens, folder_of_failures(keep_failed, true));
