@@ -63,7 +63,7 @@ class BenchSoak(BenchCase):
     def faulty(self, names):
         """Returns a preset of faulty kernels and a right one."""
         kernels = self.folder / "kernels"
-        kernels.mkdir()
+        kernels.mkdir(exist_ok=True)
         for name in names:
             (kernels / f"{name}.jsonc").write_text(json.dumps(
                 {**DESCRIPTION, "name": name, "entry": name, "source": f"{name}.hip", "unordered": name == "unordered"}))
@@ -77,15 +77,17 @@ class BenchSoak(BenchCase):
         return list(csv.DictReader(text[:text.rfind("\n") + 1].splitlines()))
 
     def with_faults(self, names, seconds):
-        """Plants faults in the first half of a soak, and returns its exit code, report and errors."""
+        """Plants faults before the middle of a soak, and returns its exit code, report and errors."""
         file = self.folder / "soak.csv"
+        for earlier in (file, self.folder / "planted"):
+            earlier.unlink(missing_ok=True)
         words = self.words(*self.faulty(names), "--for", f"{seconds}s", "--export", file, "--json", "--drift", 1000,
                            "--growth", 8)
         process = subprocess.Popen(words, env=self.env, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
         end = time.time() + patient(60)
         while time.time() < end and process.poll() is None:
-            if file.exists() and any(float(row["seconds"]) > seconds / 3 for row in self.complete_rows(file)):
+            if file.exists() and any(float(row["seconds"]) > 0.45 * seconds for row in self.complete_rows(file)):
                 break
             time.sleep(0.05)
         (self.folder / "planted").touch()
@@ -133,8 +135,12 @@ class BenchSoak(BenchCase):
                 self.assertGreater(kernel["launches"], 2)
 
     def test_each_fault_is_found_in_its_kernel(self):
-        code, report, errors = self.with_faults(["wrong", "unordered", "outside", "drift", "leak"], 9)
-        self.assertEqual(code, 1, errors)
+        # Beside other work, a few seconds have too few turns for a significant drift.
+        for seconds in (9, 30):
+            code, report, errors = self.with_faults(["wrong", "unordered", "outside", "drift", "leak"], seconds)
+            self.assertEqual(code, 1, errors)
+            if "drifts" in [kernel["verdict"] for kernel in report["kernels"]]:
+                break
         self.assertEqual((report["verdict"], report["format"]), ("wrong results", "greta-soak 1"))
         kernels = {kernel["benchmark"].split("/")[1]: kernel for kernel in report["kernels"]}
         self.assertEqual({name: kernel["verdict"] for name, kernel in kernels.items()},
