@@ -30,7 +30,7 @@ Operation make_latent_attention() {
        .least = 8,
        .most = 1024,
        .fallback = "512",
-       .examples = {64, 72, 512}},
+       .examples = {64, 72, 480}},
       {.name = "rope",
        .help = "further elements of a cache row, with rotary embedding, a multiple of 8",
        .least = 0,
