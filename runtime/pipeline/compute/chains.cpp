@@ -178,7 +178,7 @@ ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
   ChainRows rows = norm.result;
   const auto format = weights.scaled();
   const std::int64_t cols = x.shape()[1];
-  if (!norm.is_computed()) {
+  if (!norm.result) {
     if (format &&
         fuses(pipeline, norm_quantize_chain(x.dtype(), quantised_like(x, cols, *format)))) {
       QuantizeOptions fused;
@@ -203,10 +203,10 @@ ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
 /// that of an alternative that has it apart.
 std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
   std::string chosen = pipeline.choose(chain).value().config.variant;
-  if (norm.is_computed() && norm.kept) {
+  if (norm.result && norm.kept) {
     return chosen == "fused" ? "gated" : chosen == "normed" ? "parts" : chosen;
   }
-  if (norm.is_computed() && !has_norm_apart(pipeline, chain)) {
+  if (norm.result && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
   }
   return chosen;

@@ -20,6 +20,8 @@ bool has_norm_apart(Pipeline& pipeline, const Problem& chain);
 struct ChainRows {
   Tensor numbers{};    ///< [rows, cols]; empty: within the launch that quantised them
   ScaledRows codes{};  ///< for scaled weights; empty: not quantised yet, or not at all
+
+  explicit operator bool() const { return numbers || codes; }
 };
 
 /// A norm whose result the chain multiplies.
@@ -31,8 +33,6 @@ struct ChainNorm {
   /// With a result that others need as well: an alternative that computes the norm itself is
   /// replaced by the one that differs from it in this only.
   bool kept = false;
-
-  bool is_computed() const { return result.numbers || result.codes; }
 };
 
 /// Products of rows with the parts of a projection.

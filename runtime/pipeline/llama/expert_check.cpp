@@ -9,22 +9,22 @@
 
 namespace greta::runtime {
 
-const TraceMatrix& ExpertCheck::input(LlamaStage stage, LlamaStage from, std::int64_t cols) const {
+const TraceMatrix& ExpertCheck::given(LlamaStage stage, LlamaStage from, std::int64_t rows,
+                                      std::int64_t cols) const {
   if (!has(from)) {
     throw Error(fmt::format("{}: the trace lacks {}, of which it is computed",
                             stage_place(layer_.index, stage), to_string(from)));
   }
-  require_shape(at(from), tokens(), cols, layer_.index, from);
+  require_shape(at(from), rows, cols, layer_.index, from);
   return at(from);
 }
 
+const TraceMatrix& ExpertCheck::input(LlamaStage stage, LlamaStage from, std::int64_t cols) const {
+  return given(stage, from, tokens(), cols);
+}
+
 const TraceMatrix& ExpertCheck::rows(LlamaStage stage, LlamaStage from, std::int64_t cols) const {
-  if (!has(from)) {
-    throw Error(fmt::format("{}: the trace lacks {}, of which it is computed",
-                            stage_place(layer_.index, stage), to_string(from)));
-  }
-  require_shape(at(from), tokens() * layer_.config.experts.top_k, cols, layer_.index, from);
-  return at(from);
+  return given(stage, from, tokens() * layer_.config.experts.top_k, cols);
 }
 
 void ExpertCheck::add(LlamaStage stage, std::int64_t rows, std::int64_t cols,

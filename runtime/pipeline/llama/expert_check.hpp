@@ -44,6 +44,9 @@ class ExpertCheck {
   bool has(LlamaStage stage) const { return !at(stage).empty(); }
   /// Returns a stage that another one is computed from. Throws Error if it is empty or has another
   /// shape.
+  const TraceMatrix& given(LlamaStage stage, LlamaStage from, std::int64_t rows,
+                           std::int64_t cols) const;
+  /// The same of a row for each token.
   const TraceMatrix& input(LlamaStage stage, LlamaStage from, std::int64_t cols) const;
   /// The same of the rows of experts, of which there are top_k of each token.
   const TraceMatrix& rows(LlamaStage stage, LlamaStage from, std::int64_t cols) const;

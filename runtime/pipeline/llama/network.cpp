@@ -63,6 +63,12 @@ class PassRecorder {
   ChainNorm norm_of(const char* name, const Tensor& weight, const ChainRows& result = {}) const {
     return {weight, static_cast<float>(config_.norm_epsilon), result, name};
   }
+  NormOptions options_of(const Tensor& weight) const {
+    NormOptions options;
+    options.weight = weight;
+    options.epsilon = static_cast<float>(config_.norm_epsilon);
+    return options;
+  }
   void tell_if(LlamaStage stage, const Tensor& result) {
     if (result) tell(stage, result);
   }
@@ -71,8 +77,6 @@ class PassRecorder {
   struct Hidden {
     Tensor sum;
     ChainRows normed;
-
-    bool is_normed() const { return normed.numbers || normed.codes; }
   };
 
   Qkv qkv_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
@@ -111,7 +115,7 @@ class PassRecorder {
   /// Returns queries, keys and values of each token.
   ProjectedParts project(const Hidden& x) {
     const QkvResults results = runtime::record(pipeline_, qkv_of(layer(), x));
-    if (!x.is_normed()) tell_if(LlamaStage::attn_norm, results.normed);
+    if (!x.normed) tell_if(LlamaStage::attn_norm, results.normed);
     tell_parts({LlamaStage::q, LlamaStage::k, LlamaStage::v}, results.out);
     return results.out;
   }
@@ -208,7 +212,7 @@ class PassRecorder {
     if (has_experts()) {
       sum = mix_experts(x);
     } else {
-      const ChainRows gated = gate_rows(gate_up_of(layer(), x), x.is_normed());
+      const ChainRows gated = gate_rows(gate_up_of(layer(), x), static_cast<bool>(x.normed));
       sum = project_and_add("ffn_out", LlamaStage::ffn_out, gated, layer().down, x.sum,
                             following(x.sum));
     }
@@ -230,10 +234,9 @@ class PassRecorder {
     if (next.apart) {
       label("residual + attn_norm");
       sum.normed.numbers = pipeline_.temporary(weights_.dtype, x.sum.shape());
-      NormOptions norm;
-      norm.weight = next.norm.weight;
-      norm.epsilon = next.norm.epsilon;
-      pipeline_.add_rmsnorm(routed.out, base, sum.sum, sum.normed.numbers, norm).value();
+      pipeline_
+          .add_rmsnorm(routed.out, base, sum.sum, sum.normed.numbers, options_of(next.norm.weight))
+          .value();
     } else {
       label("residual");
       pipeline_.add(routed.out, base, sum.sum).value();
@@ -245,10 +248,7 @@ class PassRecorder {
   Tensor norm_for_experts(const Tensor& x) {
     label("ffn_norm");
     const Tensor normed = pipeline_.temporary(weights_.dtype, x.shape());
-    NormOptions norm;
-    norm.weight = layer().ffn_norm;
-    norm.epsilon = static_cast<float>(config_.norm_epsilon);
-    pipeline_.rmsnorm(x, normed, norm).value();
+    pipeline_.rmsnorm(x, normed, options_of(layer().ffn_norm)).value();
     tell(LlamaStage::ffn_norm, normed);
     return normed;
   }
@@ -292,10 +292,7 @@ class PassRecorder {
     }
     label("final_norm");
     const Tensor normed = pipeline_.temporary(weights_.dtype, x.shape());
-    NormOptions norm;
-    norm.weight = weights_.final_norm;
-    norm.epsilon = static_cast<float>(config_.norm_epsilon);
-    pipeline_.rmsnorm(x, normed, norm).value();
+    pipeline_.rmsnorm(x, normed, options_of(weights_.final_norm)).value();
     tell(LlamaStage::final_norm, normed);
     label("head");
     const auto rows = [&](const Tensor& all) { return all.slice(0, 0, shape_.batch); };
