@@ -263,13 +263,15 @@ class Reading(Programs):
 
 
 class Overhead(Programs):
-    def test_is_printed(self):
-        """Not compared with a bound: machines differ. docs/capture.md has figures."""
+    def test_is_printed_and_every_call_counted(self):
+        """The time is not compared with anything: machines differ, and noise may exceed it. docs/capture.md has figures."""
+        calls = 200000
         for what in ("cublasGemmEx", "cublasLtMatmul"):
-            with_it, without = (min(map(float, self.run_program(self.linked, "measure", what, 200000, captured=captured)
+            self.file.unlink(missing_ok=True)
+            with_it, without = (min(map(float, self.run_program(self.linked, "measure", what, calls, captured=captured)
                                         .stdout.split())) for captured in (True, False))
             print(f"{what}: {with_it - without:.0f} ns a call")
-            self.assertGreater(with_it, without)
+            self.assertGreaterEqual(sum(self.counts().values()), calls)
 
 
 if __name__ == "__main__":
