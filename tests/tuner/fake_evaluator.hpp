@@ -132,7 +132,10 @@ class FakeEvaluator : public Evaluator {
     }
     return energies;
   }
-  void renew() override { ++renewed_; }
+  void renew() override {
+    ++renewed_;
+    if (renews_) renews_();
+  }
   std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
 
   std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override {
@@ -176,6 +179,7 @@ class FakeEvaluator : public Evaluator {
   /// The process that evaluates it, which is begun again.
   std::function<bool(const Config&)> is_killed = [](const Config&) { return false; };
   std::function<void()> throws_;                        ///< called by evaluate(); may throw
+  std::function<void()> renews_;                        ///< called by renew()
   std::function<void(const TrialLimits&)> limits_seen;  ///< called by evaluate()
   int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
   /// The energy of a launch; empty: there is no counter.

@@ -117,6 +117,35 @@ TEST_F(SessionTest, WhatIsFasterInOneProcessOnlyIsNoWinner) {
   EXPECT_EQ(departure(result, first), Departure::slower_elsewhere);
 }
 
+// Where a new process takes long, the candidates after the first one would exceed the budget by
+// far.
+TEST_F(SessionTest, AfterTheBudgetOnlyOneCandidateIsTimedElsewhere) {
+  const Config first = winner_from_now_on(), usual = default_config();
+  const Config second = [&] {
+    Config other = first;
+    for (const Trial& trial : tune_problem("30").trials) {
+      if (trial.config != first && trial.config != usual) other = trial.config;
+    }
+    return other;
+  }();
+  suggested_ = {first, second};
+  evaluator_.renewed_ = 0;
+  evaluator_.factor = [&](const Config& config) {
+    if (config == usual) return 1.0;
+    if (config == first) return evaluator_.renewed_ < 1 ? 0.8 : 1.02;
+    return config == second ? 0.81 : 1.1;
+  };
+  evaluator_.renews_ = [] { std::this_thread::sleep_for(std::chrono::milliseconds(600)); };
+  const auto result = tune_problem("0.5s");
+  ASSERT_TRUE(result.winner);
+  EXPECT_TRUE(result.winner->is_default);
+  EXPECT_EQ(evaluator_.renewed_, 1);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.back().find("was not compared with the default in further processes"),
+            std::string::npos)
+      << result.notes.back();
+}
+
 TEST_F(SessionTest, LongWinnersNeedOneProcess) {
   evaluator_.speed = 1e-3;
   const auto result = tune_problem();

@@ -72,6 +72,7 @@ class Finals {
   CardState card_state_;
   int unexplained_failures_ = 0;
   std::vector<double> elsewhere_;  // the default's time over the winner's, in further processes
+  int tried_elsewhere_ = 0;        // number of candidates that were timed there
 };
 
 }  // namespace greta::tuner

@@ -56,13 +56,22 @@ Result<double> Finals::ratio_elsewhere(const Config& config, int process) {
   return why;
 }
 
-// Checks that a short winner is also faster than the default in further processes.
+// Checks that a short winner is also faster than the default in further processes. The first one is
+// checked beyond the budget, too; what comes after it only within the budget, as a process whose
+// inputs are large needs seconds.
 bool Finals::faster_elsewhere(const Config& config, const Announce& announce) {
   elsewhere_.clear();
   const bool is_short = median(contenders_.front().us) < short_us;
   if (default_failed_ || config == result_.default_config || !is_short || options_.provisional ||
       evaluator_.device().is_cpu()) {
     return true;
+  }
+  if (++tried_elsewhere_ > 1 && time_left_s() <= 0) {
+    result_.notes.push_back(
+        fmt::format("the time is over: {} was not compared with the default in further processes, "
+                    "and is not a winner",
+                    config.shown()));
+    return false;
   }
   announce("timing the winner in further processes");
   const Lap lap(result_.time.measure);
