@@ -4,22 +4,6 @@
 
 #include "sample/search.hip"
 
-// Of numbers with two words, and counts beside them: the sums of runs.
-GRETA_DEVICE void add_part_runs(const Shared& s) {
-  for (u32 run = thread_index(); run < part_runs; run += THREADS) {
-    u64 sum = 0;
-    u32 counts = 0;
-    for (u32 i = run * parts_of_run; i < (run + 1) * parts_of_run; ++i) {
-      sum += u64(s.part_high[i]) << 32 | s.part_low[i];
-      counts += s.part_ties[i];
-    }
-    s.run_low[run] = u32(sum);
-    s.run_high[run] = u32(sum >> 32);
-    s.run_ties[run] = counts;
-  }
-  block_barrier();
-}
-
 struct Draw : Search {
   // Adds what is kept of the list to the sections.
   GRETA_DEVICE void add_list(Border border) const {
@@ -32,25 +16,17 @@ struct Draw : Search {
     block_barrier();
   }
 
-  // What is left of a draw in the order of columns.
-  struct Left {
-    u64 mass;
-    u32 ties;
-  };
+  // The mass of some tokens, of which `ties` of those at the border are kept.
+  GRETA_DEVICE static u64 kept_mass(Sums sums, u32 ties, u32 tie_weight) {
+    return sums.least + u64(smaller(sums.count, ties)) * tie_weight;
+  }
 
-  // Passes by parts with their masses and numbers of ties, from `first` to `end`; returns the one
-  // in which the draw ends.
-  GRETA_DEVICE static u32 pass_by(const u32* low, const u32* high, const u32* ties, u32 first,
-                                  u32 end, u32 tie_weight, Left& left) {
-    u32 i = first;
-    for (; i < end - 1; ++i) {
-      const u32 kept = smaller(ties[i], left.ties);
-      const u64 mass = (u64(high[i]) << 32 | low[i]) + u64(kept) * tie_weight;
-      if (left.mass < mass) break;
-      left.mass -= mass;
-      left.ties -= kept;
-    }
-    return i;
+  // Leaves the thread in whose part a draw ends, of which `left` is left, and what is left there.
+  GRETA_DEVICE void find_part(const Scan& scan, u64 left, u32 ties, u32 tie_weight) const {
+    const auto ends = [&](Sums sums) { return left < kept_mass(sums, ties, tie_weight); };
+    if (!reaches(scan, ends)) return;
+    *s.found = {thread_index(), ties - smaller(ties, scan.before.count),
+                left - kept_mass(scan.before, ties, tie_weight)};
   }
 
   // `measured`: the bins have the histogram of the row.
@@ -75,45 +51,43 @@ struct Draw : Search {
   }
 
   GRETA_DEVICE int draw_from(Border border) const {
-    const u32 tie_weight = weight(border.far);
-    u64 total = 0;
-    u32 tied = 0;
-    for (u32 i = 0; i < sections; ++i) {
-      total += u64(s.part_high[i]) << 32 | s.part_low[i];
-      tied += s.part_ties[i];
+    const u32 tie_weight = weight(border.far), thread = thread_index();
+    Sums own = {0, 0, 0};
+    if (thread < sections) {
+      own = {s.part_ties[thread], joined(s.part_low[thread], s.part_high[thread]), 0};
     }
-    const u32 kept = smaller(tied, border.ties);
-    Left left = {multiply_high(settings.random, total + u64(kept) * tie_weight), kept};
-    const u32 section =
-        pass_by(s.part_low, s.part_high, s.part_ties, 0, sections, tie_weight, left);
+    const Scan of_sections = scan_threads(own, s.sums);
+    const u32 kept = smaller(of_sections.all.count, border.ties);
+    find_part(of_sections,
+              multiply_high(settings.random, kept_mass(of_sections.all, kept, tie_weight)), kept,
+              tie_weight);
     block_barrier();
 
+    const Found section = *s.found;
     const u32 length = section_length(cols), each = (length + THREADS - 1) / THREADS;
-    const u32 first = smaller(section * length, cols), end = smaller(first + length, cols);
-    u64 mass = 0;
-    u32 ties = 0;
-    const u32 from = first + thread_index() * each;
-    for (u32 column = from; column < from + each && column < end; ++column) {
+    const u32 end = smaller((section.index + 1) * length, cols);
+    const u32 from = smaller(section.index * length + thread * each, end);
+    const u32 to = smaller(from + each, end);
+    own = {0, 0, 0};
+    for (u32 column = from; column < to; ++column) {
       const u32 far = distance(to_float(x[column]));
-      if (far < border.far) mass += weight(far);
-      if (far == border.far) ++ties;
+      if (far < border.far) own.least += weight(far);
+      if (far == border.far) ++own.count;
     }
-    s.part_low[thread_index()] = u32(mass);
-    s.part_high[thread_index()] = u32(mass >> 32);
-    s.part_ties[thread_index()] = ties;
+    const Scan of_parts = scan_threads(own, s.sums);
+    find_part(of_parts, section.mass, section.count, tie_weight);
     block_barrier();
-    add_part_runs(s);
-    const u32 run = pass_by(s.run_low, s.run_high, s.run_ties, 0, part_runs, tie_weight, left);
-    const u32 part = pass_by(s.part_low, s.part_high, s.part_ties, run * parts_of_run,
-                             (run + 1) * parts_of_run, tie_weight, left);
-    u32 column = first + part * each;
-    for (; column < end - 1; ++column) {
+
+    Found left = *s.found;
+    u32 column = smaller(section.index * length + left.index * each, end);
+    const u32 last = smaller(column + each, end) - 1;
+    for (; column < last; ++column) {
       const u32 far = distance(to_float(x[column]));
-      const bool tie = far == border.far && left.ties > 0;
-      const u32 own = far < border.far || tie ? weight(far) : 0;
-      if (left.mass < own) break;
-      left.mass -= own;
-      if (tie) --left.ties;
+      const bool tie = far == border.far && left.count > 0;
+      const u32 mass = far < border.far || tie ? weight(far) : 0;
+      if (left.mass < mass) break;
+      left.mass -= mass;
+      if (tie) --left.count;
     }
     return int(column);
   }

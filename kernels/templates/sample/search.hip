@@ -5,6 +5,7 @@
 // lies in them; histograms of the list find the distance.
 #pragma once
 
+#include "sample/scan.hip"
 #include "sample/walk.hip"
 
 // Returns the old value.
@@ -25,39 +26,37 @@ GRETA_DEVICE void add_mass(u32* low, u32* high, u64 mass) {
   if (upper != 0) add_shared(high, upper);
 }
 
-// Searches first look at the sums of runs.
-constexpr u32 bins_of_run = 32, parts_of_run = 32;
-constexpr u32 bin_runs = BINS / bins_of_run, part_runs = THREADS / parts_of_run;
-constexpr u32 runs = bin_runs > part_runs ? bin_runs : part_runs;
+// Bins of a thread, of those threads that have any.
+constexpr u32 own_bins = BINS > THREADS ? BINS / THREADS : 1;
+
+// Where a search ended: an index, and what is left of a draw or before the index.
+struct Found {
+  u32 index, count;
+  u64 mass;
+};
 
 struct Shared {
   u32* count;                             // of bins, COPIES times
   u32 *list_far, *list_column;            // LIST of each
   u32* listed;                            // their number
-  u32 *part_low, *part_high, *part_ties;  // THREADS of each: masses, and ties
-  u32 *run_low, *run_high, *run_ties;     // `runs` of each
-  u32 *most_low, *most_high;              // `bin_runs` of each: upper bounds
-  u32* all;  // two words: the row's mass, or what is nearer in the list
+  u32 *part_low, *part_high, *part_ties;  // `sections` of each: masses, and ties
+  Sums* sums;                             // of waves
+  Found* found;                           // two
 };
 
-#define GRETA_SAMPLE_SHARED                                                                       \
-  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                    \
-  GRETA_SHARED(u32, list_far, LIST);                                                              \
-  GRETA_SHARED(u32, list_column, LIST);                                                           \
-  GRETA_SHARED(u32, part_low, THREADS);                                                           \
-  GRETA_SHARED(u32, part_high, THREADS);                                                          \
-  GRETA_SHARED(u32, part_ties, THREADS);                                                          \
-  GRETA_SHARED(u32, listed, 1);                                                                   \
-  GRETA_SHARED(u32, all_mass, 2);                                                                 \
-  GRETA_SHARED(u32, run_low, runs);                                                               \
-  GRETA_SHARED(u32, run_high, runs);                                                              \
-  GRETA_SHARED(u32, run_ties, runs);                                                              \
-  GRETA_SHARED(u32, most_low, bin_runs);                                                          \
-  GRETA_SHARED(u32, most_high, bin_runs);                                                         \
-  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                           \
-  const Shared shared {                                                                           \
-    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, run_low, run_high, \
-        run_ties, most_low, most_high, all_mass                                                   \
+#define GRETA_SAMPLE_SHARED                                                                      \
+  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                   \
+  GRETA_SHARED(u32, list_far, LIST);                                                             \
+  GRETA_SHARED(u32, list_column, LIST);                                                          \
+  GRETA_SHARED(u32, part_low, sections);                                                         \
+  GRETA_SHARED(u32, part_high, sections);                                                        \
+  GRETA_SHARED(u32, part_ties, sections);                                                        \
+  GRETA_SHARED(u32, listed, 1);                                                                  \
+  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                      \
+  GRETA_SHARED(Found, found, 2);                                                                 \
+  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                          \
+  const Shared shared {                                                                          \
+    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found  \
   }
 
 // What is kept: tokens nearer than `far`, and the first `ties` of those at `far`.
@@ -69,16 +68,6 @@ struct Border {
 // Distances from `from` to from + span - 1.
 struct Range {
   u32 from, span;
-};
-
-// Of some bins: the number of tokens, and bounds of their mass.
-struct Sums {
-  u32 count;
-  u64 least, most;
-
-  GRETA_DEVICE Sums plus(Sums other) const {
-    return {count + other.count, least + other.least, most + other.most};
-  }
 };
 
 constexpr u32 no_count = 0xffffffffU;
@@ -149,7 +138,6 @@ struct Search {
 
   GRETA_DEVICE void clear_bins() const {
     for (u32 i = thread_index(); i < BINS * COPIES; i += THREADS) s.count[i] = 0;
-    if (thread_index() < 2) s.all[thread_index()] = 0;
     block_barrier();
   }
 
@@ -190,8 +178,6 @@ struct Search {
     merge_bins();
   }
 
-  GRETA_DEVICE u64 all_mass() const { return u64(s.all[1]) << 32 | s.all[0]; }
-
   // Counts what of the list lies in the range. Returns the mass of what is nearer in the row.
   GRETA_DEVICE u64 count_list(Range range, u32 shift) const {
     clear_bins();
@@ -204,9 +190,8 @@ struct Search {
         count_in(bin_of(inside, shift));
       }
     }
-    add_mass(s.all, s.all + 1, nearer);
     merge_bins();
-    nearer = held_mass + all_mass();
+    nearer = held_mass + scan_threads({0, nearer, 0}, s.sums).all.least;
     block_barrier();
     return nearer;
   }
@@ -216,25 +201,16 @@ struct Search {
   // mass of what is nearer.
   GRETA_DEVICE u64 pass(Range range, u32 shift, Pass what) {
     clear_bins();
-    for (u32 i = thread_index(); i < sections; i += THREADS) {
-      s.part_low[i] = 0;
-      s.part_high[i] = 0;
-      s.part_ties[i] = 0;
-    }
     if (what == listing && thread_index() == 0) *s.listed = 0;
     block_barrier();
     u64 nearer = 0, rest = 0;
     u32 ties = 0;
     walk(x, 0, cols, [&](float value, u32 column) {
-      const u32 far = distance(value), inside = far - range.from;
-      if (far >= beyond) return;
-      const u32 w = weight_at(far);
-      if (far < range.from) {
-        nearer += w;
-        return;
-      }
-      rest += w;
-      if (inside >= range.span) return;
+      const u32 far = distance(value), inside = far - range.from, w = weight(far);
+      const bool before = far < range.from;
+      nearer += before ? w : 0;
+      rest += before ? 0 : w;
+      if (before || far >= beyond || inside >= range.span) return;
       if (what == tying) ++ties;
       if (what == counting) count_in(bin_of(inside, shift));
       if (what == listing) {
@@ -245,16 +221,18 @@ struct Search {
         }
       }
     });
-    const u32 section = thread_index() / section_lanes;
-    add_mass(s.part_low + section, s.part_high + section, nearer);
-    if (ties != 0) add_shared(s.part_ties + section, ties);
-    add_mass(s.all, s.all + 1, nearer + rest);
+    const Sums own = {ties, nearer, rest}, part = reduce_lanes<section_lanes>(own, PlusSums{});
+    if (thread_index() % section_lanes == 0) {
+      const u32 section = thread_index() / section_lanes;
+      s.part_low[section] = u32(part.least);
+      s.part_high[section] = u32(part.least >> 32);
+      s.part_ties[section] = part.count;
+    }
     merge_bins();
-    nearer = 0;
-    for (u32 i = 0; i < sections; ++i) nearer += u64(s.part_high[i]) << 32 | s.part_low[i];
-    row_mass = all_mass();
+    const Sums all = scan_threads(own, s.sums).all;
+    row_mass = all.least + all.most;
     block_barrier();
-    return nearer;
+    return all.least;
   }
 
   GRETA_DEVICE Sums bin_sums(Range range, u32 shift, u32 bin) const {
@@ -266,44 +244,30 @@ struct Search {
             u64(count) * weight_at(range.from + first)};
   }
 
-  GRETA_DEVICE void add_bin_runs(Range range, u32 shift) const {
-    for (u32 run = thread_index(); run < bin_runs; run += THREADS) {
-      Sums sums = {0, 0, 0};
-      for (u32 bin = run * bins_of_run; bin < (run + 1) * bins_of_run; ++bin)
-        sums = sums.plus(bin_sums(range, shift, bin));
-      s.run_low[run] = u32(sums.least);
-      s.run_high[run] = u32(sums.least >> 32);
-      s.run_ties[run] = sums.count;
-      s.most_low[run] = u32(sums.most);
-      s.most_high[run] = u32(sums.most >> 32);
-    }
-    block_barrier();
+  // Scans the sums of the threads' bins.
+  GRETA_DEVICE Scan scan_bins(Range range, u32 shift) const {
+    Sums own = {0, 0, 0};
+    const u32 first = thread_index() * own_bins;
+    for (u32 bin = first; bin < first + own_bins && bin < BINS; ++bin)
+      own = own.plus(bin_sums(range, shift, bin));
+    return scan_threads(own, s.sums);
   }
 
-  GRETA_DEVICE Sums run_sums(u32 run) const {
-    return {s.run_ties[run], u64(s.run_high[run]) << 32 | s.run_low[run],
-            u64(s.most_high[run]) << 32 | s.most_low[run]};
-  }
-
-  // The first bin with which the sums reach a count, or a bound of a mass; BINS if none does.
-  // `before`: the number of tokens of the bins before.
+  // Leaves the first bin with which the sums reach a count, or a bound of a mass, and the number of
+  // tokens of the bins before; BINS if none does. All threads have it after a barrier.
   template <typename Reached>
-  GRETA_DEVICE u32 first_bin(Range range, u32 shift, Reached reached, u32& before) const {
-    Sums sums = {0, 0, 0};
-    u32 run = 0;
-    for (; run < bin_runs; ++run) {
-      const Sums next = sums.plus(run_sums(run));
-      if (reached(next)) break;
-      sums = next;
-    }
-    u32 bin = run * bins_of_run;
-    for (; bin < BINS; ++bin) {
+  GRETA_DEVICE void find_bin(Range range, u32 shift, const Scan& scan, Reached reached,
+                             Found& found) const {
+    if (thread_index() == 0 && !reached(scan.all)) found = {BINS, scan.all.count, 0};
+    if (!reaches(scan, reached)) return;
+    Sums sums = scan.before;
+    u32 bin = thread_index() * own_bins;
+    for (;; ++bin) {
       const Sums next = sums.plus(bin_sums(range, shift, bin));
       if (reached(next)) break;
       sums = next;
     }
-    before = sums.count;
-    return bin;
+    found = {bin, sums.count, 0};
   }
 
   // The mass that top-p keeps of this one.
@@ -350,27 +314,23 @@ struct Search {
       }
       measured = false;
 
-      add_bin_runs(range, shift);
-      u64 least = share(whole), greatest = least;
-      if (!by_count && whole == no_mass) {
-        Sums all = {0, 0, 0};
-        for (u32 run = 0; run < bin_runs; ++run) all = all.plus(run_sums(run));
-        least = share(all.least);
-        greatest = share(all.most);
-      }
+      const Scan scan = scan_bins(range, shift);
+      const bool of_all = !by_count && whole == no_mass;
+      const u64 least = share(of_all ? scan.all.least : whole);
+      const u64 greatest = of_all ? share(scan.all.most) : least;
       // Bins from `first` to `last` have the border; `passed` tokens are before these, and `until`
       // ones before the last of these.
-      u32 passed = 0, until = 0, first, last;
-      if (by_count) {
-        first = last = first_bin(
-            range, shift, [&](Sums sums) { return before + sums.count >= count; }, passed);
-        until = passed;
-      } else {
-        first = first_bin(
-            range, shift, [&](Sums sums) { return nearer + sums.most >= least; }, passed);
-        last = first_bin(
-            range, shift, [&](Sums sums) { return nearer + sums.least >= greatest; }, until);
-      }
+      const auto enough = [&](Sums sums) {
+        return by_count ? before + sums.count >= count : nearer + sums.most >= least;
+      };
+      const auto certain = [&](Sums sums) {
+        return by_count ? before + sums.count >= count : nearer + sums.least >= greatest;
+      };
+      find_bin(range, shift, scan, enough, s.found[0]);
+      find_bin(range, shift, scan, certain, s.found[1]);
+      block_barrier();
+      const u32 first = s.found[0].index, passed = s.found[0].count;
+      const u32 last = s.found[1].index, until = s.found[1].count;
       const u32 inside = until - passed + (last < BINS ? s.count[last] : 0);
       block_barrier();
       if (first == BINS) return {beyond, 0, no_mass};
