@@ -18,7 +18,7 @@ namespace {
 
 /// Returns the number of clusters, of one workgroup or several, along m and along n.
 std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
-  return ceil_div(launched_lines(shape, std::int64_t{c["BM"]}), std::int64_t{c["CLUSTER_M"]});
+  return launched_lines(shape, std::int64_t{c["BM"]} * c["CLUSTER_M"]);
 }
 
 std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
@@ -77,8 +77,8 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
           return kernel.lines_a(c) % 8 == 0 && kernel.lines_b(c) % 8 == 0 &&
                  kernel.lines_a(c) >= 8 && kernel.lines_b(c) >= 8;
         }}},
-      {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than there are",
-       (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) &&
+      {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than a product",
+       (p["CLUSTER_M"] == 1 || p["BM"] < shape.rows_of_group()) &&
            (p["CLUSTER_N"] == 1 || p["BN"] < shape.products())},
       {"pairs", "a cluster is at most two workgroups: four wait for each other",
        p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
@@ -89,8 +89,6 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
        "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
        p["FOLD"] != 2 || (p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1)},
       fold_constraint(),
-      {"group_clusters", "each product has a B of its own: CLUSTER_M must be 1",
-       !shape.several() || p["CLUSTER_M"] == 1},
       whole_steps_constraint(shape),
       whole_lines_constraint(shape),
       walk_constraint(shape),

@@ -136,9 +136,10 @@ struct Stages {
 
 // A tile of the products of a group of rows, or of the only product.
 struct OutputTile {
-  Group group;
+  Group group;  // its `row`: the cluster's first one
   Position at;
 
+  // Whether the cluster has any: all of its workgroups copy for each other.
   GRETA_DEVICE bool has_rows() const { return !GROUPED || group.row < group.rows; }
 };
 
@@ -148,8 +149,9 @@ struct Place {
 
   GRETA_DEVICE OutputTile tile(const Arguments& args, u32 index) const {
     const Position at = tile_at<WALK == 1>(args, index);
-    const Group group = find_group<BM>(args, at.row * CLUSTER_M + rank % CLUSTER_M);
-    return {group, {group.row, (at.col * CLUSTER_N + rank / CLUSTER_M) * BN}};
+    const Group group = find_group<BM * CLUSTER_M>(args, at.row);
+    return {group,
+            {group.row + rank % CLUSTER_M * BM, (at.col * CLUSTER_N + rank / CLUSTER_M) * BN}};
   }
 };
 

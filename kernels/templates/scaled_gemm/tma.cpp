@@ -41,8 +41,10 @@ int cluster_of(const Config& config) {
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
-  const std::int64_t columns = bn % 64 == 0 ? 64 : bn % 32 == 0 ? 32 : bn;
-  const std::int64_t stored = 16 * bytes_of(shape.out, columns + 8);
+  const bool whole = config["STORE"] != 0;
+  const std::int64_t columns = whole ? bn : bn % 64 == 0 ? 64 : bn % 32 == 0 ? 32 : bn;
+  const std::int64_t rows = whole ? bm / config["GROUPS"] / 4 : 16;  // of a wave
+  const std::int64_t stored = rows * bytes_of(shape.out, columns + 8);
   return stages * (bm + bn) * step + config["GROUPS"] * 4 * stored + stages * 16;
 }
 
@@ -80,6 +82,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // CLUSTER_N  workgroups with neighbouring columns, which share the copies of A
   // RESIDENT   1: a workgroup for each compute unit, which computes tile after tile
   // SWIZZLE    rows of clusters that are rasterised together
+  // STORE      1: bulk copies store a tile while the next one is multiplied; 0: threads store it
   Alternative a{"tma",
                 {{"BM", {64, 128, 192, 256, 384}},
                  {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
@@ -88,7 +91,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"CLUSTER_M", {1, 2}},
                  {"CLUSTER_N", {1, 2}},
                  {"RESIDENT", {0, 1}},
-                 {"SWIZZLE", {1, 4, 8, 16}}},
+                 {"SWIZZLE", {1, 4, 8, 16}},
+                 {"STORE", {0, 1}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
@@ -117,8 +121,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         (ceil_div(shape.n, p["BN"]) + 1) * (ceil_div(shape.m, p["BM"]) + 1) <= groups},
        {"shared_memory",
         fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
-        {{"BM", "BN", "STAGES", "GROUPS"},
+        {{"BM", "BN", "STAGES", "GROUPS", "STORE"},
          [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
+       {"whole_rows", "bulk copies store rows of C that are multiples of 16 bytes",
+        bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
        {"registers",
         "sums need more registers than a thread has",
         {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
@@ -182,7 +188,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                    {"CLUSTER_M", 1},
                    {"CLUSTER_N", 1},
                    {"RESIDENT", 0},
-                   {"SWIZZLE", 8}}};
+                   {"SWIZZLE", 8},
+                   {"STORE", 0}}};
     if (!has_registers(shape, config)) continue;
     const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
     const bool many = count >= busy_workgroups(device);
@@ -247,6 +254,7 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "NVIDIA's sm_90: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions);
+  variant.migrations = {added("STORE", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

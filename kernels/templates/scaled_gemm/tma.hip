@@ -10,11 +10,12 @@
 //
 // CLUSTER_M x CLUSTER_N workgroups compute neighbouring tiles: each copies its share of a box to all
 // that need it. With RESIDENT, a workgroup computes tiles until there are none left, and stores one
-// while the next one's first steps are copied.
+// while the next one's first steps are copied. With STORE=1 bulk copies store it while the next one is
+// multiplied: rows of C then are multiples of 16 bytes.
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(CLUSTER_M) || \
-    !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE)
-#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE must be defined"
+    !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE) || !defined(STORE)
+#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE must be defined"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES)
 #error "WAVE and SHARED_BYTES must be defined"
@@ -28,6 +29,7 @@
 #define COPIERS (GROUPS == 1 ? WAVE : 4 * WAVE)
 #define CLUSTER (CLUSTER_M * CLUSTER_N)
 
+#include "common/bulk_store.hip"
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_bytes.hip"
@@ -67,12 +69,13 @@ typedef ByteSums<BN, Number> Sums;
 
 constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
 
-// C goes through shared memory, so that neighbouring lanes store 16 bytes each of one row: so many
-// columns at a time.
+// C goes through shared memory: all of a wave's sums with STORE, or so many columns at a time, so that
+// neighbouring lanes store 16 bytes each of one row.
 constexpr u32 unit = 16 / sizeof(Out);
-constexpr u32 stored_columns = BN % 64 == 0 ? 64 : BN % 32 == 0 ? 32 : BN;
+constexpr u32 stored_columns = STORE ? BN : BN % 64 == 0 ? 64 : BN % 32 == 0 ? 32 : BN;
 constexpr u32 stored_pitch = stored_columns + 8;
-constexpr u32 stored_bytes = 16 * stored_pitch * sizeof(Out);  // of a wave
+constexpr u32 stored_rows = STORE ? products * 16 : 16;
+constexpr u32 stored_bytes = stored_rows * stored_pitch * sizeof(Out);  // of a wave
 constexpr u32 stored_start = STAGES * stage_bytes;
 constexpr u32 barriers_start = stored_start + GROUPS * 4 * stored_bytes;
 static_assert(barriers_start + STAGES * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
@@ -325,6 +328,20 @@ GRETA_DEVICE void scale_part(const Arguments& args, Tile tile, const Totals& tot
   }
 }
 
+#if STORE
+// Starts copies of the buffer's rows, a lane each.
+GRETA_DEVICE void store_rows(const Arguments& args, SharedMemory buffer, Tile tile) {
+  static_assert(stored_rows <= wave_size, "a row for each lane");
+  const u32 lane = lane_index(), first = row_of_lane(tile, lane / 16) - lane / 4;
+  const u32 row = first + lane % 16;
+  if (lane < stored_rows && row < args.m && tile.col < args.n) {
+    const u32 columns = smaller(BN, args.n - tile.col);
+    copy_row_out(args.c + u64(row) * args.n + tile.col, buffer,
+                 lane * stored_pitch * u32(sizeof(Out)), columns * u32(sizeof(Out)));
+  }
+  close_rows_out();
+}
+#else
 // Stores the buffer's rows, which begin at `row` and `col` of C.
 GRETA_DEVICE void store_part(const Arguments& args, const Out* buffer, u32 row, u32 col) {
   constexpr u32 of_row = stored_columns / unit;
@@ -342,8 +359,14 @@ GRETA_DEVICE void store_part(const Arguments& args, const Out* buffer, u32 row, 
     }
   }
 }
+#endif
 
-GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile, const Totals& totals) {
+GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, Tile tile, const Totals& totals) {
+  Out* const buffer = reinterpret_cast<Out*>(shared);
+#if STORE
+  wait_for_rows_out();  // of the tile before
+  wave_barrier();
+#endif
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
     const u32 row = row_of_lane(tile, product);
@@ -354,6 +377,9 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile, cons
       of_rows[half] = args.scales.of_a(smaller(row + half * 8, args.m - 1), 0);
     }
 #endif
+#if STORE
+    scale_part(args, tile, totals, product, 0, of_rows, buffer + product * 16 * stored_pitch);
+#else
     GRETA_UNROLL
     for (u32 first = 0; first < BN; first += stored_columns) {
       scale_part(args, tile, totals, product, first, of_rows, buffer);
@@ -361,7 +387,13 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile, cons
       store_part(args, buffer, row - lane_index() / 4, tile.col + first);
       wave_barrier();
     }
+#endif
   }
+#if STORE
+  show_to_copies();
+  wave_barrier();
+  store_rows(args, shared_memory(shared), tile);
+#endif
 }
 
 TMA_KERNEL scaled_gemm_tma(const u8*, const u8*, const float* __restrict__ scales_a,
@@ -397,14 +429,14 @@ TMA_KERNEL scaled_gemm_tma(const u8*, const u8*, const float* __restrict__ scale
     }
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
-    Out* const buffer =
-        reinterpret_cast<Out*>(shared + stored_start + wave_index() * stored_bytes);
+    u8* const buffer = shared + stored_start + wave_index() * stored_bytes;
     for (u32 index = cluster; index < all; index += clusters) {
       const Tile tile = tile_of(args, index, rank);
       Totals totals = {};
       consume(args, tiles, tile, steps, rank, stages, totals);
       store_tile(args, buffer, tile, totals);
     }
+    if (STORE) wait_for_rows_out();
   }
 #if CLUSTER > 1
   __syncwarp();
