@@ -90,13 +90,15 @@ std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
          12 * runs + config["BINS"] / 4 + 512 + (by_memory ? 4 * config["THREADS"] : 0);
 }
 
-/// The static shared memory of a HIP kernel.
-constexpr std::int64_t most_shared = 48 * 1024;
+/// Returns the bytes that a workgroup may use: at most the static shared memory of a HIP kernel.
+std::int64_t shared_limit(const DeviceInfo& device) {
+  return std::min<std::int64_t>(device.shared_memory_bytes, 48 * 1024);
+}
 
 std::vector<Constraint> common_constraints(const SampleShape& shape, const DeviceInfo& device,
                                            bool split) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
-  const std::int64_t shared = std::min<std::int64_t>(device.shared_memory_bytes, most_shared);
+  const std::int64_t shared = shared_limit(device);
   std::vector<Constraint> list{
       storage_constraint(shape.in, shape.in, device),
       {"workgroup_threads", fmt::format("the device allows {} threads", threads),
@@ -149,6 +151,8 @@ Alternative split_space(const SampleShape& shape, const DeviceInfo& device) {
   return a;
 }
 
+/// Returns the default parameters with so many threads. Bins are so narrow that the tokens of those
+/// in which a border may lie fit the list, so that the row is read three times.
 Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const char* variant,
                      int threads) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
@@ -157,13 +161,20 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
   const int most = static_cast<int>(std::min<std::int64_t>(threads, most_threads(device)));
   int used = 64;
   while (used < most && used < vectors) used *= 2;
-  return {variant,
-          {{"THREADS", used},
-           {"VEC", vec},
-           {"ITEMS", vectors > 4 * used ? 4 : 1},
-           {"BINS", 256},
-           {"COPIES", 1},
-           {"LIST", 1024}}};
+  int bins = 256;
+  while (bins < 4096 && bins * 32 < shape.cols) bins *= 2;
+  Config config{variant,
+                {{"THREADS", used},
+                 {"VEC", vec},
+                 {"ITEMS", vectors > 4 * used ? 4 : 1},
+                 {"BINS", bins},
+                 {"COPIES", 1},
+                 {"LIST", std::max(1024, bins / 2)}}};
+  while (config["BINS"] > 256 && shared_bytes(config, device) > shared_limit(device)) {
+    config.value("BINS") /= 2;
+    config.value("LIST") = 1024;
+  }
+  return config;
 }
 
 std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& device) {
@@ -175,7 +186,7 @@ std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& d
   constexpr std::int64_t least_part = 4096;
   if (vectorising_cpu(device)) return {};
   int split = 1;
-  while (split < 64 && shape.rows * split < busy_workgroups(device) &&
+  while (split < 64 && 2 * shape.rows * split <= busy_workgroups(device) &&
          shape.cols >= 2 * split * least_part) {
     split *= 2;
   }

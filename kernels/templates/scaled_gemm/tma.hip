@@ -204,18 +204,21 @@ GRETA_DEVICE u32 row_of_lane(Tile tile, u32 product) {
 // Scales of a lane's rows and of the tile's columns for one step. Columns up to `border` have the
 // first block's scale.
 struct StepScales {
-  float row[2], column[2];
+  float row[products][2], column[2];
   u32 border;
 };
 
-GRETA_DEVICE StepScales scales_of(const Arguments& args, Tile tile, u32 product, u32 k) {
-  StepScales scales = {{1.0f, 1.0f}, {1.0f, 1.0f}, BN};
+GRETA_DEVICE StepScales scales_of(const Arguments& args, Tile tile, u32 k) {
+  StepScales scales = {{}, {1.0f, 1.0f}, BN};
 #if SCALES == 2
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {
-    const u32 row = smaller(row_of_lane(tile, product) + half * 8, args.m - 1);
+    GRETA_UNROLL
+    for (u32 product = 0; product < products; ++product) {
+      const u32 row = smaller(row_of_lane(tile, product) + half * 8, args.m - 1);
+      scales.row[product][half] = args.scales.of_a(row, k);
+    }
     const u32 column = smaller(tile.col + half * scale_block, args.n - 1);
-    scales.row[half] = args.scales.of_a(row, k);
     scales.column[half] = args.scales.of_b(column, k);
   }
   scales.border = scale_block - tile.col % scale_block;
@@ -223,11 +226,12 @@ GRETA_DEVICE StepScales scales_of(const Arguments& args, Tile tile, u32 product,
   return scales;
 }
 
-GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const StepScales& scales) {
+GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const StepScales& scales,
+                           u32 product) {
 #if SCALES == 2
   float scale[2][2];  // of columns, of rows
   GRETA_UNROLL
-  for (u32 i = 0; i < 4; ++i) scale[i / 2][i % 2] = scales.column[i / 2] * scales.row[i % 2];
+  for (u32 i = 0; i < 4; ++i) scale[i / 2][i % 2] = scales.column[i / 2] * scales.row[product][i % 2];
   GRETA_UNROLL
   for (u32 c = 0; c < BN / 8; ++c) {
     // Blocks begin at multiples of eight columns of the tile, as BN is a multiple of eight.
@@ -247,21 +251,23 @@ GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const St
 #endif
 }
 
+// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them.
 GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, Tile tile, u32 steps, u32 rank,
                           Stages& at, Totals& totals) {
   Sums sums;
+  StepScales next = scales_of(args, tile, 0);
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
-    StepScales scales = scales_of(args, tile, 0, i * step);
+    const StepScales scales = next;
+    if (i + 1 < steps) next = scales_of(args, tile, (i + 1) * step);
     at.filled(at.index).wait(at.parity);
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
-      if (product > 0) scales = scales_of(args, tile, product, i * step);
       start_products<true>(shared, at.index * stage_bytes, product, sums);
       wait_for_products<0>();
       claim_byte_sums(sums);
       if (product + 1 == products) at.release(at.index, rank);
-      add_step(totals.eight[product], sums, scales);
+      add_step(totals.eight[product], sums, scales, product);
     }
     at.next();
   }
