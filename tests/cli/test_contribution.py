@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from cli_case import DB, SOURCE, TunedOnce, patient
+from cli_case import DB, SOURCE, TunedOnce, limit
 from sealed_database import damage, rewrite
 
 GEMM = ["gemm", "--m", 32, "--n", 32, "--k", 32]
@@ -31,7 +31,7 @@ class Contribution(TunedOnce):
         return subprocess.run(
             [sys.executable, SOURCE / "scripts/check_contribution.py", file or self.file, "--bin",
              pathlib.Path(DB).parent, "--shipped", self.shipped, *map(str, options)],
-            env=self.env, capture_output=True, text=True, timeout=patient(120), stdin=subprocess.DEVNULL)
+            env=self.env, capture_output=True, text=True, timeout=limit(120), stdin=subprocess.DEVNULL)
 
     def test_what_is_certified_is_given_and_accepted(self):
         given = self.given()

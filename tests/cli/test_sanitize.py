@@ -5,7 +5,7 @@ import json
 import os
 import unittest
 
-from cli_case import WHOLE, Case, patient
+from cli_case import WHOLE, Case, limit
 
 GPUS = 4
 PROBLEMS = 2 if WHOLE else 1  # of each variant and each operation
@@ -18,7 +18,7 @@ KINDS = {"matrix": ["--dtype", "f16"], "tma": ["--dtype", "f16"], "tf32x3": ["--
 class SanitizeCase(Case):
     def verify(self, *arguments, operation="gemm", code=0, env=None):
         result = self.run_tune("verify", operation, "--sanitize", "--json", *arguments,
-                               env=env or self.env, timeout=patient(280))
+                               env=env or self.env, timeout=limit(280))
         self.assertEqual(result.returncode, code, result.stderr)
         report = json.loads(result.stdout)
         self.assertTrue(report["device"]["compiler"].endswith("with sanitizers"), report["device"])
@@ -49,7 +49,7 @@ class Sanitize(SanitizeCase):
         given = ["--m", 2 if variant == "gemv" else 33, "--n", 64, "--k", 80, *KINDS.get(variant, []), "--sample", 1]
         words = [*(["--problems", PROBLEMS] if drawn else given), "--device", device, "--variant", variant,
                  "--seed", 1]
-        result = self.run_tune("verify", "gemm", "--sanitize", "--json", *words, timeout=patient(280))
+        result = self.run_tune("verify", "gemm", "--sanitize", "--json", *words, timeout=limit(280))
         if result.returncode == 2:
             self.refused(result, 2, "has no valid configuration of gemm ")
             return False
