@@ -118,13 +118,13 @@ class Faults(Case):
         self.assertIn("another process writes", errors)
 
     def test_a_full_disk_and_the_run_after_it(self):
-        words = [*self.problem, "--budget", "40", "--seed", "4", "--db", self.db, "--json"]
-        size = self.db.stat().st_size + 24 * 1024
+        words = [*self.problem, "--budget", "16", "--seed", "4", "--db", self.db, "--json"]
+        size = self.db.stat().st_size + 8 * 1024
 
-        def limit():
+        def limit_files():
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-        full = self.run_tune(*words, preexec_fn=limit, timeout=300)
+        full = self.run_tune(*words, preexec_fn=limit_files, timeout=300)
         self.assertEqual(full.returncode, 1, full.stderr)
         self.assertIn(str(self.db), full.stderr)
         kept = self.query("SELECT config FROM trials ORDER BY id")
