@@ -8,7 +8,7 @@ import sqlite3
 import time
 import unittest
 
-from cli_case import SOURCE, WHOLE, Case, limit, patient
+from cli_case import SOURCE, WHOLE, Case, limit
 
 # Candidates with this value of a parameter are faulty; the default has another one.
 FAULTY = "UNROLL=4"
