@@ -3,7 +3,7 @@ import csv
 import json
 import subprocess
 
-from cli_case import BENCH, Case, patient, quick
+from cli_case import BENCH, Case, limit, quick
 
 GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
 
@@ -24,12 +24,12 @@ class BenchCase(Case):
 
     def bench(self, *arguments, timeout=120, lock=False):
         return subprocess.run(self.bench_words(arguments, lock), env=self.env, text=True,
-                              capture_output=True, timeout=patient(timeout), stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=limit(timeout), stdin=subprocess.DEVNULL,
                               cwd=self.folder)
 
     def bench_run(self, *words):
         return subprocess.run([BENCH, *map(str, words)], env=self.env, text=True,
-                              capture_output=True, timeout=patient(60), cwd=self.folder)
+                              capture_output=True, timeout=limit(60), cwd=self.folder)
 
     def rows(self, file):
         return list(csv.DictReader(file.read_text().splitlines()))

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from bench_case import GEMM, BenchCase
-from cli_case import BENCH, patient
+from cli_case import BENCH, limit
 
 KERNEL = """
 extern "C" int access(const char*, int);
@@ -85,13 +85,13 @@ class BenchSoak(BenchCase):
                            "--growth", 8)
         process = subprocess.Popen(words, env=self.env, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        end = time.time() + patient(60)
+        end = time.time() + limit(60)
         while time.time() < end and process.poll() is None:
             if file.exists() and any(float(row["seconds"]) > 0.45 * seconds for row in self.complete_rows(file)):
                 break
             time.sleep(0.05)
         (self.folder / "planted").touch()
-        output, errors = process.communicate(timeout=patient(60))
+        output, errors = process.communicate(timeout=limit(60))
         report = json.loads(output)
         rows = self.rows(file)
         self.assertEqual(sum(int(row["launches"]) for row in rows),
@@ -167,11 +167,11 @@ class BenchSoak(BenchCase):
                                               "--drift", 3000),
                                    env=self.env, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        end = time.time() + patient(60)
+        end = time.time() + limit(60)
         while time.time() < end and not (file.exists() and self.complete_rows(file)):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=patient(30))
+        output, errors = process.communicate(timeout=limit(30))
         self.assertEqual(process.returncode, 1, errors)
         self.assertRegex(errors.splitlines()[-1], r"^greta-bench: interrupted after \d.* of 1 h 0 min$")
         self.assertRegex(output, r"kernel/gemm\S* +\d+ +0 ")

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from bench_case import GEMM, BenchCase
-from cli_case import BENCH, SOURCE, patient
+from cli_case import BENCH, SOURCE, limit
 
 ACTION = SOURCE / "scripts/ci/action.yml"
 ENTRY = re.compile(r"( *)(- )?([\w-]+):(?: (.*))?$")
@@ -91,7 +91,7 @@ class Runner:
                    GITHUB_OUTPUT=str(output), GITHUB_STEP_SUMMARY=str(self.summary))
         env.update({name: self.text(value) for name, value in step.get("env", {}).items()})
         done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], env=env,
-                              text=True, capture_output=True, timeout=patient(120), stdin=subprocess.DEVNULL,
+                              text=True, capture_output=True, timeout=limit(120), stdin=subprocess.DEVNULL,
                               cwd=self.test.folder)
         self.log += done.stdout + done.stderr
         self.outputs[step.get("id", "")] = dict(

@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-from cli_case import SOURCE, TUNE, Case, patient
+from cli_case import SOURCE, TUNE, Case, limit
 
 sys.path.insert(0, str(SOURCE / "scripts/slurm"))
 import compare_trials  # noqa: E402
@@ -132,7 +132,7 @@ class Task(Cluster):
         env = self.env | {"GRETA_ROLE": role, "SLURM_ARRAY_TASK_ID": "1", "GRETA_BIN": str(self.folder / "bin"),
                           "CALLS": str(calls), "TOOL_CODE": str(code if role == "tune" else 0)}
         done = subprocess.run([self.SCRIPT, str(shards), self.out, self.preset, *options], env=env,
-                              capture_output=True, text=True, timeout=patient(20), stdin=subprocess.DEVNULL)
+                              capture_output=True, text=True, timeout=limit(20), stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, code, done.stderr)
         return len(calls.read_text().splitlines())
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from cli_case import DB, SOURCE, TunedOnce, patient
+from cli_case import DB, SOURCE, TunedOnce, limit
 from sealed_database import damage, rewrite
 
 GEMM = ["gemm", "--m", 32, "--n", 32, "--k", 32]
@@ -31,7 +31,7 @@ class Contribution(TunedOnce):
         return subprocess.run(
             [sys.executable, SOURCE / "scripts/check_contribution.py", file or self.file, "--bin",
              pathlib.Path(DB).parent, "--shipped", self.shipped, *map(str, options)],
-            env=self.env, capture_output=True, text=True, timeout=patient(120), stdin=subprocess.DEVNULL)
+            env=self.env, capture_output=True, text=True, timeout=limit(120), stdin=subprocess.DEVNULL)
 
     def test_what_is_certified_is_given_and_accepted(self):
         given = self.given()
@@ -40,7 +40,7 @@ class Contribution(TunedOnce):
         info = json.loads(self.run_db("info", "--json", "--no-shipped", db=self.file).stdout)
         self.assertEqual((info["shipped"], info["results"], info["sessions"], info["trials"]), (True, 2, 0, 0))
         self.assertEqual([card["pci_address"] for card in info["devices"][0]["cards"]], [""])
-        checked = self.checked("--sample", 2, "--tune", "no-lock")
+        checked = self.checked("--sample", 2, "--tune", "no-lock", "flush=1")
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         for line in ("sound: ok", "complete: ok", "nothing private: ok", "not worse: ok", "reproducible: ok"):
             self.assertIn(line, checked.stdout)
@@ -50,7 +50,7 @@ class Contribution(TunedOnce):
         rewrite(self.db, "UPDATE winners SET is_default = 0, speedup = 40, speedup_low = 39, speedup_high = 41,"
                          " default_us = 40 * median_us WHERE problem LIKE 'gemm%'")
         self.assertEqual(self.given().returncode, 0)
-        checked = self.checked("--sample", 2, "--tune", "no-lock")
+        checked = self.checked("--sample", 2, "--tune", "no-lock", "flush=1")
         self.assertEqual(checked.returncode, 4, checked.stdout + checked.stderr)
         self.assertRegex(checked.stdout, r"reproducible: gemm .*certified again, .*the file says 39\.000 to 41\.000")
         self.assertRegex(checked.stdout, r"reproducible: softmax .*certified again, ")

@@ -8,7 +8,7 @@ import sqlite3
 import time
 import unittest
 
-from cli_case import patient
+from cli_case import limit
 from sealed_database import connect, damage, damaged_rows, is_sound, restore, sealed_tables
 from test_greta_db import GEMM, SOFTMAX, Tuned
 
@@ -182,7 +182,7 @@ class DatabaseOverwritten(Tuned):
         tune."""
         run = self.start(*GEMM[:-1], "56", "--budget", "4s", "--db", self.db, "--no-lock",
                          "--device", "vulkan:0", "--seed", "1")
-        end = time.time() + patient(60)
+        end = time.time() + limit(60)
         searching = "SELECT plan IS NOT NULL FROM sessions WHERE id > 2"
         while time.time() < end and self.query(searching) != [(1,)]:
             time.sleep(0.02)
@@ -190,7 +190,7 @@ class DatabaseOverwritten(Tuned):
         with open(self.db, "r+b") as file:
             file.truncate()
             file.write(content)
-        return run.communicate(timeout=patient(120)), run.returncode
+        return run.communicate(timeout=limit(120)), run.returncode
 
     def test_a_run_whose_database_was_overwritten_does_not_say_stored(self):
         for content in (self.template.read_bytes(), b"no database\n" * 1000):

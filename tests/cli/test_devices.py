@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, patient, worker_of, whole
+from cli_case import SMALL, SOURCE, Case, limit, whole, worker_of
 
 
 class Compare(Case):
@@ -101,13 +101,13 @@ class SeveralCards(Case):
 
     def test_a_killed_worker_of_one_card_loses_nothing(self):
         with self.start(*self.arguments(budget=10)) as process:
-            deadline = time.monotonic() + patient(30)
+            deadline = time.monotonic() + limit(30)
             while len(self.workers(process.pid)) < 2 or not self.db.exists():
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.02)
             time.sleep(0.5)
             os.kill(self.workers(process.pid)[-1], signal.SIGKILL)
-            _, errors = process.communicate(timeout=patient(120))
+            _, errors = process.communicate(timeout=limit(120))
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn("killed by signal 9", errors)
         self.check_all_tuned()
@@ -148,7 +148,7 @@ class Lock(Case):
         self.assertIsNone(second.poll())
         first.kill()  # a dead process holds no lock
         first.communicate()
-        output, errors = second.communicate(timeout=patient(120))
+        output, errors = second.communicate(timeout=limit(120))
         self.assertEqual(second.returncode, 0, errors)
         self.assertIn("winner", output)
 
@@ -159,7 +159,7 @@ class Lock(Case):
         second = self.start(*SMALL, "--db", self.folder / "c.db", lock=True)
         second.stderr.readline()
         second.send_signal(signal.SIGINT)
-        output, errors = second.communicate(timeout=patient(60))
+        output, errors = second.communicate(timeout=limit(60))
         self.assertEqual(second.returncode, 1)
         self.assertEqual(errors, "greta-tune: interrupted; nothing was measured\n")
         self.assertFalse((self.folder / "c.db").exists())
@@ -193,7 +193,7 @@ class Verify(Case):
             time.sleep(0.05)
         time.sleep(1)
         run.send_signal(signal.SIGINT)
-        output, errors = run.communicate(timeout=patient(60))
+        output, errors = run.communicate(timeout=limit(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertRegex(output, r"(?m)^  stopped +\d+ not checked$", errors)
 
@@ -201,7 +201,7 @@ class Verify(Case):
         run = self.start("verify", "gemm", "--device", "vulkan:0", "--problems", 100000)
         time.sleep(1)
         run.send_signal(signal.SIGINT)
-        output, errors = run.communicate(timeout=patient(10))
+        output, errors = run.communicate(timeout=limit(10))
         self.assertEqual((run.returncode, output), (1, ""), errors)
         self.assertRegex(errors, r"^greta-tune: interrupted; what was stored before is kept$")
 

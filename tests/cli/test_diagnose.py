@@ -41,7 +41,7 @@ FAULTS = {
 
 ATTENTION = ["--batch", "2", "--heads", "4", "--kv_heads", "2", "--q", "5", "--kv", "40", "--dim", "16",
              "--variant", "vector"]
-SPLIT_ROWS = ["--rows", "39", "--cols", "34", "--config", "split THREADS=512 VEC=2 ITEMS=2 SPLIT=8"]
+SPLIT_ROWS = ["--rows", "9", "--cols", "34", "--config", "split THREADS=64 VEC=2 ITEMS=2 SPLIT=4"]
 # Bugs in GRETA's templates: operation, options, file, text, mutant, kind and words of the first cause.
 PLANTED = [
     ("attention", [*ATTENTION, "--mask", "causal"], "attention/operands.hip", "count + query + 1;",

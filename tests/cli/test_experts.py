@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-from cli_case import SOURCE, patient
+from cli_case import SOURCE, limit
 from test_greta_run import MODEL, STORY, RunCase
 
 CONVERT = [sys.executable, "-B", SOURCE / "scripts/experts_of_llama2c.py", MODEL]
@@ -19,7 +19,7 @@ class Experts(RunCase):
     def setUp(self):
         super().setUp()
         self.model = self.folder / "mixtral"
-        subprocess.run([*map(str, CONVERT), str(self.model)], check=True, timeout=patient(60))
+        subprocess.run([*map(str, CONVERT), str(self.model)], check=True, timeout=limit(60))
 
     def run_model(self, *words, device="lavapipe"):
         return self.run_greta("--model", self.model, "--tokenizer", MODEL.parent / "tok512.bin", "--device", device,
@@ -80,7 +80,7 @@ class Experts(RunCase):
         script = ["/usr/bin/python3", "-B", str(SOURCE / "scripts/gguf_of_llama2c.py"), str(MODEL),
                   str(MODEL.parent / "tok512.bin")]
         file = self.folder / "experts.gguf"
-        subprocess.run([*script, str(file), "--experts", "8", "--type", "q8_0"], check=True, timeout=patient(60))
+        subprocess.run([*script, str(file), "--experts", "8", "--type", "q8_0"], check=True, timeout=limit(60))
         words = ("--model", file, "--prompt", "Once upon a time", "--tokens", 12, "--device", "lavapipe")
         self.refused(self.run_greta(*words), 2, "its experts are stored in q8_0, which their products can't read; "
                                                 "--quantize none decodes all weights")

@@ -158,7 +158,7 @@ class FakeFaults(FakeAmd):
     def test_every_function_may_fail_at_any_call(self):
         generator = random.Random(5)
         cases = int(os.environ.get("GRETA_CASES", "0"))
-        for run in (self.tell, self.verify_gemm):
+        for run in (self.tell, self.verify_norm):
             counts, usual = self.counts(run)
             self.assertGreater(len(counts), 20)
             chosen = [(function, generator.choice((1, count, generator.randint(1, count))), kind)
@@ -168,14 +168,14 @@ class FakeFaults(FakeAmd):
                 with self.subTest(run=run.__name__, fault=f"{function}:{call}:{kind}"):
                     self.judge(run, usual, f"{function}:{call}:{kind}")
 
-    def verify_gemm(self, **options):
-        return self.verify("gemm", **options)
+    def verify_norm(self, **options):
+        return self.verify("rmsnorm", **options)
 
     def test_a_failed_trial_names_what_failed(self):
         for fault, status, words in (
                 ("hipModuleLaunchKernel:1:refused", "launch", "hipErrorLaunchOutOfResources"),
                 ("hipModuleLaunchKernel:1:lost", "launch", "hipErrorLaunchFailure")):
-            result = self.verify("gemm", faults=fault)
+            result = self.verify_norm(faults=fault)
             self.assertEqual(result.returncode, 1, result.stderr)
             failure = json.loads(result.stdout)["failures"][0]
             self.assertEqual(failure["status"], status)

@@ -8,7 +8,7 @@ import sqlite3
 import time
 import unittest
 
-from cli_case import SOURCE, WHOLE, Case, patient
+from cli_case import SOURCE, WHOLE, Case, limit
 
 # Candidates with this value of a parameter are faulty; the default has another one.
 FAULTY = "UNROLL=4"
@@ -109,7 +109,7 @@ class Faults(Case):
         time.sleep(LOCKED_S)
         locker.execute("ROLLBACK")
         locker.close()
-        output, errors = run.communicate(timeout=patient(200))
+        output, errors = run.communicate(timeout=limit(200))
         self.assertEqual(run.returncode, 0, errors)
         report = json.loads(output)
         self.assertIsNotNone(report["winner"])
@@ -118,13 +118,13 @@ class Faults(Case):
         self.assertIn("another process writes", errors)
 
     def test_a_full_disk_and_the_run_after_it(self):
-        words = [*self.problem, "--budget", "40", "--seed", "4", "--db", self.db, "--json"]
-        size = self.db.stat().st_size + 24 * 1024
+        words = [*self.problem, "--budget", "16", "--seed", "4", "--db", self.db, "--json"]
+        size = self.db.stat().st_size + 8 * 1024
 
-        def limit():
+        def limit_files():
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-        full = self.run_tune(*words, preexec_fn=limit, timeout=300)
+        full = self.run_tune(*words, preexec_fn=limit_files, timeout=300)
         self.assertEqual(full.returncode, 1, full.stderr)
         self.assertIn(str(self.db), full.stderr)
         kept = self.query("SELECT config FROM trials ORDER BY id")
@@ -140,7 +140,7 @@ class Faults(Case):
         words = [*self.problem, "--budget", "5s", "--seed", "4", "--db", self.db, "--json"]
         run = self.run_tune(*words, env=dict(self.env, LD_PRELOAD=library))
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertLess(time.monotonic() - started, patient(60))
+        self.assertLess(time.monotonic() - started, limit(60))
         report = json.loads(run.stdout)
         self.assertIsNotNone(report["winner"])
         self.assertGreater(report["trials"]["total"], 1)
@@ -149,7 +149,7 @@ class Faults(Case):
         self.assertEqual(report["trials"].get("timeout", 0), 0)
         spent = self.query("SELECT min(elapsed_s), max(elapsed_s) FROM trials")[0]
         self.assertGreaterEqual(spent[0], 0)
-        self.assertLess(spent[1], patient(60))
+        self.assertLess(spent[1], limit(60))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import json
 import subprocess
 import unittest
 
-from cli_case import SOURCE, patient
+from cli_case import SOURCE, limit
 from test_greta_run import MODEL, STORY, RunCase
 
 # The converter needs numpy, which scripts/setup.sh test installs for the system's interpreter.
@@ -16,7 +16,7 @@ class Gguf(RunCase):
     def model(self, kind="f32"):
         file = self.folder / f"{kind}.gguf"
         if not file.exists():
-            subprocess.run([*map(str, CONVERT), str(file), "--type", kind], check=True, timeout=patient(60))
+            subprocess.run([*map(str, CONVERT), str(file), "--type", kind], check=True, timeout=limit(60))
         return file
 
     def told_of(self, kind, *words):
@@ -42,7 +42,7 @@ class Gguf(RunCase):
     def test_stages_of_quantised_weights_agree_with_fp64(self):
         for kind in ("q8_0", "q4_0"):
             result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon", "--device", "lavapipe",
-                                    "--untuned", "--trace-layers", timeout=patient(200))
+                                    "--untuned", "--trace-layers", timeout=limit(200))
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertRegex(result.stdout, r"(?m)^logits +\d")
 
@@ -88,7 +88,7 @@ class Gguf(RunCase):
         weights = 2 * 128 * (128 + 2 * 64 + 128 + 3 * 256)  # in 4 bits and a sixty-fourth of 16
         self.assertIn(f"memory: {(weights * (0.5 + 2 / 128) + 2 * 128 * (2 * 300 + 5)) / 1024:.0f} KiB weights",
                       result.stdout)
-        tuned = self.run_tune("model", *words, "--budget", "4s", "--db", self.folder / "own.db", timeout=patient(200))
+        tuned = self.run_tune("model", *words, "--budget", "4s", "--db", self.folder / "own.db", timeout=limit(200))
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
         self.assertRegex(tuned.stdout, r"(?m)^quantized_gemm dtype=f16 out=f16 epilogue=swiglu m=1 n=256 k=128 +\d+ %")
         self.assertNotRegex(tuned.stdout, r"weights=quantised .*can't run")

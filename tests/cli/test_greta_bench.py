@@ -9,7 +9,7 @@ import time
 import unittest
 
 from bench_case import GEMM, BenchCase
-from cli_case import BENCH, SOURCE, patient, whole
+from cli_case import BENCH, SOURCE, limit, whole
 from sealed_database import fingerprint, rewrite
 
 
@@ -191,7 +191,7 @@ class BenchRun(BenchCase):
         request = {"device": "vulkan:0", "cache": str(self.folder / "cache"), "count": 3, "how": how,
                    "calls": ["runtime/allocate/bytes=256"], "kernels": [wrong, dict(gemm, name="gemm")]}
         process = subprocess.run([BENCH, "blocks"], input=json.dumps(request), text=True, env=self.env,
-                                 capture_output=True, timeout=patient(60))
+                                 capture_output=True, timeout=limit(60))
         self.assertEqual(process.returncode, 0, process.stderr)
         blocks = json.loads(process.stdout)["blocks"]
         self.assertEqual(sorted(blocks), ["gemm", "runtime/allocate/bytes=256", "wrong"])
@@ -202,7 +202,7 @@ class BenchRun(BenchCase):
         hangs = dict(request, how=dict(how, timeout_s=-1e6), kernels=[dict(gemm, name="a"),
                                                                       dict(gemm, name="b")])
         process = subprocess.run([BENCH, "blocks"], input=json.dumps(hangs), text=True, env=self.env,
-                                 capture_output=True, timeout=patient(60))
+                                 capture_output=True, timeout=limit(60))
         blocks = json.loads(process.stdout)["blocks"]
         self.assertEqual(sorted(blocks), ["a", "runtime/allocate/bytes=256"])
         self.assertEqual(blocks["a"]["failure"]["status"], "timeout")
@@ -333,7 +333,7 @@ class BenchRun(BenchCase):
             if "%" in line:
                 break
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=patient(60))
+        output, errors = process.communicate(timeout=limit(60))
         self.assertEqual(process.returncode, 1, errors)
         rows = self.rows(file)
         self.assertGreater(len(rows), 1)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from cli_case import SOURCE, Case, patient, whole
+from cli_case import SOURCE, Case, limit, whole
 
 RUN = os.environ["GRETA_RUN"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
@@ -82,7 +82,7 @@ class Run(RunCase):
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before)
             running.stdout.read(8)  # it has begun to write
             running.send_signal(signal.SIGINT)
-            output, errors = running.communicate(timeout=patient(120))
+            output, errors = running.communicate(timeout=limit(120))
             self.assertEqual(running.returncode, code, errors)
 
     def test_seeds_make_texts_repeat(self):

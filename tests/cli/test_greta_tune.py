@@ -5,7 +5,7 @@ import json
 import sqlite3
 import unittest
 
-from cli_case import SMALL, SOURCE, TUNE, Case, patient, whole
+from cli_case import SMALL, SOURCE, TUNE, Case, limit, whole
 from sealed_database import rewrite
 
 
@@ -306,7 +306,7 @@ class Tune(Case):
         runs = [self.start("gemm", "--m", 32 + i, "--n", 32, "--k", 32, "--variant", "naive", "--budget", "5",
                            "--db", self.db) for i in range(2)]
         for run in runs:
-            output, errors = run.communicate(timeout=patient(200))
+            output, errors = run.communicate(timeout=limit(200))
             self.assertEqual(run.returncode, 0, errors)
         self.assertEqual(self.query("SELECT count(*) FROM trials"), [(10,)])
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(2,)])

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import unittest
 
-from cli_case import BENCH, DB, SMALL, SOURCE, TUNE, database_of_ceilings, patient
+from cli_case import BENCH, DB, SMALL, SOURCE, TUNE, database_of_ceilings, limit
 from sealed_database import checksum, fingerprint
 from test_bench_compare import BenchCompare
 from test_greta_db import Tuned
@@ -82,7 +82,7 @@ class HostileText(Tuned):
         """Returns the output of a tool, which may contain no byte that a terminal interprets. With
         `logs` it may contain compiler logs, which have several lines."""
         result = subprocess.run(words, env=env or self.env, capture_output=True, cwd=self.folder,
-                                timeout=patient(120), stdin=subprocess.DEVNULL)
+                                timeout=limit(120), stdin=subprocess.DEVNULL)
         for text in (result.stdout, result.stderr):
             found = RAW.search(text)
             where = found and text[max(0, found.start() - 60):found.end() + 20]

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import unittest
 
-from cli_case import BENCH, DB, SMALL, SOURCE, TUNE, Case, patient
+from cli_case import BENCH, DB, SMALL, SOURCE, TUNE, Case, limit
 from test_greta_run import RUN
 
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
@@ -30,7 +30,7 @@ class InputFiles(Case):
 
     def refused_at_once(self, words, said=None, stdin=subprocess.DEVNULL):
         result = subprocess.run(list(map(str, words)), env=self.env, cwd=self.folder, text=True,
-                                stdin=stdin, capture_output=True, timeout=patient(20))
+                                stdin=stdin, capture_output=True, timeout=limit(20))
         self.assertIn(result.returncode, (1, 2), f"{words}: {result.stderr}")
         lines = [line for line in result.stderr.splitlines() if line]
         self.assertEqual(len(lines), 1, f"{words}: {result.stderr}")
@@ -81,7 +81,7 @@ class InputFiles(Case):
             words = [TUNE, "run-case", folder] if name == "case.json" else [RUN, "--model", folder]
             if name == "case.json":
                 result = subprocess.run(list(map(str, words)), env=self.env, capture_output=True, text=True,
-                                        timeout=patient(20), stdin=subprocess.DEVNULL)
+                                        timeout=limit(20), stdin=subprocess.DEVNULL)
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertIn("not a regular file", result.stdout)
             else:
@@ -103,7 +103,7 @@ class InputFiles(Case):
                 "1", "--db", str(self.db)]
         for _ in range(2):
             result = subprocess.run(tune, env=self.env, capture_output=True, text=True,
-                                    timeout=patient(120), stdin=subprocess.DEVNULL)
+                                    timeout=limit(120), stdin=subprocess.DEVNULL)
             self.assertEqual(result.returncode, 0, result.stderr)
             entries = [file for file in (self.folder / "cache/greta/kernels").iterdir()]
             self.assertTrue(entries)

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from cli_case import DB, TUNE, Case, patient
+from cli_case import DB, TUNE, Case, limit
 
 TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db": DB,
          "greta-run": os.environ["GRETA_RUN"], "greta-report": os.environ["GRETA_REPORT"]}
@@ -118,7 +118,7 @@ class ManualZsh(Case):
 
     def answer(self, keys):
         os.write(self.terminal, keys.encode())
-        said_so_far, end = "", time.time() + patient(30)
+        said_so_far, end = "", time.time() + limit(30)
         while time.time() < end:
             if select.select([self.terminal], [], [], 0.1)[0]:
                 said_so_far += os.read(self.terminal, 65536).decode(errors="replace")

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from bench_case import BenchCase
-from cli_case import TUNE, patient
+from cli_case import TUNE, limit
 
 SIZE = ["--m", 32, "--n", 32, "--k", 32]
 NAIVE = "naive THREADS=64"
@@ -68,7 +68,7 @@ class Profile(BenchCase):
             second = subprocess.Popen(words, env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertIn("waiting for ", second.stderr.readline())
             self.assertIsNone(second.poll())
-        errors = second.communicate(timeout=patient(60))[1]
+        errors = second.communicate(timeout=limit(60))[1]
         self.assertEqual(second.returncode, 0, errors)
         self.assertIn(f"launched {NAIVE} once", errors)
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from cli_case import Case, SMALL, TUNE, patient
+from cli_case import SMALL, TUNE, Case, limit
 from ssh_server import Server
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -52,7 +52,7 @@ class OverSsh(Case):
     def finished(self, process):
         """Returns the rest of standard output, and standard error."""
         rest = process.stdout.read()
-        process.wait(timeout=patient(60))
+        process.wait(timeout=limit(60))
         return rest, self.errors.read_text()
 
     def rows(self, file):
@@ -99,7 +99,7 @@ class Remote(OverSsh):
         file = self.server.replace("tar", "touch half; sleep 3; exit 2")
         try:
             with self.start_remote("gemm") as process:
-                end = time.time() + patient(30)
+                end = time.time() + limit(30)
                 while not list(builds.glob("*/half")):
                     self.assertLess(time.time(), end)
                     time.sleep(0.05)
@@ -118,7 +118,7 @@ class Remote(OverSsh):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("copying GRETA", result.stderr)
         self.assertFalse(left.exists())
-        end = time.time() + patient(30)
+        end = time.time() + limit(30)
         while list(builds.glob("*.part.*")):  # the first copy ends, and removes what it had
             self.assertLess(time.time(), end)
             time.sleep(0.1)

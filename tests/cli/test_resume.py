@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from cli_case import Case, SMALL, patient
+from cli_case import SMALL, Case, limit
 
 KILLS = int(os.environ.get("GRETA_KILLS", "6"))
 SEARCHED = "SELECT session, config, phase FROM trials WHERE phase <> 'lost' ORDER BY id"
@@ -95,7 +95,7 @@ class Resume(Resuming):
         run = self.start(*self.words())
         self.wait_for_trials(3)
         run.send_signal(signal.SIGINT)
-        run.communicate(timeout=patient(60))
+        run.communicate(timeout=limit(60))
         fresh = self.run_tune(*self.words("--no-resume", "--json"))
         self.assertEqual(json.loads(fresh.stdout)["resumed"], 0)
         self.assertEqual(len({row[0] for row in self.trials()}), 2)
@@ -123,7 +123,7 @@ class Resume(Resuming):
             {"op": "gemm", "m": m, "n": 16, "k": 16} for m in (16, 32, 48)]}))
         words = ["preset", preset, "--strategy", "random", "--device", self.device, "--db", self.db]
         run = self.start(*words)
-        end = time.time() + patient(60)
+        end = time.time() + limit(60)
         while time.time() < end:
             try:
                 if self.query("SELECT count(*) FROM sessions WHERE outcome = 'done'")[0][0] >= 1:
@@ -152,7 +152,7 @@ class Resume(Resuming):
         self.wait_for_trials(2)
         beside = self.run_tune(*self.words("--seed", "1", "--json"))
         running = run.poll() is None
-        self.assertEqual(run.wait(timeout=patient(120)), 0)
+        self.assertEqual(run.wait(timeout=limit(120)), 0)
         run.communicate()
         self.assertEqual(json.loads(beside.stdout)["resumed"], 0, f"the first one was running: {running}")
 

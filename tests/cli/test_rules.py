@@ -103,7 +103,7 @@ class Rules(RunCase):
 
 class Matrix(RunCase):
     def matrix(self, *words):
-        return self.run_greta("bench", "--config", self.config(), "--prompt-len", 2, "--gen-len", 2, "--layers", 1,
+        return self.run_greta("bench", "--config", self.config(), "--prompt-len", 1, "--gen-len", 2, "--layers", 1,
                               "--device", "hip-host:0", "--matrix", "--seconds", 0.01, "--no-lock", *words, timeout=300)
 
     def test_each_operation_in_each_variant(self):

@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import unittest
 
-from cli_case import BENCH, DB, SOURCE, TunedOnce, patient
+from cli_case import BENCH, DB, SOURCE, TunedOnce, limit
 from sealed_database import damage, rewrite
 
 GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
@@ -122,7 +122,7 @@ class Shipped(TunedOnce):
             return subprocess.run(
                 [os.environ["GRETA_CMAKE"], "-D", f"DB={DB}", "-D", f"RESULTS={self.folder / 'results'}", "-D",
                  f"OUTPUT={self.folder / 'made'}", "-P", SOURCE / "cmake/tuned.cmake"],
-                env=self.env, capture_output=True, text=True, timeout=patient(60))
+                env=self.env, capture_output=True, text=True, timeout=limit(60))
         made = build()
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertTrue((self.folder / "made" / "lavapipe" / "some-device.db").exists())

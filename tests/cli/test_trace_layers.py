@@ -5,7 +5,7 @@ import os
 
 import unittest
 
-from cli_case import SOURCE, Case, patient
+from cli_case import SOURCE, Case, limit
 
 RUN = os.environ["GRETA_RUN"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
@@ -31,7 +31,7 @@ class TraceLayers(Case):
         return self.run_words(RUN, "--model", MODEL, "--prompt", PROMPT, "--device", "hip-host:0", "--untuned",
                               "--trace-layers", "--templates", templates, "--keep-failed",
                               self.folder / f"kept-{number}", *(word for rule in rules for word in ("--use", rule)),
-                              timeout=patient(280))
+                              timeout=limit(280))
 
     def test_planted_bugs_are_found_at_their_stage(self):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from cli_case import SMALL, Case, patient
+from cli_case import SMALL, Case, limit
 
 
 class Damage(Case):
@@ -67,7 +67,7 @@ class Damage(Case):
         self.wait_for_trials(3)
         children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
-        output, errors = run.communicate(timeout=patient(200))
+        output, errors = run.communicate(timeout=limit(200))
         self.assertEqual(run.returncode, 0, errors)
         crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0]
         self.assertEqual(crashes, 1)
@@ -90,7 +90,7 @@ class Interrupt(Case):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         self.wait_for_trials(2)
         run.terminate()
-        output, errors = run.communicate(timeout=patient(60))
+        output, errors = run.communicate(timeout=limit(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertIn("interrupted", output)
 
@@ -98,7 +98,7 @@ class Interrupt(Case):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         self.wait_for_trials(3)
         run.send_signal(signal.SIGINT)
-        output, errors = run.communicate(timeout=patient(60))
+        output, errors = run.communicate(timeout=limit(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertIn("interrupted", output)
         self.assertIn(str(self.db), output)
@@ -113,7 +113,7 @@ class Interrupt(Case):
         first = run.stderr.readline()
         self.assertIn("timing the default", first)
         run.send_signal(signal.SIGINT)
-        output, errors = run.communicate(timeout=patient(60))
+        output, errors = run.communicate(timeout=limit(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertRegex(output, "interrupted +before the first trial")
         self.assertNotIn("rejected by", output)

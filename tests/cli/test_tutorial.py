@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import unittest
 
-from cli_case import SOURCE, TUNE, WHOLE, Case, database_of_ceilings, patient
+from cli_case import SOURCE, TUNE, WHOLE, Case, database_of_ceilings, limit
 
 
 class Walk(Case):
@@ -37,7 +37,7 @@ class Walk(Case):
                 command = command.replace("--preset smoke", "--preset unchecked.json")
                 command = re.sub(r"(--budget|--repeat) ", r"--flush 1 \1 ", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),
-                                 capture_output=True, text=True, timeout=patient(200))
+                                 capture_output=True, text=True, timeout=limit(200))
             # On a machine that is busy with other tests, one of two equal runs may be slower.
             fine = (0, 4) if " compare " in command else (0,)
             self.assertIn(run.returncode, fine, f"{command}\n{run.stderr}")
@@ -68,7 +68,7 @@ class FirstAmdRun(unittest.TestCase):
 
     def said(self, *words):
         return subprocess.run([str(pathlib.Path(TUNE).parent / words[0]), *words[1:], "--help"],
-                              capture_output=True, text=True, timeout=patient(60), check=True).stdout
+                              capture_output=True, text=True, timeout=limit(60), check=True).stdout
 
     def test_commands_name_what_the_tools_have(self):
         text = (SOURCE / "docs/first-amd-run.md").read_text()

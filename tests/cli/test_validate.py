@@ -102,7 +102,7 @@ class Validate(Case):
         preset = self.folder / "tiny.json"
         preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [{"op": "gelu", "rows": 4, "cols": 64}]}))
         bench = self.run_words(BENCH, "--preset", preset, "--untuned", "--no-lock", "--device", "vulkan:0", "--db",
-                               self.know_ceilings("auto,vulkan:0"), "--validate", "--settle", "0")
+                               self.know_ceilings("auto,vulkan:0"), "--validate", "--settle", "0", "--flush", "1")
         self.assertEqual(bench.returncode, 0, bench.stderr)
         # The one that verifies is another process.
         self.assertRegex(bench.stderr, rf"(?m)^{CLEAN} in 2 processes")

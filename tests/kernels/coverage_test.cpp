@@ -11,14 +11,10 @@
 namespace greta::test::coverage_test {
 namespace {
 
-class CoverageOf : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
-
-TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
-  const Operation& operation = built_in(std::get<0>(GetParam()));
-  const DeviceInfo info = test::device(std::get<1>(GetParam())).info();
-  Coverage coverage(operation, info, "");
+void expect_covered(const Operation& operation, const DeviceInfo& info, std::string_view variant) {
+  Coverage coverage(operation, info, variant);
   const auto add = [&](std::uint64_t seed) {
-    for (const Candidate& choice : random_candidates(operation, info, "", 200, seed)) {
+    for (const Candidate& choice : random_candidates(operation, info, variant, 200, seed)) {
       coverage.add(choice);
     }
   };
@@ -31,6 +27,18 @@ TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
   }
   for (const Feature& feature : coverage.missing()) ADD_FAILURE() << "not met: " << feature;
   for (const Feature& feature : coverage.unlisted()) ADD_FAILURE() << "not listed: " << feature;
+}
+
+class CoverageOf : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
+  expect_covered(built_in(std::get<0>(GetParam())), test::device(std::get<1>(GetParam())).info(),
+                 "");
+}
+
+/// The variant of gemm that hip-host:0 has and hip-host:1 does not.
+TEST(CoverageOfVariant, OfProductsOfTf32IsNearlyMetByTwoHundredProblems) {
+  expect_covered(built_in("gemm"), test::device("hip-host:0").info(), "tf32x3");
 }
 
 /// Returns lavapipe and two emulated GPUs with waves of 64 and 32. The spaces of other devices are
