@@ -34,6 +34,14 @@ class Changes {
     for (const SourceToken& token : tokens_) {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
+      static const std::set<std::string_view> places{
+          "gl_LocalInvocationIndex", "thread_index", "block_x", "block_y", "block_z", "lane_index"};
+      if (places.contains(token.text)) {
+        const bool call = !token.text.starts_with("gl_");
+        const auto end = token.end();
+        if (!call || source_.substr(end).starts_with("()"))
+          places_.insert(source_.substr(token.start, token.text.size() + (call ? 2 : 0)));
+      }
       if (token.kind == Kind::name && is_barrier(token.text)) barriers_.insert(token.text);
     }
   }
@@ -363,7 +371,13 @@ class Changes {
       for (const std::string_view name : names_[{tokens_[i].definition, true}])
         add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
             fmt::format(" * {}", name));
+      for (const std::string_view name : places_)
+        add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+            fmt::format(" + {}", name));
       for (const std::string_view name : names_[{tokens_[i].definition, false}]) {
+        if (name.size() <= most_of_short_name)
+          add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+              fmt::format(" + {}", name));
         for (const char sign : {'+', '*', '-'})
           add(unlikely, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
               fmt::format(" {} {}", sign, name));
@@ -375,8 +389,11 @@ class Changes {
   std::vector<SourceToken> tokens_;
   /// Of each definition, the names of constants, or others.
   std::map<std::pair<std::size_t, bool>, std::set<std::string_view>> names_;
+  static constexpr std::size_t most_of_short_name = 5;
+
   std::set<std::string_view> barriers_;
-  std::vector<std::size_t> terms_;  ///< tokens that end an expression
+  std::set<std::string_view> places_;  ///< of threads and workgroups, which all functions can read
+  std::vector<std::size_t> terms_;     ///< tokens that end an expression
   std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;
   std::vector<SourceChange> found_;
 };
