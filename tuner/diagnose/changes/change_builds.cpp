@@ -97,7 +97,7 @@ std::set<std::uint32_t> named_changes(const std::string& log) {
 
 void build_into(TargetCompiler& compiler, const KernelSource& source,
                 std::vector<SlottedChange> group, int depth, std::vector<ChangeBuild>& builds) {
-  constexpr int most_passes = 12, deepest = 4;
+  constexpr int most_passes = 30, deepest = 4;  // glslang reports one error at a time
   for (int pass = 0; pass < most_passes && !group.empty(); ++pass) {
     KernelSource changed = source;
     changed.text = text_with_changes(source, group);

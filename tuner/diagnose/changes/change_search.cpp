@@ -94,7 +94,7 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t most_of_group = 100, most_numbers = 31000;
+  static constexpr std::size_t most_numbers = 31000;
   static constexpr int last_in_groups = 3;  ///< rank of the least likely changes
 
   bool found() const { return best_ < changes_.size(); }
@@ -106,6 +106,15 @@ class Search {
       if (accept(i)) order.push_back(i);
     }
     return order;
+  }
+
+  /// Returns how many changes a build of a kernel may have. Drivers compile large kernels with many
+  /// branches slowly.
+  std::size_t most_of_group(std::size_t kernel) const {
+    constexpr std::size_t large_text = 16000, few = 20, many = 100;
+    const bool slow =
+        failed_.kernel.language == Language::glsl && texts_[kernel].size() > large_text;
+    return slow ? few : many;
   }
 
   /// Tries many changes with one compilation, the most likely first, and confirms those with which
@@ -124,9 +133,13 @@ class Search {
         if (changes.empty()) continue;
         kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
         for (auto& group :
-             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group))
+             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group(kernel)))
           groups.push_back({kernel, std::move(group)});
       }
+      // Short kernels compile fast, so that these are soon done.
+      std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {
+        return texts_[a.kernel].size() < texts_[b.kernel].size();
+      });
       const auto outcomes = try_groups(failed_, groups, changes_.size() + 1, group_end_);
       for (std::size_t i = 0; i < changes_.size(); ++i) {
         const ChangeOutcome outcome = outcomes[i + 1];
