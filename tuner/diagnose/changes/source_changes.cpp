@@ -34,14 +34,7 @@ class Changes {
     for (const SourceToken& token : tokens_) {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
-      static const std::set<std::string_view> places{
-          "gl_LocalInvocationIndex", "thread_index", "block_x", "block_y", "block_z", "lane_index"};
-      if (places.contains(token.text)) {
-        const bool call = !token.text.starts_with("gl_");
-        const auto end = token.end();
-        if (!call || source_.substr(end).starts_with("()"))
-          places_.insert(source_.substr(token.start, token.text.size() + (call ? 2 : 0)));
-      }
+      if (const auto place = place_at(token); !place.empty()) places_.insert(place);
       if (token.kind == Kind::name && is_barrier(token.text)) barriers_.insert(token.text);
     }
   }
@@ -61,6 +54,14 @@ class Changes {
   }
 
  private:
+  /// Returns the index of a thread or workgroup that a token reads; empty if it doesn't.
+  std::string_view place_at(const SourceToken& token) const {
+    if (token.text == "gl_LocalInvocationIndex") return token.text;
+    if (!is_one_of(token.text, {"thread_index", "block_x", "block_y", "block_z", "lane_index"}) ||
+        !source_.substr(token.end()).starts_with("()"))
+      return {};
+    return source_.substr(token.start, token.text.size() + 2);
+  }
   std::string_view text(std::size_t i) const {
     return i < tokens_.size() ? tokens_[i].text : std::string_view();
   }
