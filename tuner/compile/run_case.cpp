@@ -82,24 +82,30 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
                                device.info().id(), there.empty() ? "of another kind" : there),
                    {}};
   }
-  auto memory = CaseMemory::create(device, run.buffers);
+  return LoadedCase(device, run).run(deadline);
+}
+
+Result<std::string> LoadedCase::run(Deadline deadline) {
+  auto memory = CaseMemory::create(device_, run_.buffers);
   if (!memory) return memory.failure();
-  auto stream = device.create_stream();
+  auto stream = device_.create_stream();
   if (!stream) return stream.failure();
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  for (const CaseLaunch& launch : run.launches) {
+  for (std::size_t i = 0; i < run_.launches.size(); ++i) {
+    const CaseLaunch& launch = run_.launches[i];
     const auto arguments = memory->pack(launch.arguments);
-    auto kernel =
-        device.load(source_of(run, launch, arguments.size()), run.code_objects[launch.code_object]);
-    if (!kernel) {  // a failed load says nothing about results
-      return Failure{Status::invalid_argument, kernel.failure().message, kernel.failure().log};
+    if (i == kernels_.size()) {
+      auto kernel = device_.load(source_of(run_, launch, arguments.size()),
+                                 run_.code_objects[launch.code_object]);
+      if (!kernel) {  // a failed load says nothing about results
+        return Failure{Status::invalid_argument, kernel.failure().message, kernel.failure().log};
+      }
+      kernels_.push_back(*std::move(kernel));
     }
-    auto launched = (*stream)->launch(**kernel, launch.grid, arguments);
+    auto launched = (*stream)->launch(*kernels_[i], launch.grid, arguments);
     if (!launched) return launched.failure();
-    kernels.push_back(*std::move(kernel));
   }
   if (auto done = (*stream)->synchronize(deadline); !done) return done.failure();
-  return memory->judge(device, run.buffers);
+  return memory->judge(device_, run_.buffers);
 }
 
 }  // namespace greta::tuner

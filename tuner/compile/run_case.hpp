@@ -1,6 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tuner/compile/kernel_case.hpp"
 
@@ -11,5 +13,20 @@ namespace greta::tuner {
 /// the case is for another kind of device, or with HIP for another architecture, and otherwise like
 /// the device's calls. SPIR-V runs on every Vulkan device with the required features.
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
+
+/// A case whose kernels are loaded once, to run it several times, also with other numbers among the
+/// arguments of its launches. The device and the case must outlive it.
+class LoadedCase {
+ public:
+  LoadedCase(Device& device, const KernelCase& run) : device_(device), run_(run) {}
+
+  /// Returns what run_case() does.
+  Result<std::string> run(Deadline deadline);
+
+ private:
+  Device& device_;
+  const KernelCase& run_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  ///< of the launches, after the first run
+};
 
 }  // namespace greta::tuner

@@ -88,7 +88,16 @@ std::optional<Result<ChangeSearch>> searched_change(const Catalog& catalog,
   return search_change(catalog, failed, seconds);
 }
 
-/// Adds a change of the source that gives correct results, as the first cause.
+/// Whether threads race and a change gives correct results only since they do other work, or at
+/// other times. Barriers and the order of statements mend a race.
+bool hides_race(const std::vector<Cause>& causes, const FoundChange& found) {
+  constexpr double certain_score = 0.9;
+  return !causes.empty() && causes.front().kind == "race" &&
+         causes.front().score >= certain_score && found.kind != "missing barrier" &&
+         found.kind != "exchanged statements";
+}
+
+/// Adds a change of the source that gives correct results, as the first cause but for races.
 void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (!search) {
     made.search = "no change of the source was tried: " + search.failure().message;
@@ -113,7 +122,8 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
               .score = 2,
               .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
                                       found.with_others ? ", also with other operands" : "")};
-  made.causes.insert(made.causes.begin(), std::move(cause));
+  made.causes.insert(made.causes.begin() + (hides_race(made.causes, found) ? 1 : 0),
+                     std::move(cause));
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 

@@ -160,10 +160,31 @@ void offer_race(Judge& judge) {
                fmt::format("{}; {} of them are correct in some runs", varying.where, sometimes));
 }
 
+/// The workgroup that arrives last writes the output, if no other one does.
+void offer_no_last(Judge& judge, const Marked& unwritten) {
+  const Evidence& evidence = judge.evidence();
+  std::size_t elements = 0;
+  for (const ExaminedOutput& output : evidence.outputs()) elements += output.want.size();
+  const auto& buffers = evidence.failed().kernel.buffers;
+  const bool counts = std::any_of(buffers.begin(), buffers.end(), [](const CaseBuffer& buffer) {
+    return buffer.name == "workspace" && !buffer.expected.empty();  // of counters alone
+  });
+  if (!counts || unwritten.all < elements) return;
+  judge.add({.kind = "arrival counter",
+             .words = "no workgroup takes itself for the last one that arrives, which has to write "
+                      "the output: the number to which arrivals are counted, its comparison, or "
+                      "the reset of the counters is wrong",
+             .explained = 1,
+             .residual = 0,
+             .score = 1.02,
+             .evidence = "the workspace has counters, and no element of an output is written"});
+}
+
 void offer_unwritten(Judge& judge) {
   const Evidence& evidence = judge.evidence();
   const Marked found = marked(evidence, &ExaminedOutput::unwritten);
   if (found.wrong == 0) return;
+  offer_no_last(judge, found);
   const double explained = share_of(found.wrong, evidence.wrong());
   add_observed(judge, "not written",
                "elements of the output are never written: a tile, a tail or a part of the "

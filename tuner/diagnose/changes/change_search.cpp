@@ -1,11 +1,7 @@
 #include "tuner/diagnose/changes/change_search.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,107 +12,17 @@
 #include <thread>
 
 #include "tuner/diagnose/changes/change_trials.hpp"
+#include "tuner/diagnose/changes/group_search.hpp"
 #include "tuner/diagnose/changes/kernel_text.hpp"
+#include "tuner/diagnose/changes/trying_process.hpp"
 
 namespace greta::tuner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds most_silence{40};  // of a process: it opens a device and compiles
 constexpr int look_ms = 100;
 constexpr char ready_mark = '+';  // the kernels are compiled, and the device is open
-
-struct Report {
-  static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
-  std::uint32_t change = none;  ///< none: the process is ready to try changes
-  ChangeOutcome outcome{};
-};
-
-/// A process that tries every `step`-th change, the first one `next`.
-class TryingProcess {
- public:
-  TryingProcess(std::size_t next, std::size_t step) : next_(next), step_(step) {}
-  ~TryingProcess() { stop(); }
-  TryingProcess(const TryingProcess&) = delete;
-  TryingProcess& operator=(const TryingProcess&) = delete;
-
-  /// Starts the process, in which `body(next, step, descriptor)` writes reports.
-  template <typename Body>
-  bool start(const Body& body) {
-    ready_ = tries_ = false;
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-    const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(1);
-      const rlimit no_core_dump{0, 0};
-      setrlimit(RLIMIT_CORE, &no_core_dump);
-      std::signal(SIGINT, SIG_DFL);
-      std::signal(SIGTERM, SIG_DFL);
-      dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-      body(next_, step_, ends[1]);
-      _exit(0);
-    }
-    close(ends[1]);
-    reading_ = ends[0];
-    heard_ = Clock::now();
-    if (pid_ > 0) return true;
-    stop();
-    return false;
-  }
-  /// Kills the process if it runs, and waits for it.
-  void stop() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-    if (reading_ >= 0) close(reading_);
-    pid_ = 0;
-    reading_ = -1;
-  }
-
-  bool runs() const { return pid_ > 0; }
-  /// Returns whether it may be started: not if it was never ready in a few starts.
-  bool may_start() const { return failed_starts_ < most_failed_starts; }
-  int descriptor() const { return reading_; }
-  std::size_t next() const { return next_; }
-  bool silent() const { return Clock::now() - heard_ > most_silence; }
-  /// Returns the next report; nothing if the process has ended.
-  std::optional<Report> read_report() {
-    Report report;
-    ssize_t count = 0;
-    while ((count = ::read(reading_, &report, sizeof report)) < 0 && errno == EINTR) {
-    }
-    if (count != sizeof report) return std::nullopt;
-    heard_ = Clock::now();
-    ready_ = true;
-    tries_ = report.outcome != ChangeOutcome::hangs;
-    if (report.change != Report::none) next_ = report.change + step_;
-    return report;
-  }
-  /// Stops the process, which has ended or is silent. Returns whether a change is why, after which
-  /// the next process goes on.
-  bool stop_and_skip() {
-    stop();
-    if (!ready_) ++failed_starts_;
-    if (ready_ && tries_) next_ += step_;
-    return ready_ && tries_;
-  }
-
- private:
-  static constexpr int most_failed_starts = 3;
-
-  std::size_t next_, step_;
-  bool ready_ = false, tries_ = false;  ///< has reported; is trying a change
-  int failed_starts_ = 0;
-  pid_t pid_ = 0;
-  int reading_ = -1;
-  Clock::time_point heard_;
-};
 
 /// Returns why a case can't be run again with changes; empty: it can. A process of its own opens
 /// the device, since a driver's threads don't live on in the processes that are forked later.
@@ -149,27 +55,109 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed) {
   return why.substr(ready ? 1 : 0, why.size() - (ready ? 2 : 1));
 }
 
+Clock::time_point after(double seconds) {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 class Search {
  public:
   Search(const Catalog& catalog, const FailedCase& failed, double seconds)
-      : catalog_(catalog),
-        failed_(failed),
-        end_(Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {
+      : catalog_(catalog), failed_(failed), end_(after(seconds)), group_end_(after(seconds * 0.8)) {
     for (std::size_t i = 0; i < failed.sources.size(); ++i) {
       const KernelSource source =
           read_kept_source(failed.sources[i], failed.kernel.language).value();
       texts_.push_back(source.text);
+      slots_.push_back(slots_of(source.text, source.entry));
       for (SourceChange& change : changes_of(texts_.back(), source.entry))
         changes_.push_back({i, std::move(change)});
     }
     std::stable_sort(changes_.begin(), changes_.end(),
                      [](const auto& a, const auto& b) { return a.change.rank < b.change.rank; });
+    outcomes_.resize(changes_.size(), ChangeOutcome::untried);
   }
 
   ChangeSearch run() {
-    ChangeSearch result;
-    result.changes = changes_.size();
+    result_.changes = changes_.size();
+    try_in_groups();
+    if (!found()) {
+      try_one_by_one(order_of([&](std::size_t i) {
+        return outcomes_[i] == ChangeOutcome::untried && changes_[i].change.rank < last_in_groups;
+      }));
+    }
+    result_.all = std::none_of(outcomes_.begin(), outcomes_.end(), [](ChangeOutcome outcome) {
+      return outcome == ChangeOutcome::untried;
+    });
+    if (found()) result_.found = described(changes_[best_]);
+    if (result_.found) result_.found->with_others = best_outcome_ == ChangeOutcome::correct;
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr std::size_t most_numbers = 31000;
+  static constexpr int last_in_groups = 3;  ///< rank of the least likely changes
+
+  bool found() const { return best_ < changes_.size(); }
+
+  template <typename Accept>
+  std::vector<std::size_t> order_of(const Accept& accept) const {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+      if (accept(i)) order.push_back(i);
+    }
+    return order;
+  }
+
+  /// Returns how many changes a build of a kernel may have. Drivers compile large kernels with many
+  /// branches slowly.
+  std::size_t most_of_group(std::size_t kernel) const {
+    constexpr std::size_t large_text = 16000, few = 20, many = 100;
+    const bool slow =
+        failed_.kernel.language == Language::glsl && texts_[kernel].size() > large_text;
+    return slow ? few : many;
+  }
+
+  /// Tries many changes with one compilation, the most likely first, and confirms those with which
+  /// results are correct.
+  void try_in_groups() {
+    for (int rank = 0; rank <= last_in_groups && !found() && Clock::now() < group_end_; ++rank) {
+      std::vector<ChangeGroup> groups;
+      for (std::size_t kernel = 0; kernel < texts_.size(); ++kernel) {
+        std::vector<SourceChange> changes;
+        std::vector<std::uint32_t> numbers;
+        for (std::size_t i = 0; i < std::min(changes_.size(), most_numbers); ++i) {
+          if (changes_[i].kernel != kernel || changes_[i].change.rank != rank) continue;
+          changes.push_back(changes_[i].change);
+          numbers.push_back(static_cast<std::uint32_t>(i + 1));
+        }
+        if (changes.empty()) continue;
+        kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
+        for (auto& group :
+             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group(kernel)))
+          groups.push_back({kernel, std::move(group)});
+      }
+      // Short kernels compile fast, so that these are soon done.
+      std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {
+        return texts_[a.kernel].size() < texts_[b.kernel].size();
+      });
+      const auto outcomes = try_groups(failed_, groups, changes_.size() + 1, group_end_);
+      for (std::size_t i = 0; i < changes_.size(); ++i) {
+        const ChangeOutcome outcome = outcomes[i + 1];
+        if (outcome == ChangeOutcome::untried) continue;
+        outcomes_[i] = outcome;
+        ++result_.tried;
+        ++result_.compiled;
+      }
+      try_one_by_one(order_of([&](std::size_t i) {
+        return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::correct_here;
+      }));
+    }
+  }
+
+  /// Tries changes in the given order, until one is correct.
+  void try_one_by_one(std::vector<std::size_t> order) {
+    order_ = std::move(order);
+    best_place_ = order_.size();
     const std::size_t count = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
     std::vector<std::unique_ptr<TryingProcess>> processes;
     for (std::size_t i = 0; i < count; ++i)
@@ -186,20 +174,14 @@ class Search {
         const auto ready = std::find_if(waits.begin(), waits.end(), [&](const pollfd& one) {
           return one.fd == process->descriptor() && one.revents != 0;
         });
-        if (process->runs()) serve(*process, ready != waits.end(), result);
+        if (process->runs()) serve(*process, ready != waits.end());
       }
     }
-    result.all = std::none_of(processes.begin(), processes.end(), [&](const auto& process) {
-      return process->next() < changes_.size();
-    });
-    if (best_ < changes_.size()) result.found = described(changes_[best_]);
-    if (result.found) result.found->with_others = best_outcome_ == ChangeOutcome::correct;
-    return result;
+    if (best_place_ < order_.size()) best_ = order_[best_place_];
   }
 
- private:
   /// The changes before which a process goes on: after a correct one, only earlier ones matter.
-  std::size_t limit() const { return std::min(best_, changes_.size()); }
+  std::size_t limit() const { return best_place_; }
 
   void start(TryingProcess& process) {
     const bool started = process.start([this](std::size_t next, std::size_t step, int descriptor) {
@@ -214,8 +196,8 @@ class Search {
       ChangeTrials trials(catalog_, failed_);
       const Report ready;
       if (write(descriptor, &ready, sizeof ready) != sizeof ready) return;
-      for (std::size_t i = next; i < changes_.size(); i += step) {
-        const Report report{static_cast<std::uint32_t>(i), trials.outcome_of(changes_[i])};
+      for (std::size_t i = next; i < order_.size(); i += step) {
+        const Report report{static_cast<std::uint32_t>(i), trials.outcome_of(changes_[order_[i]])};
         if (write(descriptor, &report, sizeof report) != sizeof report) return;
         if (report.outcome == ChangeOutcome::hangs) return;
       }
@@ -223,27 +205,37 @@ class Search {
     }
   }
 
-  void serve(TryingProcess& process, bool ready, ChangeSearch& result) {
+  void count(std::size_t place, ChangeOutcome outcome) {
+    ChangeOutcome& known = outcomes_[order_[place]];
+    if (known == ChangeOutcome::untried) {
+      ++result_.tried;
+      if (outcome != ChangeOutcome::refused) ++result_.compiled;
+    }
+    known = outcome;
+  }
+
+  void serve(TryingProcess& process, bool ready) {
     if (ready) {
       const auto report = process.read_report();
       if (!report) {
-        if (process.next() >= limit()) {
+        const std::size_t place = process.next();
+        if (place >= limit()) {
           process.stop();
         } else if (process.stop_and_skip()) {
-          ++result.tried;
+          count(place, ChangeOutcome::hangs);
         }
         return;
       }
       if (report->change == Report::none) return;
-      ++result.tried;
-      if (report->outcome != ChangeOutcome::refused) ++result.compiled;
-      if (report->outcome >= ChangeOutcome::correct_here && report->change < best_) {
-        best_ = report->change;
+      count(report->change, report->outcome);
+      if (report->outcome >= ChangeOutcome::correct_here && report->change < best_place_) {
+        best_place_ = report->change;
         best_outcome_ = report->outcome;
       }
       if (process.next() >= limit()) process.stop();
-    } else if (process.silent() && process.stop_and_skip()) {
-      ++result.tried;
+    } else if (process.silent()) {
+      const std::size_t place = process.next();
+      if (process.stop_and_skip()) count(place, ChangeOutcome::hangs);
     }
   }
 
@@ -268,9 +260,15 @@ class Search {
 
   const Catalog& catalog_;
   const FailedCase& failed_;
-  Clock::time_point end_;
+  Clock::time_point end_, group_end_;
   std::vector<std::string> texts_;
+  std::vector<std::vector<ChangeSlot>> slots_;                            ///< of each text
+  std::vector<std::unique_ptr<std::vector<SourceChange>>> kept_changes_;  ///< those of groups
   std::vector<KernelChange> changes_;
+  std::vector<ChangeOutcome> outcomes_;
+  ChangeSearch result_;
+  std::vector<std::size_t> order_;                   ///< of changes that are tried one by one
+  std::size_t best_place_ = 0;                       ///< in the order
   std::size_t best_ = static_cast<std::size_t>(-1);  ///< the first change that is correct
   ChangeOutcome best_outcome_{};
 };

@@ -21,6 +21,7 @@ struct KernelChange {
 
 /// What a trial of a change gave.
 enum class ChangeOutcome : unsigned char {
+  untried,
   refused,       ///< by the compiler
   same,          ///< the kernel of an earlier change, or the unchanged one
   wrong,         ///< results

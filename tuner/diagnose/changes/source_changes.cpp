@@ -34,6 +34,7 @@ class Changes {
     for (const SourceToken& token : tokens_) {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
+      if (const auto place = place_at(token); !place.empty()) places_.insert(place);
       if (token.kind == Kind::name && is_barrier(token.text)) barriers_.insert(token.text);
     }
   }
@@ -53,6 +54,14 @@ class Changes {
   }
 
  private:
+  /// Returns the index of a thread or workgroup that a token reads; empty if it doesn't.
+  std::string_view place_at(const SourceToken& token) const {
+    if (token.text == "gl_LocalInvocationIndex") return token.text;
+    if (!is_one_of(token.text, {"thread_index", "block_x", "block_y", "block_z", "lane_index"}) ||
+        !source_.substr(token.end()).starts_with("()"))
+      return {};
+    return source_.substr(token.start, token.text.size() + 2);
+  }
   std::string_view text(std::size_t i) const {
     return i < tokens_.size() ? tokens_[i].text : std::string_view();
   }
@@ -363,7 +372,13 @@ class Changes {
       for (const std::string_view name : names_[{tokens_[i].definition, true}])
         add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
             fmt::format(" * {}", name));
+      for (const std::string_view name : places_)
+        add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+            fmt::format(" + {}", name));
       for (const std::string_view name : names_[{tokens_[i].definition, false}]) {
+        if (name.size() <= most_of_short_name)
+          add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+              fmt::format(" + {}", name));
         for (const char sign : {'+', '*', '-'})
           add(unlikely, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
               fmt::format(" {} {}", sign, name));
@@ -375,8 +390,11 @@ class Changes {
   std::vector<SourceToken> tokens_;
   /// Of each definition, the names of constants, or others.
   std::map<std::pair<std::size_t, bool>, std::set<std::string_view>> names_;
+  static constexpr std::size_t most_of_short_name = 5;
+
   std::set<std::string_view> barriers_;
-  std::vector<std::size_t> terms_;  ///< tokens that end an expression
+  std::set<std::string_view> places_;  ///< of threads and workgroups, which all functions can read
+  std::vector<std::size_t> terms_;     ///< tokens that end an expression
   std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;
   std::vector<SourceChange> found_;
 };

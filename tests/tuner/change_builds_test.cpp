@@ -1,0 +1,159 @@
+// Protects: the search for a change compiles many changes of a kernel at once, each in its own
+// version of a statement or an expression; those that don't compile cost the others nothing.
+
+#include "tuner/diagnose/changes/change_builds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/layers.hpp"
+
+namespace greta::test::change_builds_test {
+namespace {
+
+const std::string sum_kernel =
+    "constexpr int four() { return 4; }\n"
+    "__global__ void sum(float* y, int n) {\n"
+    "  float s = 0;\n"
+    "  for (int i = 1; i < n; ++i) s += y[i];\n"
+    "  if (n > four()) { y[0] = s; }\n"
+    "  y[1] = s;\n"
+    "}\n";
+
+KernelSource source_of(const std::string& text, Language language) {
+  KernelSource source;
+  source.name = source.entry = language == Language::glsl ? "main" : "sum";
+  source.language = language;
+  source.text = text;
+  return source;
+}
+
+std::vector<std::string> slots_in(const std::string& text) {
+  std::vector<std::string> found;
+  for (const ChangeSlot& slot : slots_of(text, "sum")) {
+    if (slot.kind != ChangeSlot::Kind::insertion)
+      found.push_back(text.substr(slot.start, slot.end - slot.start));
+  }
+  return found;
+}
+
+/// Returns groups of the changes with numbers from 1 on, each of which replaces the first place of
+/// a text.
+struct Changes {
+  std::vector<SourceChange> changes;
+  std::vector<std::uint32_t> numbers;
+
+  Changes(const std::string& text, const std::vector<std::pair<std::string, std::string>>& all) {
+    for (const auto& [before, after] : all) {
+      changes.push_back({text.find(before), before.size(), after, "", 0});
+      numbers.push_back(static_cast<std::uint32_t>(changes.size()));
+    }
+  }
+  auto groups(const std::string& text, std::size_t most = 10) const {
+    return change_groups(changes, numbers, slots_of(text, "sum"), most);
+  }
+};
+
+/// Refuses texts with the word "bad" as a compiler does, with its line, or without.
+class FakeCompiler final : public TargetCompiler {
+ public:
+  explicit FakeCompiler(bool says_where) : says_where_(says_where) {}
+  const DeviceInfo& target() const override { return target_; }
+  Result<CompiledKernel> compile(const KernelSource& source) override {
+    ++count;
+    const std::size_t at = source.text.find("bad");
+    if (at == std::string::npos) {
+      CompiledKernel compiled;
+      compiled.code_object.resize(1);
+      return compiled;
+    }
+    const std::size_t line = source.text.rfind("#line ", at);
+    const std::string number =
+        source.text.substr(line + 6, source.text.find('\n', line) - line - 6);
+    return Failure{Status::compile, "sum", says_where_ ? "sum:" + number + ":3: error: bad" : ""};
+  }
+  int count = 0;
+
+ private:
+  bool says_where_;
+  DeviceInfo target_;
+};
+
+TEST(ChangeSlots, AreStatementsAndExpressionsThatMayChange) {
+  // Not in them: declarations as a whole, and what a compiler has to know.
+  EXPECT_EQ(slots_in(sum_kernel),
+            (std::vector<std::string>{"0", "1", "i < n", "++i", "s += y[i];", "n > four()",
+                                      "y[0] = s;", "y[1] = s;"}));
+}
+
+TEST(ChangeBuilds, TextHasAVersionForEachNumber) {
+  Changes changes(sum_kernel, {{"1; i", ""}, {"<", "<="}, {"y[1]", "y[2]"}});
+  changes.changes[0] = {sum_kernel.find("1; i"), 1, "0", "", 0};
+  const auto groups = changes.groups(sum_kernel);
+  ASSERT_EQ(groups.size(), 1U);
+  const std::string text =
+      std::regex_replace(text_with_changes(source_of(sum_kernel, Language::hip), groups[0]),
+                         std::regex("\n#line \\d+|\n"), " ");
+  EXPECT_NE(text.find("int i = (GRETA_HOST_CHOSEN == 1u ? (  0  ) : (1 ))"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("(GRETA_HOST_CHOSEN == 2u ? (  i <= n  ) : (i < n ))"), std::string::npos);
+  EXPECT_NE(text.find("{ if (GRETA_HOST_CHOSEN == 3u) {   y[2] = s;   } else  { y[1] = s;  } }"),
+            std::string::npos);
+}
+
+TEST(ChangeBuilds, ArgumentsOfGlslEndWithTheNumber) {
+  const std::string text =
+      "#version 460\nlayout(push_constant, std430) uniform Arguments {\n  uint n;\n} args;\n"
+      "void main() {\n  uint a = 1;\n}\n";
+  const std::vector<SourceChange> changes{{text.find("1;"), 1, "2", "", 0}};
+  const auto groups = change_groups(changes, {7}, slots_of(text, "main"), 10);
+  ASSERT_EQ(groups.size(), 1U);
+  const std::string made = text_with_changes(source_of(text, Language::glsl), groups[0]);
+  EXPECT_NE(made.find("  uint n;\n  uint greta_host_number;\n} args;"), std::string::npos) << made;
+  EXPECT_NE(made.find("GRETA_HOST_CHOSEN = args.greta_host_number;"), std::string::npos);
+  EXPECT_EQ(text_with_changes(source_of("void main() {}", Language::glsl), {}), "");
+}
+
+TEST(ChangeBuilds, SlotsThatOverlapAreInSeveralGroups) {
+  const std::string text =
+      "__global__ void sum(float* y) {\n  visit([&](int i) { y[i] = 1; }, 2);\n}\n";
+  const Changes changes(text, {{"1", "0"}, {"2", "3"}, {"y[i]", "y[0]"}});
+  const auto groups = changes.groups(text);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].size(), 2U);  // both in the inner statement
+  EXPECT_EQ(changes.groups(text, 1).size(), 3U);
+}
+
+TEST(ChangeBuilds, LeaveOutWhatDoesNotCompile) {
+  const Changes changes(sum_kernel, {{"<", "<="}, {"s += y[i]", "s += bad"}, {"y[1]", "y[2]"}});
+  const auto groups = changes.groups(sum_kernel);
+  ASSERT_EQ(groups.size(), 1U);
+  for (const bool says_where : {true, false}) {
+    FakeCompiler compiler(says_where);
+    std::vector<std::uint32_t> numbers;
+    for (const ChangeBuild& build :
+         build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0]))
+      numbers.insert(numbers.end(), build.numbers.begin(), build.numbers.end());
+    EXPECT_EQ(numbers, (std::vector<std::uint32_t>{1, 3}));
+    EXPECT_LE(compiler.count, says_where ? 2 : 5);
+  }
+}
+
+TEST(ChangeBuilds, TheNumberIsPutIntoALibrary) {
+  const std::vector<std::uint32_t> words{5, 0x7c31e95bU, 0xd6408f2aU, 0, 6};
+  std::vector<std::byte> library(words.size() * sizeof(std::uint32_t));
+  std::memcpy(library.data(), words.data(), library.size());
+  ASSERT_TRUE(choose_change(library, 9));
+  std::vector<std::uint32_t> after(words.size());
+  std::memcpy(after.data(), library.data(), library.size());
+  EXPECT_EQ(after, (std::vector<std::uint32_t>{5, 0x7c31e95bU, 0xd6408f2aU, 9, 6}));
+  library.resize(12);
+  EXPECT_FALSE(choose_change(library, 9));
+}
+
+}  // namespace
+}  // namespace greta::test::change_builds_test

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/changes/change_slots.hpp"
+#include "tuner/diagnose/changes/source_changes.hpp"
+
+namespace greta::tuner {
+
+/// A change whose slot is known.
+struct SlottedChange {
+  std::uint32_t number = 0;  ///< by which it is chosen, not 0
+  const SourceChange* change = nullptr;
+  ChangeSlot slot;
+};
+
+/// A build of a kernel with several changes, one of which is in force when it runs.
+struct ChangeBuild {
+  std::vector<std::uint32_t> numbers;  ///< of the changes that it contains
+  std::vector<std::byte> code_object;
+};
+
+/// Divides changes into groups of at most `most`, in each of which slots are equal or have nothing
+/// in common. Changes without a slot are in no group.
+std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceChange>& changes,
+                                                      const std::vector<std::uint32_t>& numbers,
+                                                      const std::vector<ChangeSlot>& slots,
+                                                      std::size_t most);
+
+/// Returns a kernel's source with a group of changes. The number of the one in force is a variable
+/// of the library in HIP (choose_change()), and a uint after the other arguments in GLSL; with 0,
+/// the source is unchanged. Empty if the source has no place for it.
+///
+/// The method is that of mutant schemata: R. H. Untch, A. J. Offutt, M. J. Harrold: Mutation
+/// analysis using mutant schemata, ISSTA 1993.
+std::string text_with_changes(const KernelSource& source, const std::vector<SlottedChange>& group);
+
+/// Builds a group. Changes that don't compile are left out; a group is divided where the compiler's
+/// messages don't say which these are.
+std::vector<ChangeBuild> build_changes(TargetCompiler& compiler, const KernelSource& source,
+                                       const std::vector<SlottedChange>& group);
+
+/// Puts the number of the change that is in force into a library of hip-host. Returns false if the
+/// library has no place for it.
+bool choose_change(std::vector<std::byte>& library, std::uint32_t number);
+
+}  // namespace greta::tuner
