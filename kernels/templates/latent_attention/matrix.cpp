@@ -24,9 +24,7 @@ class MatrixRows {
         most_registers_(thread_registers(device)),
         file_(workgroup_registers(device)) {
     const auto& list = device.matrix_operations;
-    // In an emulator of AMD's instructions, masks of trees gave wrong results.
-    const bool masks = !shape.tree || cores_ == MatrixCores::mma;
-    offered_ = device.language == Language::hip && bits_of(shape.in) == 16 && masks &&
+    offered_ = device.language == Language::hip && bits_of(shape.in) == 16 &&
                std::any_of(list.begin(), list.end(), [&](const MatrixOperation& operation) {
                  return operation.input == shape.in && operation.m == 16;
                });
@@ -109,9 +107,8 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   return {
       {"matrix_cores",
-       fmt::format(
-           "the device has no matrix operations on {} that this kernel knows, or a tree and AMD's",
-           to_string(shape.in)),
+       fmt::format("the device has no matrix operations on {} that this kernel knows",
+                   to_string(shape.in)),
        (kernel.offered())},
       {"workgroup_threads",
        fmt::format("WAVES x VWAVES subgroups of size {} must not be more than {} threads",
