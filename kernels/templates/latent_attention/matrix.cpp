@@ -7,7 +7,7 @@
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
-#include "kernels/templates/latent_attention/shape.hpp"
+#include "kernels/templates/latent_attention/cooperative.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
 /// Rows that share keys, with matrix instructions.
@@ -137,6 +137,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == Language::glsl) return cooperative_space(shape, device);
   const MatrixRows kernel(shape, device);
   Alternative a{"matrix", {}, {}};
   // BK       keys per step in shared memory: fewer barriers versus more memory
@@ -163,6 +164,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 
 /// Tiles of as many rows as there are come first, with waves for all dimensions of the outputs.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == Language::glsl) return cooperative_defaults(shape, device);
   const MatrixRows kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
@@ -196,6 +198,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  if (device.language == Language::glsl) return cooperative_work(shape, device, config);
   const MatrixRows kernel(shape, device);
   const double rows = static_cast<double>(MatrixRows::rows(config)), bk = config["BK"];
   const double in = bytes_of(shape.in, 1), waves = config["WAVES"], v_waves = config["VWAVES"];
@@ -228,6 +231,9 @@ Variant matrix(std::string_view folder) {
       space,
       [path = std::string(folder) + "/matrix"](const Shape& shape, const DeviceInfo& device,
                                                const Config& config) {
+        if (device.language == Language::glsl) {
+          return cooperative_plan(shape, device, path, config);
+        }
         const MatrixRows kernel(shape, device);
         Defines defines = attention::problem_defines(shape);
         defines.emplace_back("WAVE", std::to_string(kernel.wave()));
