@@ -1,8 +1,10 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "kernels/model/parallel.hpp"
 #include "kernels/reference/activation.hpp"
@@ -33,36 +35,51 @@ Lines lines_of(const HostTensor& tensor, std::int64_t first, std::int64_t count)
   return lines;
 }
 
-/// Returns `count` lines of `length` elements of a matrix, which may be quantised.
-Lines matrix_lines(const Problem& problem, const std::vector<HostTensor>& inputs,
-                   const std::string& name, std::int64_t first, std::int64_t count,
-                   std::int64_t length) {
-  const HostTensor& matrix = tensor_named(inputs, name);
-  const auto format = weight_format_from_string(problem.attribute("weights", "dense"));
-  if (!format) return lines_of(matrix, first, count);
-  const HostTensor integers = rows_of_tensor(packed(matrix), first, count);
-  QuantizedMatrix quantized{.format = *format, .rows = count, .k = length, .integers = &integers};
-  HostTensor scales;
-  if (!in_blocks(*format)) {
-    scales = rows_of_tensor(tensor_named(inputs, name + "_scales"), first, count);
-    quantized.group = std::stoll(problem.attribute("group", "128"));
-    quantized.scales = &scales;
+/// A matrix of each expert, which may be quantised. Only lines that are asked for are expanded to
+/// f32: the matrices of all experts together can have gigabytes.
+class Matrices {
+ public:
+  /// `lines` of `length` elements are an expert's. Refers to the tensors of `inputs`.
+  Matrices(const Problem& problem, const std::vector<HostTensor>& inputs, const std::string& name,
+           std::int64_t lines, std::int64_t length)
+      : elements_(tensor_named(inputs, name)),
+        format_(weight_format_from_string(problem.attribute("weights", "dense"))),
+        group_(std::stoll(problem.attribute("group", "128"))),
+        lines_(lines),
+        length_(length) {
+    if (format_ && !in_blocks(*format_)) scales_ = &tensor_named(inputs, name + "_scales");
   }
-  const std::vector<float> values = dequantized(quantized);
-  Lines lines(count, length);
-  std::copy(values.begin(), values.end(), lines.data());
-  return lines;
-}
 
-/// An expert's matrices.
-struct Expert {
-  Lines gate_up, down;
+  /// Returns `count` lines of an expert, from its line `first` on.
+  Lines lines(std::int64_t expert, std::int64_t first, std::int64_t count) const {
+    first += expert * lines_;
+    if (!format_) return lines_of(elements_, first, count);
+    const HostTensor integers = rows_of_tensor(elements_, first, count);
+    QuantizedMatrix quantized{
+        .format = *format_, .rows = count, .k = length_, .integers = &integers};
+    HostTensor scales;
+    if (scales_ != nullptr) {
+      scales = rows_of_tensor(*scales_, first, count);
+      quantized.group = group_;
+      quantized.scales = &scales;
+    }
+    const std::vector<float> values = dequantized(quantized);
+    Lines lines(count, length_);
+    std::copy(values.begin(), values.end(), lines.data());
+    return lines;
+  }
+
+ private:
+  const HostTensor& elements_;
+  const HostTensor* scales_ = nullptr;
+  std::optional<WeightFormat> format_;
+  std::int64_t group_, lines_, length_;
 };
 
-/// h of a pair of a token and an expert. Errors of dot products are independent of each other, of
-/// mean zero; those of the activation need not be.
+/// A token that an expert has, with what the expert computes for it: h. Errors of dot products are
+/// independent of each other, of mean zero; those of the activation need not be.
 struct Hidden {
-  const Expert* expert = nullptr;  ///< null: the pair adds nothing
+  std::int64_t token = 0;
   double weight = 0;
   Eigen::VectorXd value, independent, common;
 };
@@ -77,27 +94,34 @@ Dot dot(const Lines& lines, std::int64_t line, const Eigen::VectorXd& x) {
   return {products.sum(), std::sqrt(products.square().sum())};
 }
 
-/// Computes h = silu(gate) * up and its errors from the bounds of two dot products, as those of a
-/// gated product (GemmErrorModel), in two parts.
-void compute(Hidden& h, const Eigen::VectorXd& x, std::int64_t hidden) {
-  const double gamma = slack * dot_product_error(x.size());
-  const double flushed = 2 * static_cast<double>(x.size()) * smallest;
-  for (Eigen::VectorXd* part : {&h.value, &h.independent, &h.common}) part->resize(hidden);
-  for (std::int64_t j = 0; j < hidden; ++j) {
-    const Dot gate = dot(h.expert->gate_up, j, x), up = dot(h.expert->gate_up, hidden + j, x);
-    const double activated = activate(ActivationFunction::silu, gate.value);
-    const double changed =
-        activation_change(ActivationFunction::silu, gate.value, gamma * gate.norm + flushed);
-    const double evaluated = activation_error(ActivationFunction::silu, gate.value) + smallest;
-    const double of_up = gamma * up.norm, value = activated * up.value;
-    h.value[j] = value;
-    h.independent[j] = std::abs(up.value) * changed + std::abs(activated) * of_up;
-    h.common[j] = std::abs(up.value) * evaluated + std::abs(activated) * (flushed + smallest) +
-                  (changed + evaluated) * (of_up + flushed + smallest) + u * std::abs(value) +
-                  smallest;
-  }
+/// Computes element j of h = silu(gate) * up and its errors from the bounds of two dot products of
+/// `length` elements, as those of a gated product (GemmErrorModel), in two parts.
+void compute(Hidden& h, std::int64_t j, const Dot& gate, const Dot& up, std::int64_t length) {
+  const double gamma = slack * dot_product_error(length);
+  const double flushed = 2 * static_cast<double>(length) * smallest;
+  const double activated = activate(ActivationFunction::silu, gate.value);
+  const double changed =
+      activation_change(ActivationFunction::silu, gate.value, gamma * gate.norm + flushed);
+  const double evaluated = activation_error(ActivationFunction::silu, gate.value) + smallest;
+  const double of_up = gamma * up.norm, value = activated * up.value;
+  h.value[j] = value;
+  h.independent[j] = std::abs(up.value) * changed + std::abs(activated) * of_up;
+  h.common[j] = std::abs(up.value) * evaluated + std::abs(activated) * (flushed + smallest) +
+                (changed + evaluated) * (of_up + flushed + smallest) + u * std::abs(value) +
+                smallest;
 }
 
+/// Calls body(first, count) for blocks of lines, on all cores.
+void for_blocks(std::int64_t lines,
+                const std::function<void(std::int64_t first, std::int64_t count)>& body) {
+  constexpr std::int64_t block = 64;
+  parallel_parts((lines + block - 1) / block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = begin * block; first < std::min(end * block, lines); first += block)
+      body(first, std::min(block, lines - first));
+  });
+}
+
+/// Sums of the outputs, to which one expert after the other adds its tokens.
 class ExpertsData {
  public:
   ExpertsData(const Problem& problem, const std::vector<HostTensor>& inputs)
@@ -105,61 +129,85 @@ class ExpertsData {
         top_k_(problem.dim("top_k")),
         hidden_(problem.dim("hidden")),
         dim_(problem.dim("dim")),
-        pairs_(static_cast<std::size_t>(problem.dim("tokens") * top_k_)) {
-    choose(problem, inputs);
-    const KeptTensor x = keep_tensor(inputs, "x");
-    parallel_parts(std::ssize(pairs_), [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t pair = first; pair < last; ++pair) {
-        Hidden& h = pairs_[static_cast<std::size_t>(pair)];
-        if (h.expert == nullptr) continue;
-        const Eigen::VectorXd row =
-            lines_of(*x, pair / top_k_, 1).row(0).transpose().cast<double>();
-        compute(h, row, hidden_);
-      }
-    });
+        x_(lines_of(*keep_tensor(inputs, "x"), 0, problem.dim("tokens"))),
+        sums_(static_cast<std::size_t>(problem.dim("tokens") * dim_)) {
+    const Matrices gate_up(problem, inputs, "gate_up", 2 * hidden_, dim_);
+    const Matrices down(problem, inputs, "down", dim_, hidden_);
+    for (auto& [expert, tokens] : choices(problem, inputs)) {
+      multiply(gate_up, expert, tokens);
+      add(down, expert, tokens);
+    }
   }
 
   Expected element(std::int64_t token, std::int64_t col) const {
     const auto length = static_cast<double>(top_k_ * hidden_);
     const double gamma = dot_product_error(top_k_ * hidden_) + u * std::sqrt(length);
-    double value = 0, squares = 0, error = 0;
-    for (std::int64_t slot = 0; slot < top_k_; ++slot) {
-      const Hidden& h = pairs_[static_cast<std::size_t>(token * top_k_ + slot)];
-      if (h.expert == nullptr) continue;
-      const Eigen::ArrayXd factors =
-          h.weight * h.expert->down.row(col).transpose().cast<double>().array();
-      const Eigen::ArrayXd products = factors * h.value.array();
-      value += products.sum();
-      squares += products.square().sum();
-      // Flushed products of h and down are multiplied by the weight.
-      const double flushed = (2 * static_cast<double>(hidden_) * std::abs(h.weight) + 2) * smallest;
-      error += std::sqrt((factors * h.independent.array()).square().sum()) +
-               (factors.abs() * h.common.array()).sum() + flushed;
-    }
-    return rounded(out_, value, slack * (gamma * std::sqrt(squares) + error));
+    const Sum& sum = sums_[static_cast<std::size_t>(token * dim_ + col)];
+    return rounded(out_, sum.value, slack * (gamma * std::sqrt(sum.squares) + sum.error));
   }
 
  private:
-  void choose(const Problem& problem, const std::vector<HostTensor>& inputs) {
+  struct Sum {
+    double value = 0, squares = 0, error = 0;
+  };
+
+  /// Returns each expert's tokens. Pairs of no expert and of no weight add nothing.
+  static std::map<std::int64_t, std::vector<Hidden>> choices(
+      const Problem& problem, const std::vector<HostTensor>& inputs) {
     const HostTensor &ids = tensor_named(inputs, "ids"), &weights = tensor_named(inputs, "weights");
-    for (std::size_t pair = 0; pair < pairs_.size(); ++pair) {
-      const double id = ids.at(pair), weight = weights.at(pair);
+    const std::int64_t top_k = problem.dim("top_k"), pairs = problem.dim("tokens") * top_k;
+    std::map<std::int64_t, std::vector<Hidden>> chosen;
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+      const auto at = static_cast<std::size_t>(pair);
+      const double id = ids.at(at), weight = weights.at(at);
       if (id < 0 || id >= static_cast<double>(problem.dim("experts")) || weight == 0) continue;
-      const auto expert = static_cast<std::int64_t>(id);
-      Expert& read = experts_[expert];
-      if (read.down.size() == 0) {
-        read = {matrix_lines(problem, inputs, "gate_up", expert * 2 * hidden_, 2 * hidden_, dim_),
-                matrix_lines(problem, inputs, "down", expert * dim_, dim_, hidden_)};
-      }
-      pairs_[pair].expert = &read;
-      pairs_[pair].weight = weight;
+      chosen[static_cast<std::int64_t>(id)].push_back({pair / top_k, weight, {}, {}, {}});
     }
+    return chosen;
+  }
+
+  /// Computes h of an expert's tokens.
+  void multiply(const Matrices& gate_up, std::int64_t expert, std::vector<Hidden>& tokens) const {
+    for (Hidden& h : tokens) {
+      for (Eigen::VectorXd* part : {&h.value, &h.independent, &h.common}) part->resize(hidden_);
+    }
+    for_blocks(hidden_, [&](std::int64_t first, std::int64_t count) {
+      const Lines gates = gate_up.lines(expert, first, count);
+      const Lines ups = gate_up.lines(expert, hidden_ + first, count);
+      for (Hidden& h : tokens) {
+        const Eigen::VectorXd x = x_.row(h.token).transpose().cast<double>();
+        for (std::int64_t j = 0; j < count; ++j)
+          compute(h, first + j, dot(gates, j, x), dot(ups, j, x), dim_);
+      }
+    });
+  }
+
+  /// Adds an expert's products of h and down.
+  void add(const Matrices& down, std::int64_t expert, const std::vector<Hidden>& tokens) {
+    for_blocks(dim_, [&](std::int64_t first, std::int64_t count) {
+      const Lines lines = down.lines(expert, first, count);
+      for (const Hidden& h : tokens) {
+        // Flushed products of h and down are multiplied by the weight.
+        const double flushed =
+            (2 * static_cast<double>(hidden_) * std::abs(h.weight) + 2) * smallest;
+        for (std::int64_t line = 0; line < count; ++line) {
+          const Eigen::ArrayXd factors =
+              h.weight * lines.row(line).transpose().cast<double>().array();
+          const Eigen::ArrayXd products = factors * h.value.array();
+          Sum& sum = sums_[static_cast<std::size_t>(h.token * dim_ + first + line)];
+          sum.value += products.sum();
+          sum.squares += products.square().sum();
+          sum.error += std::sqrt((factors * h.independent.array()).square().sum()) +
+                       (factors.abs() * h.common.array()).sum() + flushed;
+        }
+      }
+    });
   }
 
   DType out_;
   std::int64_t top_k_, hidden_, dim_;
-  std::map<std::int64_t, Expert> experts_;
-  std::vector<Hidden> pairs_;
+  Lines x_;
+  std::vector<Sum> sums_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "kernels/reference/penalties.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/reference/roundoff.hpp"
@@ -59,6 +61,26 @@ HostTensor PenalisedLogits::nearest() const {
     }
   }
   return result;
+}
+
+bool PenalisedLogits::ambiguous(std::int64_t row) const {
+  const DType type = x_->spec.dtype;
+  if (bits_of(type) != 16) return false;
+  const auto stored = [type](double value) {
+    std::array<std::byte, 2> bytes{};
+    store_element(type, bytes.data(), 0, value);
+    return load_element(type, bytes.data(), 0);
+  };
+  for (const auto& [col, count] : counts_[static_cast<std::size_t>(row)]) {
+    const Expected e = element(row, col);
+    if (!std::isfinite(e.value) || e.value == 0) continue;
+    if (!std::isfinite(e.bound)) return true;
+    const double rounding =
+        unit_roundoff(type) * std::exp2(std::ilogb(std::abs(e.value) + e.bound));
+    const double error = std::max(0.0, e.bound - rounding);
+    if (stored(e.value - error) != stored(e.value + error)) return true;
+  }
+  return false;
 }
 
 }  // namespace greta::kernels

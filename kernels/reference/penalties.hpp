@@ -20,6 +20,9 @@ class PenalisedLogits {
   ExpectedOutput expected() const;
   /// Returns the expected logits, rounded to their type.
   HostTensor nearest() const;
+  /// Returns whether a logit of a row may be rounded to either of two numbers of a 16-bit type
+  /// within the bound, so that a draw need not be that of nearest().
+  bool ambiguous(std::int64_t row) const;
 
  private:
   Expected element(std::int64_t row, std::int64_t col) const;

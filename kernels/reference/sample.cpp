@@ -266,7 +266,10 @@ class SampleReference final : public Reference {
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     std::vector<Expected> tokens;
     for (const Outcome& outcome : outcomes_) {
-      double bound = 0;
+      // Without the kernel's own logits, such a row's token is not known.
+      const bool unknown =
+          penalised_ && penalised_->ambiguous(static_cast<std::int64_t>(tokens.size()));
+      double bound = unknown ? infinity : 0;
       for (const std::int64_t other : outcome.permitted) {
         bound = std::max(bound, std::abs(static_cast<double>(other - outcome.token)));
       }

@@ -132,6 +132,21 @@ TEST(SampleReference, PermitsBothSidesOfABorderWithinItsBound) {
   }
 }
 
+/// A kernel that computes in f32 may round 1 + 2^-8 to either neighbour in bf16, and draws by it.
+TEST(SampleReference, ExpectsNoTokenWhereALogitMayBeRoundedEitherWay) {
+  const Problem problem = problem_of(DType::bf16, 2, 4, 1);
+  const auto specs = sample().tensors(problem);
+  const auto reference = sample().reference(
+      problem,
+      {test::filled(specs[0], {1, 0, -1, -2, 1, 0, -1, -2}),
+       test::filled(specs[1], {1, 0, 1, 0, 1, 0, 1, 0}), test::filled(specs[2], {1, 2, 5, 1, 2, 5}),
+       test::filled(specs[3], {1, -0x1p-8, 0, 1, 0, 0}), test::filled(specs[4], {0, 0})},
+      1);
+  const auto tokens = reference->expected().value().back();
+  EXPECT_EQ(tokens[0].bound, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(tokens[1].bound, 0);
+}
+
 TEST(Philox, GivesThePublishedNumbers) {
   using Block = std::array<std::uint32_t, 4>;
   EXPECT_EQ(kernels::philox4x32({0, 0, 0, 0}, {0, 0}),

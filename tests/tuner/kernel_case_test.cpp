@@ -147,6 +147,17 @@ TEST(KernelCase, ExpectsNanBetweenRowsThatAreNotPacked) {
   for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(std::isnan(y.expected[i].value), i == 3) << i;
 }
 
+/// Bytes that no row has keep all bits, which is no NaN in a type of integers.
+TEST(KernelCase, ExpectsUnwrittenIntegersBetweenRows) {
+  CompiledChoice compiled = not_compiled();
+  compiled.choice.problem =
+      Problem::parse("quantize dtype=f32 out=u8 format=int8 q_stride=\"8\" rows=2 cols=4").value();
+  const KernelCase made = make_case(built_in("quantize"), compiled, 1).value();
+  const auto& expected = made.buffers.at(1).expected;
+  ASSERT_EQ(expected.size(), 12U);
+  for (std::size_t i = 4; i < 8; ++i) EXPECT_TRUE(expected[i].value == 255) << i;
+}
+
 TEST(KernelCase, NeedsAReferenceOfEveryElement) {
   CompiledChoice compiled = not_compiled();
   compiled.choice.problem = Problem::parse("gemm dtype=f32 out=f32 m=8192 n=8192 k=1").value();

@@ -47,10 +47,17 @@ std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
   return buffers;
 }
 
-/// Returns the expected value of every element in memory: NaN between rows.
+/// Returns what an element of an output is before a kernel writes it: all bits are set, which is
+/// NaN in floating-point types.
+double unwritten(DType type) {
+  if (traits(type).kind == DTypeKind::floating) return std::numeric_limits<double>::quiet_NaN();
+  return traits(type).has_sign ? -1 : std::exp2(traits(type).bits) - 1;
+}
+
+/// Returns the expected value of every element in memory: nothing is written between rows.
 std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> elements) {
   if (spec.contiguous()) return elements;
-  constexpr Expected untouched{std::numeric_limits<double>::quiet_NaN(), 0};
+  const Expected untouched{unwritten(spec.dtype), 0};
   std::vector<Expected> memory(static_cast<std::size_t>(spec.span()), untouched);
   for (std::int64_t row = 0; row < spec.rows; ++row) {
     std::copy_n(elements.begin() + row * spec.cols, spec.cols,

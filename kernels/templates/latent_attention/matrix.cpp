@@ -7,7 +7,7 @@
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
-#include "kernels/templates/latent_attention/shape.hpp"
+#include "kernels/templates/latent_attention/cooperative.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
 /// Rows that share keys, with matrix instructions.
@@ -24,9 +24,7 @@ class MatrixRows {
         most_registers_(thread_registers(device)),
         file_(workgroup_registers(device)) {
     const auto& list = device.matrix_operations;
-    // In an emulator of AMD's instructions, masks of trees gave wrong results.
-    const bool masks = !shape.tree || cores_ == MatrixCores::mma;
-    offered_ = device.language == Language::hip && bits_of(shape.in) == 16 && masks &&
+    offered_ = device.language == Language::hip && bits_of(shape.in) == 16 &&
                std::any_of(list.begin(), list.end(), [&](const MatrixOperation& operation) {
                  return operation.input == shape.in && operation.m == 16;
                });
@@ -109,9 +107,8 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   return {
       {"matrix_cores",
-       fmt::format(
-           "the device has no matrix operations on {} that this kernel knows, or a tree and AMD's",
-           to_string(shape.in)),
+       fmt::format("the device has no matrix operations on {} that this kernel knows",
+                   to_string(shape.in)),
        (kernel.offered())},
       {"workgroup_threads",
        fmt::format("WAVES x VWAVES subgroups of size {} must not be more than {} threads",
@@ -140,6 +137,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == Language::glsl) return cooperative_space(shape, device);
   const MatrixRows kernel(shape, device);
   Alternative a{"matrix", {}, {}};
   // BK       keys per step in shared memory: fewer barriers versus more memory
@@ -166,6 +164,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 
 /// Tiles of as many rows as there are come first, with waves for all dimensions of the outputs.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == Language::glsl) return cooperative_defaults(shape, device);
   const MatrixRows kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
@@ -199,6 +198,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  if (device.language == Language::glsl) return cooperative_work(shape, device, config);
   const MatrixRows kernel(shape, device);
   const double rows = static_cast<double>(MatrixRows::rows(config)), bk = config["BK"];
   const double in = bytes_of(shape.in, 1), waves = config["WAVES"], v_waves = config["VWAVES"];
@@ -231,6 +231,9 @@ Variant matrix(std::string_view folder) {
       space,
       [path = std::string(folder) + "/matrix"](const Shape& shape, const DeviceInfo& device,
                                                const Config& config) {
+        if (device.language == Language::glsl) {
+          return cooperative_plan(shape, device, path, config);
+        }
         const MatrixRows kernel(shape, device);
         Defines defines = attention::problem_defines(shape);
         defines.emplace_back("WAVE", std::to_string(kernel.wave()));

@@ -134,9 +134,8 @@ struct Rows {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; ++e) {
         const u32 number = key + j * span + first_column() + column_step(e);
-        if (!sight[row_of(e)].sees(number)) {
-          sum_of(scores[i][j], e) = float_from_bits(0xff800000U);
-        }
+        float& score = sum_of(scores[i][j], e);
+        score = sight[row_of(e)].sees(number) ? score : float_from_bits(0xff800000U);
       }
     }
   }

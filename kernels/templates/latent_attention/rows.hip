@@ -55,14 +55,16 @@ struct Sight {
 #endif
   }
 
+  // One expression without branches: the structurizer of LLVM 22 loses writes to elements of vectors
+  // in branches that several conditions lead to (docs/decisions/0036-masks-have-no-branches.md).
   GRETA_DEVICE bool sees(u32 key) const {
-    if (key >= end) return false;
 #if TREE
-    if (key + queries < before) return true;
-    const u32 node = key + queries - before;
-    return node == query || (bits[node / 32] >> node % 32 & 1U) != 0;
+    const u32 node = key + queries - before;  // beyond `queries` for the keys before theirs
+    const bool is_node = node < queries;
+    const u32 bit = bits[is_node ? node / 32 : 0] >> node % 32 & 1U;
+    return u32(key < end) & (u32(!is_node) | u32(node == query) | bit);
 #else
-    return true;
+    return key < end;
 #endif
   }
 

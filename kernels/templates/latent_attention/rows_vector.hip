@@ -119,10 +119,11 @@ struct Rows {
     GRETA_UNROLL
     for (u32 i = 0; i < TQ; ++i) {
       bool seen[keys_of_thread];
+      const bool whole = sight[i].sees_all_before(key + BK);
       float most = lowest_score;
       GRETA_UNROLL
       for (u32 j = 0; j < keys_of_thread; ++j) {
-        seen[j] = sight[i].sees(key + lane + j * LANES);
+        seen[j] = whole || sight[i].sees(key + lane + j * LANES);
         scores[i][j] *= scale;
         if (seen[j]) most = larger(most, scores[i][j]);
       }

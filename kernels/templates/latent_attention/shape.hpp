@@ -58,7 +58,7 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
 int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows);
 
 /// Make the variants. `folder` has the kernels' entries.
-Variant matrix(std::string_view folder);  ///< with matrix instructions, through HIP
+Variant matrix(std::string_view folder);  ///< with matrix instructions
 Variant vector(std::string_view folder);  ///< without
 
 }  // namespace greta::kernels::latent

@@ -1,0 +1,2 @@
+#version 460
+#include "latent_attention/rows_matrix.glsl"
