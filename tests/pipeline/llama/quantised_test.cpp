@@ -188,7 +188,7 @@ TEST_P(QuantisedLlama, CheckpointsOfGptqInActivationOrder) {
     packed.write(folder_.path());
     LlamaModel model = load_llama(folder_.path());
     for (const DType type : {DType::f16, DType::bf16}) {
-      SCOPED_TRACE(fmt::format("{} {}", apart, to_string(type)));
+      SCOPED_TRACE(std::string(apart ? "apart " : "") + std::string(to_string(type)));
       const auto llama = runner(model, type);
       EXPECT_EQ(count_of(llama->pass(16), "gather_columns"), gathered);
       EXPECT_EQ(
