@@ -208,9 +208,9 @@ class OnEachDevice:
         self.runtime.quantized_gemm(a, b, gated, scales=s, zeros=z, activation="swiglu")
         gate, up = product[:, :12], product[:, 12:]
         self.check(gated, gate / (1 + np.exp(-gate)) * up)
-        with self.assertRaisesRegex(greta.Error, "GRETA_NO_ACTIVATION, GRETA_SWIGLU"):
+        with self.assertRaisesRegex(greta.GretaError, "GRETA_NO_ACTIVATION, GRETA_SWIGLU"):
             self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, activation="gelu")
-        with self.assertRaisesRegex(greta.Error, "bias"):
+        with self.assertRaisesRegex(greta.GretaError, "bias"):
             self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **dict(zip(
                 ("bias", "residual"), self.make(bias, residual))))
 
