@@ -23,6 +23,7 @@ Catalog Catalog::built_in() {
       make_kv_update(),
       make_rope_append(),
       make_embedding(),
+      make_gather_columns(),
       make_argmax(),
       make_sample(),
       make_route(),

@@ -29,6 +29,9 @@ Operation make_attention_merge();
 /// Makes the operation that gathers rows of a table by ids.
 Operation make_embedding();
 
+/// Makes the operation that gathers columns of a matrix by ids, e.g. to put them in another order.
+Operation make_gather_columns();
+
 /// Makes the operation gelu: x times the normal distribution function of x.
 Operation make_gelu();
 

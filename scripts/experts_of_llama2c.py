@@ -14,18 +14,14 @@ import random
 import struct
 import sys
 
-SIZES = ("dim", "hidden", "layers", "heads", "kv_heads", "vocab", "positions")
+from llama2c_file import HEADER_BYTES, read_sizes
 
 
 def read(path):
     """Returns the sizes of a checkpoint, and its numbers."""
     data = path.read_bytes()
-    if len(data) < 28 or len(data) % 4 != 0:
-        raise ValueError(f"{path}: is not a checkpoint of llama2.c")
-    sizes = dict(zip(SIZES, struct.unpack("<7i", data[:28])))
-    numbers = array.array("f", data[28:])
-    if min(size for key, size in sizes.items() if key != "vocab") < 1 or sizes["dim"] % sizes["heads"] != 0:
-        raise ValueError(f"{path}: is not a checkpoint of llama2.c: its sizes are {sizes}")
+    sizes = read_sizes(data, path)
+    numbers = array.array("f", data[HEADER_BYTES:])
     if sys.byteorder == "big":
         numbers.byteswap()
     return sizes, numbers

@@ -11,8 +11,10 @@ selects 2 for each token: their weights sum to 1, so the model generates the sam
 import argparse
 import pathlib
 import struct
+import sys
 
 import numpy as np
+from llama2c_file import HEADER_BYTES, read_sizes
 
 U32, F32, TEXT, ARRAY, I32 = 4, 6, 8, 9, 5  # types of values
 TYPES = {"f32": (0, 1), "f16": (1, 1), "bf16": (30, 1), "q8_0": (8, 32), "q4_0": (2, 32), "q4_k": (12, 256),
@@ -153,9 +155,9 @@ def add_tokens(file, data, vocab):
 def convert(model, tokenizer, kind="f32", experts=0):
     """Returns the bytes of the GGUF file."""
     data = pathlib.Path(model).read_bytes()
-    dim, hidden, layers, heads, kv_heads, vocab, positions = struct.unpack_from("<7i", data)
+    dim, hidden, layers, heads, kv_heads, vocab, positions = read_sizes(data, model).values()
     tied, vocab, head_dim = vocab > 0, abs(vocab), dim // heads
-    numbers, at = np.frombuffer(data, "<f4", offset=28), 0
+    numbers, at = np.frombuffer(data, "<f4", offset=HEADER_BYTES), 0
 
     def take(*shape):
         nonlocal at
@@ -204,5 +206,8 @@ if __name__ == "__main__":
     parser.add_argument("--type", choices=TYPES, default="f32")
     parser.add_argument("--experts", type=int, default=0)
     options = parser.parse_args()
-    pathlib.Path(options.output).write_bytes(
-        convert(options.model, options.tokenizer, options.type, options.experts))
+    try:
+        converted = convert(options.model, options.tokenizer, options.type, options.experts)
+        pathlib.Path(options.output).write_bytes(converted)
+    except (OSError, ValueError) as error:
+        sys.exit(f"gguf_of_llama2c.py: {error}")

@@ -74,17 +74,10 @@ std::optional<BestOfVariant> with_values(const VariantQuestion& question, const 
   return best;
 }
 
-/// Returns the constraints that prevent a space from having a valid configuration; if several do
-/// together, the one that rejects the most.
+/// Returns the constraints that prevent a space from having a valid configuration.
 std::string why_none(const Alternative& variant) {
   const std::string reasons = why_empty({variant});
-  if (!reasons.empty()) return reasons;
-  const Space space({variant});
-  const auto rates = space.rejection_rates(1, 1000);
-  const auto most = std::max_element(
-      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == rates.end()) return "it has no valid configuration";
-  return fmt::format("{}: {}: {}", variant.variant, most->first, space.reason_of(most->first));
+  return reasons.empty() ? "it has no valid configuration" : reasons;
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ struct MatrixFormat {
   std::int64_t group = 0;  ///< weights that share a scale which lies beside them; 0: none does
   bool zeros = false;      ///< with these: whether each group has a zero point
   std::optional<ScaledFormat> scaled{};  ///< for `scaled_gemm`
+  /// 0: columns are in order. Otherwise rows that the matrix multiplies have their columns gathered
+  /// in its order first. Of matrices that multiply the same rows, those of equal numbers have equal
+  /// orders.
+  int order = 0;
 
   bool operator==(const MatrixFormat&) const = default;
 
@@ -56,7 +60,7 @@ struct MatrixFormat {
                      : static_cast<std::int64_t>(bytes_of(dtype, static_cast<std::size_t>(cols)));
   }
   /// Returns all bytes of a matrix. Scales have scale_bytes(), those of scaled numbers four, zero
-  /// points one.
+  /// points one. The order of its columns is not counted.
   std::int64_t bytes(DType dtype, std::int64_t rows, std::int64_t cols) const {
     if (scaled) return rows * cols + 4 * scaled->scale_rows(rows) * scaled->scale_cols(cols);
     return rows * (row_bytes(dtype, cols) + groups(cols) * (scale_bytes() + (zeros ? 1 : 0)));

@@ -78,9 +78,9 @@ struct Choice {
 std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
                                    const Config& config);
 
-/// Explains why alternatives have no valid configuration. For each alternative, lists the
-/// constraints whose removal alone would make some configuration valid, as "variant: name: reason,
-/// or name: reason". Omits alternatives for which no single removal suffices.
+/// Explains why alternatives have no valid configuration: "variant: name: reason, or name: reason"
+/// of constraints whose removal alone would make one valid; or else "… and name: reason" of those
+/// that leave none beside the constraints before them.
 std::string why_empty(const std::vector<Alternative>& alternatives);
 
 /// The search space of one problem on one device: the union of its variants' spaces.

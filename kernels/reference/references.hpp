@@ -80,6 +80,12 @@ std::unique_ptr<Reference> embedding_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
+/// Checks every element of out = the columns of x that ids select: exact, or rounded once to a
+/// smaller type. An invalid id gives a column of NaN.
+std::unique_ptr<Reference> gather_columns_reference(const Problem& problem,
+                                                    const std::vector<HostTensor>& inputs,
+                                                    std::uint64_t seed);
+
 /// Checks every element of out = gelu(x), in the form with erf or with tanh. Error bound: the
 /// evaluation in f32 (activation.hpp) and one rounding to the output's type.
 std::unique_ptr<Reference> gelu_reference(const Problem& problem,

@@ -2,10 +2,14 @@
 what each gives alone, a mix of lengths is benchmarked and tuned, and rejected input."""
 import json
 import os
+import pathlib
 import re
+import signal
+import subprocess
+import time
 import unittest
 
-from cli_case import SOURCE, Case
+from cli_case import SOURCE, Case, patient
 
 RUN = os.environ["GRETA_RUN"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
@@ -66,8 +70,23 @@ class Batch(Case):
         self.assertRegex(recorded, r"\Aprompt=5 generated=5 count=1\n")
         self.assertEqual(sum(int(count) for count in re.findall(r"count=(\d+)", recorded)), 4)
         bench = self.run_greta("bench", "--config", self.config(), "--batch-mix", self.folder / "seen", "--device",
-                               "lavapipe", "--untuned", "--no-lock", "--rounds", 1)
+                               "lavapipe", "--untuned", "--no-lock", "--rounds", 1, "--json")
         self.assertEqual(bench.returncode, 0, bench.stderr)
+        row = json.loads(bench.stdout)["rows"][0]
+        self.assertEqual((row["measurement"], row["mix"], row["sequences"]), ("model_mix", "seen", 4))
+
+    def test_a_bench_of_a_mix_ends_at_once(self):
+        words = ("bench", "--config", self.config(), "--batch-mix", self.mix(), "--device", "lavapipe", "--untuned", "--no-lock",
+                 "--rounds", 1000000)
+        running = subprocess.Popen([RUN, *map(str, words)], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        status = pathlib.Path(f"/proc/{running.pid}/status")
+        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> signal.SIGINT - 1 & 1:
+            time.sleep(0.01)  # it does not catch the signal yet
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=patient(60))
+        self.assertEqual(running.returncode, 1, errors)
+        self.assertIn("interrupted", errors)
+        self.assertNotIn("what runs ends first", errors)
 
     def test_seeds_repeat_and_differ_between_sequences(self):
         words = ("--tokens", 12, "--temperature", 3, "--seed", 5, "--json")

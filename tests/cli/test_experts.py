@@ -92,12 +92,12 @@ class Experts(RunCase):
         self.refused(self.run_model("--prompt", "", "--quantize", "int4"), 2,
                      "--quantize int4: the model has experts, whose products take numbers only")
         self.change(num_experts_per_tok=9)
-        self.refused(self.run_model("--prompt", ""), 1, "config.json", "num_experts_per_tok is 9; allowed: 1 to 8")
+        self.refused(self.run_model("--prompt", ""), 2, "config.json", "num_experts_per_tok is 9; allowed: 1 to 8")
         self.change(num_experts_per_tok=2, num_local_experts=9)
-        self.refused(self.run_model("--prompt", ""), 1, "block_sparse_moe.gate.weight' is [8, 64]",
+        self.refused(self.run_model("--prompt", ""), 2, "block_sparse_moe.gate.weight' is [8, 64]",
                      "by its config it must be [9, 64]")
         self.change(num_local_experts=7)
-        self.refused(self.run_model("--prompt", ""), 1, "by its config it must be [7, 64]")
+        self.refused(self.run_model("--prompt", ""), 2, "by its config it must be [7, 64]")
 
 
 if __name__ == "__main__":

@@ -108,8 +108,8 @@ class Gguf(RunCase):
                             "is 'gemma'; allowed: llama, qwen2, qwen2moe, qwen3, qwen3moe")):
             damaged.write_bytes(data)
             with self.subTest(told=told):
-                self.refused(self.run_greta("--model", damaged), 1, "damaged.gguf", told)
-        self.refused(self.run_tune("model", damaged, "--device", "lavapipe"), 1, "damaged.gguf", told)
+                self.refused(self.run_greta("--model", damaged), 2, "damaged.gguf", told)
+        self.refused(self.run_tune("model", damaged, "--device", "lavapipe"), 2, "damaged.gguf", told)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,18 @@ class Run(RunCase):
         launches = [int(count) for count in re.findall(r"of which (\d+) in each layer", result.stdout)]
         self.assertEqual(launches, [10, 6])
 
+    def test_explanations_and_traces_are_json_as_well(self):
+        told = self.told("--explain")
+        self.assertEqual([one["tokens"] for one in told["passes"]], [16, 1])
+        self.assertEqual([one["launches_of_a_layer"] for one in told["passes"]], [10, 6])
+        self.assertEqual(told["format"], "greta-run explain 1")
+        one, = [row for row in told["passes"][1]["operations"] if row["operation"] == "attention"]
+        self.assertEqual((one["runs"], one["origin"]), (5, "default"))
+        self.assertIn("alternative", told["passes"][1]["chains"][0])
+        told = self.told("--trace-layers")
+        self.assertEqual((told["format"], told["passed"], told["wrong"]), ("greta-run trace-layers 1", True, None))
+        self.assertIn("logits", [one["stage"] for one in told["closest"]])
+
     def test_what_is_tuned_is_found_and_explained(self):
         self.know_ceilings()
         tuned = self.run_tune("gemm", "--m", 1, "--n", 128, "--k", 64, "--layout", "nt",
@@ -235,7 +247,7 @@ class RunBadInput(RunCase):
             damaged = self.folder / "damaged.bin"
             damaged.write_bytes(whole[:size])
             with self.subTest(size=size):
-                self.refused(self.run_greta("--model", damaged), 1, "damaged.bin")
+                self.refused(self.run_greta("--model", damaged), 2, "damaged.bin")
 
     def test_a_model_whose_weights_are_broken_gives_no_text(self):
         broken = bytearray(MODEL.read_bytes())
@@ -246,6 +258,11 @@ class RunBadInput(RunCase):
                                 "--device", "lavapipe", "--tokens", 3)
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("nan", result.stderr)
+        result = self.run_greta("--model", file, "--tokenizer", MODEL.parent / "tok512.bin",
+                                "--device", "lavapipe", "--trace-layers", "--json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        wrong = json.loads(result.stdout)["wrong"]
+        self.assertEqual((wrong["stage"], wrong["only_nan"]), ("embedding", True))
 
     def test_captures_replace_files_only(self):
         target = self.folder / "target"
@@ -285,6 +302,13 @@ class RunBench(RunCase):
         rows = file.read_text().splitlines()
         self.assertEqual(len(rows), 1 + 4 * 5)
         self.assertTrue(all("layers=2 batch=1 prompt=20 generated=4" in row for row in rows[1:]))
+        result = self.run_greta("bench", "--config", self.config(), "--prompt-len", 20, "--gen-len", 4, "--rounds", 1,
+                                "--device", "lavapipe", "--no-lock", "--untuned", "--json", "--explain")
+        told = json.loads(result.stdout)
+        self.assertEqual(told["format"], "greta-run bench 1")
+        self.assertEqual([row["measurement"] for row in told["rows"]][:2], ["model_prefill", "model_decode"])
+        self.assertEqual({(row["graph"], row["layers"]) for row in told["rows"]}, {("on", 2), ("off", 2)})
+        self.assertEqual([one["pass"] for one in told["passes"]], ["pass of 32 tokens", "pass of 1 token"])
 
     def test_a_model_is_tuned_in_one_command(self):
         self.know_ceilings()

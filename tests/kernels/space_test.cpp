@@ -232,6 +232,21 @@ TEST(Space, CountsPerVariant) {
   EXPECT_EQ(Space(std::vector<Alternative>{}).count(), 0U);
 }
 
+// Also where no constraint alone is the reason.
+TEST(Space, NamesTheConstraintsThatLeaveNothing) {
+  const auto space = [](std::vector<Constraint> constraints) {
+    Alternative one{"one", {{"X", {1, 2, 4}}}, {}};
+    one.constraints = std::move(constraints);
+    return std::vector{one};
+  };
+  const Constraint large{"large", "X must be at least 2", p["X"] >= 2};
+  const Constraint more{"more", "X must be above 4", p["X"] > 4};
+  const Constraint most{"most", "X must be above 7", p["X"] > 7};
+  EXPECT_EQ(why_empty(space({large, more})), "one: more: X must be above 4");
+  EXPECT_EQ(why_empty(space({large, more, most})),
+            "one: more: X must be above 4, and most: X must be above 7");
+}
+
 TEST(Space, NamesTheConstraintThatRejects) {
   const Space space = tiles();
   EXPECT_EQ(space.rejects({"tiled", {{"BM", 64}, {"BN", 64}}}), "threads: more than 1024 threads");

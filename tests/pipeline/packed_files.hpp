@@ -22,6 +22,10 @@ struct TinyPacked {
   bool sym = false;     ///< all zero points are 8, or with 8 bits 128
   bool second = false;  ///< gptq_v2
   bool extras = false;  ///< g_idx and bias, as exporters of GPTQ write them
+  /// GPTQ's activation order: groups are not of consecutive weights. Queries, keys and values share
+  /// an order, and so do gates and ups, unless `apart` is set.
+  bool desc_act = false;
+  bool apart = false;
   nlohmann::json more = nlohmann::json::object();  ///< further members of quantization_config
 
   nlohmann::json config() const {
@@ -31,12 +35,33 @@ struct TinyPacked {
     if (method == "awq") {
       quantisation.update({{"version", "gemm"}, {"zero_point", true}});
     } else {
-      quantisation.update({{"desc_act", false}, {"sym", sym}});
+      quantisation.update({{"desc_act", desc_act}, {"sym", sym}});
       if (second) quantisation["checkpoint_format"] = "gptq_v2";
     }
     quantisation.update(more);
     json["torch_dtype"] = "float16";
     return json;
+  }
+
+  /// Returns the group of each weight of a row.
+  std::vector<std::int64_t> groups_of(const std::string& name, std::int64_t k) const {
+    std::vector<std::int64_t> list;
+    for (std::int64_t i = 0; i < k; ++i) list.push_back(i / group);
+    if (!desc_act) return list;
+    std::string inputs = name.substr(0, name.rfind(".weight"));
+    if (!apart) {
+      for (const char* one : {"k_proj", "v_proj"}) {
+        if (inputs.ends_with(one)) inputs.replace(inputs.size() - 6, 6, "q_proj");
+      }
+      if (inputs.ends_with("gate_proj")) inputs.replace(inputs.size() - 9, 9, "up_proj");
+    }
+    std::uint64_t seed = 5;
+    for (const char c : inputs) seed = 31 * seed + static_cast<unsigned char>(c);
+    std::mt19937_64 random(seed);
+    for (std::size_t i = list.size(); i > 1; --i) {
+      std::swap(list[i - 1], list[uniform_below(random, i)]);
+    }
+    return list;
   }
 
   /// Returns the tensors of a folder. `values` receives the weights of each projection, row by row.
@@ -49,7 +74,8 @@ struct TinyPacked {
         continue;
       }
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
-      const Drawn drawn(*this, tensor.shape[0], tensor.shape[1], random);
+      const Drawn drawn(*this, tensor.shape[0], tensor.shape[1],
+                        groups_of(tensor.name, tensor.shape[1]), random);
       if (values != nullptr) (*values)[tensor.name] = drawn.values();
       add(list, prefix, drawn);
     }
@@ -67,11 +93,13 @@ struct TinyPacked {
   /// Random integers [n, k], zero points and scales [n, groups].
   struct Drawn {
     std::int64_t n, k, group;
+    std::vector<std::int64_t> group_of;  ///< [k]
     std::vector<int> q, zero;
     std::vector<double> scale;
 
-    Drawn(const TinyPacked& of, std::int64_t rows, std::int64_t cols, std::mt19937_64& random)
-        : n(rows), k(cols), group(of.group) {
+    Drawn(const TinyPacked& of, std::int64_t rows, std::int64_t cols,
+          std::vector<std::int64_t> groups, std::mt19937_64& random)
+        : n(rows), k(cols), group(of.group), group_of(std::move(groups)) {
       const auto draw = [&](int least, int most) {
         return least + static_cast<int>(
                            uniform_below(random, static_cast<std::uint64_t>(most - least + 1)));
@@ -87,15 +115,15 @@ struct TinyPacked {
         scale.push_back(load_element(DType::f16, stored, 0));
       }
     }
-    std::size_t at(std::int64_t row, std::int64_t i) const {
-      return static_cast<std::size_t>(row * (k / group) + i / group);
+    std::size_t at(std::int64_t row, std::int64_t g) const {
+      return static_cast<std::size_t>(row * (k / group) + g);
     }
     std::vector<double> values() const {
       std::vector<double> all;
       for (std::int64_t row = 0; row < n; ++row) {
         for (std::int64_t i = 0; i < k; ++i) {
-          all.push_back((q[static_cast<std::size_t>(row * k + i)] - zero[at(row, i)]) *
-                        scale[at(row, i)]);
+          const std::size_t of = at(row, group_of[static_cast<std::size_t>(i)]);
+          all.push_back((q[static_cast<std::size_t>(row * k + i)] - zero[of]) * scale[of]);
         }
       }
       return all;
@@ -134,14 +162,14 @@ struct TinyPacked {
       for (std::int64_t word = 0; word < width; ++word) {
         for (std::int64_t j = 0; j < of_word; ++j) {
           const std::int64_t col = word * of_word + (awq ? order[j] : j);
-          const int zero = d.zero[d.at(col, g * d.group)] - (awq || second ? 0 : 1);
+          const int zero = d.zero[d.at(col, g)] - (awq || second ? 0 : 1);
           zeros[static_cast<std::size_t>(g * width + word)] |= static_cast<std::uint32_t>(zero)
                                                                << bits * j;
         }
       }
       for (std::int64_t col = 0; col < d.n; ++col) {
         std::byte stored[2];
-        store_element(DType::f16, stored, 0, d.scale[d.at(col, g * d.group)]);
+        store_element(DType::f16, stored, 0, d.scale[d.at(col, g)]);
         scales.append(reinterpret_cast<const char*>(stored), 2);
       }
     }
@@ -150,10 +178,9 @@ struct TinyPacked {
                     words(integers)});
     list.push_back({prefix + "qzeros", "I32", {groups, width}, words(zeros)});
     list.push_back({prefix + "scales", "F16", {groups, d.n}, scales});
-    if (!extras) return;
+    if (!extras && !desc_act) return;
     std::vector<std::uint32_t> order_of_k;
-    for (std::int64_t i = 0; i < d.k; ++i)
-      order_of_k.push_back(static_cast<std::uint32_t>(i / d.group));
+    for (const std::int64_t g : d.group_of) order_of_k.push_back(static_cast<std::uint32_t>(g));
     list.push_back({prefix + "g_idx", "I32", {d.k}, words(order_of_k)});
     list.push_back(
         {prefix + "bias", "F16", {d.n}, std::string(static_cast<std::size_t>(2 * d.n), '\0')});

@@ -198,7 +198,21 @@ class OnEachDevice:
         c = self.runtime.empty((5, 24))
         self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z)
         each = (q.reshape(24, 2, 32).astype("float64") - zeros[:, :, None]) * scales[:, :, None]
-        self.check(c, x.astype("float64") @ each.reshape(24, 64).T)
+        product = x.astype("float64") @ each.reshape(24, 64).T
+        self.check(c, product)
+        bias, residual = values(24), values(5, 24)
+        for name, added in (("bias", bias), ("residual", residual)):
+            self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **{name: self.make(added)[0]})
+            self.check(c, product + added)
+        gated = self.runtime.empty((5, 12))
+        self.runtime.quantized_gemm(a, b, gated, scales=s, zeros=z, activation="swiglu")
+        gate, up = product[:, :12], product[:, 12:]
+        self.check(gated, gate / (1 + np.exp(-gate)) * up)
+        with self.assertRaisesRegex(greta.GretaError, "GRETA_NO_ACTIVATION, GRETA_SWIGLU"):
+            self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, activation="gelu")
+        with self.assertRaisesRegex(greta.GretaError, "bias"):
+            self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **dict(zip(
+                ("bias", "residual"), self.make(bias, residual))))
 
     def test_quantized_gemm_of_blocks(self):
         x, q = values(2, 96), RANDOM.integers(-128, 128, (8, 3, 32)).astype("int8")
@@ -297,6 +311,9 @@ class OnEachDevice:
         out = self.runtime.empty((3, 32))
         self.runtime.embedding(*self.make(ids, table), out)
         self.check(out, table[ids])
+        columns = self.runtime.empty((20, 3))
+        self.runtime.gather_columns(*self.make(ids, table), columns)
+        self.check(columns, table[:, ids])
         x, positions, circle = values(3, 2, 16), np.array([4, 0, 7], "int32"), turns(8, 16)
         rotation = self.runtime.empty((3, 2, 16))
         self.runtime.rope(*self.make(x, positions, circle), rotation)

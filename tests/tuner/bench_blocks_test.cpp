@@ -11,6 +11,7 @@
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/block_processes.hpp"
+#include "tuner/bench/kernel_benchmarks.hpp"
 
 namespace greta::test::bench_blocks_test {
 namespace {
@@ -32,6 +33,16 @@ Benchmark kernel_named(std::int64_t m) {
   benchmark.device_bytes = 1000;
   benchmark.processor = [] { return ProcessorTime{}; };
   return benchmark;
+}
+
+// A tiny kernel on a CPU takes no time beside the flush of the caches before each of its samples.
+TEST(SamplesOfABlock, AreThoseThatThereIsTimeFor) {
+  EXPECT_EQ(samples_of_block(20, 5, 0), 20);  // a GPU, whatever else a sample takes
+  EXPECT_EQ(samples_of_block(20, 1e6, 0), 3);
+  EXPECT_EQ(samples_of_block(20, 9e6, 0), 1);
+  EXPECT_EQ(samples_of_block(20, 5, 1e4), 20);
+  EXPECT_EQ(samples_of_block(20, 5, 2e5), 5);
+  EXPECT_EQ(samples_of_block(20, 5, 3e6), 1);
 }
 
 class BenchBlocks : public testing::Test {

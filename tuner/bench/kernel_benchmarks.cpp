@@ -12,7 +12,8 @@
 namespace greta::tuner {
 namespace {
 
-constexpr double block_us = 3e6;  // approximate maximum device time of a block
+constexpr double block_us = 3e6;       // approximate maximum device time of a block
+constexpr double block_wall_us = 1e6;  // the same of all that a block on a CPU takes
 
 }  // namespace
 
@@ -152,6 +153,12 @@ Result<std::vector<double>> KernelBenchmarks::take_samples(const LaunchTimer::Re
   return samples;
 }
 
+int samples_of_block(int count, double device_us, double wall_us) {
+  double possible = std::min<double>(count, block_us / device_us);
+  if (wall_us > 0) possible = std::min(possible, block_wall_us / wall_us);
+  return static_cast<int>(std::max(possible, 1.0));
+}
+
 Result<double> KernelBenchmarks::control() {
   if (!steady_) return steady_us(*timer_);
   constexpr int count = 5;
@@ -190,15 +197,17 @@ Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Reco
                                                          std::uint64_t written) {
   const bool never_ran = batch == 0;
   if (never_ran) batch = 1;
+  Stopwatch watch;
   auto first = take_samples(record, 1, batch, written);
   if (!first || first->front() * batch >= (never_ran ? 2 : 1) * block_us) return first;
   if (never_ran) {
+    watch = Stopwatch();
     first = take_samples(record, 1, 1, written);
     if (!first) return first;
     batch = batch_for(first->front(), device_.info().timestamp_period_ns);
   }
-  const double possible = block_us / (first->front() * batch);
-  const int affordable = static_cast<int>(std::clamp(possible, 1.0, static_cast<double>(count)));
+  const double wall_us = device_.info().is_cpu() ? 1e6 * watch.seconds() : 0;
+  const int affordable = samples_of_block(count, first->front() * batch, wall_us);
   return take_samples(record, affordable, batch, written);
 }
 

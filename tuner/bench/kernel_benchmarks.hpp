@@ -71,6 +71,11 @@ class KernelBenchmarks {
   std::list<std::unique_ptr<Loaded>> loaded_;  // most recently used first
 };
 
+/// Returns how many samples a block has, `count` at most: as many as take about 3 s of the device's
+/// time, of `device_us` each; on a CPU, whose caches are flushed before each sample, also as many
+/// as take about 1 s in all, of `wall_us` each (0: not a CPU).
+int samples_of_block(int count, double device_us, double wall_us);
+
 /// Returns the total size of a problem's operands in bytes.
 std::uint64_t operand_bytes(const Operation& operation, const Problem& problem);
 

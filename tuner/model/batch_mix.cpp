@@ -11,6 +11,7 @@
 #include "kernels/planning/number_attribute.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/text/printable.hpp"
+#include "runtime/device/text/utf8.hpp"
 
 namespace greta::tuner::model {
 namespace {
@@ -92,7 +93,8 @@ std::int64_t BatchMix::longest() const {
 }
 
 BatchMix read_batch_mix(const std::filesystem::path& file) {
-  std::istringstream lines(read_file(file, most_bytes).value());
+  const std::string text = read_file(file, most_bytes).value();
+  std::istringstream lines{std::string(without_byte_order_mark(text))};
   BatchMix mix;
   int number = 0;
   const auto fail = [&](const std::string& why) {
@@ -101,8 +103,6 @@ BatchMix read_batch_mix(const std::filesystem::path& file) {
   };
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (number == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     line.resize(std::min(line.find('#'), line.size()));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {

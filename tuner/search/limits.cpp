@@ -63,17 +63,10 @@ Result<void> check_values(const Space& space, const SearchLimits& limits, const 
   return {};
 }
 
-/// Returns "; " and which constraints reject all configurations; an empty string if none of them
-/// does so often.
+/// Returns "; " and which constraints reject all configurations.
 std::string why_nothing(const Space& space) {
   const std::string why = why_empty(space.alternatives());
-  if (!why.empty()) return "; " + why;
-  constexpr int samples = 1000;
-  const auto rates = space.rejection_rates(1, samples);
-  const auto most = std::max_element(
-      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == rates.end()) return {};
-  return fmt::format("; {}: {}", most->first, space.reason_of(most->first));
+  return why.empty() ? why : "; " + why;
 }
 
 }  // namespace

@@ -21,13 +21,6 @@
 namespace greta::kernels {
 namespace {
 
-std::optional<std::string> canonical_scale(const std::string& text) {
-  if (text == "auto") return text;
-  const auto value = finite_number(text);
-  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // stays finite times log2(e)
-  return fmt::format("{}", *value);
-}
-
 Result<void> check(const Problem& problem) {
   const auto bad = [](const char* field, std::int64_t value, const std::string& reason) {
     return bad_field(field, std::to_string(value), reason);
@@ -236,12 +229,7 @@ Operation make_attention() {
        .help = "what a query sees: all keys; causal: only the keys up to its own",
        .fallback = "none",
        .allowed = {"none", "causal"}},
-      {.name = "scale",
-       .help = "factor of the scores",
-       .fallback = "auto",
-       .allowed_text = "auto, which is 1 / sqrt(dim), or a positive number up to 1e30",
-       .canonical = canonical_scale,
-       .examples = {"auto", "0.25"}},
+      attention::scale_attribute("1 / sqrt(dim)"),
       stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",
                        "heads x dim", packed_stride)};
   for (Attribute& option : attention::option_attributes()) {

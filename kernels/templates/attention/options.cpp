@@ -28,7 +28,28 @@ std::optional<std::string> canonical_softcap(const std::string& text) {
   return fmt::format("{}", *cap);
 }
 
+// The difference of two scores has the rounding of the scores: with larger factors, weights would
+// be made of it. A score of a key that is not seen is -1e30.
+constexpr float most_scale = 65536;
+
+std::optional<std::string> canonical_scale(const std::string& text) {
+  if (text == "auto") return text;
+  const auto value = finite_number(text);
+  if (!value || *value <= 0 || *value > most_scale) return std::nullopt;
+  return fmt::format("{}", *value);
+}
+
 }  // namespace
+
+Attribute scale_attribute(std::string_view usual) {
+  return {.name = "scale",
+          .help = "factor of the scores",
+          .fallback = "auto",
+          .allowed_text =
+              fmt::format("auto, which is {}, or a positive number up to {}", usual, most_scale),
+          .canonical = canonical_scale,
+          .examples = {"auto", "0.25"}};
+}
 
 std::vector<Attribute> option_attributes() {
   return {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/operation.hpp"
@@ -8,6 +9,9 @@
 /// What some models change: the size of values, a window of keys, a limit of the scores, sinks in
 /// the sums, log-sum-exps as a second output, caches in pages, and packed sequences.
 namespace greta::kernels::attention {
+
+/// Returns the attribute `scale`; auto stands for `usual`, e.g. "1 / sqrt(dim)".
+Attribute scale_attribute(std::string_view usual);
 
 /// Returns the attributes `v_dim`, `window`, `softcap`, `sinks`, `lse`, `page_size` and
 /// `sequences`.

@@ -10,18 +10,12 @@
 #include "kernels/planning/pages.hpp"
 #include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
+#include "kernels/templates/attention/options.hpp"
 #include "kernels/templates/latent_attention/inputs.hpp"
 
 /// What latent_attention and tree_attention have in common.
 namespace greta::kernels::latent {
 namespace {
-
-std::optional<std::string> canonical_scale(const std::string& text) {
-  if (text == "auto") return text;
-  const auto value = finite_number(text);
-  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // stays finite times log2(e)
-  return fmt::format("{}", *value);
-}
 
 /// Log-sum-exps change little of what a kernel reads, and lengths are those that are measured.
 Problem unfused(const Problem& problem) {
@@ -67,13 +61,7 @@ Result<void> check(const Problem& problem, const Shape& shape) {
 
 std::vector<Attribute> attributes(std::function<std::int64_t(const Problem&)> packed_queries) {
   return {
-      {.name = "scale",
-       .help = "factor of the scores",
-       .fallback = "auto",
-       .allowed_text =
-           "auto, which is 1 / sqrt(elements of a key), or a positive number up to 1e30",
-       .canonical = canonical_scale,
-       .examples = {"auto", "0.25"}},
+      attention::scale_attribute("1 / sqrt(elements of a key)"),
       stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",
                        "heads x elements of a key", std::move(packed_queries)),
       {.name = "lse",

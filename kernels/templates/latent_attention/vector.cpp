@@ -87,12 +87,16 @@ auto iterations(const Shape& shape, const auto& c) {
 }
 
 /// Returns the constraints of a CPU through Vulkan.
-std::vector<Constraint> cpu_constraints(const Shape& shape) {
+std::vector<Constraint> cpu_constraints(const Shape& shape, const DeviceInfo& device) {
+  // A row of the longest latents has more than 64 elements for each of a subgroup's threads.
+  const std::int64_t least = ceil_div(shape.v_dim, std::int64_t{device.min_subgroup_size});
+  const std::int64_t most = std::clamp<std::int64_t>(least, 64, 128);
   return {
       {"code_size",
-       "more than 64 multiplications of a thread in a step, or elements of a tile to load, compile "
-       "slowly for a CPU",
-       p["TQ"] * max(p["BK"], shape.v_dim) / p["LANES"] <= 64 &&
+       fmt::format("more than {} multiplications of a thread in a step, or 192 elements of a tile "
+                   "to load, compile slowly for a CPU",
+                   most),
+       p["TQ"] * max(p["BK"], shape.v_dim) / p["LANES"] <= most &&
            p["BK"] * shape.read_elements() / threads_of(p) <= 192},
       loop_limit(iterations(shape, p), shape.capacity),
   };
@@ -116,7 +120,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, rows_constraints(shape, device, p["BQ"]));
   append(a.constraints, constraints(shape, device));
-  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
+  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape, device));
   return a;
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/reference/references.hpp"
 #include "kernels/templates/quantized_gemm/shape.hpp"
 
 namespace greta::kernels::quantized_gemm {
@@ -106,6 +107,14 @@ void fill_powers(HostTensor& tensor, const Scales& scales, std::mt19937_64& rand
   }
 }
 
+/// The ends of the range of e8m0: 2^-127, which is below all normal numbers, and NaN.
+void mix_in_end_powers(HostTensor& tensor, bool smallest, bool nan, std::mt19937_64& random) {
+  for (std::byte& scale : tensor.data) {
+    if (smallest && uniform_below(random, 4) == 0) scale = std::byte{0};
+  }
+  if (nan) tensor.data[uniform_below(random, tensor.data.size())] = std::byte{255};
+}
+
 void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
                  std::mt19937_64& random) {
   if (shape.format == WeightFormat::mxfp4) return fill_powers(tensor, scales, random);
@@ -152,7 +161,12 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
   Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
   const double least = std::max(smallest_normal(shape.in), least_of_a);
-  const double most = std::clamp(product / scales.most, 16 * least, largest);
+  // Devices may take the smallest power for zero, so that what it is multiplied by must be small.
+  const bool powers = shape.format == WeightFormat::mxfp4;
+  const bool smallest = powers && uniform_below(random, 2) == 0;
+  const bool nan = powers && quantized_gemm_fully_checked(problem) && uniform_below(random, 4) == 0;
+  const double most =
+      std::clamp(product / scales.most, 16 * least, smallest ? std::min(largest, 0.25) : largest);
   scales.most = std::min(scales.most, product / most);
   HostTensor& a = inputs[0];
   for (std::size_t i = 0; most < 0.5 && i < a.spec.elements(); ++i) {
@@ -164,6 +178,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
       fill_blocks(shape.format, tensor, scales, random);
     }
     if (tensor.spec.name == "scales") fill_scales(shape, tensor, scales, random);
+    if (tensor.spec.name == "scales" && powers) mix_in_end_powers(tensor, smallest, nan, random);
     if (tensor.spec.name == "zeros") fill_zeros(shape, tensor, true, random);
     if (tensor.spec.name == "bias" || tensor.spec.name == "residual") {
       Magnitudes added = magnitudes_of(shape.out);

@@ -59,8 +59,14 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
                                 .rows = s.products(),
                                 .cols = row_bytes(s.format, s.k),
                                 .alignment = weights_alignment(s.format)}};
-  if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.products(), s.groups()});
-  if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.products(), s.groups()});
+  // Bytes beside the weights are loaded in pairs at most.
+  const auto beside = [&](const char* name, DType type) {
+    TensorSpec spec{name, Role::input, type, s.products(), s.groups()};
+    if (type == DType::u8) spec.alignment = 2;
+    list.push_back(spec);
+  };
+  if (s.group > 0) beside("scales", s.scales());
+  if (s.zeros) beside("zeros", DType::u8);
   if (s.epilogue == Epilogue::bias) list.push_back({"bias", Role::input, s.out, 1, s.n});
   if (s.epilogue == Epilogue::residual) {
     list.push_back({"residual", Role::input, s.out, s.m, s.n});

@@ -26,6 +26,12 @@ Utf8Start first_character(std::string_view text);
 /// Returns the position of the first byte that is not UTF-8, or nothing if the whole text is UTF-8.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 
+/// Returns the text without the byte order mark that some editors write at its beginning.
+constexpr std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.starts_with(mark) ? text.substr(mark.size()) : text;
+}
+
 constexpr std::string_view replacement_character = "\xef\xbf\xbd";  ///< U+FFFD
 
 }  // namespace greta::device

@@ -14,6 +14,16 @@ greta_gemm_options greta_gemm_defaults() {
           0};
 }
 
+greta_quantized_gemm_options greta_quantized_gemm_defaults() {
+  return {sizeof(greta_quantized_gemm_options),
+          GRETA_INT4,
+          GRETA_NO_ACTIVATION,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr};
+}
+
 greta_rope_append_options greta_rope_append_defaults() {
   return {sizeof(greta_rope_append_options), GRETA_INTERLEAVED, 1e-5F, nullptr, nullptr, nullptr};
 }

@@ -308,6 +308,16 @@ typedef struct greta_gemm_options {
   int32_t tf32x3;
 } greta_gemm_options;
 
+typedef struct greta_quantized_gemm_options {
+  size_t size; /* sizeof(greta_quantized_gemm_options) */
+  greta_weights weights;
+  greta_activation activation;  /* GRETA_NO_ACTIVATION, or GRETA_SWIGLU: B has rows of gates, then ups */
+  const greta_tensor* scales;   /* as of greta_quantized_gemm(); NULL with blocks */
+  const greta_tensor* zeros;    /* the same; NULL: none */
+  const greta_tensor* bias;     /* [n], of C's type, which is added; NULL: none */
+  const greta_tensor* residual; /* shape and type of C, which is added; NULL: none */
+} greta_quantized_gemm_options;
+
 typedef struct greta_rope_append_options {
   size_t size; /* sizeof(greta_rope_append_options) */
   greta_rope_pairs pairs;
@@ -379,6 +389,7 @@ typedef struct greta_norm_options {
 } greta_norm_options;
 
 GRETA_API greta_gemm_options greta_gemm_defaults(void);
+GRETA_API greta_quantized_gemm_options greta_quantized_gemm_defaults(void);
 GRETA_API greta_rope_append_options greta_rope_append_defaults(void);
 GRETA_API greta_softmax_options greta_softmax_defaults(void);
 GRETA_API greta_route_options greta_route_defaults(void);
@@ -408,11 +419,18 @@ GRETA_API greta_status greta_grouped_gemm(greta_operations* operations, const gr
  * are beside them: W = scale (B - zero); zeros NULL: int4 has the zero point 8, int8 is signed. With
  * GRETA_MXFP4, scales u8 [n, k / 32] (e8m0) are beside numbers of four bits (e2m1), zeros NULL. The
  * other formats are the blocks of GGUF files, and scales and zeros are NULL. B must begin at a multiple
- * of 16 bytes with GRETA_INT4, GRETA_INT8, GRETA_Q4_K and GRETA_MXFP4, and of 2 with others. */
+ * of 16 bytes with GRETA_INT4, GRETA_INT8, GRETA_Q4_K and GRETA_MXFP4, and of 2 with others; zeros and
+ * scales of GRETA_MXFP4 at a multiple of 2. */
 GRETA_API greta_status greta_quantized_gemm(greta_operations* operations, const greta_tensor* a,
                                             const greta_tensor* b, const greta_tensor* scales,
                                             const greta_tensor* zeros, const greta_tensor* c,
                                             greta_weights weights);
+/* The same with an epilogue, one at most: a bias, a residual, or C [.., n] = silu(gate) * up with B of
+ * 2 n rows. */
+GRETA_API greta_status greta_quantized_gemm_fused(greta_operations* operations,
+                                                  const greta_tensor* a, const greta_tensor* b,
+                                                  const greta_tensor* c,
+                                                  const greta_quantized_gemm_options* options);
 /* C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are `numbers`; k
  * is a multiple of 16. Scales are f32: [1, 1] each; [m, 1] and [n, 1]; or of blocks [m, ceil(k /
  * 128)] and [ceil(n / 128), ceil(k / 128)]. C is f16, bf16 or f32. */
@@ -468,6 +486,9 @@ GRETA_API greta_status greta_rope_append(greta_operations* operations, const gre
 /* ids i32 [tokens], table [vocabulary, dim], out [tokens, dim] */
 GRETA_API greta_status greta_embedding(greta_operations* operations, const greta_tensor* ids,
                                        const greta_tensor* table, const greta_tensor* out);
+/* ids i32 [cols], x [.., width], out [.., cols]: the columns of x that ids select */
+GRETA_API greta_status greta_gather_columns(greta_operations* operations, const greta_tensor* ids,
+                                            const greta_tensor* x, const greta_tensor* out);
 /* x [.., cols], index i32 [rows] */
 GRETA_API greta_status greta_argmax(greta_operations* operations, const greta_tensor* x,
                                     const greta_tensor* index);

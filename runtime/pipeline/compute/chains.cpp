@@ -11,15 +11,9 @@
 namespace greta::runtime {
 namespace {
 
-GemmOptions transposed() {
-  GemmOptions options;
-  options.layout = Layout::nt;
-  return options;
-}
-
 /// Returns the options of a product with the norm of its rows.
 GemmOptions normed(const ChainNorm& norm) {
-  GemmOptions options = transposed();
+  GemmOptions options = by_weight_rows();
   options.norm_weight = norm.weight;
   options.norm_epsilon = norm.epsilon;
   return options;
@@ -204,7 +198,9 @@ ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
 std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
   std::string chosen = pipeline.choose(chain).value().config.variant;
   if (norm.result && norm.kept) {
-    return chosen == "fused" ? "gated" : chosen == "normed" ? "parts" : chosen;
+    const std::string kept = chosen == "fused" ? "gated" : chosen == "normed" ? "parts" : chosen;
+    if (kept != chosen) pipeline.replace(chain, kept);
+    return kept;
   }
   if (norm.result && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
@@ -264,7 +260,7 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
   GateUpResults results;
   ChainRows x{chain.x};
-  GemmOptions options = transposed();
+  GemmOptions options = by_weight_rows();
   std::string name = "gate_up";
   if (chosen != "fused" && chosen != "normed") {
     x = norm_of(pipeline, chain.x, chain.norm, chain.weights, chain.prefix);
@@ -339,7 +335,7 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
     }
     return results;
   }
-  GemmOptions options = chosen == "fused" ? normed(chain.norm) : transposed();
+  GemmOptions options = chosen == "fused" ? normed(chain.norm) : by_weight_rows();
   if (chosen != "split") {
     options.bias = chain.bias;
     pipeline.label(chain.prefix + (chosen == "fused" ? chain.norm.name + " + qkv" : "qkv"));

@@ -166,6 +166,13 @@ Result<void> Operations::embedding(const Tensor& ids, const Tensor& table, const
   return start(problem, std::array{ids, table, out});
 }
 
+Result<void> Operations::gather_columns(const Tensor& ids, const Tensor& x, const Tensor& out) {
+  const Problem problem =
+      problem_of("gather_columns", x.dtype(), out.dtype(),
+                 {{"rows", rows_of(x)}, {"width", cols_of(x)}, {"cols", ids.shape().elements()}});
+  return start(problem, std::array{ids, x, out});
+}
+
 Result<void> Operations::argmax(const Tensor& x, const Tensor& index) {
   Problem problem =
       problem_of("argmax", x.dtype(), DType::i32, {{"rows", rows_of(x)}, {"cols", cols_of(x)}});

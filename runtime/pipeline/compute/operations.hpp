@@ -237,6 +237,8 @@ class Operations {
   /// Gathers the rows of `table` [vocabulary, dim] selected by `ids` (i32 [tokens]); out is
   /// [tokens, dim].
   Result<void> embedding(const Tensor& ids, const Tensor& table, const Tensor& out);
+  /// Gathers the columns of x [.., width] selected by `ids` (i32 [cols]); out is [.., cols].
+  Result<void> gather_columns(const Tensor& ids, const Tensor& x, const Tensor& out);
   /// Computes the lowest column of each row's largest value. x is [.., cols], index is i32 [rows].
   Result<void> argmax(const Tensor& x, const Tensor& index);
   /// Draws a token of each row of logits x [.., cols] to token, i32 [rows]. settings, f32 [rows,

@@ -86,6 +86,12 @@ Result<Answer> Pipeline::choose(const Problem& chain) {
   return answer;
 }
 
+void Pipeline::replace(const Problem& chain, const std::string& alternative) {
+  for (ChosenChain& one : chains_) {
+    if (one.chain == chain) one.answer.config.variant = alternative;
+  }
+}
+
 Result<void> Pipeline::copy(const Tensor& to, const Tensor& from) {
   if (auto good = check_copy(to, from); !good) return good;
   const std::vector<Tensor> operands{to, from};

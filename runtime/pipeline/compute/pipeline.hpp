@@ -116,6 +116,7 @@ class Pipeline final : public Operations {
   Tensor temporary(DType dtype, const Shape& shape);
   /// Sets the label of the operations that follow.
   void label(std::string text) { label_ = std::move(text); }
+  const std::string& label() const { return label_; }
   /// Keeps a temporary's contents until the end of a replay, so that it can be read afterwards.
   /// Throws Error for a tensor that is not a temporary of this pipeline.
   void keep(const Tensor& temporary);
@@ -123,6 +124,9 @@ class Pipeline final : public Operations {
   /// Returns the alternative to record for a chain (Runtime::choose), and remembers it for
   /// PipelineGraph::chains(). The functions of chains.hpp record it.
   Result<Answer> choose(const Problem& chain);
+  /// Says that another alternative than the chosen one is recorded for a chain, which differs from
+  /// it in what is computed already.
+  void replace(const Problem& chain, const std::string& alternative);
   /// Returns the chains that choose() was asked for so far.
   const std::vector<ChosenChain>& chains() const { return chains_; }
 

@@ -16,9 +16,11 @@ bool aligned_after(DType dtype, std::int64_t cols, const MatrixFormat& format, s
     const std::int64_t scales = format.scaled->scale_rows(rows) * format.scaled->scale_cols(cols);
     return whole && rows * cols % align == 0 && 4 * scales % align == 0;
   }
-  const std::int64_t groups = rows * format.groups(cols);
+  constexpr std::int64_t of_bytes = 2;  // of scales and zero points that are bytes
+  const std::int64_t groups = rows * format.groups(cols), scale = format.scale_bytes();
   return rows * format.row_bytes(dtype, cols) % align == 0 &&
-         format.scale_bytes() * groups % align == 0 && (!format.zeros || groups % align == 0);
+         scale * groups % (scale == 1 ? of_bytes : align) == 0 &&
+         (!format.zeros || groups % of_bytes == 0);
 }
 
 std::int64_t rows_of(std::span<const ProjectionPart> parts) {
@@ -74,6 +76,7 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   if (format.plain()) return make(dtype, {rows, cols}, Memory::device);
   WeightMatrix matrix;
   matrix.format = format;
+  if (format.order != 0) matrix.order = make(DType::i32, {cols}, Memory::device);
   if (const auto& scaled = format.scaled) {
     matrix.values = make(DType::u8, {rows, cols}, Memory::device);
     matrix.scales =
@@ -103,6 +106,12 @@ ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,
   return result;
 }
 
+GemmOptions by_weight_rows() {
+  GemmOptions options;
+  options.layout = Layout::nt;
+  return options;
+}
+
 Result<void> multiply(Pipeline& on, const ScaledRows& a, const WeightMatrix& w, const Tensor& c) {
   return on.scaled_gemm(a.codes, w.values, a.scales, w.scales, c,
                         {.format = a.format.numbers, .scales = sharing_of(a.format)});
@@ -110,13 +119,22 @@ Result<void> multiply(Pipeline& on, const ScaledRows& a, const WeightMatrix& w, 
 
 Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
                       const ProductEpilogue& epilogue) {
+  if (w.order) {
+    WeightMatrix ordered = w;
+    ordered.order = {};
+    const std::string label = on.label();
+    on.label(label + "_order");
+    const Tensor columns = on.temporary(a.dtype(), {a.shape()[0], a.shape()[1]});
+    if (auto done = on.gather_columns(w.order, a, columns); !done) return done;
+    on.label(label);
+    return multiply(on, columns, ordered, c, epilogue);
+  }
   if (const auto& format = w.format.scaled) {
     if (epilogue) throw Error("products with fp8 have no epilogue");
     return multiply(on, quantise_rows(on, a, a.shape()[1], *format), w, c);
   }
   if (!w.quantised()) {
-    GemmOptions options;
-    options.layout = Layout::nt;
+    GemmOptions options = by_weight_rows();
     options.bias = epilogue.bias;
     options.residual = epilogue.residual;
     if (epilogue.gated) options.activation = Activation::swiglu;

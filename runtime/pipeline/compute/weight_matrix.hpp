@@ -19,6 +19,9 @@ struct WeightMatrix {
   /// Scaled: f32 [rows, 1], or [ceil(rows / 128), ceil(cols / 128)].
   Tensor scales{};
   Tensor zeros{};  ///< with zero points: u8 [rows, groups]
+  /// With MatrixFormat::order: i32 [cols]. Column i of the weights multiplies column order[i] of
+  /// activations.
+  Tensor order{};
 
   WeightMatrix() = default;
   WeightMatrix(Tensor numbers) : values(std::move(numbers)) {}  // NOLINT: a tensor is one
@@ -63,7 +66,11 @@ struct ProductEpilogue {
   explicit operator bool() const { return bias || residual || gated; }
 };
 
-/// Records C = A W^T, with an epilogue unless the matrix is scaled. For a scaled matrix, rows of A
+/// Returns the options of a product with rows of weights: C = A W^T.
+GemmOptions by_weight_rows();
+
+/// Records C = A W^T, with an epilogue unless the matrix is scaled. Columns of A are gathered first
+/// for a matrix whose own are reordered. For a scaled matrix, rows of A
 /// are quantised to its numbers first, with a scale for each row, or for 128 columns of it if the
 /// matrix has scales of blocks.
 Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 
 #include "kernels/model/parallel.hpp"
 
@@ -58,6 +59,9 @@ void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatr
     runtime.upload(target, {source, target.bytes()}).value();
   };
   upload(to.values, from.data);
+  if (to.order) {
+    upload(to.order, reinterpret_cast<const std::byte*>(from.order));
+  }
   if (from.scaled) return upload(to.scales, from.scaled->scales);
   if (!from.groups) return;
   if (to.scales.dtype() == from.groups->type) {
@@ -75,7 +79,9 @@ void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatr
 }
 
 void upload_matrix(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
-  if (!(from.format() == to.format)) {
+  MatrixFormat format = from.format();
+  if (format.order != 0 && to.format.order != 0) format.order = to.format.order;
+  if (!(format == to.format)) {
     throw Error("the formats of a model's config are not those of its weights");
   }
   if (to.quantised()) return upload_quantised(runtime, from, to);
@@ -172,7 +178,15 @@ std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
     bytes += static_cast<std::uint64_t>(format.bytes(dtype, rows, cols));
     if (!shared) bytes -= static_cast<std::uint64_t>(MatrixFormat{}.bytes(dtype, rows, cols));
   };
+  // The orders of columns, which are there once for each number.
+  const auto orders = [&](std::initializer_list<MatrixFormat> matrices, std::int64_t cols) {
+    std::set<int> numbers;
+    for (const MatrixFormat& format : matrices) numbers.insert(format.order);
+    numbers.erase(0);
+    bytes += bytes_of(DType::i32, numbers.size() * static_cast<std::uint64_t>(cols));
+  };
   instead(formats.head, config.vocab, config.dim, config.tied_embeddings);
+  orders({formats.head}, config.dim);
   const auto layers = std::min(static_cast<std::size_t>(config.layers), formats.layers.size());
   for (std::size_t i = 0; i < layers; ++i) {
     const LlamaLayerFormats& layer = formats.layers[i];
@@ -182,6 +196,10 @@ std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
     const std::int64_t ffn = config.ffn_dim(static_cast<std::int64_t>(i));
     for (const MatrixFormat& up : {layer.gate, layer.up}) instead(up, ffn, config.dim);
     instead(layer.down, config.dim, ffn);
+    orders({layer.wq, layer.wk, layer.wv}, config.dim);
+    orders({layer.wo}, config.q_dim());
+    orders({layer.gate, layer.up}, config.dim);
+    orders({layer.down}, ffn);
   }
   return bytes;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <span>
 
@@ -96,6 +97,7 @@ class Filler {
 
   void fill(const WeightMatrix& to) {
     if (!to.quantised()) return fill(to.values);
+    if (to.order) fill_order(to.order);
     if (to.format.scaled) return fill_scaled(to);
     const WeightFormat format = *to.format.quantised;
     const double scale = deviation_ / deviation_of(format);
@@ -110,6 +112,16 @@ class Filler {
     if (to.scales) fill_equal(to.scales, powers ? 127 + std::round(std::log2(scale)) : scale);
     // The middle of the unsigned integers.
     if (to.zeros) fill_equal(to.zeros, format == WeightFormat::int4 ? 8 : 128);
+  }
+
+  /// Writes a random permutation.
+  void fill_order(const Tensor& to) {
+    std::vector<std::int32_t> order(static_cast<std::size_t>(to.shape().elements()));
+    std::iota(order.begin(), order.end(), 0);
+    for (std::size_t i = order.size(); i > 1; --i) {
+      std::swap(order[i - 1], order[uniform_below(random_, i)]);
+    }
+    runtime_.upload(to, std::as_bytes(std::span(order))).value();
   }
 
   void fill_scaled(const WeightMatrix& to) {

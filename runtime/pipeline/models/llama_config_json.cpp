@@ -211,9 +211,11 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
     fields.refuse("quantization_config: weights of a model with experts must be numbers");
   }
   if (scaled || packed) {
-    const MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
+    MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
+    const MatrixFormat down = format;  // which has the order of hidden units
+    format.order = packed && packed->reordered ? 1 : 0;
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),
-                                 {format, format, format, format, format, format, format});
+                                 {format, format, format, format, format, format, down});
   }
   return config;
 }

@@ -1,6 +1,9 @@
 #include "runtime/pipeline/models/llama_weights.hpp"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <utility>
 
 namespace greta::runtime {
 namespace {
@@ -53,17 +56,57 @@ void read_scaled(const WeightView& view, std::size_t first, std::size_t count, d
   }
 }
 
+/// Reads elements of rows whose columns are in another order.
+void read_reordered(const WeightView& view, std::size_t first, std::size_t count, double* values,
+                    std::optional<DType> scales) {
+  WeightView stored = view;
+  stored.order = nullptr;
+  const auto cols = static_cast<std::size_t>(view.cols);
+  std::vector<double> row(cols);
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t begin = (first + done) % cols, length = std::min(cols - begin, count - done);
+    stored.read(first + done - begin, cols, row.data(), scales);
+    for (std::size_t i = 0; i < cols; ++i) {
+      const auto at = static_cast<std::size_t>(view.order[i]);
+      if (at >= begin && at < begin + length) values[done + at - begin] = row[i];
+    }
+    done += length;
+  }
+}
+
+/// Numbers the orders of matrices that multiply the same rows.
+void number_orders(std::initializer_list<std::pair<const WeightView*, MatrixFormat*>> matrices) {
+  std::vector<const WeightView*> orders;
+  for (const auto& [view, format] : matrices) {
+    if (format->order == 0) continue;
+    const auto same = [&view = view](const WeightView* other) {
+      return std::equal(view->order, view->order + view->cols, other->order);
+    };
+    const auto found = std::find_if(orders.begin(), orders.end(), same);
+    format->order = static_cast<int>(found - orders.begin()) + 1;
+    if (found == orders.end()) orders.push_back(view);
+  }
+}
+
 }  // namespace
 
 MatrixFormat WeightView::format() const {
   if (decoded || !quantised()) return {};
-  if (scaled) return {.scaled = scaled->format};
-  if (groups) return {groups->format, groups->group, groups->zeros != nullptr};
-  return {weight_format_from_string(to_string(*blocks)), 0, false};
+  MatrixFormat format;
+  if (scaled) {
+    format.scaled = scaled->format;
+  } else if (groups) {
+    format = {groups->format, groups->group, groups->zeros != nullptr};
+  } else {
+    format.quantised = weight_format_from_string(to_string(*blocks));
+  }
+  format.order = order != nullptr ? 1 : 0;
+  return format;
 }
 
 void WeightView::read(std::size_t first, std::size_t count, double* values,
                       std::optional<DType> scales) const {
+  if (order != nullptr) return read_reordered(*this, first, count, values, scales);
   if (groups) return read_groups(*this, first, count, scales.value_or(groups->type), values);
   if (scaled) return read_scaled(*this, first, count, values);
   const std::byte* const from = data + offset(first);
@@ -97,6 +140,9 @@ LlamaFormats formats_of(const LlamaWeights& weights) {
     formats.layers.push_back({layer.wq.format(), layer.wk.format(), layer.wv.format(),
                               layer.wo.format(), layer.gate.format(), layer.up.format(),
                               layer.down.format()});
+    LlamaLayerFormats& own = formats.layers.back();
+    number_orders({{&layer.wq, &own.wq}, {&layer.wk, &own.wk}, {&layer.wv, &own.wv}});
+    number_orders({{&layer.gate, &own.gate}, {&layer.up, &own.up}});
     any = any || !(formats.layers.back() == LlamaLayerFormats{});
   }
   if (!any) formats.layers.clear();

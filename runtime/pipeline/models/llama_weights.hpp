@@ -42,11 +42,14 @@ struct WeightView {
   std::optional<BlockFormat> blocks{};  ///< if set, `data` is blocks, of which rows have whole ones
   std::optional<GroupedWeights> groups{};  ///< if set, `data` is the integers of rows
   std::optional<ScaledWeights> scaled{};   ///< if set, `data` is bytes that stand for numbers
+  /// If set, column i of `data` is column order[i] of the matrix, [cols]: a permutation. read() has
+  /// the matrix's own order.
+  const std::int32_t* order = nullptr;
   /// Whether devices get quantised weights as numbers. They multiply by them as they are otherwise.
   bool decoded = false;
 
   bool quantised() const { return blocks || groups || scaled; }
-  /// Returns how devices store it.
+  /// Returns how devices store it; MatrixFormat::order is 1 if the columns are reordered.
   MatrixFormat format() const;
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);

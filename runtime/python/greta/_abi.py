@@ -51,6 +51,13 @@ class GemmOptions(Structure):
         ("norm_epsilon", c_float), ("tf32x3", c_int32)]
 
 
+class QuantizedGemmOptions(Structure):
+    """greta_quantized_gemm_options"""
+    _fields_ = [
+        ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
+        ("zeros", HANDLE), ("bias", HANDLE), ("residual", HANDLE)]
+
+
 class RopeAppendOptions(Structure):
     """greta_rope_append_options"""
     _fields_ = [
@@ -116,6 +123,7 @@ class TuneOptions(Structure):
 
 STRUCTS = {
     "greta_runtime_options": RuntimeOptions, "greta_gemm_options": GemmOptions,
+    "greta_quantized_gemm_options": QuantizedGemmOptions,
     "greta_rope_append_options": RopeAppendOptions, "greta_softmax_options": SoftmaxOptions,
     "greta_route_options": RouteOptions,
     "greta_attention_options": AttentionOptions,
@@ -181,6 +189,7 @@ RUNTIME = {
     "greta_graph_explain": (_I32, [HANDLE, _TEXTS]),
     "greta_graph_memory": (_I32, [HANDLE, _SIZES, _SIZES]),
     "greta_gemm_defaults": (GemmOptions, []),
+    "greta_quantized_gemm_defaults": (QuantizedGemmOptions, []),
     "greta_rope_append_defaults": (RopeAppendOptions, []),
     "greta_softmax_defaults": (SoftmaxOptions, []),
     "greta_route_defaults": (RouteOptions, []),
@@ -190,6 +199,7 @@ RUNTIME = {
     "greta_gemm": _tensors(3, POINTER(GemmOptions)),
     "greta_grouped_gemm": _tensors(4, _I32, _I32),
     "greta_quantized_gemm": _tensors(5, _I32),
+    "greta_quantized_gemm_fused": _tensors(3, POINTER(QuantizedGemmOptions)),
     "greta_scaled_gemm": _tensors(5, _I32, _I32),
     "greta_quantize": _tensors(6, _I32, _I32, c_float),
     "greta_add": _tensors(3),
@@ -201,6 +211,7 @@ RUNTIME = {
     "greta_kv_update_pages": _tensors(6),
     "greta_rope_append": _tensors(9, POINTER(RopeAppendOptions)),
     "greta_embedding": _tensors(3),
+    "greta_gather_columns": _tensors(3),
     "greta_argmax": _tensors(2),
     "greta_sample": _tensors(6),
     "greta_route": _tensors(3, POINTER(RouteOptions)),

@@ -52,7 +52,7 @@ class Operations:
         arguments = [one._handle if one is not None else None for one in held]
         if options is not None:
             kind = {"layernorm": "norm", "rmsnorm": "norm", "add_rmsnorm": "norm",
-                    "layernorm_rmsnorm": "norm"}.get(name, name)
+                    "layernorm_rmsnorm": "norm", "quantized_gemm_fused": "quantized_gemm"}.get(name, name)
             struct = getattr(library, f"greta_{kind}_defaults")()
             fields = dict(struct._fields_)
             for key, value in options.items():
@@ -95,16 +95,21 @@ class Operations:
                    choose(_ACTIVATIONS, activation, "activation"))
 
     def quantized_gemm(self, a: Operand, b: Operand, c: Operand, *, weights: str = "int4",
-                       scales: Operand | None = None, zeros: Operand | None = None) -> None:
-        """C = A W^T with quantised weights W [n, k], whose rows are those of b, u8 [n, bytes]
+                       scales: Operand | None = None, zeros: Operand | None = None,
+                       bias: Operand | None = None, residual: Operand | None = None,
+                       activation: str = "none") -> None:
+        """C = A W^T + bias + residual with quantised weights W [n, k], whose rows are those of b, u8
+        [n, bytes]. bias [n] and residual [.., n] are of c's type. activation="swiglu": C [.., n] =
+        silu(gate) * up, and b has 2 n rows, those of gates first. At most one of the three is given.
 
         int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
         signed. mxfp4: numbers of four bits (e2m1), with scales u8 [n, k / 32] (e8m0) beside them.
         q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales."""
-        self._call("quantized_gemm",
-                   {"a": a, "b": b, "scales": scales, "zeros": zeros, "c": c},
-                   choose(_WEIGHTS, weights, "weights"))
+        self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
+            "weights": choose(_WEIGHTS, weights, "weights"),
+            "activation": choose(_ACTIVATIONS, activation, "activation"),
+            "scales": scales, "zeros": zeros, "bias": bias, "residual": residual})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
                     *, numbers: str = "e4m3", scales: str = "tensor") -> None:
@@ -188,6 +193,10 @@ class Operations:
     def embedding(self, ids: Operand, table: Operand, out: Operand) -> None:
         """out [tokens, dim] = the rows of table [vocabulary, dim] with numbers ids i32 [tokens]"""
         self._call("embedding", {"ids": ids, "table": table, "out": out})
+
+    def gather_columns(self, ids: Operand, x: Operand, out: Operand) -> None:
+        """out [.., cols] = the columns of x [.., width] with numbers ids i32 [cols]"""
+        self._call("gather_columns", {"ids": ids, "x": x, "out": out})
 
     def argmax(self, x: Operand, index: Operand) -> None:
         """index i32 [rows] = the column of each row's largest element"""

@@ -242,6 +242,24 @@ std::vector<Case> embedding_cases(const DTypes& types) {
   return {with("moderate", 1, {0, 0, 0, 1.1, 1.1}), with("tiny", tiny(types), {0, 0, 0, 1.1, 1.1})};
 }
 
+Outputs gather_columns(const Given& given) {
+  const std::size_t cols = given.dim("cols"), width = given.dim("width");
+  const auto &ids = given["ids"], &x = given["x"];
+  return each(given.dim("rows") * cols, [&](std::size_t i) {
+    return copied(given.problem, x[i / cols * width + static_cast<std::size_t>(ids[i % cols])]);
+  });
+}
+
+std::vector<Case> gather_columns_cases(const DTypes& types) {
+  const auto with = [](const char* what, double size) {
+    return Case{what,
+                {{"rows", "100"}, {"width", "70"}, {"cols", "300"}},
+                {{"ids", index_below(70)}, {"x", times(size)}},
+                {0, 0, 0, 1.1, 1.1}};
+  };
+  return {with("moderate", 1), with("tiny", tiny(types))};
+}
+
 Outputs argmax(const Given& given) {
   const std::size_t cols = given.dim("cols");
   const auto& x = given["x"];
@@ -300,6 +318,7 @@ std::vector<Emulation> elementwise_emulations() {
           {"kv_update", kv_update_cases, kv_update, true},
           {"attention_merge", attention_merge_cases, attention_merge},
           {"embedding", embedding_cases, embedding, true},
+          {"gather_columns", gather_columns_cases, gather_columns, true},
           {"argmax", argmax_cases, argmax, true}};
 }
 

@@ -140,6 +140,36 @@ TEST_P(ComputeWeights, AreReadFromTheirLeastAlignmentOn) {
   }
 }
 
+// Scales and zero points that are bytes begin at a multiple of 2.
+TEST_P(ComputeWeights, HaveBytesBesideThemAtMultiplesOfTwo) {
+  const auto runtime = test::open_runtime(GetParam());
+  const auto queue = runtime->queue().value();
+  for (const bool integers : {true, false}) {
+    const Problem problem =
+        Problem::parse(integers
+                           ? "quantized_gemm dtype=f32 out=f32 group=32 zeros=groups m=1 n=24 k=96"
+                           : "quantized_gemm dtype=f32 out=f32 weights=mxfp4 m=1 n=24 k=96")
+            .value();
+    test::Loaded loaded = test::load(*runtime, problem, test::plain_shapes(problem), 5);
+    const std::size_t which = integers ? 3 : 2;  // zeros, or scales
+    const HostTensor& bytes = loaded.inputs[which];
+    std::vector<std::byte> moved(bytes.data.size() + 2);
+    std::copy(bytes.data.begin(), bytes.data.end(), moved.begin() + 2);
+    const auto count = static_cast<std::int64_t>(bytes.data.size());
+    const Tensor memory = runtime->allocate(DType::u8, {count + 2}).value();
+    runtime->upload(memory, moved).value();
+    loaded.operands[which] = memory.slice(0, 2, count).reshape({bytes.spec.rows, bytes.spec.cols});
+    QuantizedGemmOptions options;
+    options.format = integers ? kernels::WeightFormat::int4 : kernels::WeightFormat::mxfp4;
+    options.scales = loaded.operands[2];
+    if (integers) options.zeros = loaded.operands[3];
+    queue->quantized_gemm(loaded.operands[0], loaded.operands[1], loaded.operands.back(), options)
+        .value();
+    queue->synchronize().value();
+    test::expect_right(*runtime, problem, loaded, 5);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryDevice, ComputeWeights, ::testing::ValuesIn(test::compute_devices()),
                          [](const auto& given) { return test::device_name(given.param); });
 

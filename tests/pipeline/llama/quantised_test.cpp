@@ -176,6 +176,44 @@ TEST_P(QuantisedLlama, CheckpointsOfAwqAndGptq) {
   }
 }
 
+// Activation order: columns of activations are gathered before products, once for queries, keys and
+// values if they share the order, and not at all before `down`.
+TEST_P(QuantisedLlama, CheckpointsOfGptqInActivationOrder) {
+  for (const auto& [apart, gathered] : {std::pair{false, 6U}, {true, 12U}}) {
+    SCOPED_TRACE(apart ? "apart" : "shared");
+    TinyPacked packed;
+    packed.method = "gptq";
+    packed.desc_act = true;
+    packed.apart = apart;
+    packed.bits = apart ? 4 : 8;
+    packed.write(folder_.path());
+    LlamaModel model = load_llama(folder_.path());
+    const DType type = apart ? DType::bf16 : DType::f16;
+    const auto llama = runner(model, type);
+    EXPECT_EQ(count_of(llama->pass(16), "gather_columns"), gathered);
+    LlamaOptions options;
+    options.capacity = 32;
+    const auto needed = llama_needs(*runtime_, model.config, type, options, 1).weights;
+    EXPECT_GE(needed, weight_bytes(model.config, type));
+    EXPECT_LT(needed, weight_bytes(model.config, type) + 4096);  // units of allocations
+    const LlamaTraceCheck check(model, {type, type, type, DType::f32});
+    for (const Ids& ids : {prompt, Ids{250}}) {
+      const auto wrong = first_failure(check.check(llama->trace(ids)));
+      EXPECT_FALSE(wrong) << wrong->text();
+    }
+  }
+  LlamaModel model = load_llama(folder_.path());
+  // Random weights have a permutation, too.
+  const auto random = random_weights(*runtime_, model.config, DType::f16, 3);
+  std::vector<std::int32_t> order(128);
+  const Tensor& on_device = random.layers[0].wo.order;
+  ASSERT_TRUE(runtime_->download(on_device, std::as_writable_bytes(std::span(order))));
+  EXPECT_EQ(std::set(order.begin(), order.end()).size(), 128U);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  quantise(model, Quantisation::decoded, DType::f16);
+  EXPECT_EQ(count_of(runner(model, DType::f16)->pass(1), "gather_columns"), 0U);
+}
+
 // Activations are quantised, too, so each product has a launch of `quantize` before it.
 TEST_P(QuantisedLlama, Fp8OnLoading) {
   TinyLlama{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4}.write(folder_.path());

@@ -2,6 +2,9 @@
 // are known by their config.json, and what can't be repacked is refused in one line.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/packed_files.hpp"
@@ -65,6 +68,73 @@ TEST(PackedWeights, AreThoseThatWerePacked) {
   }
 }
 
+/// Returns the weights of a row by their groups.
+std::vector<std::size_t> by_groups(const std::vector<std::int64_t>& groups) {
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
+  return order;
+}
+
+// Activation order: a view has the weights that were packed, and the order in which devices gather
+// activations. Hidden units are renumbered as `down` has them, so that it needs none.
+TEST(PackedWeights, GroupsThatAreNotConsecutive) {
+  for (const int bits : {4, 8}) {
+    SCOPED_TRACE(bits);
+    TinyPacked kind;
+    kind.method = "gptq";
+    kind.bits = bits;
+    kind.desc_act = true;
+    const TemporaryFolder folder;
+    const auto values = kind.write(folder.path());
+    const LlamaModel model = load_llama(folder.path());
+    const LlamaLayer& layer = model.weights.layers[1];
+    const auto of = [&](const std::string& name) {
+      return values.at("model.layers.1." + name + "_proj.weight");
+    };
+    const auto read = [](const WeightView& view, std::size_t first, std::size_t count) {
+      std::vector<double> got(count);
+      view.read(first, count, got.data());
+      return got;
+    };
+    const auto all = [&](const WeightView& view) { return read(view, 0, view.elements()); };
+    EXPECT_EQ(all(layer.wq), of("self_attn.q"));
+    EXPECT_EQ(all(layer.wo), of("self_attn.o"));
+    const auto some = of("self_attn.q");  // from within a row to within another one
+    EXPECT_EQ(read(layer.wq, 100, 300), std::vector(some.begin() + 100, some.begin() + 400));
+    const auto hidden = static_cast<std::size_t>(layer.down.cols);
+    const auto dim = static_cast<std::size_t>(layer.down.rows);
+    const auto units = by_groups(kind.groups_of("model.layers.1.mlp.down_proj.weight", 256));
+    const auto gate = of("mlp.gate"), up = of("mlp.up"), down = of("mlp.down");
+    const auto gates = all(layer.gate), ups = all(layer.up), downs = all(layer.down);
+    for (std::size_t unit = 0; unit < hidden; ++unit) {
+      for (std::size_t i = 0; i < dim; ++i) {
+        ASSERT_EQ(gates[unit * dim + i], gate[units[unit] * dim + i]);
+        ASSERT_EQ(ups[unit * dim + i], up[units[unit] * dim + i]);
+        ASSERT_EQ(downs[i * hidden + unit], down[i * hidden + units[unit]]);
+      }
+    }
+    const LlamaLayerFormats& formats = model.config.formats.layers[1];
+    EXPECT_EQ(formats.wq.order, 1);
+    EXPECT_EQ(formats.down.order, 0);
+    EXPECT_EQ(llama_config_from_file(folder / "config.json").formats.layers,
+              model.config.formats.layers);
+  }
+  // Matrices with the same inputs and unlike orders are apart; static groups are consecutive.
+  TinyPacked apart;
+  apart.method = "gptq";
+  apart.desc_act = apart.apart = true;
+  const TemporaryFolder folder;
+  apart.write(folder.path());
+  const LlamaLayerFormats formats = load_llama(folder.path()).config.formats.layers[0];
+  EXPECT_EQ(std::vector({formats.wq.order, formats.wk.order, formats.wv.order, formats.up.order}),
+            std::vector({1, 2, 3, 2}));
+  apart.more = {{"static_groups", true}};
+  const auto config = llama_config_from_json(apart.config().dump(), "config.json");
+  EXPECT_EQ(config.formats.layers[0].wq.order, 0);
+}
+
 TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
   const std::pair<nlohmann::json, const char*> cases[] = {
       {{{"quant_method", "bitsandbytes"}},
@@ -77,7 +147,6 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
       {{{"group_size", -1}}, "group_size is -1; allowed: 32, 64, 128"},
       {{{"group_size", 96}}, "group_size is 96"},
       {{{"version", "gemv"}}, "version is 'gemv'; allowed: gemm"},
-      {{{"quant_method", "gptq"}, {"desc_act", true}}, "desc_act is true; allowed: false"},
       {{{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}, "'marlin'; allowed: gptq"},
       {{{"quant_method", "gptq"}, {"dynamic", {{"a", 1}}}}, "dynamic"},
   };
@@ -118,7 +187,13 @@ TEST(PackedWeights, TensorsThatCannotBeRepacked) {
   refused(
       "scales", [](FileTensor& t) { t.type = "I16"; }, "is of type I16; allowed: F16,BF16");
   refused(
-      "g_idx", [](FileTensor& t) { t.data[4 * 3] = 1; }, "puts weight 3 into group 1");
+      "g_idx", [](FileTensor& t) { t.data[4 * 3] = 1; },
+      "puts 63 weights into group 0; allowed: 64");
+  refused(
+      "g_idx", [](FileTensor& t) { t.data[4 * 3] = 2; },
+      "puts weight 3 into group 2; allowed: 0 to 1");
+  refused(
+      "g_idx", [](FileTensor& t) { t.data[4 * 3 + 3] = '\x80'; }, "puts weight 3 into group -");
   refused(
       "bias", [](FileTensor& t) { t.data[2 * 9] = '\x80'; }, "isn't zero; allowed: no bias");
   packed.bits = 8;

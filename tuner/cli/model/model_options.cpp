@@ -289,6 +289,33 @@ void check_pages(std::int64_t page, std::int64_t pages, std::int64_t tokens) {
                                  pages, tokens, needed, page));
 }
 
+namespace {
+
+/// Reads a model's files. What is wrong with them is invalid usage, unlike errors of the system.
+template <typename Read>
+auto read_input(const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw CommandError(error.status() == Status::invalid_argument ? exit_usage : exit_failed,
+                       error.what());
+  }
+}
+
+}  // namespace
+
+LlamaModel open_model(const std::string& path) {
+  return read_input([&] { return load_llama(path); });
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& file, const LlamaModel& model) {
+  return read_input([&] {
+    return load_tokenizer(
+        file.empty() ? find_tokenizer(model.path, model.config) : std::filesystem::path(file),
+        model.config);
+  });
+}
+
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {
   if (const auto named = named_llama(choice.config)) return *named;
   if (!std::filesystem::exists(choice.config)) {
@@ -296,7 +323,7 @@ LlamaConfig read_architecture(const ArchitectureChoice& choice) {
                        fmt::format("--config {}: must be {}, a config.json, or a GGUF file",
                                    choice.config, fmt::join(llama_names(), ", ")));
   }
-  return llama_config_from_file(choice.config);
+  return read_input([&] { return llama_config_from_file(choice.config); });
 }
 
 namespace {

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "runtime/pipeline/compute/runtime.hpp"
-#include "runtime/pipeline/models/llama_config.hpp"
+#include "runtime/pipeline/models/llama_weights.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
+#include "runtime/pipeline/models/tokenizer.hpp"
 #include "tuner/cli/options/database_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/model/load_timer.hpp"
@@ -57,6 +58,10 @@ std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
 /// else `model`'s, or f32 with a message if the device does not support that. Throws CommandError.
 DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device);
 
+/// Opens a model, or the tokenizer that --tokenizer names or that lies beside it. What is wrong
+/// with a file is invalid usage: throws CommandError.
+LlamaModel open_model(const std::string& path);
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& file, const LlamaModel& model);
 /// Adds --quantize.
 void add_quantize_option(CLI::App& command, std::string& choice);
 /// Quantises the projections of an architecture, or of a model whose activations have a type, as

@@ -24,18 +24,14 @@ void check_variant(const Operation& operation, const std::string& variant) {
                      fmt::format("--variant {}: {}", variant, must_be_one_of(variant, names)));
 }
 
-/// Returns the constraint that rejects most configurations of a variant without valid ones, as
-/// "name: reason".
+/// Returns the constraints because of which a variant has no valid configuration, as "name:
+/// reason".
 std::string obstacle(const Operation& operation, const std::string& variant, const Problem& problem,
                      const DeviceInfo& device) {
   const auto chosen = std::find_if(operation.variants.begin(), operation.variants.end(),
                                    [&](const Variant& one) { return one.name == variant; });
-  const Space space({chosen->space(operation.shape(problem), device)});
-  const auto rates = space.rejection_rates(1, 1000);
-  const auto most = std::max_element(
-      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most != rates.end()) return most->first + ": " + space.reason_of(most->first);
-  return "no values to choose from";
+  const std::string why = why_empty({chosen->space(operation.shape(problem), device)});
+  return why.empty() ? "no values to choose from" : why.substr(variant.size() + 2);
 }
 
 [[noreturn]] void refuse_variant(const Operation& operation, const std::string& variant,

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "runtime/device/system/input_file.hpp"
+#include "runtime/device/text/utf8.hpp"
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/batch.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
@@ -69,11 +70,8 @@ class BatchGeneration {
 };
 
 BatchGeneration::BatchGeneration(const GenerateOptions& options)
-    : options_(options), model_(load_llama(options.model)) {
-  const std::filesystem::path file = options.tokenizer.empty()
-                                         ? find_tokenizer(model_.path, model_.config)
-                                         : std::filesystem::path(options.tokenizer);
-  tokenizer_ = load_tokenizer(file, model_.config);
+    : options_(options), model_(open_model(options.model)) {
+  tokenizer_ = open_tokenizer(options.tokenizer, model_);
   read_prompts();
   const LlamaBatchOptions batch = batch_options();
   std::vector<LlamaRequest> requests;
@@ -95,12 +93,10 @@ BatchGeneration::BatchGeneration(const GenerateOptions& options)
 void BatchGeneration::read_prompts() {
   const auto text = read_file(options_.prompts, most_bytes);
   if (!text) throw CommandError(exit_usage, "--prompts " + text.failure().message);
-  std::istringstream lines(*text);
+  std::istringstream lines{std::string(without_byte_order_mark(*text))};
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (number == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     if (line.ends_with('\r')) line.pop_back();
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     const std::string where = fmt::format("--prompts {}:{}: ", options_.prompts, number);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "runtime/device/system/utc.hpp"
@@ -40,7 +41,7 @@ class ModelBench final : public BenchedModel {
   ModelBench(const ModelBenchOptions& options, LlamaConfig config);
   void measure() override;
   std::string text() override;
-  std::string explanation() override;
+  void explain(const ExplainVisit& visit) override;
   std::vector<MeasuredResult> results() override;
 
  private:
@@ -65,10 +66,9 @@ ModelBench::ModelBench(const ModelBenchOptions& options, LlamaConfig config)
 void ModelBench::measure() {
   constexpr std::int64_t warm_up_steps = 2;
   for (const Way& way : ways_) way.timer->warm_up(warm_up_steps);
-  for (int i = 0; i < options_.rounds && !stop_requested(); ++i) {
+  for (int i = 0; i < options_.rounds; ++i) {
     for (const Way& way : ways_) way.timer->round(options_.model.load.generated_tokens);
   }
-  if (stop_requested()) throw CommandError(exit_failed, "interrupted");
 }
 
 MeasuredResult ModelBench::result(const Way& way, const std::string& name,
@@ -122,19 +122,59 @@ std::string ModelBench::text() {
          memory_text(runner.weight_memory(), runner.cache_memory(), runner.pass_memory());
 }
 
-std::string ModelBench::explanation() {
-  std::string text;
+void ModelBench::explain(const ExplainVisit& visit) {
   for (const Way& way : ways_) {
     if (!way.graph) continue;
     LlamaRunner& runner = way.timer->runner();
     const auto add = [&](std::int64_t tokens, const PipelineGraph& pass) {
       const auto times = pass.time(runner.queue()).value();
-      text += fmt::format("\n{}, pass of {}:\n{}", way.kernels, format_count(tokens, "token"),
-                          explain_text(pass, times));
+      visit(way.kernels, fmt::format("pass of {}", format_count(tokens, "token")), pass, times);
     };
     visit_passes(runner, way.timer->prompt(), add);
   }
+}
+
+std::string explanation(BenchedModel& model) {
+  std::string text;
+  model.explain([&](const std::string& kernels, const std::string& pass, const PipelineGraph& graph,
+                    const std::vector<OperationTime>& times) {
+    text += fmt::format("\n{}, {}:\n{}", kernels, pass, explain_text(graph, times));
+  });
   return text;
+}
+
+/// Returns the rows that --export writes, and the passes of --explain.
+nlohmann::json bench_json(BenchedModel& model, bool explain) {
+  auto rows = nlohmann::json::array(), passes = nlohmann::json::array();
+  std::string device;
+  for (const MeasuredResult& one : model.results()) {
+    const Problem& problem = one.subject.problem;
+    device = fmt::format("{} ({})", one.subject.device, one.subject.backend);
+    nlohmann::json row{{"measurement", problem.op},
+                       {"kernels", one.subject.origin == ResultOrigin::untuned  ? "default"
+                                   : one.subject.origin == ResultOrigin::chosen ? "forced"
+                                                                                : "tuned"},
+                       {"dtype", to_string(problem.dtype)},
+                       {"median_us", one.us.median},
+                       {"low_us", one.us.low},
+                       {"high_us", one.us.high},
+                       {"p99_us", one.us.p99},
+                       {"samples", one.count}};
+    for (const auto& [name, value] : problem.attributes) row[name] = value;
+    for (const auto& [name, value] : problem.dims) row[name] = value;
+    rows.push_back(std::move(row));
+  }
+  if (explain) {
+    model.explain([&](const std::string& kernels, const std::string& pass,
+                      const PipelineGraph& graph, const std::vector<OperationTime>& times) {
+      passes.push_back(explain_json(graph, times));
+      passes.back().update({{"kernels", kernels}, {"pass", pass}});
+    });
+  }
+  return {{"format", "greta-run bench 1"},
+          {"device", device},
+          {"rows", std::move(rows)},
+          {"passes", std::move(passes)}};
 }
 
 /// Measures the problems of the prompt's last pass and of decoding in each variant. Needs no
@@ -172,16 +212,21 @@ int bench(ModelBenchOptions options) {
     throw CommandError(exit_usage, "--matrix: not with --batch-mix");
   }
   if (options.matrix.wanted) return bench_matrix(options, config);
-  if (options.matrix.json) throw CommandError(exit_usage, "--json: needs --matrix");
   catch_interrupts();
   std::vector<CardLock> locks;
   if (!options.matrix.no_lock) locks = lock_cards(selected, "greta-run");
+  std::optional<EndsAtOnce> measures(std::in_place);  // nothing is kept of a part
   const std::unique_ptr<BenchedModel> model = options.model.load.mix
                                                   ? mix_bench(options, config)
                                                   : std::make_unique<ModelBench>(options, config);
   model->measure();
-  print_text(model->text());
-  if (options.explain) print_text(model->explanation());
+  if (options.matrix.json) {
+    print_json(bench_json(*model, options.explain));
+  } else {
+    print_text(model->text());
+    if (options.explain) print_text(explanation(*model));
+  }
+  measures.reset();
   model->tell_unused();
   if (file.empty()) return exit_done;
   const auto written = export_csv(file, model->results());
@@ -205,7 +250,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       command->add_flag("--explain", options->explain,
                         "Print each operation's configuration, its origin, speedup and time");
   add_matrix_options(*command, options->matrix)->excludes(explain);
-  command->add_flag("--json", options->matrix.json, "With --matrix: print JSON");
+  command->add_flag("--json", options->matrix.json, "Print JSON");
   command->add_flag("--no-lock", options->matrix.no_lock,
                     "Don't wait for another tool that measures on the same card");
   add_runtime_options(*command, options->runtime);

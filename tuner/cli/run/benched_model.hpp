@@ -33,11 +33,16 @@ class BenchedModel {
   BenchedModel(const BenchedModel&) = delete;
   BenchedModel& operator=(const BenchedModel&) = delete;
 
-  /// Times all ways. Throws CommandError if it is interrupted.
+  /// Receives a pass that is a graph: its kernels, and which one it is.
+  using ExplainVisit =
+      std::function<void(const std::string& kernels, const std::string& pass,
+                         const PipelineGraph& graph, const std::vector<OperationTime>& times)>;
+
+  /// Times all ways.
   virtual void measure() = 0;
   virtual std::string text() = 0;
-  /// Returns the operations of passes that are graphs.
-  virtual std::string explanation() = 0;
+  /// Visits the passes that are graphs, with the times of their operations.
+  virtual void explain(const ExplainVisit& visit) = 0;
   virtual std::vector<MeasuredResult> results() = 0;
   /// Reports rules that decided about nothing.
   void tell_unused() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "runtime/device/text/printable.hpp"
@@ -36,7 +37,10 @@ std::vector<Line> lines_of(const std::vector<Explanation>& all,
 }
 
 /// Returns the number of launches of kernels, and of those in a layer.
-std::string launches_text(const std::vector<Explanation>& all) {
+struct Launches {
+  std::size_t all = 0, of_a_layer = 0;
+};
+Launches launches_of(const std::vector<Explanation>& all) {
   std::set<std::string> layers;
   std::size_t count = 0, in_layers = 0;
   for (const Explanation& one : all) {
@@ -45,8 +49,19 @@ std::string launches_text(const std::vector<Explanation>& all) {
     layers.insert(one.label.substr(0, one.label.find(' ', 6)));
     in_layers += one.launches;
   }
-  if (layers.empty()) return fmt::format("launches: {}\n", count);
-  return fmt::format("launches: {}, of which {} in each layer\n", count, in_layers / layers.size());
+  return {count, layers.empty() ? 0 : in_layers / layers.size()};
+}
+
+std::string launches_text(const std::vector<Explanation>& all) {
+  const Launches launches = launches_of(all);
+  if (launches.of_a_layer == 0) return fmt::format("launches: {}\n", launches.all);
+  return fmt::format("launches: {}, of which {} in each layer\n", launches.all,
+                     launches.of_a_layer);
+}
+
+template <typename T>
+nlohmann::json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
 std::string gain_of(const Explanation& what) {
@@ -100,6 +115,41 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
                      format_bytes(static_cast<double>(memory.arena)),
                      format_bytes(static_cast<double>(memory.temporaries)),
                      format_bytes(static_cast<double>(memory.workspace)));
+}
+
+nlohmann::json explain_json(const PipelineGraph& pass, const std::vector<OperationTime>& times) {
+  auto operations = nlohmann::json::array(), chains = nlohmann::json::array();
+  const std::vector<Explanation> all = pass.explain();
+  for (const Line& line : lines_of(all, times)) {
+    const Explanation& what = line.what;
+    operations.push_back({{"operation", line.name},
+                          {"runs", line.count},
+                          {"us", times.empty() ? nlohmann::json() : nlohmann::json(line.us)},
+                          {"problem", what.problem},
+                          {"config", what.config},
+                          {"origin", what.origin},
+                          {"speedup", or_null(what.speedup)},
+                          {"expected_regret", or_null(what.expected_regret)},
+                          {"launches", what.launches},
+                          {"remark", what.remark}});
+  }
+  for (const auto& [chain, answer] : pass.chains()) {
+    chains.push_back(
+        {{"chain", chain.key()},
+         {"alternative", answer.config.variant},
+         {"origin", answer.origin_text()},
+         {"speedup", answer.speedup ? nlohmann::json(answer.speedup->ratio) : nlohmann::json()}});
+  }
+  const Launches launches = launches_of(all);
+  const PipelineMemory& memory = pass.memory();
+  return {{"operations", std::move(operations)},
+          {"chains", std::move(chains)},
+          {"launches", launches.all},
+          {"launches_of_a_layer", launches.of_a_layer},
+          {"memory",
+           {{"temporaries", memory.arena},
+            {"without_sharing", memory.temporaries},
+            {"workspace", memory.workspace}}}};
 }
 
 void visit_passes(LlamaRunner& runner, std::span<const std::int32_t> prompt,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace greta::tuner::cli {
 /// Returns the operations of a pass as a table, with those of all layers merged: the configuration,
 /// its origin and its gain over the default. `times` has one entry per operation, or is empty.
 std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times);
+
+/// Returns the same as JSON (docs/json.md).
+nlohmann::json explain_json(const PipelineGraph& pass, const std::vector<OperationTime>& times);
 
 /// Returns a table of the alternatives that are used for chains of operations (docs/fusion.md);
 /// empty if there are none.

@@ -34,11 +34,8 @@ void write_generated(const std::string& text) {
 }  // namespace
 
 Generation::Generation(const GenerateOptions& options)
-    : options_(options), model_(load_llama(options.model)) {
-  const std::filesystem::path file = options.tokenizer.empty()
-                                         ? find_tokenizer(model_.path, model_.config)
-                                         : std::filesystem::path(options.tokenizer);
-  tokenizer_ = load_tokenizer(file, model_.config);
+    : options_(options), model_(open_model(options.model)) {
+  tokenizer_ = open_tokenizer(options.tokenizer, model_);
   encode_prompt();
   runtime_ = open_runtime(options.runtime);
   const DeviceInfo& device = runtime_->device().info();

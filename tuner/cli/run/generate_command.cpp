@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
@@ -48,15 +49,27 @@ void check(const GenerateOptions& options) {
   check_csv("--export", options.matrix.export_file);
 }
 
-int explain(Generation& generation) {
+int explain(Generation& generation, bool json) {
   LlamaRunner& runner = generation.runner();
-  const auto show = [&runner](std::int64_t tokens, const PipelineGraph& pass) {
+  auto passes = nlohmann::json::array();
+  const auto show = [&](std::int64_t tokens, const PipelineGraph& pass) {
     const auto times = pass.time(runner.queue()).value();
+    if (json) {
+      passes.push_back(explain_json(pass, times));
+      passes.back()["tokens"] = tokens;
+      return;
+    }
     print("{} of {}:\n", tokens > 1 ? "prefill" : "decode",
           tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token");
     print_text(explain_text(pass, times) + "\n");
   };
   visit_passes(runner, generation.prompt(), show);
+  if (json) {
+    print_json(nlohmann::json{{"format", "greta-run explain 1"},
+                              {"device", generation.runtime().device().info().id()},
+                              {"dtype", to_string(runner.dtype())},
+                              {"passes", std::move(passes)}});
+  }
   return exit_done;
 }
 
@@ -86,7 +99,7 @@ int show_matrix(const GenerateOptions& options) {
 /// Compiles every kernel that a text of any length can use, with the given cache capacity, or with
 /// all capacities that runs choose. Loads no weights.
 int precompile(const GenerateOptions& options) {
-  LlamaModel model = load_llama(options.model);
+  LlamaModel model = open_model(options.model);
   check_capacity(options, model.config, 1);
   const auto runtime = open_runtime(options.runtime);
   const DType dtype =
@@ -128,9 +141,9 @@ int generate(const GenerateOptions& options) {
   if (options.matrix.wanted) return show_matrix(options);
   Generation generation(options);
   if (options.explain || options.trace_layers) {
-    const int code = options.explain
-                         ? explain(generation)
-                         : trace_layers(generation, options.runtime, options.keep_failed);
+    const int code = options.explain ? explain(generation, options.json)
+                                     : trace_layers(generation, options.runtime,
+                                                    options.keep_failed, options.json);
     tell_unused_rules(generation.runtime());
     return code;
   }
@@ -210,7 +223,9 @@ void add_generate_options(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_runtime_options(app, options->runtime);
   app.add_flag("--no-graph", options->no_graph, "Launch operations one by one");
-  app.add_flag("--json", options->json, "Print ids, text and times as JSON");
+  app.add_flag(
+      "--json", options->json,
+      "Print ids, text and times as JSON; also with --explain, --trace-layers and --matrix");
   std::vector<CLI::Option*> modes{
       app.add_flag("--explain", options->explain,
                    "Print each operation's configuration, its origin and speedup"),

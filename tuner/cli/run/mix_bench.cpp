@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/run/benched_model.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/measure/statistics.hpp"
@@ -20,7 +19,7 @@ class MixBench final : public BenchedModel {
   MixBench(const ModelBenchOptions& options, const LlamaConfig& config);
   void measure() override;
   std::string text() override;
-  std::string explanation() override;
+  void explain(const ExplainVisit& visit) override;
   std::vector<MeasuredResult> results() override;
 
  private:
@@ -47,13 +46,12 @@ MixBench::MixBench(const ModelBenchOptions& options, const LlamaConfig& config)
 
 /// The ways alternate, after a run of each that warms up.
 void MixBench::measure() {
-  for (int round = 0; round <= options_.rounds && !stop_requested(); ++round) {
+  for (int round = 0; round <= options_.rounds; ++round) {
     for (const Way& way : ways_) {
       if (round == 1) way.timer->clear();
       way.timer->run();
     }
   }
-  if (stop_requested()) throw CommandError(exit_failed, "interrupted");
 }
 
 std::string MixBench::text() {
@@ -99,8 +97,7 @@ std::string MixBench::text() {
          memory_text(batch.weight_memory(), batch.cache_memory(), batch.pass_memory());
 }
 
-std::string MixBench::explanation() {
-  std::string text;
+void MixBench::explain(const ExplainVisit& visit) {
   for (const Way& way : ways_) {
     if (!way.graph) continue;
     MixPassTimer passes(way.kernels == "default" ? *untuned_ : *tuned_, *weights_,
@@ -108,13 +105,12 @@ std::string MixBench::explanation() {
     for (const LoadPass& pass : passes.passes()) {
       const PipelineGraph& graph = passes.ready(pass);
       const auto times = graph.time(passes.queue()).value();
-      text +=
-          fmt::format("\n{}, {} pass of {} x {}, {} times:\n{}", way.kernels, to_string(pass.phase),
-                      pass.shape.batch, format_count(pass.shape.tokens, "token"), pass.times,
-                      explain_text(graph, times));
+      visit(way.kernels,
+            fmt::format("{} pass of {} x {}, {} times", to_string(pass.phase), pass.shape.batch,
+                        format_count(pass.shape.tokens, "token"), pass.times),
+            graph, times);
     }
   }
-  return text;
 }
 
 std::vector<MeasuredResult> MixBench::results() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -62,7 +63,7 @@ void add_operations(Trace& trace, Generation& generation, std::int64_t tokens,
 }
 
 /// Returns the result closest to its bound, by stage.
-std::string closest_text(const std::vector<StageFinding>& findings) {
+std::vector<StageFinding> closest(const std::vector<StageFinding>& findings) {
   std::vector<StageFinding> worst;
   for (const StageFinding& finding : findings) {
     const auto known = std::find_if(worst.begin(), worst.end(), [&](const StageFinding& other) {
@@ -74,13 +75,54 @@ std::string closest_text(const std::vector<StageFinding>& findings) {
       *known = finding;
     }
   }
+  return worst;
+}
+
+std::string closest_text(const std::vector<StageFinding>& findings) {
   Table table({{"stage"}, {"layer", Table::Align::right}, {"error / bound", Table::Align::right}});
-  for (const StageFinding& finding : worst) {
+  for (const StageFinding& finding : closest(findings)) {
     table.add({std::string(to_string(finding.stage)),
                finding.layer < 0 ? "" : std::to_string(finding.layer),
                fmt::format("{:.3f}", finding.ratio())});
   }
   return table.text();
+}
+
+nlohmann::json finding_json(const StageFinding& finding) {
+  const double ratio = finding.ratio();
+  return {{"stage", to_string(finding.stage)},
+          {"layer", finding.layer < 0 ? nlohmann::json() : nlohmann::json(finding.layer)},
+          {"ratio", std::isfinite(ratio) ? nlohmann::json(ratio) : nlohmann::json()}};
+}
+
+/// What the passes so far have shown.
+struct TraceResult {
+  std::int64_t passes = 0, tokens = 0;
+  std::vector<StageFinding> findings;
+  std::optional<StageFinding> wrong;
+  std::string message{};  ///< about the wrong one
+};
+
+void print_trace_json(Generation& generation, const TraceResult& result) {
+  auto list = nlohmann::json::array();
+  for (const StageFinding& finding : closest(result.findings)) {
+    list.push_back(finding_json(finding));
+  }
+  nlohmann::json wrong;
+  if (result.wrong) {
+    wrong = finding_json(*result.wrong);
+    wrong["message"] = result.message;
+    wrong["only_nan"] = result.wrong->passed;
+  }
+  print_json(nlohmann::json{{"format", "greta-run trace-layers 1"},
+                            {"device", generation.runtime().device().info().id()},
+                            {"dtype", to_string(generation.runner().dtype())},
+                            {"passed", !result.wrong},
+                            {"passes", result.passes},
+                            {"tokens", result.tokens},
+                            {"stages", result.findings.size()},
+                            {"closest", std::move(list)},
+                            {"wrong", std::move(wrong)}});
 }
 
 /// Returns the first stage with NaN, unless one that fails comes first.
@@ -116,14 +158,13 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
 }
 
 int trace_layers(Generation& generation, const RuntimeChoice& runtime,
-                 const std::filesystem::path& keep_failed) {
+                 const std::filesystem::path& keep_failed, bool json) {
   LlamaRunner& runner = generation.runner();
   TraceTypes types;
   types.weights = types.activations = types.cache = runner.dtype();
   const LlamaTraceCheck checker(generation.model(), types);
-  std::vector<StageFinding> all;
+  TraceResult result;
   std::vector<std::int32_t> ids = generation.prompt();
-  std::int64_t passes = 0;
   const std::int64_t last =
       std::min<std::int64_t>(static_cast<std::int64_t>(ids.size()) +
                                  std::min<std::int64_t>(traced_steps, generation.room()) - 1,
@@ -138,25 +179,39 @@ int trace_layers(Generation& generation, const RuntimeChoice& runtime,
     const LlamaTrace trace = runner.trace(fed);
     const auto findings = checker.check(
         trace, [&](std::int64_t layer) { return runner.probe_attention(trace, layer); });
-    ++passes;
-    if (const auto invalid = first_nan(findings)) {
-      print("tokens {} to {}: {} has NaN, which its inputs and the model's weights give\n", first,
-            first + count - 1, stage_place(invalid->layer, invalid->stage));
+    ++result.passes;
+    result.tokens = runner.position();
+    result.wrong = first_nan(findings);
+    if (result.wrong) {
+      result.message = fmt::format("{} has NaN, which its inputs and the model's weights give",
+                                   stage_place(result.wrong->layer, result.wrong->stage));
+    } else if ((result.wrong = first_failure(findings))) {
+      result.message = result.wrong->text();
+    }
+    if (result.wrong && json) {
+      print_trace_json(generation, result);
       return exit_failed;
     }
-    if (const auto failure = first_failure(findings)) {
-      print("tokens {} to {}: {}\n", first, first + count - 1, failure->text());
-      examine_stage(generation, runtime, *failure, tokens, folder_of_failures(keep_failed, true));
+    if (result.wrong) {
+      print("tokens {} to {}: {}\n", first, first + count - 1, result.message);
+      if (!result.wrong->passed) {
+        examine_stage(generation, runtime, *result.wrong, tokens,
+                      folder_of_failures(keep_failed, true));
+      }
       return exit_failed;
     }
-    all.insert(all.end(), findings.begin(), findings.end());
+    result.findings.insert(result.findings.end(), findings.begin(), findings.end());
     if (runner.position() == static_cast<std::int64_t>(ids.size())) {
       ids.push_back(runner.likeliest().front());
     }
   }
-  print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n", passes,
-        runner.position(), all.size());
-  print_text(closest_text(all));
+  if (json) {
+    print_trace_json(generation, result);
+    return exit_done;
+  }
+  print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n", result.passes,
+        result.tokens, result.findings.size());
+  print_text(closest_text(result.findings));
   return exit_done;
 }
 

@@ -14,8 +14,9 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
 /// Feeds the prompt and some greedily chosen tokens, and checks every stage against FP64. Prints
 /// the first layer and stage beyond its bound, and what is wrong with its kernel, which is kept as
 /// a case in `keep_failed` (by default in the user's cache); or the results closest to their
-/// bounds. Returns the exit code.
+/// bounds. With `json`, prints the same as JSON (docs/json.md), and examines no kernel. Returns the
+/// exit code.
 int trace_layers(Generation& generation, const RuntimeChoice& runtime,
-                 const std::filesystem::path& keep_failed);
+                 const std::filesystem::path& keep_failed, bool json);
 
 }  // namespace greta::tuner::cli

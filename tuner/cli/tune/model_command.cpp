@@ -121,7 +121,7 @@ ModelTunerOptions model_tuner_options(const ModelOptions& options) {
   if (!options.path.empty()) check_exists("model", options.path);
   ModelTunerOptions tuner;
   tuner.tuner = tuner_options(options.tuning);
-  if (!options.path.empty()) tuner.weights = load_llama(options.path);
+  if (!options.path.empty()) tuner.weights = open_model(options.path);
   ArchitectureChoice model = options.model;
   tuner.config = tuner.weights ? tuner.weights->config : read_architecture(model);
   apply_load(model, tuner.config);

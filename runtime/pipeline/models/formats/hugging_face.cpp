@@ -193,6 +193,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
     model.weights = take_llama(
         reader.tensors(), model.config, folder_names,
         [&](const std::string& name, const auto& shape) { return unpacker.take(name, shape); });
+    unpacker.renumber_hidden(model.weights);
     model.converted = unpacker.memory();
   } else {
     model.weights = take_llama(reader.tensors(), model.config, names_of(fields.text("model_type")));

@@ -78,6 +78,27 @@ void unpack_gptq(const Words& words, const Matrix& m, std::int64_t first, std::b
   }
 }
 
+/// Puts the integers of each row into another order.
+void reorder_integers(const Matrix& m, const std::vector<std::int32_t>& order,
+                      std::byte* integers) {
+  const auto bytes = static_cast<std::size_t>(m.k * m.bits / 8);
+  parallel_parts(m.n, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::byte> stored(bytes);
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::byte* const to = integers + static_cast<std::size_t>(row) * bytes;
+      std::memcpy(stored.data(), to, bytes);
+      const auto four = [&](std::size_t i) {
+        const auto at = static_cast<std::size_t>(order[i]);
+        return stored[at / 2] >> (at % 2 * 4) & std::byte{15};
+      };
+      for (std::size_t i = 0; i < bytes; ++i) {
+        to[i] = m.bits == 8 ? stored[static_cast<std::size_t>(order[i])]
+                            : four(2 * i) | four(2 * i + 1) << 4;
+      }
+    }
+  });
+}
+
 /// Makes unsigned integers of 8 bits, whose zero points are all 128, signed ones.
 void make_signed(const Matrix& m, std::byte* integers) {
   std::for_each(integers, integers + m.n * m.k, [](std::byte& byte) { byte ^= std::byte{0x80}; });
@@ -134,9 +155,8 @@ void read_awq(const JsonFields& fields) {
 
 /// Reads what GPTQ adds.
 void read_gptq(const JsonFields& fields, PackedWeights& packed) {
-  if (fields.flag("desc_act", false)) {
-    fields.refuse("desc_act is true; allowed: false, weights in the order of their groups");
-  }
+  // With static groups, weights are quantised in another order, but groups are consecutive.
+  packed.reordered = fields.flag("desc_act", false) && !fields.flag("static_groups", false);
   if (fields.has("dynamic") && !fields.at("dynamic").empty()) {
     fields.refuse("has settings of single layers ('dynamic'); allowed: none");
   }
@@ -191,18 +211,33 @@ const StoredTensor& WeightUnpacker::take_typed(const std::string& name, std::str
   return tensor;
 }
 
-/// Checks that groups are of consecutive weights.
-void WeightUnpacker::check_order(const std::string& prefix, std::int64_t k) {
+/// Returns the weights of a row by their groups; nothing if they are stored so.
+std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& prefix, std::int64_t k) {
   const std::string name = prefix + "g_idx";
-  if (!tensors_.has(name)) return;
+  if (!tensors_.has(name)) return {};
   const Words words(take_typed(name, "I32", {k}));
+  const std::int64_t groups = k / packed_.group;
+  std::vector<std::vector<std::int32_t>> members(static_cast<std::size_t>(groups));
+  bool sorted = true;
   for (std::int64_t i = 0; i < k; ++i) {
-    if (words[i] == static_cast<std::uint32_t>(i / packed_.group)) continue;
-    throw Error(
-        fmt::format("{}: tensor '{}' puts weight {} into group {}; allowed: groups of {} "
-                    "consecutive weights, without activation order (desc_act)",
-                    name_, name, i, words[i], packed_.group));
+    const std::uint32_t group = words[i];
+    if (group >= static_cast<std::uint64_t>(groups)) {
+      throw Error(fmt::format("{}: tensor '{}' puts weight {} into group {}; allowed: 0 to {}",
+                              name_, name, i, static_cast<std::int32_t>(group), groups - 1));
+    }
+    members[group].push_back(static_cast<std::int32_t>(i));
+    sorted = sorted && group == static_cast<std::uint64_t>(i / packed_.group);
   }
+  if (sorted) return {};
+  std::vector<std::int32_t> order;
+  for (std::size_t g = 0; g < members.size(); ++g) {
+    if (members[g].size() != static_cast<std::size_t>(packed_.group)) {
+      throw Error(fmt::format("{}: tensor '{}' puts {} weights into group {}; allowed: {}", name_,
+                              name, members[g].size(), g, packed_.group));
+    }
+    order.insert(order.end(), members[g].begin(), members[g].end());
+  }
+  return order;
 }
 
 /// Checks that a bias, which exporters write for every projection, is of zeros.
@@ -235,10 +270,12 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
                  awq ? std::vector{m.k, m.n / nibbles} : std::vector{m.k / m.of_word(), m.n});
   const StoredTensor& zeros = take_typed(prefix + "qzeros", "I32", {m.groups(), m.n / m.of_word()});
   const StoredTensor& scales = take_typed(prefix + "scales", "F16,BF16", {m.groups(), m.n});
-  check_order(prefix, m.k);
+  const std::vector<std::int32_t> order = order_of(prefix, m.k);
   check_bias(prefix, m.n);
-  auto memory = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(m.bytes()));
+  auto memory = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(m.bytes()) +
+                                                         4 * order.size());
   unpack_integers(packed_.kind, integers, m, memory->data());
+  if (!order.empty()) reorder_integers(m, order, memory->data());
   const std::optional<int> largest = unpack_groups(packed_, scales, zeros, m, memory->data());
   if (largest.value_or(0) > 255) {
     throw Error(fmt::format("{}: tensor '{}qzeros' has a zero point of {}; allowed: at most 255",
@@ -249,8 +286,57 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   view.groups = GroupedWeights{*packed_.format().quantised, m.group, *scales.dtype,
                                memory->data() + m.scales_at(),
                                largest ? memory->data() + m.zeros_at() : nullptr};
+  if (!order.empty()) {  // after weights whose size is a multiple of 8
+    std::byte* const to = memory->data() + m.bytes();
+    std::memcpy(to, order.data(), 4 * order.size());
+    view.order = reinterpret_cast<const std::int32_t*>(to);
+  }
   memory_.push_back(std::move(memory));
   return view;
+}
+
+/// Makes row i of a matrix what row order[i] was.
+void WeightUnpacker::move_rows(WeightView& view, const std::int32_t* order) {
+  const auto rows = static_cast<std::size_t>(view.rows), cols = static_cast<std::size_t>(view.cols);
+  const std::size_t row_bytes = view.offset(cols);
+  const std::size_t groups =
+      view.groups ? cols / static_cast<std::size_t>(view.groups->group) : std::size_t{0};
+  const bool zeros = view.groups && view.groups->zeros != nullptr;
+  auto memory = std::make_shared<std::vector<std::byte>>(
+      (view.order != nullptr ? 4 * cols : 0) + rows * (row_bytes + groups * (zeros ? 3 : 2)));
+  std::byte* to = memory->data();
+  const auto moved = [&](const std::byte* from, std::size_t bytes) {
+    const std::byte* const first = to;
+    for (std::size_t row = 0; row < rows; ++row, to += bytes) {
+      std::memcpy(to, from + static_cast<std::size_t>(order[row]) * bytes, bytes);
+    }
+    return first;
+  };
+  const std::byte* const old = view.data;
+  if (view.order != nullptr) {
+    std::memcpy(to, view.order, 4 * cols);
+    view.order = reinterpret_cast<const std::int32_t*>(to);
+    to += 4 * cols;
+  }
+  view.data = moved(view.data, row_bytes);
+  if (view.groups) view.groups->scales = moved(view.groups->scales, 2 * groups);
+  if (zeros) view.groups->zeros = moved(view.groups->zeros, groups);
+  const auto own = std::find_if(memory_.begin(), memory_.end(),
+                                [&](const auto& each) { return each->data() == old; });
+  if (own != memory_.end()) {
+    *own = std::move(memory);
+  } else {
+    memory_.push_back(std::move(memory));  // of numbers in a file
+  }
+}
+
+void WeightUnpacker::renumber_hidden(LlamaWeights& weights) {
+  for (LlamaLayer& layer : weights.layers) {
+    if (layer.down.order == nullptr) continue;
+    move_rows(layer.gate, layer.down.order);
+    move_rows(layer.up, layer.down.order);
+    layer.down.order = nullptr;
+  }
 }
 
 }  // namespace greta::runtime

@@ -9,6 +9,7 @@
 
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/model_tensors.hpp"
+#include "runtime/pipeline/models/llama_weights.hpp"
 
 namespace greta::runtime {
 
@@ -24,8 +25,9 @@ namespace greta::runtime {
 /// - `scales`, F16 or BF16 [k / group, n].
 ///
 /// A weight is scale (integer - zero point). GPTQ may add `g_idx`, I32 [k], the group of each k,
-/// which must be in order, and a `bias` of zeros. Sources: AutoAWQ, WQLinear_GEMM; AutoGPTQ,
-/// QuantLinear; GPTQModel for gptq_v2.
+/// and a `bias` of zeros. Groups have equal numbers of weights; with activation order (desc_act)
+/// these are not consecutive. Sources: AutoAWQ, WQLinear_GEMM; AutoGPTQ, QuantLinear; GPTQModel for
+/// gptq_v2.
 struct PackedWeights {
   enum class Kind { awq, gptq };
   Kind kind = Kind::awq;
@@ -33,6 +35,8 @@ struct PackedWeights {
   std::int64_t bits = 4;  ///< or 8, of GPTQ
   bool zeros = true;      ///< whether zero points may differ from 8, or with 8 bits from 128
   int zero_offset = 0;    ///< to add to stored zero points
+  /// Whether weights of a group are not consecutive, as far as the configuration says it.
+  bool reordered = false;
 
   MatrixFormat format() const {
     return {bits == 8 ? WeightFormat::int8 : WeightFormat::int4, group, zeros};
@@ -40,8 +44,7 @@ struct PackedWeights {
 };
 
 /// Reads quantization_config of a config.json; std::nullopt if there is none. Throws Error for
-/// other methods, and for what can't be repacked: other numbers of bits, groups and versions, and
-/// activation order (desc_act).
+/// other methods, and for what can't be repacked: other numbers of bits, groups and versions.
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config);
 
 /// Repacks weights on loading.
@@ -53,8 +56,13 @@ class WeightUnpacker {
       : tensors_(tensors), packed_(packed), name_(std::move(name)), qkv_bias_(qkv_bias) {}
 
   /// Returns a projection [n, k] called `name`, which ends in "weight": as int4 or int8 in rows if
-  /// it is packed, otherwise as it is stored. Throws Error.
+  /// it is packed, otherwise as it is stored. Groups that are not of consecutive weights become so,
+  /// and the view has the order of its columns. Throws Error.
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
+
+  /// Renumbers the hidden units of feed-forward networks as their projections `down` have them, so
+  /// that these have no order of their own: rows of gate and up are moved.
+  void renumber_hidden(LlamaWeights& weights);
 
   /// Returns the memory of the weights so far.
   const std::vector<std::shared_ptr<const std::vector<std::byte>>>& memory() const {
@@ -64,7 +72,8 @@ class WeightUnpacker {
  private:
   const StoredTensor& take_typed(const std::string& name, std::string_view types,
                                  const std::vector<std::int64_t>& shape);
-  void check_order(const std::string& prefix, std::int64_t k);
+  std::vector<std::int32_t> order_of(const std::string& prefix, std::int64_t k);
+  void move_rows(WeightView& view, const std::int32_t* order);
   void check_bias(const std::string& prefix, std::int64_t n);
 
   ModelTensors& tensors_;

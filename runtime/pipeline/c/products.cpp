@@ -1,0 +1,123 @@
+// Products of greta.h, and what quantises their operands.
+#include "runtime/pipeline/c/call.hpp"
+
+using namespace greta::runtime;     // NOLINT
+using namespace greta::runtime::c;  // NOLINT
+
+namespace {
+
+Activation choose_activation(greta_activation activation) {
+  return choose(
+      activation,
+      {Activation::none, Activation::silu, Activation::gelu, Activation::swiglu, Activation::geglu},
+      "activation");
+}
+
+greta::kernels::ByteFormat byte_format(greta_numbers numbers) {
+  using Format = greta::kernels::ByteFormat;
+  return choose(numbers,
+                {Format::e4m3, Format::e5m2, Format::e4m3_fnuz, Format::e5m2_fnuz, Format::int8},
+                "numbers");
+}
+
+ScaleSharing scale_sharing(greta_scales scales) {
+  return choose(scales, {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block}, "scales");
+}
+
+}  // namespace
+
+greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
+                        const greta_tensor* c, const greta_gemm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_gemm_defaults(), "options");
+    GemmOptions wanted;
+    wanted.layout =
+        choose(given.layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout");
+    wanted.activation = choose_activation(given.activation);
+    wanted.alpha = given.alpha;
+    wanted.beta = given.beta;
+    wanted.bias = call.maybe(given.bias, "bias");
+    wanted.residual = call.maybe(given.residual, "residual");
+    wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
+    wanted.norm_epsilon = given.norm_epsilon;
+    wanted.tf32x3 = given.tf32x3 != 0;
+    return call->gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_grouped_gemm(greta_operations* operations, const greta_tensor* a,
+                                const greta_tensor* b, const greta_tensor* groups,
+                                const greta_tensor* c, greta_layout layout,
+                                greta_activation activation) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->grouped_gemm(
+        call(a, "a"), call(b, "b"), call(groups, "groups"), call(c, "c"),
+        choose(layout, {Layout::nn, Layout::nt, Layout::tn, Layout::tt}, "layout"),
+        choose_activation(activation));
+  });
+}
+
+greta_status greta_quantized_gemm(greta_operations* operations, const greta_tensor* a,
+                                  const greta_tensor* b, const greta_tensor* scales,
+                                  const greta_tensor* zeros, const greta_tensor* c,
+                                  greta_weights weights) {
+  return guarded([&] {
+    const Call call(operations);
+    QuantizedGemmOptions wanted;
+    wanted.format = weight_format(weights, "weights");
+    wanted.scales = call.maybe(scales, "scales");
+    wanted.zeros = call.maybe(zeros, "zeros");
+    return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_quantized_gemm_fused(greta_operations* operations, const greta_tensor* a,
+                                        const greta_tensor* b, const greta_tensor* c,
+                                        const greta_quantized_gemm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_quantized_gemm_defaults(), "options");
+    QuantizedGemmOptions wanted;
+    wanted.format = weight_format(given.weights, "weights");
+    wanted.scales = call.maybe(given.scales, "scales");
+    wanted.zeros = call.maybe(given.zeros, "zeros");
+    wanted.bias = call.maybe(given.bias, "bias");
+    wanted.residual = call.maybe(given.residual, "residual");
+    const Activation activation = choose_activation(given.activation);
+    if (activation != Activation::none && activation != Activation::swiglu) {
+      refuse("activation is of another kind; allowed: GRETA_NO_ACTIVATION, GRETA_SWIGLU");
+    }
+    wanted.gated = activation == Activation::swiglu;
+    return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
+                               const greta_tensor* b, const greta_tensor* scales_a,
+                               const greta_tensor* scales_b, const greta_tensor* c,
+                               greta_numbers numbers, greta_scales scales) {
+  return guarded([&] {
+    const Call call(operations);
+    const ScaledGemmOptions wanted{byte_format(numbers), scale_sharing(scales)};
+    return call->scaled_gemm(call(a, "a"), call(b, "b"), call(scales_a, "scales_a"),
+                             call(scales_b, "scales_b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
+                            const greta_tensor* other, const greta_tensor* weight,
+                            const greta_tensor* sum, const greta_tensor* q,
+                            const greta_tensor* scales, greta_numbers numbers, greta_scales sharing,
+                            float epsilon) {
+  return guarded([&] {
+    const Call call(operations);
+    QuantizeOptions wanted{.format = byte_format(numbers), .scales = scale_sharing(sharing)};
+    wanted.weight = call.maybe(weight, "weight");
+    (weight != nullptr ? wanted.residual : wanted.up) = call.maybe(other, "other");
+    wanted.sum = call.maybe(sum, "sum");
+    wanted.epsilon = epsilon;
+    return call->quantize(call(x, "x"), call(q, "q"), call(scales, "scales"), wanted);
+  });
+}
