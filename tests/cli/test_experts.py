@@ -40,15 +40,20 @@ class Experts(RunCase):
         self.assertRegex(result.stdout, r"^Once upon a time, there was a little .*\nThe dog")
 
     def test_stages_agree_with_fp64(self):
-        result = self.run_model("--prompt", "Once upon", "--trace-layers")
+        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--use", "expert_ffn: parts")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for stage in ("router", "experts", "expert_weights", "expert_rows", "expert_gate", "expert_out", "expert_sum"):
             self.assertRegex(result.stdout, rf"(?m)^{stage} +\d")
+        result = self.run_model("--prompt", "Once upon", "--trace-layers")  # few rows: the operation experts
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^expert_sum +\d")
+        self.assertNotIn("expert_out", result.stdout)
 
     def test_a_wrong_kernel_is_found_at_its_stage(self):
         templates = self.planted_templates("wrong", "permute/copy_row.hip", "u64(u32(place[k])) * dim",
                                            "u64(u32(place[0])) * dim")
-        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--templates", templates,
+        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--templates", templates, "--use",
+                                "expert_ffn: parts",
                                 "--keep-failed", self.folder / "failed", device="hip-host:0")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"^tokens 0 to \d: layer 0 expert_rows: row \d+, column \d+ is ")
@@ -64,7 +69,9 @@ class Experts(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"route .* experts=8 top_k=2", r"permute .* experts=8 top_k=2 dim=64",
                      r"expert_gate_up .*grouped_gemm .*groups=8 m=32 n=64 k=64",
-                     r"expert_down .*grouped_gemm .*groups=8 m=2 n=64 k=32", r"unpermute .* rows=32 top_k=2 dim=64",
+                     r"expert_down .*grouped_gemm .*groups=8 m=32 n=64 k=32", r"unpermute .* rows=32 top_k=2 dim=64",
+                     r"experts .*experts .*tokens=1 experts=8 top_k=2 dim=64 hidden=32",
+                     r"expert_ffn .*rows=1 experts=8 .* fused +default", r"expert_ffn .*rows=16 experts=8 .* parts +default",
                      r"shared_route .*score=sigmoid", r"gate_up .* gemm .* n=192 k=64"):
             self.assertRegex(result.stdout, rf"(?m)^{line}")
         attention = 64 * (2 * 64 + 2 * 32) + 64 + 2 * 32 + 2 * 64

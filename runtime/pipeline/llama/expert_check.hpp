@@ -21,6 +21,11 @@ namespace greta::runtime {
 /// - the sigmoid of l: u (12 + 5 |l|), relative.
 /// - expert_rows: none. Products, silu_mul and the sum over a token's experts: as those of other
 ///   layers. Products with a weight, and sums of two rows: u.
+/// - expert_sum in the launches that compute what precedes it as well: y is the sum over a token's
+///   experts of weight * down * h with h = silu(gate) * up in f32, of n = top_k * hidden_dim
+///   products. Its error is that of a dot product of this length, and one rounding more of each
+///   product; and of an expert the root of the sum of the squares of what the errors of its gates
+///   and ups change, and the sum of what those of the activation do.
 class ExpertCheck {
  public:
   /// What is checked. All must outlive the check.
@@ -56,6 +61,7 @@ class ExpertCheck {
   void weights();
   void products(LlamaStage stage, WeightView LlamaExpert::*matrix, LlamaStage from);
   void gated();
+  void fused_sum();
 
   std::int64_t tokens() const { return at(LlamaStage::attn_out).rows; }
 

@@ -76,7 +76,8 @@ TEST_P(Experts, EveryStageIsWithinItsBound) {
     check(model, DType::f32);
     if (model.config.experts.shared_hidden_dim == 0) continue;
     check(model, DType::f16);
-    for (const char* rule : {"residual_norm: add_norm", "gate_up: parts"}) {
+    for (const char* rule : {"residual_norm: add_norm", "gate_up: parts", "expert_ffn: fused",
+                             "expert_ffn: gated", "expert_ffn: parts"}) {
       SCOPED_TRACE(rule);
       SetUp();
       ASSERT_TRUE(runtime_->use(rule));
@@ -150,7 +151,7 @@ TEST_P(Experts, NeedsAndProblemsAreKnownBeforehand) {
   for (const Problem& problem : llama_problems(*runtime_, model.config, DType::f32, options)) {
     names.push_back(problem.op);
   }
-  for (const char* op : {"route", "permute", "grouped_gemm", "unpermute"}) {
+  for (const char* op : {"route", "permute", "grouped_gemm", "unpermute", "experts"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), op), names.end()) << op;
   }
 }
@@ -171,6 +172,26 @@ TEST_P(Experts, AWrongStageIsNamed) {
     ASSERT_TRUE(found) << to_string(stage);
     EXPECT_EQ(found->text().substr(0, found->text().find(':')),
               "layer 1 " + std::string(to_string(stage)));
+  }
+}
+
+// Few rows take the operation experts, whose sum is checked without what is between its products,
+// for as many rows as there are.
+TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
+  const LlamaModel model = load(tiny("mixtral"));
+  for (const bool forced : {false, true}) {
+    SetUp();
+    if (forced) ASSERT_TRUE(runtime_->use("expert_ffn: fused"));
+    LlamaRunner llama = runner(model, DType::f16);
+    LlamaTrace trace = llama.trace(forced ? prompt : Ids{1});
+    EXPECT_TRUE(trace.layers[1][expert_out].empty());
+    const TraceTypes types{DType::f16, DType::f16, DType::f16, DType::f32};
+    ASSERT_FALSE(first_failure(LlamaTraceCheck(model, types).check(trace)));
+    double& value = trace.layers[1][expert_sum].values.at(3);
+    value += 0.01 * std::abs(value) + 1e-3;
+    const auto found = first_failure(LlamaTraceCheck(model, types).check(trace));
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->text().starts_with("layer 1 expert_sum:")) << found->text();
   }
 }
 
