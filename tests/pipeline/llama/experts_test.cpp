@@ -181,7 +181,9 @@ TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
   const LlamaModel model = load(tiny("mixtral"));
   for (const bool forced : {false, true}) {
     SetUp();
-    if (forced) ASSERT_TRUE(runtime_->use("expert_ffn: fused"));
+    if (forced) {
+      ASSERT_TRUE(runtime_->use("expert_ffn: fused"));
+    }
     LlamaRunner llama = runner(model, DType::f16);
     LlamaTrace trace = llama.trace(forced ? prompt : Ids{1});
     EXPECT_TRUE(trace.layers[1][expert_out].empty());
