@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/model/problem_rules.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/byte_format_attribute.hpp"
 
@@ -176,6 +177,11 @@ Operation rope_kv() {
        alternative("parts", "rope in place, and a kv_update for each sequence", default_choice)});
 }
 
+const Operation& experts_operation() {
+  static const Operation experts = make_experts();
+  return experts;
+}
+
 /// Returns the problem of the operation experts for the rows that it takes at a time.
 Problem experts_problem(const Problem& chain) {
   Problem problem = chain;
@@ -186,11 +192,10 @@ Problem experts_problem(const Problem& chain) {
 
 /// Returns whether a device has a configuration of the operation experts.
 bool has_experts(const Problem& chain, const DeviceInfo& device) {
-  static const Operation experts = make_experts();
   const Problem problem = experts_problem(chain);
-  if (!check_problem(experts, problem)) return false;
+  if (!check_problem(experts_operation(), problem)) return false;
   try {
-    static_cast<void>(experts.default_config(problem, device));
+    static_cast<void>(experts_operation().default_config(problem, device));
   } catch (const Error&) {
     return false;
   }
@@ -209,7 +214,10 @@ Operation expert_ffn() {
                          has_experts(shape.as<Problem>(), device)}}};
   };
   fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
-    const bool few = rows_of(shape.as<Problem>()) <= most_fused_rows;
+    // Of quantised matrices, others write and read all experts as numbers.
+    const auto& problem = shape.as<Problem>();
+    const bool dense = problem.attribute("weights", "dense") == "dense";
+    const bool few = rows_of(problem) <= (dense ? most_fused_rows : most_expert_rows);
     return few ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
   };
   return chain(
@@ -222,7 +230,8 @@ Operation expert_ffn() {
                    "unpermute",
                    by_choice),
        alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
-                   default_choice)});
+                   default_choice)},
+      experts_operation().attributes);
 }
 
 /// A step whose result is quantised. `step`: the operation that computes it by itself.
@@ -315,10 +324,23 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads) {
 }
 
 Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks) {
+  std::vector<std::pair<std::string, std::string>> attributes;
+  const MatrixFormat& format = networks.gate_up;
+  if (format.quantised) {
+    attributes.emplace_back("weights", std::string(traits(*format.quantised).name));
+    if (format.group > 0 && format.group != 128) {
+      attributes.emplace_back("group", std::to_string(format.group));
+    }
+    if (format.zeros) attributes.emplace_back("zeros", "groups");
+    if (networks.down.quantised != format.quantised) {
+      attributes.emplace_back("down_weights",
+                              std::string(traits(networks.down.quantised.value()).name));
+    }
+  }
   return {"expert_ffn",
           dtype,
           dtype,
-          {},
+          std::move(attributes),
           {{"rows", networks.rows},
            {"experts", networks.experts},
            {"top_k", networks.top_k},

@@ -68,8 +68,10 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
 /// - `gated`: permute, a grouped product with silu(gate) * up as epilogue, a grouped product,
 ///   unpermute
 /// - `parts`: permute, a grouped product, silu_mul, a grouped product, unpermute
+/// Grouped products take numbers: quantised matrices are decoded by dequantize first.
 struct ExpertNetworks {
   std::int64_t rows, experts, top_k, dim, hidden;
+  MatrixFormat gate_up{}, down{};  ///< both plain, alike, or in blocks
 };
 Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks);
 

@@ -38,15 +38,21 @@ Lines matrix_lines(const Problem& problem, const std::vector<HostTensor>& inputs
                    const std::string& name, std::int64_t first, std::int64_t count,
                    std::int64_t length) {
   const HostTensor& matrix = tensor_named(inputs, name);
-  const auto format = weight_format_from_string(problem.attribute("weights", "dense"));
+  const std::string down = problem.attribute("down_weights", "same");
+  const auto format = weight_format_from_string(
+      name == "down" && down != "same" ? down : problem.attribute("weights", "dense"));
   if (!format) return lines_of(matrix, first, count);
   const HostTensor integers = rows_of_tensor(packed(matrix), first, count);
   QuantizedMatrix quantized{.format = *format, .rows = count, .k = length, .integers = &integers};
-  HostTensor scales;
+  HostTensor scales, zeros;
   if (!in_blocks(*format)) {
     scales = rows_of_tensor(tensor_named(inputs, name + "_scales"), first, count);
     quantized.group = std::stoll(problem.attribute("group", "128"));
     quantized.scales = &scales;
+    if (problem.attribute("zeros", "none") == "groups") {
+      zeros = rows_of_tensor(tensor_named(inputs, name + "_zeros"), first, count);
+      quantized.zeros = &zeros;
+    }
   }
   const std::vector<float> values = dequantized(quantized);
   Lines lines(count, length);

@@ -77,7 +77,10 @@ class Experts(RunCase):
         attention = 64 * (2 * 64 + 2 * 32) + 64 + 2 * 32 + 2 * 64
         weights = (2 * 256 + 1) * 64 + 2 * attention + 3 * 64 * 96 + 64 * (8 + 1) + 3 * 64 * (8 * 32 + 48)
         self.assertIn(f"memory: {4 * weights / 1024:.0f} KiB weights", result.stdout)
-        self.refused(self.run_greta(*words, "--quantize", "q8_0"), 2, "--quantize q8_0: the model has experts")
+        result = self.run_greta(*words, "--quantize", "q8_0", "--explain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^experts .*experts .*weights=q8_0 tokens=16 ")
+        self.refused(self.run_greta(*words, "--quantize", "fp8"), 2, "--quantize fp8: the model has experts")
         huge = self.folder / "huge.json"
         huge.write_text(json.dumps({**QWEN, "num_experts": 1024, "moe_intermediate_size": 1 << 20,
                                     "mlp_only_layers": []}))
@@ -89,15 +92,16 @@ class Experts(RunCase):
         file = self.folder / "experts.gguf"
         subprocess.run([*script, str(file), "--experts", "8", "--type", "q8_0"], check=True, timeout=patient(60))
         words = ("--model", file, "--prompt", "Once upon a time", "--tokens", 12, "--device", "lavapipe")
-        self.refused(self.run_greta(*words), 2, "its experts are stored in q8_0, which their products can't read; "
+        self.refused(self.run_greta(*words), 2, "its experts are stored in numbers and q8_0 within a layer, which "
+                                                "their products can't read; "
                                                 "--quantize none decodes all weights")
         result = self.run_greta(*words, "--quantize", "none", "--dtype", "f32", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(json.loads(result.stdout)["ids"], STORY[:12])
 
     def test_models_that_can_not_run(self):
-        self.refused(self.run_model("--prompt", "", "--quantize", "int4"), 2,
-                     "--quantize int4: the model has experts, whose products take numbers only")
+        self.refused(self.run_model("--prompt", "", "--quantize", "mxfp4"), 2,
+                     "--quantize mxfp4: the model has experts, whose products take q8_0, q4_0 and int4")
         self.change(num_experts_per_tok=9)
         self.refused(self.run_model("--prompt", ""), 1, "config.json", "num_experts_per_tok is 9; allowed: 1 to 8")
         self.change(num_experts_per_tok=2, num_local_experts=9)

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/compute/weight_matrix.hpp"
 
 /// Mixtures of experts on tensors. Each function records its operations, which are labelled with
 /// `prefix` and their names, and throws Error. Temporaries have x's type unless stated otherwise.
@@ -14,10 +15,10 @@ namespace greta::runtime {
 /// Networks down(silu(gate x) * up x), of which each row has the `top_k` with the largest logits of
 /// a router.
 struct Experts {
-  Tensor x;        ///< [rows, dim]
-  Tensor router;   ///< [experts, dim]
-  Tensor gate_up;  ///< [experts, 2 hidden, dim]: an expert's rows of gates, then of ups
-  Tensor down;     ///< [experts, dim, hidden]
+  Tensor x;              ///< [rows, dim]
+  Tensor router;         ///< [experts, dim]
+  WeightMatrix gate_up;  ///< [experts * 2 hidden, dim]: an expert's rows of gates, then of ups
+  WeightMatrix down;     ///< [experts * dim, hidden]; formats as in ExpertNetworks
   std::int64_t top_k = 1;
   bool renormalise = true;  ///< RouteOptions::renormalise
   std::string prefix{};

@@ -67,14 +67,34 @@ void ExpertCheck::weights() {
   });
 }
 
+std::vector<LlamaExpert> ExpertCheck::decoded_networks() const {
+  std::vector<LlamaExpert> networks = layer_.weights.experts;
+  for (LlamaExpert& expert : networks) {
+    for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) view->decoded = true;
+  }
+  return networks;
+}
+
+Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix& chosen,
+                              const TraceMatrix& x) const {
+  const std::vector<LlamaExpert> networks = decoded_networks();
+  Products products;
+  products.values =
+      stages::multiply_by_experts(weights_, networks, matrix, chosen, x, &products.norms);
+  const WeightView& first = layer_.weights.experts.front().*matrix;
+  if (first.blocks != BlockFormat::q4_k || first.decoded) return products;
+  const double unit = unit_roundoff(layer_.types.activations);
+  products.errors = products.norms;
+  for (double& error : products.errors.values) error *= 4 * unit;
+  return products;
+}
+
 void ExpertCheck::products(LlamaStage stage, WeightView LlamaExpert::*matrix, LlamaStage from) {
   if (!has(stage)) return;
-  const std::vector<LlamaExpert>& networks = layer_.weights.experts;
-  const WeightView& first = networks.front().*matrix;
+  const WeightView& first = layer_.weights.experts.front().*matrix;
   const TraceMatrix& x = rows(stage, from, first.cols);
   const TraceMatrix& experts = input(stage, LlamaStage::experts, layer_.config.experts.top_k);
-  Products want;
-  want.values = stages::multiply_by_experts(weights_, networks, matrix, experts, x, &want.norms);
+  const Products want = grouped(matrix, experts, x);
   add(stage, x.rows, first.rows, [&](std::int64_t row, std::int64_t col) {
     return bounds_.product(layer_.types.activations, x.cols, want.at(row, col));
   });
@@ -96,13 +116,8 @@ void ExpertCheck::gated() {
   }
   const TraceMatrix& x = rows(expert_silu_mul, expert_rows, layer_.config.dim);
   const TraceMatrix& chosen = input(expert_silu_mul, experts, layer_.config.experts.top_k);
-  const auto multiply = [&](WeightView LlamaExpert::*matrix) {
-    Products products;
-    products.values = stages::multiply_by_experts(weights_, layer_.weights.experts, matrix, chosen,
-                                                  x, &products.norms);
-    return products;
-  };
-  const Products gates = multiply(&LlamaExpert::gate), ups = multiply(&LlamaExpert::up);
+  const Products gates = grouped(&LlamaExpert::gate, chosen, x),
+                 ups = grouped(&LlamaExpert::up, chosen, x);
   add(expert_silu_mul, count, hidden, [&](std::int64_t row, std::int64_t col) {
     return bounds_.gated(x.cols, gates.at(row, col), ups.at(row, col));
   });

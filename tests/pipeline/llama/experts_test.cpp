@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 
 #include "runtime/pipeline/llama/batch.hpp"
 #include "runtime/pipeline/llama/expert_stages.hpp"
@@ -13,8 +15,10 @@
 #include "runtime/pipeline/llama/runner.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/fp8_files.hpp"
 #include "tests/pipeline/gguf_files.hpp"
 #include "tests/pipeline/llama/open_runtime.hpp"
+#include "tests/pipeline/packed_files.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test::experts_test {
@@ -76,11 +80,12 @@ TEST_P(Experts, EveryStageIsWithinItsBound) {
     check(model, DType::f32);
     if (model.config.experts.shared_hidden_dim == 0) continue;
     check(model, DType::f16);
-    for (const char* rule : {"residual_norm: add_norm", "gate_up: parts", "expert_ffn: fused",
-                             "expert_ffn: gated", "expert_ffn: parts"}) {
-      SCOPED_TRACE(rule);
+    for (const bool gated : {false, true}) {
       SetUp();
-      ASSERT_TRUE(runtime_->use(rule));
+      ASSERT_TRUE(runtime_->use(gated ? "expert_ffn: gated" : "residual_norm: add_norm"));
+      if (gated) {
+        ASSERT_TRUE(runtime_->use("gate_up: parts"));
+      }
       check(model, DType::f16);
     }
   }
@@ -194,6 +199,99 @@ TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
     const auto found = first_failure(LlamaTraceCheck(model, types).check(trace));
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->text().starts_with("layer 1 expert_sum:")) << found->text();
+  }
+}
+
+/// Files of quantised experts, each of one layer, by name.
+struct QuantisedExperts {
+  const char* name;
+  std::function<void(const std::filesystem::path&)> write;
+  const char* file = "";
+  MatrixFormat gate_up{}, down{};
+};
+
+std::vector<QuantisedExperts> quantised_files() {
+  using enum BlockFormat;
+  const auto sized = [](const char* kind, std::int64_t dim, std::int64_t hidden) {
+    TinyLlama model = tiny(kind);
+    model.dim = dim;
+    model.hidden = model.expert_hidden = hidden;
+    model.layers = 1;
+    model.experts = 3;
+    model.dense_layers = {};
+    model.dtype = DType::f16;
+    return model;
+  };
+  const auto gguf = [&](TinyLlama model, std::vector<std::pair<std::string, BlockFormat>> formats,
+                        bool split = false) {
+    TinyGguf file;
+    file.tiny = std::move(model);
+    file.others = std::move(formats);
+    file.split = split;
+    return [file](const std::filesystem::path& folder) { file.write(folder); };
+  };
+  const auto packed = [&](const char* method, int bits, const char* sym_only) {
+    TinyPacked file;
+    file.tiny = sized(bits == 8 ? "qwen3_moe" : "mixtral", 128, 64);
+    file.method = method;
+    file.bits = bits;
+    file.only = ".experts.";
+    file.sym_only = sym_only;
+    return [file](const std::filesystem::path& folder) { file.write(folder); };
+  };
+  TinyFp8 fp8;
+  fp8.tiny = sized("mixtral", 128, 64);
+  const auto in = [](WeightFormat format, std::int64_t group = 0, bool zeros = false) {
+    return MatrixFormat{format, group, zeros};
+  };
+  const MatrixFormat q8 = in(WeightFormat::q8_0), q4 = in(WeightFormat::q4_0);
+  const MatrixFormat int4 = in(WeightFormat::int4, 64), zeros4 = in(WeightFormat::int4, 64, true),
+                     zeros8 = in(WeightFormat::int8, 64, true);
+  const char* const file = "model.gguf";
+  return {{"q8_0", gguf(sized("mixtral", 64, 96), {{"experts", q8_0}}), file, q8, q8},
+          {"q4_0, a tensor for each", gguf(sized("mixtral", 64, 96), {{"experts", q4_0}}, true),
+           file, q4, q4},
+          {"q4_k and q6_k",
+           gguf(sized("qwen3_moe", 256, 256), {{"experts", q4_k},
+                                               {"experts.0.down", q6_k},
+                                               {"experts.1.down", q6_k},
+                                               {"experts.2.down", q6_k}}),
+           file, in(WeightFormat::q4_k), in(WeightFormat::q6_k)},
+          {"awq", packed("awq", 4, ""), "", zeros4, zeros4},
+          {"gptq, symmetric", packed("gptq", 4, "experts"), "", int4, int4},
+          {"gptq of 8 bits, some symmetric", packed("gptq", 8, "experts.1"), "", zeros8, zeros8},
+          {"fp8", [fp8](const std::filesystem::path& folder) { fp8.write(folder); }}};
+}
+
+// Quantised experts are multiplied as they are stored, those of fp8 as numbers, and for prompts,
+// here by a rule, once they are decoded: every stage of a prompt and of a token.
+TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
+  for (const bool parts : {false, true}) {
+    SetUp();
+    if (parts) {
+      ASSERT_TRUE(runtime_->use("expert_ffn: parts"));
+    }
+    const std::vector<QuantisedExperts> files = quantised_files();
+    // Blocks of two formats, and integers with zero points, are decoded.
+    for (const QuantisedExperts& stored : parts ? std::vector{files[2], files[3]} : files) {
+      SCOPED_TRACE(stored.name);
+      stored.write(folder_.path());
+      const LlamaModel model = load_llama(folder_ / stored.file);
+      const LlamaLayerFormats formats = model.config.formats.layer(0);
+      EXPECT_EQ(formats.expert_gate_up, stored.gate_up);
+      EXPECT_EQ(formats.expert_down, stored.down);
+      const DType type = DType::f16;
+      LlamaRunner llama = runner(model, type);
+      const LlamaTraceCheck stages(model, {type, type, type, DType::f32});
+      for (const Ids& ids : {prompt, Ids{250}}) {
+        const LlamaTrace trace = llama.trace(ids);
+        const bool dense = stored.gate_up.plain() && ids.size() > 8;
+        EXPECT_EQ(trace.layers[0][expert_out].empty(), !parts && !dense);
+        const auto wrong = first_failure(stages.check(trace));
+        EXPECT_FALSE(wrong) << wrong->text();
+        if (parts) break;
+      }
+    }
   }
 }
 
@@ -327,18 +425,20 @@ TEST(ExpertFiles, OfGgufAndOfHuggingFaceAreTheSameModel) {
   }
 }
 
-// Quantised experts of a GGUF file are multiplied as numbers, once they are decoded.
-TEST(ExpertFiles, QuantisedExpertsMustBeDecoded) {
+// What the products of experts can't read is refused, and can be decoded. Numbers are quantised as
+// other projections are.
+TEST(ExpertFiles, OthersMustBeDecoded) {
   const TemporaryFolder folder;
   TinyGguf file;
   file.tiny = tiny("mixtral");
-  file.blocks = BlockFormat::q8_0;
+  file.others = {{"w1", BlockFormat::q8_0}, {"w3", BlockFormat::q4_0}};
   file.write(folder.path());
   LlamaModel model = load_llama(folder / "model.gguf");
   const auto runtime = open_runtime("vulkan:0");
-  expect_refused([&] { upload_weights(*runtime, model, DType::f32); }, "the experts are quantised");
-  expect_refused([&] { quantise(model, Quantisation::q8_0, DType::f32); }, "has experts");
-  expect_refused([&] { quantise(model.config, Quantisation::int4); }, "has experts");
+  expect_refused([&] { upload_weights(*runtime, model, DType::f32); },
+                 "the experts are stored in numbers and q4_0 and q8_0");
+  expect_refused([&] { quantise(model, Quantisation::mxfp4, DType::f32); }, "has experts");
+  expect_refused([&] { quantise(model.config, Quantisation::fp8); }, "has experts");
   quantise(model, Quantisation::decoded, DType::f32);
   LlamaOptions options;
   options.capacity = 32;
@@ -346,6 +446,16 @@ TEST(ExpertFiles, QuantisedExpertsMustBeDecoded) {
   llama.feed(prompt);
   const std::vector<float> got = llama.logits();
   EXPECT_LT(largest_difference(LlamaReference(model).run(prompt), {got.begin(), got.end()}), 1e-3);
+  model = load_llama(folder.path());
+  LlamaConfig config = model.config;
+  const QuantisedProjections counts = quantise(model, Quantisation::q8_0, DType::f32);
+  EXPECT_EQ(counts.quantised, 3 * (4 + 3 * 5));
+  EXPECT_EQ(quantise(config, Quantisation::q8_0).quantised, counts.quantised);
+  EXPECT_EQ(weight_bytes(config, DType::f32), weight_bytes(model.config, DType::f32));
+  const TraceTypes types{DType::f32, DType::f32, DType::f32, DType::f32};
+  LlamaRunner quantised(*runtime, upload_weights(*runtime, model, DType::f32), options);
+  const auto wrong = first_failure(LlamaTraceCheck(model, types).check(quantised.trace(prompt)));
+  EXPECT_FALSE(wrong) << wrong->text();
 }
 
 TEST(ExpertFiles, BadOnesAreRefusedInOneLine) {
@@ -382,8 +492,8 @@ TEST(ExpertFiles, BadOnesAreRefusedInOneLine) {
   refused(with("qwen3_moe", {{"mlp_only_layers", "0"}}), "mlp_only_layers isn't a list");
   refused(with("qwen3_moe", {{"mlp_only_layers", {-1}}}), "an element that is not a layer");
   refused(with("qwen3_moe", {{"decoder_sparse_step", 0}}), "decoder_sparse_step is 0");
-  refused(with("mixtral", {{"quantization_config", {{"quant_method", "fp8"}}}}),
-          "weights of a model with experts must be numbers");
+  refused(with("mixtral", {{"quantization_config", {{"quant_method", "bitsandbytes"}}}}),
+          "quant_method is 'bitsandbytes'");
 }
 
 TEST(ExpertFiles, MutationsAreReadOrRefused) {
