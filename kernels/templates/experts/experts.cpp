@@ -55,7 +55,7 @@ Result<void> check_formats(const Problem& problem) {
     return bad_field("down_weights", down, "needs weights in blocks: q4_0, q8_0, q4_k or q6_k");
   }
   if (s.format != s.down_format) return {};
-  return bad_field("down_weights", down, "is the format of weights, too: leave it out");
+  return bad_field("down_weights", down, "is the format of weights, too, which is the default");
 }
 
 /// Lines of quantised matrices are whole blocks or groups.
