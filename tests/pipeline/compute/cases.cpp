@@ -322,42 +322,6 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.dequantize(t[0], t[3], {.scales = t[1], .zeros = t[2]});
        }},
-      {"DequantizeBlocks",
-       "dequantize dtype=f32 out=f32 weights=q6_k rows=3 cols=256",
-       {{3, 210}, {3, 256}},
-       [](Operations& ops, const Operands& t) {
-         return ops.dequantize(t[0], t[1], {.format = kernels::WeightFormat::q6_k});
-       }},
-      {"ExpertsOfTwoFormats",
-       "experts dtype=f16 out=f16 weights=q4_0 down_weights=q8_0 tokens=3 experts=2 top_k=2 dim=32 "
-       "hidden=64",
-       {{3, 32}, {3, 2}, {3, 2}, {2, 128, 18}, {2, 32, 68}, {3, 32}},
-       [](Operations& ops, const Operands& t) {
-         return ops.experts(
-             t[0], t[1], t[2], t[3], t[4], t[5],
-             {.format = kernels::WeightFormat::q4_0, .down_format = kernels::WeightFormat::q8_0});
-       }},
-      {"ExpertsWithZeroPoints",
-       "experts dtype=f16 out=f16 weights=int8 group=\"32\" zeros=groups tokens=3 experts=2 "
-       "top_k=2 dim=32 hidden=64",
-       {{3, 32},
-        {3, 2},
-        {3, 2},
-        {2, 128, 32},
-        {2, 128, 1},
-        {2, 128, 1},
-        {2, 32, 64},
-        {2, 32, 2},
-        {2, 32, 2},
-        {3, 32}},
-       [](Operations& ops, const Operands& t) {
-         return ops.experts(t[0], t[1], t[2], t[3], t[6], t[9],
-                            {.format = kernels::WeightFormat::int8,
-                             .gate_up_scales = t[4],
-                             .down_scales = t[7],
-                             .gate_up_zeros = t[5],
-                             .down_zeros = t[8]});
-       }},
       {"AttentionOfABatch",
        "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
        "dim=8",
