@@ -39,6 +39,7 @@ Catalog Catalog::built_in() {
       make_add_rmsnorm(),
       make_layernorm_rmsnorm(),
       make_experts(),
+      make_dequantize(),
   });
   return catalog;
 }

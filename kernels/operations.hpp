@@ -51,6 +51,11 @@ Operation make_gemm();
 /// i32 in device memory, where kernels read them. Accumulation is in f32.
 Operation make_grouped_gemm();
 
+/// Makes the operation that writes the numbers that quantised weights stand for: out = scale (B -
+/// zero), rows x cols, of weights as quantized_gemm has them, rounded once to out's type. Scales of
+/// int4 and int8 are bf16 with an out of bf16, else f16.
+Operation make_dequantize();
+
 /// Makes the operation that appends new keys and values to their caches.
 Operation make_kv_update();
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/operations.hpp"
 #include "kernels/planning/byte_format_attribute.hpp"
 
 namespace greta::kernels {
@@ -175,6 +177,63 @@ Operation rope_kv() {
        alternative("parts", "rope in place, and a kv_update for each sequence", default_choice)});
 }
 
+const Operation& experts_operation() {
+  static const Operation experts = make_experts();
+  return experts;
+}
+
+/// Returns the problem of the operation experts for the rows that it takes at a time.
+Problem experts_problem(const Problem& chain) {
+  Problem problem = chain;
+  problem.op = "experts";
+  problem.dims.front() = {"tokens", std::min(chain.dim("rows"), most_expert_rows)};
+  return problem;
+}
+
+/// Returns whether a device has a configuration of the operation experts.
+bool has_experts(const Problem& chain, const DeviceInfo& device) {
+  const Problem problem = experts_problem(chain);
+  if (!check_problem(experts_operation(), problem)) return false;
+  try {
+    static_cast<void>(experts_operation().default_config(problem, device));
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+Operation expert_ffn() {
+  using enum Choice;
+  Variant fused = alternative(
+      "fused", fmt::format("the operation experts, for up to {} rows at a time", most_expert_rows),
+      by_choice);
+  fused.space = [](const ProblemShape& shape, const DeviceInfo& device) {
+    return Alternative{"fused",
+                       {},
+                       {{"experts", "the device has no configuration of the operation experts",
+                         has_experts(shape.as<Problem>(), device)}}};
+  };
+  fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
+    // Of quantised matrices, others write and read all experts as numbers.
+    const auto& problem = shape.as<Problem>();
+    const bool dense = problem.attribute("weights", "dense") == "dense";
+    const bool few = rows_of(problem) <= (dense ? most_fused_rows : most_expert_rows);
+    return few ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
+  };
+  return chain(
+      "expert_ffn", "the feed-forward networks of each row's experts, and their weighted sum",
+      {rows(), extent("experts", "experts of the layer"), extent("top_k", "experts of a row"),
+       extent("dim", "elements of a row"), extent("hidden", "gates of an expert, and as many ups")},
+      {std::move(fused),
+       alternative("gated",
+                   "permute, a grouped product with the gate as epilogue, a grouped product, "
+                   "unpermute",
+                   by_choice),
+       alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
+                   default_choice)},
+      experts_operation().attributes);
+}
+
 /// A step whose result is quantised. `step`: the operation that computes it by itself.
 Operation quantised(const char* name, const std::string& step) {
   using enum Choice;
@@ -205,9 +264,10 @@ Problem quantised_problem(const char* name, DType dtype, const RowsToQuantise& r
 }  // namespace
 
 const Catalog& chains() {
-  static const Catalog all(
-      {gate_up(), qkv(), residual_norm(), rope_kv(), quantised("norm_quantize", "rmsnorm"),
-       quantised("add_norm_quantize", "add_rmsnorm"), quantised("silu_quantize", "silu_mul")});
+  static const Catalog all({gate_up(), qkv(), residual_norm(), rope_kv(), expert_ffn(),
+                            quantised("norm_quantize", "rmsnorm"),
+                            quantised("add_norm_quantize", "add_rmsnorm"),
+                            quantised("silu_quantize", "silu_mul")});
   return all;
 }
 
@@ -261,6 +321,31 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads) {
            {"kv_heads", heads.kv_heads},
            {"dim", heads.dim},
            {"capacity", heads.capacity}}};
+}
+
+Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks) {
+  std::vector<std::pair<std::string, std::string>> attributes;
+  const MatrixFormat& format = networks.gate_up;
+  if (format.quantised) {
+    attributes.emplace_back("weights", std::string(traits(*format.quantised).name));
+    if (format.group > 0 && format.group != 128) {
+      attributes.emplace_back("group", std::to_string(format.group));
+    }
+    if (format.zeros) attributes.emplace_back("zeros", "groups");
+    if (networks.down.quantised != format.quantised) {
+      attributes.emplace_back("down_weights",
+                              std::string(traits(networks.down.quantised.value()).name));
+    }
+  }
+  return {"expert_ffn",
+          dtype,
+          dtype,
+          std::move(attributes),
+          {{"rows", networks.rows},
+           {"experts", networks.experts},
+           {"top_k", networks.top_k},
+           {"dim", networks.dim},
+           {"hidden", networks.hidden}}};
 }
 
 Problem norm_quantize_chain(DType dtype, const RowsToQuantise& rows) {

@@ -62,6 +62,22 @@ struct RotatedHeads {
 };
 Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
 
+/// The feed-forward networks of the experts that a router has selected for each row, and their
+/// weighted sum. Alternatives:
+/// - `fused`: the operation experts, for most_expert_rows rows at a time; the default of few rows
+/// - `gated`: permute, a grouped product with silu(gate) * up as epilogue, a grouped product,
+///   unpermute
+/// - `parts`: permute, a grouped product, silu_mul, a grouped product, unpermute
+/// Grouped products take numbers: quantised matrices are decoded by dequantize first.
+struct ExpertNetworks {
+  std::int64_t rows, experts, top_k, dim, hidden;
+  MatrixFormat gate_up{}, down{};  ///< both plain, alike, or in blocks
+};
+Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks);
+
+/// The rows that the operation experts takes at a time.
+constexpr std::int64_t most_expert_rows = 64;
+
 /// What is quantised for products with scaled weights of this format: rows of `cols` elements.
 struct RowsToQuantise {
   std::int64_t rows, cols;

@@ -43,11 +43,15 @@ class Matrices {
   Matrices(const Problem& problem, const std::vector<HostTensor>& inputs, const std::string& name,
            std::int64_t lines, std::int64_t length)
       : elements_(tensor_named(inputs, name)),
-        format_(weight_format_from_string(problem.attribute("weights", "dense"))),
+        format_(weight_format_from_string(format_name(problem, name))),
         group_(std::stoll(problem.attribute("group", "128"))),
         lines_(lines),
         length_(length) {
-    if (format_ && !in_blocks(*format_)) scales_ = &tensor_named(inputs, name + "_scales");
+    if (!format_ || in_blocks(*format_)) return;
+    scales_ = &tensor_named(inputs, name + "_scales");
+    if (problem.attribute("zeros", "none") == "groups") {
+      zeros_ = &tensor_named(inputs, name + "_zeros");
+    }
   }
 
   /// Returns `count` lines of an expert, from its line `first` on.
@@ -57,11 +61,15 @@ class Matrices {
     const HostTensor integers = rows_of_tensor(elements_, first, count);
     QuantizedMatrix quantized{
         .format = *format_, .rows = count, .k = length_, .integers = &integers};
-    HostTensor scales;
+    HostTensor scales, zeros;
     if (scales_ != nullptr) {
       scales = rows_of_tensor(*scales_, first, count);
       quantized.group = group_;
       quantized.scales = &scales;
+    }
+    if (zeros_ != nullptr) {
+      zeros = rows_of_tensor(*zeros_, first, count);
+      quantized.zeros = &zeros;
     }
     const std::vector<float> values = dequantized(quantized);
     Lines lines(count, length_);
@@ -70,8 +78,15 @@ class Matrices {
   }
 
  private:
+  static std::string format_name(const Problem& problem, const std::string& name) {
+    const std::string of_all = problem.attribute("weights", "dense");
+    const std::string down = problem.attribute("down_weights", "same");
+    return name == "down" && down != "same" ? down : of_all;
+  }
+
   const HostTensor& elements_;
   const HostTensor* scales_ = nullptr;
+  const HostTensor* zeros_ = nullptr;
   std::optional<WeightFormat> format_;
   std::int64_t group_, lines_, length_;
 };

@@ -224,6 +224,13 @@ std::unique_ptr<Reference> unpermute_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
+/// Checks every dequantised weight. All are exact in f32 but those of q4_k, differences of two
+/// products, which are wrong by 2^-23 times the sum of their sizes at most; one rounding to the
+/// output's type.
+std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
+                                                const std::vector<HostTensor>& inputs,
+                                                std::uint64_t seed);
+
 /// Returns the FP64 reference of an experts problem, which checks every element. With u = 2^-24, K
 /// = dim and L = top_k hidden:
 /// - An element of h = silu(gate) * up has the errors of two dot products, gamma(K) times the root

@@ -40,15 +40,20 @@ class Experts(RunCase):
         self.assertRegex(result.stdout, r"^Once upon a time, there was a little .*\nThe dog")
 
     def test_stages_agree_with_fp64(self):
-        result = self.run_model("--prompt", "Once upon", "--trace-layers")
+        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--use", "expert_ffn: parts")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for stage in ("router", "experts", "expert_weights", "expert_rows", "expert_gate", "expert_out", "expert_sum"):
             self.assertRegex(result.stdout, rf"(?m)^{stage} +\d")
+        result = self.run_model("--prompt", "Once upon", "--trace-layers")  # few rows: the operation experts
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^expert_sum +\d")
+        self.assertNotIn("expert_out", result.stdout)
 
     def test_a_wrong_kernel_is_found_at_its_stage(self):
         templates = self.planted_templates("wrong", "permute/copy_row.hip", "u64(u32(place[k])) * dim",
                                            "u64(u32(place[0])) * dim")
-        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--templates", templates,
+        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--templates", templates, "--use",
+                                "expert_ffn: parts",
                                 "--keep-failed", self.folder / "failed", device="hip-host:0")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"^tokens 0 to \d: layer 0 expert_rows: row \d+, column \d+ is ")
@@ -64,13 +69,18 @@ class Experts(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"route .* experts=8 top_k=2", r"permute .* experts=8 top_k=2 dim=64",
                      r"expert_gate_up .*grouped_gemm .*groups=8 m=32 n=64 k=64",
-                     r"expert_down .*grouped_gemm .*groups=8 m=2 n=64 k=32", r"unpermute .* rows=32 top_k=2 dim=64",
+                     r"expert_down .*grouped_gemm .*groups=8 m=32 n=64 k=32", r"unpermute .* rows=32 top_k=2 dim=64",
+                     r"experts .*experts .*tokens=1 experts=8 top_k=2 dim=64 hidden=32",
+                     r"expert_ffn .*rows=1 experts=8 .* fused +default", r"expert_ffn .*rows=16 experts=8 .* parts +default",
                      r"shared_route .*score=sigmoid", r"gate_up .* gemm .* n=192 k=64"):
             self.assertRegex(result.stdout, rf"(?m)^{line}")
         attention = 64 * (2 * 64 + 2 * 32) + 64 + 2 * 32 + 2 * 64
         weights = (2 * 256 + 1) * 64 + 2 * attention + 3 * 64 * 96 + 64 * (8 + 1) + 3 * 64 * (8 * 32 + 48)
         self.assertIn(f"memory: {4 * weights / 1024:.0f} KiB weights", result.stdout)
-        self.refused(self.run_greta(*words, "--quantize", "q8_0"), 2, "--quantize q8_0: the model has experts")
+        result = self.run_greta(*words, "--quantize", "q8_0", "--explain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^experts .*experts .*weights=q8_0 tokens=16 ")
+        self.refused(self.run_greta(*words, "--quantize", "fp8"), 2, "--quantize fp8: the model has experts")
         huge = self.folder / "huge.json"
         huge.write_text(json.dumps({**QWEN, "num_experts": 1024, "moe_intermediate_size": 1 << 20,
                                     "mlp_only_layers": []}))
@@ -82,15 +92,16 @@ class Experts(RunCase):
         file = self.folder / "experts.gguf"
         subprocess.run([*script, str(file), "--experts", "8", "--type", "q8_0"], check=True, timeout=limit(60))
         words = ("--model", file, "--prompt", "Once upon a time", "--tokens", 12, "--device", "lavapipe")
-        self.refused(self.run_greta(*words), 2, "its experts are stored in q8_0, which their products can't read; "
+        self.refused(self.run_greta(*words), 2, "its experts are stored in numbers and q8_0 within a layer, which "
+                                                "their products can't read; "
                                                 "--quantize none decodes all weights")
         result = self.run_greta(*words, "--quantize", "none", "--dtype", "f32", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(json.loads(result.stdout)["ids"], STORY[:12])
 
     def test_models_that_can_not_run(self):
-        self.refused(self.run_model("--prompt", "", "--quantize", "int4"), 2,
-                     "--quantize int4: the model has experts, whose products take numbers only")
+        self.refused(self.run_model("--prompt", "", "--quantize", "mxfp4"), 2,
+                     "--quantize mxfp4: the model has experts, whose products take q8_0, q4_0 and int4")
         self.change(num_experts_per_tok=9)
         self.refused(self.run_model("--prompt", ""), 2, "config.json", "num_experts_per_tok is 9; allowed: 1 to 8")
         self.change(num_experts_per_tok=2, num_local_experts=9)

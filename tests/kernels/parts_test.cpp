@@ -112,6 +112,7 @@ TEST(Chains, HaveAnAlternativeForEveryNumberOfRows) {
     for (const Problem& chain :
          {gate_up_chain(DType::f16, rows, 344, 128), qkv_chain(DType::f16, rows, 128, 64, 128),
           residual_norm_chain(DType::f16, rows, 128, 344),
+          expert_ffn_chain(DType::f16, {rows, 8, 2, 128, 344}),
           rope_kv_chain(DType::f16, {1, rows, 4, 2, 32, 1024}),
           norm_quantize_chain(DType::f16, {rows, 128}),
           add_norm_quantize_chain(DType::bf16, {rows, 128, {ByteFormat::e4m3, true}}),

@@ -46,7 +46,8 @@ struct TinyFp8 {
     std::vector<FileTensor> list;
     std::uint64_t seed = 77;
     for (const FileTensor& tensor : tiny.tensors()) {
-      if (!tensor.name.ends_with("proj.weight")) {
+      const bool expert = tensor.name.find(".experts.") != std::string::npos;
+      if (!tensor.name.ends_with("proj.weight") && !expert) {
         list.push_back(tensor);
         continue;
       }

@@ -193,6 +193,7 @@ struct TinyGguf {
   std::vector<std::pair<std::string, BlockFormat>> others{};
   std::vector<float> divisors{};  ///< of rope's frequencies
   bool linear = false;            ///< whether rope is scaled by 2
+  bool split = false;             ///< a tensor for each expert, as older converters wrote them
 
   /// Numbers of the types in the format.
   static std::uint32_t number(DType type) {
@@ -240,7 +241,7 @@ struct TinyGguf {
     std::vector<FileTensor> twins;
     std::map<std::string, FileTensor> experts;  // matrices of all experts of a layer, by name
     std::uint64_t seed = 1;
-    std::uint32_t expert_type = 0;
+    std::map<std::string, std::uint32_t> expert_types;
     for (FileTensor tensor : tiny.tensors()) {
       const bool matrix = tensor.shape.size() == 2;
       std::uint32_t type = number(tiny.dtype);
@@ -271,18 +272,24 @@ struct TinyGguf {
       if (llama && name.ends_with("attn_k.weight")) {
         stored = interleaved(stored, tensor.shape[0], tiny.kv_heads);
       }
+      if (const auto at = name.find("_exps."); at != std::string::npos && split) {
+        const std::size_t first = tensor.name.find(".experts.") + 9;
+        const std::string expert = tensor.name.substr(first, tensor.name.find('.', first) - first);
+        file.add_tensor(name.substr(0, at) + "." + expert + ".weight", type, tensor.shape, stored);
+        continue;
+      }
       if (name.find("_exps.") != std::string::npos) {
         FileTensor& all = experts[name];
         all.shape = {tiny.experts, tensor.shape[0], tensor.shape[1]};
         all.data += stored;
-        expert_type = type;
+        expert_types[name] = type;
         continue;
       }
       const bool vector = name.find("ffn_gate_inp_shexp") != std::string::npos;
       file.add_tensor(name, type, vector ? std::vector{tiny.dim} : tensor.shape, stored);
     }
     for (const auto& [name, all] : experts) {
-      file.add_tensor(name, expert_type, all.shape, all.data);
+      file.add_tensor(name, expert_types[name], all.shape, all.data);
     }
     if (!divisors.empty()) {
       std::string data;

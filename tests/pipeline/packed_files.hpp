@@ -19,9 +19,11 @@ struct TinyPacked {
   std::string method = "awq";  ///< or "gptq"
   std::int64_t group = 64;
   int bits = 4;
-  bool sym = false;     ///< all zero points are 8, or with 8 bits 128
-  bool second = false;  ///< gptq_v2
-  bool extras = false;  ///< g_idx and bias, as exporters of GPTQ write them
+  bool sym = false;        ///< all zero points are 8, or with 8 bits 128
+  bool second = false;     ///< gptq_v2
+  std::string only{};      ///< what the names of packed projections contain
+  std::string sym_only{};  ///< what the names of those contain whose zero points are as with `sym`
+  bool extras = false;     ///< g_idx and bias, as exporters of GPTQ write them
   /// GPTQ's activation order: groups are not of consecutive weights. Queries, keys and values share
   /// an order, and so do gates and ups, unless `apart` is set.
   bool desc_act = false;
@@ -69,12 +71,16 @@ struct TinyPacked {
     std::vector<FileTensor> list;
     std::mt19937_64 random(7);
     for (const FileTensor& tensor : tiny.tensors()) {
-      if (!tensor.name.ends_with("proj.weight")) {
+      const bool expert = tensor.name.find(".experts.") != std::string::npos;
+      if ((!tensor.name.ends_with("proj.weight") && !expert) ||
+          tensor.name.find(only) == std::string::npos) {
         list.push_back(tensor);
         continue;
       }
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
-      const Drawn drawn(*this, tensor.shape[0], tensor.shape[1],
+      TinyPacked own = *this;
+      own.sym = sym || (!sym_only.empty() && tensor.name.find(sym_only) != std::string::npos);
+      const Drawn drawn(own, tensor.shape[0], tensor.shape[1],
                         groups_of(tensor.name, tensor.shape[1]), random);
       if (values != nullptr) (*values)[tensor.name] = drawn.values();
       add(list, prefix, drawn);

@@ -16,6 +16,7 @@ typedef float Scale;  // there are none
 struct Matrix {
   const Stored* elements;
   const Scale* scales;
+  const u8* zeros;
   u32 length;
 };
 

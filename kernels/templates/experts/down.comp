@@ -13,7 +13,7 @@
 #include "common/in_out.glsl"
 
 layout(push_constant, std430) uniform Arguments {
-  uint64_t h, ids, weights, down, scales, out_;
+  uint64_t h, ids, weights, down, scales, zeros, out_;
   uint tokens, experts, top_k, dim, hidden;
 } args;
 
@@ -57,7 +57,7 @@ void main() {
         sum[t] = 0.0;
       }
       const uint64_t h = args.h + uint64_t(pair) * args.hidden * 4;
-      add_products(args.down, args.scales, h, args.hidden, lane % lanes, lanes);
+      add_products(args.down, args.scales, args.zeros, h, args.hidden, lane % lanes, lanes);
       [[unroll]] for (uint t = 0; t < DOWN_TN; ++t) total[t] = fma(weight, sum[t], total[t]);
     }
   }

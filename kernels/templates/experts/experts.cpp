@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -20,21 +21,41 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{{"x", Role::input, s.in, s.tokens, s.dim},
                                {"ids", Role::input, DType::i32, s.tokens, s.top_k},
                                {"weights", Role::input, DType::f32, s.tokens, s.top_k}};
-  const auto add = [&](const char* name, std::int64_t rows, std::int64_t length) {
-    if (!s.format) return list.push_back({name, Role::input, s.in, rows, length});
+  const auto add = [&](const char* name, std::optional<WeightFormat> format, std::int64_t rows,
+                       std::int64_t length) {
+    if (!format) return list.push_back({name, Role::input, s.in, rows, length});
     list.push_back({.name = name,
                     .dtype = DType::u8,
                     .rows = rows,
-                    .cols = row_bytes(*s.format, length),
-                    .alignment = quantized_gemm::weights_alignment(*s.format)});
+                    .cols = row_bytes(*format, length),
+                    .alignment = quantized_gemm::weights_alignment(*format)});
     if (!s.has_scales()) return;
     list.push_back(
         {name + std::string("_scales"), Role::input, s.scales(), rows, length / s.group});
+    if (!s.zeros) return;
+    list.push_back({name + std::string("_zeros"), Role::input, DType::u8, rows, length / s.group});
   };
-  add("gate_up", s.experts * 2 * s.hidden, s.dim);
-  add("down", s.experts * s.dim, s.hidden);
+  add("gate_up", s.format, s.experts * 2 * s.hidden, s.dim);
+  add("down", s.down_format, s.experts * s.dim, s.hidden);
   list.push_back({"out", Role::output, s.out, s.tokens, s.dim});
   return list;
+}
+
+/// Only integers have groups and zero points, and only matrices in blocks have different formats.
+Result<void> check_formats(const Problem& problem) {
+  const Shape s(problem);
+  for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
+    const std::string value = problem.attribute(field, usual);
+    if (!s.has_scales() && value != usual)
+      return bad_field(field, value, "needs weights int4 or int8");
+  }
+  const std::string down = problem.attribute("down_weights", "same");
+  if (down == "same") return {};
+  if (!s.format || !in_blocks(*s.format)) {
+    return bad_field("down_weights", down, "needs weights in blocks: q4_0, q8_0, q4_k or q6_k");
+  }
+  if (s.format != s.down_format) return {};
+  return bad_field("down_weights", down, "is the format of weights, too, which is the default");
 }
 
 /// Lines of quantised matrices are whole blocks or groups.
@@ -44,12 +65,10 @@ Result<void> check(const Problem& problem) {
     return bad_field("top_k", std::to_string(s.top_k),
                      fmt::format("must not exceed the {} experts", s.experts));
   }
-  const std::string group = problem.attribute("group", "128");
-  if (!s.has_scales() && group != "128") {
-    return bad_field("group", group, "needs weights int4 or int8");
-  }
-  const std::int64_t unit = !s.format ? 1 : s.has_scales() ? s.group : block_weights(*s.format);
-  for (const char* name : {"dim", "hidden"}) {
+  if (auto good = check_formats(problem); !good) return good;
+  for (const auto& [name, format] :
+       {std::pair{"dim", s.format}, std::pair{"hidden", s.down_format}}) {
+    const std::int64_t unit = !format ? 1 : s.has_scales() ? s.group : block_weights(*format);
     if (problem.dim(name) % unit == 0) continue;
     return bad_field(
         name, std::to_string(problem.dim(name)),
@@ -89,10 +108,11 @@ Problem stand_in(const Problem& problem, double fraction) {
 }
 
 std::vector<Attribute> attributes() {
-  std::vector<std::string> formats{"dense"};
+  std::vector<std::string> formats{"dense"}, blocks{"same"};
   for (const WeightFormatTraits& format : weight_format_table) {
     // Scales of a byte are not read yet.
     if (format.format != WeightFormat::mxfp4) formats.emplace_back(format.name);
+    if (in_blocks(format.format)) blocks.emplace_back(format.name);
   }
   return {{.name = "weights",
            .help = "how gate_up and down are stored. dense: as numbers of x's type; int4, int8: "
@@ -103,7 +123,16 @@ std::vector<Attribute> attributes() {
           {.name = "group",
            .help = "weights along a line that share a scale, with int4 and int8",
            .fallback = "128",
-           .allowed = {"32", "64", "128"}}};
+           .allowed = {"32", "64", "128"}},
+          {.name = "zeros",
+           .help = "groups: each group of int4 or int8 has a zero point, and integers are "
+                   "unsigned; none: int4 has the zero point 8, int8 is signed",
+           .fallback = "none",
+           .allowed = {"none", "groups"}},
+          {.name = "down_weights",
+           .help = "how down is stored, if gate_up is in other blocks. same: as gate_up",
+           .fallback = "same",
+           .allowed = blocks}};
 }
 
 }  // namespace
@@ -116,13 +145,18 @@ Shape::Shape(const Problem& problem)
       top_k(problem.dim("top_k")),
       dim(problem.dim("dim")),
       hidden(problem.dim("hidden")),
-      format(weight_format_from_string(problem.attribute("weights", "dense"))) {
+      format(weight_format_from_string(problem.attribute("weights", "dense"))),
+      down_format(format),
+      zeros(problem.attribute("zeros", "none") == "groups") {
+  const std::string down = problem.attribute("down_weights", "same");
+  if (down != "same") down_format = weight_format_from_string(down);
   if (format && !in_blocks(*format)) group = std::stoll(problem.attribute("group", "128"));
 }
 
-std::int64_t Shape::line_bytes(std::int64_t length) const {
-  if (!format) return bytes_of(in, length);
-  return row_bytes(*format, length) + (has_scales() ? length / group * bytes_of(scales(), 1) : 0);
+std::int64_t Shape::line_bytes(std::optional<WeightFormat> of, std::int64_t length) const {
+  if (!of) return bytes_of(in, length);
+  const std::int64_t beside = bytes_of(scales(), 1) + (zeros ? 1 : 0);
+  return row_bytes(*of, length) + (has_scales() ? length / group * beside : 0);
 }
 
 }  // namespace experts
@@ -168,6 +202,8 @@ Operation make_experts() {
              {{16, 128, 8, 2048, 768}},
              {{1, 8, 2, 4096, 14336}},
              {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}}},
+             {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}, {"down_weights", "q6_k"}}},
+             {{1, 8, 2, 4096, 14336}, {{"weights", "int4"}, {"zeros", "groups"}}},
              {{3, 6, 2, 81, 99}}};
   t.variants = {experts::gemv(), experts::quantized()};
   t.check = experts::check;

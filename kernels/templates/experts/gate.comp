@@ -13,7 +13,7 @@
 #include "common/activation.glsl"
 
 layout(push_constant, std430) uniform Arguments {
-  uint64_t x, ids, weights, gate_up, scales, h;
+  uint64_t x, ids, weights, gate_up, scales, zeros, h;
   uint pairs, experts, top_k, dim, hidden;
 } args;
 
@@ -55,7 +55,7 @@ void main() {
   }
   [[unroll]] for (uint i = 0; i < LINES; ++i) sum[i] = 0.0;
   const uint64_t x = args.x + uint64_t(pair / args.top_k) * args.dim * IN_BYTES;
-  add_products(args.gate_up, args.scales, x, args.dim, lane, LANES);
+  add_products(args.gate_up, args.scales, args.zeros, x, args.dim, lane, LANES);
   [[unroll]] for (uint t = 0; t < GATE_TN; ++t) {
     const float gate = reduce_threads(sum[t], 0);
     const float up = reduce_threads(sum[GATE_TN + t], 1);

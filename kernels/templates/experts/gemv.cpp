@@ -41,7 +41,10 @@ Load dense_load(const Shape& s) {
 }
 
 Load quantized_load(const Shape& s) {
-  const std::int64_t bits = traits(s.format.value_or(WeightFormat::int8)).bits;
+  const auto bits_of = [](std::optional<WeightFormat> format) {
+    return std::int64_t{traits(format.value_or(WeightFormat::int8)).bits};
+  };
+  const std::int64_t bits = std::max(bits_of(s.format), bits_of(s.down_format));
   return {chunk, chunk * bits / 32 + 2};
 }
 
@@ -140,9 +143,8 @@ class Planner {
     add_parameters(defines_, config);
     defines_.emplace_back("QUANTIZED", s.format ? "1" : "0");
     if (s.format) {
-      defines_.emplace_back("FORMAT", std::to_string(static_cast<int>(*s.format)));
       defines_.emplace_back("GROUP", std::to_string(s.group));
-      defines_.emplace_back("ZEROS", "0");
+      defines_.emplace_back("ZEROS", s.zeros ? "1" : "0");
       defines_.emplace_back("SCALES_BF16", s.scales() == DType::bf16 ? "1" : "0");
     } else {
       add_pack(defines_, device, "W", s.in, config["VEC"]);
@@ -151,9 +153,13 @@ class Planner {
       defines_.emplace_back("SUBGROUP", std::to_string(subgroup_));
   }
 
-  void launch(const char* path, std::int64_t workgroups, std::vector<Argument> arguments) {
+  /// `format` is that of the matrix that the launch reads.
+  void launch(const char* path, std::optional<WeightFormat> format, std::int64_t workgroups,
+              std::vector<Argument> arguments) {
+    Defines defines = defines_;
+    if (format) defines.emplace_back("FORMAT", std::to_string(static_cast<int>(*format)));
     KernelSource& source =
-        plan.sources.emplace_back(kernel_source(device_, path, defines_, threads_, arguments));
+        plan.sources.emplace_back(kernel_source(device_, path, defines, threads_, arguments));
     if (device_.language == Language::glsl)
       source.required_subgroup_size = static_cast<std::uint32_t>(subgroup_);
     plan.launches.push_back({plan.sources.size() - 1,
@@ -180,19 +186,21 @@ LaunchPlan plan(const Shape& s, const DeviceInfo& device, const Config& config) 
     return OperandArgument{next++};
   };
   const Argument x = operand(), ids = operand(), weights = operand();
-  const Argument gate_up = operand(), gate_up_scales = operand(s.has_scales());
-  const Argument down = operand(), down_scales = operand(s.has_scales());
+  const Argument gate_up = operand(), gate_up_scales = operand(s.has_scales()),
+                 gate_up_zeros = operand(s.zeros);
+  const Argument down = operand(), down_scales = operand(s.has_scales()),
+                 down_zeros = operand(s.zeros);
   const Argument out = operand(), h = WorkspaceArgument{0};
   const std::int64_t gates = ceil_div(s.hidden, std::int64_t{gate_width(config)});
   const std::int64_t downs = ceil_div(s.dim, std::int64_t{down_width(config)});
   Planner planner(s, device, config);
   planner.plan.workspace_bytes = static_cast<std::uint64_t>(workspace_bytes(s));
-  planner.launch("experts/gate", s.pairs() * gates,
-                 {x, ids, weights, gate_up, gate_up_scales, h, number(s.pairs()), number(s.experts),
-                  number(s.top_k), number(s.dim), number(s.hidden)});
-  planner.launch("experts/down", s.tokens * downs,
-                 {h, ids, weights, down, down_scales, out, number(s.tokens), number(s.experts),
-                  number(s.top_k), number(s.dim), number(s.hidden)});
+  planner.launch("experts/gate", s.format, s.pairs() * gates,
+                 {x, ids, weights, gate_up, gate_up_scales, gate_up_zeros, h, number(s.pairs()),
+                  number(s.experts), number(s.top_k), number(s.dim), number(s.hidden)});
+  planner.launch("experts/down", s.down_format, s.tokens * downs,
+                 {h, ids, weights, down, down_scales, down_zeros, out, number(s.tokens),
+                  number(s.experts), number(s.top_k), number(s.dim), number(s.hidden)});
   return std::move(planner.plan);
 }
 
@@ -272,8 +280,8 @@ KernelWork work(const Shape& s, const DeviceInfo&, const Config& c) {
   const double dim = static_cast<double>(s.dim), hidden = static_cast<double>(s.hidden);
   const double pairs = static_cast<double>(s.pairs()), top_k = static_cast<double>(s.top_k);
   const double chosen = static_cast<double>(chosen_experts(s)), bytes = bytes_of(s.in, 1.0);
-  const double of_dim = static_cast<double>(s.line_bytes(s.dim));
-  const double of_hidden = static_cast<double>(s.line_bytes(s.hidden));
+  const double of_dim = static_cast<double>(s.line_bytes(s.format, s.dim));
+  const double of_hidden = static_cast<double>(s.line_bytes(s.down_format, s.hidden));
   const double gates = gate_width(c), downs = down_width(c);
   const double loaded = s.format ? 12 : c["VEC"] * bytes / 4;  // registers
   LaunchWork gate = launch_work(s, c, 2 * gates, dim, of_dim, gates / c["GATE_TN"] * dim * bytes);

@@ -29,9 +29,19 @@ void scale(HostTensor& tensor, double factor) {
 
 /// Returns quantised weights or their scales, as quantized_gemm has them.
 HostTensor quantized_input(const Problem& problem, TensorSpec spec, std::uint64_t seed) {
+  const Shape s(problem);
+  const bool down = spec.name.starts_with("down");
   Problem product{"quantized_gemm", problem.dtype, problem.out_dtype, problem.attributes, {}};
-  product.dims = {{"m", 1}, {"n", spec.rows}, {"k", problem.dim("dim")}};
-  const std::string name = std::exchange(spec.name, spec.dtype == DType::u8 ? "B" : "scales");
+  std::erase_if(product.attributes, [](const auto& one) {
+    return one.first == "weights" || one.first == "down_weights";
+  });
+  const WeightFormat format = *(down ? s.down_format : s.format);
+  product.attributes.emplace_back("weights", std::string(traits(format).name));
+  product.dims = {{"m", 1}, {"n", spec.rows}, {"k", down ? s.hidden : s.dim}};
+  const char* const operand = spec.name.ends_with("_scales")  ? "scales"
+                              : spec.name.ends_with("_zeros") ? "zeros"
+                                                              : "B";
+  const std::string name = std::exchange(spec.name, operand);
   HostTensor tensor = quantized_gemm::input(product, spec, seed);
   tensor.spec.name = name;
   return tensor;

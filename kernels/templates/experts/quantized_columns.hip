@@ -6,10 +6,12 @@
 
 typedef u8 Stored;
 
-// Lines of `length` weights, one after the other, and their scales where these are beside them.
+// Lines of `length` weights, one after the other, and their scales and zero points where these are
+// beside them.
 struct Matrix {
   const Stored* elements;
   const Scale* scales;
+  const u8* zeros;
   u32 length;
 };
 
@@ -43,7 +45,7 @@ GRETA_DEVICE void add_chunk(const WeightChunk (&chunk)[lines], const T* vector, 
 template <u32 lanes, u32 lines, typename T>
 GRETA_DEVICE void add_products(const Matrix& matrix, const u32 (&line)[lines], const T* vector, u32 lane,
                                float (&sum)[lines]) {
-  const Weights weights = {matrix.elements, matrix.scales, nullptr};
+  const Weights weights = {matrix.elements, matrix.scales, matrix.zeros};
   const u32 chunks = matrix.length / CHUNK_WEIGHTS;
   GRETA_NO_UNROLL
   for (u32 at = lane; at < chunks; at += lanes * UNROLL) {

@@ -17,13 +17,16 @@ struct Shape {
   /// Returns whether scales are operands beside the matrices, and their type.
   bool has_scales() const { return group > 0; }
   DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
-  /// Returns the bytes of a matrix's line of `length` elements, with those of its scales.
-  std::int64_t line_bytes(std::int64_t length) const;
+  /// Returns the bytes of a line of `length` elements of a matrix in a format, with those of its
+  /// scales.
+  std::int64_t line_bytes(std::optional<WeightFormat> of, std::int64_t length) const;
 
   DType in, out;
   std::int64_t tokens, experts, top_k, dim, hidden;
-  std::optional<WeightFormat> format;  ///< of the matrices; std::nullopt: numbers of type `in`
-  std::int64_t group = 0;              ///< with int4 and int8: weights that share a scale
+  std::optional<WeightFormat> format;  ///< of gate_up; std::nullopt: numbers of type `in`, of both
+  std::optional<WeightFormat> down_format;  ///< of down: as gate_up, or both are in blocks
+  std::int64_t group = 0;                   ///< with int4 and int8: weights that share a scale
+  bool zeros = false;                       ///< with these: whether each group has a zero point
 };
 
 /// Returns the number of different experts that plain inputs choose.

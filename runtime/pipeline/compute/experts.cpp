@@ -1,5 +1,11 @@
 #include "runtime/pipeline/compute/experts.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "kernels/chains/chains.hpp"
+#include "runtime/pipeline/compute/chain_operands.hpp"
+
 namespace greta::runtime {
 namespace {
 
@@ -9,45 +15,148 @@ GemmOptions by_rows() {
   return options;
 }
 
+/// Returns the elements of an expert's h.
+std::int64_t hidden_of(const Experts& chain) {
+  return chain.gate_up.rows() / chain.router.shape()[0] / 2;
+}
+
+/// Returns rows of all experts as [experts, rows, columns].
+Tensor by_expert(const Experts& chain, const Tensor& rows) {
+  if (!rows) return {};
+  const std::int64_t experts = chain.router.shape()[0];
+  return rows.reshape({experts, rows.shape()[0] / experts, rows.shape()[1]});
+}
+
+/// Records the steps of a mixture of experts one after the other.
+class ExpertsRecorder {
+ public:
+  ExpertsRecorder(Pipeline& pipeline, const Experts& chain)
+      : pipeline_(pipeline),
+        chain_(chain),
+        rows_(chain.x.shape()[0]),
+        dim_(chain.x.shape()[1]),
+        hidden_(hidden_of(chain)),
+        gate_up_(by_expert(chain, chain.gate_up.values)),
+        down_(by_expert(chain, chain.down.values)) {}
+
+  ExpertsResults record() {
+    route();
+    const Problem problem = chain_of(chain_);
+    const std::string chosen = pipeline_.choose(problem).value().config.variant;
+    if (chosen == "fused") {
+      fuse();
+    } else {
+      multiply(chosen == "gated");
+    }
+    return std::move(results_);
+  }
+
+ private:
+  void label(const char* name) { pipeline_.label(chain_.prefix + name); }
+  Tensor make(DType dtype, std::int64_t rows, std::int64_t cols) {
+    return pipeline_.temporary(dtype, {rows, cols});
+  }
+
+  void route() {
+    label("router");
+    results_.logits = make(DType::f32, rows_, chain_.router.shape()[0]);
+    pipeline_.gemm(chain_.x, chain_.router, results_.logits, by_rows()).value();
+    label("route");
+    results_.ids = make(DType::i32, rows_, chain_.top_k);
+    results_.weights = make(DType::f32, rows_, chain_.top_k);
+    RouteOptions options;
+    options.renormalise = chain_.renormalise;
+    pipeline_.route(results_.logits, results_.ids, results_.weights, options).value();
+  }
+
+  /// Records the operation experts, which takes some rows at a time.
+  void fuse() {
+    label("experts");
+    results_.out = make(chain_.x.dtype(), rows_, dim_);
+    ExpertsOptions options;
+    options.format = chain_.gate_up.format.quantised;
+    options.down_format = chain_.down.format.quantised;
+    options.gate_up_scales = by_expert(chain_, chain_.gate_up.scales);
+    options.down_scales = by_expert(chain_, chain_.down.scales);
+    options.gate_up_zeros = by_expert(chain_, chain_.gate_up.zeros);
+    options.down_zeros = by_expert(chain_, chain_.down.zeros);
+    for (std::int64_t first = 0; first < rows_; first += most_expert_rows) {
+      const std::int64_t count = std::min(most_expert_rows, rows_ - first);
+      const auto part = [&](const Tensor& all) { return all.slice(0, first, count); };
+      pipeline_
+          .experts(part(chain_.x), part(results_.ids), part(results_.weights), gate_up_, down_,
+                   part(results_.out), options)
+          .value();
+    }
+  }
+
+  /// Returns an operand [experts, rows, cols] of grouped products. A quantised one is decoded to
+  /// memory that the next matrix reuses.
+  Tensor numbers(const char* name, const WeightMatrix& matrix, const Tensor& by_expert,
+                 std::int64_t cols) {
+    if (!matrix.quantised()) return by_expert;
+    label(name);
+    const Tensor rows = make(chain_.x.dtype(), matrix.rows(), cols);
+    pipeline_
+        .dequantize(
+            matrix.values, rows,
+            {.format = *matrix.format.quantised, .scales = matrix.scales, .zeros = matrix.zeros})
+        .value();
+    return runtime::by_expert(chain_, rows);
+  }
+
+  /// Records grouped products of the rows in the order of their experts.
+  void multiply(bool gated) {
+    const DType type = chain_.x.dtype();
+    const std::int64_t assigned = rows_ * chain_.top_k;
+    label("permute");
+    results_.rows = make(type, assigned, dim_);
+    results_.places = make(DType::i32, rows_, chain_.top_k);
+    const Tensor ends = pipeline_.temporary(DType::i32, {chain_.router.shape()[0]});
+    pipeline_.permute(chain_.x, results_.ids, results_.rows, ends, results_.places).value();
+    const Tensor gate_up = numbers("dequantize expert_gate_up", chain_.gate_up, gate_up_, dim_);
+    results_.gated = make(type, assigned, hidden_);
+    if (gated) {
+      label("expert_gate_up + expert_silu_mul");
+      pipeline_
+          .grouped_gemm(results_.rows, gate_up, ends, results_.gated, Layout::nt,
+                        Activation::swiglu)
+          .value();
+    } else {
+      label("expert_gate_up");
+      results_.gate_up = make(type, assigned, 2 * hidden_);
+      pipeline_.grouped_gemm(results_.rows, gate_up, ends, results_.gate_up).value();
+      label("expert_silu_mul");
+      pipeline_.silu_mul(results_.gate_up, results_.gated).value();
+    }
+    const Tensor down = numbers("dequantize expert_down", chain_.down, down_, hidden_);
+    label("expert_down");
+    results_.down = make(type, assigned, dim_);
+    pipeline_.grouped_gemm(results_.gated, down, ends, results_.down).value();
+    label("unpermute");
+    results_.out = make(type, rows_, dim_);
+    pipeline_.unpermute(results_.down, results_.places, results_.weights, results_.out).value();
+  }
+
+  Pipeline& pipeline_;
+  const Experts& chain_;
+  std::int64_t rows_, dim_, hidden_;
+  Tensor gate_up_, down_;  ///< [experts, rows, columns or bytes]
+  ExpertsResults results_;
+};
+
 }  // namespace
 
+Problem chain_of(const Experts& chain) {
+  check_rank("expert_ffn", "x", chain.x, 2);
+  check_rank("expert_ffn", "gate_up", chain.gate_up.values, 2);
+  return expert_ffn_chain(chain.x.dtype(), {chain.x.shape()[0], chain.router.shape()[0],
+                                            chain.top_k, chain.x.shape()[1], hidden_of(chain),
+                                            chain.gate_up.format, chain.down.format});
+}
+
 ExpertsResults record(Pipeline& pipeline, const Experts& chain) {
-  const std::int64_t rows = chain.x.shape()[0], dim = chain.x.shape()[1];
-  const std::int64_t experts = chain.router.shape()[0], hidden = chain.down.shape()[2];
-  const std::int64_t assigned = rows * chain.top_k;
-  const DType type = chain.x.dtype();
-  const auto label = [&](const char* name) { pipeline.label(chain.prefix + name); };
-  const auto make = [&](DType dtype, std::int64_t count, std::int64_t cols) {
-    return pipeline.temporary(dtype, {count, cols});
-  };
-  ExpertsResults results;
-  label("router");
-  results.logits = make(DType::f32, rows, experts);
-  pipeline.gemm(chain.x, chain.router, results.logits, by_rows()).value();
-  label("route");
-  results.ids = make(DType::i32, rows, chain.top_k);
-  results.weights = make(DType::f32, rows, chain.top_k);
-  RouteOptions options;
-  options.renormalise = chain.renormalise;
-  pipeline.route(results.logits, results.ids, results.weights, options).value();
-  label("permute");
-  results.rows = make(type, assigned, dim);
-  results.places = make(DType::i32, rows, chain.top_k);
-  const Tensor ends = pipeline.temporary(DType::i32, {experts});
-  pipeline.permute(chain.x, results.ids, results.rows, ends, results.places).value();
-  label("expert_gate_up");
-  results.gate_up = make(type, assigned, 2 * hidden);
-  pipeline.grouped_gemm(results.rows, chain.gate_up, ends, results.gate_up).value();
-  label("expert_silu_mul");
-  results.gated = make(type, assigned, hidden);
-  pipeline.silu_mul(results.gate_up, results.gated).value();
-  label("expert_down");
-  results.down = make(type, assigned, dim);
-  pipeline.grouped_gemm(results.gated, chain.down, ends, results.down).value();
-  label("unpermute");
-  results.out = make(type, rows, dim);
-  pipeline.unpermute(results.down, results.places, results.weights, results.out).value();
-  return results;
+  return ExpertsRecorder(pipeline, chain).record();
 }
 
 RowGateResults record(Pipeline& pipeline, const RowGate& chain) {

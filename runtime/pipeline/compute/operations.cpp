@@ -255,6 +255,10 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
     return refused("experts", scales ? "int4 and int8 need scales of both matrices"
                                      : "scales are given, but the matrices have none beside them");
   }
+  const bool zeros = static_cast<bool>(options.gate_up_zeros);
+  if (zeros != static_cast<bool>(options.down_zeros) || (zeros && !scales)) {
+    return refused("experts", "zero points of both matrices, with int4 and int8, or of neither");
+  }
   Problem problem = problem_of("experts", x.dtype(), out.dtype(),
                                {{"tokens", rows_of(x)},
                                 {"experts", down ? down.shape()[0] : 1},
@@ -272,11 +276,17 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
     }
     if (cols_of(x) / groups != 128) set(problem, "group", std::to_string(cols_of(x) / groups));
   }
+  if (zeros) set(problem, "zeros", "groups");
+  if (options.down_format && options.down_format != options.format) {
+    set(problem, "down_weights", std::string(kernels::traits(*options.down_format).name));
+  }
   Given given;
   for (const Tensor& one : {x, ids, weights, gate_up}) given.add(one);
   given.add_if(options.gate_up_scales);
+  given.add_if(options.gate_up_zeros);
   given.add(down);
   given.add_if(options.down_scales);
+  given.add_if(options.down_zeros);
   given.add(out);
   return start(problem, given);
 }

@@ -47,12 +47,21 @@ struct QuantizedGemmOptions {
   bool gated = false;  ///< C [m, n] = silu(gate) up; B has 2 n rows, those of gates first
 };
 
+/// How the weights of dequantize() are stored, as those of QuantizedGemmOptions.
+struct DequantizeOptions {
+  kernels::WeightFormat format = kernels::WeightFormat::int4;
+  Tensor scales{}, zeros{};
+};
+
 /// How the matrices of experts() are stored.
 struct ExpertsOptions {
   std::optional<kernels::WeightFormat> format{};  ///< std::nullopt: numbers of x's type
+  /// Of down, if both are in different blocks; std::nullopt: as gate_up.
+  std::optional<kernels::WeightFormat> down_format{};
   /// With int4 and int8: [experts, 2 hidden, dim / group] and [experts, dim, hidden / group], of
   /// bf16 if x is, else of f16; a group has 32, 64 or 128 weights.
   Tensor gate_up_scales{}, down_scales{};
+  Tensor gate_up_zeros{}, down_zeros{};  ///< zero points of these, u8 like the scales; empty: none
 };
 
 /// What shares a scale of a scaled product: all elements of an operand, a row of it, or 128 k of a
@@ -193,6 +202,10 @@ class Operations {
   /// of 2.
   Result<void> quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const QuantizedGemmOptions& options = {});
+  /// out [rows, cols] = the weights that B, u8 [rows, bytes], stands for, as quantized_gemm reads
+  /// it.
+  Result<void> dequantize(const Tensor& b, const Tensor& out,
+                          const DequantizeOptions& options = {});
   /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of
   /// the format. Scales are f32: [1, 1] each; [m, 1] and [n, 1] of rows; or [m, ceil(k / 128)] and
   /// [ceil(n / 128), ceil(k / 128)] of blocks. k is a multiple of 16.

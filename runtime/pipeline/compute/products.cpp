@@ -144,6 +144,39 @@ Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Te
   return start(problem, std::array{a, b, groups, c});
 }
 
+Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
+                                    const DequantizeOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("dequantize", "B", b, "[rows, bytes of a row]");
+  Problem problem = problem_of("dequantize", out.dtype(), out.dtype(),
+                               {{"rows", rows_of(out)}, {"cols", cols_of(out)}});
+  if (options.format != kernels::WeightFormat::int4) {
+    set(problem, "weights", std::string(kernels::traits(options.format).name));
+  }
+  const bool beside = !kernels::in_blocks(options.format);
+  if (beside != static_cast<bool>(options.scales) || (options.zeros && !beside)) {
+    return refused("dequantize", beside
+                                     ? "int4, int8 and mxfp4 need scales"
+                                     : "blocks of weights hold their scales: none must be given");
+  }
+  if (beside && kernels::only_group(options.format) == 0) {
+    const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
+    if (cols_of(out) % groups != 0) {
+      return refused("dequantize", fmt::format("{} groups of scales don't divide cols, {}", groups,
+                                               cols_of(out)));
+    }
+    if (cols_of(out) / groups != 128) {
+      set(problem, "group", std::to_string(cols_of(out) / groups));
+    }
+  }
+  if (options.zeros) set(problem, "zeros", "groups");
+  Given given;
+  given.add(b);
+  given.add_if(options.scales);
+  given.add_if(options.zeros);
+  given.add(out);
+  return start(problem, given);
+}
+
 Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                         const QuantizedGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");

@@ -99,27 +99,49 @@ void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from
 }
 
 /// Creates a layer's router and experts.
-void make_experts(const LlamaConfig& config, DType dtype, const TensorMaker& make,
-                  LlamaDeviceLayer& layer) {
+void make_experts(const LlamaConfig& config, const LlamaLayerFormats& formats, DType dtype,
+                  const TensorMaker& make, LlamaDeviceLayer& layer) {
   const LlamaExperts& e = config.experts;
   const auto tensor = [&](const Shape& shape) { return make(dtype, shape, Memory::device); };
   layer.router = tensor({e.count, config.dim});
-  layer.expert_gate_up = tensor({e.count, 2 * e.hidden_dim, config.dim});
-  layer.expert_down = tensor({e.count, config.dim, e.hidden_dim});
+  layer.expert_gate_up =
+      make_matrix(dtype, e.count * 2 * e.hidden_dim, config.dim, formats.expert_gate_up, make);
+  layer.expert_down =
+      make_matrix(dtype, e.count * config.dim, e.hidden_dim, formats.expert_down, make);
   if (e.shared_hidden_dim > 0) layer.shared_router = tensor({1, config.dim});
+}
+
+/// Copies a matrix to one of a format with zero points, which it may lack: then its integers get
+/// the implied ones, 8 of int4, or of int8, whose signed integers become unsigned, 128.
+void upload_with_zeros(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
+  if (!to.zeros || (from.groups && from.groups->zeros != nullptr)) {
+    return upload_matrix(runtime, from, to);
+  }
+  WeightMatrix plain = to;
+  plain.format.zeros = false;
+  plain.zeros = {};
+  upload_matrix(runtime, from, plain);
+  const bool four = to.format.quantised == WeightFormat::int4;
+  const std::vector<std::byte> zeros(to.zeros.bytes(),
+                                     std::byte{four ? std::uint8_t{8} : std::uint8_t{128}});
+  runtime.upload(to.zeros, zeros).value();
+  if (four) return;
+  std::vector<std::byte> integers(from.data, from.data + to.values.bytes());
+  for (std::byte& integer : integers) integer ^= std::byte{0x80};
+  runtime.upload(to.values, integers).value();
 }
 
 void upload_experts(Runtime& runtime, const LlamaLayer& from, const LlamaDeviceLayer& to) {
   upload_numbers(runtime, from.router, to.router);
   if (to.shared_router) upload_numbers(runtime, from.shared_router, to.shared_router);
-  const Shape& shape = to.expert_gate_up.shape();
-  for (std::size_t i = 0; i < from.experts.size(); ++i) {
-    const LlamaExpert& expert = from.experts[i];
-    const auto index = static_cast<std::int64_t>(i);
-    const Tensor both = to.expert_gate_up.slice(0, index, 1).reshape({shape[1], shape[2]});
-    upload_numbers(runtime, expert.gate, both.slice(0, 0, shape[1] / 2));
-    upload_numbers(runtime, expert.up, both.slice(0, shape[1] / 2, shape[1] / 2));
-    upload_numbers(runtime, expert.down, to.expert_down.slice(0, index, 1));
+  std::int64_t gates = 0, downs = 0;  // rows so far
+  for (const LlamaExpert& expert : from.experts) {
+    for (const WeightView* view : {&expert.gate, &expert.up}) {
+      upload_with_zeros(runtime, *view, to.expert_gate_up.slice(gates, view->rows));
+      gates += view->rows;
+    }
+    upload_with_zeros(runtime, expert.down, to.expert_down.slice(downs, expert.down.rows));
+    downs += expert.down.rows;
   }
 }
 
@@ -146,7 +168,7 @@ LlamaDeviceLayer make_layer(const LlamaConfig& config, DType dtype, std::int64_t
     layer.q_norm = vector(config.head_dim);
     layer.k_norm = vector(config.head_dim);
   }
-  if (config.has_experts(index)) make_experts(config, dtype, make, layer);
+  if (config.has_experts(index)) make_experts(config, formats, dtype, make, layer);
   return layer;
 }
 
@@ -200,14 +222,18 @@ std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
     orders({layer.wo}, config.q_dim());
     orders({layer.gate, layer.up}, config.dim);
     orders({layer.down}, ffn);
+    if (!config.has_experts(static_cast<std::int64_t>(i))) continue;
+    const LlamaExperts& e = config.experts;
+    instead(layer.expert_gate_up, e.count * 2 * e.hidden_dim, config.dim);
+    instead(layer.expert_down, e.count * config.dim, e.hidden_dim);
   }
   return bytes;
 }
 
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype) {
   const LlamaWeights& from = model.weights;
-  if (quantised_experts(from)) {
-    throw Error("the experts are quantised, and their products take numbers only: decode them");
+  if (const std::string& unread = model.config.formats.unread_experts; !unread.empty()) {
+    throw Error("the experts are stored in " + unread + ", which their products can't read");
   }
   LlamaDeviceWeights weights = allocate_weights(runtime, model.config, dtype);
   upload_numbers(runtime, from.embedding, weights.embedding);

@@ -22,9 +22,10 @@ struct LlamaDeviceLayer {
   Tensor qkv_bias{};          ///< with LlamaConfig::qkv_bias: [q_dim + 2 kv_dim]
   Tensor q_norm{}, k_norm{};  ///< with LlamaConfig::qk_norm: [head_dim]
   Tensor router{};            ///< with experts: [experts, dim]
-  Tensor expert_gate_up{};  ///< [experts, 2 hidden_dim, dim]: an expert's rows of gate, then of up
-  Tensor expert_down{};     ///< [experts, dim, hidden_dim]
-  Tensor shared_router{};   ///< with a shared expert: [1, dim]
+  WeightMatrix
+      expert_gate_up{};        ///< [experts * 2 hidden_dim, dim]: an expert's gates, then its ups
+  WeightMatrix expert_down{};  ///< [experts * dim, hidden_dim]
+  Tensor shared_router{};      ///< with a shared expert: [1, dim]
 };
 
 /// A Llama's weights on a device: numbers of the same type, and matrices in LlamaConfig::formats.

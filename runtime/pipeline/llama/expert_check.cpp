@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "kernels/model/parallel.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta::runtime {
@@ -65,14 +67,34 @@ void ExpertCheck::weights() {
   });
 }
 
+std::vector<LlamaExpert> ExpertCheck::decoded_networks() const {
+  std::vector<LlamaExpert> networks = layer_.weights.experts;
+  for (LlamaExpert& expert : networks) {
+    for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) view->decoded = true;
+  }
+  return networks;
+}
+
+Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix& chosen,
+                              const TraceMatrix& x) const {
+  const std::vector<LlamaExpert> networks = decoded_networks();
+  Products products;
+  products.values =
+      stages::multiply_by_experts(weights_, networks, matrix, chosen, x, &products.norms);
+  const WeightView& first = layer_.weights.experts.front().*matrix;
+  if (first.blocks != BlockFormat::q4_k || first.decoded) return products;
+  const double unit = unit_roundoff(layer_.types.activations);
+  products.errors = products.norms;
+  for (double& error : products.errors.values) error *= 4 * unit;
+  return products;
+}
+
 void ExpertCheck::products(LlamaStage stage, WeightView LlamaExpert::*matrix, LlamaStage from) {
   if (!has(stage)) return;
-  const std::vector<LlamaExpert>& networks = layer_.weights.experts;
-  const WeightView& first = networks.front().*matrix;
+  const WeightView& first = layer_.weights.experts.front().*matrix;
   const TraceMatrix& x = rows(stage, from, first.cols);
   const TraceMatrix& experts = input(stage, LlamaStage::experts, layer_.config.experts.top_k);
-  Products want;
-  want.values = stages::multiply_by_experts(weights_, networks, matrix, experts, x, &want.norms);
+  const Products want = grouped(matrix, experts, x);
   add(stage, x.rows, first.rows, [&](std::int64_t row, std::int64_t col) {
     return bounds_.product(layer_.types.activations, x.cols, want.at(row, col));
   });
@@ -94,15 +116,69 @@ void ExpertCheck::gated() {
   }
   const TraceMatrix& x = rows(expert_silu_mul, expert_rows, layer_.config.dim);
   const TraceMatrix& chosen = input(expert_silu_mul, experts, layer_.config.experts.top_k);
+  const Products gates = grouped(&LlamaExpert::gate, chosen, x),
+                 ups = grouped(&LlamaExpert::up, chosen, x);
+  add(expert_silu_mul, count, hidden, [&](std::int64_t row, std::int64_t col) {
+    return bounds_.gated(x.cols, gates.at(row, col), ups.at(row, col));
+  });
+}
+
+/// One product of all of a token's experts. An expert's rows are read once for all tokens.
+void ExpertCheck::fused_sum() {
+  using enum LlamaStage;
+  const LlamaConfig& c = layer_.config;
+  const std::int64_t top_k = c.experts.top_k, hidden = c.experts.hidden_dim;
+  const TraceMatrix x = stages::repeated(input(expert_sum, ffn_norm, c.dim), top_k);
+  const TraceMatrix& chosen = input(expert_sum, experts, top_k);
+  const TraceMatrix& factors = input(expert_sum, expert_weights, top_k);
+  const std::vector<LlamaExpert>& networks = layer_.weights.experts;
   const auto multiply = [&](WeightView LlamaExpert::*matrix) {
     Products products;
-    products.values = stages::multiply_by_experts(weights_, layer_.weights.experts, matrix, chosen,
-                                                  x, &products.norms);
+    products.values =
+        stages::multiply_by_experts(weights_, networks, matrix, chosen, x, &products.norms);
     return products;
   };
   const Products gates = multiply(&LlamaExpert::gate), ups = multiply(&LlamaExpert::up);
-  add(expert_silu_mul, count, hidden, [&](std::int64_t row, std::int64_t col) {
-    return bounds_.gated(x.cols, gates.at(row, col), ups.at(row, col));
+  std::vector<TraceBounds::Gated> h(static_cast<std::size_t>(x.rows * hidden));
+  for (std::int64_t i = 0; i < std::ssize(h); ++i) {
+    h[static_cast<std::size_t>(i)] = TraceBounds::gated_sum(c.dim, gates.at(i / hidden, i % hidden),
+                                                            ups.at(i / hidden, i % hidden));
+  }
+  TraceMatrix sums(tokens(), c.dim), squares(tokens(), c.dim), errors(tokens(), c.dim);
+  parallel_parts(c.dim, [&](std::int64_t begin, std::int64_t end) {
+    for (std::size_t e = 0; e < networks.size(); ++e) {
+      std::vector<std::int64_t> own;
+      for (std::int64_t pair = 0; pair < x.rows; ++pair) {
+        const auto at = static_cast<std::size_t>(pair);
+        const bool adds = chosen.values[at] == static_cast<double>(e) && factors.values[at] != 0;
+        if (adds) own.push_back(pair);
+      }
+      if (own.empty()) continue;
+      for (std::int64_t col = begin; col < end; ++col) {
+        const std::vector<double> row = weights_.row(networks[e].down, col);
+        for (const std::int64_t pair : own) {
+          const double weight = factors.values[static_cast<std::size_t>(pair)];
+          double independent = 0, common = 0;
+          for (std::int64_t i = 0; i < hidden; ++i) {
+            const TraceBounds::Gated& one = h[static_cast<std::size_t>(pair * hidden + i)];
+            const double factor = weight * row[static_cast<std::size_t>(i)];
+            const double product = factor * one.value;
+            sums.row(pair / top_k)[col] += product;
+            squares.row(pair / top_k)[col] += product * product;
+            independent += factor * factor * one.independent * one.independent;
+            common += std::abs(factor) * one.common;
+          }
+          errors.row(pair / top_k)[col] += std::sqrt(independent) + common;
+        }
+      }
+    }
+  });
+  const std::int64_t length = top_k * hidden;
+  add(expert_sum, tokens(), c.dim, [&](std::int64_t row, std::int64_t col) {
+    const double norm = std::sqrt(squares.row(row)[col]);
+    const double rounding = 0x1p-24 * std::sqrt(static_cast<double>(length)) * norm;
+    return bounds_.product(layer_.types.activations, length,
+                           {sums.row(row)[col], norm, 0, errors.row(row)[col] + rounding});
   });
 }
 
@@ -129,6 +205,7 @@ void ExpertCheck::routed() {
   gated();
   products(expert_out, &LlamaExpert::down, expert_silu_mul);
   if (!has(expert_sum)) return;
+  if (!has(expert_out)) return fused_sum();
   Products want;
   want.values = stages::weighted_sum(rows(expert_sum, expert_out, c.dim),
                                      input(expert_sum, expert_weights, top_k), &want.norms);

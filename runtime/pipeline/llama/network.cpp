@@ -258,11 +258,11 @@ class PassRecorder {
     tell(router, results.logits);
     tell(experts, results.ids);
     tell(expert_weights, results.weights);
-    tell(expert_places, results.places);
-    tell(expert_rows, results.rows);
-    tell(expert_gate, results.gate_up);
-    tell(expert_silu_mul, results.gated);
-    tell(expert_out, results.down);
+    tell_if(expert_places, results.places);
+    tell_if(expert_rows, results.rows);
+    tell_if(expert_gate, results.gate_up);
+    tell_if(expert_silu_mul, results.gated);
+    tell_if(expert_out, results.down);
     tell(expert_sum, results.out);
   }
 

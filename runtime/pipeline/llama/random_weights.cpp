@@ -177,8 +177,10 @@ LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, D
     for (const WeightMatrix* matrix : {&layer.wo, &layer.down}) {
       if (*matrix) filler.fill(*matrix);
     }
-    for (const Tensor* experts :
-         {&layer.router, &layer.expert_gate_up, &layer.expert_down, &layer.shared_router}) {
+    for (const Tensor* router : {&layer.router, &layer.shared_router}) {
+      if (*router) filler.fill(*router);
+    }
+    for (const WeightMatrix* experts : {&layer.expert_gate_up, &layer.expert_down}) {
       if (*experts) filler.fill(*experts);
     }
   }

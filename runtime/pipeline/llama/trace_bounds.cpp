@@ -53,6 +53,18 @@ Expected TraceBounds::gated(std::int64_t length, const TracedProduct& gate,
   return kernels::rounded(types_.activations, value, slack * error);
 }
 
+TraceBounds::Gated TraceBounds::gated_sum(std::int64_t length, const TracedProduct& gate,
+                                          const TracedProduct& up) {
+  constexpr double steepest = 1.1;  // of silu
+  const double of_gate = steepest * product_error(length, gate);
+  const double of_activation = activation_error(ActivationFunction::silu, gate.value);
+  const double of_up = product_error(length, up);
+  const double factor = stages::silu_mul(gate.value, 1), value = factor * up.value;
+  return {value, of_gate * std::abs(up.value) + of_up * std::abs(factor),
+          of_activation * std::abs(up.value) + (of_gate + of_activation) * of_up +
+              u * std::abs(value) + smallest};
+}
+
 Expected TraceBounds::gated(double gate, double up) const {
   const double value = stages::silu_mul(gate, up);
   const double error = activation_error(ActivationFunction::silu, gate) * std::abs(up);

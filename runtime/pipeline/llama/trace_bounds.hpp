@@ -33,6 +33,12 @@ class TraceBounds {
   Expected gated(std::int64_t length, const TracedProduct& gate, const TracedProduct& up) const;
   /// The same of a gate and an up that are stored.
   Expected gated(double gate, double up) const;
+  /// The same before it is rounded: the errors of the two products, which are independent of those
+  /// of other elements, and what the activation adds, which need not be.
+  struct Gated {
+    double value = 0, independent = 0, common = 0;
+  };
+  static Gated gated_sum(std::int64_t length, const TracedProduct& gate, const TracedProduct& up);
   /// Bound of rows::RmsNorm, plus the rounding of epsilon to f32, and if `unrounded` what rounding
   /// the rows to the activations' type changes.
   Expected norm(double value, double factor, double gain, std::int64_t length,

@@ -36,6 +36,7 @@ struct RopeScaling {
 /// How the projections of a layer are stored.
 struct LlamaLayerFormats {
   MatrixFormat wq, wk, wv, wo, gate, up, down;
+  MatrixFormat expert_gate_up, expert_down;  ///< of all experts of the layer
 
   bool operator==(const LlamaLayerFormats&) const = default;
 };
@@ -44,7 +45,8 @@ struct LlamaLayerFormats {
 struct LlamaFormats {
   std::vector<LlamaLayerFormats> layers;  ///< empty: all are numbers
   MatrixFormat head;
-  std::optional<MatrixFormat> experts{};  ///< of some experts, which their products can't read
+  /// How experts are stored that products can't read, for messages; empty: they can read all.
+  std::string unread_experts{};
 
   LlamaLayerFormats layer(std::int64_t index) const {
     return layers.empty() ? LlamaLayerFormats{} : layers.at(static_cast<std::size_t>(index));

@@ -207,15 +207,20 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   read_dense_layers(fields, config);
   const auto scaled = scaled_weights_of(fields);
   const auto packed = scaled ? std::nullopt : packed_weights_of(fields);
-  if ((scaled || packed) && config.experts.count > 0) {
-    fields.refuse("quantization_config: weights of a model with experts must be numbers");
+  if (packed && packed->reordered && config.experts.count > 0) {
+    fields.refuse("quantization_config: experts must not be in activation order (desc_act)");
   }
   if (scaled || packed) {
     MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
     const MatrixFormat down = format;  // which has the order of hidden units
     format.order = packed && packed->reordered ? 1 : 0;
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),
-                                 {format, format, format, format, format, format, down});
+                                 {format, format, format, format, format, format, down, {}, {}});
+    for (std::int64_t i = 0; packed && i < config.layers; ++i) {  // of fp8, experts become numbers
+      if (!config.has_experts(i)) continue;
+      LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];
+      layer.expert_gate_up = layer.expert_down = format;
+    }
   }
   return config;
 }

@@ -1,8 +1,13 @@
 #include "runtime/pipeline/models/llama_weights.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace greta::runtime {
@@ -121,28 +126,76 @@ void WeightView::read(std::size_t first, std::size_t count, double* values,
   });
 }
 
-std::optional<MatrixFormat> quantised_experts(const LlamaWeights& weights) {
-  for (const LlamaLayer& layer : weights.layers) {
-    for (const LlamaExpert& expert : layer.experts) {
-      for (const WeightView* matrix : {&expert.gate, &expert.up, &expert.down}) {
-        if (!matrix->format().plain()) return matrix->format();
-      }
+namespace {
+
+std::string_view name_of(const MatrixFormat& format) {
+  if (format.scaled) return "fp8";
+  return format.quantised ? traits(*format.quantised).name : "numbers";
+}
+
+/// The format of matrices that one launch reads.
+struct CommonFormat {
+  MatrixFormat format{};
+  bool alike = true;
+
+  /// Adds a matrix. One without zero points can get the implied ones.
+  void add(const MatrixFormat& other, bool first) {
+    if (first) format = other;
+    MatrixFormat same = other;
+    same.zeros = format.zeros = format.zeros || other.zeros;
+    alike = alike && same == format;
+  }
+};
+
+bool can_read(const MatrixFormat& gate_up, const MatrixFormat& down) {
+  const auto blocks = [](const MatrixFormat& f) { return f.quantised && in_blocks(*f.quantised); };
+  if (gate_up.scaled || gate_up.quantised == WeightFormat::mxfp4) return false;
+  return gate_up == down || (blocks(gate_up) && blocks(down));
+}
+
+/// Sets the formats of a layer's experts. Returns their names if products can't read them.
+std::string set_experts(const LlamaLayer& layer, LlamaLayerFormats& formats) {
+  CommonFormat gate_up, down;
+  std::set<std::string_view> names;
+  for (const LlamaExpert& expert : layer.experts) {
+    const bool first = &expert == &layer.experts.front();
+    gate_up.add(expert.gate.format(), first);
+    gate_up.add(expert.up.format(), false);
+    down.add(expert.down.format(), first);
+    for (const WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
+      names.insert(name_of(view->format()));
     }
   }
-  return std::nullopt;
+  if (gate_up.format.group > 0 && gate_up.format.group == down.format.group) {
+    gate_up.format.zeros = down.format.zeros = gate_up.format.zeros || down.format.zeros;
+  }
+  formats.expert_gate_up = gate_up.format;
+  formats.expert_down = down.format;
+  if (gate_up.alike && down.alike && can_read(gate_up.format, down.format)) return {};
+  return fmt::format("{}", fmt::join(names, " and "));
 }
+
+}  // namespace
 
 LlamaFormats formats_of(const LlamaWeights& weights) {
   LlamaFormats formats;
-  formats.experts = quantised_experts(weights);
   bool any = false;
   for (const LlamaLayer& layer : weights.layers) {
-    formats.layers.push_back({layer.wq.format(), layer.wk.format(), layer.wv.format(),
-                              layer.wo.format(), layer.gate.format(), layer.up.format(),
-                              layer.down.format()});
+    formats.layers.push_back({layer.wq.format(),
+                              layer.wk.format(),
+                              layer.wv.format(),
+                              layer.wo.format(),
+                              layer.gate.format(),
+                              layer.up.format(),
+                              layer.down.format(),
+                              {},
+                              {}});
     LlamaLayerFormats& own = formats.layers.back();
     number_orders({{&layer.wq, &own.wq}, {&layer.wk, &own.wk}, {&layer.wv, &own.wv}});
     number_orders({{&layer.gate, &own.gate}, {&layer.up, &own.up}});
+    if (const std::string unread = set_experts(layer, own); !unread.empty()) {
+      formats.unread_experts = unread;
+    }
     any = any || !(formats.layers.back() == LlamaLayerFormats{});
   }
   if (!any) formats.layers.clear();

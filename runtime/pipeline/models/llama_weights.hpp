@@ -111,11 +111,10 @@ struct LlamaModel {
   std::vector<std::shared_ptr<const std::vector<std::byte>>> converted{};
 };
 
-/// Returns the format of the first expert's matrix that devices can't multiply by: the quantised
-/// ones that are not decoded.
-std::optional<MatrixFormat> quantised_experts(const LlamaWeights& weights);
-
-/// Returns how devices store a model's matrices.
+/// Returns how devices store a model's matrices. Experts of a layer that aren't stored alike, so
+/// that products can't read them, are named in LlamaFormats::unread_experts: gates and ups of all
+/// experts have one format, and so have their down projections; both are numbers, the same
+/// integers, or in blocks.
 LlamaFormats formats_of(const LlamaWeights& weights);
 
 /// Returns the type that devices store scales beside integers in, with activations of this type.

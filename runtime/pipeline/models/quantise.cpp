@@ -10,6 +10,7 @@
 #include <span>
 
 #include "kernels/model/parallel.hpp"
+#include "runtime/device/result.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -224,9 +225,42 @@ MatrixFormat changed(const MatrixFormat& own, std::int64_t cols, Quantisation qu
 }
 
 void refuse_experts(const LlamaConfig& config, Quantisation quantisation) {
-  if (config.experts.count == 0 || format_of(quantisation).plain()) return;
-  throw Error(Failure{
-      Status::invalid_argument, "the model has experts, whose products take numbers only", {}});
+  const bool unread = quantisation == Quantisation::mxfp4 || quantisation == Quantisation::fp8;
+  if (config.experts.count == 0 || !unread) return;
+  throw Error(
+      Failure{Status::invalid_argument,
+              "the model has experts, whose products take q8_0, q4_0 and int4 of these formats",
+              {}});
+}
+
+/// Decides about a layer's experts, which are quantised alike. `own` are their formats. Returns
+/// whether they change.
+bool experts_change(const LlamaConfig& config, const LlamaLayerFormats& own,
+                    Quantisation quantisation, QuantisedProjections& counts) {
+  const MatrixFormat format = format_of(quantisation);
+  if (format.plain()) return false;
+  const std::int64_t matrices = 3 * config.experts.count;
+  const bool already = !own.expert_gate_up.plain() || !own.expert_down.plain();
+  const bool whole =
+      config.dim % format.unit() == 0 && config.experts.hidden_dim % format.unit() == 0;
+  (already ? counts.already : whole ? counts.quantised : counts.kept) += matrices;
+  return !already && whole;
+}
+
+void quantise_experts(LlamaModel& model, LlamaLayer& layer, const LlamaLayerFormats& own,
+                      Quantisation quantisation, DType activations, QuantisedProjections& counts) {
+  if (layer.experts.empty()) return;
+  const bool decoded = quantisation == Quantisation::decoded;
+  if (!decoded && !experts_change(model.config, own, quantisation, counts)) return;
+  for (LlamaExpert& expert : layer.experts) {
+    for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
+      if (decoded) {
+        view->decoded = true;
+      } else {
+        *view = quantised(model, *view, format_of(quantisation), activations);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -264,14 +298,20 @@ QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
   auto& layers = config.formats.layers;
   layers.resize(static_cast<std::size_t>(config.layers));
   for (LlamaLayerFormats& layer : layers) {
+    const std::int64_t index = &layer - layers.data(), ffn = config.ffn_dim(index);
     const auto change = [&](MatrixFormat& format, std::int64_t cols) {
       format = changed(format, cols, quantisation, counts);
     };
-    for (MatrixFormat* in : {&layer.wq, &layer.wk, &layer.wv, &layer.gate, &layer.up}) {
-      change(*in, config.dim);
-    }
+    for (MatrixFormat* in : {&layer.wq, &layer.wk, &layer.wv}) change(*in, config.dim);
     change(layer.wo, config.q_dim());
-    change(layer.down, config.hidden_dim);
+    if (ffn > 0) {
+      for (MatrixFormat* in : {&layer.gate, &layer.up}) change(*in, config.dim);
+      change(layer.down, ffn);
+    }
+    if (!config.has_experts(index)) continue;
+    if (experts_change(config, layer, quantisation, counts)) {
+      layer.expert_gate_up = layer.expert_down = format_of(quantisation);
+    }
   }
   return counts;
 }
@@ -279,14 +319,13 @@ QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
 QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DType activations) {
   refuse_experts(model.config, quantisation);
   QuantisedProjections counts;
+  const LlamaFormats stored = formats_of(model.weights);
   for (LlamaLayer& layer : model.weights.layers) {
-    for (LlamaExpert& expert : layer.experts) {
-      for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
-        view->decoded = quantisation == Quantisation::decoded;
-      }
-    }
+    quantise_experts(model, layer, stored.layer(&layer - model.weights.layers.data()), quantisation,
+                     activations, counts);
     for (WeightView* view :
          {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.gate, &layer.up, &layer.down}) {
+      if (view->data == nullptr) continue;  // a layer may have experts alone
       const MatrixFormat own = view->format();
       const MatrixFormat format = changed(own, view->cols, quantisation, counts);
       if (format == own) continue;
@@ -310,8 +349,8 @@ std::string quantised_formats(const LlamaConfig& config) {
   };
   add(config.formats.head);
   for (const LlamaLayerFormats& layer : config.formats.layers) {
-    for (const MatrixFormat& format :
-         {layer.wq, layer.wk, layer.wv, layer.wo, layer.gate, layer.up, layer.down}) {
+    for (const MatrixFormat& format : {layer.wq, layer.wk, layer.wv, layer.wo, layer.gate, layer.up,
+                                       layer.down, layer.expert_gate_up, layer.expert_down}) {
       add(format);
     }
   }

@@ -39,8 +39,9 @@ struct QuantisedProjections {
   std::int64_t already = 0;  ///< quantised before
 };
 
-/// Changes the formats of an architecture. Throws Error for one with experts, whose products take
-/// numbers only, unless all are decoded.
+/// Changes the formats of an architecture. Throws Error for one with experts and a format that
+/// their products can't read, which are mxfp4 and fp8. The experts of a layer are quantised alike
+/// or not at all.
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation);
 
 /// Quantises a model's weights, on all cores, into memory of the model. Scales beside integers are

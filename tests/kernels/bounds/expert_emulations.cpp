@@ -241,8 +241,10 @@ Outputs experts(const Given& given) {
   const std::size_t tokens = given.dim("tokens"), top_k = given.dim("top_k");
   const std::size_t dim = given.dim("dim"), hidden = given.dim("hidden");
   const std::size_t all = given.dim("experts");
-  const QuantizedInput gate_up{"gate_up", "gate_up_scales", all * 2 * hidden, dim};
-  const QuantizedInput down{"down", "down_scales", all * dim, hidden};
+  const std::string other = given.problem.attribute("down_weights", "same");
+  const QuantizedInput gate_up{"gate_up", "gate_up_scales", all * 2 * hidden, dim, "gate_up_zeros"};
+  const QuantizedInput down{"down", "down_scales", all * dim,
+                            hidden, "down_zeros",  other == "same" ? nullptr : other.c_str()};
   std::vector<float> out(tokens * dim);
   for (std::size_t token = 0; token < tokens; ++token) {
     std::vector<float> h(top_k * hidden);
@@ -291,17 +293,42 @@ std::vector<Case> experts_cases(const DTypes&) {
         {{"tokens", "1"}, {"experts", "2"}, {"top_k", "2"}, {"dim", extent}, {"hidden", extent}});
     return one;
   };
+  const auto other_down = [](const char* format, const char* down, const Contents& bytes,
+                             const Contents& down_bytes, const Factors& factors) {
+    return Case{down,
+                {{"weights", format},
+                 {"down_weights", down},
+                 {"tokens", "1"},
+                 {"experts", "2"},
+                 {"top_k", "2"},
+                 {"dim", "256"},
+                 {"hidden", "256"}},
+                {{"ids", index_below(2)}, {"gate_up", bytes}, {"down", down_bytes}},
+                factors};
+  };
+  const auto zeros = [&](Case one) {
+    one.what = "zero points";
+    one.options.emplace_back("zeros", "groups");
+    one.contents["gate_up_zeros"] = one.contents["down_zeros"] = index_below(16);
+    return one;
+  };
   const Contents bytes = index_below(256);
-  return {with("short", "60", "1", "4", "3", 4, {10.6, 6.8, 9.3, 1.2, 1.2}),
-          with("wide", "64", "1", "1100", "2", 0.3, {14.8, 17.5, 51.9, 1.2, 1.1}),
-          with("two experts", "20", "2", "60", "20", 2, {19.8, 26.9, 28.6, 1.2, 1.1}),
-          with("six experts", "4", "6", "100", "60", 1, {36.6, 33.2, 71.4, 1.2, 1.2}),
-          quantized("int4", "64", "128", bytes, {44.2, 65.4, 76, 1.3, 1.2}),
-          quantized("int8", "32", "128", bytes, {38.3, 55.7, 57.1, 1.6, 1.2}),
-          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {54.5, 90.7, 87.1, 1.2, 1.2}),
-          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {70.7, 77.7, 88.2, 1.3, 1.2}),
-          quantized("q4_k", "128", "256", byte_of_q4_k, {65.6, 89.9, 68.3, 1.2, 1.2}),
-          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {67.9, 71.1, 59.6, 1.2, 1.2})};
+  return {
+      zeros(quantized("int4", "64", "128", bytes, {1, 1, 1, 1, 1})),
+      other_down("q4_k", "q6_k", byte_of_q4_k, bytes_of_blocks(210, 208), {1, 1, 1, 1, 1}),
+      other_down("q6_k", "q4_k", bytes_of_blocks(210, 208), byte_of_q4_k, {1, 1, 1, 1, 1}),
+      other_down("q4_0", "q8_0", bytes_of_blocks(18, 0), bytes_of_blocks(34, 0), {1, 1, 1, 1, 1}),
+      other_down("q8_0", "q4_0", bytes_of_blocks(34, 0), bytes_of_blocks(18, 0), {1, 1, 1, 1, 1}),
+      with("short", "60", "1", "4", "3", 4, {10.6, 6.8, 9.3, 1.2, 1.2}),
+      with("wide", "64", "1", "1100", "2", 0.3, {14.8, 17.5, 51.9, 1.2, 1.1}),
+      with("two experts", "20", "2", "60", "20", 2, {19.8, 26.9, 28.6, 1.2, 1.1}),
+      with("six experts", "4", "6", "100", "60", 1, {36.6, 33.2, 71.4, 1.2, 1.2}),
+      quantized("int4", "64", "128", bytes, {44.2, 65.4, 76, 1.3, 1.2}),
+      quantized("int8", "32", "128", bytes, {38.3, 55.7, 57.1, 1.6, 1.2}),
+      quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {54.5, 90.7, 87.1, 1.2, 1.2}),
+      quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {70.7, 77.7, 88.2, 1.3, 1.2}),
+      quantized("q4_k", "128", "256", byte_of_q4_k, {65.6, 89.9, 68.3, 1.2, 1.2}),
+      quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {67.9, 71.1, 59.6, 1.2, 1.2})};
 }
 
 }  // namespace

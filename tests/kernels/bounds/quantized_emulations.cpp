@@ -74,10 +74,44 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
           with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1})};
 }
 
+Outputs dequantize(const Given& given) {
+  const std::size_t rows = given.dim("rows"), cols = given.dim("cols");
+  std::vector<float> out(rows * cols);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const QuantizedRow weights(given, {"B", "scales", rows, cols}, row);
+    for (std::size_t i = 0; i < cols; ++i) {
+      out[row * cols + i] = (weights.at(i) * weights.scale(i)).value();
+    }
+  }
+  return {out};
+}
+
+/// Weights are exact in f32, but for those of q4_k, so that bounds are roundings to other types.
+std::vector<Case> dequantize_cases(const DTypes&) {
+  const Contents bytes = index_below(256);
+  const auto with = [](const char* what, std::vector<std::pair<std::string, std::string>> more,
+                       std::map<std::string, Contents> contents, const Factors& factors) {
+    more.insert(more.end(), {{"rows", "4100"}, {"cols", "256"}});
+    return Case{what, more, std::move(contents), factors};
+  };
+  const Factors exact{1, 1, 1, 1.1, 1.1};
+  return {with("int4", {}, {{"B", bytes}}, exact),
+          with("int8", {{"weights", "int8"}, {"group", "64"}}, {{"B", bytes}}, exact),
+          with("zero points", {{"group", "32"}, {"zeros", "groups"}},
+               {{"B", bytes}, {"zeros", index_below(16)}}, exact),
+          with("q4_0", {{"weights", "q4_0"}}, {{"B", bytes_of_blocks(18, 0)}}, exact),
+          with("q8_0", {{"weights", "q8_0"}}, {{"B", bytes_of_blocks(34, 0)}}, exact),
+          with("q4_k", {{"weights", "q4_k"}}, {{"B", byte_of_q4_k}}, exact),
+          with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}}, exact),
+          with("mxfp4", {{"weights", "mxfp4"}},
+               {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, exact)};
+}
+
 }  // namespace
 
 std::vector<Emulation> quantized_emulations() {
-  return {{"quantized_gemm", quantized_gemm_cases, quantized_gemm}};
+  return {{"quantized_gemm", quantized_gemm_cases, quantized_gemm},
+          {"dequantize", dequantize_cases, dequantize}};
 }
 
 }  // namespace greta::test::bounds

@@ -15,6 +15,8 @@ namespace greta::test::bounds {
 struct QuantizedInput {
   const char *integers, *scales;  ///< names of tensors
   std::size_t rows, k;
+  const char* zeros = "zeros";
+  const char* format = nullptr;  ///< nullptr: that of the problem's attribute
 };
 
 /// Decodes the weights of a row.
@@ -23,7 +25,8 @@ class QuantizedRow {
   QuantizedRow(const Given& given, QuantizedInput matrix, std::size_t row)
       : given_(given),
         matrix_(matrix),
-        format_(given.problem.attribute("weights", "int4")),
+        format_(matrix.format != nullptr ? matrix.format
+                                         : given.problem.attribute("weights", "int4")),
         row_(row),
         bytes_(given[matrix.integers].size() / matrix.rows) {}
 
@@ -37,7 +40,7 @@ class QuantizedRow {
     }
     if (format_ == "int8") {
       const int q = byte(i);
-      return given_.has("zeros") ? number(q) - zero(i, 0) : number(q < 128 ? q : q - 256);
+      return given_.has(matrix_.zeros) ? number(q) - zero(i, 0) : number(q < 128 ? q : q - 256);
     }
     if (format_ == "q4_0") return number(half(i / 32 * 18 + 2 + i % 16, i % 32 >= 16) - 8);
     if (format_ == "q8_0") return number(signed_byte(i / 32 * 34 + 2 + i % 32));
@@ -84,7 +87,7 @@ class QuantizedRow {
     return row_ * (matrix_.k / length) + i / length;
   }
   Float zero(std::size_t i, float otherwise) const {
-    return given_.has("zeros") ? given_["zeros"][group(i)] : otherwise;
+    return given_.has(matrix_.zeros) ? given_[matrix_.zeros][group(i)] : otherwise;
   }
 
   const Given& given_;

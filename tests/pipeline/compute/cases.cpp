@@ -320,6 +320,12 @@ const std::vector<OperationCase>& operation_cases() {
              t[0], t[1], t[2], t[3], t[5], t[7],
              {.format = kernels::WeightFormat::int4, .gate_up_scales = t[4], .down_scales = t[6]});
        }},
+      {"Dequantize",
+       "dequantize dtype=bf16 out=bf16 group=\"32\" zeros=groups rows=6 cols=64",
+       {{6, 32}, {6, 2}, {6, 2}, {2, 3, 64}},
+       [](Operations& ops, const Operands& t) {
+         return ops.dequantize(t[0], t[3], {.scales = t[1], .zeros = t[2]});
+       }},
       {"AttentionOfABatch",
        "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
        "dim=8",

@@ -3,7 +3,6 @@
 // architectures matters.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "runtime/pipeline/llama/batch.hpp"
@@ -14,6 +13,7 @@
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/llama/expert_files.hpp"
 #include "tests/pipeline/llama/open_runtime.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -25,20 +25,6 @@ using enum LlamaStage;
 
 const Ids prompt{1, 17, 250, 3, 99, 7, 7, 128, 40, 201, 12, 5};
 constexpr const char* kinds[] = {"mixtral", "qwen2_moe", "qwen3_moe"};
-
-/// Returns a model whose first layer has no experts, if it is one of Qwen.
-TinyLlama tiny(const std::string& kind) {
-  TinyLlama model{.dim = 32, .hidden = 64, .layers = 3, .heads = 4, .kv_heads = 2, .vocab = 300};
-  model.kind = kind;
-  if (kind != "mixtral") model.dense_layers = {0};
-  return model;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
 
 class Experts : public ::testing::TestWithParam<const char*> {
  protected:
@@ -76,10 +62,12 @@ TEST_P(Experts, EveryStageIsWithinItsBound) {
     check(model, DType::f32);
     if (model.config.experts.shared_hidden_dim == 0) continue;
     check(model, DType::f16);
-    for (const char* rule : {"residual_norm: add_norm", "gate_up: parts"}) {
-      SCOPED_TRACE(rule);
+    for (const bool gated : {false, true}) {
       SetUp();
-      ASSERT_TRUE(runtime_->use(rule));
+      ASSERT_TRUE(runtime_->use(gated ? "expert_ffn: gated" : "residual_norm: add_norm"));
+      if (gated) {
+        ASSERT_TRUE(runtime_->use("gate_up: parts"));
+      }
       check(model, DType::f16);
     }
   }
@@ -150,7 +138,7 @@ TEST_P(Experts, NeedsAndProblemsAreKnownBeforehand) {
   for (const Problem& problem : llama_problems(*runtime_, model.config, DType::f32, options)) {
     names.push_back(problem.op);
   }
-  for (const char* op : {"route", "permute", "grouped_gemm", "unpermute"}) {
+  for (const char* op : {"route", "permute", "grouped_gemm", "unpermute", "experts"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), op), names.end()) << op;
   }
 }
@@ -171,6 +159,60 @@ TEST_P(Experts, AWrongStageIsNamed) {
     ASSERT_TRUE(found) << to_string(stage);
     EXPECT_EQ(found->text().substr(0, found->text().find(':')),
               "layer 1 " + std::string(to_string(stage)));
+  }
+}
+
+// Few rows take the operation experts, whose sum is checked without what is between its products,
+// for as many rows as there are.
+TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
+  const LlamaModel model = load(tiny("mixtral"));
+  for (const bool forced : {false, true}) {
+    SetUp();
+    if (forced) {
+      ASSERT_TRUE(runtime_->use("expert_ffn: fused"));
+    }
+    LlamaRunner llama = runner(model, DType::f16);
+    LlamaTrace trace = llama.trace(forced ? prompt : Ids{1});
+    EXPECT_TRUE(trace.layers[1][expert_out].empty());
+    const TraceTypes types{DType::f16, DType::f16, DType::f16, DType::f32};
+    ASSERT_FALSE(first_failure(LlamaTraceCheck(model, types).check(trace)));
+    double& value = trace.layers[1][expert_sum].values.at(3);
+    value += 0.01 * std::abs(value) + 1e-3;
+    const auto found = first_failure(LlamaTraceCheck(model, types).check(trace));
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->text().starts_with("layer 1 expert_sum:")) << found->text();
+  }
+}
+
+// Quantised experts are multiplied as they are stored, those of fp8 as numbers, and for prompts,
+// here by a rule, once they are decoded: every stage of a prompt and of a token.
+TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
+  for (const bool parts : {false, true}) {
+    SetUp();
+    if (parts) {
+      ASSERT_TRUE(runtime_->use("expert_ffn: parts"));
+    }
+    const std::vector<QuantisedExperts> files = quantised_files();
+    // Blocks of two formats, and integers with zero points, are decoded.
+    for (const QuantisedExperts& stored : parts ? std::vector{files[2], files[3]} : files) {
+      SCOPED_TRACE(stored.name);
+      stored.write(folder_.path());
+      const LlamaModel model = load_llama(folder_ / stored.file);
+      const LlamaLayerFormats formats = model.config.formats.layer(0);
+      EXPECT_EQ(formats.expert_gate_up, stored.gate_up);
+      EXPECT_EQ(formats.expert_down, stored.down);
+      const DType type = DType::f16;
+      LlamaRunner llama = runner(model, type);
+      const LlamaTraceCheck stages(model, {type, type, type, DType::f32});
+      for (const Ids& ids : {prompt, Ids{250}}) {
+        const LlamaTrace trace = llama.trace(ids);
+        const bool dense = stored.gate_up.plain() && ids.size() > 8;
+        EXPECT_EQ(trace.layers[0][expert_out].empty(), !parts && !dense);
+        const auto wrong = first_failure(stages.check(trace));
+        EXPECT_FALSE(wrong) << wrong->text();
+        if (parts) break;
+      }
+    }
   }
 }
 
@@ -304,18 +346,20 @@ TEST(ExpertFiles, OfGgufAndOfHuggingFaceAreTheSameModel) {
   }
 }
 
-// Quantised experts of a GGUF file are multiplied as numbers, once they are decoded.
-TEST(ExpertFiles, QuantisedExpertsMustBeDecoded) {
+// What the products of experts can't read is refused, and can be decoded. Numbers are quantised as
+// other projections are.
+TEST(ExpertFiles, OthersMustBeDecoded) {
   const TemporaryFolder folder;
   TinyGguf file;
   file.tiny = tiny("mixtral");
-  file.blocks = BlockFormat::q8_0;
+  file.others = {{"w1", BlockFormat::q8_0}, {"w3", BlockFormat::q4_0}};
   file.write(folder.path());
   LlamaModel model = load_llama(folder / "model.gguf");
   const auto runtime = open_runtime("vulkan:0");
-  expect_refused([&] { upload_weights(*runtime, model, DType::f32); }, "the experts are quantised");
-  expect_refused([&] { quantise(model, Quantisation::q8_0, DType::f32); }, "has experts");
-  expect_refused([&] { quantise(model.config, Quantisation::int4); }, "has experts");
+  expect_refused([&] { upload_weights(*runtime, model, DType::f32); },
+                 "the experts are stored in numbers and q4_0 and q8_0");
+  expect_refused([&] { quantise(model, Quantisation::mxfp4, DType::f32); }, "has experts");
+  expect_refused([&] { quantise(model.config, Quantisation::fp8); }, "has experts");
   quantise(model, Quantisation::decoded, DType::f32);
   LlamaOptions options;
   options.capacity = 32;
@@ -323,6 +367,16 @@ TEST(ExpertFiles, QuantisedExpertsMustBeDecoded) {
   llama.feed(prompt);
   const std::vector<float> got = llama.logits();
   EXPECT_LT(largest_difference(LlamaReference(model).run(prompt), {got.begin(), got.end()}), 1e-3);
+  model = load_llama(folder.path());
+  LlamaConfig config = model.config;
+  const QuantisedProjections counts = quantise(model, Quantisation::q8_0, DType::f32);
+  EXPECT_EQ(counts.quantised, 3 * (4 + 3 * 5));
+  EXPECT_EQ(quantise(config, Quantisation::q8_0).quantised, counts.quantised);
+  EXPECT_EQ(weight_bytes(config, DType::f32), weight_bytes(model.config, DType::f32));
+  const TraceTypes types{DType::f32, DType::f32, DType::f32, DType::f32};
+  LlamaRunner quantised(*runtime, upload_weights(*runtime, model, DType::f32), options);
+  const auto wrong = first_failure(LlamaTraceCheck(model, types).check(quantised.trace(prompt)));
+  EXPECT_FALSE(wrong) << wrong->text();
 }
 
 TEST(ExpertFiles, BadOnesAreRefusedInOneLine) {
@@ -359,8 +413,8 @@ TEST(ExpertFiles, BadOnesAreRefusedInOneLine) {
   refused(with("qwen3_moe", {{"mlp_only_layers", "0"}}), "mlp_only_layers isn't a list");
   refused(with("qwen3_moe", {{"mlp_only_layers", {-1}}}), "an element that is not a layer");
   refused(with("qwen3_moe", {{"decoder_sparse_step", 0}}), "decoder_sparse_step is 0");
-  refused(with("mixtral", {{"quantization_config", {{"quant_method", "fp8"}}}}),
-          "weights of a model with experts must be numbers");
+  refused(with("mixtral", {{"quantization_config", {{"quant_method", "bitsandbytes"}}}}),
+          "quant_method is 'bitsandbytes'");
 }
 
 TEST(ExpertFiles, MutationsAreReadOrRefused) {

@@ -212,14 +212,13 @@ void apply(const std::string& choice, Quantisation how, const Quantise& quantise
   }
 }
 
-void refuse_quantised_experts(const LlamaConfig& config, const std::string& model) {
-  const auto& format = config.formats.experts;
-  if (!format) return;
-  const std::string_view name = format->quantised ? traits(*format->quantised).name : "fp8";
+void refuse_unread_experts(const LlamaConfig& config, const std::string& model) {
+  const std::string& unread = config.formats.unread_experts;
+  if (unread.empty()) return;
   throw CommandError(exit_usage,
-                     fmt::format("{}: its experts are stored in {}, which their products can't "
-                                 "read; --quantize none decodes all weights",
-                                 model, name));
+                     fmt::format("{}: its experts are stored in {} within a layer, which their "
+                                 "products can't read; --quantize none decodes all weights",
+                                 model, unread));
 }
 
 }  // namespace
@@ -228,14 +227,14 @@ void apply_quantisation(const std::string& choice, LlamaConfig& config) {
   if (const auto how = read_quantisation(choice)) {
     return apply(choice, *how, [&] { return quantise(config, *how); });
   }
-  refuse_quantised_experts(config, "--config");
+  refuse_unread_experts(config, "--config");
 }
 
 void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations) {
   if (const auto how = read_quantisation(choice)) {
     return apply(choice, *how, [&] { return quantise(model, *how, activations); });
   }
-  refuse_quantised_experts(model.config, model.path.string());
+  refuse_unread_experts(model.config, model.path.string());
 }
 
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {

@@ -55,7 +55,7 @@ std::vector<std::string> words_of(LlamaStage stage) {
     case LlamaStage::expert_out:
       return {"expert_down"};
     case LlamaStage::expert_sum:
-      return {"unpermute"};
+      return {"unpermute", "experts"};
     case LlamaStage::shared_weight:
       return {"shared_route"};
     case LlamaStage::shared_scaled:

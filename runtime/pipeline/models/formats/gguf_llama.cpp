@@ -50,6 +50,19 @@ constexpr LlamaNames gguf_names{.embedding = "token_embd.weight",
                                 .k_norm = "attn_k_norm.weight",
                                 .experts = gguf_experts};
 
+/// Returns the names of a file: older converters wrote a tensor for each expert.
+LlamaNames names_of(const GgufFile& file) {
+  LlamaNames names = gguf_names;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (!name.starts_with("blk.") || !name.ends_with(".ffn_gate.0.weight")) continue;
+    names.experts.gate = "ffn_gate.{}.weight";
+    names.experts.up = "ffn_up.{}.weight";
+    names.experts.down = "ffn_down.{}.weight";
+    break;
+  }
+  return names;
+}
+
 std::string shown_text(std::string_view text) {
   return one_line(text.substr(0, 60));
 }
@@ -225,7 +238,7 @@ LlamaModel load_gguf(const std::filesystem::path& path) {
   model.config = config_of(file);
   ModelTensors tensors(path.string(), gguf_types_text());
   for (const auto& [name, tensor] : file.tensors()) tensors.add(name, tensor);
-  model.weights = take_llama(tensors, model.config, gguf_names);
+  model.weights = take_llama(tensors, model.config, names_of(file));
   model.config.formats = formats_of(model.weights);
   tensors.check_rest([](std::string_view name) {
     // The second one has the frequencies before their division, in older files.

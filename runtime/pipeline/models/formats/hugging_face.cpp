@@ -181,22 +181,23 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   SafetensorsReader reader(folder);
   const nlohmann::json json = parse_json(file->text(), config.string());
   const JsonFields fields(json, config.string());
+  const LlamaNames names = names_of(fields.text("model_type"));
   const bool fp8 = scaled_weights_of(fields).has_value();
   if (fp8) {
     ScaledReader scaled(reader.tensors(), folder.string());
     model.weights = take_llama(
-        reader.tensors(), model.config, folder_names,
+        reader.tensors(), model.config, names,
         [&](const std::string& name, const auto& shape) { return scaled.take(name, shape); });
     model.converted = scaled.memory();
   } else if (const auto packed = packed_weights_of(fields)) {
     WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config.qkv_bias);
     model.weights = take_llama(
-        reader.tensors(), model.config, folder_names,
+        reader.tensors(), model.config, names,
         [&](const std::string& name, const auto& shape) { return unpacker.take(name, shape); });
     unpacker.renumber_hidden(model.weights);
     model.converted = unpacker.memory();
   } else {
-    model.weights = take_llama(reader.tensors(), model.config, names_of(fields.text("model_type")));
+    model.weights = take_llama(reader.tensors(), model.config, names);
   }
   model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {

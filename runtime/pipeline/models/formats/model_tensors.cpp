@@ -16,9 +16,10 @@ WeightView matrix_of(const WeightView& all, std::int64_t index, std::int64_t row
   return one;
 }
 
-/// Takes a matrix of each expert.
-std::vector<WeightView> take_each(ModelTensors& tensors, const std::string& name,
-                                  std::int64_t count, std::int64_t rows, std::int64_t cols) {
+/// Takes a matrix of each expert. Those of fp8 become numbers on devices.
+std::vector<WeightView> take_each(ModelTensors& tensors, const TakeProjection& projection,
+                                  const std::string& name, std::int64_t count, std::int64_t rows,
+                                  std::int64_t cols) {
   std::vector<WeightView> list;
   if (name.find("{}") == std::string::npos) {
     WeightView all = tensors.take(name, {count, rows, cols});
@@ -26,17 +27,18 @@ std::vector<WeightView> take_each(ModelTensors& tensors, const std::string& name
     return list;
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    list.push_back(tensors.take(fmt::format(fmt::runtime(name), i), {rows, cols}));
+    list.push_back(projection(fmt::format(fmt::runtime(name), i), {rows, cols}));
+    list.back().decoded = list.back().scaled.has_value();
   }
   return list;
 }
 
 /// Takes the router and the experts of a layer. Devices have routers as numbers.
-void take_experts(ModelTensors& tensors, const LlamaConfig& c, const ExpertNames& names,
-                  const std::string& prefix, LlamaLayer& layer) {
+void take_experts(ModelTensors& tensors, const TakeProjection& projection, const LlamaConfig& c,
+                  const ExpertNames& names, const std::string& prefix, LlamaLayer& layer) {
   const LlamaExperts& e = c.experts;
   const auto each = [&](std::string_view name, std::int64_t rows, std::int64_t cols) {
-    return take_each(tensors, prefix + std::string(name), e.count, rows, cols);
+    return take_each(tensors, projection, prefix + std::string(name), e.count, rows, cols);
   };
   layer.router = tensors.take(prefix + std::string(names.router), {e.count, c.dim});
   layer.router.decoded = true;
@@ -73,7 +75,7 @@ LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNa
     layer.up = take(experts ? names.experts.shared_up : names.up, {ffn, c.dim});
     layer.down = take(experts ? names.experts.shared_down : names.down, {c.dim, ffn});
   }
-  if (experts) take_experts(tensors, c, names.experts, prefix, layer);
+  if (experts) take_experts(tensors, projection, c, names.experts, prefix, layer);
   if (c.qkv_bias) {
     layer.bq = take(names.bq, {c.q_dim()});
     layer.bk = take(names.bk, {c.kv_dim()});

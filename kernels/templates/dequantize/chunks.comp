@@ -1,0 +1,32 @@
+#version 460
+// out = the weights that b stands for. A thread takes ITEMS chunks of 32 weights of a row.
+
+#include "common/elementwise.glsl"
+#include "quantized_gemm/weights.glsl"
+
+layout(push_constant, std430) uniform Arguments {
+  uint64_t b, scales, zeros, out_;
+  uint chunks, cols;
+} args;
+
+void main() {
+  const uint across = args.cols / CHUNK_WEIGHTS;
+  const uint64_t first = uint64_t(workgroup()) * (THREADS * ITEMS) + gl_LocalInvocationIndex;
+  WeightChunk chunk[ITEMS];
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    // Threads past the end repeat the last chunk.
+    const uint at = uint(min(first + i * THREADS, uint64_t(args.chunks - 1)));
+    chunk[i] = load_chunk(args.b, args.scales, args.zeros, at / across, at % across, args.cols);
+  }
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    const uint64_t at = first + i * THREADS;
+    if (at < args.chunks) {
+      [[unroll]] for (uint e = 0; e < CHUNK_WEIGHTS; e += VEC) {
+        const float scale = scale_of(chunk[i], e * SEGMENTS / CHUNK_WEIGHTS);
+        float weight[VEC];
+        [[unroll]] for (uint j = 0; j < VEC; ++j) weight[j] = scale * weight_of(chunk[i], e + j);
+        store_floats(args.out_ + (at * CHUNK_WEIGHTS + e) * OUT_BYTES, weight);
+      }
+    }
+  }
+}
