@@ -313,22 +313,25 @@ std::vector<Case> experts_cases(const DTypes&) {
     return one;
   };
   const Contents bytes = index_below(256);
-  return {
-      zeros(quantized("int4", "64", "128", bytes, {1, 1, 1, 1, 1})),
-      other_down("q4_k", "q6_k", byte_of_q4_k, bytes_of_blocks(210, 208), {1, 1, 1, 1, 1}),
-      other_down("q6_k", "q4_k", bytes_of_blocks(210, 208), byte_of_q4_k, {1, 1, 1, 1, 1}),
-      other_down("q4_0", "q8_0", bytes_of_blocks(18, 0), bytes_of_blocks(34, 0), {1, 1, 1, 1, 1}),
-      other_down("q8_0", "q4_0", bytes_of_blocks(34, 0), bytes_of_blocks(18, 0), {1, 1, 1, 1, 1}),
-      with("short", "60", "1", "4", "3", 4, {10.6, 6.8, 9.3, 1.2, 1.2}),
-      with("wide", "64", "1", "1100", "2", 0.3, {14.8, 17.5, 51.9, 1.2, 1.1}),
-      with("two experts", "20", "2", "60", "20", 2, {19.8, 26.9, 28.6, 1.2, 1.1}),
-      with("six experts", "4", "6", "100", "60", 1, {36.6, 33.2, 71.4, 1.2, 1.2}),
-      quantized("int4", "64", "128", bytes, {44.2, 65.4, 76, 1.3, 1.2}),
-      quantized("int8", "32", "128", bytes, {38.3, 55.7, 57.1, 1.6, 1.2}),
-      quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {54.5, 90.7, 87.1, 1.2, 1.2}),
-      quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {70.7, 77.7, 88.2, 1.3, 1.2}),
-      quantized("q4_k", "128", "256", byte_of_q4_k, {65.6, 89.9, 68.3, 1.2, 1.2}),
-      quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {67.9, 71.1, 59.6, 1.2, 1.2})};
+  return {zeros(quantized("int4", "64", "128", bytes, {44.9, 65.8, 61.1, 1.2, 1.1})),
+          other_down("q4_k", "q6_k", byte_of_q4_k, bytes_of_blocks(210, 208),
+                     {69.2, 84.7, 63.3, 1.2, 1.1}),
+          other_down("q6_k", "q4_k", bytes_of_blocks(210, 208), byte_of_q4_k,
+                     {62.2, 60.8, 55.8, 1.2, 1.1}),
+          other_down("q4_0", "q8_0", bytes_of_blocks(18, 0), bytes_of_blocks(34, 0),
+                     {78.8, 89.4, 96.5, 1.2, 1.1}),
+          other_down("q8_0", "q4_0", bytes_of_blocks(34, 0), bytes_of_blocks(18, 0),
+                     {67.6, 90.4, 78.1, 1.2, 1.1}),
+          with("short", "60", "1", "4", "3", 4, {10.6, 6.8, 9.3, 1.2, 1.2}),
+          with("wide", "64", "1", "1100", "2", 0.3, {14.8, 17.5, 51.9, 1.2, 1.1}),
+          with("two experts", "20", "2", "60", "20", 2, {19.8, 26.9, 28.6, 1.2, 1.1}),
+          with("six experts", "4", "6", "100", "60", 1, {36.6, 33.2, 71.4, 1.2, 1.2}),
+          quantized("int4", "64", "128", bytes, {44.2, 65.4, 76, 1.3, 1.2}),
+          quantized("int8", "32", "128", bytes, {38.3, 55.7, 57.1, 1.6, 1.2}),
+          quantized("q4_0", "128", "128", bytes_of_blocks(18, 0), {54.5, 90.7, 87.1, 1.2, 1.2}),
+          quantized("q8_0", "128", "128", bytes_of_blocks(34, 0), {70.7, 77.7, 88.2, 1.3, 1.2}),
+          quantized("q4_k", "128", "256", byte_of_q4_k, {65.6, 89.9, 68.3, 1.2, 1.2}),
+          quantized("q6_k", "128", "256", bytes_of_blocks(210, 208), {67.9, 71.1, 59.6, 1.2, 1.2})};
 }
 
 }  // namespace

@@ -86,25 +86,41 @@ Outputs dequantize(const Given& given) {
   return {out};
 }
 
-/// Weights are exact in f32, but for those of q4_k, so that bounds are roundings to other types.
+/// Returns bytes of blocks whose f16 at `scale` is about 2^-9, with any mantissa.
+Contents rough_blocks(std::size_t bytes, std::size_t scale) {
+  return [=](double draw, std::size_t i) {
+    return i % bytes == scale + 1 ? 24.0 : std::floor((draw + 0.5) * 256);
+  };
+}
+
+/// Blocks of q4_k whose minima are up to 2^5 times smaller than their scales, with any mantissas.
+double rough_byte_of_q4_k(double draw, std::size_t i) {
+  const std::size_t at = i % 144;
+  if (at == 0 || at == 2) return std::floor((draw + 0.5) * 256);
+  return at == 3 ? 4 + std::floor((draw + 0.5) * 20) : byte_of_q4_k(draw, i);
+}
+
+/// Weights are exact in f32, but for those of q4_k: other bounds are roundings to other types.
 std::vector<Case> dequantize_cases(const DTypes&) {
   const Contents bytes = index_below(256);
   const auto with = [](const char* what, std::vector<std::pair<std::string, std::string>> more,
                        std::map<std::string, Contents> contents, const Factors& factors) {
-    more.insert(more.end(), {{"rows", "4100"}, {"cols", "256"}});
+    more.insert(more.end(), {{"rows", "600"}, {"cols", "256"}});
     return Case{what, more, std::move(contents), factors};
   };
-  const Factors exact{1, 1, 1, 1.1, 1.1};
-  return {with("int4", {}, {{"B", bytes}}, exact),
-          with("int8", {{"weights", "int8"}, {"group", "64"}}, {{"B", bytes}}, exact),
-          with("zero points", {{"group", "32"}, {"zeros", "groups"}},
-               {{"B", bytes}, {"zeros", index_below(16)}}, exact),
-          with("q4_0", {{"weights", "q4_0"}}, {{"B", bytes_of_blocks(18, 0)}}, exact),
-          with("q8_0", {{"weights", "q8_0"}}, {{"B", bytes_of_blocks(34, 0)}}, exact),
-          with("q4_k", {{"weights", "q4_k"}}, {{"B", byte_of_q4_k}}, exact),
-          with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}}, exact),
-          with("mxfp4", {{"weights", "mxfp4"}},
-               {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, exact)};
+  const Factors rounding{0, 0, 0, 1.1, 1.1};
+  return {
+      with("int4", {}, {{"B", bytes}}, rounding),
+      with("int8", {{"weights", "int8"}, {"group", "64"}}, {{"B", bytes}}, rounding),
+      with("zero points", {{"group", "32"}, {"zeros", "groups"}},
+           {{"B", bytes}, {"zeros", index_below(16)}}, rounding),
+      with("q4_0", {{"weights", "q4_0"}}, {{"B", rough_blocks(18, 0)}}, rounding),
+      with("q8_0", {{"weights", "q8_0"}}, {{"B", rough_blocks(34, 0)}}, rounding),
+      with("q4_k", {{"weights", "q4_k"}}, {{"B", rough_byte_of_q4_k}}, {3.3, 0, 0, 1.1, 1.1}),
+      with("q6_k", {{"weights", "q6_k"}}, {{"B", rough_blocks(210, 208)}}, rounding),
+      // Two bits and a power of two: exact in all types.
+      with("mxfp4", {{"weights", "mxfp4"}},
+           {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, {0, 0, 0, 0, 0})};
 }
 
 }  // namespace
