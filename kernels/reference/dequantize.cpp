@@ -49,8 +49,11 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
   const auto element = [=, type = problem.out_dtype](std::int64_t row, std::int64_t col) {
     const std::int64_t index = row * cols + col;
     const double value = value_of(index);
-    const bool terms = format == WeightFormat::q4_k;
-    return rounded(type, value, terms ? 0x1p-23 * terms_of_q4_k(*b, index, value) : 0);
+    double error = 0;
+    if (format == WeightFormat::q4_k) error = 0x1p-23 * terms_of_q4_k(*b, index, value);
+    // A scale of 2^-127 is subnormal, which devices may take for 0.
+    if (format == WeightFormat::mxfp4 && std::abs(value) <= 6 * 0x1p-127) error = std::abs(value);
+    return rounded(type, value, error);
   };
   return elements_reference({{out, element}});
 }

@@ -84,6 +84,7 @@ Expected GemmErrorModel::expect(const GemmTerms& gate, const GemmTerms& up) cons
   const auto [x, of_x] = sum(gate);
   const auto [y, of_y] = sum(up);
   const double gated = activate(*activation_, x), value = gated * y;
+  if (!std::isfinite(value)) return {value, 0};  // as IEEE 754 has it
   const double e = activation_change(*activation_, x, of_x + flushed(gate)) +
                    activation_error(*activation_, x) + smallest;
   const double f = of_y + flushed(up) + smallest;

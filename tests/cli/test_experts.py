@@ -44,7 +44,7 @@ class Experts(RunCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for stage in ("router", "experts", "expert_weights", "expert_rows", "expert_gate", "expert_out", "expert_sum"):
             self.assertRegex(result.stdout, rf"(?m)^{stage} +\d")
-        result = self.run_model("--prompt", "Once upon", "--trace-layers")  # few rows: the operation experts
+        result = self.run_model("--prompt", "Once upon", "--trace-layers", "--use", "expert_ffn: fused")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"(?m)^expert_sum +\d")
         self.assertNotIn("expert_out", result.stdout)

@@ -148,7 +148,6 @@ class Matrix(RunCase):
 
     def test_bad_input(self):
         self.refused(self.story("--export", "x.csv"), 2, "--export: needs --matrix")
-        self.refused(self.run_greta("bench", "--config", self.config(), "--json"), 2, "--json: needs --matrix")
         self.refused(self.story("--matrix", "--use", "argmax: row THREADS=3"), 2, "domain: THREADS=3")
 
 

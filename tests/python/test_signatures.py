@@ -10,7 +10,8 @@ from greta import _abi
 class Signatures(Case):
     """Methods, their arguments and their defaults are those of greta.h."""
 
-    SHARED = {"greta_kv_update_pages": "kv_update", "greta_quantized_experts": "experts"}
+    SHARED = {"greta_kv_update_pages": "kv_update", "greta_quantized_experts": "experts",
+              "greta_quantized_gemm_fused": "quantized_gemm"}
 
     def operations(self):
         first = _abi.HANDLE

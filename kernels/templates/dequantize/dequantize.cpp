@@ -196,7 +196,9 @@ Operation make_dequantize() {
   Operation t;
   t.name = "dequantize";
   t.summary = "the numbers that quantised weights stand for: scale (B - zero)";
-  t.bound = "of q4_k 2^-23 times the sum of |scale B| and |minimum|; the output's rounding";
+  t.bound =
+      "of q4_k 2^-23 times the sum of |scale B| and |minimum|; of mxfp4 the value itself with the "
+      "scale 2^-127; the output's rounding";
   t.dimensions = {run_time_rows("rows of B and out"),
                   {.name = "cols",
                    .help = "weights of a row: whole blocks or groups",

@@ -203,6 +203,7 @@ Operation make_experts() {
              {{1, 8, 2, 4096, 14336}},
              {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}}},
              {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}, {"down_weights", "q6_k"}}},
+             {{1, 128, 8, 2048, 768}, {{"weights", "q6_k"}, {"down_weights", "q4_k"}}},
              {{1, 8, 2, 4096, 14336}, {{"weights", "int4"}, {"zeros", "groups"}}},
              {{3, 6, 2, 81, 99}}};
   t.variants = {experts::gemv(), experts::quantized()};

@@ -70,8 +70,9 @@ Result<void> check(const Problem& problem) {
 }
 
 Problem stand_in(const Problem& problem, double fraction) {
-  // Whole blocks are removed, so that alignment and edge tiles do not change. At least one block of
-  // m and n remains, and enough of k for every split (32 slices of 128).
+  // Whole blocks are removed, so that alignment and edge tiles do not change. More than one block
+  // of m and n remains where there was, as clusters of two of the largest tiles need, and enough of
+  // k for every split (32 slices of 128).
   constexpr std::int64_t block = 256, least_k = 4096;
   Problem smaller = problem;
   if (const std::int64_t batch = problem.dim("batch", 1); batch > 2) {
@@ -92,7 +93,7 @@ Problem stand_in(const Problem& problem, double fraction) {
   const double target = fraction * work();
   while (work() > target) {
     std::int64_t& larger = m > n ? m : n;
-    if (larger >= 2 * block) {
+    if (larger > 2 * block) {
       shrink(larger);
     } else if (k >= least_k + block) {
       shrink(k);

@@ -40,8 +40,8 @@ Operation make_tree_attention() {
     }
     return latent::check(problem, latent::tree_shape(problem));
   };
-  t.sizes = {{{1, 32, 8, 26, 4096, 128}},
-             {{8, 32, 8, 64, 2048, 128}},
+  t.sizes = {{{8, 32, 8, 64, 2048, 128}},
+             {{1, 32, 8, 26, 4096, 128}},
              {{4, 64, 8, 16, 8192, 128}},
              {{2, 4, 2, 9, 300, 80}}};
   return t;

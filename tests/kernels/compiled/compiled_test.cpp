@@ -121,7 +121,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     if (!is_default) return;
     EXPECT_EQ(statistics.spilled_registers, 0U);
     // A scalar is kept in a lane of a vector register, which takes an instruction and no memory.
-    EXPECT_LE(statistics.spilled_scalar_registers, 32U);
+    EXPECT_LE(statistics.spilled_scalar_registers, 48U);
     // ptxas keeps a few words in memory where that lets one more workgroup run.
     EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? 32U : 0U);
   }

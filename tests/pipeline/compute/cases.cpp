@@ -1,14 +1,8 @@
 #include "tests/pipeline/compute/cases.hpp"
 
-#include <ostream>
-
 namespace greta::test {
 
 using Operands = std::vector<Tensor>;
-
-void PrintTo(const OperationCase& value, std::ostream* out) {
-  *out << value.name;
-}
 
 const std::vector<OperationCase>& operation_cases() {
   static const std::vector<OperationCase> cases{

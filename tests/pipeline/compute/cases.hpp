@@ -1,8 +1,8 @@
 #pragma once
 
 #include <filesystem>
-#include <iosfwd>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -22,7 +22,9 @@ struct OperationCase {
 };
 
 /// For GoogleTest's messages.
-void PrintTo(const OperationCase& value, std::ostream* out);
+inline void PrintTo(const OperationCase& value, std::ostream* out) {
+  *out << value.name;
+}
 
 /// Returns calls of every method, with every option that changes the problem.
 const std::vector<OperationCase>& operation_cases();
