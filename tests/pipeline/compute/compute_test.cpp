@@ -146,9 +146,9 @@ TEST_P(ComputeWeights, HaveBytesBesideThemAtMultiplesOfTwo) {
   const auto queue = runtime->queue().value();
   for (const bool integers : {true, false}) {
     const Problem problem =
-        Problem::parse(integers
-                           ? "quantized_gemm dtype=f32 out=f32 group=\"32\" zeros=groups m=1 n=24 k=96"
-                           : "quantized_gemm dtype=f32 out=f32 weights=mxfp4 m=1 n=24 k=96")
+        Problem::parse(
+            integers ? "quantized_gemm dtype=f32 out=f32 group=\"32\" zeros=groups m=1 n=24 k=96"
+                     : "quantized_gemm dtype=f32 out=f32 weights=mxfp4 m=1 n=24 k=96")
             .value();
     test::Loaded loaded = test::load(*runtime, problem, test::plain_shapes(problem), 5);
     const std::size_t which = integers ? 3 : 2;  // zeros, or scales
