@@ -9,8 +9,8 @@
 namespace greta::kernels {
 namespace {
 
-/// Returns twice a bound of the sizes of a q4_k weight's two terms, of which the second is at most
-/// 63 times the scale of the block's minima.
+/// Returns a bound of the sum of the sizes of a q4_k weight's two terms, of which the second is at
+/// most 63 times the scale of the block's minima.
 double terms_of_q4_k(const HostTensor& b, std::int64_t index, double value) {
   const std::byte* const block = b.data.data() + index / 256 * block_bytes(WeightFormat::q4_k);
   return std::abs(value) + 2 * 63 * std::abs(load_element(DType::f16, block + 2, 0));
@@ -52,7 +52,9 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
     double error = 0;
     if (format == WeightFormat::q4_k) error = 0x1p-23 * terms_of_q4_k(*b, index, value);
     // A scale of 2^-127 is subnormal, which devices may take for 0.
-    if (format == WeightFormat::mxfp4 && std::abs(value) <= 6 * 0x1p-127) error = std::abs(value);
+    if (format == WeightFormat::mxfp4 && scales->at(static_cast<std::size_t>(index / group)) == 0) {
+      error = std::abs(value);
+    }
     return rounded(type, value, error);
   };
   return elements_reference({{out, element}});

@@ -92,9 +92,10 @@ class Experts(RunCase):
         file = self.folder / "experts.gguf"
         subprocess.run([*script, str(file), "--experts", "8", "--type", "q8_0"], check=True, timeout=limit(60))
         words = ("--model", file, "--prompt", "Once upon a time", "--tokens", 12, "--device", "lavapipe")
-        self.refused(self.run_greta(*words), 2, "its experts are stored in numbers and q8_0 within a layer, which "
-                                                "their products can't read; "
-                                                "--quantize none decodes all weights")
+        for more in ((), ("--quantize", "q4_0")):
+            self.refused(self.run_greta(*words, *more), 2, "the experts of a layer are stored in numbers and q8_0, which "
+                                                           "their products can't read; "
+                                                           "--quantize none decodes all weights")
         result = self.run_greta(*words, "--quantize", "none", "--dtype", "f32", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(json.loads(result.stdout)["ids"], STORY[:12])

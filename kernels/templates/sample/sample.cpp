@@ -151,8 +151,8 @@ Alternative split_space(const SampleShape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Returns the default parameters with so many threads. Bins are so narrow that the tokens of those
-/// in which a border may lie fit the list, so that the row is read three times.
+/// Returns the default parameters with up to `threads` threads. Bins are so narrow that the tokens
+/// of those in which a border may lie fit the list, so that the row is read three times.
 Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const char* variant,
                      int threads) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);

@@ -69,7 +69,7 @@ typedef ByteSums<BN, Number> Sums;
 
 constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
 
-// C goes through shared memory: all of a wave's sums with STORE, or so many columns at a time, so that
+// C goes through shared memory: all of a wave's sums with STORE, or `stored_columns` at a time, so that
 // neighbouring lanes store 16 bytes each of one row.
 constexpr u32 unit = 16 / sizeof(Out);
 constexpr u32 stored_columns = STORE ? BN : BN % 64 == 0 ? 64 : BN % 32 == 0 ? 32 : BN;

@@ -7,7 +7,7 @@
 #include <array>
 #include <initializer_list>
 #include <set>
-#include <string_view>
+#include <string>
 #include <utility>
 
 namespace greta::runtime {
@@ -128,9 +128,11 @@ void WeightView::read(std::size_t first, std::size_t count, double* values,
 
 namespace {
 
-std::string_view name_of(const MatrixFormat& format) {
+std::string name_of(const MatrixFormat& format) {
   if (format.scaled) return "fp8";
-  return format.quantised ? traits(*format.quantised).name : "numbers";
+  if (!format.quantised) return "numbers";
+  return std::string(traits(*format.quantised).name) +
+         (format.order != 0 ? " in activation order" : "");
 }
 
 /// The format of matrices that one launch reads.
@@ -150,13 +152,14 @@ struct CommonFormat {
 bool can_read(const MatrixFormat& gate_up, const MatrixFormat& down) {
   const auto blocks = [](const MatrixFormat& f) { return f.quantised && in_blocks(*f.quantised); };
   if (gate_up.scaled || gate_up.quantised == WeightFormat::mxfp4) return false;
+  if (gate_up.order != 0 || down.order != 0) return false;  // each expert has its own
   return gate_up == down || (blocks(gate_up) && blocks(down));
 }
 
 /// Sets the formats of a layer's experts. Returns their names if products can't read them.
 std::string set_experts(const LlamaLayer& layer, LlamaLayerFormats& formats) {
   CommonFormat gate_up, down;
-  std::set<std::string_view> names;
+  std::set<std::string> names;
   for (const LlamaExpert& expert : layer.experts) {
     const bool first = &expert == &layer.experts.front();
     gate_up.add(expert.gate.format(), first);

@@ -215,26 +215,24 @@ void apply(const std::string& choice, Quantisation how, const Quantise& quantise
 void refuse_unread_experts(const LlamaConfig& config, const std::string& model) {
   const std::string& unread = config.formats.unread_experts;
   if (unread.empty()) return;
-  throw CommandError(exit_usage,
-                     fmt::format("{}: its experts are stored in {} within a layer, which their "
-                                 "products can't read; --quantize none decodes all weights",
-                                 model, unread));
+  throw CommandError(
+      exit_usage, fmt::format("{}: the experts of a layer are stored in {}, which their products "
+                              "can't read; --quantize none decodes all weights",
+                              model, unread));
 }
 
 }  // namespace
 
 void apply_quantisation(const std::string& choice, LlamaConfig& config) {
-  if (const auto how = read_quantisation(choice)) {
-    return apply(choice, *how, [&] { return quantise(config, *how); });
-  }
-  refuse_unread_experts(config, "--config");
+  const auto how = read_quantisation(choice);
+  if (how != Quantisation::decoded) refuse_unread_experts(config, "--config");
+  if (how) apply(choice, *how, [&] { return quantise(config, *how); });
 }
 
 void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations) {
-  if (const auto how = read_quantisation(choice)) {
-    return apply(choice, *how, [&] { return quantise(model, *how, activations); });
-  }
-  refuse_unread_experts(model.config, model.path.string());
+  const auto how = read_quantisation(choice);
+  if (how != Quantisation::decoded) refuse_unread_experts(model.config, model.path.string());
+  if (how) apply(choice, *how, [&] { return quantise(model, *how, activations); });
 }
 
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
