@@ -193,10 +193,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     if (!has_registers(shape, config)) continue;
     const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
     const bool many = count >= busy_workgroups(device);
-    if (tile.groups > 1 && count > busy_workgroups(device)) {
-      config.value("RESIDENT") = 1;
-      config.value("CLUSTER_M") = shape.m > tile.bm ? 2 : 1;
-    }
+    if (tile.groups > 1 && count > busy_workgroups(device)) config.value("RESIDENT") = 1;
     const std::int64_t of_two = static_cast<std::int64_t>(device.shared_memory_bytes) /
                                 (tile.groups == 1 && count > busy_workgroups(device) ? 2 : 1);
     for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
