@@ -75,18 +75,18 @@ class Batch(Case):
         row = json.loads(bench.stdout)["rows"][0]
         self.assertEqual((row["measurement"], row["mix"], row["sequences"]), ("model_mix", "seen", 4))
 
-    def test_a_bench_of_a_mix_ends_at_once(self):
+    def test_a_bench_of_a_mix_ends_by_an_interrupt(self):
         words = ("bench", "--config", self.config(), "--batch-mix", self.mix(), "--device", "lavapipe", "--untuned", "--no-lock",
                  "--rounds", 1000000)
         running = subprocess.Popen([RUN, *map(str, words)], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         status = pathlib.Path(f"/proc/{running.pid}/status")
-        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> signal.SIGINT - 1 & 1:
+        while running.poll() is None and \
+                not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> signal.SIGINT - 1 & 1:
             time.sleep(0.01)  # it does not catch the signal yet
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=patient(60))
         self.assertEqual(running.returncode, 1, errors)
         self.assertIn("interrupted", errors)
-        self.assertNotIn("what runs ends first", errors)
 
     def test_seeds_repeat_and_differ_between_sequences(self):
         words = ("--tokens", 12, "--temperature", 3, "--seed", 5, "--json")
