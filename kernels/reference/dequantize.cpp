@@ -1,8 +1,10 @@
+#include <array>
 #include <cmath>
 #include <string>
 
 #include "kernels/model/block_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/references.hpp"
 
@@ -30,25 +32,26 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
   const std::int64_t group =
       only_group(format) > 0 ? only_group(format) : std::stoll(problem.attribute("group", "128"));
   const TensorSpec out{"out", Role::output, problem.out_dtype, problem.dim("rows"), cols};
-  const auto value_of = [=](std::int64_t index) {
-    const auto at = static_cast<std::size_t>(index);
-    if (const auto blocks = traits(format).blocks) {
-      const std::int64_t weights = block_weights(format);
-      double values[256];
-      decode_blocks(*blocks, b->data.data() + index / weights * block_bytes(format), 1, values);
-      return values[index % weights];
-    }
-    const double scale = scales->at(at / static_cast<std::size_t>(group));
-    const bool four = traits(format).bits == 4;
-    const int byte = std::to_integer<int>(b->data[four ? at / 2 : at]);
-    const int q = !four ? byte : at % 2 == 1 ? byte >> 4 : byte & 15;
-    if (format == WeightFormat::mxfp4) return e2m1_value(q) * e8m0_value(static_cast<int>(scale));
-    if (zeros) return (q - zeros->at(at / static_cast<std::size_t>(group))) * scale;
-    return (four ? q - 8 : q > 127 ? q - 256 : q) * scale;
+  const QuantizedMatrix matrix{.format = format,
+                               .rows = out.rows,
+                               .k = cols,
+                               .group = group,
+                               .integers = b.get(),
+                               .scales = scales.get(),
+                               .zeros = zeros.get()};
+  const auto value_of = [=](std::int64_t row, std::int64_t col) {
+    const auto blocks = traits(format).blocks;
+    if (!blocks) return weight_of_group(matrix, row, col);
+    const std::int64_t index = row * cols + col, weights = block_weights(format);
+    double values[256];
+    decode_blocks(*blocks, b->data.data() + index / weights * block_bytes(format), 1, values);
+    return values[index % weights];
   };
-  const auto element = [=, type = problem.out_dtype](std::int64_t row, std::int64_t col) {
+  // Keeps the tensors that `matrix` refers to.
+  const auto element = [=, kept = std::array{b, scales, zeros}, type = problem.out_dtype](
+                           std::int64_t row, std::int64_t col) {
     const std::int64_t index = row * cols + col;
-    const double value = value_of(index);
+    const double value = value_of(row, col);
     double error = 0;
     if (format == WeightFormat::q4_k) error = 0x1p-23 * terms_of_q4_k(*b, index, value);
     // A scale of 2^-127 is subnormal, which devices may take for 0.

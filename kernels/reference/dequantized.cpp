@@ -17,8 +17,11 @@ double integer_of(const QuantizedMatrix& matrix, const std::byte* row, std::int6
   return matrix.zeros != nullptr || byte < 128 ? byte : byte - 256;
 }
 
-double weight_of_group(const QuantizedMatrix& matrix, const std::byte* row, std::int64_t r,
-                       std::int64_t i) {
+}  // namespace
+
+double weight_of_group(const QuantizedMatrix& matrix, std::int64_t r, std::int64_t i) {
+  const std::byte* const row =
+      matrix.integers->data.data() + r * row_bytes(matrix.format, matrix.k);
   const auto group = static_cast<std::size_t>(r * (matrix.k / matrix.group) + i / matrix.group);
   if (matrix.format == WeightFormat::mxfp4) {
     return e2m1_value(static_cast<int>(integer_of(matrix, row, i))) *
@@ -28,8 +31,6 @@ double weight_of_group(const QuantizedMatrix& matrix, const std::byte* row, std:
   const double zero = matrix.zeros != nullptr ? matrix.zeros->at(group) : implied;
   return (integer_of(matrix, row, i) - zero) * matrix.scales->at(group);
 }
-
-}  // namespace
 
 std::vector<float> dequantized(const QuantizedMatrix& matrix) {
   const std::int64_t bytes = row_bytes(matrix.format, matrix.k);
@@ -44,7 +45,7 @@ std::vector<float> dequantized(const QuantizedMatrix& matrix) {
         decode_blocks(*blocks, row, count, values.data());
       } else {
         for (std::int64_t i = 0; i < matrix.k; ++i) {
-          values[static_cast<std::size_t>(i)] = weight_of_group(matrix, row, r, i);
+          values[static_cast<std::size_t>(i)] = weight_of_group(matrix, r, i);
         }
       }
       std::transform(values.begin(), values.end(), weights.begin() + r * matrix.k,

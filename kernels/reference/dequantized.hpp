@@ -18,6 +18,9 @@ struct QuantizedMatrix {
   const HostTensor* zeros = nullptr;   ///< of these, if there are zero points: rows x k / group
 };
 
+/// Returns weight `i` of row `r`, exactly. Requires a format with scales beside the integers.
+double weight_of_group(const QuantizedMatrix& matrix, std::int64_t r, std::int64_t i);
+
 /// Returns the weights, row after row, as f32. They are exact but for those of q4_k, which are
 /// rounded once: the sum of two products.
 std::vector<float> dequantized(const QuantizedMatrix& matrix);

@@ -174,19 +174,12 @@ KernelWork kernel_work(const Shape& s, const DeviceInfo&, const Config& c) {
 std::vector<Attribute> attributes() {
   std::vector<std::string> formats;
   for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
-  return {{.name = "weights",
-           .help = "how B is stored, as that of quantized_gemm",
-           .fallback = "int4",
-           .allowed = formats},
-          {.name = "group",
-           .help = "weights along a row that share a scale, with int4 and int8",
-           .fallback = "128",
-           .allowed = {"32", "64", "128"}},
-          {.name = "zeros",
-           .help = "groups: each group of int4 or int8 has a zero point, and integers are "
-                   "unsigned; none: int4 has the zero point 8, int8 is signed",
-           .fallback = "none",
-           .allowed = {"none", "groups"}}};
+  std::vector<Attribute> list{{.name = "weights",
+                               .help = "how B is stored, as that of quantized_gemm",
+                               .fallback = "int4",
+                               .allowed = formats}};
+  quantized_gemm::add_group_attributes(list, "a row");
+  return list;
 }
 
 }  // namespace

@@ -114,25 +114,19 @@ std::vector<Attribute> attributes() {
     if (format.format != WeightFormat::mxfp4) formats.emplace_back(format.name);
     if (in_blocks(format.format)) blocks.emplace_back(format.name);
   }
-  return {{.name = "weights",
-           .help = "how gate_up and down are stored. dense: as numbers of x's type; int4, int8: "
-                   "integers, with scales beside them; q4_0, q8_0, q4_k, q6_k: the blocks of GGUF "
-                   "files",
-           .fallback = "dense",
-           .allowed = formats},
-          {.name = "group",
-           .help = "weights along a line that share a scale, with int4 and int8",
-           .fallback = "128",
-           .allowed = {"32", "64", "128"}},
-          {.name = "zeros",
-           .help = "groups: each group of int4 or int8 has a zero point, and integers are "
-                   "unsigned; none: int4 has the zero point 8, int8 is signed",
-           .fallback = "none",
-           .allowed = {"none", "groups"}},
-          {.name = "down_weights",
-           .help = "how down is stored, if gate_up is in other blocks. same: as gate_up",
-           .fallback = "same",
-           .allowed = blocks}};
+  std::vector<Attribute> list{
+      {.name = "weights",
+       .help = "how gate_up and down are stored. dense: as numbers of x's type; int4, int8: "
+               "integers, with scales beside them; q4_0, q8_0, q4_k, q6_k: the blocks of GGUF "
+               "files",
+       .fallback = "dense",
+       .allowed = formats}};
+  quantized_gemm::add_group_attributes(list, "a line");
+  list.push_back({.name = "down_weights",
+                  .help = "how down is stored, if gate_up is in other blocks. same: as gate_up",
+                  .fallback = "same",
+                  .allowed = blocks});
+  return list;
 }
 
 }  // namespace

@@ -49,6 +49,18 @@ std::int64_t weights_alignment(WeightFormat format) {
   return unit % 16 == 0 ? 16 : 2;
 }
 
+void add_group_attributes(std::vector<Attribute>& list, const std::string& line) {
+  list.push_back({.name = "group",
+                  .help = "weights along " + line + " that share a scale, with int4 and int8",
+                  .fallback = "128",
+                  .allowed = {"32", "64", "128"}});
+  list.push_back({.name = "zeros",
+                  .help = "groups: each group of int4 or int8 has a zero point, and integers are "
+                          "unsigned; none: int4 has the zero point 8, int8 is signed",
+                  .fallback = "none",
+                  .allowed = {"none", "groups"}});
+}
+
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -112,26 +124,20 @@ Result<void> check(const Problem& problem) {
 std::vector<Attribute> attributes() {
   std::vector<std::string> formats;
   for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
-  return {
+  std::vector<Attribute> list{
       {.name = "weights",
        .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
                "q4_k, q6_k: the blocks of GGUF files; mxfp4: numbers e2m1, "
                "in groups of 32 with scales e8m0 beside them",
        .fallback = "int4",
-       .allowed = formats},
-      {.name = "group",
-       .help = "weights along k that share a scale, with int4 and int8",
-       .fallback = "128",
-       .allowed = {"32", "64", "128"}},
-      {.name = "zeros",
-       .help = "groups: each group of int4 or int8 has a zero point, and integers are "
-               "unsigned; none: int4 has the zero point 8, int8 is signed",
-       .fallback = "none",
-       .allowed = {"none", "groups"}},
+       .allowed = formats}};
+  add_group_attributes(list, "k");
+  list.push_back(
       {.name = "epilogue",
        .help = "fused epilogue. swiglu: C = silu(gate) up; B has n rows of gates, then n of ups",
        .fallback = "none",
-       .allowed = {epilogue_names.begin(), epilogue_names.end()}}};
+       .allowed = {epilogue_names.begin(), epilogue_names.end()}});
+  return list;
 }
 
 /// Returns the problem without its epilogue, of as many rows of B.

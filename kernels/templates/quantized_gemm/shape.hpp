@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "kernels/model/operation.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/weight_formats.hpp"
 
@@ -43,6 +46,10 @@ struct Shape {
 /// where rows and blocks are multiples of that, or halves of words (load_quads() and load_halves()
 /// in weights.hip).
 std::int64_t weights_alignment(WeightFormat format);
+
+/// Adds the attributes of integers in groups: `group`, the weights along `line` ("k", "a row") that
+/// share a scale, and `zeros`, whether a group has a zero point.
+void add_group_attributes(std::vector<Attribute>& list, const std::string& line);
 
 /// Requires a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);
