@@ -47,7 +47,7 @@ std::vector<Constraint> few_rows(const Problem& problem) {
 }
 
 std::vector<Constraint> dense(const Problem& problem) {
-  return {{"dense", "products with quantised weights have no prologue",
+  return {{"dense", "a projection with quantised weights is one product",
            problem.attribute("weights", "dense") == "dense"}};
 }
 
@@ -56,23 +56,36 @@ std::vector<Constraint> one_matrix(const Problem& problem) {
            problem.attribute("weights", "dense") != "others"}};
 }
 
-std::vector<Constraint> dense_and_few_rows(const Problem& problem) {
-  std::vector<Constraint> all = dense(problem);
-  all.push_back(few_rows(problem).front());
+std::vector<Constraint> prologue_and_few_rows(const Problem& problem) {
+  const std::string weights = problem.attribute("weights", "dense");
+  std::vector<Constraint> all = few_rows(problem);
+  all.push_back(
+      {"prologue",
+       "products with fp8, with several formats or with reordered columns have no prologue",
+       weights == "dense" || weights == "quantised"});
   return all;
 }
 
 std::vector<Attribute> weights() {
   return {{.name = "weights",
-           .help = "dense: numbers; quantised: a format of quantized_gemm; others: fp8, or several "
-                   "formats",
+           .help = "dense: numbers; quantised: a format of quantized_gemm; ordered: such a format "
+                   "with columns in another order; others: fp8, or several formats",
            .fallback = "dense",
-           .allowed = {"dense", "quantised", "others"}}};
+           .allowed = {"dense", "quantised", "ordered", "others"}}};
 }
 
 std::vector<std::pair<std::string, std::string>> attributes_of(ChainWeights weights) {
-  if (weights == ChainWeights::dense) return {};
-  return {{"weights", weights == ChainWeights::quantised ? "quantised" : "others"}};
+  switch (weights) {
+    case ChainWeights::dense:
+      return {};
+    case ChainWeights::quantised:
+      return {{"weights", "quantised"}};
+    case ChainWeights::ordered:
+      return {{"weights", "ordered"}};
+    case ChainWeights::others:
+      return {{"weights", "others"}};
+  }
+  return {};
 }
 
 Dimension extent(const char* name, const char* help) {
@@ -105,28 +118,40 @@ Operation chain(std::string name, std::string summary, std::vector<Dimension> di
   return chain;
 }
 
+/// Returns an alternative with the norm as prologue: the default of numbers. With quantised
+/// weights, not every device's kernels gain by it.
+Variant fused_norm(const char* summary) {
+  Variant fused = alternative("fused", summary, Choice::by_choice, prologue_and_few_rows);
+  fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
+    return shape.as<Problem>().attribute("weights", "dense") == "dense"
+               ? std::vector<Config>{Config{"fused", {}}}
+               : std::vector<Config>{};
+  };
+  return fused;
+}
+
 Operation gate_up() {
   using enum Choice;
-  // A launch less, of quantised weights, which have no prologue to save another one.
+  // A launch less, of quantised weights.
   Variant gated = alternative("gated", "rmsnorm, and a product with the gate as epilogue",
                               by_choice, one_matrix);
   gated.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
     const auto& problem = shape.as<Problem>();
     const bool few = rows_of(problem) <= most_fused_rows;
-    return few && problem.attribute("weights", "dense") == "quantised"
+    const std::string weights = problem.attribute("weights", "dense");
+    return few && (weights == "quantised" || weights == "ordered")
                ? std::vector<Config>{Config{"gated", {}}}
                : std::vector<Config>{};
   };
-  return chain("gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
-               {rows(), extent("hidden", "gates of a token, and as many ups"),
-                extent("dim", "elements of a token")},
-               {alternative("fused", "a product with the norm as prologue and the gate as epilogue",
-                            default_choice, dense_and_few_rows),
-                std::move(gated),
-                alternative("normed", "a product with the norm as prologue, and silu_mul",
-                            by_choice, dense_and_few_rows),
-                alternative("parts", "rmsnorm, product, silu_mul", default_choice)},
-               weights());
+  return chain(
+      "gate_up", "rmsnorm, the projections to gates and ups, and silu(gate) * up",
+      {rows(), extent("hidden", "gates of a token, and as many ups"),
+       extent("dim", "elements of a token")},
+      {fused_norm("a product with the norm as prologue and the gate as epilogue"), std::move(gated),
+       alternative("normed", "a product with the norm as prologue, and silu_mul", by_choice,
+                   prologue_and_few_rows),
+       alternative("parts", "rmsnorm, product, silu_mul", default_choice)},
+      weights());
 }
 
 Operation qkv() {
@@ -135,8 +160,7 @@ Operation qkv() {
                {rows(), extent("queries", "elements of a token's queries"),
                 extent("keys", "elements of a token's keys, and of its values"),
                 extent("dim", "elements of a token")},
-               {alternative("fused", "one product with the norm as prologue", default_choice,
-                            dense_and_few_rows),
+               {fused_norm("one product with the norm as prologue"),
                 alternative("parts", "rmsnorm, one product", default_choice),
                 alternative("split", "rmsnorm, three products", by_choice, dense)},
                weights());

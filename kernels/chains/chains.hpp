@@ -23,9 +23,10 @@ Catalog with_chains(const Catalog& operations);
 bool is_chain(std::string_view name);
 
 /// How the weights of a chain's products are stored: as numbers, as one matrix in a format of
-/// `quantized_gemm`, which has epilogues but no prologue, or in other ways: as fp8, or as several
-/// matrices of different formats, whose products have neither.
-enum class ChainWeights { dense, quantised, others };
+/// `quantized_gemm`, in such a format with columns in another order, whose products have epilogues
+/// but no prologue, or in other ways: as fp8, or as several matrices of different formats, whose
+/// products have neither.
+enum class ChainWeights { dense, quantised, ordered, others };
 
 /// Of few rows, up to this number, a product can have a norm as its prologue, and a chain's default
 /// is the alternative with the fewest launches.

@@ -11,8 +11,10 @@ namespace {
 /// Returns the product of the dequantised weights.
 Problem product_of(const Problem& problem) {
   Problem product = plain_product(problem, problem.dtype);
-  const std::string epilogue = problem.attribute("epilogue", "none");
-  if (epilogue != "none") product.attributes.emplace_back("epilogue", epilogue);
+  for (const char* name : {"epilogue", "prologue", "epsilon"}) {
+    const std::string value = problem.attribute(name, "");
+    if (!value.empty()) product.attributes.emplace_back(name, value);
+  }
   return product;
 }
 
@@ -40,6 +42,9 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   b.data.resize(b.spec.bytes());
   std::memcpy(b.data.data(), weights.data(), b.data.size());
   std::vector<HostTensor> operands{tensor_named(inputs, "A"), std::move(b)};
+  if (problem.attribute("prologue", "none") == "rmsnorm") {
+    operands.push_back(tensor_named(inputs, "weight"));
+  }
   if (epilogue == "bias" || epilogue == "residual") {
     operands.push_back(tensor_named(inputs, epilogue));
   }

@@ -35,6 +35,21 @@ Attribute epsilon_attribute() {
           .examples = {"1e-05", "0.25"}};
 }
 
+Attribute prologue_attribute() {
+  return {.name = "prologue",
+          .help = "what is done to A's rows first; rmsnorm: A / sqrt(mean(A^2) + epsilon) * weight",
+          .fallback = "none",
+          .allowed = {"none", "rmsnorm"}};
+}
+
+Problem rmsnorm_before(const Problem& product) {
+  const DType type = product.dtype;
+  Problem norm{"rmsnorm", type, type, {}, {{"rows", product.dim("m")}, {"cols", product.dim("k")}}};
+  const std::string epsilon = product.attribute("epsilon", "");
+  if (!epsilon.empty()) norm.attributes.emplace_back("epsilon", epsilon);
+  return norm;
+}
+
 void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
                 std::string_view fallback) {
   const std::string affine = problem.attribute("affine", fallback);

@@ -15,6 +15,12 @@ float epsilon(const Problem& problem);
 Attribute affine_attribute(const char* help, std::vector<std::string> allowed);
 Attribute epsilon_attribute();
 
+/// Returns the attribute `prologue` of products A B: what is done to A's rows first.
+Attribute prologue_attribute();
+/// Returns the norm of A's rows as a problem of its own, of a product with prologue rmsnorm whose
+/// `m` and `k` are A's extents.
+Problem rmsnorm_before(const Problem& product);
+
 /// Adds weight and bias if the problem has them. `fallback` is the operation's default of `affine`.
 void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
                 std::string_view fallback);

@@ -46,6 +46,15 @@ class Gguf(RunCase):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertRegex(result.stdout, r"(?m)^logits +\d")
 
+    def test_norms_are_prologues_of_quantised_products(self):
+        forced = ("--use", "gate_up rows=1: fused", "--use", "qkv rows=1: fused")
+        self.assertEqual(self.told_of("q8_0", "--tokens", 12, *forced)["ids"], STORY[:12])
+        result = self.run_greta("--model", self.model("q8_0"), "--prompt", "Once upon", "--device", "lavapipe",
+                                "--untuned", "--trace-layers", *forced, timeout=limit(200))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        explained = self.run_greta("--model", self.model("q8_0"), "--explain", "--device", "lavapipe", *forced)
+        self.assertRegex(explained.stdout, r"(?m)^attn_norm \+ qkv .*quantized_gemm .* prologue=rmsnorm m=1 n=128 k=64")
+
     def test_a_file_is_explained(self):
         result = self.run_greta("--model", self.model("q8_0"), "--explain", "--device", "lavapipe")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -71,8 +80,8 @@ class Gguf(RunCase):
                      "--quantize q5: must be none, q8_0, q4_0, mxfp4, int4, fp8")
         self.refused(self.run_greta("--model", MODEL, "--quantize", "int4", "--device", "lavapipe"), 2,
                      "no projection has rows of whole groups of 128 weights")
-        self.refused(self.run_greta("--model", self.model("q8_0"), "--use", "gate_up: fused", "--device", "lavapipe"),
-                     2, "dense: products with quantised weights have no prologue")
+        self.refused(self.run_greta("--model", self.model("q8_0"), "--use", "qkv: split", "--device", "lavapipe"),
+                     2, "dense: a projection with quantised weights is one product")
 
     def test_an_architecture_is_quantised(self):
         config = self.folder / "config.json"

@@ -85,10 +85,14 @@ TEST(Parts, OfAQuantisedProductAreAProductAndWhatFollows) {
             (Keys{"quantized_gemm dtype=bf16 out=f32 m=2 n=40 k=128",
                   "add dtype=f32 out=f32 rows=2 cols=40"}));
   EXPECT_EQ(keys("quantized_gemm dtype=f16 out=f16 epilogue=bias m=2 n=40 k=128"), Keys{});
+  EXPECT_EQ(keys("quantized_gemm dtype=f16 out=f16 epilogue=bias prologue=rmsnorm epsilon=0.25 m=2 "
+                 "n=40 k=128"),
+            (Keys{"rmsnorm dtype=f16 out=f16 epsilon=0.25 rows=2 cols=128",
+                  "quantized_gemm dtype=f16 out=f16 epilogue=bias m=2 n=40 k=128"}));
 }
 
-// Quantised weights have epilogues, in few rows by default, but no prologue; other weights have
-// neither.
+// Quantised weights have epilogues, in few rows by default, and by choice a prologue unless columns
+// are reordered; other weights have neither.
 TEST(Chains, OfQuantisedWeightsHaveEpilogues) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   const auto variant = [&](const Problem& chain) {
@@ -103,7 +107,15 @@ TEST(Chains, OfQuantisedWeightsHaveEpilogues) {
   const Problem several = gate_up_chain(DType::f16, 1, 344, 128, others);
   EXPECT_FALSE(chains().valid(several, hopper, {"gated", {}}));
   const Problem one = gate_up_chain(DType::f16, 1, 344, 128, quantised);
-  EXPECT_FALSE(chains().valid(one, hopper, {"fused", {}}));
+  EXPECT_TRUE(chains().valid(one, hopper, {"fused", {}}));
+  EXPECT_FALSE(
+      chains().valid(gate_up_chain(DType::f16, 9, 344, 128, quantised), hopper, {"fused", {}}));
+  const Problem reordered = gate_up_chain(DType::f16, 1, 344, 128, ordered);
+  EXPECT_EQ(variant(reordered), "gated");
+  EXPECT_FALSE(chains().valid(reordered, hopper, {"fused", {}}));
+  EXPECT_EQ(variant(qkv_chain(DType::f16, 1, 128, 64, 128, quantised)), "parts");
+  EXPECT_TRUE(
+      chains().valid(qkv_chain(DType::f16, 1, 128, 64, 128, quantised), hopper, {"fused", {}}));
 }
 
 TEST(Chains, HaveAnAlternativeForEveryNumberOfRows) {

@@ -10,7 +10,8 @@
 // Protects: variant `tma` of quantized_gemm: kernels for sm_90, run on the sm_80 that hip-host
 // emulates, with the tensor copies, counted barriers and warpgroup products that hip-host has
 // beside it: every format, type, group and kind of zero point, rings that go round, tiles past the
-// ends, k that ends in a step, one and two products of a warpgroup, and workgroups that stay.
+// ends, k that ends in a step, one and two products of a warpgroup, and workgroups that stay. Also
+// the norms of `stream`: rows as sums of pieces, with each epilogue, on inputs of any magnitude.
 namespace greta::test::quantized_gemm_tma_test {
 namespace {
 
@@ -241,6 +242,55 @@ TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
   for (const auto& [problem, config] :
        random_candidates(operation, hopper_of_two_units(), "tma", 10, 1)) {
     if (config["SPLIT"] > 1) continue;  // hip-host has no clusters
+    expect_right(problem, config, kernels::InputStyle::adversarial, ++seed);
+  }
+}
+
+// A row of f16 is two rows of the product and one of bf16 three, of eight at most.
+TEST(QuantizedGemmStream, NormsRowsOfA) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"dtype=f16 out=f16 prologue=rmsnorm m=1 n=70 k=1280",
+       "WAVES=2 TN=1 RT=1 STAGES=2 RESIDENT=1"},
+      {"dtype=f16 out=f32 weights=int8 zeros=groups prologue=rmsnorm epsilon=0.25 m=4 n=33 k=768",
+       "WAVES=2 TN=2 RT=1 STAGES=3 RESIDENT=0"},
+      {"dtype=bf16 out=bf16 epilogue=swiglu prologue=rmsnorm m=2 n=40 k=1024",
+       "WAVES=4 TN=2 RT=1 STAGES=2 RESIDENT=1"},
+      {"dtype=bf16 out=f32 weights=int8 epilogue=residual prologue=rmsnorm m=1 n=50 k=512",
+       "WAVES=2 TN=1 RT=1 STAGES=2 RESIDENT=0"},
+      {"dtype=f16 out=f16 zeros=groups epilogue=bias prologue=rmsnorm m=3 n=50 k=512",
+       "WAVES=2 TN=1 RT=1 STAGES=2 RESIDENT=1"}};
+  const Operation& operation = built_in("quantized_gemm");
+  for (const auto& [key, parameters] : cases) {
+    const Problem problem = catalog().read(fmt::format("quantized_gemm {}", key)).value();
+    const auto config =
+        operation.space(problem, hopper_of_two_units()).parse(fmt::format("stream {}", parameters));
+    ASSERT_TRUE(config) << config.failure().message;
+    expect_right(problem, *config, kernels::InputStyle::plain, 1);
+    for (const std::uint64_t seed : {2, 3, 4, 5, 6, 7}) {
+      expect_right(problem, *config, kernels::InputStyle::adversarial, seed);
+    }
+  }
+}
+
+TEST(QuantizedGemmStream, HasNoRoomForMoreNormedRows) {
+  const Operation& operation = built_in("quantized_gemm");
+  for (const auto& [dtype, rows] : {std::pair{"f16", 5}, std::pair{"bf16", 3}}) {
+    const Problem problem =
+        catalog()
+            .read(fmt::format("quantized_gemm dtype={0} out={0} prologue=rmsnorm m={1} n=64 k=512",
+                              dtype, rows))
+            .value();
+    const auto config = operation.space(problem, hopper_of_two_units())
+                            .parse("stream WAVES=2 TN=1 RT=1 STAGES=2 RESIDENT=0");
+    ASSERT_FALSE(config);
+    EXPECT_NE(config.failure().message.find("rows must be at most 8"), std::string::npos);
+  }
+}
+
+TEST(QuantizedGemmStream, RandomProblemsAreRightOnAdversarialInputs) {
+  std::uint64_t seed = 1;
+  for (const auto& [problem, config] :
+       random_candidates(built_in("quantized_gemm"), hopper_of_two_units(), "stream", 6, 1)) {
     expect_right(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }

@@ -208,6 +208,11 @@ class OnEachDevice:
         self.runtime.quantized_gemm(a, b, gated, scales=s, zeros=z, activation="swiglu")
         gate, up = product[:, :12], product[:, 12:]
         self.check(gated, gate / (1 + np.exp(-gate)) * up)
+        weight = values(64).astype("float16")
+        self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, norm_weight=self.make(weight)[0], norm_epsilon=1e-2)
+        wide = x.astype("float64")
+        normed = wide / np.sqrt((wide ** 2).mean(axis=1, keepdims=True) + 1e-2) * weight
+        self.check(c, normed @ each.reshape(24, 64).T)
         with self.assertRaisesRegex(greta.GretaError, "GRETA_NO_ACTIVATION, GRETA_SWIGLU"):
             self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, activation="gelu")
         with self.assertRaisesRegex(greta.GretaError, "bias"):

@@ -152,12 +152,7 @@ std::vector<Problem> parts(const Problem& problem) {
     const std::string& name = attribute.first;
     return name == "epilogue" || name == "prologue" || name == "epsilon";
   });
-  if (s.norm) {
-    Problem norm{"rmsnorm", s.in, s.in, {}, {{"rows", s.m}, {"cols", s.k}}};
-    const std::string epsilon = problem.attribute("epsilon", "");
-    if (!epsilon.empty()) norm.attributes.emplace_back("epsilon", epsilon);
-    list.push_back(std::move(norm));
-  }
+  if (s.norm) list.push_back(rows::rmsnorm_before(problem));
   const std::string kept = kept_epilogue(s, s.residual && !add, !swiglu && !gelu);
   if (!kept.empty()) {
     const bool layout = !problem.attribute("layout", "").empty();
@@ -211,10 +206,7 @@ Operation make_gemm() {
        .examples = {"none", "bias", "residual", "silu", "gelu", "bias,silu", "residual,gelu",
                     "bias,residual", "bias,residual,silu", "bias,residual,gelu", "swiglu", "geglu",
                     "bias,swiglu", "bias,geglu"}},
-      {.name = "prologue",
-       .help = "what is done to A's rows first; rmsnorm: A / sqrt(mean(A^2) + epsilon) * weight",
-       .fallback = "none",
-       .allowed = {"none", "rmsnorm"}},
+      rows::prologue_attribute(),
       rows::epsilon_attribute(),
       number_attribute("alpha", "factor of the product", "1", {"1", "-0.5"}),
       number_attribute("beta", "factor of C's old value", "0", {"0", "2"}),

@@ -1,13 +1,17 @@
 #version 460
 // Products with quantised weights, bound by reading these once. A workgroup has COLS x TN columns of
 // ROWS rows of C. Its threads divide K among LANES = THREADS / COLS, each with UNROLL chunks of 32
-// weights of each of its TN columns in flight, and add their sums in the end.
+// weights of each of its TN columns in flight, and add their sums in the end. With NORM, A is multiplied by
+// its weight as it is loaded, and its squares are one more sum, by which the others are scaled in the end.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(TN) || !defined(UNROLL)
 #error "ROWS THREADS COLS TN UNROLL must be defined"
 #endif
 #if ROWS < 1 || TN < 1 || UNROLL < 1 || THREADS % COLS != 0
 #error "ROWS, TN and UNROLL are at least 1; COLS divides THREADS"
+#endif
+#if !defined(NORM)
+#error "NORM must be defined"
 #endif
 
 #extension GL_KHR_shader_subgroup_basic : require
@@ -20,6 +24,10 @@ layout(local_size_x = THREADS) in;
 layout(push_constant, std430) uniform Arguments {
   uint64_t a, b, scales, zeros, added, c;
   uint m, n, k, tiles_n;
+#if NORM
+  uint64_t weight;
+  float epsilon;
+#endif
 } args;
 
 #include "quantized_gemm/epilogue.glsl"
@@ -35,6 +43,9 @@ float across(float value, uint mask) { return subgroupShuffleXor(value, mask); }
 #include "common/reduce.glsl"
 
 float sum[ROWS * TN];
+#if NORM
+float squares[ROWS];
+#endif
 
 // Eight neighbours of A.
 void load_a8(uint64_t at, out float a[8]) {
@@ -46,8 +57,14 @@ void load_a8(uint64_t at, out float a[8]) {
 #endif
 }
 
-// Adds the products of a chunk of each column with A, from the address `a` on.
-void add_products(uint64_t a, uint last, WeightChunk chunk[TN]) {
+// Adds the products of a chunk of each column with ROWS rows of A from `first_row` on, of which `last` is
+// the last one that A has, and with NORM the squares of these. `first`: the chunk's first k.
+void add_products(uint first_row, uint last, uint first, WeightChunk chunk[TN]) {
+  const uint64_t a = args.a + (uint64_t(first_row) * args.k + first) * IN_BYTES;
+#if NORM
+  float some[ROWS];
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) some[row] = 0.0;
+#endif
   const uint eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   [[unroll]] for (uint segment = 0; segment < SEGMENTS; ++segment) {
     float part[ROWS * TN];
@@ -55,9 +72,19 @@ void add_products(uint64_t a, uint last, WeightChunk chunk[TN]) {
     [[unroll]] for (uint e = segment * of_segment; e < (segment + 1) * of_segment; ++e) {
       float weight[TN * 8];
       [[unroll]] for (uint i = 0; i < TN * 8; ++i) weight[i] = weight_of(chunk[i / 8], 8 * e + i % 8);
+#if NORM
+      float of_norm[8];
+      load_a8(args.weight + uint64_t(first + 8 * e) * IN_BYTES, of_norm);
+#endif
       [[unroll]] for (uint row = 0; row < ROWS; ++row) {
         float x[8];
         load_a8(a + (uint64_t(min(row, last)) * args.k + 8 * e) * IN_BYTES, x);
+#if NORM
+        [[unroll]] for (uint i = 0; i < 8; ++i) {
+          some[row] = fma(x[i], x[i], some[row]);
+          x[i] *= of_norm[i];
+        }
+#endif
         [[unroll]] for (uint i = 0; i < TN * 8; ++i)
           part[row * TN + i / 8] = fma(x[i % 8], weight[i], part[row * TN + i / 8]);
       }
@@ -65,6 +92,9 @@ void add_products(uint64_t a, uint last, WeightChunk chunk[TN]) {
     [[unroll]] for (uint i = 0; i < ROWS * TN; ++i)
       sum[i] = fma(scale_of(chunk[i % TN], segment), part[i], sum[i]);
   }
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) squares[row] += some[row];
+#endif
 }
 
 void main() {
@@ -76,6 +106,9 @@ void main() {
   const uint chunks = args.k / CHUNK_WEIGHTS;
 
   [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) sum[i] = 0.0;
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) squares[row] = 0.0;
+#endif
   for (uint at = lane; at < chunks; at += LANES * UNROLL) {
     WeightChunk chunk[UNROLL][TN];
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
@@ -88,13 +121,20 @@ void main() {
     }
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
       if (at + u * LANES < chunks) {
-        const uint64_t first = uint64_t(first_row) * args.k + (at + u * LANES) * CHUNK_WEIGHTS;
-        add_products(args.a + first * IN_BYTES, last_row, chunk[u]);
+        add_products(first_row, last_row, (at + u * LANES) * CHUNK_WEIGHTS, chunk[u]);
       }
     }
   }
 #if GATED
   float gate = 0.0;
+#endif
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+    const float total = reduce_threads(squares[row], row % 2);
+    const float factor = inversesqrt(total / float(args.k) + args.epsilon);
+    [[unroll]] for (uint t = 0; t < TN; ++t) sum[row * TN + t] *= factor;
+  }
+  barrier();  // all have read the parts of the last sums
 #endif
   [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) {
     const float total = reduce_threads(sum[i], i % 2);

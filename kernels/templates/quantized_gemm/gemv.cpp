@@ -23,9 +23,10 @@ std::int64_t chunk_registers(const Shape& shape) {
 }
 
 /// Returns the bytes of shared memory: one sum for each wave, or with GLSL each thread.
-Expression shared_bytes(const DeviceInfo& device) {
+Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::hip) {
-    return 4 * p["ROWS"] * p["TN"] * (p["THREADS"] / std::int64_t{device.min_subgroup_size} + 1);
+    return 4 * p["ROWS"] * (p["TN"] + (shape.norm ? 1 : 0)) *
+           (p["THREADS"] / std::int64_t{device.min_subgroup_size} + 1);
   }
   return 8 * p["THREADS"];
 }
@@ -51,6 +52,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["THREADS"] <= threads},
        {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
        {"gates", "TN must be even with swiglu", !shape.gated() || p["TN"] >= 2},
+       {"rounds", "a norm's sum of squares needs two threads along K, 2 COLS <= THREADS",
+        !shape.norm || 2 * p["COLS"] <= p["THREADS"]},
        {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
         p["ROWS"] < 2 * shape.m},
        {"idle_threads",
@@ -59,7 +62,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"grid", fmt::format("C has more than {} workgroups", groups),
         ceil_div(shape.products(), p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
        {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
-        shared_bytes(device) <= shared},
+        shared_bytes(shape, device) <= shared},
        register_constraint(
            device, "sums, and chunks in flight",
            2 * p["ROWS"] * p["TN"] + 8 + p["UNROLL"] * p["TN"] * chunk_registers(shape),
@@ -112,6 +115,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double rows = config["ROWS"], columns = static_cast<double>(width_of(config));
   const double threads = config["THREADS"], k = static_cast<double>(shape.k);
+  const double rows_of_a = rows + (shape.norm ? 1 : 0);  // and the norm's weight
   const double weight = static_cast<double>(row_bytes(shape.format, shape.k)) / k;
   const double groups = std::ceil(static_cast<double>(shape.products()) / columns);
   LaunchWork work;
@@ -122,12 +126,13 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                           std::int64_t{config["UNROLL"]} * config["TN"] * chunk_registers(shape));
   // A weight costs its integer, its conversion and a difference, and a product for each row.
   work.vector_flops = columns * k * (2 * rows + 5);
+  if (shape.norm) work.vector_flops += (3 * rows + 1) * k * config["COLS"];
   const double a_bytes = bytes_of(shape.in, 1);
   work.read_bytes =
-      columns * k * (weight + scale_bytes(shape)) + rows * k * config["COLS"] * a_bytes;
+      columns * k * (weight + scale_bytes(shape)) + rows_of_a * k * config["COLS"] * a_bytes;
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
   const double load = in_blocks(shape.format) && shape.format != WeightFormat::q4_k ? 2 : 16;
-  work.loads = columns * k * weight / load + rows * k * config["COLS"] * a_bytes / 16;
+  work.loads = columns * k * weight / load + rows_of_a * k * config["COLS"] * a_bytes / 16;
   work.ahead_bytes = threads * config["UNROLL"] * config["TN"] * chunk * weight;
   work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
   work.barriers = device.language == Language::hip ? 1 : rows * config["TN"];

@@ -1,6 +1,7 @@
 // Products with quantised weights, bound by reading these once. A workgroup has COLS x TN columns of
 // ROWS rows of C. Its threads divide K among LANES = THREADS / COLS, each with UNROLL chunks of 32
-// weights of each of its TN columns in flight, and add their sums in the end.
+// weights of each of its TN columns in flight, and add their sums in the end. With NORM, A is multiplied by
+// its weight as it is loaded, and its squares are one more sum, by which the others are scaled in the end.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(TN) || !defined(UNROLL)
 #error "ROWS THREADS COLS TN UNROLL must be defined"
@@ -11,6 +12,7 @@
 
 #include "common/reduce.hip"
 #include "quantized_gemm/epilogue.hip"
+#include "quantized_gemm/prologue.hip"
 #include "quantized_gemm/weights.hip"
 
 #if GATED && TN % 2 != 0
@@ -30,10 +32,23 @@ GRETA_DEVICE void load_a8(const In* from, float (&a)[8]) {
   }
 }
 
-// Adds the products of a chunk of each column with `a`, whose rows are `stride` apart. `last` is the
-// last of the ROWS rows that A has.
-GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const WeightChunk (&chunk)[TN],
-                               float (&sum)[ROWS][TN]) {
+// A chunk of ROWS rows, which are `stride` apart, and of the norm's weight. `last` is the last row that A
+// has.
+struct RowChunks {
+  const In* a;
+  u64 stride;
+  u32 last;
+#if NORM
+  const In* weight;
+#endif
+};
+
+// Adds the products of a chunk of each column with `rows`, and with NORM the squares of these.
+GRETA_DEVICE void add_products(const RowChunks& rows, const WeightChunk (&chunk)[TN],
+                               float (&sum)[ROWS][TN], float (&squares)[ROWS]) {
+#if NORM
+  float some[ROWS] = {};
+#endif
   constexpr u32 eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   GRETA_UNROLL
   for (u32 segment = 0; segment < SEGMENTS; ++segment) {
@@ -43,10 +58,21 @@ GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const WeightCh
       float weight[TN][8];
       GRETA_UNROLL
       for (u32 t = 0; t < TN; ++t) weight8(chunk[t], e, weight[t]);
+#if NORM
+      float of_norm[8];
+      load_a8(rows.weight + 8 * e, of_norm);
+#endif
       GRETA_UNROLL
       for (u32 row = 0; row < ROWS; ++row) {
         float x[8];
-        load_a8(a + smaller(row, last) * stride + 8 * e, x);
+        load_a8(rows.a + smaller(row, rows.last) * rows.stride + 8 * e, x);
+#if NORM
+        GRETA_UNROLL
+        for (u32 i = 0; i < 8; ++i) {
+          some[row] = multiply_add(x[i], x[i], some[row]);
+          x[i] *= of_norm[i];
+        }
+#endif
         GRETA_UNROLL
         for (u32 t = 0; t < TN; ++t) {
           GRETA_UNROLL
@@ -62,13 +88,18 @@ GRETA_DEVICE void add_products(const In* a, u64 stride, u32 last, const WeightCh
       }
     }
   }
+#if NORM
+  GRETA_UNROLL
+  for (u32 row = 0; row < ROWS; ++row) squares[row] += some[row];
+#endif
 }
 
 GRETA_KERNEL(THREADS)
 quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
                     const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                    const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
-  GRETA_SHARED(float, wave_sums, ROWS * TN * (THREADS / wave_size + 1));
+                    const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                    u32 tiles_n NORM_PARAMETERS) {
+  GRETA_SHARED(float, wave_sums, ROWS * (TN + NORM) * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
   const u32 first_row = block / tiles_n * ROWS;
@@ -79,7 +110,7 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
   const Weights weights = {b, scales, zeros};
   const u32 chunks = k / CHUNK_WEIGHTS;
 
-  float sum[ROWS][TN] = {};
+  float sum[ROWS][TN] = {}, squares[ROWS] = {};
   for (u32 at = lane; at < chunks; at += LANES * UNROLL) {
     WeightChunk chunk[UNROLL][TN];
     GRETA_UNROLL
@@ -95,18 +126,28 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       if (at + u * LANES < chunks) {
-        add_products(a_first + (at + u * LANES) * CHUNK_WEIGHTS, k, last_row, chunk[u], sum);
+        const u32 first = (at + u * LANES) * CHUNK_WEIGHTS;
+#if NORM
+        add_products({a_first + first, k, last_row, weight + first}, chunk[u], sum, squares);
+#else
+        add_products({a_first + first, k, last_row}, chunk[u], sum, squares);
+#endif
       }
     }
   }
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
+    const auto total_of = [&](float x, u32 t) {
+      return reduce_threads<LANES>(x, Add{}, wave_sums + (row * (TN + NORM) + t) * (THREADS / wave_size));
+    };
+#if NORM
+    const float factor = norm_factor(total_of(squares[row], TN), k, epsilon);
+#else
+    constexpr float factor = 1.0f;
+#endif
     float total[TN];
     GRETA_UNROLL
-    for (u32 t = 0; t < TN; ++t) {
-      float* const shared = wave_sums + (row * TN + t) * (THREADS / wave_size);
-      total[t] = reduce_threads<LANES>(sum[row][t], Add{}, shared);
-    }
+    for (u32 t = 0; t < TN; ++t) total[t] = total_of(sum[row][t], t) * factor;
     if (lane != 0 || row > last_row) continue;
 #if GATED
     GRETA_UNROLL

@@ -15,6 +15,8 @@ namespace {
 
 // Kernels multiply an element of A by integers of up to 8 bits and add them before they scale.
 constexpr double largest_of_a = 0x1p100, least_of_a = 0x1p-40;
+/// With a norm the weight takes A's place, whose squares are added.
+constexpr double largest_of_weight = 0x1p50, root_of_squares = 0x1p59;
 
 /// Draws the scale of a block, so that weights are below `most` in magnitude.
 struct Scales {
@@ -157,7 +159,8 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   const double range = magnitudes_of(shape.out).most / 8;
   const double product = (shape.gated() ? std::sqrt(range) : range) / static_cast<double>(shape.k);
-  const double largest = std::min(magnitudes_of(shape.in).most, largest_of_a);
+  const double most_of_type = magnitudes_of(shape.in).most;
+  const double largest = std::min(most_of_type, shape.norm ? largest_of_weight : largest_of_a);
   const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
   Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
   const double least = std::max(smallest_normal(shape.in), least_of_a);
@@ -168,11 +171,21 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   const double most =
       std::clamp(product / scales.most, 16 * least, smallest ? std::min(largest, 0.25) : largest);
   scales.most = std::min(scales.most, product / most);
-  HostTensor& a = inputs[0];
-  for (std::size_t i = 0; most < 0.5 && i < a.spec.elements(); ++i) {
-    store_element(shape.in, a.data.data(), i, std::copysign(most, a.at(i)) * 2 * std::abs(a.at(i)));
+  if (shape.norm) {
+    const double root = root_of_squares / std::sqrt(static_cast<double>(shape.k));
+    mix_in_adversarial_rows(inputs[0], {least, std::min(most_of_type, root)}, mix64(seed + 2));
   }
-  mix_in_adversarial_rows(a, {least, most}, mix64(seed));
+  HostTensor& factor =
+      !shape.norm ? inputs[0]
+                  : *std::find_if(inputs.begin(), inputs.end(), [](const HostTensor& tensor) {
+                      return tensor.spec.name == "weight";
+                    });
+  for (std::size_t i = 0; most < 0.5 && i < factor.spec.elements(); ++i) {
+    const double value = factor.at(i);
+    store_element(shape.in, factor.data.data(), i,
+                  std::copysign(most, value) * 2 * std::abs(value));
+  }
+  mix_in_adversarial_rows(factor, {least, most}, mix64(seed));
   for (HostTensor& tensor : inputs) {
     if (tensor.spec.name == "B" && in_blocks(shape.format)) {
       fill_blocks(shape.format, tensor, scales, random);

@@ -11,22 +11,30 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
   defines.emplace_back("EPILOGUE", std::to_string(static_cast<int>(shape.epilogue)));
   defines.emplace_back("FEW_ROWS", shape.m <= 8 ? "1" : "0");
+  defines.emplace_back("NORM", shape.norm ? "1" : "0");
   defines.emplace_back("SCALES_BF16", shape.halves() == DType::bf16 ? "1" : "0");
   return defines;
 }
 
-std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles) {
+Constraint no_norm(const Shape& shape) {
+  return {"whole_rows", "tiles have no whole rows to normalise; gemv has", !shape.norm};
+}
+
+std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int64_t blocks) {
   const Argument none = std::uint64_t{0};
   std::size_t next = 2;
   std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}};
   list.push_back(shape.group > 0 ? Argument(OperandArgument{next++}) : none);
   list.push_back(shape.zeros ? Argument(OperandArgument{next++}) : none);
+  const Argument weight = shape.norm ? Argument(OperandArgument{next++}) : none;
   const bool adds = shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::residual;
   list.push_back(adds ? Argument(OperandArgument{next++}) : none);
   list.emplace_back(OperandArgument{next});
   for (const std::int64_t extent : {shape.m, shape.n, shape.k, tiles}) {
     list.emplace_back(static_cast<std::uint32_t>(extent));
   }
+  if (blocks > 0) list.emplace_back(static_cast<std::uint32_t>(blocks));
+  if (shape.norm) list.insert(list.end(), {weight, shape.epsilon});
   return list;
 }
 
@@ -37,8 +45,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   const bool glsl = device.language == Language::glsl;
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
   const std::int64_t across = ceil_div(shape.products(), launch.columns);
-  std::vector<Argument> given = arguments(shape, across);
-  if (launch.blocks > 0) given.emplace_back(static_cast<std::uint32_t>(launch.blocks));
+  std::vector<Argument> given = arguments(shape, across, launch.blocks);
   LaunchPlan plan;
   plan.sources.push_back(kernel_source(device, fmt::format("quantized_gemm/{}", launch.name),
                                        defines, launch.threads, given));
@@ -62,7 +69,8 @@ double least_bytes(const Shape& shape) {
   const double added = shape.epilogue == Epilogue::bias       ? n * out
                        : shape.epilogue == Epilogue::residual ? m * n * out
                                                               : 0;
-  return added +
+  const double norm = shape.norm ? k * bytes_of(shape.in, 1.0) : 0;
+  return added + norm +
          rows * (static_cast<double>(row_bytes(shape.format, shape.k)) + k * scale_bytes(shape)) +
          m * (k * bytes_of(shape.in, 1.0) + n * out);
 }

@@ -19,9 +19,13 @@ struct TiledLaunch {
 /// Returns the macros of all kernels of the problem. They contain no sizes but whether there are
 /// few rows, which look-ups do not round, so that a problem's stand-in has the same kernels.
 Defines problem_defines(const Shape& shape);
-/// Returns A, B, scales, zeros, bias or residual (0 where there are none), C, the extents and the
-/// tiles along n, or with variant `tma` along m.
-std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles);
+/// Returns A, B, scales, zeros, bias or residual (0 where there are none), C, the extents, the
+/// tiles along n, or with variant `tma` along m, and the workgroups if `blocks` is not 0. With a
+/// norm, its weight and epsilon follow.
+std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int64_t blocks = 0);
+
+/// Rejects norms, for variants whose workgroups have no whole rows.
+Constraint no_norm(const Shape& shape);
 
 /// Returns the plan of a kernel whose workgroups compute tiles of C.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,

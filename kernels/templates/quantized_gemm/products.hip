@@ -20,6 +20,7 @@
 #include "common/matrix.hip"
 #include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/pairs.hip"
+#include "quantized_gemm/prologue.hip"
 
 #define THREADS (WAVES * wave_size)
 
@@ -227,8 +228,9 @@ GRETA_DEVICE float sum_of_waves(const float* sums, u32 in_row, u32 in_col) {
   return sum;
 }
 
-// Adds the sums of all waves, and stores a tile of the product as C.
-GRETA_DEVICE void store_tile(const float* sums, Out* c, const Out* added, u32 first_row, u32 first_col,
+// Stores a tile of the product as C. sum_of(row, column) returns the sum of an element of the tile.
+template <typename SumOf>
+GRETA_DEVICE void store_tile(SumOf sum_of, Out* c, const Out* added, u32 first_row, u32 first_col,
                              u32 m, u32 n) {
   constexpr u32 columns = GATED ? 8 : 16;
   for (u32 e = thread_index(); e < 16 * columns; e += THREADS) {
@@ -236,10 +238,9 @@ GRETA_DEVICE void store_tile(const float* sums, Out* c, const Out* added, u32 fi
     const u32 col = (GATED ? first_col / 2 : first_col) + in_col;
     if (row >= m || col >= n) continue;
 #if GATED
-    put_gated(c, row, col, n, sum_of_waves(sums, in_row, 2 * in_col),
-              sum_of_waves(sums, in_row, 2 * in_col + 1));
+    put_gated(c, row, col, n, sum_of(in_row, 2 * in_col), sum_of(in_row, 2 * in_col + 1));
 #else
-    put(c, added, row, col, n, sum_of_waves(sums, in_row, in_col));
+    put(c, added, row, col, n, sum_of(in_row, in_col));
 #endif
   }
 }
@@ -253,6 +254,7 @@ GRETA_DEVICE void store_tiles(const Sums (&total)[RT][TN], float* sums, Out* c, 
     if (i > 0) block_barrier();  // all have read the tile before
     store(total[r][t], sums + wave_index() * floats_of_sums, sums_pitch);
     block_barrier();
-    store_tile(sums, c, added, first_row + r * 16, first_col + t * 16, m, n);
+    store_tile([&](u32 row, u32 col) { return sum_of_waves(sums, row, col); }, c, added,
+               first_row + r * 16, first_col + t * 16, m, n);
   }
 }

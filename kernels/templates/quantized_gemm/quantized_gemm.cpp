@@ -9,6 +9,7 @@
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
+#include "kernels/skeletons/norms.hpp"
 #include "kernels/templates/quantized_gemm/inputs.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
 
@@ -33,6 +34,8 @@ Shape shape_of(const Problem& problem) {
   shape.m = problem.dim("m");
   shape.n = problem.dim("n");
   shape.k = problem.dim("k");
+  shape.norm = problem.attribute("prologue", "none") == "rmsnorm";
+  if (shape.norm) shape.epsilon = rows::epsilon(problem);
   shape.in = problem.dtype;
   shape.out = problem.out_dtype;
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
@@ -79,6 +82,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   };
   if (s.group > 0) beside("scales", s.scales());
   if (s.zeros) beside("zeros", DType::u8);
+  if (s.norm) list.push_back({"weight", Role::input, s.in, 1, s.k});
   if (s.epilogue == Epilogue::bias) list.push_back({"bias", Role::input, s.out, 1, s.n});
   if (s.epilogue == Epilogue::residual) {
     list.push_back({"residual", Role::input, s.out, s.m, s.n});
@@ -91,12 +95,28 @@ Work work(const Problem& problem) {
   const Shape s = shape_of(problem);
   const double products =
       static_cast<double>(s.m) * static_cast<double>(s.products()) * static_cast<double>(s.k);
-  return {2 * products, operand_bytes(tensors(problem))};
+  const double norm = s.norm ? 3.0 * static_cast<double>(s.m) * static_cast<double>(s.k) : 0;
+  return {2 * products + norm, operand_bytes(tensors(problem))};
+}
+
+/// Norms are computed by kernels for few rows.
+Result<void> check_norm(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  if (s.norm && s.m > most_normed_rows) {
+    return bad_field("m", std::to_string(s.m),
+                     fmt::format("must be at most {} with prologue rmsnorm; for more rows there is "
+                                 "the operation rmsnorm",
+                                 most_normed_rows));
+  }
+  const std::string epsilon = problem.attribute("epsilon", "");
+  if (s.norm || epsilon.empty()) return {};
+  return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
 }
 
 /// Rows of weights are whole blocks or groups, and only integers without a format of their own have
 /// groups and zero points.
 Result<void> check(const Problem& problem) {
+  if (auto norm = check_norm(problem); !norm) return norm;
   const Shape s = shape_of(problem);
   if (in_blocks(s.format) || only_group(s.format) > 0) {
     const std::string name(traits(s.format).name);
@@ -137,29 +157,35 @@ std::vector<Attribute> attributes() {
        .help = "fused epilogue. swiglu: C = silu(gate) up; B has n rows of gates, then n of ups",
        .fallback = "none",
        .allowed = {epilogue_names.begin(), epilogue_names.end()}});
+  list.push_back(rows::prologue_attribute());
+  list.push_back(rows::epsilon_attribute());
   return list;
 }
 
-/// Returns the problem without its epilogue, of as many rows of B.
+/// Returns the problem without its prologue and epilogue, of as many rows of B.
 Problem plain(const Problem& problem) {
   Problem product = problem;
-  std::erase_if(product.attributes,
-                [](const auto& attribute) { return attribute.first == "epilogue"; });
+  std::erase_if(product.attributes, [](const auto& attribute) {
+    const std::string& name = attribute.first;
+    return name == "epilogue" || name == "prologue" || name == "epsilon";
+  });
   product.extent("n") = shape_of(problem).products();
   return product;
 }
 
-/// A residual is add and swiglu silu_mul; a bias stays in the product.
+/// A norm is rmsnorm, a residual add and swiglu silu_mul; a bias stays in the product.
 std::vector<Problem> parts(const Problem& problem) {
   const Shape s = shape_of(problem);
+  const bool add = s.epilogue == Epilogue::residual;
+  if (!s.norm && !add && !s.gated()) return {};
+  std::vector<Problem> list;
+  if (s.norm) list.push_back(rows::rmsnorm_before(problem));
+  list.push_back(plain(problem));
+  if (s.epilogue == Epilogue::bias) list.back().attributes.emplace_back("epilogue", "bias");
   const std::vector<std::pair<std::string, std::int64_t>> matrix{{"rows", s.m}, {"cols", s.n}};
-  if (s.epilogue == Epilogue::residual) {
-    return {plain(problem), {"add", s.out, s.out, {}, matrix}};
-  }
-  if (s.gated()) {
-    return {plain(problem), {"silu_mul", s.out, s.out, {{"layout", "packed"}}, matrix}};
-  }
-  return {};
+  if (add) list.push_back({"add", s.out, s.out, {}, matrix});
+  if (s.gated()) list.push_back({"silu_mul", s.out, s.out, {{"layout", "packed"}}, matrix});
+  return list;
 }
 
 }  // namespace
@@ -169,11 +195,13 @@ Operation make_quantized_gemm() {
   Operation t;
   t.name = "quantized_gemm";
   t.summary =
-      "matrix products with quantised weights: C = A W^T + bias or residual, W = scale (B - zero)";
+      "matrix products with quantised weights: C = norm(A) W^T + bias or residual, W = scale (B - "
+      "zero)";
   t.bound =
       "that of gemm for the dequantised weights: 8 u sqrt(K) times the root of the sum of (a w)^2, "
       "u = 2^-24; u times each term of the epilogue; for swiglu a factor's error times the other "
-      "factor; the output's rounding";
+      "factor; for prologue rmsnorm, half of min(K, 224 + max(64, K / 64)) u and 7.5 u of the "
+      "product; the output's rounding";
   t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C"},
                   {.name = "k",
@@ -193,6 +221,7 @@ Operation make_quantized_gemm() {
              {{512, 4096, 4096}},
              {{512, 4096, 4096}, {{"weights", "q4_k"}}},
              {{1, 11008, 4096}, {{"epilogue", "swiglu"}}},
+             {{1, 12288, 4096}, {{"prologue", "rmsnorm"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
   t.variants = {quantized_gemm::tma(), quantized_gemm::matrix(), quantized_gemm::stream(),
                 quantized_gemm::tiled(), quantized_gemm::gemv()};

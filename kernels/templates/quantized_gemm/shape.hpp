@@ -27,6 +27,8 @@ struct Shape {
   std::int64_t group = 0;  ///< weights of a row that share a scale; 0: they are in blocks
   bool zeros = false;      ///< whether each group has a zero point
   Epilogue epilogue = Epilogue::none;
+  bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
+  float epsilon = 0;  ///< of the norm, under the root
 
   bool gated() const { return epilogue == Epilogue::swiglu; }
   /// Returns the columns of the product, which are the rows of B.
@@ -41,6 +43,9 @@ struct Shape {
   DType halves() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
   std::int64_t groups() const { return group > 0 ? k / group : 0; }
 };
+
+/// The largest number of rows whose norm can be part of a product.
+constexpr std::int64_t most_normed_rows = 8;
 
 /// Returns the alignment of weights, which is that of their widest load: 16 bytes of integers,
 /// where rows and blocks are multiples of that, or halves of words (load_quads() and load_halves()

@@ -4,6 +4,11 @@
 // of them ahead, across tiles too, so that memory is busy while waves multiply and while they add their
 // sums. Its part of A stays in shared memory, arranged as weights are.
 //
+// With NORM, rows of A are normalised as they are arranged. An element has more bits then than A's type,
+// and is the sum of several, its pieces: of f16 two, of bf16 three. These are rows of their own of the
+// product, which has eight in any case, and are added in the end. A power of two for each row keeps them
+// in the type's range.
+//
 // Lanes copy whole cache lines of weights. In shared memory, chunks of 16 bytes of odd lines are
 // exchanged, so that the lanes that read two lines at once find them in different banks.
 
@@ -26,7 +31,10 @@ constexpr u32 tile_lines = TN * 16, flip = FORMAT == 0 ? 4 : 1;
 // Of a stage: the weights of a pair of units of each line, then pairs of scales.
 constexpr u32 weights_bytes = tile_lines * line_bytes, stage_bytes = weights_bytes + tile_lines * 4;
 constexpr u32 ring_bytes = STAGES * stage_bytes;
-constexpr u32 fixed_bytes = WAVES * (ring_bytes + 2 * floats_of_sums * 4);  // A's rows follow
+constexpr u32 sums_bytes = WAVES * 2 * floats_of_sums * 4;
+// Of each row, with NORM what its sums are multiplied by; then A's rows.
+constexpr u32 factors_bytes = NORM ? 32 : 0, fixed_bytes = WAVES * ring_bytes + sums_bytes + factors_bytes;
+constexpr u32 pieces = !NORM ? 1 : IN_F16 ? 2 : 3;
 
 // Bytes to item i of pairs of items, which are exchanged where `odd_bytes` is an item's size, not 0. As
 // i is known, these are constants from one of two addresses.
@@ -89,59 +97,138 @@ GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor
 // the order of weights. Groups of odd rows are exchanged.
 constexpr u32 row_bytes = unit_weights * sizeof(In), group_bytes = parts * 16;
 
-// Brings it there, several rows at once.
-GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs) {
+// The first of eight k of a pair that a lane brings there.
+GRETA_DEVICE u32 first_of_lane(u32 pair) {
+  return pair * (pair_units * unit_weights) + lane_index() * 8;
+}
+
+#if NORM
+GRETA_DEVICE float element_of(const Eight& eight, u32 i) {
+#if IN_F16
+  return to_float(f16{u16(eight.word[i / 2] >> 16 * (i % 2))});
+#else
+  return float_from_bits(i % 2 == 0 ? eight.word[i / 2] << 16 : eight.word[i / 2] & 0xffff0000U);
+#endif
+}
+
+// What rows of A are multiplied by, besides the weight, and what gives the sums back: powers of two.
+struct RowFactors {
+  float factor, back;
+};
+
+GRETA_DEVICE RowFactors factors_of(float squares, float largest, u32 k, float epsilon) {
+  const float factor = norm_factor(squares, k, epsilon);
+  // The largest element gets the exponent 14, unless it is nearly zero or infinite.
+  const u32 exponent = smaller(bits_of(largest * factor) >> 23, 253U);
+  const u32 bounded = exponent < 40 ? 40 : exponent;
+  return {factor * float_from_bits((268 - bounded) << 23), float_from_bits((bounded - 14) << 23)};
+}
+
+// Returns the factors of a row, from the workgroup's waves' parts of it. `parts_of_waves`: two floats for
+// each wave and row.
+GRETA_DEVICE RowFactors row_factors(const float* parts_of_waves, u32 row, u32 m, u32 k, float epsilon) {
+  float squares = 0.0f, largest = 0.0f;
+  GRETA_UNROLL
+  for (u32 w = 0; w < WAVES; ++w) {
+    squares += parts_of_waves[(w * m + row) * 2];
+    largest = larger(largest, parts_of_waves[(w * m + row) * 2 + 1]);
+  }
+  return factors_of(squares, largest, k, epsilon);
+}
+
+// Adds the squares of the wave's part of each row, and finds the largest weighted element.
+GRETA_DEVICE void put_parts_of_rows(const In* a, const In* weight, float* parts_of_waves, u32 m, u32 k,
+                                    u32 pairs) {
+  for (u32 row = 0; row < m; ++row) {
+    float squares = 0.0f, largest = 0.0f;
+    for (u32 pair = wave_index(); pair < pairs; pair += WAVES) {
+      const u32 first = first_of_lane(pair);
+      const Eight x = load_elements(a + u64(row) * k + first), w = load_elements(weight + first);
+      float some = 0.0f;
+      GRETA_UNROLL
+      for (u32 i = 0; i < 8; ++i) {
+        const float e = element_of(x, i), weighted = e * element_of(w, i);
+        some = multiply_add(e, e, some);
+        largest = larger(largest, weighted < 0.0f ? -weighted : weighted);
+      }
+      squares += some;
+    }
+    squares = reduce_lanes<wave_size>(squares, Add{});
+    largest = reduce_lanes<wave_size>(largest, Larger{});
+    if (lane_index() == 0) {
+      float* const to = parts_of_waves + (wave_index() * m + row) * 2;
+      to[0] = squares;
+      to[1] = largest;
+    }
+  }
+}
+
+// Splits normalised elements into pieces, the first ones of which are largest.
+GRETA_DEVICE void split(const Eight& x, const Eight& weight, float factor, Eight (&piece)[pieces]) {
+  float rest[8];
+  GRETA_UNROLL
+  for (u32 i = 0; i < 8; ++i) rest[i] = element_of(x, i) * factor * element_of(weight, i);
+  GRETA_UNROLL
+  for (u32 p = 0; p < pieces; ++p) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < 8; i += 2) {
+      const In low = narrow<In>(rest[i]), high = narrow<In>(rest[i + 1]);
+      piece[p].word[i / 2] = u32(low.bits) | u32(high.bits) << 16;
+      rest[i] -= to_float(low);
+      rest[i + 1] -= to_float(high);
+    }
+  }
+}
+#endif
+
+// Stores eight elements of a row; `unit`: where a lane has them of the unit's row 0.
+GRETA_DEVICE void put_elements(u8* unit, u32 row, const Eight& eight) {
+  const u32(&w)[4] = eight.word;
+  const u32 group = lane_index() % 4 ^ row % 2;
+  store_words<16>(unit + row * row_bytes + group * group_bytes, {{w[0], w[1], w[2], w[3]}});
+}
+
+// Brings the wave's part of A there, several rows at once. With NORM, `weight` and `parts_of_waves` are
+// those of the rows' norms.
+GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs, const In* weight,
+                            const float* parts_of_waves, float epsilon) {
   constexpr u32 at_once = FEW_ROWS ? 2 : 4;
-  const u32 lane = lane_index(), of_pair = lane / 16, part = lane % 16 / 4, i = lane % 4;
+  const u32 lane = lane_index();
   u32 pair = wave_index(), row = 0;
-  u8* to = rows + of_pair * (m * row_bytes) + part * 16;
-  const In* const from = a + of_pair * unit_weights + lane % 16 * 8;
+  u8* unit = rows + lane / 16 * (pieces * m * row_bytes) + lane % 16 / 4 * 16;
   while (pair < pairs) {
     Eight eight[at_once];
-    u8* place[at_once];
-    bool inside[at_once];
+    u8* of_unit[at_once];
+    u32 of_row[at_once], of_pair[at_once];
     GRETA_UNROLL
     for (u32 e = 0; e < at_once; ++e) {
-      inside[e] = pair < pairs;
-      place[e] = to + (i ^ row % 2) * group_bytes;
-      eight[e] = load_elements(from + u64(row) * k +
-                               smaller(pair, pairs - 1) * pair_units * unit_weights);
-      to += row_bytes;
+      of_unit[e] = unit;
+      of_row[e] = row;
+      of_pair[e] = pair;
+      eight[e] = load_elements(a + u64(row) * k + first_of_lane(smaller(pair, pairs - 1)));
       if (++row == m) {
         row = 0;
         pair += WAVES;
-        to += m * row_bytes;  // the other unit's rows
+        unit += 2 * pieces * m * row_bytes;
       }
     }
     GRETA_UNROLL
     for (u32 e = 0; e < at_once; ++e) {
-      const u32(&w)[4] = eight[e].word;
-      if (inside[e]) store_words<16>(place[e], {{w[0], w[1], w[2], w[3]}});
+      if (of_pair[e] >= pairs) break;
+#if NORM
+      const RowFactors factors = row_factors(parts_of_waves, of_row[e], m, k, epsilon);
+      Eight piece[pieces];
+      split(eight[e], load_elements(weight + first_of_lane(of_pair[e])), factors.factor, piece);
+      GRETA_UNROLL
+      for (u32 p = 0; p < pieces; ++p) put_elements(of_unit[e], p * m + of_row[e], piece[p]);
+#else
+      put_elements(of_unit[e], of_row[e], eight[e]);
+#endif
     }
   }
 }
 
-// A lane's elements of the tile r of rows of a unit, whose rows begin at `unit`.
-GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
-  Rows rows;
-  GRETA_UNROLL
-  for (u32 l = 0; l < row_lines; ++l) {
-    const u32 row = smaller(r * 16 + l * 8 + line_of_lane(), m - 1);  // lanes past the last row repeat it
-    const u8* const of_lane = unit + row * row_bytes + part_of_lane() * 16;
-    GRETA_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-      const auto four = load_words<16>(of_lane + exchanged(i, group_bytes, row % 2 * group_bytes));
-      rows.eight[l][i] = {{four.word[0], four.word[1], four.word[2], four.word[3]}};
-    }
-  }
-  return rows;
-}
-
-// The unit of a pair in a stage, but for its zero points.
-GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
-  constexpr u32 chunk_bytes = sizeof(Integers), words = chunk_bytes / 16;
-  const u32 odd = line_of_lane() % 2;
-  const u8* const of_lane = stage + line_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
+ine_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 line = i * 8;
@@ -182,15 +269,17 @@ GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n,
 GRETA_KERNEL(THREADS)
 quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n, u32 blocks) {
+                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                      u32 tiles_n, u32 blocks NORM_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
   if (block >= blocks) return;  // of the whole workgroup
   const u32 pairs = k / (pair_units * unit_weights), pairs_of_wave = (pairs + WAVES - 1) / WAVES;
+  const u32 rows_of_a = pieces * m;
   u8* const ring = memory + wave_index() * ring_bytes;
   float* const sums = reinterpret_cast<float*>(memory + WAVES * ring_bytes);
   u8* const rows = memory + fixed_bytes +
-                   wave_index() * (pairs_of_wave * pair_units * m * row_bytes);
+                   wave_index() * (pairs_of_wave * pair_units * rows_of_a * row_bytes);
   const SharedMemory shared = shared_memory(ring);
   const Weights weights = {b, scales, zeros};
 
@@ -202,7 +291,19 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
     advance(ahead, weights, pairs, blocks, n, k);
   }
   Zeros zero = load_zeros(weights, block, wave_index(), n, k);
-  copy_rows(a, rows, m, k, pairs);
+#if NORM
+  // Where sums of a second tile will be.
+  float* const parts_of_waves = sums + WAVES * floats_of_sums;
+  float* const back = sums + 2 * WAVES * floats_of_sums;
+  put_parts_of_rows(a, weight, parts_of_waves, m, k, pairs);
+  block_barrier();
+  copy_rows(a, rows, m, k, pairs, weight, parts_of_waves, epsilon);
+  if (thread_index() < m) {  // stores of tiles come after a barrier
+    back[thread_index()] = row_factors(parts_of_waves, thread_index(), m, k, epsilon).back;
+  }
+#else
+  copy_rows(a, rows, m, k, pairs, nullptr, nullptr, 0.0f);
+#endif
   u32 stage = 0, free = (STAGES - 1) * stage_bytes, buffer = 0;
   for (u32 tile = block; tile < tiles_n; tile += blocks) {
     Sums total[RT][TN] = {};
@@ -229,9 +330,9 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
           of_line = ZEROS ? zero.both[i / lane_lines][i % lane_lines] >> 8 * u & 255U : implied_zero;
         }
         Sums part[RT][TN] = {};
-        add_chunk(unit, 0, part, [&](u32 r) { return read_rows(unit_rows, r, m); });
+        add_chunk(unit, 0, part, [&](u32 r) { return read_rows(unit_rows, r, rows_of_a); });
         add_unit(unit, part, total);
-        unit_rows += m * row_bytes;
+        unit_rows += rows_of_a * row_bytes;
       }
       zero = later;
       free = stage;
@@ -243,7 +344,17 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
       float* const to = sums + buffer * (WAVES * floats_of_sums);
       store(total[i / TN][i % TN], to + wave_index() * floats_of_sums, sums_pitch);
       block_barrier();
-      store_tile(to, c, added, i / TN * 16, tile * tile_lines + i % TN * 16, m, n);
+      const auto sum_of = [&](u32 in_row, u32 in_col) {
+#if NORM
+        float sum = 0.0f;
+        GRETA_UNROLL
+        for (u32 p = 0; p < pieces; ++p) sum += sum_of_waves(to, p * m + in_row, in_col);
+        return sum * back[in_row];
+#else
+        return sum_of_waves(to, in_row, in_col);
+#endif
+      };
+      store_tile(sum_of, c, added, i / TN * 16, tile * tile_lines + i % TN * 16, m, n);
       buffer ^= 1U;
     }
   }

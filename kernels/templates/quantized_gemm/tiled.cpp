@@ -35,7 +35,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BK", {32, 64}},
                  {"TM", {1, 2, 4, 8}},
                  {"TN", {1, 2, 4, 8}}},
-                {storage_constraint(shape.halves(), shape.out, device)}};
+                {storage_constraint(shape.halves(), shape.out, device), no_norm(shape)}};
   append(
       a.constraints,
       {{"thread_tiles", "TM must divide BM, and TN BN",

@@ -107,7 +107,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
                  {"SPLIT", {1, 2, 4, 8}},
                  {"RESIDENT", {0, 1}}},
-                {storage_constraint(shape.halves(), shape.out, device)}};
+                {storage_constraint(shape.halves(), shape.out, device), no_norm(shape)}};
   append(
       a.constraints,
       {{"warpgroups",

@@ -21,7 +21,9 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
           nullptr,
           nullptr,
           nullptr,
-          nullptr};
+          nullptr,
+          nullptr,
+          1e-5F};
 }
 
 greta_rope_append_options greta_rope_append_defaults() {

@@ -316,6 +316,10 @@ typedef struct greta_quantized_gemm_options {
   const greta_tensor* zeros;    /* the same; NULL: none */
   const greta_tensor* bias;     /* [n], of C's type, which is added; NULL: none */
   const greta_tensor* residual; /* shape and type of C, which is added; NULL: none */
+  /* [k], of A's type: A, of at most 8 rows, is replaced by its rmsnorm with this weight; NULL: A as
+   * it is */
+  const greta_tensor* norm_weight;
+  float norm_epsilon;
 } greta_quantized_gemm_options;
 
 typedef struct greta_rope_append_options {

@@ -90,6 +90,8 @@ greta_status greta_quantized_gemm_fused(greta_operations* operations, const gret
       refuse("activation is of another kind; allowed: GRETA_NO_ACTIVATION, GRETA_SWIGLU");
     }
     wanted.gated = activation == Activation::swiglu;
+    wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
+    wanted.norm_epsilon = given.norm_epsilon;
     return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }

@@ -11,14 +11,6 @@
 namespace greta::runtime {
 namespace {
 
-/// Returns the options of a product with the norm of its rows.
-GemmOptions normed(const ChainNorm& norm) {
-  GemmOptions options = by_weight_rows();
-  options.norm_weight = norm.weight;
-  options.norm_epsilon = norm.epsilon;
-  return options;
-}
-
 NormOptions options_of(const ChainNorm& norm) {
   NormOptions options;
   options.weight = norm.weight;
@@ -36,7 +28,8 @@ void check_matrices(std::string_view chain, const Projection& projection) {
 
 ChainWeights weights_of(const WeightMatrix& weights) {
   if (!weights.quantised()) return ChainWeights::dense;
-  return weights.has_epilogues() ? ChainWeights::quantised : ChainWeights::others;
+  if (!weights.has_epilogues()) return ChainWeights::others;
+  return weights.order ? ChainWeights::ordered : ChainWeights::quantised;
 }
 
 ChainWeights weights_of(const Projection& weights) {
@@ -80,11 +73,11 @@ bool aligned_columns(const Tensor& x, const Projection& weights) {
 /// Records the product of rows with a matrix, to whose format they are quantised if they are
 /// quantised.
 void multiply(Pipeline& pipeline, const ChainRows& x, const WeightMatrix& w, const Tensor& c,
-              const ProductEpilogue& epilogue = {}) {
+              const ProductEpilogue& epilogue = {}, const ProductPrologue& prologue = {}) {
   if (x.codes) {
     runtime::multiply(pipeline, x.codes, w, c).value();
   } else {
-    runtime::multiply(pipeline, x.numbers, w, c, epilogue).value();
+    runtime::multiply(pipeline, x.numbers, w, c, epilogue, prologue).value();
   }
 }
 
@@ -260,38 +253,28 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
   const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
   GateUpResults results;
   ChainRows x{chain.x};
-  GemmOptions options = by_weight_rows();
+  ProductPrologue prologue;
   std::string name = "gate_up";
   if (chosen != "fused" && chosen != "normed") {
     x = norm_of(pipeline, chain.x, chain.norm, chain.weights, chain.prefix);
     results.normed = x.numbers;
   } else {
-    options = normed(chain.norm);
+    prologue = {chain.norm.weight, chain.norm.epsilon};
     name = chain.norm.name + " + " + name;
   }
   if (gated) {
     const WeightMatrix& weights = chain.weights.segments.front();
     results.out.numbers = rows_like(pipeline, chain.x, hidden);
     pipeline.label(chain.prefix + name + " + silu_mul");
-    if (chosen == "gated") {
-      multiply(pipeline, x, weights, results.out.numbers, {.gated = true});
-    } else {
-      options.activation = Activation::swiglu;
-      pipeline.gemm(x.numbers, weights.values, results.out.numbers, options).value();
-    }
+    multiply(pipeline, x, weights, results.out.numbers, {.gated = true}, prologue);
     return results;
   }
   if (chain.weights.segments.size() > 1) {
     results.products = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
   } else {
-    const WeightMatrix& weights = chain.weights.segments.front();
     pipeline.label(chain.prefix + name);
     Tensor& all = results.products.all = rows_like(pipeline, chain.x, 2 * hidden);
-    if (weights.quantised()) {
-      multiply(pipeline, x, weights, all);
-    } else {
-      pipeline.gemm(x.numbers, weights.values, all, options).value();
-    }
+    multiply(pipeline, x, chain.weights.segments.front(), all, {}, prologue);
     results.products.parts = columns_of(all, parts);
   }
   results.out = multiply_silu(pipeline, chain, results.products, hidden);
@@ -325,23 +308,19 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   }
   results.out.all = rows_like(pipeline, chain.x, chain.weights.rows());
   results.out.parts = columns_of(results.out.all, parts);
-  if (weights.quantised()) {
-    pipeline.label(chain.prefix + "qkv");
+  if (chosen != "split") {
+    pipeline.label(chain.prefix + (chosen == "fused" ? chain.norm.name + " + qkv" : "qkv"));
     if (weights.has_epilogues()) {
-      multiply(pipeline, x, weights, results.out.all, {.bias = chain.bias});
+      multiply(pipeline, x, weights, results.out.all, {.bias = chain.bias},
+               chosen == "fused" ? ProductPrologue{chain.norm.weight, chain.norm.epsilon}
+                                 : ProductPrologue{});
     } else {
       multiply(pipeline, x, weights, results.out.all);
       add_biases(pipeline, chain, parts, results.out);
     }
     return results;
   }
-  GemmOptions options = chosen == "fused" ? normed(chain.norm) : by_weight_rows();
-  if (chosen != "split") {
-    options.bias = chain.bias;
-    pipeline.label(chain.prefix + (chosen == "fused" ? chain.norm.name + " + qkv" : "qkv"));
-    pipeline.gemm(x.numbers, weights.values, results.out.all, options).value();
-    return results;
-  }
+  GemmOptions options = by_weight_rows();
   std::int64_t first = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (chain.bias) options.bias = chain.bias.slice(0, first, parts[i].columns);

@@ -40,7 +40,9 @@ struct QuantizedGemmOptions {
   /// With int4 and int8: [n, groups] scales, of bf16 if A is, else of f16; a group has k / groups
   /// weights, which are 32, 64 or 128. With mxfp4: u8 [n, k / 32].
   Tensor scales{};
-  Tensor zeros{};  ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
+  Tensor zeros{};        ///< with int4 and int8: [n, groups] zero points, of u8; empty: none
+  Tensor norm_weight{};  ///< [k] of A's type: A's rows are normalised first; empty: they are not
+  float norm_epsilon = 1e-5F;
   // One of these at most.
   Tensor bias{};       ///< [n] of C's type, which is added; empty: none
   Tensor residual{};   ///< [m, n] of C's type, which is added; empty: none

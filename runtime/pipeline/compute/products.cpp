@@ -63,6 +63,12 @@ void set_matrix(Problem& problem, char matrix, std::int64_t batch,
   }
 }
 
+/// Normalises A's rows first.
+void set_norm(Problem& problem, float epsilon) {
+  set(problem, "prologue", "rmsnorm");
+  if (epsilon != 1e-5F) set(problem, "epsilon", number(epsilon));
+}
+
 void set_layout(Problem& problem, Layout layout) {
   static constexpr std::array<const char*, 4> names{"nn", "nt", "tn", "tt"};
   if (layout != Layout::nn) set(problem, "layout", names.at(static_cast<std::size_t>(layout)));
@@ -97,10 +103,7 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   set_layout(problem, options.layout);
   if (std::string list = epilogue(options); !list.empty())
     set(problem, "epilogue", std::move(list));
-  if (options.norm_weight) {
-    set(problem, "prologue", "rmsnorm");
-    if (options.norm_epsilon != 1e-5F) set(problem, "epsilon", number(options.norm_epsilon));
-  }
+  if (options.norm_weight) set_norm(problem, options.norm_epsilon);
   if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
   if (options.beta != 0) set(problem, "beta", number(options.beta));
   if (options.tf32x3) set(problem, "math", "tf32x3");
@@ -200,6 +203,8 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
     if (bias) set(problem, "epilogue", "bias");
     if (residual) set(problem, "epilogue", "residual");
     if (options.gated) set(problem, "epilogue", "swiglu");
+    if (options.norm_weight) set_norm(problem, options.norm_epsilon);
+    given.add_if(options.norm_weight);
     given.add_if(options.bias);
     given.add_if(options.residual);
     given.add(c);

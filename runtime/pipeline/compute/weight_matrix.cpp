@@ -118,7 +118,10 @@ Result<void> multiply(Pipeline& on, const ScaledRows& a, const WeightMatrix& w, 
 }
 
 Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
-                      const ProductEpilogue& epilogue) {
+                      const ProductEpilogue& epilogue, const ProductPrologue& prologue) {
+  if (prologue && (w.order || w.format.scaled)) {
+    throw Error("products with fp8 or with reordered columns have no prologue");
+  }
   if (w.order) {
     WeightMatrix ordered = w;
     ordered.order = {};
@@ -135,6 +138,8 @@ Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, cons
   }
   if (!w.quantised()) {
     GemmOptions options = by_weight_rows();
+    options.norm_weight = prologue.norm_weight;
+    if (prologue) options.norm_epsilon = prologue.epsilon;
     options.bias = epilogue.bias;
     options.residual = epilogue.residual;
     if (epilogue.gated) options.activation = Activation::swiglu;
@@ -144,6 +149,8 @@ Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, cons
   options.format = *w.format.quantised;
   options.scales = w.scales;
   options.zeros = w.zeros;
+  options.norm_weight = prologue.norm_weight;
+  if (prologue) options.norm_epsilon = prologue.epsilon;
   options.bias = epilogue.bias;
   options.residual = epilogue.residual;
   options.gated = epilogue.gated;

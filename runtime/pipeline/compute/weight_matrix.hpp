@@ -66,15 +66,23 @@ struct ProductEpilogue {
   explicit operator bool() const { return bias || residual || gated; }
 };
 
+/// What a product does with the rows of A first.
+struct ProductPrologue {
+  Tensor norm_weight{};  ///< of a norm [columns of A]; empty: nothing
+  float epsilon = 0;     ///< of the norm
+
+  explicit operator bool() const { return static_cast<bool>(norm_weight); }
+};
+
 /// Returns the options of a product with rows of weights: C = A W^T.
 GemmOptions by_weight_rows();
 
-/// Records C = A W^T, with an epilogue unless the matrix is scaled. Columns of A are gathered first
-/// for a matrix whose own are reordered. For a scaled matrix, rows of A
-/// are quantised to its numbers first, with a scale for each row, or for 128 columns of it if the
-/// matrix has scales of blocks.
+/// Records C = A W^T, with an epilogue unless the matrix is scaled, and a prologue unless it is
+/// scaled or its columns are reordered. Columns of A are gathered first for a matrix whose own are
+/// reordered. For a scaled matrix, rows of A are quantised to its numbers first, with a scale for
+/// each row, or for 128 columns of it if the matrix has scales of blocks.
 Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, const Tensor& c,
-                      const ProductEpilogue& epilogue = {});
+                      const ProductEpilogue& epilogue = {}, const ProductPrologue& prologue = {});
 
 /// Matrices that the same rows are multiplied by, one after the other: consecutive ones of the same
 /// format are one matrix, so that one launch multiplies by them.

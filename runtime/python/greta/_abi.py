@@ -55,7 +55,8 @@ class QuantizedGemmOptions(Structure):
     """greta_quantized_gemm_options"""
     _fields_ = [
         ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
-        ("zeros", HANDLE), ("bias", HANDLE), ("residual", HANDLE)]
+        ("zeros", HANDLE), ("bias", HANDLE), ("residual", HANDLE), ("norm_weight", HANDLE),
+        ("norm_epsilon", c_float)]
 
 
 class RopeAppendOptions(Structure):

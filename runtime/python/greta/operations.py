@@ -97,10 +97,12 @@ class Operations:
     def quantized_gemm(self, a: Operand, b: Operand, c: Operand, *, weights: str = "int4",
                        scales: Operand | None = None, zeros: Operand | None = None,
                        bias: Operand | None = None, residual: Operand | None = None,
-                       activation: str = "none") -> None:
+                       activation: str = "none", norm_weight: Operand | None = None,
+                       norm_epsilon: float = 1e-5) -> None:
         """C = A W^T + bias + residual with quantised weights W [n, k], whose rows are those of b, u8
         [n, bytes]. bias [n] and residual [.., n] are of c's type. activation="swiglu": C [.., n] =
-        silu(gate) * up, and b has 2 n rows, those of gates first. At most one of the three is given.
+        silu(gate) * up, and b has 2 n rows, those of gates first. At most one of the three is given. norm_weight [k]:
+        a, of at most 8 rows, is replaced by its RMS norm with this weight.
 
         int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
@@ -109,7 +111,8 @@ class Operations:
         self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
             "weights": choose(_WEIGHTS, weights, "weights"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
-            "scales": scales, "zeros": zeros, "bias": bias, "residual": residual})
+            "scales": scales, "zeros": zeros, "bias": bias, "residual": residual,
+            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
                     *, numbers: str = "e4m3", scales: str = "tensor") -> None:

@@ -6,10 +6,20 @@
 namespace greta::test::bounds {
 namespace {
 
-/// The product, without its epilogue.
+/// The product, without its epilogue; with a norm of A's rows.
 std::vector<Float> quantized_product(const Given& given, std::size_t n) {
   const std::size_t m = given.dim("m"), k = given.dim("k");
   const auto& a = given["A"];
+  const bool norm = given.has("weight");
+  std::vector<Float> weighted;
+  for (std::size_t i = 0; i < m * k; ++i) {
+    weighted.push_back(norm ? Float(a[i]) * Float(given["weight"][i % k]) : Float(a[i]));
+  }
+  const auto factor = [&](std::size_t row) {
+    const auto x = [&](std::size_t l) { return Float(a[row * k + l]); };
+    return inverse_root(dot(k, x, x) / Float(static_cast<float>(k)) +
+                        Float(given.number("epsilon", "1e-05")));
+  };
   std::vector<Float> out(m * n);
   for (std::size_t col = 0; col < n; ++col) {
     const QuantizedRow weights(given, {"B", "scales", n, k}, col);
@@ -20,10 +30,11 @@ std::vector<Float> quantized_product(const Given& given, std::size_t n) {
     for (std::size_t i = 0; i < m; ++i) {
       const auto part = [&](std::size_t s) {
         return dot(
-            segment, [&](std::size_t l) { return Float(a[i * k + s * segment + l]); },
+            segment, [&](std::size_t l) { return weighted[i * k + s * segment + l]; },
             [&](std::size_t l) { return row[s * segment + l]; });
       };
-      out[i * n + col] = dot(k / segment, part, [&](std::size_t s) { return scales[s]; });
+      const Float sum = dot(k / segment, part, [&](std::size_t s) { return scales[s]; });
+      out[i * n + col] = norm ? sum * factor(i) : sum;
     }
   }
   return out;
@@ -54,6 +65,12 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
     more.insert(more.end(), {{"m", "100"}, {"n", "96"}, {"k", "256"}});
     return Case{what, more, std::move(contents), factors};
   };
+  // Norms are for few rows.
+  const auto normed = [&](const char* what, std::vector<std::pair<std::string, std::string>> more,
+                          const Factors& factors) {
+    more.insert(more.end(), {{"prologue", "rmsnorm"}, {"m", "8"}, {"n", "600"}, {"k", "256"}});
+    return Case{what, more, {{"B", bytes}}, factors};
+  };
   return {with("int4", {}, {{"B", bytes}}, {13, 12.8, 14, 1.1, 1.1}),
           with("int8 in groups of 64", {{"weights", "int8"}, {"group", "64"}}, {{"B", bytes}},
                {11, 15, 18.3, 1.1, 1.1}),
@@ -71,7 +88,9 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
                {12.6, 21.8, 47.5, 1.1, 1.1}),
           with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
           with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13.3, 13, 14.6, 1.1, 1.1}),
-          with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1})};
+          with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
+          normed("rmsnorm", {}, {13, 13, 14, 1.1, 1.1}),
+          normed("rmsnorm, gates", {{"epilogue", "swiglu"}}, {13, 13, 14, 1.1, 1.1})};
 }
 
 Outputs dequantize(const Given& given) {
