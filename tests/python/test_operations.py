@@ -189,6 +189,32 @@ class OnEachDevice:
         self.runtime.experts(x, ids, weights, gate_up, down, out)
         self.check(out, expected)
 
+    def test_quantised_experts_and_their_numbers(self):
+        rows, chosen, shares = values(3, 32), np.array([[0, 2], [2, -1], [9, 1]], "int32"), values(3, 2)
+        integers = [RANDOM.integers(0, 16, shape).astype("uint8") for shape in ((3, 64, 32), (3, 32, 32))]
+        scales = [(values(3, lines, 1) / 8).astype("float16") for lines in (64, 32)]
+        zeros = [RANDOM.integers(4, 12, (3, lines, 1)).astype("uint8") for lines in (64, 32)]
+        gates, downs = ((q.astype("float64") - z) * s for q, s, z in zip(integers, scales, zeros))
+        x, ids, weights = self.make(rows, chosen, shares)
+        packed = self.make(*(q[:, :, 0::2] | q[:, :, 1::2] << 4 for q in integers))
+        (gate_up_scales, down_scales), (gate_up_zeros, down_zeros) = self.make(*scales), self.make(*zeros)
+        expected, wide = np.zeros((3, 32)), rows.astype("float64")
+        for token, k in np.ndindex(3, 2):
+            if 0 <= chosen[token, k] < 3:
+                products = gates[chosen[token, k]] @ wide[token]
+                hidden = products[:32] / (1 + np.exp(-products[:32])) * products[32:]
+                expected[token] += shares[token, k] * (downs[chosen[token, k]] @ hidden)
+        out = self.runtime.empty((3, 32))
+        self.runtime.experts(x, ids, weights, *packed, out, format="int4", gate_up_scales=gate_up_scales,
+                             down_scales=down_scales, gate_up_zeros=gate_up_zeros, down_zeros=down_zeros)
+        self.check(out, expected)
+        numbers = self.runtime.empty((64, 32))
+        b, s, z = self.make(integers[0][1][:, 0::2] | integers[0][1][:, 1::2] << 4, scales[0][1], zeros[0][1])
+        self.runtime.dequantize(b, numbers, scales=s, zeros=z)
+        self.check(numbers, gates[1])
+        with self.assertRaisesRegex(ValueError, "dense matrices have no scales"):
+            self.runtime.experts(x, ids, weights, *packed, out, down_scales=down_scales)
+
     def test_quantized_gemm(self):
         x = values(5, 64).astype("float16")
         q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")

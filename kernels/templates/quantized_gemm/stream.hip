@@ -15,6 +15,7 @@
 #if !defined(STAGES) || STAGES < 2
 #error "STAGES must be defined and at least 2"
 #endif
+#include "common/reduce.hip"
 #include "quantized_gemm/products.hip"
 
 #if GROUP != 128
@@ -228,7 +229,27 @@ GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs, cons
   }
 }
 
-ine_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
+// A lane's elements of the tile r of rows of a unit, whose rows begin at `unit`.
+GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
+  Rows rows;
+  GRETA_UNROLL
+  for (u32 l = 0; l < row_lines; ++l) {
+    const u32 row = smaller(r * 16 + l * 8 + line_of_lane(), m - 1);  // lanes past the last row repeat it
+    const u8* const of_lane = unit + row * row_bytes + part_of_lane() * 16;
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      const auto four = load_words<16>(of_lane + exchanged(i, group_bytes, row % 2 * group_bytes));
+      rows.eight[l][i] = {{four.word[0], four.word[1], four.word[2], four.word[3]}};
+    }
+  }
+  return rows;
+}
+
+// The unit of a pair in a stage, but for its zero points.
+GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
+  constexpr u32 chunk_bytes = sizeof(Integers), words = chunk_bytes / 16;
+  const u32 odd = line_of_lane() % 2;
+  const u8* const of_lane = stage + line_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 line = i * 8;

@@ -26,6 +26,16 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
           1e-5F};
 }
 
+greta_quantized_experts_options greta_quantized_experts_defaults() {
+  return {sizeof(greta_quantized_experts_options),
+          GRETA_INT4,
+          GRETA_INT4,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr};
+}
+
 greta_rope_append_options greta_rope_append_defaults() {
   return {sizeof(greta_rope_append_options), GRETA_INTERLEAVED, 1e-5F, nullptr, nullptr, nullptr};
 }

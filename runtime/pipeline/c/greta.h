@@ -322,6 +322,18 @@ typedef struct greta_quantized_gemm_options {
   float norm_epsilon;
 } greta_quantized_gemm_options;
 
+typedef struct greta_quantized_experts_options {
+  size_t size; /* sizeof(greta_quantized_experts_options) */
+  greta_weights weights;      /* not GRETA_MXFP4 */
+  greta_weights down_weights; /* as weights, or another one if both are blocks of GGUF files */
+  /* with GRETA_INT4 and GRETA_INT8: [experts, 2 hidden, groups] and [experts, dim, groups], bf16 if x is,
+   * else f16; NULL with blocks */
+  const greta_tensor* gate_up_scales;
+  const greta_tensor* down_scales;
+  const greta_tensor* gate_up_zeros; /* u8, as the scales; NULL: none */
+  const greta_tensor* down_zeros;
+} greta_quantized_experts_options;
+
 typedef struct greta_rope_append_options {
   size_t size; /* sizeof(greta_rope_append_options) */
   greta_rope_pairs pairs;
@@ -394,6 +406,7 @@ typedef struct greta_norm_options {
 
 GRETA_API greta_gemm_options greta_gemm_defaults(void);
 GRETA_API greta_quantized_gemm_options greta_quantized_gemm_defaults(void);
+GRETA_API greta_quantized_experts_options greta_quantized_experts_defaults(void);
 GRETA_API greta_rope_append_options greta_rope_append_defaults(void);
 GRETA_API greta_softmax_options greta_softmax_defaults(void);
 GRETA_API greta_route_options greta_route_defaults(void);
@@ -532,14 +545,16 @@ GRETA_API greta_status greta_experts(greta_operations* operations, const greta_t
                                      const greta_tensor* ids, const greta_tensor* weights,
                                      const greta_tensor* gate_up, const greta_tensor* down,
                                      const greta_tensor* out);
-/* The same of quantised matrices, whose lines are u8, as rows of greta_quantized_gemm's B. With
- * GRETA_INT4 and GRETA_INT8, gate_up_scales [experts, 2 hidden, groups] and down_scales [experts, dim,
- * groups] are beside them; with other formats NULL. GRETA_MXFP4 is not supported. */
+/* The same of quantised matrices, whose lines are u8, as rows of greta_quantized_gemm's B. */
 GRETA_API greta_status greta_quantized_experts(
     greta_operations* operations, const greta_tensor* x, const greta_tensor* ids,
-    const greta_tensor* weights, const greta_tensor* gate_up, const greta_tensor* gate_up_scales,
-    const greta_tensor* down, const greta_tensor* down_scales, const greta_tensor* out,
-    greta_weights format);
+    const greta_tensor* weights, const greta_tensor* gate_up, const greta_tensor* down,
+    const greta_tensor* out, const greta_quantized_experts_options* options);
+/* out [n, k] = the numbers that b stands for, whose rows are those of greta_quantized_gemm's B. scales and
+ * zeros are as of greta_quantized_gemm(). */
+GRETA_API greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,
+                                        const greta_tensor* scales, const greta_tensor* zeros,
+                                        const greta_tensor* out, greta_weights weights);
 /* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch]. v and
  * out may have another dim than q and k. */
 GRETA_API greta_status greta_attention(greta_operations* operations, const greta_tensor* q,

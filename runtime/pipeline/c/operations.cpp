@@ -177,17 +177,20 @@ greta_status greta_experts(greta_operations* operations, const greta_tensor* x,
 
 greta_status greta_quantized_experts(greta_operations* operations, const greta_tensor* x,
                                      const greta_tensor* ids, const greta_tensor* weights,
-                                     const greta_tensor* gate_up,
-                                     const greta_tensor* gate_up_scales, const greta_tensor* down,
-                                     const greta_tensor* down_scales, const greta_tensor* out,
-                                     greta_weights format) {
+                                     const greta_tensor* gate_up, const greta_tensor* down,
+                                     const greta_tensor* out,
+                                     const greta_quantized_experts_options* options) {
   return guarded([&] {
     const Call call(operations);
+    const auto given = read_options(options, greta_quantized_experts_defaults(), "options");
     return call->experts(call(x, "x"), call(ids, "ids"), call(weights, "weights"),
                          call(gate_up, "gate_up"), call(down, "down"), call(out, "out"),
-                         {.format = weight_format(format, "format"),
-                          .gate_up_scales = call.maybe(gate_up_scales, "gate_up_scales"),
-                          .down_scales = call.maybe(down_scales, "down_scales")});
+                         {.format = weight_format(given.weights, "weights"),
+                          .down_format = weight_format(given.down_weights, "down_weights"),
+                          .gate_up_scales = call.maybe(given.gate_up_scales, "gate_up_scales"),
+                          .down_scales = call.maybe(given.down_scales, "down_scales"),
+                          .gate_up_zeros = call.maybe(given.gate_up_zeros, "gate_up_zeros"),
+                          .down_zeros = call.maybe(given.down_zeros, "down_zeros")});
   });
 }
 

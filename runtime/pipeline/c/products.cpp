@@ -96,6 +96,18 @@ greta_status greta_quantized_gemm_fused(greta_operations* operations, const gret
   });
 }
 
+greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,
+                              const greta_tensor* scales, const greta_tensor* zeros,
+                              const greta_tensor* out, greta_weights weights) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->dequantize(call(b, "b"), call(out, "out"),
+                            {.format = weight_format(weights, "weights"),
+                             .scales = call.maybe(scales, "scales"),
+                             .zeros = call.maybe(zeros, "zeros")});
+  });
+}
+
 greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
                                const greta_tensor* b, const greta_tensor* scales_a,
                                const greta_tensor* scales_b, const greta_tensor* c,

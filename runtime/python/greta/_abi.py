@@ -59,6 +59,13 @@ class QuantizedGemmOptions(Structure):
         ("norm_epsilon", c_float)]
 
 
+class QuantizedExpertsOptions(Structure):
+    """greta_quantized_experts_options"""
+    _fields_ = [
+        ("size", c_size_t), ("weights", c_int32), ("down_weights", c_int32), ("gate_up_scales", HANDLE),
+        ("down_scales", HANDLE), ("gate_up_zeros", HANDLE), ("down_zeros", HANDLE)]
+
+
 class RopeAppendOptions(Structure):
     """greta_rope_append_options"""
     _fields_ = [
@@ -125,6 +132,7 @@ class TuneOptions(Structure):
 STRUCTS = {
     "greta_runtime_options": RuntimeOptions, "greta_gemm_options": GemmOptions,
     "greta_quantized_gemm_options": QuantizedGemmOptions,
+    "greta_quantized_experts_options": QuantizedExpertsOptions,
     "greta_rope_append_options": RopeAppendOptions, "greta_softmax_options": SoftmaxOptions,
     "greta_route_options": RouteOptions,
     "greta_attention_options": AttentionOptions,
@@ -191,6 +199,7 @@ RUNTIME = {
     "greta_graph_memory": (_I32, [HANDLE, _SIZES, _SIZES]),
     "greta_gemm_defaults": (GemmOptions, []),
     "greta_quantized_gemm_defaults": (QuantizedGemmOptions, []),
+    "greta_quantized_experts_defaults": (QuantizedExpertsOptions, []),
     "greta_rope_append_defaults": (RopeAppendOptions, []),
     "greta_softmax_defaults": (SoftmaxOptions, []),
     "greta_route_defaults": (RouteOptions, []),
@@ -219,7 +228,8 @@ RUNTIME = {
     "greta_permute": _tensors(5, c_int64),
     "greta_unpermute": _tensors(4),
     "greta_experts": _tensors(6),
-    "greta_quantized_experts": _tensors(8, _I32),
+    "greta_quantized_experts": _tensors(6, POINTER(QuantizedExpertsOptions)),
+    "greta_dequantize": _tensors(4, _I32),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),
     "greta_latent_attention": _tensors(4, POINTER(LatentAttentionOptions)),
     "greta_attention_merge": _tensors(4),

@@ -247,24 +247,37 @@ class Operations:
 
     def experts(self, x: Operand, ids: Operand, weights: Operand, gate_up: Operand, down: Operand,
                 out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
-                down_scales: Operand | None = None) -> None:
+                down_scales: Operand | None = None, gate_up_zeros: Operand | None = None,
+                down_zeros: Operand | None = None, down_format: str | None = None) -> None:
         """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
         top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
 
         gate_up [experts, 2 hidden, dim] has each expert's gates and then its ups, down is [experts,
         dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
         one of the weights of quantized_gemm but mxfp4, whose rows of b are u8 lines of both then; "int4" and
-        "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups]."""
+        "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
+        points u8 like these. down_format: of down, where both are in blocks of GGUF files."""
+        beside = {"gate_up_scales": gate_up_scales, "down_scales": down_scales,
+                  "gate_up_zeros": gate_up_zeros, "down_zeros": down_zeros}
         if format == "dense":
-            if gate_up_scales is not None or down_scales is not None:
-                raise ValueError("dense matrices have no scales")
+            if down_format is not None or any(one is not None for one in beside.values()):
+                raise ValueError("dense matrices have no scales, zero points or formats")
             self._call("experts", {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
                                    "down": down, "out": out})
             return
         self._call("quantized_experts",
-                   {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
-                    "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
-                    "out": out}, choose(_WEIGHTS, format, "format"))
+                   {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up, "down": down,
+                    "out": out},
+                   options={"weights": choose(_WEIGHTS, format, "format"),
+                            "down_weights": choose(_WEIGHTS, down_format or format, "down_format"),
+                            **beside})
+
+    def dequantize(self, b: Operand, out: Operand, *, weights: str = "int4",
+                   scales: Operand | None = None, zeros: Operand | None = None) -> None:
+        """out [n, k] = the numbers that b stands for, u8 lines like those of quantized_gemm's b.
+        scales and zeros are as there."""
+        self._call("dequantize", {"b": b, "scales": scales, "zeros": zeros, "out": out},
+                   choose(_WEIGHTS, weights, "weights"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

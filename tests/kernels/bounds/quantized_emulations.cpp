@@ -89,8 +89,8 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
           with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
           with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13.3, 13, 14.6, 1.1, 1.1}),
           with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
-          normed("rmsnorm", {}, {13, 13, 14, 1.1, 1.1}),
-          normed("rmsnorm, gates", {{"epilogue", "swiglu"}}, {13, 13, 14, 1.1, 1.1})};
+          normed("rmsnorm", {{"epsilon", "0.25"}}, {22, 24.5, 40, 1.1, 1.1}),
+          normed("rmsnorm, gates", {{"epilogue", "swiglu"}}, {22, 27, 26, 1.1, 1.1})};
 }
 
 Outputs dequantize(const Given& given) {
