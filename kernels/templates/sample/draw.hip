@@ -33,8 +33,8 @@ struct Draw : Search {
     return {settings.top_k > 0 ? settings.top_k : no_count, no_mass};
   }
 
-  // The step with which the first search begins if it knows nothing; a draw that does not filter has
-  // nothing else to do.
+  // The step with which the first search begins if it knows nothing; a draw that does not filter
+  // has nothing else to do.
   GRETA_DEVICE Step first_step() const {
     if (filters()) return step_of({0, beyond});
     return {{greedy ? 0 : beyond, 1}, tying};

@@ -1,6 +1,7 @@
-// The distances of a row's tokens to its largest logit, and histograms of them. The first one is made
-// before the largest logit is known: its bins are relative to an origin above the largest of a few
-// logits. Bounds of the rounding of both distances make a bin one of distances to the largest logit.
+// The distances of a row's tokens to its largest logit, and histograms of them. The first one is
+// made before the largest logit is known: its bins are relative to an origin above the largest of a
+// few logits. Bounds of the rounding of both distances make a bin one of distances to the largest
+// logit.
 #pragma once
 
 #include "sample/scan.hip"
@@ -38,27 +39,26 @@ struct Found {
 };
 
 struct Shared {
-  u32* count;                             // of bins, COPIES times
-  u32 *list_far, *list_column;            // LIST of each
-  u32* listed;                            // the number of tokens for the list, which may exceed LIST
+  u32* count;                   // of bins, COPIES times
+  u32 *list_far, *list_column;  // LIST of each
+  u32* listed;                  // the number of tokens for the list, which may exceed LIST
   u32 *part_low, *part_high, *part_ties;  // `most_sections` of each: masses, and ties
   Sums* sums;                             // of waves
   Found* found;                           // two
 };
 
-#define GRETA_SAMPLE_SHARED                                                                      \
-  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                   \
-  GRETA_SHARED(u32, list_far, LIST);                                                             \
-  GRETA_SHARED(u32, list_column, LIST);                                                          \
-  GRETA_SHARED(u32, part_low, most_sections);                                                    \
-  GRETA_SHARED(u32, part_high, most_sections);                                                   \
-  GRETA_SHARED(u32, part_ties, most_sections);                                                   \
-  GRETA_SHARED(u32, listed, 1);                                                                  \
-  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                      \
-  GRETA_SHARED(Found, found, 2);                                                                 \
-  GRETA_SHARED(float, maxima, 2 * (THREADS / wave_size + 1));                                    \
-  const Shared shared {                                                                          \
-    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found  \
+#define GRETA_SAMPLE_SHARED                                                                     \
+  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                  \
+  GRETA_SHARED(u32, list_far, LIST);                                                            \
+  GRETA_SHARED(u32, list_column, LIST);                                                         \
+  GRETA_SHARED(u32, part_low, most_sections);                                                   \
+  GRETA_SHARED(u32, part_high, most_sections);                                                  \
+  GRETA_SHARED(u32, part_ties, most_sections);                                                  \
+  GRETA_SHARED(u32, listed, 1);                                                                 \
+  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                     \
+  GRETA_SHARED(Found, found, 2);                                                                \
+  const Shared shared {                                                                         \
+    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found \
   }
 
 // Distances from `from` to from + span - 1.
@@ -67,8 +67,8 @@ struct Range {
   GRETA_DEVICE u32 end() const { return from + span; }
 };
 
-// Bin i has tokens of distances from `from` + (i << shift) to those of bin i + 1, within `slack`. The
-// first bin also has all nearer ones, the last one all farther ones.
+// Bin i has tokens of distances from `from` + (i << shift) to those of bin i + 1, within `slack`.
+// The first bin also has all nearer ones, the last one all farther ones.
 struct Bins {
   int from;
   u32 shift, slack;
@@ -131,15 +131,15 @@ struct Histogram {
     return {int(range.from), shift_of(smaller(range.span, 16 * octave)), 0};
   }
 
-  // The bins of the first histogram: 4 octaves of logits above those that the origin is made of, and
-  // up to 12 below.
+  // The bins of the first histogram: 4 octaves of logits above those that the origin is made of,
+  // and up to 12 below.
   GRETA_DEVICE u32 first_shift() const {
     return shift_of(smaller(beyond, 12 * octave) + 4 * octave);
   }
 
-  // Their distances to the largest logit. A distance to the origin and one to the largest logit have
-  // two roundings each, below 2^29 and within 2^-24 of themselves, and so has what is between both.
-  // No slack: there are none, as the origin is not near the largest logit.
+  // Their distances to the largest logit. A distance to the origin and one to the largest logit
+  // have two roundings each, below 2^29 and within 2^-24 of themselves, and so has what is between
+  // both. No slack: there are none, as the origin is not near the largest logit.
   GRETA_DEVICE Bins first_bins() const {
     const float moved = (most - origin) * scale;
     const bool near = moved > -0x1p28f && moved < 0x1p28f;
@@ -189,8 +189,8 @@ struct Histogram {
     return some;
   }
 
-  // The largest logit of a part of the row, for all threads, and if the draw filters, the histogram of
-  // the part. `maxima`: one for each wave.
+  // The largest logit of a part of the row, for all threads, and if the draw filters, the histogram
+  // of the part. `maxima`: one for each wave.
   GRETA_DEVICE float measure(u32 first, u32 end, float* maxima) {
     if (!filters()) return reduce_threads<THREADS>(largest(x, first, end), Larger{}, maxima);
     origin = reduce_threads<THREADS>(largest_of_some(), Larger{}, maxima) +

@@ -1,5 +1,6 @@
-// Few rows: SPLIT blocks each measure a part of `part` columns of a row and add its histogram to the
-// row's. The last one to arrive finds the largest logit, and the range that a pass is to look at.
+// Few rows: SPLIT blocks each measure a part of `part` columns of a row and add its histogram to
+// the row's. The last one to arrive finds the largest logit, and the range that a pass is to look
+// at.
 
 #if !defined(SPLIT) || SPLIT < 2 || SPLIT > THREADS
 #error "SPLIT must be defined, at least 2, and at most THREADS"
@@ -8,13 +9,14 @@
 #include "common/arrival.hip"
 #include "sample/draw.hip"
 
-// `bins`: BINS for each row, 0 before and after. `steps`: for each row the bits of its largest logit,
-// the range and what to do with it.
+// `bins`: BINS for each row, 0 before and after. `steps`: for each row the bits of its largest
+// logit, the range and what to do with it.
 GRETA_KERNEL(THREADS)
 sample_measure(const In* __restrict__ x, const float* __restrict__ settings,
                const int* __restrict__ seeds, u32* bins, u32* counters, float* most, u32* steps,
                u32 rows, u32 cols, u32 part) {
   GRETA_SAMPLE_SHARED;
+  GRETA_SHARED(float, maxima, waves);
   GRETA_SHARED(u32, before, 1);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;

@@ -6,6 +6,7 @@ GRETA_KERNEL(THREADS)
 sample_row(const In* __restrict__ x, const float* __restrict__ settings,
            const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
   GRETA_SAMPLE_SHARED;
+  GRETA_SHARED(float, maxima, waves);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   Draw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}}};

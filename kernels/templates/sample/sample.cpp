@@ -99,7 +99,7 @@ struct Workspace {
 /// reductions and searches need.
 std::int64_t hip_shared_bytes(const Config& config) {
   const std::int64_t most_waves = config["THREADS"] / 32, sections = config["THREADS"] / 32;
-  const std::int64_t sums = 24 * (most_waves + 1), maxima = 4 * (most_waves + 1);
+  const std::int64_t sums = 24 * (most_waves + 1), maxima = 4 * most_waves;
   constexpr std::int64_t alignment = 15 * 8;
   return 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] +
          12 * std::max(sections, split_of(config)) + sums + maxima + 2 * 16 + 2 * 4 + alignment;
@@ -179,7 +179,7 @@ Alternative split_space(const SampleShape& shape, const DeviceInfo& device) {
 }
 
 /// Returns the default parameters with up to `threads` threads. Bins are so narrow that the tokens
-/// of those in which a border may lie fit the list, so that the row is read three times.
+/// of those in which a border may lie fit the list, so that the row is read twice.
 Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const char* variant,
                      int threads) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);

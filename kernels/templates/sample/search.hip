@@ -19,8 +19,8 @@ struct Border {
 constexpr u32 no_count = 0xffffffffU;
 constexpr u64 no_mass = ~u64(0);
 
-// What is kept: `count` tokens, or with no_count the share top_p of `whole`, or of the row's mass if
-// that is no_mass.
+// What is kept: `count` tokens, or with no_count the share top_p of `whole`, or of the row's mass
+// if that is no_mass.
 struct Goal {
   u32 count;
   u64 whole;
@@ -74,7 +74,8 @@ struct Search : Histogram {
   }
 
   // A pass over a part of the row: sums of this thread, of what is nearer than the range and of the
-  // rest. What lies in the range is counted in bins, listed, or as ties; else what is nearer is counted.
+  // rest. What lies in the range is counted in bins, listed, or as ties; else what is nearer is
+  // counted.
   GRETA_DEVICE Sums gather(const Step& step, u32 first, u32 end) const {
     const Range range = step.range;
     const Pass what = step.what;
@@ -150,9 +151,9 @@ struct Search : Histogram {
             u64(count) * weight_at(own.from)};
   }
 
-  // Leaves the first bin with which the sums reach a count, or a bound of a mass, and the number and
-  // the least mass of the tokens of the bins before; BINS if none does. All threads have it after a
-  // barrier.
+  // Leaves the first bin with which the sums reach a count, or a bound of a mass, and the number
+  // and the least mass of the tokens of the bins before; BINS if none does. All threads have it
+  // after a barrier.
   template <typename Reached>
   GRETA_DEVICE void find_bin(Range range, Bins bins, const Scan& scan, Reached reached,
                              Found& found) const {
@@ -175,8 +176,8 @@ struct Search : Histogram {
     return target > 0 ? target : 1;
   }
 
-  // Narrows the step's range to bins that have the border, `nearer` being the mass before it. Returns
-  // the bin and what is before it; BINS if no bin has it.
+  // Narrows the step's range to bins that have the border, `nearer` being the mass before it.
+  // Returns the bin and what is before it; BINS if no bin has it.
   GRETA_DEVICE Found narrow(Step& step, Bins bins, Goal goal, u64 nearer, bool on_list) const {
     const bool by_count = goal.by_count(), first_histogram = bins.slack > 0;
     const Range range = step.range;
@@ -189,15 +190,16 @@ struct Search : Histogram {
     const u64 least = share(of_all ? scan.all.least : goal.whole);
     const u64 greatest = of_all ? share(scan.all.most) : least;
     // Bins from `first` to `last` have the border.
-    find_bin(range, bins, scan,
-             [&](Sums sums) {
-               return by_count ? step.before + sums.count >= goal.count
-                               : nearer + sums.most >= least;
-             },
-             s.found[0]);
+    find_bin(
+        range, bins, scan,
+        [&](Sums sums) {
+          return by_count ? step.before + sums.count >= goal.count : nearer + sums.most >= least;
+        },
+        s.found[0]);
     if (!by_count) {
-      find_bin(range, bins, scan, [&](Sums sums) { return nearer + sums.least >= greatest; },
-               s.found[1]);
+      find_bin(
+          range, bins, scan, [&](Sums sums) { return nearer + sums.least >= greatest; },
+          s.found[1]);
     }
     block_barrier();
     const Found first = s.found[0], last = s.found[by_count ? 0 : 1];

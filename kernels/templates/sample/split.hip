@@ -1,5 +1,5 @@
-// Few rows: SPLIT blocks take a part of `part` columns of each, of which it is known where the border
-// lies. They sum what is nearer and list what lies there; the last one to arrive draws.
+// Few rows: SPLIT blocks take a part of `part` columns of each, of which it is known where the
+// border lies. They sum what is nearer and list what lies there; the last one to arrive draws.
 
 #if !defined(SPLIT) || SPLIT < 2 || SPLIT > THREADS
 #error "SPLIT must be defined, at least 2, and at most THREADS"

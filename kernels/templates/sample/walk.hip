@@ -5,8 +5,7 @@
 #include "common/reduce.hip"
 #include "sample/numbers.hip"
 
-#if !defined(X_STRIDE) || !defined(BINS) || !defined(COPIES) || !defined(LIST) || \
-    !defined(AHEAD)
+#if !defined(X_STRIDE) || !defined(BINS) || !defined(COPIES) || !defined(LIST) || !defined(AHEAD)
 #error "X_STRIDE (0 where rows are packed), BINS, COPIES, LIST and AHEAD must be defined"
 #endif
 
