@@ -1,6 +1,8 @@
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "kernels/model/block_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
@@ -17,6 +19,43 @@ double terms_of_q4_k(const HostTensor& b, std::int64_t index, double value) {
   const std::byte* const block = b.data.data() + index / 256 * block_bytes(WeightFormat::q4_k);
   return std::abs(value) + 2 * 63 * std::abs(load_element(DType::f16, block + 2, 0));
 }
+
+/// Weights in blocks. A block is decoded once while a thread reads its weights one after the other.
+class Blocks {
+ public:
+  Blocks(KeptTensor b, WeightFormat format)
+      : b_(std::move(b)),
+        format_(*traits(format).blocks),
+        weights_(block_weights(format)),
+        bytes_(block_bytes(format)) {}
+
+  double at(std::int64_t index) const {
+    thread_local Decoded last;
+    if (last.of != number_ || last.block != index / weights_) {
+      last.of = number_;
+      last.block = index / weights_;
+      decode_blocks(format_, b_->data.data() + last.block * bytes_, 1, last.values.data());
+    }
+    return last.values[static_cast<std::size_t>(index % weights_)];
+  }
+
+ private:
+  struct Decoded {
+    std::uint64_t of = 0;  ///< number of the tensor; 0: of none
+    std::int64_t block = 0;
+    std::array<double, 256> values{};
+  };
+
+  static std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+
+  KeptTensor b_;
+  BlockFormat format_;
+  std::int64_t weights_, bytes_;
+  std::uint64_t number_ = next_number();
+};
 
 }  // namespace
 
@@ -39,13 +78,9 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
                                .integers = b.get(),
                                .scales = scales.get(),
                                .zeros = zeros.get()};
+  const auto blocks = traits(format).blocks ? std::make_shared<const Blocks>(b, format) : nullptr;
   const auto value_of = [=](std::int64_t row, std::int64_t col) {
-    const auto blocks = traits(format).blocks;
-    if (!blocks) return weight_of_group(matrix, row, col);
-    const std::int64_t index = row * cols + col, weights = block_weights(format);
-    double values[256];
-    decode_blocks(*blocks, b->data.data() + index / weights * block_bytes(format), 1, values);
-    return values[index % weights];
+    return blocks ? blocks->at(row * cols + col) : weight_of_group(matrix, row, col);
   };
   // Keeps the tensors that `matrix` refers to.
   const auto element = [=, kept = std::array{b, scales, zeros}, type = problem.out_dtype](

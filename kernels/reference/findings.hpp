@@ -19,7 +19,7 @@ class Findings {
   /// Counts NaN and Inf in rows first_row to last_row - 1 of the output.
   void scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row);
   /// Checks one element. An expected infinity must match exactly, and an expected NaN only matches
-  /// NaN. Callers that expect neither scan() first.
+  /// NaN, but reference::anything matches all. Callers that expect neither scan() first.
   void compare(std::int64_t row, std::int64_t col, double got, double want, double bound);
   /// Counts elements that are known to be within ratio() times their bounds.
   void pass(std::int64_t elements) { checked_ += elements; }

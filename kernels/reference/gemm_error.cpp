@@ -84,9 +84,10 @@ Expected GemmErrorModel::expect(const GemmTerms& gate, const GemmTerms& up) cons
   const auto [x, of_x] = sum(gate);
   const auto [y, of_y] = sum(up);
   const double gated = activate(*activation_, x), value = gated * y;
-  if (!std::isfinite(value)) return {value, 0};  // as IEEE 754 has it
   const double e = activation_change(*activation_, x, of_x + flushed(gate)) +
                    activation_error(*activation_, x) + smallest;
+  if (std::isinf(y) && std::abs(gated) <= e) return reference::anything;
+  if (!std::isfinite(value)) return {value, 0};  // as IEEE 754 has it
   const double f = of_y + flushed(up) + smallest;
   double error = std::abs(y) * e + std::abs(gated) * f + e * f + u * std::abs(value);
   error += unit_roundoff(out_) * (std::abs(value) + error) + underflow_error(out_);

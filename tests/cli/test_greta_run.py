@@ -305,7 +305,7 @@ class RunBench(RunCase):
         result = self.run_greta("bench", "--config", self.config(), "--prompt-len", 20, "--gen-len", 4, "--rounds", 1,
                                 "--device", "lavapipe", "--no-lock", "--untuned", "--json", "--explain")
         told = json.loads(result.stdout)
-        self.assertEqual(told["format"], "greta-run bench 1")
+        self.assertEqual((told["format"], told["device"]), ("greta-run bench 1", "vulkan:0"))
         self.assertEqual([row["measurement"] for row in told["rows"]][:2], ["model_prefill", "model_decode"])
         self.assertEqual({(row["graph"], row["layers"]) for row in told["rows"]}, {("on", 2), ("off", 2)})
         self.assertEqual([one["pass"] for one in told["passes"]], ["pass of 32 tokens", "pass of 1 token"])

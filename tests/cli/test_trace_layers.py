@@ -1,6 +1,7 @@
 """Protects: greta-run --trace-layers finds a wrong kernel at its stage, also at the scores, the softmax and the weighted
 sum inside attention, keeps the kernel as a case, and names the cause."""
 import concurrent.futures
+import json
 import os
 
 import unittest
@@ -25,13 +26,13 @@ PLANTED = [
 
 
 class TraceLayers(Case):
-    def planted(self, number):
+    def planted(self, number, *more):
         file, text, mutant, *_, rules = PLANTED[number]
         templates = self.planted_templates(f"templates-{number}", file, text, mutant)
         return self.run_words(RUN, "--model", MODEL, "--prompt", PROMPT, "--device", "hip-host:0", "--untuned",
                               "--trace-layers", "--templates", templates, "--keep-failed",
                               self.folder / f"kept-{number}", *(word for rule in rules for word in ("--use", rule)),
-                              timeout=limit(280))
+                              *more, timeout=limit(280))
 
     def test_planted_bugs_are_found_at_their_stage(self):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -46,6 +47,18 @@ class TraceLayers(Case):
                 self.assertIn("where\n", result.stdout)  # the map
                 (case,) = (self.folder / f"kept-{number}").iterdir()
                 self.assertTrue((case / "failure.json").exists())
+
+    def test_json_has_the_stages_before_the_wrong_one_and_what_its_kernel_does_alone(self):
+        result = self.planted(4, "--json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        told = json.loads(result.stdout)
+        self.assertGreater(told["stages"], 1)
+        self.assertEqual((told["passed"], told["passes"], told["wrong"]["stage"]), (False, 1, "attn_norm"))
+        (examined,) = told["wrong"]["examined"]
+        self.assertRegex(examined["problem"], "^rmsnorm ")
+        self.assertEqual(examined["diagnoses"][0]["causes"][0]["kind"], "wrong row statistic")
+        (case,) = (self.folder / "kept-4").iterdir()
+        self.assertTrue((case / "failure.json").exists())
 
     def test_right_kernels_pass_with_all_stages(self):
         result = self.run_words(RUN, "--model", MODEL, "--prompt", "Once", "--device", "hip-host:0", "--untuned",

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/gemm_data.hpp"
 #include "kernels/reference/gemm_error.hpp"
@@ -322,6 +323,32 @@ TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
       EXPECT_TRUE(std::isfinite(e.value) && std::isfinite(e.bound)) << name << x;
       EXPECT_LE(e.bound, 1e-6 * std::max(1.0, std::abs(x))) << name << x;
     }
+  }
+}
+
+// In f32 the gate is 0 or not, and so the product NaN or infinite.
+TEST(GemmErrorModel, ExpectsNothingOfAnInfinityAndAGateThatMayVanish) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const char* epilogue : {"swiglu", "geglu"}) {
+    const GemmErrorModel model(
+        gemm_problem(1, 1, 1, DType::f32, DType::f32, {{"epilogue", epilogue}}));
+    const auto expected = [&](double gate, double up) {
+      return model.expect({gate, std::abs(gate), 0, 0, 0}, {up, std::abs(up), 0, 0, 0});
+    };
+    for (const double gate : {-1000.0, -110.0, -100.0}) {
+      for (const double up : {infinity, -infinity}) {
+        const Expected e = expected(gate, up);
+        EXPECT_TRUE(std::isnan(e.value) && e.bound == infinity) << epilogue << gate;
+        Findings findings(1, 4);
+        for (const double got : {infinity, -infinity, std::nan(""), 0.0}) {
+          findings.compare(0, 0, got, e.value, e.bound);
+        }
+        EXPECT_TRUE(findings.passed());
+      }
+      EXPECT_TRUE(std::isfinite(expected(gate, 1e30).bound));
+    }
+    EXPECT_EQ(expected(-1, infinity).value, -infinity);
+    EXPECT_EQ(expected(-1, infinity).bound, 0);
   }
 }
 

@@ -1,5 +1,5 @@
-// Products of lines of a matrix with a vector, bound by reading the matrix once: `lanes` threads share
-// a line. With QUANTIZED, matrices are in a format of quantized_gemm.
+// Products of lines of a matrix with a vector, bound by reading the matrix once: `lanes` threads
+// share a line. With QUANTIZED, matrices are in a format of quantized_gemm.
 #pragma once
 
 #if !defined(THREADS) || !defined(UNROLL) || !defined(QUANTIZED)

@@ -22,8 +22,8 @@ struct Matrix {
 
 // Adds this thread's part of the product of each line with `vector`.
 template <u32 lanes, u32 lines, typename T>
-GRETA_DEVICE void add_products(const Matrix& matrix, const u32 (&line)[lines], const T* vector, u32 lane,
-                               float (&sum)[lines]) {
+GRETA_DEVICE void add_products(const Matrix& matrix, const u32 (&line)[lines], const T* vector,
+                               u32 lane, float (&sum)[lines]) {
   const u32 length = matrix.length;
   const In* first[lines];
   GRETA_UNROLL

@@ -1,6 +1,6 @@
-// The second of two launches: out is the sum over a token's experts of weight * down * h. A workgroup
-// has THREADS / DOWN_LANES x DOWN_TN elements of a token; of the DOWN_LANES threads that share some,
-// SLOTS parts take different experts.
+// The second of two launches: out is the sum over a token's experts of weight * down * h. A
+// workgroup has THREADS / DOWN_LANES x DOWN_TN elements of a token; of the DOWN_LANES threads that
+// share some, SLOTS parts take different experts.
 
 #if !defined(DOWN_LANES) || !defined(DOWN_TN) || !defined(SLOTS)
 #error "DOWN_LANES, DOWN_TN and SLOTS must be defined"
@@ -14,7 +14,8 @@
 GRETA_KERNEL(THREADS)
 experts_down(const float* __restrict__ h, const int* __restrict__ ids,
              const float* __restrict__ weights, const Stored* __restrict__ down,
-             const Scale* __restrict__ scales, const u8* __restrict__ zeros, Out* __restrict__ out, u32 tokens, u32 experts, u32 top_k, u32 dim, u32 hidden) {
+             const Scale* __restrict__ scales, const u8* __restrict__ zeros, Out* __restrict__ out,
+             u32 tokens, u32 experts, u32 top_k, u32 dim, u32 hidden) {
   constexpr u32 waves = THREADS / wave_size, lanes = DOWN_LANES / SLOTS;
   GRETA_SHARED(float, wave_sums, DOWN_TN * (waves + 1));
   // Neighbours have the same elements of different tokens, as in gate.hip.
@@ -35,7 +36,8 @@ experts_down(const float* __restrict__ h, const int* __restrict__ ids,
       line[t] = expert * dim + smaller(first + t, dim - 1);
     }
     float sum[DOWN_TN] = {};
-    add_products<lanes>({down, scales, zeros, hidden}, line, h + u64(pair) * hidden, lane % lanes, sum);
+    add_products<lanes>({down, scales, zeros, hidden}, line, h + u64(pair) * hidden, lane % lanes,
+                        sum);
     GRETA_UNROLL
     for (u32 t = 0; t < DOWN_TN; ++t) total[t] = multiply_add(weight, sum[t], total[t]);
   }

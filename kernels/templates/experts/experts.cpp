@@ -177,7 +177,7 @@ Operation make_experts() {
         tokens.most = 64;
         return tokens;
       }(),
-      {.name = "experts", .help = "number of experts", .most = 1024, .examples = {1, 2, 4, 8}},
+      {.name = "experts", .help = "number of experts", .most = 1024, .examples = {1, 2, 4, 8, 12}},
       {.name = "top_k", .help = "experts of each token", .most = 64, .examples = {1, 2, 3, 4, 8}},
       {.name = "dim",
        .help = "columns of x and out; with quantised matrices whole blocks or groups",

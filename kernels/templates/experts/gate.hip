@@ -14,7 +14,8 @@
 GRETA_KERNEL(THREADS)
 experts_gate(const In* __restrict__ x, const int* __restrict__ ids,
              const float* __restrict__ weights, const Stored* __restrict__ gate_up,
-             const Scale* __restrict__ scales, const u8* __restrict__ zeros, float* __restrict__ h, u32 pairs, u32 experts, u32 top_k, u32 dim, u32 hidden) {
+             const Scale* __restrict__ scales, const u8* __restrict__ zeros, float* __restrict__ h,
+             u32 pairs, u32 experts, u32 top_k, u32 dim, u32 hidden) {
   constexpr u32 waves = THREADS / wave_size;
   GRETA_SHARED(float, wave_sums, 2 * GATE_TN * (waves + 1));
   // Neighbours have the same elements of different pairs, so that caches serve an expert's lines to
@@ -33,7 +34,8 @@ experts_gate(const In* __restrict__ x, const int* __restrict__ ids,
     line[GATE_TN + t] = line[t] + hidden;
   }
   float sum[2 * GATE_TN] = {};
-  add_products<GATE_LANES>({gate_up, scales, zeros, dim}, line, x + u64(pair / top_k) * dim, lane, sum);
+  add_products<GATE_LANES>({gate_up, scales, zeros, dim}, line, x + u64(pair / top_k) * dim, lane,
+                           sum);
   GRETA_UNROLL
   for (u32 t = 0; t < GATE_TN; ++t) {
     float* const shared = wave_sums + 2 * t * waves;

@@ -1,5 +1,5 @@
-// Matrices of quantised weights, of which a thread loads chunks of 32 at a time, with UNROLL chunks of
-// every line in flight.
+// Matrices of quantised weights, of which a thread loads chunks of 32 at a time, with UNROLL chunks
+// of every line in flight.
 #pragma once
 
 #include "quantized_gemm/weights.hip"
@@ -17,7 +17,8 @@ struct Matrix {
 
 // Adds the products of a chunk of each line with the vector's neighbours from `vector` on.
 template <u32 lines, typename T>
-GRETA_DEVICE void add_chunk(const WeightChunk (&chunk)[lines], const T* vector, float (&sum)[lines]) {
+GRETA_DEVICE void add_chunk(const WeightChunk (&chunk)[lines], const T* vector,
+                            float (&sum)[lines]) {
   constexpr u32 eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   GRETA_UNROLL
   for (u32 segment = 0; segment < SEGMENTS; ++segment) {
@@ -43,8 +44,8 @@ GRETA_DEVICE void add_chunk(const WeightChunk (&chunk)[lines], const T* vector, 
 
 // Adds this thread's part of the product of each line with `vector`.
 template <u32 lanes, u32 lines, typename T>
-GRETA_DEVICE void add_products(const Matrix& matrix, const u32 (&line)[lines], const T* vector, u32 lane,
-                               float (&sum)[lines]) {
+GRETA_DEVICE void add_products(const Matrix& matrix, const u32 (&line)[lines], const T* vector,
+                               u32 lane, float (&sum)[lines]) {
   const Weights weights = {matrix.elements, matrix.scales, matrix.zeros};
   const u32 chunks = matrix.length / CHUNK_WEIGHTS;
   GRETA_NO_UNROLL
@@ -55,13 +56,15 @@ GRETA_DEVICE void add_products(const Matrix& matrix, const u32 (&line)[lines], c
       GRETA_UNROLL
       for (u32 l = 0; l < lines; ++l) {
         // Threads past the end repeat the last chunk.
-        chunk[u][l] = load_chunk(weights, line[l], smaller(at + u * lanes, chunks - 1), matrix.length);
+        chunk[u][l] =
+            load_chunk(weights, line[l], smaller(at + u * lanes, chunks - 1), matrix.length);
       }
     }
     loads_go_ahead();
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
-      if (at + u * lanes < chunks) add_chunk(chunk[u], vector + (at + u * lanes) * CHUNK_WEIGHTS, sum);
+      if (at + u * lanes < chunks)
+        add_chunk(chunk[u], vector + (at + u * lanes) * CHUNK_WEIGHTS, sum);
     }
   }
 }

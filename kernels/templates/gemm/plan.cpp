@@ -177,8 +177,12 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   // With split_k, every slice is at least one whole step or empty.
   const bool whole_steps = c.variant == "split_k";
   const bool along_n = c.has("WALK") && c["WALK"] == 1;
-  const std::int64_t lines = along_n ? ceil_div(shape.products(), c["BN"])
-                                     : launched_lines(shape, std::int64_t{c["BM"]});  // of tiles
+  const auto side = [&](const char* tile, const char* cluster) {
+    return std::int64_t{c[tile]} * (c.has(cluster) ? c[cluster] : 1);
+  };
+  // Of tiles, or of clusters of tiles.
+  const std::int64_t lines = along_n ? ceil_div(shape.products(), side("BN", "CLUSTER_N"))
+                                     : launched_lines(shape, side("BM", "CLUSTER_M"));
   std::vector<Division> list{{"m", shape.m, c["BM"], "BM"},
                              {"n", shape.n, c["BN"], "BN"},
                              {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},

@@ -69,12 +69,28 @@ std::vector<Constraint> tiled_product(const Shape& shape, bool aligns) {
   return list;
 }
 
-Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
+namespace {
+
+Constraint grid_constraint(const Shape& shape, const DeviceInfo& device,
+                           const Expression& workgroups) {
   const std::int64_t most = most_workgroups(device);
   return {"grid",
           fmt::format("{} x {} in tiles of BM x BN is more than {} workgroups", shape.m,
                       shape.products(), most),
-          launched_lines(shape, p["BM"]) * ceil_div(shape.products(), p["BN"]) <= most};
+          workgroups <= most};
+}
+
+}  // namespace
+
+Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
+  return grid_constraint(shape, device,
+                         launched_lines(shape, p["BM"]) * ceil_div(shape.products(), p["BN"]));
+}
+
+Constraint grid_of_clusters(const Shape& shape, const DeviceInfo& device) {
+  const Expression along_m = launched_lines(shape, p["BM"] * p["CLUSTER_M"]);
+  const Expression along_n = ceil_div(shape.products(), p["BN"] * p["CLUSTER_N"]);
+  return grid_constraint(shape, device, along_m * along_n * (p["CLUSTER_M"] * p["CLUSTER_N"]));
 }
 
 std::vector<Constraint> group_constraints(const Shape& shape) {

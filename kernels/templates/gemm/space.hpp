@@ -73,6 +73,8 @@ void raise_stages(Config& config, int most, const DeviceInfo& device,
 std::vector<Constraint> group_constraints(const Shape& shape);
 /// Rejects more tiles of BM x BN than the grid supports.
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device);
+/// Also of variants with clusters of CLUSTER_M x CLUSTER_N tiles, which are launched whole.
+Constraint grid_of_clusters(const Shape& shape, const DeviceInfo& device);
 /// SPLIT partial sums of C in f32 must leave room for the operands.
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device);
 

@@ -39,7 +39,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
        kernel.offered()},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.products(), 'n'),
-      grid_of_tiles(shape, device),
+      grid_of_clusters(shape, device),
       {"groups",
        "GROUPS must divide BM, or BN where BM is not a multiple of 64, into multiples of 64; with "
        "PINGPONG that must be a multiple of 64",

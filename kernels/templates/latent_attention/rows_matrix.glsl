@@ -113,7 +113,7 @@ uint line_of(uint i) { return (i * GROUP_THREADS + tid % GROUP_THREADS) / ROW_LA
 // Its row in the tile.
 uint row_of(uint i) { return group * WQ + min(line_of(i), WQ - 1); }
 
-// Start loading BK lines from key `first` on; zeros behind the last one.
+// Start loading BK lines from key `first` on; zeros after the last one.
 void fetch(uint first) {
   if (first >= slice_end) return;
   const uint lines = min(slice_end - first, BK);

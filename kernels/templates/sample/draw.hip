@@ -7,9 +7,8 @@
 struct Draw : Search {
   // Adds what is kept of the list to the sections.
   GRETA_DEVICE void add_list(Border border) const {
-    const u32 length = section_length(cols);
     for (u32 i = thread_index(); i < *s.listed; i += THREADS) {
-      const u32 far = s.list_far[i], section = s.list_column[i] / length;
+      const u32 far = s.list_far[i], section = s.list_column[i] / section_columns;
       if (far < border.far) add_mass(s.part_low + section, s.part_high + section, weight_at(far));
       if (far == border.far) add_shared(s.part_ties + section, 1);
     }
@@ -29,23 +28,36 @@ struct Draw : Search {
                 left - kept_mass(scan.before, ties, tie_weight)};
   }
 
-  // `measured`: the bins have the histogram of the row.
-  GRETA_DEVICE int token(bool measured) {
+  // The goal of a draw that filters: the first of top-k and top-p.
+  GRETA_DEVICE Goal first_goal() const {
+    return {settings.top_k > 0 ? settings.top_k : no_count, no_mass};
+  }
+
+  // The step with which the first search begins if it knows nothing; a draw that does not filter
+  // has nothing else to do.
+  GRETA_DEVICE Step first_step() const {
+    if (filters()) return step_of({0, beyond});
+    return {{greedy ? 0 : beyond, 1}, tying};
+  }
+
+  // `known`: of the first search, or of the draw itself if it does not filter.
+  GRETA_DEVICE int token(Known known, Step step) {
     if (!any) return -1;
     Border border = {greedy ? 0 : beyond, greedy ? 1U : 0U, no_mass};
-    bool tied = false;  // the sections have the border's ties
+    bool tied = known == passed && !filters();  // the sections have the border's ties
     GRETA_NO_UNROLL
     for (u32 turn = 0; turn < 2; ++turn) {
       const bool by_count = turn == 0;
-      if (!filtered() || !(by_count ? settings.top_k > 0 : settings.top_p < 1)) continue;
-      border = find(by_count ? settings.top_k : no_count, border.mass, measured);
-      measured = false;
+      if (!filters() || !(by_count ? settings.top_k > 0 : settings.top_p < 1)) continue;
+      border = find({by_count ? settings.top_k : no_count, border.mass}, known, step);
+      known = step_only;
+      step = first_step();
       tied = border.far < beyond;
     }
     if (listed) {
       add_list(border);
     } else if (!tied) {
-      pass({border.far, 1}, 0, tying);
+      pass({{border.far, 1}, tying});
     }
     return draw_from(border);
   }
@@ -53,7 +65,7 @@ struct Draw : Search {
   GRETA_DEVICE int draw_from(Border border) const {
     const u32 tie_weight = weight(border.far), thread = thread_index();
     Sums own = {0, 0, 0};
-    if (thread < sections) {
+    if (thread < section_count) {
       own = {s.part_ties[thread], joined(s.part_low[thread], s.part_high[thread]), 0};
     }
     const Scan of_sections = scan_threads(own, s.sums);
@@ -64,7 +76,7 @@ struct Draw : Search {
     block_barrier();
 
     const Found section = *s.found;
-    const u32 length = section_length(cols), each = (length + THREADS - 1) / THREADS;
+    const u32 length = section_columns, each = (length + THREADS - 1) / THREADS;
     const u32 end = smaller((section.index + 1) * length, cols);
     const u32 from = smaller(section.index * length + thread * each, end);
     const u32 to = smaller(from + each, end);

@@ -5,8 +5,8 @@
 #include "common/reduce.hip"
 #include "sample/numbers.hip"
 
-#if !defined(X_STRIDE) || !defined(BINS) || !defined(COPIES) || !defined(LIST)
-#error "X_STRIDE (0 where rows are packed), BINS, COPIES and LIST must be defined"
+#if !defined(X_STRIDE) || !defined(BINS) || !defined(COPIES) || !defined(LIST) || !defined(AHEAD)
+#error "X_STRIDE (0 where rows are packed), BINS, COPIES, LIST and AHEAD must be defined"
 #endif
 
 // A section of a row is read by 32 neighbouring threads.
@@ -25,6 +25,7 @@ GRETA_DEVICE u32 section_length(u32 cols) {
 
 // visit(element, column) for this thread's elements of the columns from `first` to `end`. Backward,
 // a pass begins with what the one before read last, which the second-level cache still holds.
+// With AHEAD the loads of a round are in flight while the one before is visited.
 template <bool backward = false, typename Visit>
 GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
   const u32 length = section_length(end - first), lane = thread_index() % section_lanes;
@@ -32,19 +33,34 @@ GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
   const u32 to = smaller(from + length, end);
   constexpr u32 step = section_lanes * VEC, round = ITEMS * step;
   const u32 rounds = (to - from + round - 1) / round;
-  GRETA_NO_UNROLL
-  for (u32 r = 0; r < rounds; ++r) {
-    const u32 col = from + lane * VEC + (backward ? rounds - 1 - r : r) * round;
-    Vector vector[ITEMS] = {};
+  const auto column = [&](u32 r) {
+    return from + lane * VEC + (backward ? rounds - 1 - r : r) * round;
+  };
+  const auto load = [&](Vector(&vector)[ITEMS], u32 r) {
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
-      if (col + i * step < to) vector[i] = load_vector(row + col + i * step);
+      if (r < rounds && column(r) + i * step < to) {
+        vector[i] = load_vector(row + column(r) + i * step);
+      }
     }
+    loads_go_ahead();
+  };
+  Vector vector[ITEMS] = {};
+  if (AHEAD) load(vector, 0);
+  GRETA_NO_UNROLL
+  for (u32 r = 0; r < rounds; ++r) {
+    Vector next[ITEMS] = {};
+    load(AHEAD ? next : vector, AHEAD ? r + 1 : r);
+    const u32 col = column(r);
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
       if (col + i * step >= to) break;
       GRETA_UNROLL
       for (int j = 0; j < VEC; ++j) visit(element(vector[i], j), col + i * step + j);
+    }
+    if (AHEAD) {
+      GRETA_UNROLL
+      for (u32 i = 0; i < ITEMS; ++i) vector[i] = next[i];
     }
   }
 }
@@ -52,7 +68,7 @@ GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
 // Of this thread's elements; -infinity where all are NaN.
 GRETA_DEVICE float largest(const In* row, u32 first, u32 end) {
   float most = float_from_bits(0xff800000U);
-  walk(row, first, end, [&](float x, u32) { most = x > most ? x : most; });
+  walk(row, first, end, [&](float x, u32) { most = larger(most, x); });
   return most;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <set>
 
 #include "kernels/model/parallel.hpp"
 
@@ -191,42 +190,12 @@ LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const Te
 }
 
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
-  const LlamaFormats& formats = config.formats;
-  auto bytes = bytes_of(dtype, static_cast<std::uint64_t>(config.parameters()));
-  // What a quantised matrix takes instead of numbers.
-  const auto instead = [&](const MatrixFormat& format, std::int64_t rows, std::int64_t cols,
-                           bool shared = false) {
-    if (format.plain()) return;
-    bytes += static_cast<std::uint64_t>(format.bytes(dtype, rows, cols));
-    if (!shared) bytes -= static_cast<std::uint64_t>(MatrixFormat{}.bytes(dtype, rows, cols));
-  };
-  // The orders of columns, which are there once for each number.
-  const auto orders = [&](std::initializer_list<MatrixFormat> matrices, std::int64_t cols) {
-    std::set<int> numbers;
-    for (const MatrixFormat& format : matrices) numbers.insert(format.order);
-    numbers.erase(0);
-    bytes += bytes_of(DType::i32, numbers.size() * static_cast<std::uint64_t>(cols));
-  };
-  instead(formats.head, config.vocab, config.dim, config.tied_embeddings);
-  orders({formats.head}, config.dim);
-  const auto layers = std::min(static_cast<std::size_t>(config.layers), formats.layers.size());
-  for (std::size_t i = 0; i < layers; ++i) {
-    const LlamaLayerFormats& layer = formats.layers[i];
-    instead(layer.wq, config.q_dim(), config.dim);
-    for (const MatrixFormat& kv : {layer.wk, layer.wv}) instead(kv, config.kv_dim(), config.dim);
-    instead(layer.wo, config.dim, config.q_dim());
-    const std::int64_t ffn = config.ffn_dim(static_cast<std::int64_t>(i));
-    for (const MatrixFormat& up : {layer.gate, layer.up}) instead(up, ffn, config.dim);
-    instead(layer.down, config.dim, ffn);
-    orders({layer.wq, layer.wk, layer.wv}, config.dim);
-    orders({layer.wo}, config.q_dim());
-    orders({layer.gate, layer.up}, config.dim);
-    orders({layer.down}, ffn);
-    if (!config.has_experts(static_cast<std::int64_t>(i))) continue;
-    const LlamaExperts& e = config.experts;
-    instead(layer.expert_gate_up, e.count * 2 * e.hidden_dim, config.dim);
-    instead(layer.expert_down, e.count * config.dim, e.hidden_dim);
-  }
+  std::uint64_t bytes = 0;
+  make_weights(config, dtype, [&](DType type, const Shape& shape, Memory) {
+    Tensor tensor = Tensor::placeholder(type, shape);
+    bytes += tensor.bytes();
+    return tensor;
+  });
   return bytes;
 }
 

@@ -363,5 +363,31 @@ TEST_P(QuantisedLlama, RandomWeightsHaveTheFormats) {
 INSTANTIATE_TEST_SUITE_P(Devices, QuantisedLlama, ::testing::Values("vulkan:0", "hip-host:0"),
                          device_name);
 
+// Matrices side by side are stored together if they have one format. Of orders 1, 2 and 1, none
+// are.
+TEST(WeightBytes, CountsEachStoredOrder) {
+  LlamaConfig config;
+  config.dim = 256;
+  config.hidden_dim = 512;
+  config.layers = 1;
+  config.heads = config.kv_heads = 4;
+  config.head_dim = 64;
+  config.vocab = 100;
+  config.formats.layers.resize(1);
+  LlamaLayerFormats& layer = config.formats.layers.front();
+  const auto bytes = [&](int q, int k, int v) {
+    const MatrixFormat int4{WeightFormat::int4, 128};
+    layer.wq = layer.wk = layer.wv = int4;
+    layer.wq.order = q;
+    layer.wk.order = k;
+    layer.wv.order = v;
+    return weight_bytes(config, DType::f16);
+  };
+  const std::uint64_t without = bytes(0, 0, 0), order = 4 * 256;
+  EXPECT_EQ(bytes(1, 1, 1), without + order);
+  EXPECT_EQ(bytes(1, 2, 2), without + 2 * order);
+  EXPECT_EQ(bytes(1, 2, 1), without + 3 * order);
+}
+
 }  // namespace
 }  // namespace greta::test::quantised_llama_test

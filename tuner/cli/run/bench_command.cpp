@@ -146,10 +146,8 @@ std::string explanation(BenchedModel& model) {
 /// Returns the rows that --export writes, and the passes of --explain.
 nlohmann::json bench_json(BenchedModel& model, bool explain) {
   auto rows = nlohmann::json::array(), passes = nlohmann::json::array();
-  std::string device;
   for (const MeasuredResult& one : model.results()) {
     const Problem& problem = one.subject.problem;
-    device = fmt::format("{} ({})", one.subject.device, one.subject.backend);
     nlohmann::json row{{"measurement", problem.op},
                        {"kernels", one.subject.origin == ResultOrigin::untuned  ? "default"
                                    : one.subject.origin == ResultOrigin::chosen ? "forced"
@@ -172,7 +170,7 @@ nlohmann::json bench_json(BenchedModel& model, bool explain) {
     });
   }
   return {{"format", "greta-run bench 1"},
-          {"device", device},
+          {"device", model.device_id()},
           {"rows", std::move(rows)},
           {"passes", std::move(passes)}};
 }

@@ -44,6 +44,7 @@ class BenchedModel {
   /// Visits the passes that are graphs, with the times of their operations.
   virtual void explain(const ExplainVisit& visit) = 0;
   virtual std::vector<MeasuredResult> results() = 0;
+  std::string device_id() const { return untuned_->device().info().id(); }
   /// Reports rules that decided about nothing.
   void tell_unused() const;
 

@@ -101,6 +101,7 @@ struct TraceResult {
   std::vector<StageFinding> findings;
   std::optional<StageFinding> wrong;
   std::string message{};  ///< about the wrong one
+  std::optional<StageExamination> examined{};
 };
 
 void print_trace_json(Generation& generation, const TraceResult& result) {
@@ -113,6 +114,7 @@ void print_trace_json(Generation& generation, const TraceResult& result) {
     wrong = finding_json(*result.wrong);
     wrong["message"] = result.message;
     wrong["only_nan"] = result.wrong->passed;
+    wrong["examined"] = result.examined ? json_of(*result.examined) : nlohmann::json::array();
   }
   print_json(nlohmann::json{{"format", "greta-run trace-layers 1"},
                             {"device", generation.runtime().device().info().id()},
@@ -181,6 +183,7 @@ int trace_layers(Generation& generation, const RuntimeChoice& runtime,
         trace, [&](std::int64_t layer) { return runner.probe_attention(trace, layer); });
     ++result.passes;
     result.tokens = runner.position();
+    result.findings.insert(result.findings.end(), findings.begin(), findings.end());
     result.wrong = first_nan(findings);
     if (result.wrong) {
       result.message = fmt::format("{} has NaN, which its inputs and the model's weights give",
@@ -188,19 +191,16 @@ int trace_layers(Generation& generation, const RuntimeChoice& runtime,
     } else if ((result.wrong = first_failure(findings))) {
       result.message = result.wrong->text();
     }
-    if (result.wrong && json) {
-      print_trace_json(generation, result);
-      return exit_failed;
-    }
     if (result.wrong) {
-      print("tokens {} to {}: {}\n", first, first + count - 1, result.message);
+      if (!json) print("tokens {} to {}: {}\n", first, first + count - 1, result.message);
       if (!result.wrong->passed) {
-        examine_stage(generation, runtime, *result.wrong, tokens,
-                      folder_of_failures(keep_failed, true));
+        result.examined = examine_stage(generation, runtime, *result.wrong, tokens,
+                                        folder_of_failures(keep_failed, true));
+        if (!json) print_text(text_of(*result.examined));
       }
+      if (json) print_trace_json(generation, result);
       return exit_failed;
     }
-    result.findings.insert(result.findings.end(), findings.begin(), findings.end());
     if (runner.position() == static_cast<std::int64_t>(ids.size())) {
       ids.push_back(runner.likeliest().front());
     }

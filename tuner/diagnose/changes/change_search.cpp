@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <thread>
 
 #include "tuner/diagnose/changes/change_trials.hpp"
