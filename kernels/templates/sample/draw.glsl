@@ -51,8 +51,9 @@ bool ends_in(uint64_t mass, uint ties, uint tie_weight, inout Left left) {
   while (i < (end) - 1 &&                                                              \
          !ends_in(joined(NAME##_low[i], NAME##_high[i]), NAME##_ties[i], tie_weight, left)) ++i;
 
-int draw_from(Border border) {
+int draw_from(Border border, uint64_t random) {
   const uint tie_weight = weight_of(border.far);
+  const uint section_count = (cols + section_columns - 1) / section_columns;
   uint64_t total = 0;
   uint tied = 0;
   for (uint i = 0; i < section_count; ++i) {
@@ -60,7 +61,7 @@ int draw_from(Border border) {
     tied += part_ties[i];
   }
   const uint kept = min(tied, border.ties);
-  Left left = Left(multiply_high(settings.random, total + uint64_t(kept) * tie_weight), kept);
+  Left left = Left(multiply_high(random, total + uint64_t(kept) * tie_weight), kept);
   PASS(part, section, 0, section_count)
   barrier();
 
@@ -101,24 +102,34 @@ Step first_step() {
   return Step(Range(greedy ? 0 : beyond, 1), TYING, 0, 0);
 }
 
-// `known`: of the first search, or of the draw itself if it does not filter.
-int token_of(uint known, Step step) {
-  if (!any) return -1;
+// Where what is kept ends. Leaves its masses and ties in the sections. `known`: of the first search, or
+// of the draw itself if it does not filter.
+Border border_of_kept(uint known, Step step) {
   Border border = Border(greedy ? 0 : beyond, greedy ? 1 : 0, no_mass);
   bool tied = known == PASSED && !filters();  // the sections have the border's ties
-  // One call of find(), as functions are inlined.
-  for (uint turn = 0; turn < 2; ++turn) {
-    const bool by_count = turn == 0;
-    if (!filters() || !(by_count ? settings.top_k > 0 : settings.top_p < 1.0)) continue;
-    border = find(Goal(by_count ? settings.top_k : no_count, border.mass), known, step);
+  // One call of find(), as functions are inlined: for top-k, top-p, and the sections.
+  for (uint turn = 0; turn < 3; ++turn) {
+    if (turn == 2) {
+      if (listed || tied) break;
+      known = STEP_ONLY;
+      step = Step(Range(border.far, 1), TYING, 0, 0);
+    } else if (!filters() || !(turn == 0 ? settings.top_k > 0 : settings.top_p < 1.0)) {
+      continue;
+    }
+    const Border found =
+        find(Goal(turn == 0 ? settings.top_k : turn == 1 ? no_count : 0, border.mass), known, step);
+    if (turn == 2) break;
+    border = found;
     known = STEP_ONLY;
     step = first_step();
     tied = border.far < beyond;
   }
-  if (listed) {
-    add_list(border);
-  } else if (!tied) {
-    pass_row(Step(Range(border.far, 1), TYING, 0, 0));
-  }
-  return draw_from(border);
+  if (listed) add_list(border);
+  return border;
+}
+
+int token_of(uint known, Step step, uint64_t seeds, uint row) {
+  if (!any) return -1;
+  const Border border = border_of_kept(known, step);
+  return draw_from(border, random_of(seeds, row));
 }

@@ -40,39 +40,48 @@ struct Draw : Search {
     return {{greedy ? 0 : beyond, 1}, tying};
   }
 
-  // `known`: of the first search, or of the draw itself if it does not filter.
-  GRETA_DEVICE int token(Known known, Step step) {
-    if (!any) return -1;
+  // Where what is kept ends. Leaves its masses and ties in the sections. `known`: of the first
+  // search, or of the draw itself if it does not filter.
+  GRETA_DEVICE Border border_of_kept(Known known, Step step) {
     Border border = {greedy ? 0 : beyond, greedy ? 1U : 0U, no_mass};
     bool tied = known == passed && !filters();  // the sections have the border's ties
     GRETA_NO_UNROLL
-    for (u32 turn = 0; turn < 2; ++turn) {
-      const bool by_count = turn == 0;
-      if (!filters() || !(by_count ? settings.top_k > 0 : settings.top_p < 1)) continue;
-      border = find({by_count ? settings.top_k : no_count, border.mass}, known, step);
+    for (u32 turn = 0; turn < 3; ++turn) {  // top-k, top-p, and the sections
+      Goal goal = {turn == 0 ? settings.top_k : turn == 1 ? no_count : 0, border.mass};
+      if (turn == 2) {
+        if (listed || tied) break;
+        known = step_only;
+        step = {{border.far, 1}, tying};
+      } else if (!filters() || !(turn == 0 ? settings.top_k > 0 : settings.top_p < 1)) {
+        continue;
+      }
+      const Border found = find(goal, known, step);
+      if (turn == 2) break;
+      border = found;
       known = step_only;
       step = first_step();
       tied = border.far < beyond;
     }
-    if (listed) {
-      add_list(border);
-    } else if (!tied) {
-      pass({{border.far, 1}, tying});
-    }
-    return draw_from(border);
+    if (listed) add_list(border);
+    return border;
   }
 
-  GRETA_DEVICE int draw_from(Border border) const {
+  GRETA_DEVICE int token(Known known, Step step, const int* seeds, u32 row) {
+    if (!any) return -1;
+    const Border border = border_of_kept(known, step);
+    return draw_from(border, random_of(seeds, row));
+  }
+
+  GRETA_DEVICE int draw_from(Border border, u64 random) const {
     const u32 tie_weight = weight(border.far), thread = thread_index();
     Sums own = {0, 0, 0};
-    if (thread < section_count) {
+    if (thread * u64(section_columns) < cols) {
       own = {s.part_ties[thread], joined(s.part_low[thread], s.part_high[thread]), 0};
     }
     const Scan of_sections = scan_threads(own, s.sums);
     const u32 kept = smaller(of_sections.all.count, border.ties);
-    find_part(of_sections,
-              multiply_high(settings.random, kept_mass(of_sections.all, kept, tie_weight)), kept,
-              tie_weight);
+    find_part(of_sections, multiply_high(random, kept_mass(of_sections.all, kept, tie_weight)),
+              kept, tie_weight);
     block_barrier();
 
     const Found section = *s.found;

@@ -147,26 +147,32 @@ int largest_of_some() {
 // The largest logit of a part of the row, in its order and for all threads, and if the draw filters,
 // the histogram of the part.
 int measure(uint first, uint end) {
-  if (!filters()) return reduce_threads(largest(x, first, end), 0);
-  origin = in_order(reduce_threads(largest_of_some(), 0)) +
-           settings.temperature * 2.7725887;  // 4 ln 2: 4 octaves
-  clear_bins();
-  const float bins = scale * uintBitsToFloat(127 - first_shift() << 23);
+  const bool counts = filters();
+  float bins = 0.0;
+  if (counts) {
+    origin = in_order(reduce_threads(largest_of_some(), 0)) +
+             settings.temperature * 2.7725887;  // 4 ln 2: 4 octaves
+    bins = scale * uintBitsToFloat(127 - first_shift() << 23);
+    clear_bins();
+  }
   uint rest = 0;  // NaN, and those that are farther than all bins but one
   int value_most = below_all;
-#define VISIT_BIN(value, column)                              \
-  {                                                           \
-    value_most = max(value_most, order(value));               \
-    precise const float difference = origin - value;          \
-    precise const float bin = difference * bins;              \
-    if (order(value) != below_all && bin < float(BINS - 1)) {  \
-      count_tokens(bin > 0.0 ? uint(bin + 0.5) : 0, 1);       \
-    } else {                                                  \
-      ++rest;                                                 \
-    }                                                         \
+#define VISIT_BIN(value, column)                                      \
+  {                                                                   \
+    const int place = order(value);                                   \
+    value_most = max(value_most, place);                              \
+    precise const float difference = origin - value;                  \
+    precise const float bin = difference * bins;                      \
+    if (counts && place != below_all && bin < float(BINS - 1)) {      \
+      count_tokens(bin > 0.0 ? uint(bin + 0.5) : 0, 1);               \
+    } else {                                                          \
+      ++rest;                                                         \
+    }                                                                 \
   }
   WALK(x, first, end, false, VISIT_BIN)
-  if (rest > 0) count_tokens(BINS - 1, rest);
-  merge_bins();
+  if (counts) {
+    if (rest > 0) count_tokens(BINS - 1, rest);
+    merge_bins();
+  }
   return reduce_threads(value_most, 1);
 }

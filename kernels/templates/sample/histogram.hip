@@ -38,6 +38,13 @@ struct Found {
   u64 mass;
 };
 
+// What a pass has found: masses of the row and of what is nearer than the range, and the number of
+// the latter, or of ties.
+struct Totals {
+  u64 row, nearer;
+  u32 count;
+};
+
 struct Shared {
   u32* count;                   // of bins, COPIES times
   u32 *list_far, *list_column;  // LIST of each
@@ -45,20 +52,23 @@ struct Shared {
   u32 *part_low, *part_high, *part_ties;  // `most_sections` of each: masses, and ties
   Sums* sums;                             // of waves
   Found* found;                           // two
+  Totals* totals;
 };
 
-#define GRETA_SAMPLE_SHARED                                                                     \
-  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                  \
-  GRETA_SHARED(u32, list_far, LIST);                                                            \
-  GRETA_SHARED(u32, list_column, LIST);                                                         \
-  GRETA_SHARED(u32, part_low, most_sections);                                                   \
-  GRETA_SHARED(u32, part_high, most_sections);                                                  \
-  GRETA_SHARED(u32, part_ties, most_sections);                                                  \
-  GRETA_SHARED(u32, listed, 1);                                                                 \
-  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                     \
-  GRETA_SHARED(Found, found, 2);                                                                \
-  const Shared shared {                                                                         \
-    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found \
+#define GRETA_SAMPLE_SHARED                                                                      \
+  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                   \
+  GRETA_SHARED(u32, list_far, LIST);                                                             \
+  GRETA_SHARED(u32, list_column, LIST);                                                          \
+  GRETA_SHARED(u32, part_low, most_sections);                                                    \
+  GRETA_SHARED(u32, part_high, most_sections);                                                   \
+  GRETA_SHARED(u32, part_ties, most_sections);                                                   \
+  GRETA_SHARED(u32, listed, 1);                                                                  \
+  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                      \
+  GRETA_SHARED(Found, found, 2);                                                                 \
+  GRETA_SHARED(Totals, totals, 1);                                                               \
+  const Shared shared {                                                                          \
+    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found, \
+        totals                                                                                   \
   }
 
 // Distances from `from` to from + span - 1.
@@ -192,11 +202,14 @@ struct Histogram {
   // The largest logit of a part of the row, for all threads, and if the draw filters, the histogram
   // of the part. `maxima`: one for each wave.
   GRETA_DEVICE float measure(u32 first, u32 end, float* maxima) {
-    if (!filters()) return reduce_threads<THREADS>(largest(x, first, end), Larger{}, maxima);
-    origin = reduce_threads<THREADS>(largest_of_some(), Larger{}, maxima) +
-             settings.temperature * 2.7725887f;  // 4 ln 2: 4 octaves
-    clear_bins();
-    const float bins = scale * float_from_bits(127 - first_shift() << 23);
+    const bool counts = filters();
+    float bins = float_from_bits(0x7fc00000U);  // NaN: no token has a bin
+    if (counts) {
+      origin = reduce_threads<THREADS>(largest_of_some(), Larger{}, maxima) +
+               settings.temperature * 2.7725887f;  // 4 ln 2: 4 octaves
+      bins = scale * float_from_bits(127 - first_shift() << 23);
+      clear_bins();
+    }
     constexpr float integers = 0x1p23f;  // a sum of it is rounded to an integer
     u32 rest = 0;                        // NaN, and those that are farther than all bins but one
     float value_most = float_from_bits(0xff800000U);
@@ -209,8 +222,10 @@ struct Histogram {
         ++rest;
       }
     });
-    if (rest > 0) count_in(BINS - 1, rest);
-    merge_bins();
+    if (counts) {
+      if (rest > 0) count_in(BINS - 1, rest);
+      merge_bins();
+    }
     return reduce_threads<THREADS>(value_most, Larger{}, maxima);
   }
 };

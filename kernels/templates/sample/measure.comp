@@ -15,7 +15,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Lar
 // `bins`: BINS for each row, 0 before and after. `steps`: for each row its largest logit in its order,
 // the range and what to do with it.
 layout(push_constant, std430) uniform Arguments {
-  uint64_t x, settings, seeds, bins, counters, most, steps;
+  uint64_t x, settings, bins, counters, most, steps;
   uint rows, cols, part;
 } args;
 
@@ -25,7 +25,7 @@ void main() {
   const uint first = min(gl_WorkGroupID.z * args.part, args.cols);
   const uint end = min(first + args.part, args.cols);
   begin(args.x + row_start(row, args.cols) * IN_BYTES, args.cols,
-        settings_of(args.settings, args.seeds, row));
+        settings_of(args.settings, row));
   int value = measure(first, end);
   const uint64_t largest_of = args.most + uint64_t(row) * SPLIT * 4;
   if (gl_LocalInvocationIndex == 0) Largest(largest_of + gl_WorkGroupID.z * 4).v = value;

@@ -12,16 +12,15 @@
 // `bins`: BINS for each row, 0 before and after. `steps`: for each row the bits of its largest
 // logit, the range and what to do with it.
 GRETA_KERNEL(THREADS)
-sample_measure(const In* __restrict__ x, const float* __restrict__ settings,
-               const int* __restrict__ seeds, u32* bins, u32* counters, float* most, u32* steps,
-               u32 rows, u32 cols, u32 part) {
+sample_measure(const In* __restrict__ x, const float* __restrict__ settings, u32* bins,
+               u32* counters, float* most, u32* steps, u32 rows, u32 cols, u32 part) {
   GRETA_SAMPLE_SHARED;
   GRETA_SHARED(float, maxima, waves);
   GRETA_SHARED(u32, before, 1);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   const u32 first = smaller(block_z() * part, cols), end = smaller(first + part, cols);
-  Draw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}}};
+  Draw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, row)}}};
   draw.prepare();
   float value = draw.measure(first, end, maxima);
   if (thread_index() == 0) most[row * SPLIT + block_z()] = value;

@@ -12,8 +12,8 @@ void main() {
   const uint row = workgroup();
   if (row >= args.rows) return;
   begin(args.x + row_start(row, args.cols) * IN_BYTES, args.cols,
-        settings_of(args.settings, args.seeds, row));
+        settings_of(args.settings, row));
   relate_to(measure(0, args.cols));
-  const int drawn = token_of(filters() ? HISTOGRAM : STEP_ONLY, first_step());
+  const int drawn = token_of(filters() ? HISTOGRAM : STEP_ONLY, first_step(), args.seeds, row);
   if (gl_LocalInvocationIndex == 0) I32(args.token + uint64_t(row) * 4).v = drawn;
 }

@@ -220,7 +220,7 @@ std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& d
   }
   if (split == 1) return {};
   std::vector<Config> configs;
-  for (const int threads : {512, 256}) {
+  for (const int threads : {1024, 256}) {
     configs.push_back(defaults_with(shape, device, "split", threads));
     configs.back().values.emplace_back("SPLIT", split);
   }
@@ -311,10 +311,9 @@ LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config
   }
   const Argument part = Planner::extent(part_of(shape, config));
   const Argument counters = place(workspace.counters), steps = place(workspace.steps);
-  planner.sample(
-      "sample/measure", config["SPLIT"],
-      {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, place(workspace.histograms),
-       counters, place(workspace.most), steps, rows, cols, part});
+  planner.sample("sample/measure", config["SPLIT"],
+                 {OperandArgument{0}, OperandArgument{1}, place(workspace.histograms), counters,
+                  place(workspace.most), steps, rows, cols, part});
   arguments.insert(arguments.end(),
                    {steps, place(workspace.lengths), counters, place(workspace.sums),
                     place(workspace.lists), rows, cols, part});

@@ -55,7 +55,7 @@ const uint no_count = 0xffffffffu;
 const uint64_t no_mass = ~uint64_t(0);
 
 // What is kept: `count` tokens, or with no_count the share top_p of `whole`, or of the row's mass if
-// that is no_mass.
+// that is no_mass. With a count of 0 nothing is looked for: a pass is made.
 struct Goal {
   uint count;
   uint64_t whole;
@@ -84,9 +84,9 @@ bool listed = false;         // the list has the tokens of `held`, and the secti
 Range held = Range(0, 0);
 uint64_t held_mass = 0;      // of those nearer
 // After a pass: masses of the row and of what is nearer than the range, and the number of the latter,
-// or of ties; the sections and their length.
+// or of ties; the length of the sections.
 uint64_t row_mass = 0, nearer_mass = 0;
-uint tally = 0, section_count = 0, section_columns = 0;
+uint tally = 0, section_columns = 0;
 
 // Sums over the threads, for all of them.
 Sums total_of(Sums own) {
@@ -173,7 +173,6 @@ void pass_row(Step step) {
   const uint section = thread_index() / SECTION_LANES;
   ADD_MASS(part_low, part_high, section, own.least)
   if (step.what == TYING && own.count > 0) atomicAdd(part_ties[section], own.count);
-  section_count = SECTIONS;
   section_columns = section_length(cols);
   add_up(own);
 }
@@ -332,6 +331,7 @@ Border find(Goal goal, uint known, Step step) {
       nearer = count_list(step.range);
     } else if (!measured) {
       if (known != PASSED) pass_row(step);
+      if (goal.count == 0) return Border(0, 0, 0);
       nearer = nearer_mass;
       if (goal.whole == no_mass) goal.whole = row_mass;
       if (step.what != TYING) step.before = tally;

@@ -20,11 +20,12 @@ constexpr u32 no_count = 0xffffffffU;
 constexpr u64 no_mass = ~u64(0);
 
 // What is kept: `count` tokens, or with no_count the share top_p of `whole`, or of the row's mass
-// if that is no_mass.
+// if that is no_mass. With a count of 0 nothing is looked for: a pass is made.
 struct Goal {
   u32 count;
   u64 whole;
   GRETA_DEVICE bool by_count() const { return count != no_count; }
+  GRETA_DEVICE bool none() const { return count == 0; }
 };
 
 // What a pass over the row does with tokens of a range.
@@ -42,13 +43,9 @@ struct Step {
 enum Known : u32 { histogram, step_only, passed };
 
 struct Search : Histogram {
-  bool listed = false;  // the list has the tokens of `held`, and the sections those nearer
-  Range held = {};
-  u64 held_mass = 0;  // of those nearer
-  // After a pass: masses of the row and of what is nearer than the range, and the number of the
-  // latter, or of ties; the sections and their length.
-  u64 row_mass = 0, nearer_mass = 0;
-  u32 tally = 0, section_count = 0, section_columns = 0;
+  bool listed = false;      // the list has the tokens of the last pass's range
+  u32 nearest = 0;          // if that begins at 0: its span
+  u32 section_columns = 0;  // of the sections that the last pass has summed
 
   GRETA_DEVICE static Step step_of(Range range) {
     return {range, range.span == 1 ? tying : counting};
@@ -68,7 +65,8 @@ struct Search : Histogram {
       }
     }
     merge_bins();
-    nearer = held_mass + reduce_threads<THREADS>(Sums{0, nearer, 0}, PlusSums{}, s.sums).least;
+    nearer =
+        s.totals->nearer + reduce_threads<THREADS>(Sums{0, nearer, 0}, PlusSums{}, s.sums).least;
     block_barrier();
     return nearer;
   }
@@ -108,11 +106,9 @@ struct Search : Histogram {
   }
 
   // Adds what the threads gathered. All see the list afterwards.
-  GRETA_DEVICE void add_up(Sums own) {
+  GRETA_DEVICE void add_up(Sums own) const {
     const Sums all = reduce_threads<THREADS>(own, PlusSums{}, s.sums);
-    tally = all.count;
-    nearer_mass = all.least;
-    row_mass = all.least + all.most;
+    if (thread_index() == 0) *s.totals = {all.least + all.most, all.least, all.count};
     block_barrier();
   }
 
@@ -125,7 +121,6 @@ struct Search : Histogram {
       s.part_high[section] = u32(part.least >> 32);
       s.part_ties[section] = step.what == tying ? part.count : 0;
     }
-    section_count = sections;
     section_columns = section_length(cols);
     add_up(own);
   }
@@ -229,10 +224,10 @@ struct Search : Histogram {
   // Where what the goal keeps ends.
   GRETA_DEVICE Border find(Goal goal, Known known, Step step) {
     const bool by_count = goal.by_count();
-    bool on_list = known == step_only && listed && held.from == 0;
+    bool on_list = known == step_only && listed && nearest > 0;
     if (on_list) {
-      step = step_of(held);
-      if (goal.whole == no_mass) goal.whole = row_mass;
+      step = step_of({0, nearest});
+      if (goal.whole == no_mass) goal.whole = s.totals->row;
     }
     listed = on_list;
     while (true) {
@@ -244,17 +239,17 @@ struct Search : Histogram {
         nearer = count_list(step.range);
       } else if (!measured) {
         if (known != passed) pass(step);
-        nearer = nearer_mass;
-        if (goal.whole == no_mass) goal.whole = row_mass;
-        if (step.what != tying) step.before = tally;
+        if (goal.none()) return {};
+        nearer = s.totals->nearer;
+        if (goal.whole == no_mass) goal.whole = s.totals->row;
+        if (step.what != tying) step.before = s.totals->count;
       }
       known = step_only;
       if (!on_list && !measured && step.what == listing) {
         // Rounding of the first histogram may have made the list too long.
         listed = on_list = *s.listed <= LIST;
         step.what = counting;
-        held = step.range;
-        held_mass = nearer;
+        nearest = step.range.from == 0 ? step.range.span : 0;
         continue;
       }
       if (step.lower > 0 && nearer >= share(goal.whole)) {  // the border is in the other half

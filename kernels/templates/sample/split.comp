@@ -65,7 +65,6 @@ void join_parts(Step step, uint64_t sums, uint64_t length, uint64_t list) {
       Written(length).v = 0;
     }
   }
-  section_count = SPLIT;
   section_columns = args.part;
   add_up(own);
 }
@@ -74,7 +73,7 @@ void main() {
   const uint row = workgroup();
   if (row >= args.rows) return;
   begin(args.x + row_start(row, args.cols) * IN_BYTES, args.cols,
-        settings_of(args.settings, args.seeds, row));
+        settings_of(args.settings, row));
   const uint64_t step_at = args.steps + uint64_t(row) * 16;
   relate_to(I32(step_at).v);
   const Step step = Step(Range(U32(step_at + 4).v, U32(step_at + 8).v), U32(step_at + 12).v, 0, 0);
@@ -86,6 +85,6 @@ void main() {
   if (shared_pass) gather_part(step, sums, length, list);
   if (!last_to_arrive(args.counters + uint64_t(row) * 4, SPLIT)) return;
   if (shared_pass) join_parts(step, sums, length, list);
-  const int drawn = token_of(shared_pass ? PASSED : STEP_ONLY, step);
+  const int drawn = token_of(shared_pass ? PASSED : STEP_ONLY, step, args.seeds, row);
   if (gl_LocalInvocationIndex == 0) I32(args.token + uint64_t(row) * 4).v = drawn;
 }

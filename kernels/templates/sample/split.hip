@@ -18,7 +18,7 @@ sample_split(const In* __restrict__ x, const float* __restrict__ settings,
   GRETA_SHARED(u32, before, 1);
   const u32 row = block_index<THREADS>(), thread = thread_index();
   if (row >= rows) return;
-  Draw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}}};
+  Draw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, row)}}};
   draw.prepare();
   steps += u64(row) * 4;
   draw.relate_to(float_from_bits(steps[0]));
@@ -68,10 +68,9 @@ sample_split(const In* __restrict__ x, const float* __restrict__ settings,
         lengths[row] = 0;
       }
     }
-    draw.section_count = SPLIT;
     draw.section_columns = part;
     draw.add_up(own);
   }
-  const int drawn = draw.token(share ? passed : step_only, step);
+  const int drawn = draw.token(share ? passed : step_only, step, seeds, row);
   if (thread == 0) token[row] = drawn;
 }

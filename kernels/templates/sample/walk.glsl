@@ -82,23 +82,14 @@ int order(float x) {
 float in_order(int place) { return intBitsToFloat(place < 0 ? -place | below_all : place); }
 const int minus_infinity = -0x7f800000;
 
-// Of this thread's elements; below_all where all are NaN.
-int largest(uint64_t row, uint first, uint end) {
-  int most = below_all;
-#define VISIT_LARGEST(value, column) most = max(most, order(value));
-  WALK(row, first, end, false, VISIT_LARGEST)
-  return most;
-}
-
 struct Settings {
   float temperature, top_p;
   uint top_k;         // 0: off
   uint least_weight;  // of tokens that min_p keeps
-  uint64_t random;
 };
 
-Settings settings_of(uint64_t settings, uint64_t seeds, uint row) {
-  const uint64_t at = settings + uint64_t(row) * 16, key = seeds + uint64_t(row) * 12;
+Settings settings_of(uint64_t settings, uint row) {
+  const uint64_t at = settings + uint64_t(row) * 16;
   const float top_k = F32(at + 4).v, min_p = F32(at + 12).v;
   Settings s;
   s.temperature = F32(at).v;
@@ -106,6 +97,10 @@ Settings settings_of(uint64_t settings, uint64_t seeds, uint row) {
   s.top_p = F32(at + 8).v;
   s.least_weight = 1;
   if (min_p > 0.0) s.least_weight = max(1u, uint((min_p < 1.0 ? min_p : 1.0) * 2147483648.0));
-  s.random = random_bits(uint(I32(key).v), uint(I32(key + 4).v), uint(I32(key + 8).v));
   return s;
+}
+
+uint64_t random_of(uint64_t seeds, uint row) {
+  const uint64_t key = seeds + uint64_t(row) * 12;
+  return random_bits(uint(I32(key).v), uint(I32(key + 4).v), uint(I32(key + 8).v));
 }

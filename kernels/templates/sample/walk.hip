@@ -65,23 +65,14 @@ GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
   }
 }
 
-// Of this thread's elements; -infinity where all are NaN.
-GRETA_DEVICE float largest(const In* row, u32 first, u32 end) {
-  float most = float_from_bits(0xff800000U);
-  walk(row, first, end, [&](float x, u32) { most = larger(most, x); });
-  return most;
-}
-
 struct Settings {
   float temperature, top_p;
   u32 top_k;         // 0: off
   u32 least_weight;  // of tokens that min_p keeps
-  u64 random;
 };
 
-GRETA_DEVICE Settings settings_of(const float* settings, const int* seeds, u32 row) {
+GRETA_DEVICE Settings settings_of(const float* settings, u32 row) {
   const float* const s = settings + u64(row) * 4;
-  const int* const key = seeds + u64(row) * 3;
   Settings result;
   result.temperature = s[0];
   result.top_k = s[1] >= 1 && s[1] < 0x1p31f ? u32(s[1]) : 0;
@@ -89,6 +80,10 @@ GRETA_DEVICE Settings settings_of(const float* settings, const int* seeds, u32 r
   const float min_p = s[3] < 1 ? s[3] : 1;  // NaN: 1, which the next line takes for off
   result.least_weight = s[3] > 0 ? u32(min_p * 0x1p31f) : 1;
   if (result.least_weight == 0) result.least_weight = 1;
-  result.random = random_bits(u32(key[0]), u32(key[1]), u32(key[2]));
   return result;
+}
+
+GRETA_DEVICE u64 random_of(const int* seeds, u32 row) {
+  const int* const key = seeds + u64(row) * 3;
+  return random_bits(u32(key[0]), u32(key[1]), u32(key[2]));
 }
