@@ -172,7 +172,7 @@ nlohmann::json json_of(const StageExamination& examination) {
     list.push_back({{"operation", one.label},
                     {"problem", one.problem},
                     {"config", one.config},
-                    {"failure", one.failure.empty() ? nlohmann::json() : one.failure},
+                    {"failure", one.failure.empty() ? nlohmann::json() : nlohmann::json(one.failure)},
                     {"diagnoses", std::move(diagnoses)}});
   }
   return list;
