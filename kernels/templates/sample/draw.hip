@@ -7,6 +7,7 @@
 struct Draw : Search {
   // Adds what is kept of the list to the sections.
   GRETA_DEVICE void add_list(Border border) const {
+    GRETA_NO_UNROLL
     for (u32 i = thread_index(); i < *s.listed; i += THREADS) {
       const u32 far = s.list_far[i], section = s.list_column[i] / section_columns;
       if (far < border.far) add_mass(s.part_low + section, s.part_high + section, weight_at(far));
@@ -37,7 +38,7 @@ struct Draw : Search {
   // has nothing else to do.
   GRETA_DEVICE Step first_step() const {
     if (filters()) return step_of({0, beyond});
-    return {{greedy ? 0 : beyond, 1}, tying};
+    return {{greedy ? 0 : beyond, greedy ? 1U : 0U}, tying};
   }
 
   // Where what is kept ends. Leaves its masses and ties in the sections. `known`: of the first
@@ -51,7 +52,7 @@ struct Draw : Search {
       if (turn == 2) {
         if (listed || tied) break;
         known = step_only;
-        step = {{border.far, 1}, tying};
+        step = {{border.far, border.ties > 0 ? 1U : 0U}, tying};
       } else if (!filters() || !(turn == 0 ? settings.top_k > 0 : settings.top_p < 1)) {
         continue;
       }
@@ -90,6 +91,7 @@ struct Draw : Search {
     const u32 from = smaller(section.index * length + thread * each, end);
     const u32 to = smaller(from + each, end);
     own = {0, 0, 0};
+    GRETA_NO_UNROLL
     for (u32 column = from; column < to; ++column) {
       const u32 far = distance(to_float(x[column]));
       if (far < border.far) own.least += weight(far);
@@ -102,6 +104,7 @@ struct Draw : Search {
     Found left = *s.found;
     u32 column = smaller(section.index * length + left.index * each, end);
     const u32 last = smaller(column + each, end) - 1;
+    GRETA_NO_UNROLL
     for (; column < last; ++column) {
       const u32 far = distance(to_float(x[column]));
       const bool tie = far == border.far && left.count > 0;

@@ -102,6 +102,7 @@ struct Histogram {
     if (settings.top_k >= cols) settings.top_k = 0;
     if (settings.least_weight <= 1) return;
     u32 kept = 0;
+    GRETA_NO_UNROLL
     while (kept + 1 < beyond) {
       const u32 middle = (kept + beyond) / 2;
       if (weight_at(middle) < settings.least_weight) {
@@ -132,6 +133,7 @@ struct Histogram {
 
   GRETA_DEVICE static u32 shift_of(u32 span) {
     u32 shift = 0;
+    GRETA_NO_UNROLL
     while (u64(BINS) << shift < span) ++shift;
     return shift;
   }
@@ -158,6 +160,7 @@ struct Histogram {
   }
 
   GRETA_DEVICE void clear_bins() const {
+    GRETA_NO_UNROLL
     for (u32 i = thread_index(); i < BINS * COPIES; i += THREADS) s.count[i] = 0;
     block_barrier();
   }
@@ -213,7 +216,7 @@ struct Histogram {
     constexpr float integers = 0x1p23f;  // a sum of it is rounded to an integer
     u32 rest = 0;                        // NaN, and those that are farther than all bins but one
     float value_most = float_from_bits(0xff800000U);
-    walk(x, first, end, [&](float value, u32) {
+    const auto visit = [&](float value, u32) {
       value_most = larger(value_most, value);
       const float bin = (origin - value) * bins;
       if (bin < float(BINS - 1)) {
@@ -221,7 +224,8 @@ struct Histogram {
       } else {
         ++rest;
       }
-    });
+    };
+    walk(x, first, end, visit, [](u32) {});
     if (counts) {
       if (rest > 0) count_in(BINS - 1, rest);
       merge_bins();

@@ -26,11 +26,14 @@ sample_measure(const In* __restrict__ x, const float* __restrict__ settings, u32
   if (thread_index() == 0) most[row * SPLIT + block_z()] = value;
   bins += u64(row) * BINS;
   const bool filters = draw.filters();
+  GRETA_NO_UNROLL
   for (u32 i = thread_index(); filters && i < BINS; i += THREADS) {
     if (shared.count[i] > 0) atomic_add(bins + i, shared.count[i]);
   }
   if (!last_to_arrive(counters + row, SPLIT, before)) return;
+  GRETA_NO_UNROLL
   for (u32 i = 0; i < SPLIT; ++i) value = larger(value, most[row * SPLIT + i]);
+  GRETA_NO_UNROLL
   for (u32 i = thread_index(); filters && i < BINS; i += THREADS) {
     shared.count[i] = bins[i];
     bins[i] = 0;

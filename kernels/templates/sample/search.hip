@@ -56,6 +56,7 @@ struct Search : Histogram {
     clear_bins();
     const u32 shift = bins_of(range).shift;
     u64 nearer = 0;
+    GRETA_NO_UNROLL
     for (u32 i = thread_index(); i < *s.listed; i += THREADS) {
       const u32 far = s.list_far[i], inside = far - range.from;
       if (far < range.from) {
@@ -71,6 +72,13 @@ struct Search : Histogram {
     return nearer;
   }
 
+  GRETA_DEVICE void list(u32 far, u32 column) const {
+    const u32 place = add_shared(s.listed, 1);
+    if (place >= LIST) return;
+    s.list_far[place] = far;
+    s.list_column[place] = column;
+  }
+
   // A pass over a part of the row: sums of this thread, of what is nearer than the range and of the
   // rest. What lies in the range is counted in bins, listed, or as ties; else what is nearer is
   // counted.
@@ -81,26 +89,29 @@ struct Search : Histogram {
     if (what == listing && thread_index() == 0) *s.listed = 0;
     if (what == counting) clear_bins();
     block_barrier();
-    u64 nearer = 0, all = 0;
+    u64 nearer = 0, all = 0, within = 0;  // within: bits of the round's elements in the range
     u32 ties = 0, others = 0;
-    walk<true>(x, first, end, [&](float value, u32 column) {
-      const u32 far = distance(value), inside = far - range.from, w = weight(far);
+    const auto visit = [&](float value, u32 i) {
+      const u32 far = distance(value), w = weight(far);
       all += w;
       if (far < range.from) {
         nearer += w;
         ++others;
       }
-      if (inside >= range.span) return;
-      if (what == tying) ++ties;
-      if (what == counting) count_in(smaller(inside >> shift, BINS - 1));
-      if (what == listing) {
-        const u32 place = add_shared(s.listed, 1);
-        if (place < LIST) {
-          s.list_far[place] = far;
-          s.list_column[place] = column;
-        }
+      within |= u64(far - range.from < range.span) << i;
+    };
+    // Few elements are in the range: they are loaded again.
+    const auto take = [&](u32 column) {
+      GRETA_NO_UNROLL
+      for (; within != 0; within &= within - 1) {
+        const u32 i = lowest_bit(within), place = column + i / VEC * walk_step + i % VEC;
+        const u32 far = distance(to_float(x[place]));
+        if (what == tying) ++ties;
+        if (what == counting) count_in(smaller(far - range.from >> shift, BINS - 1));
+        if (what == listing) list(far, place);
       }
-    });
+    };
+    walk<true>(x, first, end, visit, take);
     if (what == counting) merge_bins();
     return {what == tying ? ties : others, nearer, all - nearer};
   }
@@ -156,6 +167,7 @@ struct Search : Histogram {
     if (!reaches(scan, reached)) return;
     Sums sums = scan.before;
     u32 bin = thread_index() * own_bins;
+    GRETA_NO_UNROLL
     for (;; ++bin) {
       const Sums next = sums.plus(bin_sums(range, bins, bin));
       if (reached(next)) break;
@@ -178,6 +190,7 @@ struct Search : Histogram {
     const Range range = step.range;
     Sums own = {0, 0, 0};
     const u32 from = thread_index() * own_bins;
+    GRETA_NO_UNROLL
     for (u32 bin = from; bin < from + own_bins && bin < BINS; ++bin)
       own = own.plus(bin_sums(range, bins, bin));
     const Scan scan = scan_threads(own, s.sums);

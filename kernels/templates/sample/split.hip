@@ -39,6 +39,7 @@ sample_split(const In* __restrict__ x, const float* __restrict__ settings,
     if (step.what == listing) {
       if (thread == 0) *before = atomic_add(lengths + row, *listed);
       block_barrier();
+      GRETA_NO_UNROLL
       for (u32 i = thread; i < smaller(*listed, LIST) && *before + i < LIST; i += THREADS) {
         lists[(*before + i) * 2] = list_far[i];
         lists[(*before + i) * 2 + 1] = list_column[i];
@@ -58,6 +59,7 @@ sample_split(const In* __restrict__ x, const float* __restrict__ settings,
     }
     if (step.what == listing) {
       const u32 length = lengths[row];
+      GRETA_NO_UNROLL
       for (u32 i = thread; i < smaller(length, LIST); i += THREADS) {
         list_far[i] = lists[i * 2];
         list_column[i] = lists[i * 2 + 1];

@@ -23,15 +23,28 @@ GRETA_DEVICE u32 section_length(u32 cols) {
   return (cols / VEC + sections - 1) / sections * VEC;
 }
 
-// visit(element, column) for this thread's elements of the columns from `first` to `end`. Backward,
-// a pass begins with what the one before read last, which the second-level cache still holds.
-// With AHEAD the loads of a round are in flight while the one before is visited.
-template <bool backward = false, typename Visit>
-GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
+GRETA_DEVICE u32 lowest_bit(u64 bits) {
+#if defined(GRETA_NVIDIA)
+  return u32(__ffsll((long long)bits)) - 1;
+#else
+  return u32(__builtin_ctzll(bits));
+#endif
+}
+
+// Between a thread's vectors of a round of ITEMS.
+constexpr u32 walk_step = section_lanes * VEC;
+
+// visit(element, i) for this thread's elements of the columns from `first` to `end`, i being an
+// element's number in its round; after(column) at a round's end: its element i is in the column
+// column + i / VEC * walk_step + i % VEC. Backward, a pass begins with what the one before read
+// last, which the second-level cache still holds. With AHEAD the loads of a round are in flight
+// while the one before is visited.
+template <bool backward = false, typename Visit, typename After>
+GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit, After after) {
   const u32 length = section_length(end - first), lane = thread_index() % section_lanes;
   const u32 from = smaller(first + thread_index() / section_lanes * length, end);
   const u32 to = smaller(from + length, end);
-  constexpr u32 step = section_lanes * VEC, round = ITEMS * step;
+  constexpr u32 step = walk_step, round = ITEMS * step;
   const u32 rounds = (to - from + round - 1) / round;
   const auto column = [&](u32 r) {
     return from + lane * VEC + (backward ? rounds - 1 - r : r) * round;
@@ -56,8 +69,9 @@ GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
     for (u32 i = 0; i < ITEMS; ++i) {
       if (col + i * step >= to) break;
       GRETA_UNROLL
-      for (int j = 0; j < VEC; ++j) visit(element(vector[i], j), col + i * step + j);
+      for (int j = 0; j < VEC; ++j) visit(element(vector[i], j), i * VEC + j);
     }
+    after(col);
     if (AHEAD) {
       GRETA_UNROLL
       for (u32 i = 0; i < ITEMS; ++i) vector[i] = next[i];
