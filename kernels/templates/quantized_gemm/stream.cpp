@@ -30,20 +30,18 @@ std::int64_t line_bytes(const Shape& shape) {
   return row_bytes(shape.format, pair) + 4;
 }
 
-/// Returns the rows of the product: with a norm, an element of A is the sum of two of f16 or three
-/// of bf16, its pieces (stream.hip).
+/// Returns the rows of the product: with a norm, a weighted element of A is the sum of two, its
+/// pieces (stream.hip).
 std::int64_t rows_of_a(const Shape& shape) {
-  return shape.m * (!shape.norm ? 1 : shape.in == DType::bf16 ? 3 : 2);
+  return shape.norm ? 2 * shape.m : shape.m;
 }
 
 /// Returns the bytes of stages and sums, and of A's rows, of which each wave has a part.
 template <typename Values>  // an Expression or a number
 Values shared_bytes(const Shape& shape, Values waves, Values tn, Values stages) {
   const Values rows = ceil_div(Values(shape.k / pair), waves) * (pair * rows_of_a(shape) * 2);
-  const std::int64_t factors = shape.norm ? 32 : 0;
-  return waves *
-             (stages * tn * (core_side * line_bytes(shape)) + 8 * floats_of_sums(shape) + rows) +
-         factors;
+  const std::int64_t fixed = 8 * floats_of_sums(shape) + (shape.norm ? 32 : 0);
+  return waves * (stages * tn * (core_side * line_bytes(shape)) + fixed + rows);
 }
 
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
@@ -79,9 +77,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair),
         shape.k % pair == 0},
        {"norm",
-        fmt::format("normalised elements are {} of {}, whose rows must be at most 8",
-                    rows_of_a(shape) / shape.m, to_string(shape.in)),
-        !shape.norm || rows_of_a(shape) <= 8},
+        fmt::format(
+            "weighted elements of A are two rows of eight, so that m, {}, must be at most 4",
+            shape.m),
+        rows_of_a(shape) <= 8 || !shape.norm},
        {"waves", fmt::format("the device allows {} threads", threads),
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must be m, {}, rounded up", shape.m), p["RT"] == tiles},

@@ -4,10 +4,10 @@
 // of them ahead, across tiles too, so that memory is busy while waves multiply and while they add their
 // sums. Its part of A stays in shared memory, arranged as weights are.
 //
-// With NORM, rows of A are normalised as they are arranged. An element has more bits then than A's type,
-// and is the sum of several, its pieces: of f16 two, of bf16 three. These are rows of their own of the
-// product, which has eight in any case, and are added in the end. A power of two for each row keeps them
-// in the type's range.
+// With NORM, A's elements are multiplied by their weights as they are arranged. A product has twice the bits
+// of A's type, and is the sum of two elements of it, its pieces. These are rows of their own of the product,
+// which has eight in any case. A power of two for each wave and row keeps them in the type's range. The sums
+// of tiles are multiplied by the norm's factors.
 //
 // Lanes copy whole cache lines of weights. In shared memory, chunks of 16 bytes of odd lines are
 // exchanged, so that the lanes that read two lines at once find them in different banks.
@@ -33,9 +33,9 @@ constexpr u32 tile_lines = TN * 16, flip = FORMAT == 0 ? 4 : 1;
 constexpr u32 weights_bytes = tile_lines * line_bytes, stage_bytes = weights_bytes + tile_lines * 4;
 constexpr u32 ring_bytes = STAGES * stage_bytes;
 constexpr u32 sums_bytes = WAVES * 2 * floats_of_sums * 4;
-// Of each row, with NORM what its sums are multiplied by; then A's rows.
-constexpr u32 factors_bytes = NORM ? 32 : 0, fixed_bytes = WAVES * ring_bytes + sums_bytes + factors_bytes;
-constexpr u32 pieces = !NORM ? 1 : IN_F16 ? 2 : 3;
+// With NORM what each wave has of each row; then A's rows.
+constexpr u32 pieces = NORM ? 2 : 1, most_rows = 8 / pieces;
+constexpr u32 fixed_bytes = WAVES * ring_bytes + sums_bytes + (NORM ? WAVES * most_rows * 8 : 0);
 
 // Bytes to item i of pairs of items, which are exchanged where `odd_bytes` is an item's size, not 0. As
 // i is known, these are constants from one of two addresses.
@@ -112,72 +112,33 @@ GRETA_DEVICE float element_of(const Eight& eight, u32 i) {
 #endif
 }
 
-// What rows of A are multiplied by, besides the weight, and what gives the sums back: powers of two.
-struct RowFactors {
+// A power of two that gives the largest element the exponent 14, unless it is nearly zero or infinite, and
+// what gives the sums back.
+struct Scaling {
   float factor, back;
 };
 
-GRETA_DEVICE RowFactors factors_of(float squares, float largest, u32 k, float epsilon) {
-  const float factor = norm_factor(squares, k, epsilon);
-  // The largest element gets the exponent 14, unless it is nearly zero or infinite.
-  const u32 exponent = smaller(bits_of(largest * factor) >> 23, 253U);
+GRETA_DEVICE Scaling scaling_of(float largest) {
+  const u32 exponent = smaller(bits_of(largest) >> 23, 253U);
   const u32 bounded = exponent < 40 ? 40 : exponent;
-  return {factor * float_from_bits((268 - bounded) << 23), float_from_bits((bounded - 14) << 23)};
+  return {float_from_bits((268 - bounded) << 23), float_from_bits((bounded - 14) << 23)};
 }
 
-// Returns the factors of a row, from the workgroup's waves' parts of it. `parts_of_waves`: two floats for
-// each wave and row.
-GRETA_DEVICE RowFactors row_factors(const float* parts_of_waves, u32 row, u32 m, u32 k, float epsilon) {
-  float squares = 0.0f, largest = 0.0f;
-  GRETA_UNROLL
-  for (u32 w = 0; w < WAVES; ++w) {
-    squares += parts_of_waves[(w * m + row) * 2];
-    largest = larger(largest, parts_of_waves[(w * m + row) * 2 + 1]);
-  }
-  return factors_of(squares, largest, k, epsilon);
-}
+// The wave's squares of a row of A, and what the wave's sums of it are multiplied by.
+struct RowPart {
+  float squares, back;
+};
 
-// Adds the squares of the wave's part of each row, and finds the largest weighted element.
-GRETA_DEVICE void put_parts_of_rows(const In* a, const In* weight, float* parts_of_waves, u32 m, u32 k,
-                                    u32 pairs) {
-  for (u32 row = 0; row < m; ++row) {
-    float squares = 0.0f, largest = 0.0f;
-    for (u32 pair = wave_index(); pair < pairs; pair += WAVES) {
-      const u32 first = first_of_lane(pair);
-      const Eight x = load_elements(a + u64(row) * k + first), w = load_elements(weight + first);
-      float some = 0.0f;
-      GRETA_UNROLL
-      for (u32 i = 0; i < 8; ++i) {
-        const float e = element_of(x, i), weighted = e * element_of(w, i);
-        some = multiply_add(e, e, some);
-        largest = larger(largest, weighted < 0.0f ? -weighted : weighted);
-      }
-      squares += some;
-    }
-    squares = reduce_lanes<wave_size>(squares, Add{});
-    largest = reduce_lanes<wave_size>(largest, Larger{});
-    if (lane_index() == 0) {
-      float* const to = parts_of_waves + (wave_index() * m + row) * 2;
-      to[0] = squares;
-      to[1] = largest;
-    }
-  }
-}
-
-// Splits normalised elements into pieces, the first ones of which are largest.
+// Splits weighted elements into pieces: a rounded one and the rest.
 GRETA_DEVICE void split(const Eight& x, const Eight& weight, float factor, Eight (&piece)[pieces]) {
-  float rest[8];
   GRETA_UNROLL
-  for (u32 i = 0; i < 8; ++i) rest[i] = element_of(x, i) * factor * element_of(weight, i);
-  GRETA_UNROLL
-  for (u32 p = 0; p < pieces; ++p) {
-    GRETA_UNROLL
-    for (u32 i = 0; i < 8; i += 2) {
-      const In low = narrow<In>(rest[i]), high = narrow<In>(rest[i + 1]);
-      piece[p].word[i / 2] = u32(low.bits) | u32(high.bits) << 16;
-      rest[i] -= to_float(low);
-      rest[i + 1] -= to_float(high);
-    }
+  for (u32 i = 0; i < 8; i += 2) {
+    const float first = element_of(x, i) * element_of(weight, i) * factor;
+    const float second = element_of(x, i + 1) * element_of(weight, i + 1) * factor;
+    const In rounded[2] = {narrow<In>(first), narrow<In>(second)};
+    const In rest[2] = {narrow<In>(first - to_float(rounded[0])), narrow<In>(second - to_float(rounded[1]))};
+    piece[0].word[i / 2] = u32(rounded[0].bits) | u32(rounded[1].bits) << 16;
+    piece[1].word[i / 2] = u32(rest[0].bits) | u32(rest[1].bits) << 16;
   }
 }
 #endif
@@ -189,45 +150,87 @@ GRETA_DEVICE void put_elements(u8* unit, u32 row, const Eight& eight) {
   store_words<16>(unit + row * row_bytes + group * group_bytes, {{w[0], w[1], w[2], w[3]}});
 }
 
-// Brings the wave's part of A there, several rows at once. With NORM, `weight` and `parts_of_waves` are
-// those of the rows' norms.
-GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs, const In* weight,
-                            const float* parts_of_waves, float epsilon) {
+// Brings the wave's part of A there.
+#if NORM
+GRETA_DEVICE void copy_rows(const In* a, const In* weight, u8* rows, RowPart* row_parts, u32 m, u32 k,
+                            u32 pairs) {
+  const u32 lane = lane_index();
+  u8* const of_lane = rows + lane / 16 * (pieces * m * row_bytes) + lane % 16 / 4 * 16;
+  for (u32 row = 0; row < m; ++row) {
+    const In* const from = a + u64(row) * k;
+    float squares = 0.0f, largest = 0.0f;
+    for (u32 pair = wave_index(); pair < pairs; pair += WAVES) {
+      const Eight x = load_elements(from + first_of_lane(pair));
+      const Eight w = load_elements(weight + first_of_lane(pair));
+      float some = 0.0f;
+      GRETA_UNROLL
+      for (u32 i = 0; i < 8; ++i) {
+        const float e = element_of(x, i), weighted = e * element_of(w, i);
+        some = multiply_add(e, e, some);
+        largest = larger(largest, weighted < 0.0f ? -weighted : weighted);
+      }
+      squares += some;
+    }
+    squares = reduce_lanes<wave_size>(squares, Add{});
+    const Scaling scaling = scaling_of(reduce_lanes<wave_size>(largest, Larger{}));
+    if (lane == 0) row_parts[row] = {squares, scaling.back};
+    u8* unit = of_lane;
+    for (u32 pair = wave_index(); pair < pairs; pair += WAVES) {
+      Eight piece[pieces];
+      split(load_elements(from + first_of_lane(pair)), load_elements(weight + first_of_lane(pair)),
+            scaling.factor, piece);
+      GRETA_UNROLL
+      for (u32 p = 0; p < pieces; ++p) put_elements(unit, p * m + row, piece[p]);
+      unit += 2 * pieces * m * row_bytes;
+    }
+  }
+}
+
+// The sum of all waves of an element of a tile of normalised rows. `row_parts`: four of each wave.
+GRETA_DEVICE float sum_of_norm(const float* sums, const RowPart* row_parts, u32 in_row, u32 in_col, u32 m,
+                               u32 k, float epsilon) {
+  const float* const of_column = sums + in_col * sums_pitch;
+  float sum = 0.0f, squares = 0.0f;
+  GRETA_UNROLL
+  for (u32 w = 0; w < WAVES; ++w) {
+    const RowPart part = row_parts[w * most_rows + in_row];
+    const float* const at = of_column + w * floats_of_sums + in_row;
+    sum = multiply_add(at[0] + at[m], part.back, sum);
+    squares += part.squares;
+  }
+  return sum * norm_factor(squares, k, epsilon);
+}
+#else
+// Several rows at once.
+GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs) {
   constexpr u32 at_once = FEW_ROWS ? 2 : 4;
   const u32 lane = lane_index();
   u32 pair = wave_index(), row = 0;
-  u8* unit = rows + lane / 16 * (pieces * m * row_bytes) + lane % 16 / 4 * 16;
+  u8* unit = rows + lane / 16 * (m * row_bytes) + lane % 16 / 4 * 16;
   while (pair < pairs) {
     Eight eight[at_once];
     u8* of_unit[at_once];
-    u32 of_row[at_once], of_pair[at_once];
+    u32 of_row[at_once];
+    bool inside[at_once];
     GRETA_UNROLL
     for (u32 e = 0; e < at_once; ++e) {
+      inside[e] = pair < pairs;
       of_unit[e] = unit;
       of_row[e] = row;
-      of_pair[e] = pair;
       eight[e] = load_elements(a + u64(row) * k + first_of_lane(smaller(pair, pairs - 1)));
       if (++row == m) {
         row = 0;
         pair += WAVES;
-        unit += 2 * pieces * m * row_bytes;
+        unit += 2 * m * row_bytes;
       }
     }
     GRETA_UNROLL
     for (u32 e = 0; e < at_once; ++e) {
-      if (of_pair[e] >= pairs) break;
-#if NORM
-      const RowFactors factors = row_factors(parts_of_waves, of_row[e], m, k, epsilon);
-      Eight piece[pieces];
-      split(eight[e], load_elements(weight + first_of_lane(of_pair[e])), factors.factor, piece);
-      GRETA_UNROLL
-      for (u32 p = 0; p < pieces; ++p) put_elements(of_unit[e], p * m + of_row[e], piece[p]);
-#else
-      put_elements(of_unit[e], of_row[e], eight[e]);
-#endif
+      if (inside[e]) put_elements(of_unit[e], of_row[e], eight[e]);
     }
   }
 }
+#endif
 
 // A lane's elements of the tile r of rows of a unit, whose rows begin at `unit`.
 GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
@@ -313,17 +316,10 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
   }
   Zeros zero = load_zeros(weights, block, wave_index(), n, k);
 #if NORM
-  // Where sums of a second tile will be.
-  float* const parts_of_waves = sums + WAVES * floats_of_sums;
-  float* const back = sums + 2 * WAVES * floats_of_sums;
-  put_parts_of_rows(a, weight, parts_of_waves, m, k, pairs);
-  block_barrier();
-  copy_rows(a, rows, m, k, pairs, weight, parts_of_waves, epsilon);
-  if (thread_index() < m) {  // stores of tiles come after a barrier
-    back[thread_index()] = row_factors(parts_of_waves, thread_index(), m, k, epsilon).back;
-  }
+  RowPart* const row_parts = reinterpret_cast<RowPart*>(sums + 2 * WAVES * floats_of_sums);
+  copy_rows(a, weight, rows, row_parts + wave_index() * most_rows, m, k, pairs);
 #else
-  copy_rows(a, rows, m, k, pairs, nullptr, nullptr, 0.0f);
+  copy_rows(a, rows, m, k, pairs);
 #endif
   u32 stage = 0, free = (STAGES - 1) * stage_bytes, buffer = 0;
   for (u32 tile = block; tile < tiles_n; tile += blocks) {
@@ -367,10 +363,7 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
       block_barrier();
       const auto sum_of = [&](u32 in_row, u32 in_col) {
 #if NORM
-        float sum = 0.0f;
-        GRETA_UNROLL
-        for (u32 p = 0; p < pieces; ++p) sum += sum_of_waves(to, p * m + in_row, in_col);
-        return sum * back[in_row];
+        return sum_of_norm(to, row_parts, in_row, in_col, m, k, epsilon);
 #else
         return sum_of_waves(to, in_row, in_col);
 #endif
