@@ -20,7 +20,7 @@ struct TiledLaunch {
 /// few rows, which look-ups do not round, so that a problem's stand-in has the same kernels.
 Defines problem_defines(const Shape& shape);
 /// Returns A, B, scales, zeros, bias or residual (0 where there are none), C, the extents and the
-/// tiles along n, or with variant `tma` along m.
+/// tiles along n, or with variant `tma` along m; of groups also their rows and their number.
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles);
 
 /// Returns the plan of a kernel whose workgroups compute tiles of C.
