@@ -14,6 +14,7 @@ Catalog Catalog::built_in() {
       make_gemm(),
       make_grouped_gemm(),
       make_quantized_gemm(),
+      make_quantized_grouped_gemm(),
       make_scaled_gemm(),
       make_quantize(),
       make_add(),

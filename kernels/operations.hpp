@@ -51,6 +51,10 @@ Operation make_gemm();
 /// i32 in device memory, where kernels read them. Accumulation is in f32.
 Operation make_grouped_gemm();
 
+/// Makes the operation quantized_grouped_gemm: grouped_gemm with weights that are stored as those
+/// of quantized_gemm. B, scales and zero points have the rows of all groups one after the other.
+Operation make_quantized_grouped_gemm();
+
 /// Makes the operation that writes the numbers that quantised weights stand for: out = scale (B -
 /// zero), rows x cols, of weights as quantized_gemm has them, rounded once to out's type. Scales of
 /// int4 and int8 are bf16 with an out of bf16, else f16.

@@ -46,9 +46,17 @@ std::vector<Constraint> few_rows(const Problem& problem) {
            rows_of(problem) <= most_fused_rows}};
 }
 
+bool quantised_weights(const Problem& problem) {
+  return problem.attribute("weights", "dense") != "dense";
+}
+
 std::vector<Constraint> dense(const Problem& problem) {
-  return {{"dense", "a projection with quantised weights is one product",
-           problem.attribute("weights", "dense") == "dense"}};
+  return {
+      {"dense", "a projection with quantised weights is one product", !quantised_weights(problem)}};
+}
+
+std::vector<Constraint> not_dense(const Problem& problem) {
+  return {{"quantised", "the matrices are numbers", quantised_weights(problem)}};
 }
 
 std::vector<Constraint> one_matrix(const Problem& problem) {
@@ -238,10 +246,10 @@ Operation expert_ffn() {
                          has_experts(shape.as<Problem>(), device)}}};
   };
   fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
-    // Of quantised matrices, others write and read all experts as numbers.
+    // Of quantised matrices, measured beside products with decoded ones.
     const auto& problem = shape.as<Problem>();
-    const bool dense = problem.attribute("weights", "dense") == "dense";
-    const bool few = rows_of(problem) <= (dense ? most_fused_rows : most_expert_rows);
+    const bool few =
+        rows_of(problem) <= (quantised_weights(problem) ? most_expert_rows : most_fused_rows);
     return few ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
   };
   return chain(
@@ -249,9 +257,13 @@ Operation expert_ffn() {
       {rows(), extent("experts", "experts of the layer"), extent("top_k", "experts of a row"),
        extent("dim", "elements of a row"), extent("hidden", "gates of an expert, and as many ups")},
       {std::move(fused),
+       alternative("quantised",
+                   "permute, two grouped products with quantised matrices as they are, the first "
+                   "with the gate as epilogue, unpermute",
+                   default_choice, not_dense),
        alternative("gated",
                    "permute, a grouped product with the gate as epilogue, a grouped product, "
-                   "unpermute",
+                   "unpermute; quantised matrices are decoded first",
                    by_choice),
        alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
                    default_choice)},

@@ -66,10 +66,12 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
 /// The feed-forward networks of the experts that a router has selected for each row, and their
 /// weighted sum. Alternatives:
 /// - `fused`: the operation experts, for most_expert_rows rows at a time; the default of few rows
+/// - `quantised`: permute, two grouped products with the quantised matrices as they are, the first
+///   with silu(gate) * up as epilogue, unpermute; the default of more rows with such matrices
 /// - `gated`: permute, a grouped product with silu(gate) * up as epilogue, a grouped product,
 ///   unpermute
 /// - `parts`: permute, a grouped product, silu_mul, a grouped product, unpermute
-/// Grouped products take numbers: quantised matrices are decoded by dequantize first.
+/// Of the last two, dequantize decodes quantised matrices first.
 struct ExpertNetworks {
   std::int64_t rows, experts, top_k, dim, hidden;
   MatrixFormat gate_up{}, down{};  ///< both plain, alike, or in blocks

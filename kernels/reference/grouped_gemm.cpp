@@ -41,25 +41,70 @@ bool grouped_gemm_fully_checked(const Problem& problem) {
   return m * n * k <= 0x1p31 && m * n <= 0x1p24 && (m + groups * n) * k <= 0x1p28;
 }
 
-std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
-                                                  const std::vector<HostTensor>& inputs,
-                                                  std::uint64_t seed) {
-  const HostTensor &a = tensor_named(inputs, "A"), &b = tensor_named(inputs, "B");
-  const std::int64_t n = problem.dim("n"), lines = b.spec.rows / problem.dim("groups");
+namespace {
+
+/// Returns the reference of all groups. `reference_of`: that of a part with a group's matrices,
+/// given its rows of A.
+template <typename ReferenceOf>
+std::unique_ptr<Reference> reference_of_groups(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               ReferenceOf reference_of) {
+  const HostTensor& a = tensor_named(inputs, "A");
   std::vector<std::int64_t> groups;
   std::vector<ProductPart> parts = parts_of(problem, inputs, groups);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     ProductPart& part = parts[i];
-    Problem one{"gemm", problem.dtype, problem.out_dtype, {}, {}};
-    one.attributes.emplace_back("layout", problem.attribute("layout", "nt"));
-    one.attributes.emplace_back("epilogue", problem.attribute("epilogue", "none"));
-    one.dims = {{"m", part.rows}, {"n", n}, {"k", problem.dim("k")}};
-    part.reference = gemm_reference(
-        one,
-        {rows_of_tensor(a, part.first, part.rows), rows_of_tensor(b, groups[i] * lines, lines)},
-        seed + i);
+    part.reference = reference_of(rows_of_tensor(a, part.first, part.rows), groups[i], i);
   }
-  return reference_of_parts(std::move(parts), a.spec.rows, n, grouped_gemm_fully_checked(problem));
+  return reference_of_parts(std::move(parts), a.spec.rows, problem.dim("n"),
+                            grouped_gemm_fully_checked(problem));
+}
+
+/// Returns a group's product as a problem of another operation, which has these attributes.
+Problem product_of(const Problem& problem, const char* operation, std::int64_t rows,
+                   std::initializer_list<const char*> attributes) {
+  Problem one{operation, problem.dtype, problem.out_dtype, {}, {}};
+  for (const auto& attribute : problem.attributes) {
+    const bool has = std::any_of(attributes.begin(), attributes.end(),
+                                 [&](const char* name) { return attribute.first == name; });
+    if (has) one.attributes.push_back(attribute);
+  }
+  one.dims = {{"m", rows}, {"n", problem.dim("n")}, {"k", problem.dim("k")}};
+  return one;
+}
+
+}  // namespace
+
+std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
+                                                  const std::vector<HostTensor>& inputs,
+                                                  std::uint64_t seed) {
+  const HostTensor& b = tensor_named(inputs, "B");
+  const std::int64_t lines = b.spec.rows / problem.dim("groups");
+  return reference_of_groups(
+      problem, inputs, [&](HostTensor rows, std::int64_t group, std::size_t part) {
+        Problem one = product_of(problem, "gemm", rows.spec.rows, {"epilogue"});
+        one.attributes.emplace_back("layout", problem.attribute("layout", "nt"));
+        return gemm_reference(one, {std::move(rows), rows_of_tensor(b, group * lines, lines)},
+                              seed + part);
+      });
+}
+
+std::unique_ptr<Reference> quantized_grouped_gemm_reference(const Problem& problem,
+                                                            const std::vector<HostTensor>& inputs,
+                                                            std::uint64_t seed) {
+  return reference_of_groups(
+      problem, inputs, [&](HostTensor rows, std::int64_t group, std::size_t part) {
+        const Problem one = product_of(problem, "quantized_gemm", rows.spec.rows,
+                                       {"weights", "group", "zeros", "epilogue"});
+        std::vector<HostTensor> operands{std::move(rows)};
+        for (const HostTensor& tensor : inputs) {
+          const std::string& name = tensor.spec.name;
+          if (name != "B" && name != "scales" && name != "zeros") continue;
+          const std::int64_t lines = tensor.spec.rows / problem.dim("groups");
+          operands.push_back(rows_of_tensor(tensor, group * lines, lines));
+        }
+        return quantized_gemm_reference(one, operands, seed + part);
+      });
 }
 
 }  // namespace greta::kernels

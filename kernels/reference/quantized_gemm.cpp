@@ -30,11 +30,11 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   QuantizedMatrix matrix;
   matrix.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   const std::string epilogue = problem.attribute("epilogue", "none");
-  matrix.rows = problem.dim("n") * (epilogue == "swiglu" ? 2 : 1);
   matrix.k = problem.dim("k");
   matrix.group = only_group(matrix.format);
   if (matrix.group == 0) matrix.group = std::stoll(problem.attribute("group", "128"));
   matrix.integers = &tensor_named(inputs, "B");
+  matrix.rows = matrix.integers->spec.rows;
   if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(inputs, "scales");
   if (problem.attribute("zeros", "none") == "groups") matrix.zeros = &tensor_named(inputs, "zeros");
   const std::vector<float> weights = dequantized(matrix);

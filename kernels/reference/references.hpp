@@ -100,7 +100,13 @@ std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
                                                   const std::vector<HostTensor>& inputs,
                                                   std::uint64_t seed);
 
-/// Returns whether the problem is small enough to check every element.
+/// Returns the same of a quantized_grouped_gemm problem: each group is checked as by
+/// quantized_gemm_reference(). `inputs` are found by name.
+std::unique_ptr<Reference> quantized_grouped_gemm_reference(const Problem& problem,
+                                                            const std::vector<HostTensor>& inputs,
+                                                            std::uint64_t seed);
+
+/// Returns whether the problem, of either operation, is small enough to check every element.
 bool grouped_gemm_fully_checked(const Problem& problem);
 
 /// Returns the FP64 reference of a quantize problem, which checks every element. `inputs` contain

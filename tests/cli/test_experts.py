@@ -80,6 +80,12 @@ class Experts(RunCase):
         result = self.run_greta(*words, "--quantize", "q8_0", "--explain")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"(?m)^experts .*experts .*weights=q8_0 tokens=16 ")
+        result = self.run_greta(*words, "--quantize", "q8_0", "--use", "expert_ffn: quantised", "--explain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for line in (r"expert_gate_up \+ expert_silu_mul .*quantized_grouped_gemm .*weights=q8_0 epilogue=swiglu groups=8 "
+                     r"m=32 n=32 k=64", r"expert_down .*quantized_grouped_gemm .*weights=q8_0 groups=8 m=32 n=64 k=32"):
+            self.assertRegex(result.stdout, rf"(?m)^{line}")
+        self.assertNotIn("dequantize", result.stdout)
         self.refused(self.run_greta(*words, "--quantize", "fp8"), 2, "--quantize fp8: the model has experts")
         huge = self.folder / "huge.json"
         huge.write_text(json.dumps({**QWEN, "num_experts": 1024, "moe_intermediate_size": 1 << 20,

@@ -91,6 +91,30 @@ TEST(Parts, OfAQuantisedProductAreAProductAndWhatFollows) {
                   "quantized_gemm dtype=f16 out=f16 epilogue=bias m=2 n=40 k=128"}));
 }
 
+TEST(Parts, OfAQuantisedGroupedProductAreNumbersAndAGroupedProduct) {
+  EXPECT_EQ(keys("quantized_grouped_gemm dtype=f16 out=f32 form=masked weights=q4_k epilogue=geglu "
+                 "groups=3 m=5 n=40 k=256"),
+            (Keys{"dequantize dtype=f16 out=f16 weights=q4_k rows=240 cols=256",
+                  "grouped_gemm dtype=f16 out=f32 form=masked epilogue=geglu groups=3 m=5 n=40 "
+                  "k=256"}));
+}
+
+// Quantised experts are multiplied as they are by default; others can't be.
+TEST(Chains, OfQuantisedExpertsMultiplyThemAsTheyAre) {
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  const MatrixFormat q8{WeightFormat::q8_0};
+  for (const std::int64_t rows : {1, 64, 65, 4096}) {
+    const Problem plain = expert_ffn_chain(DType::f16, {rows, 8, 2, 128, 96}),
+                  stored = expert_ffn_chain(DType::f16, {rows, 8, 2, 128, 96, q8, q8});
+    EXPECT_EQ(chains().at("expert_ffn").default_config(stored, hopper).variant,
+              rows <= most_expert_rows ? "fused" : "quantised");
+    EXPECT_FALSE(chains().valid(plain, hopper, {"quantised", {}}));
+    for (const char* alternative : {"quantised", "gated", "parts"}) {
+      EXPECT_TRUE(chains().valid(stored, hopper, {alternative, {}})) << alternative;
+    }
+  }
+}
+
 // Quantised weights have epilogues, in few rows by default, and by choice a prologue unless columns
 // are reordered; other weights have neither.
 TEST(Chains, OfQuantisedWeightsHaveEpilogues) {

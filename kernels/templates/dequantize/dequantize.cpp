@@ -41,13 +41,8 @@ std::int64_t chunks_of(const Shape& s) {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const Shape s = shape_of(problem);
-  std::vector<TensorSpec> list{{.name = "B",
-                                .dtype = DType::u8,
-                                .rows = s.n,
-                                .cols = row_bytes(s.format, s.k),
-                                .alignment = quantized_gemm::weights_alignment(s.format)}};
-  if (s.group > 0) list.push_back({"scales", Role::input, s.scales(), s.n, s.groups()});
-  if (s.zeros) list.push_back({"zeros", Role::input, DType::u8, s.n, s.groups()});
+  std::vector<TensorSpec> list;
+  quantized_gemm::add_weights(list, s, s.n);
   list.push_back({"out", Role::output, s.out, s.n, s.k});
   return list;
 }

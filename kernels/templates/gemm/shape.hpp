@@ -6,19 +6,13 @@
 #include <string>
 
 #include "kernels/model/problem.hpp"
+#include "kernels/templates/gemm/row_groups.hpp"
 
 namespace greta::kernels::gemm {
 
-/// Whether a problem is one product, or one for each of several groups of rows: one after the
-/// other, or each in a block of m rows of which the first ones count; or a batch of products that
-/// have their matrices at equal distances (groups.hip).
-enum class Grouping { none, contiguous, masked, batch };
-
 /// The dimensions, types and attributes of a GEMM problem.
-struct Shape {
-  std::int64_t m = 0, n = 0, k = 0;
-  Grouping grouping = Grouping::none;
-  std::int64_t groups = 1;  ///< products: each has an op(B)
+struct Shape : RowGroups {
+  std::int64_t n = 0, k = 0;
   /// Of a batch: elements from one matrix to the next; 0 for a B that all products have.
   std::int64_t a_step = 0, b_step = 0, c_step = 0;
   /// Leading dimensions in elements, the residual's that of C; 0: rows are packed.
@@ -40,16 +34,6 @@ struct Shape {
   float alpha = 1;
   float beta = 0;
 
-  /// Return whether there are several products, and whether they are groups of rows.
-  bool several() const { return grouping != Grouping::none; }
-  bool grouped() const { return several() && grouping != Grouping::batch; }
-  /// Returns the rows of a group in the mean, as far as they are known before a launch: a masked
-  /// one is taken as half full.
-  std::int64_t rows_of_group() const {
-    if (!grouped()) return m;
-    const std::int64_t parts = grouping == Grouping::masked ? 2 : groups;
-    return (m + parts - 1) / parts;
-  }
   /// Returns the number of columns of op(A) op(B).
   std::int64_t products() const { return gated ? 2 * n : n; }
   /// Return the elements of a line of A and of B as stored, and the number of lines.

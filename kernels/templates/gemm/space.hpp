@@ -12,19 +12,6 @@
 /// Shared parts of the spaces of several variants.
 namespace greta::kernels::gemm {
 
-/// Returns the lines of tiles of `height` rows that a launch has: enough for any rows of the
-/// groups. The height is a number or an expression.
-template <typename Height>
-auto launched_lines(const Shape& shape, const Height& height) {
-  using Lines = decltype(ceil_div(shape.m, height));
-  if (shape.grouping == Grouping::contiguous) return Lines(shape.m / height + shape.groups);
-  return Lines(shape.groups * ceil_div(shape.m, height));
-}
-/// Returns the lines of tiles that have rows, for groups of equal length.
-inline std::int64_t filled_lines(const Shape& shape, std::int64_t height) {
-  return shape.groups * ceil_div(shape.rows_of_group(), height);
-}
-
 /// gemv supports up to most_gemv_rows rows. Tiles need least_tiled_rows; with fewer rows most of a
 /// tile is idle.
 constexpr std::int64_t most_gemv_rows = 8;

@@ -6,6 +6,7 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
+#include "kernels/templates/grouped_gemm/groups.hpp"
 #include "kernels/templates/grouped_gemm/shape.hpp"
 
 namespace greta::kernels::grouped_gemm {
@@ -59,11 +60,18 @@ void hide(HostTensor& a, std::int64_t first, std::int64_t end) {
 }  // namespace
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  gemm::harden_product(shape_of(problem), inputs[0], inputs[1], seed);
+  harden_rows(problem, inputs, seed);
+}
+
+void harden_rows(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const gemm::Shape s = shape_of(problem);
-  gemm::harden_product(s, inputs[0], inputs[1], seed);
+  const auto numbers = std::find_if(inputs.begin(), inputs.end(), [](const HostTensor& tensor) {
+    return is_rows_operand(tensor.spec.name);
+  });
   std::mt19937_64 random(mix64(seed));
   const auto store = [&](std::int64_t group, std::int64_t rows) {
-    store_element(DType::i32, inputs[2].data.data(), static_cast<std::size_t>(group),
+    store_element(DType::i32, numbers->data.data(), static_cast<std::size_t>(group),
                   static_cast<double>(rows));
   };
   if (s.grouping == gemm::Grouping::contiguous) {

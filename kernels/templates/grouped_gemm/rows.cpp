@@ -30,7 +30,7 @@ std::vector<double> shares(std::int64_t groups, Routing routing) {
 
 }  // namespace
 
-std::vector<std::int64_t> rows_of_groups(const gemm::Shape& shape, Routing routing) {
+std::vector<std::int64_t> rows_of_groups(const gemm::RowGroups& shape, Routing routing) {
   const std::vector<double> parts = shares(shape.groups, routing);
   const auto m = static_cast<double>(shape.m);
   std::vector<std::int64_t> rows;

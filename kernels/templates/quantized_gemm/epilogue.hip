@@ -1,8 +1,9 @@
 // What becomes of the sums of quantised products.
 //
 // EPILOGUE: 0 nothing is added; 1 `added` is a bias [n]; 2 it is a residual [m, n]; 3 C = silu(gate) up,
-// where the first n rows of B are gates and the last n ups. Then the product has 2 n columns, of which
-// gates and ups alternate, so that those of one column of C are neighbours.
+// where the first n rows of B are gates and the last n ups; 4 gelu in its tanh form in place of silu. With
+// gates the product has 2 n columns, of which gates and ups alternate, so that those of one column of C are
+// neighbours.
 #pragma once
 
 #if !defined(EPILOGUE)
@@ -11,7 +12,7 @@
 
 #include "common/in_out.hip"
 
-#define GATED (EPILOGUE == 3)
+#define GATED (EPILOGUE >= 3)
 #if GATED
 #include "common/activation.hip"
 #endif
@@ -38,6 +39,6 @@ GRETA_DEVICE void put(Out* c, const Out* added, u32 row, u32 col, u32 n, float s
 }
 #if GATED
 GRETA_DEVICE void put_gated(Out* c, u32 row, u32 col, u32 n, float gate, float up) {
-  c[u64(row) * n + col] = narrow<Out>(silu(gate) * up);
+  c[u64(row) * n + col] = narrow<Out>((EPILOGUE == 3 ? silu(gate) : gelu_tanh(gate)) * up);
 }
 #endif

@@ -141,10 +141,10 @@ void main() {
     const uint row = i / TN, col = first_col + i % TN;
     const bool stores = lane == 0 && row <= last_row && col < product_columns();
 #if GATED
-    if (stores && i % 2 == 1) put_gated(first_row + row, col / 2, gate, total);
+    if (stores && i % 2 == 1) put_gated(args.c, first_row + row, col / 2, gate, total);
     gate = total;
 #else
-    if (stores) put(first_row + row, col, total);
+    if (stores) put(args.c, first_row + row, col, total);
 #endif
   }
 }

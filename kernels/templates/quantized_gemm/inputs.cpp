@@ -152,10 +152,14 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  harden_operands(shape_of(problem), quantized_gemm_fully_checked(problem), inputs, seed);
+}
+
 /// An eighth of C's range is for the sum of products, or each of two factors has its root, and an
 /// eighth for what is added; either A or the weights are large, or both.
-void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-  const Shape shape = shape_of(problem);
+void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTensor>& inputs,
+                     std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const double range = magnitudes_of(shape.out).most / 8;
   const double product = (shape.gated() ? std::sqrt(range) : range) / static_cast<double>(shape.k);
@@ -167,7 +171,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   // Devices may take the smallest power for zero, so that what it is multiplied by must be small.
   const bool powers = shape.format == WeightFormat::mxfp4;
   const bool smallest = powers && uniform_below(random, 2) == 0;
-  const bool nan = powers && quantized_gemm_fully_checked(problem) && uniform_below(random, 4) == 0;
+  const bool nan = powers && fully_checked && uniform_below(random, 4) == 0;
   const double most =
       std::clamp(product / scales.most, 16 * least, smallest ? std::min(largest, 0.25) : largest);
   scales.most = std::min(scales.most, product / most);

@@ -68,11 +68,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"idle_loads", fmt::format("UNROLL must not exceed the units of {} of k, {}", unit, shape.k),
         p["UNROLL"] <= shape.k / unit},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.products(), p["TN"] * side) * ceil_div(shape.m, p["RT"] * side) <= groups},
+        ceil_div(shape.products(), p["TN"] * side) * launched_lines(shape, p["RT"] * side) <=
+            groups},
        {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
         p["WAVES"] * (side * (side + 8) * 4) <= shared},
        register_constraint(device, "sums, and units in flight",
-                           (shape.m <= 8 ? 1 : 2) * tiles * (side * side / wave) +
+                           (shape.few_rows() ? 1 : 2) * tiles * (side * side / wave) +
                                p["UNROLL"] * p["TN"] * unit_registers(shape, device),
                            p["WAVES"] * wave)}};
 }
@@ -89,9 +90,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_cores(shape, device)) return {};
   // Of short units and few rows, most of an instruction is wasted.
-  if (unit_of(shape) == segment && shape.m < 8) return {};
+  if (unit_of(shape) == segment && !shape.grouped() && shape.m < 8) return {};
   int rt = 1;
-  while (rt < 4 && rt * side < shape.m) rt *= 2;
+  while (rt < 4 && rt * side < shape.rows_of_group()) rt *= 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
   // A lane of NVIDIA's holds two lines, whose bytes take twice the registers of int4.
   const bool bytes = device.vendor == "NVIDIA" && shape.format == WeightFormat::int8;
@@ -124,7 +125,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double products = twice ? 2 : 1;
   LaunchWork work;
   work.workgroups = static_cast<double>(ceil_div(shape.products(), config["TN"] * side) *
-                                        ceil_div(shape.m, config["RT"] * side));
+                                        filled_lines(shape, config["RT"] * side));
   work.threads = static_cast<double>(threads_of(device, config));
   work.shared_bytes = waves * side * (side + 8) * 4;
   work.registers =

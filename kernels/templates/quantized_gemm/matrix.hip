@@ -20,13 +20,13 @@ struct Lines {
 };
 
 // Lanes past the last column repeat it.
-GRETA_DEVICE Lines lines_from(const Weights& weights, u32 first_col, u32 n, u32 k) {
+GRETA_DEVICE Lines lines_from(const Weights& weights, u32 first_line, u32 first_col, u32 n, u32 k) {
   Lines lines;
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 t = i / lane_lines, of_lane = i % lane_lines;
     const u32 of_tile = first_col + t * 16 + of_lane * 8 + line_of_lane();
-    const u64 col = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
+    const u64 col = first_line + line_of_column(smaller(of_tile, product_columns(n) - 1), n);
     lines.integers[t][of_lane] = weights.integers + bytes_of_weights(col * k) +
                                  bytes_of_weights(part_of_lane() * lane_chunks * CHUNK_WEIGHTS);
     lines.scales[t][of_lane] = weights.scales + col * (k / GROUP);
@@ -54,13 +54,18 @@ GRETA_DEVICE Unit load_unit(const Lines& lines, u32 index, u32 later) {
 }
 
 GRETA_KERNEL(THREADS)
-quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
-                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+QUANTIZED_ENTRY(matrix)(const In* __restrict__ a, const u8* __restrict__ b,
+                        const Scale* __restrict__ scales, const u8* __restrict__ zeros,
+                        const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                        u32 tiles_n GROUP_PARAMETERS) {
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
-  const u32 first_row = tile_row * (RT * 16), first_col = (block - tile_row * tiles_n) * (TN * 16);
-  if (first_row >= m || first_col >= product_columns(n)) return;  // of the whole workgroup
+  const Group group = group_of_line<RT * 16>(ALL_ROWS, tile_row);
+  const u32 first_row = group.row, first_col = (block - tile_row * tiles_n) * (TN * 16);
+  if (first_row >= group.rows || first_col >= product_columns(n)) return;  // of the whole workgroup
+  a += u64(group.first) * k;
+  c += u64(group.first) * n;
+  m = group.rows;
   const u32 units = k / unit_weights;
 
   // Lanes past the last row repeat it.
@@ -71,7 +76,7 @@ quantized_gemm_matrix(const In* __restrict__ a, const u8* __restrict__ b,
     row[i / row_lines][i % row_lines] =
         a + u64(smaller(at, m - 1)) * k + part_of_lane() * lane_chunks * CHUNK_WEIGHTS;
   }
-  const Lines lines = lines_from({b, scales, zeros}, first_col, n, k);
+  const Lines lines = lines_from({b, scales, zeros}, first_line_of(group, n), first_col, n, k);
   Sums total[RT][TN] = {};
   for (u32 first = wave_index() * UNROLL; first < units; first += WAVES * UNROLL) {
     // The last units may have been multiplied before.

@@ -181,14 +181,18 @@ GRETA_DEVICE void add_segment(const Segment (&segment)[lane_lines], const Weight
 }
 
 GRETA_KERNEL(THREADS)
-quantized_gemm_matrix_segments(const In* __restrict__ a, const u8* __restrict__ b,
-                               const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                               const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
-                               u32 tiles_n) {
+QUANTIZED_ENTRY(matrix_segments)(const In* __restrict__ a, const u8* __restrict__ b,
+                        const Scale* __restrict__ scales, const u8* __restrict__ zeros,
+                        const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                        u32 tiles_n GROUP_PARAMETERS) {
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
-  const u32 first_row = tile_row * (RT * 16), first_col = (block - tile_row * tiles_n) * (TN * 16);
-  if (first_row >= m || first_col >= product_columns(n)) return;  // of the whole workgroup
+  const Group group = group_of_line<RT * 16>(ALL_ROWS, tile_row);
+  const u32 first_row = group.row, first_col = (block - tile_row * tiles_n) * (TN * 16);
+  if (first_row >= group.rows || first_col >= product_columns(n)) return;  // of the whole workgroup
+  a += u64(group.first) * k;
+  c += u64(group.first) * n;
+  m = group.rows;
   const u32 segments = k / segment_weights;
   const Weights weights = {b, scales, zeros};
 
@@ -203,7 +207,8 @@ quantized_gemm_matrix_segments(const In* __restrict__ a, const u8* __restrict__ 
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 of_tile = first_col + i / lane_lines * 16 + i % lane_lines * 8 + line_of_lane();
-    line[i / lane_lines][i % lane_lines] = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
+    line[i / lane_lines][i % lane_lines] =
+        first_line_of(group, n) + line_of_column(smaller(of_tile, product_columns(n) - 1), n);
   }
   Sums total[RT][TN] = {};
   for (u32 first = wave_index() * UNROLL; first < segments; first += WAVES * UNROLL) {

@@ -10,8 +10,9 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("GROUP", std::to_string(shape.group));
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
   defines.emplace_back("EPILOGUE", std::to_string(static_cast<int>(shape.epilogue)));
-  defines.emplace_back("FEW_ROWS", shape.m <= 8 ? "1" : "0");
+  defines.emplace_back("FEW_ROWS", shape.few_rows() ? "1" : "0");
   defines.emplace_back("NORM", shape.norm ? "1" : "0");
+  defines.emplace_back("GROUPED", std::to_string(static_cast<int>(shape.grouping)));
   defines.emplace_back("SCALES_BF16", shape.halves() == DType::bf16 ? "1" : "0");
   return defines;
 }
@@ -29,12 +30,18 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int
   const Argument weight = shape.norm ? Argument(OperandArgument{next++}) : none;
   const bool adds = shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::residual;
   list.push_back(adds ? Argument(OperandArgument{next++}) : none);
+  const std::size_t group_rows = next;
+  if (shape.grouped()) ++next;
   list.emplace_back(OperandArgument{next});
   for (const std::int64_t extent : {shape.m, shape.n, shape.k, tiles}) {
     list.emplace_back(static_cast<std::uint32_t>(extent));
   }
   if (blocks > 0) list.emplace_back(static_cast<std::uint32_t>(blocks));
   if (shape.norm) list.insert(list.end(), {weight, shape.epsilon});
+  if (shape.grouped()) {
+    list.emplace_back(OperandArgument{group_rows});
+    list.emplace_back(static_cast<std::uint32_t>(shape.groups));
+  }
   return list;
 }
 
@@ -47,11 +54,12 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   const std::int64_t across = ceil_div(shape.products(), launch.columns);
   std::vector<Argument> given = arguments(shape, across, launch.blocks);
   LaunchPlan plan;
-  plan.sources.push_back(kernel_source(device, fmt::format("quantized_gemm/{}", launch.name),
-                                       defines, launch.threads, given));
+  const std::string_view folder = shape.grouped() ? "quantized_grouped_gemm" : "quantized_gemm";
+  plan.sources.push_back(kernel_source(device, fmt::format("{}/{}", folder, launch.name), defines,
+                                       launch.threads, given));
   if (glsl) plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(launch.dynamic_shared_bytes);
-  const std::int64_t tiles = across * ceil_div(shape.m, launch.rows);
+  const std::int64_t tiles = across * launched_lines(shape, launch.rows);
   const auto blocks = static_cast<std::uint64_t>(launch.blocks > 0 ? launch.blocks : tiles);
   plan.launches.push_back({0, grid(device, plan.sources[0], blocks), std::move(given)});
   return plan;
@@ -63,8 +71,9 @@ double scale_bytes(const Shape& shape) {
 }
 
 double least_bytes(const Shape& shape) {
-  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  const auto k = static_cast<double>(shape.k), rows = static_cast<double>(shape.products());
+  const auto m = static_cast<double>(filled_lines(shape, 1)), n = static_cast<double>(shape.n);
+  const auto k = static_cast<double>(shape.k);
+  const auto rows = static_cast<double>(shape.groups * shape.products());
   const double out = bytes_of(shape.out, 1.0);
   const double added = shape.epilogue == Epilogue::bias       ? n * out
                        : shape.epilogue == Epilogue::residual ? m * n * out

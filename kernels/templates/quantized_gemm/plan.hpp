@@ -21,7 +21,7 @@ struct TiledLaunch {
 Defines problem_defines(const Shape& shape);
 /// Returns A, B, scales, zeros, bias or residual (0 where there are none), C, the extents, the
 /// tiles along n, or with variant `tma` along m, and the workgroups if `blocks` is not 0. With a
-/// norm, its weight and epsilon follow.
+/// norm, its weight and epsilon follow; of groups their rows and their number.
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int64_t blocks = 0);
 
 /// Rejects norms, for variants whose workgroups have no whole rows.

@@ -11,7 +11,7 @@
 #error "WAVES TN RT must be defined"
 #endif
 #if !defined(FEW_ROWS)
-#error "FEW_ROWS must be defined: whether C has at most eight rows"
+#error "FEW_ROWS must be defined: whether C has at most eight rows, and there are no groups of them"
 #endif
 #if WAVES < 1 || TN < 1 || RT < 1
 #error "WAVES, TN and RT are at least 1"
@@ -19,6 +19,7 @@
 
 #include "common/matrix.hip"
 #include "quantized_gemm/epilogue.hip"
+#include "quantized_gemm/groups.hip"
 #include "quantized_gemm/pairs.hip"
 #include "quantized_gemm/prologue.hip"
 

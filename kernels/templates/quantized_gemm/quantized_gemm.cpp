@@ -18,7 +18,7 @@ namespace quantized_gemm {
 
 namespace {
 
-constexpr std::array epilogue_names{"none", "bias", "residual", "swiglu"};
+constexpr std::array epilogue_names{"none", "bias", "residual", "swiglu", "geglu"};
 
 Epilogue epilogue_of(const Problem& problem) {
   const std::string name = problem.attribute("epilogue", "none");
@@ -64,24 +64,61 @@ void add_group_attributes(std::vector<Attribute>& list, const std::string& line)
                   .allowed = {"none", "groups"}});
 }
 
-namespace {
+std::vector<Attribute> weight_attributes() {
+  std::vector<std::string> formats;
+  for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
+  std::vector<Attribute> list{
+      {.name = "weights",
+       .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
+               "q4_k, q6_k: the blocks of GGUF files; mxfp4: numbers e2m1, "
+               "in groups of 32 with scales e8m0 beside them",
+       .fallback = "int4",
+       .allowed = formats}};
+  add_group_attributes(list, "k");
+  return list;
+}
 
-std::vector<TensorSpec> tensors(const Problem& problem) {
-  const Shape s = shape_of(problem);
-  std::vector<TensorSpec> list{{"A", Role::input, s.in, s.m, s.k},
-                               {.name = "B",
-                                .dtype = DType::u8,
-                                .rows = s.products(),
-                                .cols = row_bytes(s.format, s.k),
-                                .alignment = weights_alignment(s.format)}};
+void add_weights(std::vector<TensorSpec>& list, const Shape& s, std::int64_t rows) {
+  list.push_back({.name = "B",
+                  .dtype = DType::u8,
+                  .rows = rows,
+                  .cols = row_bytes(s.format, s.k),
+                  .alignment = weights_alignment(s.format)});
   // Bytes beside the weights are loaded in pairs at most.
   const auto beside = [&](const char* name, DType type) {
-    TensorSpec spec{name, Role::input, type, s.products(), s.groups()};
+    TensorSpec spec{name, Role::input, type, rows, s.row_scales()};
     if (type == DType::u8) spec.alignment = 2;
     list.push_back(spec);
   };
   if (s.group > 0) beside("scales", s.scales());
   if (s.zeros) beside("zeros", DType::u8);
+}
+
+Result<void> check_weights(const Problem& problem, const Shape& s) {
+  if (in_blocks(s.format) || only_group(s.format) > 0) {
+    const std::string name(traits(s.format).name);
+    for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
+      const std::string value = problem.attribute(field, usual);
+      if (value != usual) {
+        return bad_field(field, value,
+                         fmt::format("only for int4 and int8: {} has {}", name,
+                                     in_blocks(s.format) ? "blocks" : "groups of 32"));
+      }
+    }
+  }
+  const std::int64_t unit = in_blocks(s.format) ? block_weights(s.format) : s.group;
+  if (s.k % unit == 0) return {};
+  return bad_field("k", std::to_string(s.k),
+                   fmt::format("must be a multiple of {}, so that rows of weights are whole {}",
+                               unit, in_blocks(s.format) ? "blocks" : "groups"));
+}
+
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  std::vector<TensorSpec> list{{"A", Role::input, s.in, s.m, s.k}};
+  add_weights(list, s, s.products());
   if (s.norm) list.push_back({"weight", Role::input, s.in, 1, s.k});
   if (s.epilogue == Epilogue::bias) list.push_back({"bias", Role::input, s.out, 1, s.n});
   if (s.epilogue == Epilogue::residual) {
@@ -113,50 +150,26 @@ Result<void> check_norm(const Problem& problem) {
   return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
 }
 
-/// Rows of weights are whole blocks or groups, and only integers without a format of their own have
-/// groups and zero points.
 Result<void> check(const Problem& problem) {
   if (auto norm = check_norm(problem); !norm) return norm;
   const Shape s = shape_of(problem);
-  if (in_blocks(s.format) || only_group(s.format) > 0) {
-    const std::string name(traits(s.format).name);
-    for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
-      const std::string value = problem.attribute(field, usual);
-      if (value != usual) {
-        return bad_field(field, value,
-                         fmt::format("only for int4 and int8: {} has {}", name,
-                                     in_blocks(s.format) ? "blocks" : "groups of 32"));
-      }
-    }
-  }
-  const std::int64_t unit = in_blocks(s.format) ? block_weights(s.format) : s.group;
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (auto good = check_weights(problem, s); !good) return good;
   if (s.gated() && s.n > most / 2 / s.k) {
     return bad_field("k", std::to_string(s.k),
                      fmt::format("2 n x k, of gates and ups, must not exceed {}", most));
   }
-  if (s.k % unit == 0) return check_count(problem, "k", {"n", "k"});
-  return bad_field("k", std::to_string(s.k),
-                   fmt::format("must be a multiple of {}, so that rows of weights are whole {}",
-                               unit, in_blocks(s.format) ? "blocks" : "groups"));
+  return check_count(problem, "k", {"n", "k"});
 }
 
 std::vector<Attribute> attributes() {
-  std::vector<std::string> formats;
-  for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
-  std::vector<Attribute> list{
-      {.name = "weights",
-       .help = "how B is stored. int4, int8: integers, with scales beside them; q4_0, q8_0, "
-               "q4_k, q6_k: the blocks of GGUF files; mxfp4: numbers e2m1, "
-               "in groups of 32 with scales e8m0 beside them",
-       .fallback = "int4",
-       .allowed = formats}};
-  add_group_attributes(list, "k");
+  std::vector<Attribute> list = weight_attributes();
+  // The gates of geglu are those of grouped products.
   list.push_back(
       {.name = "epilogue",
        .help = "fused epilogue. swiglu: C = silu(gate) up; B has n rows of gates, then n of ups",
        .fallback = "none",
-       .allowed = {epilogue_names.begin(), epilogue_names.end()}});
+       .allowed = {epilogue_names.begin(), epilogue_names.end() - 1}});
   list.push_back(rows::prologue_attribute());
   list.push_back(rows::epsilon_attribute());
   return list;

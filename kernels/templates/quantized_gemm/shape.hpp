@@ -7,6 +7,7 @@
 #include "kernels/model/operation.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/templates/gemm/row_groups.hpp"
 
 namespace greta::kernels::quantized_gemm {
 
@@ -15,12 +16,13 @@ enum class Epilogue : std::uint8_t {
   none,
   bias,      ///< a number for each column is added
   residual,  ///< a matrix like C is added
-  swiglu     ///< C = silu(gate) * up; the rows of B are those of gates, then those of ups
+  swiglu,    ///< C = silu(gate) * up; the rows of B are those of gates, then those of ups
+  geglu      ///< the same with gelu in its tanh form, of grouped products
 };
 
 /// The dimensions, types and attributes of a problem.
-struct Shape {
-  std::int64_t m = 0, n = 0, k = 0;
+struct Shape : gemm::RowGroups {
+  std::int64_t n = 0, k = 0;
   DType in = DType::f16;
   DType out = DType::f16;
   WeightFormat format = WeightFormat::int4;
@@ -30,8 +32,10 @@ struct Shape {
   bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
   float epsilon = 0;  ///< of the norm, under the root
 
-  bool gated() const { return epilogue == Epilogue::swiglu; }
-  /// Returns the columns of the product, which are the rows of B.
+  bool gated() const { return epilogue == Epilogue::swiglu || epilogue == Epilogue::geglu; }
+  /// Returns whether kernels may rely on at most eight rows.
+  bool few_rows() const { return !several() && m <= 8; }
+  /// Returns the columns of the product, which are the rows of B, or of each group's.
   std::int64_t products() const { return gated() ? 2 * n : n; }
 
   /// Returns the type of scales that are an operand.
@@ -41,7 +45,8 @@ struct Shape {
   }
   /// Returns a type of 16 bits, of which all kernels load elements.
   DType halves() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
-  std::int64_t groups() const { return group > 0 ? k / group : 0; }
+  /// Returns the scales of a row.
+  std::int64_t row_scales() const { return group > 0 ? k / group : 0; }
 };
 
 /// The largest number of rows whose norm can be part of a product.
@@ -55,6 +60,16 @@ std::int64_t weights_alignment(WeightFormat format);
 /// Adds the attributes of integers in groups: `group`, the weights along `line` ("k", "a row") that
 /// share a scale, and `zeros`, whether a group has a zero point.
 void add_group_attributes(std::vector<Attribute>& list, const std::string& line);
+
+/// Returns all attributes that say how weights are stored.
+std::vector<Attribute> weight_attributes();
+
+/// Checks that rows of weights are whole blocks or groups, and that only integers without a format
+/// of their own have groups and zero points.
+Result<void> check_weights(const Problem& problem, const Shape& shape);
+
+/// Adds the operands that hold `rows` rows of weights: B, scales and zeros.
+void add_weights(std::vector<TensorSpec>& list, const Shape& shape, std::int64_t rows);
 
 /// Requires a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);

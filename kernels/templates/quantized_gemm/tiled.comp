@@ -24,10 +24,18 @@ layout(local_size_x = THREADS) in;
 layout(push_constant, std430) uniform Arguments {
   uint64_t a, b, scales, zeros, added, c;
   uint m, n, k, tiles_n;
+#if GROUPED
+  uint64_t group_rows;  // ends or numbers of rows of the groups, i32
+  uint groups;
+#endif
 } args;
 
+#include "common/groups.glsl"
 #include "quantized_gemm/epilogue.glsl"
 
+#if GROUPED == 3
+#error "there are no batches"
+#endif
 #if GATED && TN % 2 != 0
 #error "a thread has the gate and the up of a column"
 #endif
@@ -46,25 +54,26 @@ void load_a8(uint64_t at, out float a[8]) {
 }
 
 // What lies past the end of k is zero, and lines past the last one repeat it.
-void load_rows(uint first, uint at) {
+void load_rows(Group group, uint at) {
   for (uint i = gl_LocalInvocationIndex; i < BM * (BK / 8); i += THREADS) {
     const uint line = i % BM, place = i / BM * 8;
     float x[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
     if (at + place < args.k) {
-      const uint64_t row = min(first + line, args.m - 1);
+      const uint64_t row = group.first + min(group.row + line, group.rows - 1);
       load_a8(args.a + (row * args.k + at + place) * IN_BYTES, x);
     }
     [[unroll]] for (uint e = 0; e < 8; ++e) tile_a[(place + e) * PITCH_A + line] = x[e];
   }
 }
 
-void load_weights(uint first, uint at) {
+// The tile's columns from `first` on, of weights whose rows begin with `first_line`.
+void load_weights(uint first_line, uint first, uint at) {
   for (uint i = gl_LocalInvocationIndex; i < BN * (BK / CHUNK_WEIGHTS); i += THREADS) {
     const uint line = i % BN, place = i / BN * CHUNK_WEIGHTS;
     const bool inside = at + place < args.k;
     const WeightChunk chunk =
         load_chunk(args.b, args.scales, args.zeros,
-                   line_of_column(min(first + line, product_columns() - 1)),
+                   first_line + line_of_column(min(first + line, product_columns() - 1)),
                    inside ? (at + place) / CHUNK_WEIGHTS : 0, args.k);
     [[unroll]] for (uint e = 0; e < CHUNK_WEIGHTS; ++e) {
       const float weight = scale_of(chunk, e * SEGMENTS / CHUNK_WEIGHTS) * weight_of(chunk, e);
@@ -84,8 +93,14 @@ uint place_of_column(uint thread, uint t) {
 
 void main() {
   const uint block = workgroup();
-  const uint first_row = block / args.tiles_n * BM, first_col = block % args.tiles_n * BN;
-  if (first_row >= args.m) return;  // of the whole workgroup
+  const uint line = block / args.tiles_n, first_col = block % args.tiles_n * BN;
+#if GROUPED == 2
+  // A launch may have more workgroups than tiles.
+  if (line / ((args.m + (BM - 1)) / BM) >= args.groups) return;
+#endif
+  const Group group = find_group(BM, line);
+  if (group.row >= group.rows) return;  // of the whole workgroup
+  const uint64_t c = args.c + uint64_t(group.first) * args.n * OUT_BYTES;
   const uint thread = gl_LocalInvocationIndex;
   const uint row = thread / COLUMN_THREADS, col = thread % COLUMN_THREADS;
 
@@ -93,8 +108,8 @@ void main() {
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) total[i] = 0.0;
   for (uint at = 0; at < args.k; at += BK) {
     if (at > 0) barrier();  // all have read the tiles before
-    load_rows(first_row, at);
-    load_weights(first_col, at);
+    load_rows(group, at);
+    load_weights(group.index * product_columns(), first_col, at);
     barrier();
     float sum[TM * TN];
     [[unroll]] for (uint i = 0; i < TM * TN; ++i) sum[i] = 0.0;
@@ -111,13 +126,13 @@ void main() {
     [[unroll]] for (uint i = 0; i < TM * TN; ++i) total[i] += sum[i];
   }
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
-    const uint to_row = first_row + row + i / TN * ROW_THREADS;
+    const uint to_row = group.row + row + i / TN * ROW_THREADS;
     const uint to_col = first_col + place_of_column(col, i % TN);
-    if (to_row >= args.m || to_col >= product_columns()) continue;
+    if (to_row >= group.rows || to_col >= product_columns()) continue;
 #if GATED
-    if (i % 2 == 0) put_gated(to_row, to_col / 2, total[i], total[i + 1]);
+    if (i % 2 == 0) put_gated(c, to_row, to_col / 2, total[i], total[i + 1]);
 #else
-    put(to_row, to_col, total[i]);
+    put(c, to_row, to_col, total[i]);
 #endif
   }
 }

@@ -51,7 +51,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["BN"] < 2 * shape.products() || p["BN"] == 16},
        {"step", fmt::format("BK must not be twice k, {}, or more", shape.k), p["BK"] < 2 * shape.k},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.products(), p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
+        ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
        {"shared_memory", fmt::format("both tiles must fit {} KiB", shared / 1024),
         p["BK"] * (p["BM"] + p["BN"] + 8) * 4 <= shared},
        register_constraint(device, "sums and operands", 2 * p["TM"] * p["TN"] + p["TM"] + p["TN"],
@@ -80,7 +80,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 /// The largest tiles that keep the device busy. `gemv` is for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (shape.m < 16) return {};
+  if (!shape.grouped() && shape.m < 16) return {};
   struct Tile {
     int bm, bn, tm, tn;
   };
@@ -92,8 +92,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     // GLSL's compilers keep sums of 64 elements in memory.
     if (device.language == Language::glsl && tile.tm * tile.tn > 32) continue;
     if (shape.gated() && tile.tn < 2) continue;
-    const std::int64_t count = ceil_div(shape.m, std::int64_t{tile.bm}) *
-                               ceil_div(shape.products(), std::int64_t{tile.bn});
+    // More than half of a tile would be idle.
+    if (shape.grouped() && tile.bm > 8 && tile.bm >= 2 * shape.rows_of_group()) continue;
+    const std::int64_t count =
+        filled_lines(shape, tile.bm) * ceil_div(shape.products(), std::int64_t{tile.bn});
     auto& list = count >= busy_workgroups(device) ? fitting : small;
     list.push_back(
         {"tiled",
@@ -116,7 +118,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double tm = config["TM"], tn = config["TN"];
   const double weight = static_cast<double>(row_bytes(shape.format, shape.k)) / k;
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.m, std::int64_t{config["BM"]}) *
+  work.workgroups = static_cast<double>(filled_lines(shape, config["BM"]) *
                                         ceil_div(shape.products(), std::int64_t{config["BN"]}));
   work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = static_cast<double>(shared_bytes(config));

@@ -11,6 +11,7 @@
 #endif
 
 #include "quantized_gemm/epilogue.hip"
+#include "quantized_gemm/groups.hip"
 #include "quantized_gemm/weights.hip"
 
 #if GATED && TN % 2 != 0
@@ -43,12 +44,14 @@ GRETA_DEVICE void load_rows(const In* a, u32 first, u32 m, u32 at, u32 k, float*
   }
 }
 
-GRETA_DEVICE void load_weights(const Weights& weights, u32 first, u32 n, u32 at, u32 k, float* tile) {
+// The tile's columns from `first` on, of weights whose rows begin with `first_line`.
+GRETA_DEVICE void load_weights(const Weights& weights, u32 first_line, u32 first, u32 n, u32 at, u32 k,
+                               float* tile) {
   for (u32 i = thread_index(); i < BN * (BK / CHUNK_WEIGHTS); i += THREADS) {
     const u32 line = i % BN, place = i / BN * CHUNK_WEIGHTS;
     const bool inside = at + place < k;
     const u32 col = smaller(first + line, product_columns(n) - 1);
-    const WeightChunk chunk = load_chunk(weights, line_of_column(col, n),
+    const WeightChunk chunk = load_chunk(weights, first_line + line_of_column(col, n),
                                          inside ? (at + place) / CHUNK_WEIGHTS : 0, k);
     float* const to = tile + place * pitch_b + line;
     GRETA_UNROLL
@@ -74,21 +77,27 @@ GRETA_DEVICE void read_lines(const float* of_k, u32 thread, float (&x)[count]) {
 }
 
 GRETA_KERNEL(THREADS)
-quantized_gemm_tiled(const In* __restrict__ a, const u8* __restrict__ b,
-                     const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                     const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+QUANTIZED_ENTRY(tiled)(const In* __restrict__ a, const u8* __restrict__ b,
+                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
+                       const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                       u32 tiles_n GROUP_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(float, tile_a);
   float* const tile_b = tile_a + BK * pitch_a;
   const u32 block = block_index<THREADS>();
-  const u32 first_row = block / tiles_n * BM, first_col = block % tiles_n * BN;
-  if (first_row >= m) return;  // of the whole workgroup
+  const Group group = group_of_line<BM>(ALL_ROWS, block / tiles_n);
+  const u32 first_row = group.row, first_col = block % tiles_n * BN;
+  if (first_row >= group.rows) return;  // of the whole workgroup
+  const u32 first_line = first_line_of(group, n);
+  a += u64(group.first) * k;
+  c += u64(group.first) * n;
+  m = group.rows;
   const u32 row = thread_index() / column_threads, col = thread_index() % column_threads;
 
   float total[TM][TN] = {};
   for (u32 at = 0; at < k; at += BK) {
     if (at > 0) block_barrier();  // all have read the tiles before
     load_rows(a, first_row, m, at, k, tile_a);
-    load_weights({b, scales, zeros}, first_col, n, at, k, tile_b);
+    load_weights({b, scales, zeros}, first_line, first_col, n, at, k, tile_b);
     block_barrier();
     float sum[TM][TN] = {};
     GRETA_NO_UNROLL

@@ -46,7 +46,8 @@ class ExpertsRecorder {
     if (chosen == "fused") {
       fuse();
     } else {
-      multiply(chosen == "gated");
+      as_stored_ = chosen == "quantised";
+      multiply(chosen != "parts");
     }
     return std::move(results_);
   }
@@ -91,10 +92,10 @@ class ExpertsRecorder {
   }
 
   /// Returns an operand [experts, rows, cols] of grouped products. A quantised one is decoded to
-  /// memory that the next matrix reuses.
-  Tensor numbers(const char* name, const WeightMatrix& matrix, const Tensor& by_expert,
+  /// memory that the next matrix reuses, unless products take it as it is stored.
+  Tensor operand(const char* name, const WeightMatrix& matrix, const Tensor& by_expert,
                  std::int64_t cols) {
-    if (!matrix.quantised()) return by_expert;
+    if (as_stored_ || !matrix.quantised()) return by_expert;
     label(name);
     const Tensor rows = make(chain_.x.dtype(), matrix.rows(), cols);
     pipeline_
@@ -105,6 +106,24 @@ class ExpertsRecorder {
     return runtime::by_expert(chain_, rows);
   }
 
+  /// Records out = the product of rows of experts with their parts of a matrix, whose operand() is
+  /// `b`.
+  void multiply_rows(const char* name, const Tensor& a, const WeightMatrix& matrix, const Tensor& b,
+                     const Tensor& out, Activation activation) {
+    label(name);
+    if (as_stored_) {
+      pipeline_
+          .quantized_grouped_gemm(a, b, ends_, out,
+                                  {.format = *matrix.format.quantised,
+                                   .scales = by_expert(chain_, matrix.scales),
+                                   .zeros = by_expert(chain_, matrix.zeros),
+                                   .activation = activation})
+          .value();
+    } else {
+      pipeline_.grouped_gemm(a, b, ends_, out, Layout::nt, activation).value();
+    }
+  }
+
   /// Records grouped products of the rows in the order of their experts.
   void multiply(bool gated) {
     const DType type = chain_.x.dtype();
@@ -112,27 +131,24 @@ class ExpertsRecorder {
     label("permute");
     results_.rows = make(type, assigned, dim_);
     results_.places = make(DType::i32, rows_, chain_.top_k);
-    const Tensor ends = pipeline_.temporary(DType::i32, {chain_.router.shape()[0]});
-    pipeline_.permute(chain_.x, results_.ids, results_.rows, ends, results_.places).value();
-    const Tensor gate_up = numbers("dequantize expert_gate_up", chain_.gate_up, gate_up_, dim_);
+    ends_ = pipeline_.temporary(DType::i32, {chain_.router.shape()[0]});
+    pipeline_.permute(chain_.x, results_.ids, results_.rows, ends_, results_.places).value();
+    const Tensor gate_up = operand("dequantize expert_gate_up", chain_.gate_up, gate_up_, dim_);
     results_.gated = make(type, assigned, hidden_);
     if (gated) {
-      label("expert_gate_up + expert_silu_mul");
-      pipeline_
-          .grouped_gemm(results_.rows, gate_up, ends, results_.gated, Layout::nt,
-                        Activation::swiglu)
-          .value();
+      multiply_rows("expert_gate_up + expert_silu_mul", results_.rows, chain_.gate_up, gate_up,
+                    results_.gated, Activation::swiglu);
     } else {
-      label("expert_gate_up");
       results_.gate_up = make(type, assigned, 2 * hidden_);
-      pipeline_.grouped_gemm(results_.rows, gate_up, ends, results_.gate_up).value();
+      multiply_rows("expert_gate_up", results_.rows, chain_.gate_up, gate_up, results_.gate_up,
+                    Activation::none);
       label("expert_silu_mul");
       pipeline_.silu_mul(results_.gate_up, results_.gated).value();
     }
-    const Tensor down = numbers("dequantize expert_down", chain_.down, down_, hidden_);
-    label("expert_down");
+    const Tensor down = operand("dequantize expert_down", chain_.down, down_, hidden_);
     results_.down = make(type, assigned, dim_);
-    pipeline_.grouped_gemm(results_.gated, down, ends, results_.down).value();
+    multiply_rows("expert_down", results_.gated, chain_.down, down, results_.down,
+                  Activation::none);
     label("unpermute");
     results_.out = make(type, rows_, dim_);
     pipeline_.unpermute(results_.down, results_.places, results_.weights, results_.out).value();
@@ -141,7 +157,9 @@ class ExpertsRecorder {
   Pipeline& pipeline_;
   const Experts& chain_;
   std::int64_t rows_, dim_, hidden_;
-  Tensor gate_up_, down_;  ///< [experts, rows, columns or bytes]
+  Tensor gate_up_, down_;   ///< [experts, rows, columns or bytes]
+  Tensor ends_;             ///< i32 [experts]: the row after each expert's last
+  bool as_stored_ = false;  ///< grouped products take quantised matrices as they are
   ExpertsResults results_;
 };
 

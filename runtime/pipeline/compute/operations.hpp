@@ -55,6 +55,12 @@ struct DequantizeOptions {
   Tensor scales{}, zeros{};
 };
 
+struct QuantizedGroupedGemmOptions {
+  kernels::WeightFormat format = kernels::WeightFormat::int4;
+  Tensor scales{}, zeros{};  ///< as in QuantizedGemmOptions, with [groups, rows of B, ..]
+  Activation activation = Activation::none;  ///< swiglu and geglu as in grouped_gemm(), or none
+};
+
 /// How the matrices of experts() are stored.
 struct ExpertsOptions {
   std::optional<kernels::WeightFormat> format{};  ///< std::nullopt: numbers of x's type
@@ -204,6 +210,11 @@ class Operations {
   /// of 2.
   Result<void> quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                               const QuantizedGemmOptions& options = {});
+  /// C = A W[group]^T for groups of rows as in grouped_gemm(), of which each has quantised weights:
+  /// B is u8 [groups, n, bytes], or [groups, 2 n, bytes] with an activation.
+  Result<void> quantized_grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
+                                      const Tensor& c,
+                                      const QuantizedGroupedGemmOptions& options = {});
   /// out [rows, cols] = the weights that B, u8 [rows, bytes], stands for, as quantized_gemm reads
   /// it.
   Result<void> dequantize(const Tensor& b, const Tensor& out,

@@ -120,31 +120,98 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   return start(problem, given);
 }
 
+namespace {
+
+/// Returns the problem of a grouped product of `columns` lines of B, whose form is that of A's
+/// shape.
+Result<Problem> grouped_problem(const char* operation, const Tensor& a, const Tensor& b,
+                                const Tensor& c, std::int64_t columns, Activation activation) {
+  const bool gated = is_gated(activation);
+  if (activation != Activation::none && !gated)
+    return refused(operation, "the activation must be none, swiglu or geglu");
+  const std::size_t rank = a ? a.shape().rank() : 2;
+  if (rank != 2 && rank != 3) {
+    return bad_rank(operation, "A", a, "[rows, k] or [groups, most rows, k]");
+  }
+  if (gated && b && columns % 2 != 0) return odd_columns(operation, columns);
+  Problem problem = problem_of(operation, a.dtype(), c.dtype(),
+                               {{"groups", b ? b.shape()[0] : 1},
+                                {"m", a ? a.shape()[rank - 2] : 1},
+                                {"n", gated ? columns / 2 : columns},
+                                {"k", cols_of(a)}});
+  if (rank == 3) set(problem, "form", "masked");
+  return problem;
+}
+
+void set_gates(Problem& problem, Activation activation) {
+  if (!is_gated(activation)) return;
+  set(problem, "epilogue", activation == Activation::swiglu ? "swiglu" : "geglu");
+}
+
+/// Sets how quantised weights are stored, whose rows have as many elements as the extent `length`
+/// of the problem. The options have a format, scales and zeros.
+template <typename Options>
+Result<void> set_weights(Problem& problem, const Options& options, const char* length) {
+  const std::string& operation = problem.op;
+  if (options.format != kernels::WeightFormat::int4) {
+    set(problem, "weights", std::string(kernels::traits(options.format).name));
+  }
+  const bool beside = !kernels::in_blocks(options.format);
+  if (beside != static_cast<bool>(options.scales) || (options.zeros && !beside)) {
+    return refused(operation.c_str(),
+                   beside ? "int4, int8 and mxfp4 need scales"
+                          : "blocks of weights hold their scales: none must be given");
+  }
+  if (beside && kernels::only_group(options.format) == 0) {
+    const std::int64_t all = problem.dim(length);
+    const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
+    if (all % groups != 0) {
+      return refused(operation.c_str(),
+                     fmt::format("{} groups of scales don't divide {}, {}", groups, length, all));
+    }
+    if (all / groups != 128) set(problem, "group", std::to_string(all / groups));
+  }
+  if (options.zeros) set(problem, "zeros", "groups");
+  return {};
+}
+
+}  // namespace
+
 Result<void> Operations::grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& groups,
                                       const Tensor& c, Layout layout, Activation activation) {
-  const bool b_transposed = layout == Layout::nt, gated = is_gated(activation);
+  const bool b_transposed = layout == Layout::nt;
   if (layout == Layout::tn || layout == Layout::tt)
     return refused("grouped_gemm", "the layout must be nn or nt");
-  if (activation != Activation::none && !gated)
-    return refused("grouped_gemm", "the activation must be none, swiglu or geglu");
   if (b && b.shape().rank() != 3) {
     return bad_rank("grouped_gemm", "B", b, b_transposed ? "[groups, n, k]" : "[groups, k, n]");
   }
-  const std::size_t rank = a ? a.shape().rank() : 2;
-  if (rank != 2 && rank != 3) {
-    return bad_rank("grouped_gemm", "A", a, "[rows, k] or [groups, most rows, k]");
+  Result<Problem> problem =
+      grouped_problem("grouped_gemm", a, b, c, b ? b.shape()[b_transposed ? 1 : 2] : 1, activation);
+  if (!problem) return problem.failure();
+  if (!b_transposed) set(*problem, "layout", "nn");
+  set_gates(*problem, activation);
+  return start(*problem, std::array{a, b, groups, c});
+}
+
+Result<void> Operations::quantized_grouped_gemm(const Tensor& a, const Tensor& b,
+                                                const Tensor& groups, const Tensor& c,
+                                                const QuantizedGroupedGemmOptions& options) {
+  if (b && b.shape().rank() != 3) {
+    return bad_rank("quantized_grouped_gemm", "B", b, "[groups, n, bytes of a row]");
   }
-  const std::int64_t products = b ? b.shape()[b_transposed ? 1 : 2] : 1;
-  if (gated && b && products % 2 != 0) return odd_columns("grouped_gemm", products);
-  Problem problem = problem_of("grouped_gemm", a.dtype(), c.dtype(),
-                               {{"groups", b ? b.shape()[0] : 1},
-                                {"m", a ? a.shape()[rank - 2] : 1},
-                                {"n", gated ? products / 2 : products},
-                                {"k", cols_of(a)}});
-  if (rank == 3) set(problem, "form", "masked");
-  if (!b_transposed) set(problem, "layout", "nn");
-  if (gated) set(problem, "epilogue", activation == Activation::swiglu ? "swiglu" : "geglu");
-  return start(problem, std::array{a, b, groups, c});
+  Result<Problem> problem =
+      grouped_problem("quantized_grouped_gemm", a, b, c, b ? b.shape()[1] : 1, options.activation);
+  if (!problem) return problem.failure();
+  if (auto good = set_weights(*problem, options, "k"); !good) return good;
+  set_gates(*problem, options.activation);
+  Given given;
+  given.add(a);
+  given.add(b);
+  given.add_if(options.scales);
+  given.add_if(options.zeros);
+  given.add(groups);
+  given.add(c);
+  return start(*problem, given);
 }
 
 Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
@@ -152,26 +219,7 @@ Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
   if (b && b.shape().rank() != 2) return bad_rank("dequantize", "B", b, "[rows, bytes of a row]");
   Problem problem = problem_of("dequantize", out.dtype(), out.dtype(),
                                {{"rows", rows_of(out)}, {"cols", cols_of(out)}});
-  if (options.format != kernels::WeightFormat::int4) {
-    set(problem, "weights", std::string(kernels::traits(options.format).name));
-  }
-  const bool beside = !kernels::in_blocks(options.format);
-  if (beside != static_cast<bool>(options.scales) || (options.zeros && !beside)) {
-    return refused("dequantize", beside
-                                     ? "int4, int8 and mxfp4 need scales"
-                                     : "blocks of weights hold their scales: none must be given");
-  }
-  if (beside && kernels::only_group(options.format) == 0) {
-    const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
-    if (cols_of(out) % groups != 0) {
-      return refused("dequantize", fmt::format("{} groups of scales don't divide cols, {}", groups,
-                                               cols_of(out)));
-    }
-    if (cols_of(out) / groups != 128) {
-      set(problem, "group", std::to_string(cols_of(out) / groups));
-    }
-  }
-  if (options.zeros) set(problem, "zeros", "groups");
+  if (auto good = set_weights(problem, options, "cols"); !good) return good;
   Given given;
   given.add(b);
   given.add_if(options.scales);
@@ -196,41 +244,20 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   Problem problem =
       problem_of("quantized_gemm", a.dtype(), c.dtype(),
                  {{"m", rows_of(a)}, {"n", options.gated ? lines / 2 : lines}, {"k", k}});
-  if (options.format != kernels::WeightFormat::int4) {
-    set(problem, "weights", std::string(kernels::traits(options.format).name));
-  }
-  const auto finish = [&](Given given) {
-    if (bias) set(problem, "epilogue", "bias");
-    if (residual) set(problem, "epilogue", "residual");
-    if (options.gated) set(problem, "epilogue", "swiglu");
-    if (options.norm_weight) set_norm(problem, options.norm_epsilon);
-    given.add_if(options.norm_weight);
-    given.add_if(options.bias);
-    given.add_if(options.residual);
-    given.add(c);
-    return start(problem, given);
-  };
+  if (auto good = set_weights(problem, options, "k"); !good) return good;
+  if (bias) set(problem, "epilogue", "bias");
+  if (residual) set(problem, "epilogue", "residual");
+  if (options.gated) set(problem, "epilogue", "swiglu");
+  if (options.norm_weight) set_norm(problem, options.norm_epsilon);
   Given given;
   given.add(a);
   given.add(b);
-  if (kernels::in_blocks(options.format)) {
-    if (options.scales || options.zeros) {
-      return refused("quantized_gemm", "blocks of weights hold their scales: none must be given");
-    }
-    return finish(std::move(given));
+  for (const Tensor& one :
+       {options.scales, options.zeros, options.norm_weight, options.bias, options.residual}) {
+    given.add_if(one);
   }
-  if (!options.scales) return refused("quantized_gemm", "int4, int8 and mxfp4 need scales");
-  const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
-  if (k % groups != 0) {
-    return refused("quantized_gemm",
-                   fmt::format("{} groups of scales don't divide k, {}", groups, k));
-  }
-  const bool own_group = kernels::only_group(options.format) == 0;
-  if (own_group && k / groups != 128) set(problem, "group", std::to_string(k / groups));
-  given.add(options.scales);
-  if (options.zeros) set(problem, "zeros", "groups");
-  given.add_if(options.zeros);
-  return finish(std::move(given));
+  given.add(c);
+  return start(problem, given);
 }
 
 Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,

@@ -67,8 +67,9 @@ void ExpertCheck::weights() {
   });
 }
 
-std::vector<LlamaExpert> ExpertCheck::decoded_networks() const {
+std::vector<LlamaExpert> ExpertCheck::multiplied_networks() const {
   std::vector<LlamaExpert> networks = layer_.weights.experts;
+  if (!layer_.trace.decoded_experts) return networks;
   for (LlamaExpert& expert : networks) {
     for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) view->decoded = true;
   }
@@ -77,12 +78,13 @@ std::vector<LlamaExpert> ExpertCheck::decoded_networks() const {
 
 Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix& chosen,
                               const TraceMatrix& x) const {
-  const std::vector<LlamaExpert> networks = decoded_networks();
+  const std::vector<LlamaExpert> networks = multiplied_networks();
   Products products;
   products.values =
       stages::multiply_by_experts(weights_, networks, matrix, chosen, x, &products.norms);
   const WeightView& first = layer_.weights.experts.front().*matrix;
-  if (first.blocks != BlockFormat::q4_k || first.decoded) return products;
+  const bool decoded = layer_.trace.decoded_experts && !first.decoded;
+  if (first.blocks != BlockFormat::q4_k || !decoded) return products;
   const double unit = unit_roundoff(layer_.types.activations);
   products.errors = products.norms;
   for (double& error : products.errors.values) error *= 4 * unit;

@@ -21,11 +21,11 @@ namespace greta::runtime {
 /// - the sigmoid of l: u (12 + 5 |l|), relative.
 /// - expert_rows: none. Products, silu_mul and the sum over a token's experts: as those of other
 ///   layers. Products with a weight, and sums of two rows: u.
-/// - Quantised matrices are rounded to the activations' type for grouped products. A weight of
-/// q4_k,
-///   which is wrong by some u before, may be rounded to the neighbour of what FP64 rounds it to:
-///   about one of 2^13 in f16. So products with these may be wrong by 4 roundings of the type,
-///   times the root of the sum of squared products.
+/// - Quantised matrices that are decoded for grouped products (LlamaLayerTrace::decoded_experts)
+/// are
+///   rounded to the activations' type. A weight of q4_k, which is wrong by some u before, may be
+///   rounded to the neighbour of what FP64 rounds it to: about one of 2^13 in f16. So products with
+///   these may be wrong by 4 roundings of the type, times the root of the sum of squared products.
 /// - expert_sum in the launches that compute what precedes it as well: y is the sum over a token's
 ///   experts of weight * down * h with h = silu(gate) * up in f32, of n = top_k * hidden_dim
 ///   products. Its error is that of a dot product of this length, and one rounding more of each
@@ -66,8 +66,9 @@ class ExpertCheck {
   void weights();
   void products(LlamaStage stage, WeightView LlamaExpert::*matrix, LlamaStage from);
   void gated();
-  /// Returns the networks as grouped products have them: quantised ones are numbers.
-  std::vector<LlamaExpert> decoded_networks() const;
+  /// Returns the networks as grouped products have them: quantised ones as they are stored, or as
+  /// numbers.
+  std::vector<LlamaExpert> multiplied_networks() const;
   /// Returns grouped products of rows with the experts of `chosen`.
   Products grouped(WeightView LlamaExpert::*matrix, const TraceMatrix& chosen,
                    const TraceMatrix& x) const;

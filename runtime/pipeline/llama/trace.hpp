@@ -85,6 +85,8 @@ class LlamaLayerTrace {
   const TraceMatrix& operator[](LlamaStage stage) const { return stages_.at(index(stage)); }
   /// Norms that were computed with the sum they are of, before it was rounded to its type.
   std::set<LlamaStage> unrounded{};
+  /// Whether quantised experts were decoded to numbers of the activations' type before products.
+  bool decoded_experts = false;
 
  private:
   static std::size_t index(LlamaStage stage) {

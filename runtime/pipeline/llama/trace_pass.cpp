@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/chains/chains.hpp"
 #include "runtime/pipeline/llama/runner.hpp"
 
 /// A pass that keeps the results of all stages.
@@ -117,6 +118,20 @@ struct Copies {
   }
 };
 
+/// Returns whether a layer's experts are quantised, and the alternative that was chosen for them
+/// decodes them.
+bool decodes_experts(const std::vector<ChosenChain>& chains, const LlamaDeviceLayer& layer) {
+  for (const auto& [chain, answer] : chains) {
+    const bool decodes = answer.config.variant == "gated" || answer.config.variant == "parts";
+    if (chain.op != "expert_ffn" || !decodes || !layer.expert_gate_up.quantised()) continue;
+    const Problem of_layer = kernels::expert_ffn_chain(
+        chain.dtype, {chain.dim("rows"), chain.dim("experts"), chain.dim("top_k"), chain.dim("dim"),
+                      chain.dim("hidden"), layer.expert_gate_up.format, layer.expert_down.format});
+    if (of_layer == chain) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 /// Returns the tokens so far in a sequence's cache: [kv_heads * length, head_dim].
@@ -162,6 +177,9 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
       if (inner == config().q_dim()) unrounded.insert(LlamaStage::ffn_norm);
       if (inner == config().hidden_dim && i > 0) unrounded.insert(LlamaStage::attn_norm);
     }
+  }
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    trace.layers[i].decoded_experts = decodes_experts(pipeline.chains(), weights_.layers[i]);
   }
   for (std::size_t i = 1; i < trace.layers.size(); ++i) {
     // The sum with the experts has the next layer's norm in its launch, where it is apart.

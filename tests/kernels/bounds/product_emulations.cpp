@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/kernels/bounds/grouped_rows.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::bounds {
@@ -160,22 +161,17 @@ std::vector<Case> gemm_cases(const DTypes& types) {
 
 /// Each group has some of the rows.
 Outputs grouped_gemm(const Given& given) {
-  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
+  const std::size_t n = given.dim("n"), k = given.dim("k");
   const bool transposed = given.problem.attribute("layout", "nt") == "nt";
-  const bool masked = given.problem.attribute("form", "contiguous") == "masked";
   const std::string epilogue = given.problem.attribute("epilogue", "none");
   const bool gated = epilogue != "none";
   const std::size_t lines = gated ? 2 * n : n;
   const auto &a = given["A"], &b = given["B"];
   const std::size_t rows = a.size() / k;
   std::vector<float> out(rows * n, std::numeric_limits<float>::quiet_NaN());
-  std::size_t start = 0;
-  for (std::size_t group = 0; group < given.dim("groups"); ++group) {
-    if (masked) start = group * m;
-    const std::size_t end = masked ? start + static_cast<std::size_t>(given["rows"][group])
-                                   : static_cast<std::size_t>(given["ends"][group]);
-    for (std::size_t row = start; row < end; ++row) {
-      const auto product = [&](std::size_t col) {
+  for (const auto& [group, first, end] : rows_of_groups(given)) {
+    for (std::size_t row = first; row < end; ++row) {
+      const auto product = [&, group = group](std::size_t col) {
         const auto x = [&](std::size_t l) { return Float(a[row * k + l]); };
         const auto y = [&](std::size_t l) {
           return Float(b[group * lines * k + (transposed ? col * k + l : l * n + col)]);
@@ -188,7 +184,6 @@ Outputs grouped_gemm(const Given& given) {
         out[row * n + col] = sum.value();
       }
     }
-    start = end;
   }
   return {out};
 }

@@ -1,4 +1,7 @@
+#include <limits>
+
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/kernels/bounds/grouped_rows.hpp"
 #include "tests/kernels/bounds/quantized_row.hpp"
 #include "tests/layers.hpp"
 
@@ -6,35 +9,41 @@
 namespace greta::test::bounds {
 namespace {
 
+/// Rows of A, and the lines of B that they are multiplied by, of `all_lines`.
+struct PartOfProduct {
+  std::size_t first_row, rows, first_line, lines, all_lines;
+};
+
 /// The product, without its epilogue; with a norm of A's rows.
-std::vector<Float> quantized_product(const Given& given, std::size_t n) {
-  const std::size_t m = given.dim("m"), k = given.dim("k");
+std::vector<Float> quantized_product(const Given& given, const PartOfProduct& part) {
+  const std::size_t m = part.rows, n = part.lines, k = given.dim("k");
   const auto& a = given["A"];
   const bool norm = given.has("weight");
   std::vector<Float> weighted;
-  for (std::size_t i = 0; i < m * k; ++i) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
     weighted.push_back(norm ? Float(a[i]) * Float(given["weight"][i % k]) : Float(a[i]));
   }
   const auto factor = [&](std::size_t row) {
-    const auto x = [&](std::size_t l) { return Float(a[row * k + l]); };
+    const auto x = [&](std::size_t l) { return Float(a[(part.first_row + row) * k + l]); };
     return inverse_root(dot(k, x, x) / Float(static_cast<float>(k)) +
                         Float(given.number("epsilon", "1e-05")));
   };
   std::vector<Float> out(m * n);
   for (std::size_t col = 0; col < n; ++col) {
-    const QuantizedRow weights(given, {"B", "scales", n, k}, col);
+    const QuantizedRow weights(given, {"B", "scales", part.all_lines, k}, part.first_line + col);
     const std::size_t segment = weights.segment();
     std::vector<Float> row, scales;
     for (std::size_t i = 0; i < k; ++i) row.push_back(weights.at(i));
     for (std::size_t i = 0; i < k; i += segment) scales.push_back(weights.scale(i));
     for (std::size_t i = 0; i < m; ++i) {
-      const auto part = [&](std::size_t s) {
+      const std::size_t of_a = (part.first_row + i) * k;
+      const auto sum = [&](std::size_t s) {
         return dot(
-            segment, [&](std::size_t l) { return weighted[i * k + s * segment + l]; },
+            segment, [&](std::size_t l) { return weighted[of_a + s * segment + l]; },
             [&](std::size_t l) { return row[s * segment + l]; });
       };
-      const Float sum = dot(k / segment, part, [&](std::size_t s) { return scales[s]; });
-      out[i * n + col] = norm ? sum * factor(i) : sum;
+      const Float total = dot(k / segment, sum, [&](std::size_t s) { return scales[s]; });
+      out[i * n + col] = norm ? total * factor(i) : total;
     }
   }
   return out;
@@ -45,7 +54,7 @@ Outputs quantized_gemm(const Given& given) {
   const std::string epilogue = given.problem.attribute("epilogue", "none");
   const bool gated = epilogue == "swiglu";
   const std::size_t products = gated ? 2 * n : n;
-  const std::vector<Float> sums = quantized_product(given, products);
+  const std::vector<Float> sums = quantized_product(given, {0, m, 0, products, products});
   std::vector<float> out(m * n);
   for (std::size_t i = 0; i < m * n; ++i) {
     const std::size_t row = i / n, col = i % n;
@@ -91,6 +100,56 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
           with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
           normed("rmsnorm", {{"epsilon", "0.25"}}, {22, 24.5, 40, 1.1, 1.1}),
           normed("rmsnorm, gates", {{"epilogue", "swiglu"}}, {22, 27, 26, 1.1, 1.1})};
+}
+
+/// Each group has some of the rows.
+Outputs quantized_grouped_gemm(const Given& given) {
+  const std::size_t n = given.dim("n");
+  const std::string epilogue = given.problem.attribute("epilogue", "none");
+  const std::size_t lines = epilogue == "none" ? n : 2 * n, all = given.dim("groups") * lines;
+  std::vector<float> out(given["A"].size() / given.dim("k") * n,
+                         std::numeric_limits<float>::quiet_NaN());
+  for (const auto& [group, first, end] : rows_of_groups(given)) {
+    const std::vector<Float> sums =
+        quantized_product(given, {first, end - first, group * lines, lines, all});
+    for (std::size_t i = 0; i < (end - first) * n; ++i) {
+      const Float* const row = &sums[i / n * lines];
+      Float x = row[i % n];
+      if (epilogue == "swiglu") x = silu(x) * row[n + i % n];
+      if (epilogue == "geglu") x = gelu_tanh(x) * row[n + i % n];
+      out[first * n + i] = x.value();
+    }
+  }
+  return {out};
+}
+
+std::vector<Case> quantized_grouped_gemm_cases(const DTypes&) {
+  const Contents bytes = index_below(256);
+  const Contents ends = [](double, std::size_t group) { return 30.0 * static_cast<double>(group); };
+  const Contents rows = [](double, std::size_t) { return 30.0; };
+  const auto with = [&](const char* what, std::vector<std::pair<std::string, std::string>> more,
+                        std::map<std::string, Contents> contents, const Factors& factors) {
+    const bool masked = more.front().second == "masked";
+    more.insert(more.end(), {{"groups", "4"}, {"n", "96"}, {"k", "256"}});
+    more.emplace_back("m", masked ? "40" : "100");
+    contents.emplace(masked ? "rows" : "ends", masked ? rows : ends);
+    return Case{what, more, std::move(contents), factors};
+  };
+  return {
+      with("int4", {{"routing", "skewed"}}, {{"B", bytes}}, {1, 1, 1, 1, 1}),
+      with("int8, masked", {{"form", "masked"}, {"weights", "int8"}, {"group", "64"}},
+           {{"B", bytes}}, {1, 1, 1, 1, 1}),
+      with("zero points", {{"group", "32"}, {"zeros", "groups"}},
+           {{"B", bytes}, {"zeros", index_below(16)}}, {1, 1, 1, 1, 1}),
+      with("q4_0", {{"weights", "q4_0"}}, {{"B", bytes_of_blocks(18, 0)}}, {1, 1, 1, 1, 1}),
+      with("q8_0", {{"weights", "q8_0"}}, {{"B", bytes_of_blocks(34, 0)}}, {1, 1, 1, 1, 1}),
+      with("q4_k, masked", {{"form", "masked"}, {"weights", "q4_k"}}, {{"B", byte_of_q4_k}},
+           {1, 1, 1, 1, 1}),
+      with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}}, {1, 1, 1, 1, 1}),
+      with("mxfp4", {{"weights", "mxfp4"}},
+           {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, {1, 1, 1, 1, 1}),
+      with("swiglu", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {1, 1, 1, 1, 1}),
+      with("geglu", {{"epilogue", "geglu"}}, {{"B", bytes}}, {1, 1, 1, 1, 1})};
 }
 
 Outputs dequantize(const Given& given) {
@@ -146,6 +205,7 @@ std::vector<Case> dequantize_cases(const DTypes&) {
 
 std::vector<Emulation> quantized_emulations() {
   return {{"quantized_gemm", quantized_gemm_cases, quantized_gemm},
+          {"quantized_grouped_gemm", quantized_grouped_gemm_cases, quantized_grouped_gemm},
           {"dequantize", dequantize_cases, dequantize}};
 }
 

@@ -4,156 +4,19 @@ namespace greta::test {
 
 using Operands = std::vector<Tensor>;
 
+namespace {
+
+/// Returns the cases of products, and these.
+std::vector<OperationCase> with_products(std::vector<OperationCase> others) {
+  std::vector<OperationCase> all = product_cases();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+}  // namespace
+
 const std::vector<OperationCase>& operation_cases() {
-  static const std::vector<OperationCase> cases{
-      {"GemmFused",
-       "gemm dtype=f16 out=f32 layout=nt epilogue=bias,residual,silu m=12 n=24 k=40",
-       {{3, 4, 40}, {24, 40}, {24}, {12, 24}, {3, 4, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.gemm(t[0], t[1], t[4],
-                         {.layout = Layout::nt,
-                          .activation = Activation::silu,
-                          .bias = t[2],
-                          .residual = t[3]});
-       }},
-      {"GemmOfNormedRows",
-       "gemm dtype=f16 out=f32 layout=nt epilogue=bias,swiglu prologue=rmsnorm epsilon=1e-06 m=6 "
-       "n=12 k=40",
-       {{2, 3, 40}, {24, 40}, {40}, {24}, {2, 3, 12}},
-       [](Operations& ops, const Operands& t) {
-         return ops.gemm(t[0], t[1], t[4],
-                         {.layout = Layout::nt,
-                          .activation = Activation::swiglu,
-                          .bias = t[3],
-                          .norm_weight = t[2],
-                          .norm_epsilon = 1e-6F});
-       }},
-      {"GemmGated",
-       "gemm dtype=f32 out=f32 epilogue=geglu m=1 n=20 k=16",
-       {{16}, {16, 40}, {20}},
-       [](Operations& ops, const Operands& t) {
-         return ops.gemm(t[0], t[1], t[2], {.activation = Activation::geglu});
-       }},
-      {"GemmOfAVector",
-       "gemm dtype=f32 out=f32 m=1 n=64 k=48",
-       {{48}, {48, 64}, {64}},
-       [](Operations& ops, const Operands& t) { return ops.gemm(t[0], t[1], t[2]); }},
-      {"GemmInTf32",
-       "gemm dtype=f32 out=f32 math=tf32x3 m=12 n=24 k=16",
-       {{12, 16}, {16, 24}, {12, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.gemm(t[0], t[1], t[2], {.tf32x3 = true});
-       }},
-      {"GemmOfABatch",
-       "gemm dtype=f16 out=f32 layout=nt epilogue=bias m=6 n=24 k=40 batch=3",
-       {{3, 6, 40}, {3, 24, 40}, {24}, {3, 6, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.gemm(t[0], t[1], t[3], {.layout = Layout::nt, .bias = t[2]});
-       }},
-      {"GroupedGemm",
-       "grouped_gemm dtype=f16 out=f32 groups=3 m=20 n=24 k=40",
-       {{20, 40}, {3, 24, 40}, {3}, {20, 24}},
-       [](Operations& ops, const Operands& t) { return ops.grouped_gemm(t[0], t[1], t[2], t[3]); }},
-      {"GroupedGemmMasked",
-       "grouped_gemm dtype=f32 out=f32 form=masked layout=nn groups=3 m=5 n=24 k=16",
-       {{3, 5, 16}, {3, 16, 24}, {3}, {3, 5, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nn);
-       }},
-      {"GroupedGemmGated",
-       "grouped_gemm dtype=f16 out=f16 epilogue=swiglu groups=3 m=20 n=24 k=40",
-       {{20, 40}, {3, 48, 40}, {3}, {20, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.grouped_gemm(t[0], t[1], t[2], t[3], Layout::nt, Activation::swiglu);
-       }},
-      {"QuantizedGemm",
-       "quantized_gemm dtype=f16 out=f32 group=\"32\" zeros=groups m=6 n=24 k=64",
-       {{2, 3, 64}, {24, 32}, {24, 2}, {24, 2}, {2, 3, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantized_gemm(t[0], t[1], t[4], {.scales = t[2], .zeros = t[3]});
-       }},
-      {"QuantizedGemmOfBlocks",
-       "quantized_gemm dtype=bf16 out=f32 weights=q6_k m=2 n=24 k=512",
-       {{2, 512}, {24, 420}, {2, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantized_gemm(t[0], t[1], t[2], {.format = kernels::WeightFormat::q6_k});
-       }},
-      {"QuantizedGemmWithGates",
-       "quantized_gemm dtype=f16 out=f16 group=\"32\" zeros=groups epilogue=swiglu m=3 n=24 k=96",
-       {{3, 96}, {48, 48}, {48, 3}, {48, 3}, {3, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantized_gemm(t[0], t[1], t[4],
-                                   {.scales = t[2], .zeros = t[3], .gated = true});
-       }},
-      {"QuantizedGemmWithResidual",
-       "quantized_gemm dtype=bf16 out=f32 weights=q4_k epilogue=residual m=3 n=24 k=256",
-       {{3, 256}, {24, 144}, {3, 24}, {3, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantized_gemm(t[0], t[1], t[3],
-                                   {.format = kernels::WeightFormat::q4_k, .residual = t[2]});
-       }},
-      {"QuantizedGemmWithBias",
-       "quantized_gemm dtype=f16 out=f16 weights=q8_0 epilogue=bias m=3 n=24 k=64",
-       {{3, 64}, {24, 68}, {24}, {3, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantized_gemm(t[0], t[1], t[3],
-                                   {.format = kernels::WeightFormat::q8_0, .bias = t[2]});
-       }},
-      {"QuantizedGemmOfMxfp4",
-       "quantized_gemm dtype=f16 out=f16 weights=mxfp4 m=3 n=24 k=96",
-       {{3, 96}, {24, 48}, {24, 3}, {3, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantized_gemm(t[0], t[1], t[3],
-                                   {.format = kernels::WeightFormat::mxfp4, .scales = t[2]});
-       }},
-      {"ScaledGemm",
-       "scaled_gemm dtype=f32 out=f32 format=e5m2 scales=row m=6 n=24 k=48",
-       {{2, 3, 48}, {24, 48}, {6, 1}, {24, 1}, {2, 3, 24}},
-       [](Operations& ops, const Operands& t) {
-         return ops.scaled_gemm(t[0], t[1], t[2], t[3], t[4],
-                                {.format = kernels::ByteFormat::e5m2, .scales = ScaleSharing::row});
-       }},
-      {"ScaledGemmOfBlocks",
-       "scaled_gemm dtype=f16 out=f16 format=int8 scales=block m=2 n=136 k=272",
-       {{2, 272}, {136, 272}, {2, 3}, {2, 3}, {2, 136}},
-       [](Operations& ops, const Operands& t) {
-         return ops.scaled_gemm(
-             t[0], t[1], t[2], t[3], t[4],
-             {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::block});
-       }},
-      {"Quantize",
-       "quantize dtype=f16 out=u8 format=e5m2 rows=6 cols=48",
-       {{2, 3, 48}, {2, 3, 48}, {6, 1}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantize(t[0], t[1], t[2], {.format = kernels::ByteFormat::e5m2});
-       }},
-      {"QuantizeBlocksOfSums",
-       "quantize dtype=f32 out=u8 scales=block fused=add_rmsnorm epsilon=1e-06 rows=5 cols=272",
-       {{5, 272}, {5, 272}, {272}, {5, 272}, {5, 272}, {5, 3}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantize(t[0], t[4], t[5],
-                             {.scales = ScaleSharing::block,
-                              .weight = t[2],
-                              .residual = t[1],
-                              .sum = t[3],
-                              .epsilon = 1e-6F});
-       }},
-      {"QuantizePackedGates",
-       "quantize dtype=f16 out=u8 format=int8 scales=tensor fused=silu_mul layout=packed rows=3 "
-       "cols=40",
-       {{3, 80}, {1, 1}, {3, 40}},
-       [](Operations& ops, const Operands& t) {
-         return ops.quantize(t[0], t[2], t[1],
-                             {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::tensor});
-       }},
-      {"GemmAccumulates",
-       "gemm dtype=f32 out=f32 layout=tn epilogue=gelu alpha=-0.5 beta=\"2\" m=8 n=16 k=12",
-       {{12, 8}, {12, 16}, {8, 16}},
-       [](Operations& ops, const Operands& t) {
-         return ops.gemm(
-             t[0], t[1], t[2],
-             {.layout = Layout::tn, .activation = Activation::gelu, .alpha = -0.5F, .beta = 2});
-       }},
+  static const std::vector<OperationCase> cases = with_products({
       {"Add",
        "add dtype=f16 out=f16 rows=6 cols=20",
        {{2, 3, 20}, {2, 3, 20}, {2, 3, 20}},
@@ -441,7 +304,7 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.layernorm_rmsnorm(t[0], t[3], t[2], {.weight = t[1]});
        }},
-  };
+  });
   return cases;
 }
 

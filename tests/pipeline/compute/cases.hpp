@@ -28,6 +28,8 @@ inline void PrintTo(const OperationCase& value, std::ostream* out) {
 
 /// Returns calls of every method, with every option that changes the problem.
 const std::vector<OperationCase>& operation_cases();
+/// Returns those of products, which operation_cases() contains.
+std::vector<OperationCase> product_cases();
 
 /// Returns lavapipe and one of hip-host's devices, on which compiling a kernel takes about a
 /// second.

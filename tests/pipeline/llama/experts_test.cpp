@@ -184,17 +184,16 @@ TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
   }
 }
 
-// Quantised experts are multiplied as they are stored, those of fp8 as numbers, and for prompts,
-// here by a rule, once they are decoded: every stage of a prompt and of a token.
+// Quantised experts are multiplied as they are stored, those of fp8 as numbers; by rules also in
+// grouped products, as they are stored or decoded: every stage of a prompt and of a token.
 TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
-  for (const bool parts : {false, true}) {
+  for (const std::string rule : {"", "quantised", "gated", "parts"}) {
+    SCOPED_TRACE(rule);
     SetUp();
-    if (parts) {
-      ASSERT_TRUE(runtime_->use("expert_ffn: parts"));
-    }
+    ASSERT_TRUE(rule.empty() || runtime_->use("expert_ffn: " + rule));
     const std::vector<QuantisedExperts> files = quantised_files();
-    // Blocks of two formats, and integers with zero points, are decoded.
-    for (const QuantisedExperts& stored : parts ? std::vector{files[2], files[3]} : files) {
+    // Grouped products have blocks of two formats, and integers with zero points.
+    for (const QuantisedExperts& stored : rule.empty() ? files : std::vector{files[2], files[3]}) {
       SCOPED_TRACE(stored.name);
       stored.write(folder_.path());
       const LlamaModel model = load_llama(folder_ / stored.file);
@@ -207,10 +206,11 @@ TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
       for (const Ids& ids : {prompt, Ids{250}}) {
         const LlamaTrace trace = llama.trace(ids);
         const bool dense = stored.gate_up.plain() && ids.size() > 8;
-        EXPECT_EQ(trace.layers[0][expert_out].empty(), !parts && !dense);
+        EXPECT_EQ(trace.layers[0][expert_out].empty(), rule.empty() && !dense);
+        EXPECT_EQ(trace.layers[0].decoded_experts, rule == "gated" || rule == "parts");
         const auto wrong = first_failure(stages.check(trace));
         EXPECT_FALSE(wrong) << wrong->text();
-        if (parts) break;
+        if (!rule.empty()) break;
       }
     }
   }

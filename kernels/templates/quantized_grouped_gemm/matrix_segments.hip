@@ -1,0 +1,8 @@
+// Grouped products with weights in short groups by matrix cores: as quantized_gemm/matrix_segments.hip, with
+// GROUPED.
+
+#if !defined(GROUPED) || GROUPED == 0
+#error "GROUPED must be defined, and not be 0"
+#endif
+
+#include "quantized_gemm/matrix_segments.hip"

@@ -1,0 +1,161 @@
+// Protects: groups of rows are multiplied by quantised weights of their own, in every distribution
+// of rows, and the reference of that is the one of grouped_gemm for the dequantised weights.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/reference/dequantized.hpp"
+#include "kernels/sampling/candidates.hpp"
+#include "tests/catalog.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta::test::quantized_grouped_gemm_test {
+namespace {
+
+using Rows = std::vector<std::int64_t>;  ///< of each group
+
+constexpr std::int64_t groups = 5, k = 256;
+
+const Operation& operation() {
+  return built_in("quantized_grouped_gemm");
+}
+
+Problem problem_of(bool masked, const char* weights, DType type, const char* epilogue = "none") {
+  Problem problem{"quantized_grouped_gemm", type, DType::f32, {}, {}};
+  if (masked) problem.attributes.emplace_back("form", "masked");
+  if (std::string(weights) != "int4") problem.attributes.emplace_back("weights", weights);
+  if (std::string(weights) == "int4") {
+    problem.attributes.emplace_back("group", "64");
+    problem.attributes.emplace_back("zeros", "groups");
+  }
+  if (std::string(epilogue) != "none") problem.attributes.emplace_back("epilogue", epilogue);
+  problem.dims = {{"groups", groups}, {"m", masked ? 24 : 60}, {"n", 20}, {"k", k}};
+  return problem;
+}
+
+/// Sets the rows of groups in inputs; those of contiguous groups are added up.
+void set_rows(std::vector<HostTensor>& inputs, const Rows& rows) {
+  HostTensor& numbers = inputs.back();
+  std::int64_t end = 0;
+  for (std::size_t group = 0; group < rows.size(); ++group) {
+    end = numbers.spec.name == "ends" ? end + rows[group] : rows[group];
+    store_element(DType::i32, numbers.data.data(), group, static_cast<double>(end));
+  }
+}
+
+std::vector<Rows> distributions(bool masked) {
+  const std::int64_t m = masked ? 24 : 60;
+  return {{m, 0, 0, 0, 0}, {0, 0, 0, 0, m}, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {3, 0, 17, 1, 24}};
+}
+
+/// Runs a configuration of each variant with every distribution of rows.
+void expect_right_products(Device& device, const Problem& problem) {
+  const auto tensors = operation().tensors(problem);
+  for (const std::string& variant : operation().variant_names()) {
+    const auto candidates =
+        kernels::sample_candidates(operation(), problem, device.info(), variant, 1, 5);
+    if (variant == "tiled") {
+      ASSERT_FALSE(candidates.empty());
+    }
+    for (const kernels::Candidate& candidate : candidates) {
+      const auto plan = operation().plan(problem, device.info(), candidate.config).value();
+      auto inputs = operation().inputs(problem, 1);
+      for (const Rows& rows : distributions(problem.attribute("form", "contiguous") == "masked")) {
+        set_rows(inputs, rows);
+        const auto run = run_plan(device, plan, tensors, inputs);
+        ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+        EXPECT_EQ(run->overrun, "");
+        const Verdict verdict = operation().reference(problem, inputs, 1)->check(run->outputs);
+        EXPECT_TRUE(verdict.passed)
+            << problem.key() << ' ' << candidate.config.text() << ": " << verdict.detail;
+      }
+    }
+  }
+}
+
+class QuantizedGroupedGemm : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(QuantizedGroupedGemm, ComputesAnyDistributionOfRows) {
+  Device& device = test::device(GetParam());
+  expect_right_products(device, problem_of(false, "int4", DType::f16));
+  expect_right_products(device, problem_of(true, "q8_0", DType::f32));
+}
+
+TEST_P(QuantizedGroupedGemm, ComputesGatesOfEachGroup) {
+  Device& device = test::device(GetParam());
+  expect_right_products(device, problem_of(true, "q4_k", DType::bf16, "swiglu"));
+  expect_right_products(device, problem_of(false, "q6_k", DType::f16, "geglu"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, QuantizedGroupedGemm, ::testing::ValuesIn(test::usable_devices()),
+                         [](const auto& instance) { return test::device_name(instance.param); });
+
+const HostTensor* find(const std::vector<HostTensor>& inputs, const char* name) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& tensor) {
+    return tensor.spec.name == name;
+  });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+/// Returns the inputs of grouped_gemm: B as numbers.
+std::vector<HostTensor> dequantised_inputs(const std::vector<HostTensor>& inputs,
+                                           const char* weights) {
+  const HostTensor* const integers = find(inputs, "B");
+  const auto numbers =
+      kernels::dequantized({.format = kernels::weight_format_from_string(weights).value(),
+                            .rows = integers->spec.rows,
+                            .k = k,
+                            .group = 64,
+                            .integers = integers,
+                            .scales = find(inputs, "scales"),
+                            .zeros = find(inputs, "zeros")});
+  HostTensor b{{"B", Role::input, DType::f32, integers->spec.rows, k}, {}};
+  b.data.resize(b.spec.bytes());
+  std::memcpy(b.data.data(), numbers.data(), b.data.size());
+  return {inputs.front(), std::move(b), inputs.back()};
+}
+
+TEST(QuantizedGroupedGemmReference, IsThatOfTheDequantisedWeights) {
+  for (const bool masked : {false, true}) {
+    for (const char* weights : {"int4", "q4_k"}) {
+      const Problem problem = problem_of(masked, weights, DType::f32, masked ? "swiglu" : "none");
+      auto inputs = operation().inputs(problem, 1);
+      set_rows(inputs, distributions(masked).back());
+      Problem plain = problem;
+      plain.op = "grouped_gemm";
+      std::erase_if(plain.attributes, [](const auto& attribute) {
+        return attribute.first != "form" && attribute.first != "epilogue";
+      });
+      const auto got = operation().reference(problem, inputs, 1)->expected().value().front();
+      const auto want = built_in("grouped_gemm")
+                            .reference(plain, dequantised_inputs(inputs, weights), 1)
+                            ->expected()
+                            .value()
+                            .front();
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(std::isnan(got[i].value), std::isnan(want[i].value)) << i;
+        if (std::isnan(got[i].value)) continue;
+        ASSERT_EQ(got[i].value, want[i].value) << i;
+        ASSERT_EQ(got[i].bound, want[i].bound) << i;
+      }
+    }
+  }
+}
+
+TEST(QuantizedGroupedGemmProblem, HasWholeGroupsAndRowsOfWeightsOfThirtyTwoBits) {
+  Problem problem = problem_of(false, "q4_k", DType::f16);
+  EXPECT_TRUE(operation().check(problem));
+  problem.extent("k") = 128;
+  EXPECT_NE(operation().check(problem).failure().message.find("256"), std::string::npos);
+  problem.extent("k") = 256;
+  problem.extent("n") = 1 << 22;
+  problem.extent("groups") = 1 << 10;
+  EXPECT_NE(operation().check(problem).failure().message.find("groups"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace greta::test::quantized_grouped_gemm_test
