@@ -49,7 +49,7 @@ void main() {
   }
   if (gl_LocalInvocationIndex == 0) {
     const uint64_t at = args.steps + uint64_t(row) * 16;
-    I32(at).v = value;
+    Written(at).v = uint(value);
     Written(at + 4).v = step.range.from;
     Written(at + 8).v = step.range.span;
     Written(at + 12).v = step.what;

@@ -76,7 +76,8 @@ void main() {
         settings_of(args.settings, row));
   const uint64_t step_at = args.steps + uint64_t(row) * 16;
   relate_to(I32(step_at).v);
-  const Step step = Step(Range(Written(step_at + 4).v, Written(step_at + 8).v), Written(step_at + 12).v, 0, 0);
+  const Range range = Range(Written(step_at + 4).v, Written(step_at + 8).v);
+  const Step step = Step(range, Written(step_at + 12).v, 0, 0);
   // What is to be counted is more than a list has: one workgroup makes the passes.
   const bool shared_pass = any && step.what != COUNTING;
   const uint64_t sums = args.parts + uint64_t(row) * SPLIT * 20;
