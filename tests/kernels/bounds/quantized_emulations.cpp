@@ -135,21 +135,24 @@ std::vector<Case> quantized_grouped_gemm_cases(const DTypes&) {
     contents.emplace(masked ? "rows" : "ends", masked ? rows : ends);
     return Case{what, more, std::move(contents), factors};
   };
-  return {
-      with("int4", {{"routing", "skewed"}}, {{"B", bytes}}, {1, 1, 1, 1, 1}),
-      with("int8, masked", {{"form", "masked"}, {"weights", "int8"}, {"group", "64"}},
-           {{"B", bytes}}, {1, 1, 1, 1, 1}),
-      with("zero points", {{"group", "32"}, {"zeros", "groups"}},
-           {{"B", bytes}, {"zeros", index_below(16)}}, {1, 1, 1, 1, 1}),
-      with("q4_0", {{"weights", "q4_0"}}, {{"B", bytes_of_blocks(18, 0)}}, {1, 1, 1, 1, 1}),
-      with("q8_0", {{"weights", "q8_0"}}, {{"B", bytes_of_blocks(34, 0)}}, {1, 1, 1, 1, 1}),
-      with("q4_k, masked", {{"form", "masked"}, {"weights", "q4_k"}}, {{"B", byte_of_q4_k}},
-           {1, 1, 1, 1, 1}),
-      with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}}, {1, 1, 1, 1, 1}),
-      with("mxfp4", {{"weights", "mxfp4"}},
-           {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, {1, 1, 1, 1, 1}),
-      with("swiglu", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {1, 1, 1, 1, 1}),
-      with("geglu", {{"epilogue", "geglu"}}, {{"B", bytes}}, {1, 1, 1, 1, 1})};
+  return {with("int4", {{"routing", "skewed"}}, {{"B", bytes}}, {13.4, 17.1, 19.2, 1.1, 1.1}),
+          with("int8, masked", {{"form", "masked"}, {"weights", "int8"}, {"group", "64"}},
+               {{"B", bytes}}, {11, 14.6, 18.2, 1.1, 1.1}),
+          with("zero points", {{"group", "32"}, {"zeros", "groups"}},
+               {{"B", bytes}, {"zeros", index_below(16)}}, {11.6, 18.2, 21.6, 1.1, 1.1}),
+          with("q4_0", {{"weights", "q4_0"}}, {{"B", bytes_of_blocks(18, 0)}},
+               {12.9, 22.1, 46.6, 1.1, 1.1}),
+          with("q8_0", {{"weights", "q8_0"}}, {{"B", bytes_of_blocks(34, 0)}},
+               {14.6, 19.8, 26.2, 1.1, 1.1}),
+          with("q4_k, masked", {{"form", "masked"}, {"weights", "q4_k"}}, {{"B", byte_of_q4_k}},
+               {13.1, 18.6, 15.2, 1.1, 1.1}),
+          with("q6_k", {{"weights", "q6_k"}}, {{"B", bytes_of_blocks(210, 208)}},
+               {13.8, 14, 13.7, 1.1, 1.1}),
+          with("mxfp4", {{"weights", "mxfp4"}},
+               {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
+               {13.4, 26.8, 46.2, 1.1, 1.1}),
+          with("swiglu", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {11.7, 15, 15.1, 1.1, 1.1}),
+          with("geglu", {{"epilogue", "geglu"}}, {{"B", bytes}}, {2.7, 2.7, 2.7, 1.1, 1.1})};
 }
 
 Outputs dequantize(const Given& given) {
