@@ -185,6 +185,8 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
   const std::int64_t vectors = shape.cols / vec;
   if (vectorising_cpu(device)) threads = std::min(threads, 256);
+  // With 1024, waves of 32 lanes have 64 registers each on AMD's GPUs.
+  if (device.vendor == "AMD" && device.subgroup_size == 32) threads = std::min(threads, 512);
   const int most = static_cast<int>(std::min<std::int64_t>(threads, most_threads(device)));
   int used = 64;
   while (used < most && used < vectors) used *= 2;
