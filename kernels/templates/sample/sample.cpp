@@ -215,6 +215,8 @@ std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& dev
 std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& device) {
   constexpr std::int64_t least_part = 4096;
   if (vectorising_cpu(device)) return {};
+  // RADV keeps some 200 scalars of it in lanes of vector registers.
+  if (device.vendor == "AMD" && device.language == Language::glsl) return {};
   int split = 1;
   while (split < 64 && 2 * shape.rows * split <= busy_workgroups(device) &&
          shape.cols >= 2 * split * least_part) {
