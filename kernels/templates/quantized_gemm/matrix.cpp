@@ -94,9 +94,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   int rt = 1;
   while (rt < 4 && rt * side < shape.rows_of_group()) rt *= 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
-  // A lane of NVIDIA's holds two lines, whose bytes take twice the registers of int4.
-  const bool bytes = device.vendor == "NVIDIA" && shape.format == WeightFormat::int8;
-  const bool room = rt < 4 || (lanes_of_line(device) > 1 && !bytes);
+  const bool room = rt < 4 || lanes_of_line(device) > 1;
   std::vector<Config> configs;
   for (const int tn : {rt > 1 && room ? 2 : 1, 1}) {
     for (const int waves : {8, 4, 2, 1}) {

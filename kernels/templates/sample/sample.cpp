@@ -185,6 +185,8 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
   const std::int64_t vectors = shape.cols / vec;
   if (vectorising_cpu(device)) threads = std::min(threads, 256);
+  // With 1024, waves of 32 lanes have 64 registers each on AMD's GPUs.
+  if (device.vendor == "AMD" && device.subgroup_size == 32) threads = std::min(threads, 512);
   const int most = static_cast<int>(std::min<std::int64_t>(threads, most_threads(device)));
   int used = 64;
   while (used < most && used < vectors) used *= 2;
@@ -213,6 +215,8 @@ std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& dev
 std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& device) {
   constexpr std::int64_t least_part = 4096;
   if (vectorising_cpu(device)) return {};
+  // RADV keeps some 200 scalars of it in lanes of vector registers.
+  if (device.vendor == "AMD" && device.language == Language::glsl) return {};
   int split = 1;
   while (split < 64 && 2 * shape.rows * split <= busy_workgroups(device) &&
          shape.cols >= 2 * split * least_part) {

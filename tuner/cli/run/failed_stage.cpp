@@ -169,11 +169,12 @@ nlohmann::json json_of(const StageExamination& examination) {
     for (const Diagnosis& diagnosis : one.diagnoses) {
       diagnoses.push_back(nlohmann::json::parse(diagnosis_json(diagnosis).dump()));
     }
-    list.push_back({{"operation", one.label},
-                    {"problem", one.problem},
-                    {"config", one.config},
-                    {"failure", one.failure.empty() ? nlohmann::json() : nlohmann::json(one.failure)},
-                    {"diagnoses", std::move(diagnoses)}});
+    list.push_back(
+        {{"operation", one.label},
+         {"problem", one.problem},
+         {"config", one.config},
+         {"failure", one.failure.empty() ? nlohmann::json() : nlohmann::json(one.failure)},
+         {"diagnoses", std::move(diagnoses)}});
   }
   return list;
 }
