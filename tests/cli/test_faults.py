@@ -136,20 +136,21 @@ class Faults(Case):
 
     def test_a_clock_that_jumps(self):
         library = os.environ["GRETA_JUMPING_CLOCK"]
-        started = time.monotonic()
         words = [*self.problem, "--budget", "5s", "--seed", "4", "--db", self.db, "--json"]
+        started = time.monotonic()
         run = self.run_tune(*words, env=dict(self.env, LD_PRELOAD=library))
+        whole_s = time.monotonic() - started
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertLess(time.monotonic() - started, limit(60))
         report = json.loads(run.stdout)
         self.assertIsNotNone(report["winner"])
         self.assertGreater(report["trials"]["total"], 1)
-        times = {stamp[:10] for stamp, in self.query("SELECT recorded_utc FROM trials")}
-        self.assertGreater(len(times), 1, "the clock did not jump")
+        days = {stamp[:10] for stamp, in self.query("SELECT recorded_utc FROM trials")}
+        self.assertGreater(len(days), 1, "the clock did not jump")
         self.assertEqual(report["trials"].get("timeout", 0), 0)
-        spent = self.query("SELECT min(elapsed_s), max(elapsed_s) FROM trials")[0]
-        self.assertGreaterEqual(spent[0], 0)
-        self.assertLess(spent[1], limit(60))
+        # Trials say how long after the start they ended, as the steady clock here has it.
+        spent = [seconds for seconds, in self.query("SELECT elapsed_s FROM trials ORDER BY id")]
+        self.assertEqual([0, *spent, whole_s], sorted([0, *spent, whole_s]))
+        self.assertGreater(spent[-1], 0)
 
 
 if __name__ == "__main__":
