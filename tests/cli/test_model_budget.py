@@ -1,13 +1,11 @@
 """Protects: greta-tune model ends with its budget, whatever the lengths of prompt and output are, and soon after an
 interrupt; what it does is printed before and after."""
 import json
-import shutil
 import signal
 import threading
-import time
 import unittest
 
-from cli_case import Case, limit
+from cli_case import Case, HeldCompiler, limit
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
           "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 128,
@@ -48,25 +46,15 @@ class ModelBudget(Case):
         self.assertNotIn("timing each operation", result.stderr)
 
     def test_a_step_that_does_not_end_is_named_and_can_be_interrupted(self):
-        compiler = self.folder / "bin/c++"
-        compiler.parent.mkdir()
-        compiler.write_text(f"""#!/bin/sh
-if [ "$1" = --version ]; then exec {shutil.which("c++")} --version; fi
-: > "$0.started"
-while [ -e "$0" ]; do sleep 0.2; done
-""")
-        compiler.chmod(0o755)
-        self.env["PATH"] = f"{compiler.parent}:{self.env['PATH']}"
-        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
-        run = self.start(*self.words(3000))
+        held = HeldCompiler(self.folder, self.env)
+        run = self.start(*self.words(3000), env=held.env)
         self.addCleanup(run.kill)
-        while run.poll() is None and not compiler.with_name("c++.started").exists():
-            time.sleep(0.02)
+        held.wait_until_it_holds(run)
         run.send_signal(signal.SIGINT)
         _, errors = run.communicate(timeout=limit(30))
         self.assertEqual(run.returncode, 1, errors)
         self.assertIn("interrupted; what was stored before is kept", errors)
-        late = self.start(*self.words(1))
+        late = self.start(*self.words(1), env=held.env)
         self.addCleanup(late.kill)
         _, errors = late.communicate(timeout=limit(30))
         self.assertEqual(late.returncode, 1, errors)

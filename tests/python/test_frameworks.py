@@ -139,7 +139,7 @@ class Captures(Case):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         self.assertEqual([line["problem"].split()[0] for line in lines[1:]], ["rmsnorm", "softmax"])
         self.assertEqual(lines[1]["count"], 2)
-        env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(self.folder / "cache"))
+        env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(cli_case.CACHE))
         run = subprocess.run([os.environ["GRETA_TUNE"], "from-capture", file, "--device", DEVICE, "--budget", "1",
                               "--db", self.folder / "t.db", "--no-lock", "--flush", "1", "--no-shipped"],
                              capture_output=True, text=True, env=env, timeout=cli_case.limit(300))
