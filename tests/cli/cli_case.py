@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -98,6 +99,15 @@ def worker_of(pid):
     except (FileNotFoundError, ProcessLookupError):
         pass
     return None
+
+
+def wait_until_it_catches(run, number=signal.SIGINT):
+    """Returns when a tool that was started handles a signal, or has ended."""
+    while run.poll() is None:
+        caught = re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{run.pid}/status").read_text())
+        if int(caught[1], 16) >> number - 1 & 1:
+            break
+        time.sleep(0.01)
 
 
 class HeldCompiler:

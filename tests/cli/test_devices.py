@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, limit, whole, worker_of
+from cli_case import SMALL, SOURCE, Case, limit, wait_until_it_catches, whole, worker_of
 
 
 class Compare(Case):
@@ -199,6 +199,7 @@ class Verify(Case):
 
     def test_an_interruption_while_problems_are_drawn_ends_at_once(self):
         run = self.start("verify", "gemm", "--device", "vulkan:0", "--problems", 100000)
+        wait_until_it_catches(run)
         time.sleep(1)
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=limit(10))

@@ -7,7 +7,6 @@
 #include "tests/catalog.hpp"
 #include "tests/compiled_kernels.hpp"
 #include "tests/pipeline/compute/cases.hpp"
-#include "tests/temporary_folder.hpp"
 
 /// Devices, tensors and winners that cases run with.
 namespace greta::test {
