@@ -54,11 +54,11 @@ class ModelBudget(Case):
         _, errors = run.communicate(timeout=limit(30))
         self.assertEqual(run.returncode, 1, errors)
         self.assertIn("interrupted; what was stored before is kept", errors)
-        late = self.start(*self.words(1), env=held.env)
+        late = self.start(*self.words(10), env=held.env)  # enough to load the weights
         self.addCleanup(late.kill)
         _, errors = late.communicate(timeout=limit(30))
         self.assertEqual(late.returncode, 1, errors)
-        self.assertIn("--budget 1s ended 5 s ago, and compiling the model and running it once has not ended", errors)
+        self.assertIn("--budget 10s ended 5 s ago, and compiling the model and running it once has not ended", errors)
 
 
 if __name__ == "__main__":
