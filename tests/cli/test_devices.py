@@ -100,7 +100,7 @@ class SeveralCards(Case):
         self.assertRegex(done.stderr, r"(?m)^vulkan:1: softmax .*: \d+ trials, ")
 
     def test_a_killed_worker_of_one_card_loses_nothing(self):
-        with self.start(*self.arguments(budget=10)) as process:
+        with self.start(*self.arguments(budget=6)) as process:
             deadline = time.monotonic() + limit(30)
             while len(self.workers(process.pid)) < 2 or not self.db.exists():
                 self.assertLess(time.monotonic(), deadline)
