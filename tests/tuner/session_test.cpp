@@ -381,9 +381,7 @@ TEST_F(SessionTest, RoundsAreLimited) {
   evaluator_.noise = 0.5;
   EXPECT_GE(tune_problem("20").winner->rounds, 60);
   rounds_ = 5;
-  const auto result = tune_problem("20");
-  EXPECT_GE(result.winner->rounds, 5);
-  EXPECT_LE(result.winner->rounds, 4 * 5);
+  EXPECT_LE(tune_problem("20").winner->rounds, 4 * 5);
 }
 
 TEST_F(SessionTest, CandidatesAreCompiledAhead) {
