@@ -124,6 +124,7 @@ int main(int count, char** words) {
     if (strcmp(word, "execlp") == 0) execlp(words[0], words[0], "gemm", "3000", (char*)NULL);
     if (strcmp(word, "execle") == 0) execle(words[0], words[0], "gemm", "3000", (char*)NULL, environ);
     if (strcmp(word, "sleep") == 0) usleep((unsigned)number * 1000);
+    if (strcmp(word, "await") == 0) while (access(words[i + 1], F_OK) != 0) usleep(1000);
     if (strcmp(word, "kill") == 0) kill(getpid(), SIGKILL);
     if (strcmp(word, "abort") == 0) abort();
     if (strcmp(word, "_exit") == 0) fflush(stdout), _exit(5);

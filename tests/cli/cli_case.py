@@ -5,7 +5,9 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -37,6 +39,9 @@ def quick(words, lock):
     flushing = [] if "--warm" in words or "--flush" in words else ["--flush", "1"]
     return flushing + ([] if lock or "--no-lock" in words else ["--no-lock"])
 
+
+# A background job of a shell ignores it, and so would the tools.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Created once for all tests: compiled kernels, and databases of ceilings.
 CACHE = pathlib.Path(tempfile.gettempdir(), "greta_cli_cache")
@@ -96,9 +101,48 @@ def worker_of(pid):
     return None
 
 
+def wait_until_it_catches(run, number=signal.SIGINT):
+    """Returns when a tool that was started handles a signal, or has ended."""
+    while run.poll() is None:
+        caught = re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{run.pid}/status").read_text())
+        if int(caught[1], 16) >> number - 1 & 1:
+            break
+        time.sleep(0.01)
+
+
+class HeldCompiler:
+    """A C++ compiler of hip-host, for the tools that have `env`, that compiles the first `free` kernels only: others
+    wait until release(), or until the folder is removed. Nothing was compiled before."""
+
+    def __init__(self, folder, env, free=0):
+        self.program = folder / "held/c++"
+        self.program.parent.mkdir()
+        real = shutil.which("c++", path=env["PATH"])
+        self.program.write_text(f"""#!/bin/sh
+if [ "$1" = --version ]; then exec {real} --version; fi
+number=1
+while ! mkdir "$0.$number" 2>/dev/null; do number=$((number + 1)); done
+while [ $number -gt {free} ] && [ -e "$0" ] && [ ! -e "$0.released" ]; do sleep 0.05; done
+exec {real} "$@"
+""")
+        self.program.chmod(0o755)
+        self.first_held = self.program.with_name(f"c++.{free + 1}")
+        self.env = dict(env, PATH=f"{self.program.parent}:{env['PATH']}", XDG_CACHE_HOME=str(folder / "held/cache"))
+
+    def release(self):
+        self.program.with_name("c++.released").touch()
+
+    def wait_until_it_holds(self, run):
+        """Returns when a kernel waits, at the latest when the run has ended."""
+        while run.poll() is None and not self.first_held.exists():
+            time.sleep(0.02)
+
+
 class Case(unittest.TestCase):
     # Devices whose ceilings the test's database contains from the start; None: no database yet.
     known_devices = None
+    # Of tunes that are not given one, so that tests choose the same candidates, which are compiled once; None: random.
+    seed = 1
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="greta_cli_"))
@@ -131,7 +175,9 @@ class Case(unittest.TestCase):
         so they don't wait for cards and flush little between samples."""
         words = [TUNE, *map(str, arguments)]
         if arguments and arguments[0] in ("gemm", "softmax", "preset", "argmax", "model", "from-capture"):
-            words += quick(words, lock)
+            words += quick(words, lock) + ([] if "--rounds" in words else ["--rounds", "4"])
+            if self.seed is not None and not any(word.startswith("--seed") for word in words):
+                words += ["--seed", str(self.seed)]
         return words
 
     def run_tune(self, *arguments, timeout=120, lock=False, **options):
@@ -156,8 +202,8 @@ class Case(unittest.TestCase):
     def run_db(self, command, *arguments, db=None):
         return self.run_words(DB, command, *map(str, arguments), "--db", str(db or self.db))
 
-    def start(self, *arguments, lock=False):
-        return subprocess.Popen(self.command(arguments, lock), env=self.env, text=True,
+    def start(self, *arguments, lock=False, env=None):
+        return subprocess.Popen(self.command(arguments, lock), env=env or self.env, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 stdin=subprocess.DEVNULL)
 

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import time
 
+from cli_case import limit
+
 
 class Server:
     """A running server. `ssh` is the command line that reaches it, and `host` its name there. Programs in `programs`
@@ -34,7 +36,7 @@ class Server:
         sshd = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/bin")
         self.process = subprocess.Popen([sshd, "-D", "-e", "-f", server], stdin=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
-        end = time.time() + 30
+        end = time.time() + limit(30)
         while subprocess.run([*self.ssh.split(), self.host, "true"], stdin=subprocess.DEVNULL,
                              capture_output=True).returncode != 0:
             if self.process.poll() is not None or time.time() > end:

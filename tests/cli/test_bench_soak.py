@@ -44,7 +44,7 @@ FAULTS = {
     "wrong": "c[at] += 1.0f;",
     "unordered": "c[at] += 1.0f;",
     "outside": "c[n + 8] = 1.0f;",
-    "drift": "volatile float sum = 0.0f; for (int i = 0; i < 10000000; ++i) sum = sum + 1.0f;",
+    "drift": "volatile float sum = 0.0f; for (int i = 0; i < 1000000; ++i) sum = sum + 1.0f;",
     "leak": "volatile char* lost = (volatile char*)calloc(1, 1 << 15); "
             "for (int i = 0; i < 1 << 15; i += 4096) lost[i] = 1;",
 }

@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, limit, whole, worker_of
+from cli_case import SMALL, SOURCE, Case, limit, wait_until_it_catches, whole, worker_of
 
 
 class Compare(Case):
@@ -100,7 +100,7 @@ class SeveralCards(Case):
         self.assertRegex(done.stderr, r"(?m)^vulkan:1: softmax .*: \d+ trials, ")
 
     def test_a_killed_worker_of_one_card_loses_nothing(self):
-        with self.start(*self.arguments(budget=10)) as process:
+        with self.start(*self.arguments(budget=6)) as process:
             deadline = time.monotonic() + limit(30)
             while len(self.workers(process.pid)) < 2 or not self.db.exists():
                 self.assertLess(time.monotonic(), deadline)
@@ -199,6 +199,7 @@ class Verify(Case):
 
     def test_an_interruption_while_problems_are_drawn_ends_at_once(self):
         run = self.start("verify", "gemm", "--device", "vulkan:0", "--problems", 100000)
+        wait_until_it_catches(run)
         time.sleep(1)
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=limit(10))

@@ -8,12 +8,12 @@ import sqlite3
 import time
 import unittest
 
-from cli_case import SOURCE, WHOLE, Case, limit
+from cli_case import SOURCE, WHOLE, Case, HeldCompiler, limit
 
 # Candidates with this value of a parameter are faulty; the default has another one.
 FAULTY = "UNROLL=4"
 END = "  store_pack(args.c + at, narrow_pack<Out>(x));\n"
-LOCKED_S = 60 if WHOLE else 4
+LOCKED_S = 60 if WHOLE else 1
 
 
 class Faults(Case):
@@ -21,7 +21,7 @@ class Faults(Case):
     problem = ["gemm", "--m", "64", "--n", "48", "--k", "40", "--variant", "tiled", "--range", "UNROLL=1,4",
                "--strategy", "random", "--device", "hip-host:0"]
 
-    def tune(self, *more, budget="8", **options):
+    def tune(self, *more, budget="4", **options):  # with this seed, the third trial is faulty
         run = self.run_tune(*self.problem, "--budget", budget, "--seed", "4", "--db", self.db, "--json", *more,
                             timeout=300, **options)
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -56,7 +56,7 @@ class Faults(Case):
         again, run = self.tune(*words)
         self.assertGreater(again["not_tried"], 0)
         self.assertIsNotNone(again["winner"])
-        text = self.run_tune(*self.problem, "--budget", "8", "--seed", "4", "--db", self.db, *words).stdout
+        text = self.run_tune(*self.problem, "--budget", "4", "--seed", "4", "--db", self.db, *words).stdout
         self.assertRegex(" ".join(text.split()), "not tried [0-9]+ candidates? that hung or crashed before")
         self.assertEqual(self.query(twice), [])
         retried, run = self.tune(*words, "--retry-failed")
@@ -102,14 +102,21 @@ class Faults(Case):
         self.assertIn("signal 6", " ".join(self.query("SELECT message || log FROM trials WHERE status = 'compile'")[0]))
 
     def test_a_database_that_another_process_locks(self):
-        run = self.start(*self.problem, "--budget", "8", "--seed", "4", "--db", self.db, "--json")
-        self.wait_for_trials(2)
+        held = HeldCompiler(self.folder, self.env, free=2)  # the reference kernel and the default
+        run = self.start(*self.problem, "--budget", "4", "--seed", "4", "--db", self.db, "--json", env=held.env)
+        held.wait_until_it_holds(run)
+        self.wait_for_trials(1)
         locker = sqlite3.connect(self.db, isolation_level=None)
         locker.execute("BEGIN IMMEDIATE")
+        held.release()
+        errors = ""
+        while "another process writes" not in errors and run.poll() is None:
+            errors += run.stderr.readline()
         time.sleep(LOCKED_S)
         locker.execute("ROLLBACK")
         locker.close()
-        output, errors = run.communicate(timeout=limit(200))
+        output, rest = run.communicate(timeout=limit(200))
+        errors += rest
         self.assertEqual(run.returncode, 0, errors)
         report = json.loads(output)
         self.assertIsNotNone(report["winner"])
@@ -118,8 +125,8 @@ class Faults(Case):
         self.assertIn("another process writes", errors)
 
     def test_a_full_disk_and_the_run_after_it(self):
-        words = [*self.problem, "--budget", "16", "--seed", "4", "--db", self.db, "--json"]
-        size = self.db.stat().st_size + 8 * 1024
+        words = [*self.problem, "--budget", "8", "--seed", "4", "--db", self.db, "--json"]
+        size = 64 * 1024  # of SQLite's log
 
         def limit_files():
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -136,20 +143,21 @@ class Faults(Case):
 
     def test_a_clock_that_jumps(self):
         library = os.environ["GRETA_JUMPING_CLOCK"]
-        started = time.monotonic()
         words = [*self.problem, "--budget", "5s", "--seed", "4", "--db", self.db, "--json"]
+        started = time.monotonic()
         run = self.run_tune(*words, env=dict(self.env, LD_PRELOAD=library))
+        whole_s = time.monotonic() - started
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertLess(time.monotonic() - started, limit(60))
         report = json.loads(run.stdout)
         self.assertIsNotNone(report["winner"])
         self.assertGreater(report["trials"]["total"], 1)
-        times = {stamp[:10] for stamp, in self.query("SELECT recorded_utc FROM trials")}
-        self.assertGreater(len(times), 1, "the clock did not jump")
+        days = {stamp[:10] for stamp, in self.query("SELECT recorded_utc FROM trials")}
+        self.assertGreater(len(days), 1, "the clock did not jump")
         self.assertEqual(report["trials"].get("timeout", 0), 0)
-        spent = self.query("SELECT min(elapsed_s), max(elapsed_s) FROM trials")[0]
-        self.assertGreaterEqual(spent[0], 0)
-        self.assertLess(spent[1], limit(60))
+        # Trials say how long after the start they ended, as the steady clock here has it.
+        spent = [seconds for seconds, in self.query("SELECT elapsed_s FROM trials ORDER BY id")]
+        self.assertEqual([0, *spent, whole_s], sorted([0, *spent, whole_s]))
+        self.assertGreater(spent[-1], 0)
 
 
 if __name__ == "__main__":

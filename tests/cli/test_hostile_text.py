@@ -234,7 +234,7 @@ exec {shutil.which("c++")} "$@"
         compiler.chmod(0o755)
         env = dict(self.env, PATH=f"{folder}:{self.env['PATH']}", XDG_CACHE_HOME=str(self.folder / "cache"))
         tune = [TUNE, *TINY_TUNE[:-1], "hip-host:0", "--db", "hip.db"]
-        verify = [TUNE, "verify", "gemm", "--device", "hip-host:0", "--problems", "1"]
+        verify = [TUNE, "verify", "softmax", "--device", "hip-host:0", "--problems", "1"]
         for words in ([TUNE, "devices"], [TUNE, "devices", "--json"], verify):
             told = self.said(*words, env=env, logs=words == verify)
             if words == [TUNE, "devices"]:

@@ -14,7 +14,7 @@ TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db
 
 
 def said(*words):
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(words, capture_output=True, text=True, timeout=limit(60), check=True).stdout
 
 
 def commands(help_text):

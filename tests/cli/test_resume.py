@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from cli_case import SMALL, Case, limit
+from cli_case import SMALL, Case, HeldCompiler, limit
 
 KILLS = int(os.environ.get("GRETA_KILLS", "6"))
 SEARCHED = "SELECT session, config, phase FROM trials WHERE phase <> 'lost' ORDER BY id"
@@ -17,10 +17,12 @@ SEARCHED = "SELECT session, config, phase FROM trials WHERE phase <> 'lost' ORDE
 
 class Resuming(Case):
     known_devices = "vulkan:0,hip-host:0"
+    seed = None
     device = ""
 
     def words(self, *more):
-        # Which candidates this strategy chooses does not depend on their times. The variant compiles fast.
+        # Which candidates this strategy chooses does not depend on their times. The variant compiles fast, and has four
+        # configurations.
         return [*SMALL, "--variant", "naive", "--strategy", "random", "--budget", "10", "--device", self.device, "--db", self.db, *more]
 
     def trials(self):
@@ -73,15 +75,27 @@ class Resuming(Case):
 class Resume(Resuming):
     device = "hip-host:0"
 
+    def held(self, free):
+        """Makes all tools wait before they compile more kernels than these."""
+        held = HeldCompiler(self.folder, self.env, free)
+        self.env = held.env
+        return held
+
+    def kill_after_three_trials(self, *words, by=signal.SIGKILL):
+        held = self.held(4)  # the reference kernel, the default and two candidates
+        run = self.start(*words)
+        self.wait_for_trials(3)
+        held.wait_until_it_holds(run)
+        run.send_signal(by)
+        run.communicate(timeout=limit(60))
+        held.release()
+
     def test_killed_at_random_moments(self):
         self.expect_what_an_uninterrupted_run_has()
 
     def test_the_seed_is_that_of_the_unfinished_run(self):
         """Without --seed, the same command goes on with the recorded seed; with another one, it does not."""
-        run = self.start(*self.words("--seed", "5"))
-        self.wait_for_trials(3)
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate()
+        self.kill_after_three_trials(*self.words("--seed", "5"))
         other = self.run_tune(*self.words("--seed", "6", "--json"))
         self.assertEqual(json.loads(other.stdout)["resumed"], 0)
         again = self.run_tune(*self.words())
@@ -92,10 +106,7 @@ class Resume(Resuming):
         self.assertIn("trials were already recorded", same.stdout)
 
     def test_no_resume_starts_afresh(self):
-        run = self.start(*self.words())
-        self.wait_for_trials(3)
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=limit(60))
+        self.kill_after_three_trials(*self.words(), by=signal.SIGINT)
         fresh = self.run_tune(*self.words("--no-resume", "--json"))
         self.assertEqual(json.loads(fresh.stdout)["resumed"], 0)
         self.assertEqual(len({row[0] for row in self.trials()}), 2)
@@ -103,12 +114,9 @@ class Resume(Resuming):
         self.assertNotIn("going on", self.run_tune(*self.words()).stderr)
 
     def test_time_that_was_spent_counts(self):
-        words = [*SMALL, "--strategy", "random", "--budget", "4s", "--device", self.device, "--db", self.db]
-        run = self.start(*words)
-        self.wait_for_trials(3)
-        time.sleep(1)
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate()
+        words = [*SMALL, "--variant", "naive", "--strategy", "random", "--budget", "900s", "--device", self.device, "--db",
+                 self.db]
+        self.kill_after_three_trials(*words)
         spent = self.query("SELECT max(elapsed_s) FROM trials")[0][0]
         self.assertGreater(spent, 0)
         report = json.loads(self.run_tune(*words, "--json").stdout)
@@ -122,17 +130,14 @@ class Resume(Resuming):
         preset.write_text(json.dumps({"budget": "4", "problems": [
             {"op": "gemm", "m": m, "n": 16, "k": 16} for m in (16, 32, 48)]}))
         words = ["preset", preset, "--strategy", "random", "--device", self.device, "--db", self.db]
+        held = self.held(5)  # the reference kernel and those of the first problem
         run = self.start(*words)
-        end = time.time() + limit(60)
-        while time.time() < end:
-            try:
-                if self.query("SELECT count(*) FROM sessions WHERE outcome = 'done'")[0][0] >= 1:
-                    break
-            except Exception:
-                pass
+        held.wait_until_it_holds(run)
+        while run.poll() is None and not self.query("SELECT id FROM sessions WHERE outcome = 'done'"):
             time.sleep(0.02)
         os.kill(run.pid, signal.SIGKILL)
         run.communicate()
+        held.release()
         done = self.query("SELECT id FROM sessions WHERE outcome = 'done'")
         self.assertLess(len(done), 3)
         trials = self.query("SELECT count(*) FROM trials WHERE session = 1")
@@ -148,13 +153,17 @@ class Resume(Resuming):
         self.assertEqual(self.query("SELECT count(*) FROM sessions"), [(6,)])
 
     def test_a_running_tune_is_not_resumed(self):
+        free = self.env
+        held = self.held(3)
         run = self.start(*self.words("--seed", "1"))
-        self.wait_for_trials(2)
-        beside = self.run_tune(*self.words("--seed", "1", "--json"))
-        running = run.poll() is None
+        held.wait_until_it_holds(run)
+        self.wait_for_trials(1)
+        beside = self.run_tune(*self.words("--seed", "1", "--json"), env=free)
+        self.assertIsNone(run.poll())
+        held.release()
         self.assertEqual(run.wait(timeout=limit(120)), 0)
         run.communicate()
-        self.assertEqual(json.loads(beside.stdout)["resumed"], 0, f"the first one was running: {running}")
+        self.assertEqual(json.loads(beside.stdout)["resumed"], 0)
 
 
 class ResumeOnVulkan(Resuming):

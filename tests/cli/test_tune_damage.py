@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from cli_case import SMALL, Case, limit
+from cli_case import SMALL, Case, HeldCompiler, limit
 
 
 class Damage(Case):
@@ -31,7 +31,7 @@ class Damage(Case):
 
     def test_full_disk(self):
         def limit():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (144 * 1024, 144 * 1024))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, 64 * 1024))
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
         result = self.run_tune(*SMALL, "--budget", "300", "--db", self.db, preexec_fn=limit)
         self.assertEqual(result.returncode, 1, result.stderr)
@@ -63,10 +63,14 @@ class Damage(Case):
         self.assertGreaterEqual(self.query("SELECT count(*) FROM trials")[0][0], kept + 3)
 
     def test_killed_worker_costs_no_trial(self):
-        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "10", "--db", self.db)
-        self.wait_for_trials(3)
+        held = HeldCompiler(self.folder, self.env, free=2)  # the reference kernel and the default
+        run = self.start(*SMALL, "--variant", "naive", "--device", "hip-host:0", "--budget", "10", "--db",
+                         self.know_ceilings("hip-host:0"), env=held.env)
+        held.wait_until_it_holds(run)  # so it has work to do
+        self.wait_for_trials(1)
         children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
+        held.release()
         output, errors = run.communicate(timeout=limit(200))
         self.assertEqual(run.returncode, 0, errors)
         crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0]
@@ -108,10 +112,11 @@ class Interrupt(Case):
 
 
     def test_before_the_first_trial_there_is_little_to_report(self):
-        self.db.unlink()
-        run = self.start("gemm", "--m", 2048, "--n", 2048, "--k", 2048, "--budget", "120s", "--db", self.db)
+        held = HeldCompiler(self.folder, self.env, free=1)  # the reference kernel
+        run = self.start(*SMALL, "--device", "hip-host:0", "--budget", "120s", "--db", self.db, env=held.env)
         first = run.stderr.readline()
         self.assertIn("timing the default", first)
+        held.wait_until_it_holds(run)
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=limit(60))
         self.assertEqual(run.returncode, 1, errors)

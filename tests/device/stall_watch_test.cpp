@@ -60,12 +60,12 @@ TEST(StallWatch, NothingElseDoes) {
   EXPECT_EQ(exit_code_of([] { sleep_s(0.8); }), 0) << "outside of a scope";
   EXPECT_EQ(exit_code_of(
                 [] {
-                  for (int i = 0; i < 50; ++i) {
+                  for (int i = 0; i < 100; ++i) {
                     const StallWatch call;
                     sleep_s(0.05);
                   }
                 },
-                2),
+                4),
             0)
       << "calls that return, of which only all together take longer";
   EXPECT_EQ(exit_code_of([] {
@@ -80,14 +80,16 @@ TEST(StallWatch, NothingElseDoes) {
 // The time of a nested compilation does not count as that of the call, but the time after it does.
 TEST(StallWatch, TheInnerScopeCounts) {
   const auto call_that_compiles = [](double afterwards_s) {
-    return exit_code_of([=] {
-      const StallWatch call;
-      {
-        const StallWatch compiling(StallWatch::unlimited);
-        sleep_s(0.8);
-      }
-      sleep_s(afterwards_s);
-    });
+    return exit_code_of(
+        [=] {
+          const StallWatch call;
+          {
+            const StallWatch compiling(StallWatch::unlimited);
+            sleep_s(3);
+          }
+          sleep_s(afterwards_s);
+        },
+        2);
   };
   EXPECT_EQ(call_that_compiles(0), 0);
   EXPECT_EQ(call_that_compiles(30), stalled);

@@ -272,7 +272,7 @@ class RunPresetsOverSsh(RunPresets):
                                        stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         self.program("ssh", f'exec {shutil.which("ssh")} -F {client} "$@"')
-        end = time.time() + 30
+        end = time.time() + 300
         while subprocess.run([self.bin / "ssh", "there", "true"], stdin=subprocess.DEVNULL,
                              capture_output=True).returncode != 0:
             if self.server.poll() is not None or time.time() > end:

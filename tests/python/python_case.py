@@ -17,6 +17,8 @@ import greta  # noqa: E402
 LIBRARY = os.environ["GRETA_LIBRARY"]
 TUNER = os.environ["GRETA_TUNER_LIBRARY"]
 greta.load(LIBRARY, TUNER)
+# Compiled kernels, which tests share with those of the tools.
+CACHE = cli_case.CACHE / "greta"
 
 
 class Case(unittest.TestCase):

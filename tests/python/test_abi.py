@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from python_case import LIBRARY, SOURCE, TUNER, Case, greta
+from python_case import LIBRARY, SOURCE, TUNER, Case, cli_case, greta
 
 from greta import _abi, _library
 
@@ -125,7 +125,7 @@ class Abi(Case):
 class Loading(Case):
     def import_in(self, package, code):
         return subprocess.run([sys.executable, "-B", "-c", code], cwd=package.parent, text=True,
-                              capture_output=True, timeout=60)
+                              capture_output=True, timeout=cli_case.limit(60))
 
     def test_the_library_is_found_beside_the_package_and_in_its_prefix(self):
         name = f"libgreta.so.{_abi.ABI_VERSION}"

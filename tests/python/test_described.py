@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import numpy
-from python_case import SOURCE, Case, greta
+from python_case import CACHE, SOURCE, Case, greta
 
 DEVICE = "hip-host:0"
 FAST = {"device": DEVICE, "lock": False, "flush_mib": 1, "shipped": False, "seed": 3}
@@ -23,7 +23,7 @@ class Described(Case):
         super().setUp()
         for name in ("vector_add.jsonc", "vector_add.cu", "row_sums.jsonc", "row_sums.hip"):
             shutil.copy(SOURCE / "tests/data/kernels" / name, self.folder)
-        self.db, self.cache = self.folder / "tuned.db", self.folder / "cache"
+        self.db, self.cache = self.folder / "tuned.db", CACHE
         self.know_ceilings(DEVICE)
         self.files = {"cache": self.cache, "db": None, "shipped": False}
 

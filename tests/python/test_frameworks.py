@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from python_case import SOURCE, Case, greta
+from python_case import SOURCE, Case, cli_case, greta
 
 from greta import frameworks
 from greta.frameworks import Capture, Decision, Decisions
@@ -139,10 +139,10 @@ class Captures(Case):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         self.assertEqual([line["problem"].split()[0] for line in lines[1:]], ["rmsnorm", "softmax"])
         self.assertEqual(lines[1]["count"], 2)
-        env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(self.folder / "cache"))
+        env = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(cli_case.CACHE))
         run = subprocess.run([os.environ["GRETA_TUNE"], "from-capture", file, "--device", DEVICE, "--budget", "1",
                               "--db", self.folder / "t.db", "--no-lock", "--flush", "1", "--no-shipped"],
-                             capture_output=True, text=True, env=env, timeout=300)
+                             capture_output=True, text=True, env=env, timeout=cli_case.limit(300))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertNotIn("captured on", run.stderr)  # the same device
         self.assertIn("rmsnorm", run.stdout)
@@ -153,7 +153,7 @@ class WithoutTorch(Case):
         code = ("import sys; sys.modules['torch'] = None\nimport greta\n"
                 "try:\n  import greta.torch\nexcept greta.UnavailableError as error:\n  print(error)")
         run = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True,
-                             cwd=SOURCE / "runtime/python", timeout=60)
+                             cwd=SOURCE / "runtime/python", timeout=cli_case.limit(60))
         self.assertRegex(run.stdout, r"^greta\.torch needs PyTorch: .*\n$", run.stderr)
 
     def test_the_measuring_script_checks_its_options_first(self):
@@ -161,7 +161,7 @@ class WithoutTorch(Case):
         for words, message in ((["--parts", "small,none"], "--parts: there are calls, operations, compile, small, "
                                                            "large, not none"), ([], "out")):
             run = subprocess.run([sys.executable, "-B", script, *([self.folder / "out"] if words else []), *words],
-                                 capture_output=True, text=True, timeout=60)
+                                 capture_output=True, text=True, timeout=cli_case.limit(60))
             self.assertEqual(run.returncode, 2, run.stderr)
             self.assertIn(message, run.stderr.splitlines()[-1])
         self.assertEqual(list(self.folder.iterdir()), [])

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 import numpy as np
-from python_case import Case, greta
+from python_case import Case, cli_case, greta
 
 HIP = ctypes.CDLL("libamdhip64.so.7")
 CAPTURE_RELAXED, COPY_DEFAULT = 2, 4
@@ -122,7 +122,7 @@ class NoInvalidCalls(Case):
 
     def test_no_call_is_invalid(self):
         run = subprocess.run([sys.executable, "-B", __file__, "HipMemory"], capture_output=True,
-                             text=True, timeout=120, env=dict(os.environ))
+                             text=True, timeout=cli_case.limit(120), env=dict(os.environ))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertNotIn("fake HIP:", run.stderr)
         self.assertIn("Ran 4 tests", run.stderr)

@@ -10,7 +10,7 @@ import unittest
 
 import torch
 import torch.utils._python_dispatch
-from python_case import SOURCE, greta
+from python_case import CACHE, SOURCE, greta
 from torch_case import Torch
 
 import greta.torch
@@ -255,7 +255,7 @@ class TorchDecisions(Torch):
         greta.torch.softmax(x)
         first, = greta.torch.choices()
         greta.tune("softmax", rows=16, cols=64, device="hip-host:0", budget=3, db=self.folder / "tuned.db",
-                   cache=self.folder / "cache", lock=False, flush_mib=1, in_process=True, shipped=False, seed=2)
+                   cache=CACHE, lock=False, flush_mib=1, in_process=True, shipped=False, seed=2)
         self.configure("measured")
         greta.torch.softmax(x)
         second, = greta.torch.choices()

@@ -12,7 +12,7 @@ import types
 import unittest
 from unittest import mock
 
-from python_case import TUNER, Case, greta
+from python_case import CACHE, TUNER, Case, greta
 
 from greta import _abi
 
@@ -31,7 +31,7 @@ class Tuned(Case):
     def options(self, **others):
         """Returns the options of a short run. Times don't matter, so nothing waits for the card."""
         return {"device": self.device, "db": self.folder / "tuned.db",
-                "cache": self.folder / "cache", "flush_mib": 1, "lock": False, "shipped": False,
+                "cache": CACHE, "flush_mib": 1, "lock": False, "shipped": False,
                 "seed": 1, "budget": 3, **others}
 
     def tune(self, operation="gemm", **others):

@@ -1,7 +1,7 @@
 """The common part of the tests of greta.torch."""
 
 import torch
-from python_case import Case, greta
+from python_case import CACHE, Case, greta
 
 import greta.torch
 from greta.torch import execution
@@ -18,7 +18,7 @@ class Torch(Case):
         self.configure(self.mode)
 
     def configure(self, mode, **others):
-        greta.torch.configure(mode=mode, cache=self.folder / "cache", db=self.folder / "tuned.db"
+        greta.torch.configure(mode=mode, cache=CACHE, db=self.folder / "tuned.db"
                               if (self.folder / "tuned.db").is_file() else None,
                               decisions=self.folder / "frameworks.json", shipped=False, **others)
 

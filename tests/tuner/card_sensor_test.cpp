@@ -80,13 +80,17 @@ TEST(EnergyMeter, PowerTimesTheTimeOfALaunch) {
     std::this_thread::sleep_for(std::chrono::microseconds(200) * count);
     return {};
   };
-  const auto block = measure_block(*card_sensor(nvidia), launch, 0.3);
+  // Beside other work, a pause between a launch and a reading is an error of the sensor.
+  auto block = measure_block(*card_sensor(nvidia), launch, 0.3);
+  while (block && block->sensor_error > 0.2 * block->joules) {
+    launches = 0;
+    block = measure_block(*card_sensor(nvidia), launch, 0.3);
+  }
   ASSERT_TRUE(block);
   EXPECT_GT(launches, 100);
-  EXPECT_NEAR(block->watts, 300, 60);
+  EXPECT_NEAR(block->watts, 300, 300 * block->sensor_error / block->joules);
   EXPECT_DOUBLE_EQ(block->joules, block->watts * block->us * 1e-6);
   EXPECT_GT(block->sensor_error, 0);
-  EXPECT_LT(block->sensor_error, block->joules);
 }
 
 TEST(EnergyMeter, ACounterThatStandsStillIsNoMeasurement) {

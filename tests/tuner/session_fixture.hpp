@@ -17,6 +17,7 @@ class SessionTest : public ::testing::Test {
     SessionOptions options;
     options.budget = Budget::parse(budget).value();
     options.seed = 3;
+    options.rounds = rounds_;
     options.reject_spills = reject_spills_;
     options.suggested = suggested_;
     options.retry_failed = retry_failed_;
@@ -50,6 +51,7 @@ class SessionTest : public ::testing::Test {
   FakeEvaluator evaluator_;
   TunedDb db_ = TunedDb::open(folder_ / "tuned.db", TunedDb::Mode::read_write);
   SilentObserver observer_;
+  int rounds_ = SessionOptions().rounds;
   bool reject_spills_ = false;
   bool retry_failed_ = false;
   bool for_energy_ = false;

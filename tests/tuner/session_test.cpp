@@ -377,6 +377,13 @@ TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
   EXPECT_LT(small.flops, result.work.flops / 10);
 }
 
+TEST_F(SessionTest, RoundsAreLimited) {
+  evaluator_.noise = 0.5;
+  EXPECT_GE(tune_problem("20").winner->rounds, 60);
+  rounds_ = 5;
+  EXPECT_LE(tune_problem("20").winner->rounds, 4 * 5);
+}
+
 TEST_F(SessionTest, CandidatesAreCompiledAhead) {
   tune_problem("20");
   EXPECT_EQ(evaluator_.prepared_, 19U);  // all except the default, which is timed before the search

@@ -8,18 +8,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool is_set_within(const std::atomic<bool>& token, std::chrono::milliseconds time) {
-  const auto end = TimedStop::Clock::now() + time;
-  while (!token && TimedStop::Clock::now() < end) std::this_thread::sleep_for(1ms);
-  return token;
+/// Hangs if it is never set.
+void wait_for(const std::atomic<bool>& token) {
+  while (!token) std::this_thread::sleep_for(1ms);
 }
 
 TEST(TimedStop, IsSetWhenTheTimeHasCome) {
   const std::atomic<bool> user = false;
   const auto begin = TimedStop::Clock::now();
   const TimedStop stop(user, begin + 100ms);
-  EXPECT_FALSE(stop.token());
-  EXPECT_TRUE(is_set_within(stop.token(), 10s));
+  wait_for(stop.token());
   EXPECT_GE(TimedStop::Clock::now(), begin + 100ms);
   EXPECT_FALSE(user);
 }
@@ -28,14 +26,13 @@ TEST(TimedStop, IsSetByTheUserAndEndsAtOnce) {
   std::atomic<bool> user = false;
   {
     const TimedStop stop(user, TimedStop::Clock::now() + 1h);
-    EXPECT_FALSE(is_set_within(stop.token(), 50ms));
+    std::this_thread::sleep_for(50ms);
+    EXPECT_FALSE(stop.token());
     user = true;
-    EXPECT_TRUE(is_set_within(stop.token(), 10s));
+    wait_for(stop.token());
   }
   user = false;
-  const auto begin = TimedStop::Clock::now();
-  { const TimedStop stop(user, begin + 1h); }
-  EXPECT_LT(TimedStop::Clock::now() - begin, 10s);
+  { const TimedStop stop(user, TimedStop::Clock::now() + 24h); }
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::size_t fewest_turns = 8;
-constexpr std::size_t most_turns = 60;
 constexpr std::size_t turns_for_an_interval = 3;
 constexpr double target = 0.005;  // relative half-width of the intervals
 constexpr double confidence = 0.95;
@@ -29,7 +28,7 @@ class Contest {
 
   ContestResult hold(double seconds, const std::atomic<bool>& stop) {
     const Stopwatch watch;
-    while (!stop && turns() < most_turns) {
+    while (!stop && turns() < most_turns()) {
       if (turns() >= turns_for_an_interval && watch.seconds() >= seconds) break;
       if (turns() >= fewest_turns && narrow()) break;
       if (!take_turn()) break;
@@ -39,6 +38,7 @@ class Contest {
 
  private:
   std::size_t turns() const { return us_.front().size(); }
+  std::size_t most_turns() const { return static_cast<std::size_t>(options_.rounds); }
   bool take_turn();
   bool narrow() const;
   ContestResult judge_turns() const;
@@ -73,7 +73,7 @@ bool Contest::take_turn() {
       failure_ = fmt::format("{}: {}", session.device.id(), rounds.failure->message);
       return false;
     }
-    if (rounds.us.front().empty()) return ++missed_ < most_turns;
+    if (rounds.us.front().empty()) return ++missed_ < most_turns();
     turn[i] = median(rounds.us.front());
   }
   for (std::size_t i = 0; i < turn.size(); ++i) us_[i].push_back(turn[i]);

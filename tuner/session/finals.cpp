@@ -16,8 +16,7 @@ constexpr std::size_t most_finalists = 4;
 constexpr std::size_t most_known = 2;     // of them: winners of earlier sessions
 constexpr double finalist_margin = 1.10;  // the best medians of a search are biased low
 constexpr int fewest_rounds = 8;
-constexpr int most_rounds = 60;
-constexpr int most_rounds_to_prove = 240;  // while an interval is wider than the gain that it shows
+constexpr int times_to_prove = 4;  // as many rounds while an interval is wider than its gain
 constexpr double target_half_width = 0.005;  // relative half-width of the winner's interval
 constexpr double least_time_s = 5;           // minimum for the finals, whatever the search left
 constexpr double least_provisional_s = 2;    // the same, if the caller times winners again
@@ -180,16 +179,18 @@ void Finals::time_in_rounds(const RecordTrial& record) {
   const Stopwatch watch;
   const double allowed_s =
       std::max(time_left_s(), options_.provisional ? least_provisional_s : least_time_s);
+  const auto most_rounds = static_cast<std::size_t>(options_.rounds);
   int rounds_per_call = 1;
   while (!stop_ && !contenders_.empty()) {
     const double spent_s = watch.seconds();
     const auto done = contenders_.front().us.size();
     const auto now = certification();
-    const std::size_t most = now.unproved.empty() ? most_rounds : most_rounds_to_prove;
+    const std::size_t most = now.unproved.empty() ? most_rounds : times_to_prove * most_rounds;
     if (done >= most || (done >= 2 && spent_s >= allowed_s)) break;
     if (done >= fewest_rounds && now.unproved.empty() && sure_enough(now, target_half_width)) break;
-    add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s), record);
-    if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
+    const int left = static_cast<int>(most - done);
+    add_rounds(std::min(rounds_per_call, left), std::max(0.0, allowed_s - spent_s), record);
+    if (contenders_.empty() || dropped_rounds_ > options_.rounds) break;
     const auto taken = std::max<std::size_t>(1, contenders_.front().us.size());
     const double each_s = watch.seconds() / static_cast<double>(taken);
     rounds_per_call = static_cast<int>(std::clamp(call_s / each_s, 1.0, 8.0));

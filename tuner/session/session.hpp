@@ -20,7 +20,10 @@ struct SessionOptions {
   std::string strategy = "auto";  ///< for create_strategy()
   std::uint64_t seed = 0;
   bool cold = true;
-  SearchLimits limits;            ///< of the search
+  SearchLimits limits;  ///< of the search
+  /// Most rounds in which finalists and default are timed, at least 3; four times as many while a
+  /// finalist is significantly faster, but its interval is wider than the gain.
+  int rounds = 60;
   std::vector<Config> try_first;  ///< valid configurations to evaluate before the search
   std::vector<Config> suggested;  ///< valid ones that are fast elsewhere; next, within the budget
   bool compare_naive = false;     ///< also time a kernel with one thread per output

@@ -179,6 +179,7 @@ SessionOptions Lane::session_options(const TuningTask& task, std::optional<doubl
   session.strategy = options.strategy;
   session.seed = context_.seed;
   session.cold = options.cold;
+  session.rounds = options.rounds;
   session.compare_naive = options.compare_naive;
   session.reject_spills = options.reject_spills;
   session.started_utc = context_.date;

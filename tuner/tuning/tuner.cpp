@@ -69,7 +69,7 @@ std::string request_of(const TunerOptions& options, const std::vector<ProbedDevi
         options.retry_failed, options.for_energy, options.allow_vendor}) {
     hash.add(std::uint64_t{flag});
   }
-  hash.add(options.flush_bytes);
+  hash.add(options.flush_bytes).add(static_cast<std::uint64_t>(options.rounds));
   for (const ProbedDevice& device : devices)
     hash.add(device.info.fingerprint()).add(device.info.driver).add(device.info.compiler);
   for (const TuningTask& task : tasks) {

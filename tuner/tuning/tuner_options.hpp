@@ -40,6 +40,7 @@ struct TunerOptions {
   std::optional<std::uint64_t> seed;    ///< seed of inputs and search; empty: random
   std::uint64_t flush_bytes = 0;        ///< size of the cache flush; 0: from the last-level cache
   bool cold = true;                     ///< flush the caches before each sample
+  int rounds = 60;                      ///< most that certify a winner (SessionOptions::rounds)
   bool compare_naive = false;           ///< also time a kernel with one thread per output
   bool reject_spills = false;           ///< candidates that spill registers fail before they run
   bool resume = true;                   ///< go on with an unfinished run of the same request

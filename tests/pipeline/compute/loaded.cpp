@@ -5,8 +5,8 @@
 
 #include "db/tuned_db.hpp"
 #include "tests/catalog.hpp"
+#include "tests/compiled_kernels.hpp"
 #include "tests/pipeline/compute/cases.hpp"
-#include "tests/temporary_folder.hpp"
 
 /// Devices, tensors and winners that cases run with.
 namespace greta::test {
@@ -32,10 +32,9 @@ std::string device_name(std::string id) {
 }
 
 std::unique_ptr<Runtime> open_runtime(const std::string& device, const LookupFiles& databases) {
-  static const TemporaryFolder cache;
   RuntimeOptions options;
   options.device = device;
-  options.open.cache_directory = cache.path();
+  options.open.cache_directory = compiled_kernels();
   options.databases = databases;
   return Runtime::open(options).value();
 }

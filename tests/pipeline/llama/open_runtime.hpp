@@ -4,21 +4,20 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "runtime/pipeline/compute/runtime.hpp"
+#include "tests/compiled_kernels.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test {
 
-/// Opens a device by its id. All tests of models share a cache of kernels, which takes most of
-/// their time else.
+/// Opens a device by its id.
 inline std::unique_ptr<Runtime> open_runtime(const std::string& device) {
   RuntimeOptions options;
   options.device = device;
-  options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
+  options.open.cache_directory = compiled_kernels();
   return Runtime::open(options).value();
 }
 

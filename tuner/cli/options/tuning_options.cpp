@@ -67,6 +67,12 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
                   "Memory in MiB that flushes the caches before each sample; default: by the "
                   "last-level cache's size")
       ->group(group);
+  add_whole_number(command, "--rounds", options.rounds,
+                   "Most rounds in which finalists and default are timed; four times as many "
+                   "while a gain is not proven",
+                   3, 1000)
+      ->group(group)
+      ->capture_default_str();
   command.add_flag("--naive", options.naive, "Also time a kernel with one thread per output")
       ->group(group);
   command
@@ -158,6 +164,7 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.name = "greta-tune";
   tuner.strategy = options.strategy;
   tuner.cold = !options.warm;
+  tuner.rounds = options.rounds;
   tuner.compare_naive = options.naive;
   tuner.reject_spills = options.reject_spills;
   tuner.lock = !options.no_lock;

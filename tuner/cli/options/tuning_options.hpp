@@ -25,6 +25,7 @@ struct TuningOptions {
   std::filesystem::path keep_failed;  ///< folder of cases; empty: of described kernels only
   std::string seed;                   ///< empty: random
   std::string flush;  ///< cache flush of cold samples in MiB; empty: chosen for the device
+  int rounds = TunerOptions().rounds;
   bool warm = false;
   bool naive = false;
   bool json = false;
