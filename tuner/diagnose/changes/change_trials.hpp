@@ -30,6 +30,10 @@ enum class ChangeOutcome : unsigned char {
   correct,       ///< with other operands, too
 };
 
+/// Returns what a run of a case (run_case()) says of its change: correct_here, wrong or hangs. What
+/// a driver refuses is wrong.
+ChangeOutcome outcome_of_run(const Result<std::string>& wrong);
+
 /// Returns what a kept source says of itself: its text, entry, workgroup and options.
 Result<KernelSource> read_kept_source(const std::string& kept, Language language);
 
@@ -49,8 +53,7 @@ class ChangeTrials {
   ChangeOutcome outcome_of(const KernelChange& change);
 
  private:
-  /// Returns whether the results are correct; nothing if the device is lost.
-  std::optional<bool> is_correct(KernelCase& run);
+  ChangeOutcome outcome_with(const KernelCase& run);
   bool draw_others();
 
   const Catalog& catalog_;
