@@ -9,7 +9,6 @@
 #include "kernels/launch/guarded_buffer.hpp"
 
 namespace greta::tuner {
-namespace {
 
 /// The buffers of a case on a device.
 class CaseMemory {
@@ -37,6 +36,18 @@ class CaseMemory {
     return block.take();
   }
 
+  /// Returns the contents of the buffers with expected values.
+  Result<std::vector<std::vector<std::byte>>> contents(
+      Device& device, const std::vector<CaseBuffer>& buffers) const {
+    std::vector<std::vector<std::byte>> all;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].expected.empty()) continue;
+      auto downloaded = buffers_[i].download(device, all.emplace_back(buffers[i].bytes));
+      if (!downloaded) return downloaded.failure();
+    }
+    return all;
+  }
+
   /// Returns the first error in the buffers after the launches; empty if there is none.
   Result<std::string> judge(Device& device, const std::vector<CaseBuffer>& buffers) const {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -57,6 +68,8 @@ class CaseMemory {
  private:
   std::vector<GuardedBuffer> buffers_;
 };
+
+namespace {
 
 /// Returns the kernel description of a launch that a device needs.
 KernelSource source_of(const KernelCase& run, const CaseLaunch& launch,
@@ -85,14 +98,12 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
   return LoadedCase(device, run).run(deadline);
 }
 
-Result<std::string> LoadedCase::run(Deadline deadline) {
-  auto memory = CaseMemory::create(device_, run_.buffers);
-  if (!memory) return memory.failure();
+Result<void> LoadedCase::launch(const CaseMemory& memory, Deadline deadline) {
   auto stream = device_.create_stream();
   if (!stream) return stream.failure();
   for (std::size_t i = 0; i < run_.launches.size(); ++i) {
     const CaseLaunch& launch = run_.launches[i];
-    const auto arguments = memory->pack(launch.arguments);
+    const auto arguments = memory.pack(launch.arguments);
     if (i == kernels_.size()) {
       auto kernel = device_.load(source_of(run_, launch, arguments.size()),
                                  run_.code_objects[launch.code_object]);
@@ -104,8 +115,21 @@ Result<std::string> LoadedCase::run(Deadline deadline) {
     auto launched = (*stream)->launch(*kernels_[i], launch.grid, arguments);
     if (!launched) return launched.failure();
   }
-  if (auto done = (*stream)->synchronize(deadline); !done) return done.failure();
+  return (*stream)->synchronize(deadline);
+}
+
+Result<std::string> LoadedCase::run(Deadline deadline) {
+  auto memory = CaseMemory::create(device_, run_.buffers);
+  if (!memory) return memory.failure();
+  if (auto done = launch(*memory, deadline); !done) return done.failure();
   return memory->judge(device_, run_.buffers);
+}
+
+Result<std::vector<std::vector<std::byte>>> LoadedCase::contents(Deadline deadline) {
+  auto memory = CaseMemory::create(device_, run_.buffers);
+  if (!memory) return memory.failure();
+  if (auto done = launch(*memory, deadline); !done) return done.failure();
+  return memory->contents(device_, run_.buffers);
 }
 
 }  // namespace greta::tuner

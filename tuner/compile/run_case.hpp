@@ -14,6 +14,8 @@ namespace greta::tuner {
 /// the device's calls. SPIR-V runs on every Vulkan device with the required features.
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
 
+class CaseMemory;
+
 /// A case whose kernels are loaded once, to run it several times, also with other numbers among the
 /// arguments of its launches. The device and the case must outlive it.
 class LoadedCase {
@@ -22,8 +24,14 @@ class LoadedCase {
 
   /// Returns what run_case() does.
   Result<std::string> run(Deadline deadline);
+  /// Returns the contents of the buffers with expected values after the launches, in order,
+  /// unchecked. Between runs, the case's buffers may get other data. Fails like run().
+  Result<std::vector<std::vector<std::byte>>> contents(Deadline deadline);
 
  private:
+  /// Launches the kernels on buffers in the device's memory.
+  Result<void> launch(const CaseMemory& memory, Deadline deadline);
+
   Device& device_;
   const KernelCase& run_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< of the launches, after the first run

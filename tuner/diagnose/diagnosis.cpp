@@ -39,6 +39,7 @@ std::string facts_of(const Cause& cause) {
 
 /// Offers all hypotheses. Those that need no reference come first.
 void offer_all(Judge& judge) {
+  offer_responses(judge);
   offer_runs(judge);
   offer_places(judge);
   offer_rounding(judge);
@@ -88,6 +89,13 @@ std::optional<Result<ChangeSearch>> searched_change(const Catalog& catalog,
   return search_change(catalog, failed, seconds);
 }
 
+/// Returns responses to impulses, which take a part of the time in which changes may be tried.
+std::vector<Response> measured(const Catalog& catalog, const FailedCase& failed, double seconds) {
+  constexpr double share = 0.2;
+  const bool runs = seconds > 0 && !failed.sources.empty() && !failed.kernel.launches.empty();
+  return runs ? measured_responses(catalog, failed, share * seconds) : std::vector<Response>();
+}
+
 /// Whether threads race and a change gives correct results only since they do other work, or at
 /// other times. Barriers and the order of statements mend a race.
 bool hides_race(const std::vector<Cause>& causes, const FoundChange& found) {
@@ -128,8 +136,9 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
 }
 
 Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
-  const FailedCase failed = read_failed_case(catalog, folder).value();
-  // It starts processes, which must not inherit drivers that references use.
+  FailedCase failed = read_failed_case(catalog, folder).value();
+  // These start processes, which must not inherit drivers that references use.
+  failed.responses = measured(catalog, failed, time.change_seconds);
   const auto search = searched_change(catalog, failed, time.change_seconds);
   const Problem problem = catalog.read(failed.kernel.problem).value();
   const Evidence evidence(catalog.at(problem.op), problem, failed);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "runtime/device/text/hash.hpp"
-#include "tuner/compile/run_case.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -101,6 +100,16 @@ bool ChangeTrials::fails_unchanged() {
 
 ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {
   return outcome_of_run(run_case(*device_, run, most_time_of_run));
+}
+
+Result<std::vector<std::vector<std::byte>>> ChangeTrials::contents_with(
+    const std::vector<std::vector<std::byte>>& operands) {
+  constexpr Deadline most_time = std::chrono::seconds(10);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].empty()) run_.buffers.at(i).data = operands[i];
+  }
+  if (!loaded_) loaded_ = std::make_unique<LoadedCase>(*device_, run_);
+  return loaded_->contents(most_time);
 }
 
 bool ChangeTrials::draw_others() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/diagnose/changes/source_changes.hpp"
 #include "tuner/diagnose/failed_case.hpp"
@@ -51,6 +52,10 @@ class ChangeTrials {
   /// Whether the unchanged kernels fail here as they did.
   bool fails_unchanged();
   ChangeOutcome outcome_of(const KernelChange& change);
+  /// Runs the unchanged kernels on other operands, in the order of the case's first buffers.
+  /// Returns the contents of the written buffers. Fails like LoadedCase::contents().
+  Result<std::vector<std::vector<std::byte>>> contents_with(
+      const std::vector<std::vector<std::byte>>& operands);
 
  private:
   ChangeOutcome outcome_with(const KernelCase& run);
@@ -64,7 +69,8 @@ class ChangeTrials {
   std::vector<std::vector<std::byte>> code_objects_;  ///< of the unchanged sources
   std::unique_ptr<TargetCompiler> compiler_;
   std::unique_ptr<Device> device_;
-  std::set<std::string> known_;  ///< hashes of code objects that were run
+  std::unique_ptr<LoadedCase> loaded_;  ///< of contents_with()
+  std::set<std::string> known_;         ///< hashes of code objects that were run
 };
 
 }  // namespace greta::tuner
