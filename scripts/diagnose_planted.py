@@ -17,33 +17,35 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OWN = ROOT / "tests/data/planted"
 TEMPLATES = ROOT / "kernels/templates"
+BATCHED, ROWS, CAUSAL = ([name, "--config", "described UNUSED=0"] for name in ("batched", "rows", "causal"))
+NORM, TILES = ["norm", "--config", "described THREADS=32"], ["tiles", "--config", "described TILE=8"]
 GEMM = ["gemm", "--m", "70", "--n", "60", "--k", "88", "--variant"]
 ATTENTION = ["attention", "--batch", "2", "--heads", "4", "--kv_heads", "2", "--q", "9", "--kv", "40", "--dim", "16",
              "--variant", "vector", "--mask", "causal"]
 
 # What is planted, the kernel (an operation with its options: a template), its file, the correct text, and the bug.
 PLANTED = [
-    ("transposed operand", ["batched"], "batched.hip", "b_of_batch[(k0 + y) * n + col]", "b_of_batch[col * k + k0 + y]"),
-    ("wrong stride", ["batched"], "batched.hip", "a_of_batch[row * k + k0 + x]", "a_of_batch[(row * n + k0 + x) % (m * k)]"),
-    ("missing tail of K", ["batched"], "batched.hip", "for (int k0 = 0; k0 < k; k0 += TILE)",
+    ("transposed operand", BATCHED, "batched.hip", "b_of_batch[(k0 + y) * n + col]", "b_of_batch[col * k + k0 + y]"),
+    ("wrong stride", BATCHED, "batched.hip", "a_of_batch[row * k + k0 + x]", "a_of_batch[(row * n + k0 + x) % (m * k)]"),
+    ("missing tail of K", BATCHED, "batched.hip", "for (int k0 = 0; k0 < k; k0 += TILE)",
      "for (int k0 = 0; k0 + TILE <= k; k0 += TILE)"),
-    ("wrong batch", ["batched"], "batched.hip", "b + batch * k * n", "b + batch / 2 * k * n"),
-    ("race", ["batched"], "batched.hip", "sum += a_tile[y][i] * b_tile[i][x];\n    __syncthreads();",
+    ("wrong batch", BATCHED, "batched.hip", "b + batch * k * n", "b + batch / 2 * k * n"),
+    ("race", BATCHED, "batched.hip", "sum += a_tile[y][i] * b_tile[i][x];\n    __syncthreads();",
      "sum += a_tile[y][i] * b_tile[i][x];"),
-    ("missing tail of a sum", ["rows"], "rows.hip", "i < cols; i += THREADS) sum +=",
+    ("missing tail of a sum", ROWS, "rows.hip", "i < cols; i += THREADS) sum +=",
      "i < cols / THREADS * THREADS; i += THREADS) sum +="),
-    ("race", ["rows"], "rows.hip", "parts[me] = sum;\n  __syncthreads();", "parts[me] = sum;"),
-    ("uninitialised read", ["rows"], "rows.hip", "  parts[me] = most;\n", "  if (me < cols % THREADS) parts[me] = most;\n"),
-    ("shifted row", ["norm"], "norm.comp", "(x.v[first + i] - mean) * factor",
+    ("race", ROWS, "rows.hip", "parts[me] = sum;\n  __syncthreads();", "parts[me] = sum;"),
+    ("uninitialised read", ROWS, "rows.hip", "float sum = 0;", "float sum;"),
+    ("shifted row", NORM, "norm.comp", "(x.v[first + i] - mean) * factor",
      "(x.v[min(row + 1, rows - 1) * cols + i] - mean) * factor"),
-    ("half-precision accumulation", ["norm"], "norm.comp", "sum += apart * apart;",
+    ("half-precision accumulation", NORM, "norm.comp", "sum += apart * apart;",
      "sum = float(float16_t(sum + apart * apart));"),
-    ("off-by-one mask", ["causal"], "causal.hip", "keys - queries + query + 1;", "keys - queries + query;"),
-    ("wrong head", ["causal"], "causal.hip", "head / (heads / kv_heads);\n  const float* own", "head % kv_heads;\n  const float* own"),
-    ("column-major operand", ["tiles"], "tiles.comp", "a.v[row * k + k0 + x]", "a.v[(k0 + x) * m + row]"),
-    ("doubled slice", ["tiles"], "tiles.comp", "for (int k0 = 0; k0 < k; k0 += TILE) {",
+    ("off-by-one mask", CAUSAL, "causal.hip", "keys - queries + query + 1;", "keys - queries + query;"),
+    ("wrong head", CAUSAL, "causal.hip", "head / (heads / kv_heads);\n  const float* own", "head % kv_heads;\n  const float* own"),
+    ("column-major operand", TILES, "tiles.comp", "a.v[row * k + k0 + x]", "a.v[(k0 + x) * m + row]"),
+    ("doubled slice", TILES, "tiles.comp", "for (int k0 = 0; k0 < k; k0 += TILE) {",
      "for (int step = -TILE; step < k; step += TILE) {\n    const int k0 = max(step, 0);"),
-    ("stale last tile", ["tiles"], "tiles.comp",
+    ("stale last tile", TILES, "tiles.comp",
      "    b_tile[y][x] = k0 + y < k && col < n ? b.v[(k0 + y) * n + col] : 0;",
      "    if (k0 + TILE <= k) b_tile[y][x] = k0 + y < k && col < n ? b.v[(k0 + y) * n + col] : 0;"),
     ("missing tail of K", [*GEMM, "tiled"], "gemm/tiled.hip", "smaller(k_begin + slice, k);",
@@ -83,9 +85,10 @@ def diagnosed(options, number, bug):
         kept = folder / "kept"
         words = [options.tune, "verify", *planted(folder, *bug[1:]), "--seed", "1", "--keep-failed", kept]
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
-        if done.returncode != 1 or not kept.is_dir():
+        found = sorted(kept.iterdir()) if kept.is_dir() else []
+        if done.returncode != 1 or not found:
             return {"problem": "", "first_cause": f"not kept: {done.stdout[-300:]} {done.stderr[-300:]}"}
-        case = sorted(kept.iterdir())[0]
+        case = found[0]
         if options.cases:
             shutil.copytree(case, options.cases / str(number), dirs_exist_ok=True)
         words = [options.tune, "diagnose", "--json", "--time", options.time, "--changes", options.changes, case]

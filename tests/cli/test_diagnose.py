@@ -220,6 +220,14 @@ class Diagnose(Case):
         line = int(re.match(r"line (\d+) of kernel-0.hip: ", diagnosis["causes"][0]["words"])[1])
         self.assertIn("(i > 1 ? x[i - 1] : 0.0f);", text[line - 1])
 
+    def test_rows_that_impulses_show_are_named(self):
+        # No other hypothesis states which rows are read in place of which ones.
+        case, _ = self.keep("exchanged_rows", "--k", "52")
+        result = self.run_tune("diagnose", "--json", "--changes", "60", case)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (diagnosis,) = json.loads(result.stdout)["diagnoses"]
+        self.assertNames(diagnosis, "wrong index", "3, 0, 1, 2, 7, 4 and 46 more are read in place of them")
+
     def test_a_race_is_named_with_its_elements(self):
         result = self.run_tune("verify", self.folder / "faulty/arrival.jsonc", "--n", "4000", "--config",
                                "described RACE=1 SIZE=1e-3f", "--device", "hip-host:0", "--keep-failed",

@@ -105,7 +105,14 @@ bool hides_race(const std::vector<Cause>& causes, const FoundChange& found) {
          found.kind != "exchanged statements";
 }
 
-/// Adds a change of the source that gives correct results, as the first cause but for races.
+/// Whether a cause states the value of each wrong element, and no other one.
+bool predicts_all(const Cause& cause) {
+  constexpr double almost_all = 0.99, little = 0.05;
+  return cause.explained >= almost_all && cause.precision >= almost_all && cause.residual < little;
+}
+
+/// Adds a change of the source that gives correct results, as the first cause but for races. If a
+/// hypothesis predicts the results, it says what the kernel does there.
 void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (!search) {
     made.search = "no change of the source was tried: " + search.failure().message;
@@ -130,6 +137,11 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
               .score = 2,
               .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
                                       found.with_others ? ", also with other operands" : "")};
+  if (!made.causes.empty() && predicts_all(made.causes.front())) {
+    cause.kind = made.causes.front().kind;
+    cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
+    made.causes.erase(made.causes.begin());
+  }
   made.causes.insert(made.causes.begin() + (hides_race(made.causes, found) ? 1 : 0),
                      std::move(cause));
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);

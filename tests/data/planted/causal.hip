@@ -17,7 +17,7 @@ extern "C" __global__ void causal(const float* q, const float* k, const float* v
     weights[key] = score * scale;
   }
   __syncthreads();
-  float most = -INFINITY, sum = 0;
+  float most = -1e30f, sum = 0;
   for (int key = 0; key < seen; ++key) most = fmaxf(most, weights[key]);
   for (int key = 0; key < seen; ++key) sum += expf(weights[key] - most);
   for (int i = me; i < dim; i += THREADS) {
@@ -32,7 +32,7 @@ extern "C" __global__ void causal_naive(const float* q, const float* k, const fl
                                         int kv_heads, int queries, int keys, int dim, float scale) {
   const int query = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
   const int kv_head = head / (heads / kv_heads);
-  double most = -INFINITY, sum = 0, value = 0;
+  double most = -1e30f, sum = 0, value = 0;
   for (int pass = 0; pass < 2; ++pass) {
     for (int key = 0; key <= keys - queries + query; ++key) {
       double score = 0;

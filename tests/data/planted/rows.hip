@@ -6,7 +6,7 @@ extern "C" __global__ void rows(const float* x, float* y, int cols) {
   __shared__ float parts[THREADS];
   const int me = threadIdx.x;
   const float* line = x + blockIdx.x * cols;
-  float most = -INFINITY;
+  float most = -1e30f;
   for (int i = me; i < cols; i += THREADS) most = fmaxf(most, line[i]);
   parts[me] = most;
   __syncthreads();
@@ -30,7 +30,7 @@ extern "C" __global__ void rows(const float* x, float* y, int cols) {
 
 extern "C" __global__ void rows_naive(const float* x, float* y, int cols) {
   const float* line = x + blockIdx.x * cols;
-  double most = -INFINITY, sum = 0;
+  double most = -1e30f, sum = 0;
   for (int i = 0; i < cols; ++i) most = fmax(most, static_cast<double>(line[i]));
   for (int i = 0; i < cols; ++i) sum += exp(static_cast<double>(line[i]) - most);
   for (int i = 0; i < cols; ++i)
