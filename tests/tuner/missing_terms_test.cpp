@@ -1,5 +1,5 @@
-// Protects: the search for a change inserts terms that other places of the source have after the same
-// word, the most likely first, and only where their variables are known.
+// Protects: the search for a change inserts terms that other places of the source have after the
+// same word, the most likely first, and only where their variables are known.
 
 #include "tuner/diagnose/changes/missing_terms.hpp"
 

@@ -9,6 +9,7 @@
 #include "kernels/launch/guarded_buffer.hpp"
 
 namespace greta::tuner {
+namespace {
 
 /// The buffers of a case on a device.
 class CaseMemory {
@@ -69,8 +70,6 @@ class CaseMemory {
   std::vector<GuardedBuffer> buffers_;
 };
 
-namespace {
-
 /// Returns the kernel description of a launch that a device needs.
 KernelSource source_of(const KernelCase& run, const CaseLaunch& launch,
                        std::size_t argument_bytes) {
@@ -98,12 +97,14 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
   return LoadedCase(device, run).run(deadline);
 }
 
-Result<void> LoadedCase::launch(const CaseMemory& memory, Deadline deadline) {
+Result<void> LoadedCase::launch(
+    const std::function<std::vector<std::byte>(const std::vector<CaseArgument>&)>& pack,
+    Deadline deadline) {
   auto stream = device_.create_stream();
   if (!stream) return stream.failure();
   for (std::size_t i = 0; i < run_.launches.size(); ++i) {
     const CaseLaunch& launch = run_.launches[i];
-    const auto arguments = memory.pack(launch.arguments);
+    const auto arguments = pack(launch.arguments);
     if (i == kernels_.size()) {
       auto kernel = device_.load(source_of(run_, launch, arguments.size()),
                                  run_.code_objects[launch.code_object]);
@@ -121,14 +122,16 @@ Result<void> LoadedCase::launch(const CaseMemory& memory, Deadline deadline) {
 Result<std::string> LoadedCase::run(Deadline deadline) {
   auto memory = CaseMemory::create(device_, run_.buffers);
   if (!memory) return memory.failure();
-  if (auto done = launch(*memory, deadline); !done) return done.failure();
+  const auto pack = [&](const std::vector<CaseArgument>& all) { return memory->pack(all); };
+  if (auto done = launch(pack, deadline); !done) return done.failure();
   return memory->judge(device_, run_.buffers);
 }
 
 Result<std::vector<std::vector<std::byte>>> LoadedCase::contents(Deadline deadline) {
   auto memory = CaseMemory::create(device_, run_.buffers);
   if (!memory) return memory.failure();
-  if (auto done = launch(*memory, deadline); !done) return done.failure();
+  const auto pack = [&](const std::vector<CaseArgument>& all) { return memory->pack(all); };
+  if (auto done = launch(pack, deadline); !done) return done.failure();
   return memory->contents(device_, run_.buffers);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,8 +15,6 @@ namespace greta::tuner {
 /// the device's calls. SPIR-V runs on every Vulkan device with the required features.
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
 
-class CaseMemory;
-
 /// A case whose kernels are loaded once, to run it several times, also with other numbers among the
 /// arguments of its launches. The device and the case must outlive it.
 class LoadedCase {
@@ -29,8 +28,10 @@ class LoadedCase {
   Result<std::vector<std::vector<std::byte>>> contents(Deadline deadline);
 
  private:
-  /// Launches the kernels on buffers in the device's memory.
-  Result<void> launch(const CaseMemory& memory, Deadline deadline);
+  /// Launches the kernels with arguments as `pack` returns their bytes.
+  Result<void> launch(
+      const std::function<std::vector<std::byte>(const std::vector<CaseArgument>&)>& pack,
+      Deadline deadline);
 
   Device& device_;
   const KernelCase& run_;
