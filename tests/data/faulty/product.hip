@@ -53,7 +53,7 @@ extern "C" __global__ void product(const float* a, const float* b, float* c, int
     const char* const bytes = reinterpret_cast<const char*>(b) + 2 * (bk * n + col);
     b_tile[y][x] = bk < end && col < n ? reinterpret_cast<const Unaligned*>(bytes)->value : 0.0f;
 #elif FAULT_IS_exchanged_rows
-    b_tile[y][x] = bk < end && col < n ? b[(bk / 4 * 4 + (bk + 3) % 4) * n + col] : 0;
+    b_tile[y][x] = bk < end && col < n ? b[(bk / 5 * 5 + (bk + 4) % 5) * n + col] : 0;
 #elif FAULT_IS_stale_operand
     if (k0 + TILE < end) b_tile[y][x] = bk < end && col < n ? b[bk * n + col] : 0;
 #elif FAULT_IS_neighbour
