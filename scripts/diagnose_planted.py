@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Plants the bugs of a list by hand in kernels of tests/data/planted and in templates, and records what the diagnosis says.
+"""Plants the bugs of a list in kernels of tests/data/planted and in templates, and records what the diagnosis says.
 
   scripts/diagnose_planted.py RESULTS --tune greta-tune [--changes 60] [--time 20] [--only 3,4] [--cases DIR]
-      writes a CSV file with the first cause of each bug. Whether it is correct is for a reader to say: `correct` is empty
+      writes a CSV file with the first cause of each bug. Whether it is correct is for a reader to say: `correct` is
+      empty
 """
 import argparse
 import csv
@@ -17,6 +18,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OWN = ROOT / "tests/data/planted"
 TEMPLATES = ROOT / "kernels/templates"
+COLUMNS = ["number", "bug", "file", "new", "problem", "first_cause", "search", "correct", "why"]
 BATCHED, ROWS, CAUSAL = ([name, "--config", "described UNUSED=0"] for name in ("batched", "rows", "causal"))
 NORM, TILES = ["norm", "--config", "described THREADS=32"], ["tiles", "--config", "described TILE=8"]
 GEMM = ["gemm", "--m", "70", "--n", "60", "--k", "88", "--variant"]
@@ -26,7 +28,8 @@ ATTENTION = ["attention", "--batch", "2", "--heads", "4", "--kv_heads", "2", "--
 # What is planted, the kernel (an operation with its options: a template), its file, the correct text, and the bug.
 PLANTED = [
     ("transposed operand", BATCHED, "batched.hip", "b_of_batch[(k0 + y) * n + col]", "b_of_batch[col * k + k0 + y]"),
-    ("wrong stride", BATCHED, "batched.hip", "a_of_batch[row * k + k0 + x]", "a_of_batch[(row * n + k0 + x) % (m * k)]"),
+    ("wrong stride", BATCHED, "batched.hip", "a_of_batch[row * k + k0 + x]",
+     "a_of_batch[(row * n + k0 + x) % (m * k)]"),
     ("missing tail of K", BATCHED, "batched.hip", "for (int k0 = 0; k0 < k; k0 += TILE)",
      "for (int k0 = 0; k0 + TILE <= k; k0 += TILE)"),
     ("wrong batch", BATCHED, "batched.hip", "b + batch * k * n", "b + batch / 2 * k * n"),
@@ -41,7 +44,8 @@ PLANTED = [
     ("half-precision accumulation", NORM, "norm.comp", "sum += apart * apart;",
      "sum = float(float16_t(sum + apart * apart));"),
     ("off-by-one mask", CAUSAL, "causal.hip", "keys - queries + query + 1;", "keys - queries + query;"),
-    ("wrong head", CAUSAL, "causal.hip", "head / (heads / kv_heads);\n  const float* own", "head % kv_heads;\n  const float* own"),
+    ("wrong head", CAUSAL, "causal.hip", "head / (heads / kv_heads);\n  const float* own",
+     "head % kv_heads;\n  const float* own"),
     ("column-major operand", TILES, "tiles.comp", "a.v[row * k + k0 + x]", "a.v[(k0 + x) * m + row]"),
     ("doubled slice", TILES, "tiles.comp", "for (int k0 = 0; k0 < k; k0 += TILE) {",
      "for (int step = -TILE; step < k; step += TILE) {\n    const int k0 = max(step, 0);"),
@@ -115,7 +119,7 @@ def main():
     options = parser.parse_args()
     chosen = [int(one) for one in options.only.split(",")] if options.only else range(1, len(PLANTED) + 1)
     with options.results.open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["number", "bug", "file", "new", "problem", "first_cause", "search", "correct", "why"])
+        writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for number in chosen:
             bug = PLANTED[number - 1]

@@ -133,6 +133,9 @@ class MeasuredAxis {
       }
       if (!is_close(sum, given)) return std::nullopt;
     }
+    // If none counts, no index is wrong.
+    if (std::all_of(found.begin(), found.end(), [](const auto& one) { return one.second.empty(); }))
+      return std::nullopt;
     std::erase_if(found, [](const auto& one) {
       return one.second == std::map<std::int64_t, int>{{one.first, 1}};
     });
@@ -165,7 +168,9 @@ class CountsWords {
       sources_.push_back(from.empty() ? Impulse::none : from.begin()->first);
     }
     for (const auto& [name, length] : evidence.problem().dims) {
-      if (length == extent_) axis_ = fmt::format("{} ({}", name, axis_), closes_ = ")";
+      if (length != extent_ || *closes_ != 0) continue;
+      axis_ = fmt::format("{} ({}", name, axis_);
+      closes_ = ")";
     }
   }
 
@@ -262,13 +267,20 @@ void offer_counts(Judge& judge, std::size_t operand, bool rows, const Counts& co
 
 void offer_responses(Judge& judge) {
   constexpr std::chrono::seconds most_time{10};  // which leaves time for other hypotheses
-  const auto end = ResponseClock::now() + most_time;
+  const Evidence& evidence = judge.evidence();
   std::vector<std::pair<std::size_t, bool>> axes;
-  for (const Response& one : judge.evidence().failed().responses) {
+  for (const Response& one : evidence.failed().responses) {
     const std::pair axis(one.impulse.operand, one.impulse.rows);
     if (axes.empty() || axes.back() != axis) axes.push_back(axis);
   }
+  if (axes.empty()) return;
+  const auto begin = ResponseClock::now(), end = begin + most_time;
+  static_cast<void>(evidence.recompute(evidence.inputs()));
+  const auto of_one = ResponseClock::now() - begin;
   for (const auto& [operand, rows] : axes) {
+    const TensorSpec& spec = evidence.inputs()[operand].spec;
+    const std::int64_t references = (rows ? spec.rows : spec.cols) + 2;
+    if (ResponseClock::now() + references * of_one > end) continue;
     const auto counts = MeasuredAxis(judge, operand, rows).counts(end);
     if (counts && !counts->empty()) offer_counts(judge, operand, rows, *counts);
   }

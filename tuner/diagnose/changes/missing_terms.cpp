@@ -32,23 +32,40 @@ class Terms {
   std::vector<MissingTerm> all() const {
     std::vector<MissingTerm> found;
     for (std::size_t i = 1; i < tokens_.size(); ++i) {
-      if (!operands_.ends_operand(i - 1) || !ends_here(i)) continue;
+      const bool word = tokens_[i - 1].kind == SourceToken::Kind::name;  // others are everywhere
+      if (!word || !operands_.ends_operand(i - 1) || !ends_here(i)) continue;
       const auto written = written_.find(tokens_[i - 1].text);
       if (written == written_.end()) continue;
-      std::map<std::string, bool> here;
+      std::map<std::string, Times> here;
       for (const WrittenTerm& term : written->second) {
         const bool before_factor = is_one_of(text(i), {"*", "/", "%"});
         if ((before_factor && !term.product) || !known(term, tokens_[i].definition)) continue;
         if (source_.substr(tokens_[i - 1].end()).starts_with(term.text)) continue;
-        here[term.text] = here[term.text] || term.next == text(i);
+        Times& times = here[term.text];
+        ++times.all;
+        times.fit += term.next == text(i) ? 1 : 0;
       }
-      for (const auto& [words, fits] : here) found.push_back({tokens_[i - 1].end(), words, fits});
+      add_most_frequent(here, tokens_[i - 1].end(), found);
     }
     return found;
   }
 
  private:
-  static constexpr std::size_t most_tokens = 8;
+  static constexpr std::size_t most_tokens = 8, most_of_place = 4;
+
+  /// How often a term follows a word; and what follows it, too.
+  struct Times {
+    int all = 0, fit = 0;
+  };
+  static void add_most_frequent(const std::map<std::string, Times>& terms, std::size_t at,
+                                std::vector<MissingTerm>& found) {
+    std::vector<std::pair<std::string, Times>> sorted(terms.begin(), terms.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.fit, a.second.all) > std::pair(b.second.fit, b.second.all);
+    });
+    if (sorted.size() > most_of_place) sorted.resize(most_of_place);
+    for (const auto& [words, times] : sorted) found.push_back({at, words, times.fit > 0});
+  }
 
   std::string_view text(std::size_t i) const { return operands_.text(i); }
   bool is_operator(std::size_t i) const {

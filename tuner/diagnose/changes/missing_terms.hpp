@@ -17,7 +17,8 @@ struct MissingTerm {
   bool fits = false;   ///< whether what follows is the same at the other place, too
 };
 
-/// Returns terms for the places of a source at which operands end. All their variables are known
+/// Returns terms for the places of a source at which operands end with a word: the few that follow
+/// this word most often. All their variables are known
 /// there. Source code repeats itself (A. Hindle, E. T. Barr, Z. Su, M. Gabel, P. Devanbu: On the
 /// naturalness of software, ICSE 2012), so that these are more likely than other terms.
 std::vector<MissingTerm> missing_terms(std::string_view source,
