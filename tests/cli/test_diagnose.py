@@ -220,6 +220,19 @@ class Diagnose(Case):
         line = int(re.match(r"line (\d+) of kernel-0.hip: ", diagnosis["causes"][0]["words"])[1])
         self.assertIn("(i > 1 ? x[i - 1] : 0.0f);", text[line - 1])
 
+    def test_rows_that_impulses_show_are_named_with_the_line(self):
+        # No other hypothesis states which rows are read in place of which ones.
+        for fault, kind, words in (
+                ("exchanged_rows", "wrong index", "k (rows of b) all: 4, 0, 1, 2, 3, 9 and 44 more are read in place"),
+                ("stale_operand", "stale or wrong tile", "k (rows of b) 48 to 49: those 8 before, of an earlier tile")):
+            with self.subTest(fault):
+                case, _ = self.keep(fault)
+                result = self.run_tune("diagnose", "--json", "--changes", "200", case)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                (diagnosis,) = json.loads(result.stdout)["diagnoses"]
+                self.assertNames(diagnosis, kind, words)
+                self.assertRegex(diagnosis["causes"][0]["words"], r"; line \d+ of kernel-0.hip: ")
+
     def test_a_race_is_named_with_its_elements(self):
         result = self.run_tune("verify", self.folder / "faulty/arrival.jsonc", "--n", "4000", "--config",
                                "described RACE=1 SIZE=1e-3f", "--device", "hip-host:0", "--keep-failed",

@@ -143,6 +143,18 @@ TEST(ChangeBuilds, LeaveOutWhatDoesNotCompile) {
   }
 }
 
+TEST(ChangeBuilds, AllLinesOfALongChangeHaveItsNumber) {
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += "s += 1;\n";
+  const Changes changes(sum_kernel, {{"s += y[i];", "{ " + lines + "bad; }"}, {"y[1]", "y[2]"}});
+  const auto groups = changes.groups(sum_kernel);
+  ASSERT_EQ(groups.size(), 1U);
+  FakeCompiler compiler(true);
+  const auto builds = build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0]);
+  ASSERT_EQ(builds.size(), 1U);
+  EXPECT_EQ(builds[0].numbers, (std::vector<std::uint32_t>{2}));
+}
+
 TEST(ChangeBuilds, TheNumberIsPutIntoALibrary) {
   const std::vector<std::uint32_t> words{5, 0x7c31e95bU, 0xd6408f2aU, 0, 6};
   std::vector<std::byte> library(words.size() * sizeof(std::uint32_t));

@@ -37,6 +37,18 @@ class CaseMemory {
     return block.take();
   }
 
+  /// Returns the contents of the buffers with expected values.
+  Result<std::vector<std::vector<std::byte>>> contents(
+      Device& device, const std::vector<CaseBuffer>& buffers) const {
+    std::vector<std::vector<std::byte>> all;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].expected.empty()) continue;
+      auto downloaded = buffers_[i].download(device, all.emplace_back(buffers[i].bytes));
+      if (!downloaded) return downloaded.failure();
+    }
+    return all;
+  }
+
   /// Returns the first error in the buffers after the launches; empty if there is none.
   Result<std::string> judge(Device& device, const std::vector<CaseBuffer>& buffers) const {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -85,14 +97,14 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
   return LoadedCase(device, run).run(deadline);
 }
 
-Result<std::string> LoadedCase::run(Deadline deadline) {
-  auto memory = CaseMemory::create(device_, run_.buffers);
-  if (!memory) return memory.failure();
+Result<void> LoadedCase::launch(
+    const std::function<std::vector<std::byte>(const std::vector<CaseArgument>&)>& pack,
+    Deadline deadline) {
   auto stream = device_.create_stream();
   if (!stream) return stream.failure();
   for (std::size_t i = 0; i < run_.launches.size(); ++i) {
     const CaseLaunch& launch = run_.launches[i];
-    const auto arguments = memory->pack(launch.arguments);
+    const auto arguments = pack(launch.arguments);
     if (i == kernels_.size()) {
       auto kernel = device_.load(source_of(run_, launch, arguments.size()),
                                  run_.code_objects[launch.code_object]);
@@ -104,8 +116,23 @@ Result<std::string> LoadedCase::run(Deadline deadline) {
     auto launched = (*stream)->launch(*kernels_[i], launch.grid, arguments);
     if (!launched) return launched.failure();
   }
-  if (auto done = (*stream)->synchronize(deadline); !done) return done.failure();
+  return (*stream)->synchronize(deadline);
+}
+
+Result<std::string> LoadedCase::run(Deadline deadline) {
+  auto memory = CaseMemory::create(device_, run_.buffers);
+  if (!memory) return memory.failure();
+  const auto pack = [&](const std::vector<CaseArgument>& all) { return memory->pack(all); };
+  if (auto done = launch(pack, deadline); !done) return done.failure();
   return memory->judge(device_, run_.buffers);
+}
+
+Result<std::vector<std::vector<std::byte>>> LoadedCase::contents(Deadline deadline) {
+  auto memory = CaseMemory::create(device_, run_.buffers);
+  if (!memory) return memory.failure();
+  const auto pack = [&](const std::vector<CaseArgument>& all) { return memory->pack(all); };
+  if (auto done = launch(pack, deadline); !done) return done.failure();
+  return memory->contents(device_, run_.buffers);
 }
 
 }  // namespace greta::tuner

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +23,16 @@ class LoadedCase {
 
   /// Returns what run_case() does.
   Result<std::string> run(Deadline deadline);
+  /// Returns the contents of the buffers with expected values after the launches, in order,
+  /// unchecked. Between runs, the case's buffers may get other data. Fails like run().
+  Result<std::vector<std::vector<std::byte>>> contents(Deadline deadline);
 
  private:
+  /// Launches the kernels with arguments as `pack` returns their bytes.
+  Result<void> launch(
+      const std::function<std::vector<std::byte>(const std::vector<CaseArgument>&)>& pack,
+      Deadline deadline);
+
   Device& device_;
   const KernelCase& run_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< of the launches, after the first run

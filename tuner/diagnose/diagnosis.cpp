@@ -39,6 +39,7 @@ std::string facts_of(const Cause& cause) {
 
 /// Offers all hypotheses. Those that need no reference come first.
 void offer_all(Judge& judge) {
+  offer_responses(judge);
   offer_runs(judge);
   offer_places(judge);
   offer_rounding(judge);
@@ -88,6 +89,13 @@ std::optional<Result<ChangeSearch>> searched_change(const Catalog& catalog,
   return search_change(catalog, failed, seconds);
 }
 
+/// Returns responses to impulses, which take a part of the time in which changes may be tried.
+std::vector<Response> measured(const Catalog& catalog, const FailedCase& failed, double seconds) {
+  constexpr double share = 0.2;
+  const bool runs = seconds > 0 && !failed.sources.empty() && !failed.kernel.launches.empty();
+  return runs ? measured_responses(catalog, failed, share * seconds) : std::vector<Response>();
+}
+
 /// Whether threads race and a change gives correct results only since they do other work, or at
 /// other times. Barriers and the order of statements mend a race.
 bool hides_race(const std::vector<Cause>& causes, const FoundChange& found) {
@@ -97,7 +105,14 @@ bool hides_race(const std::vector<Cause>& causes, const FoundChange& found) {
          found.kind != "exchanged statements";
 }
 
-/// Adds a change of the source that gives correct results, as the first cause but for races.
+/// Whether a cause states the value of each wrong element, and no other one.
+bool predicts_all(const Cause& cause) {
+  constexpr double almost_all = 0.99, little = 0.05;
+  return cause.explained >= almost_all && cause.precision >= almost_all && cause.residual < little;
+}
+
+/// Adds a change of the source that gives correct results, as the first cause but for races. If a
+/// hypothesis predicts the results, it says what the kernel does there.
 void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (!search) {
     made.search = "no change of the source was tried: " + search.failure().message;
@@ -122,14 +137,20 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
               .score = 2,
               .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
                                       found.with_others ? ", also with other operands" : "")};
+  if (!made.causes.empty() && predicts_all(made.causes.front())) {
+    cause.kind = made.causes.front().kind;
+    cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
+    made.causes.erase(made.causes.begin());
+  }
   made.causes.insert(made.causes.begin() + (hides_race(made.causes, found) ? 1 : 0),
                      std::move(cause));
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
 Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
-  const FailedCase failed = read_failed_case(catalog, folder).value();
-  // It starts processes, which must not inherit drivers that references use.
+  FailedCase failed = read_failed_case(catalog, folder).value();
+  // These start processes, which must not inherit drivers that references use.
+  failed.responses = measured(catalog, failed, time.change_seconds);
   const auto search = searched_change(catalog, failed, time.change_seconds);
   const Problem problem = catalog.read(failed.kernel.problem).value();
   const Evidence evidence(catalog.at(problem.op), problem, failed);

@@ -10,6 +10,7 @@
 #include "kernels/model/adversarial.hpp"
 #include "tuner/compile/kernel_case.hpp"
 #include "tuner/diagnose/probe.hpp"
+#include "tuner/diagnose/responses.hpp"
 
 namespace greta::tuner {
 
@@ -50,8 +51,9 @@ struct FailedCase {
   std::vector<Division> divisions;   ///< extents that the kernels divide (Variant::divisions)
   std::vector<KeptRun> runs;         ///< the first ones are equal but for what a race changes
   OtherRuns others;
-  std::vector<Probe> probes;     ///< runs on changed inputs
-  SanitizerFindings sanitizers;  ///< of a kernel on hip-host
+  std::vector<Probe> probes;        ///< runs on changed inputs
+  std::vector<Response> responses;  ///< runs with impulses, if there were any; not stored
+  SanitizerFindings sanitizers;     ///< of a kernel on hip-host
   /// Of a described kernel: its description, relative to the case's folder.
   std::string description;
 };

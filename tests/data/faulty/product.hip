@@ -52,6 +52,10 @@ extern "C" __global__ void product(const float* a, const float* b, float* c, int
 #if FAULT_IS_element_size
     const char* const bytes = reinterpret_cast<const char*>(b) + 2 * (bk * n + col);
     b_tile[y][x] = bk < end && col < n ? reinterpret_cast<const Unaligned*>(bytes)->value : 0.0f;
+#elif FAULT_IS_exchanged_rows
+    b_tile[y][x] = bk < end && col < n ? b[(bk / 5 * 5 + (bk + 4) % 5) * n + col] : 0;
+#elif FAULT_IS_stale_operand
+    if (k0 + TILE < end) b_tile[y][x] = bk < end && col < n ? b[bk * n + col] : 0;
 #elif FAULT_IS_neighbour
     b_tile[y][x] = bk < end && col < n ? b[bk * n + col / 2 * 2] : 0;
 #else

@@ -21,6 +21,9 @@ void offer_operands(Judge& judge);
 /// What the runs on changed inputs tell: from which rows and columns of each operand an output's
 /// element is computed, and from which it ought to be.
 void offer_read_map(Judge& judge);
+/// What runs with impulses tell (Response): rows and columns of operands that count in place of
+/// others, twice or never.
+void offer_responses(Judge& judge);
 /// Operands that are read from wrong addresses: elements of another size, neighbours in place of
 /// each other, tiles at wrong distances.
 void offer_addresses(Judge& judge);

@@ -32,6 +32,21 @@ class Operand {
           [&](std::int64_t row, std::int64_t col) { return memory_.at(col * spec_.rows + row); });
   }
 
+  /// The same within each of several blocks of rows, those of a batch's matrices.
+  void offer_transposed_blocks() {
+    for (const auto& [name, extent] : evidence_.problem().dims) {
+      const std::int64_t block = extent;
+      if (block < 2 || spec_.cols < 2 || spec_.rows % block != 0 || spec_.rows == block) continue;
+      offer("transposed operand",
+            fmt::format("{}: each block of {} rows is read as if its columns were contiguous "
+                        "(transposed or column-major)",
+                        spec_.name, block),
+            [&](std::int64_t row, std::int64_t col) {
+              return memory_.at(row / block * block * memory_.stride() + col * block + row % block);
+            });
+    }
+  }
+
   void offer_shifted() {
     std::set<std::int64_t> rows{1, -1, 2, -2}, cols{1, -1, 2, -2, 4, -4};
     if (const auto part = part_of(evidence_.failed(), spec_.rows); part > 0)
@@ -260,6 +275,7 @@ void offer_operands(Judge& judge) {
     operand.offer_values();
     operand.offer_exchanged();
     operand.offer_transposed();
+    operand.offer_transposed_blocks();
     if (!is_floating(judge.evidence().inputs()[i].spec.dtype)) continue;
     operand.offer_shifted();
     operand.offer_constant_index();

@@ -13,8 +13,8 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::array<std::uint32_t, 2> mark_of_number{0x7c31e95bU, 0xd6408f2aU};
-// Lines of changes' texts in the compiler's messages.
-constexpr std::uint32_t first_line = 1000000, lines_of_change = 32;
+// The line of a change's text in the compiler's messages is this and its number.
+constexpr std::uint32_t first_line = 1000000;
 
 bool is_barrier(const SourceChange& change) {
   return change.length == 0 && change.by.ends_with(";");
@@ -32,12 +32,16 @@ bool meet(const ChangeSlot& a, const ChangeSlot& b) {
   return a.start < b.end && b.start < a.end;
 }
 
-/// Returns a slot's text with a change, on lines of its own.
+/// Returns a slot's text with a change, all lines of which have one number of their own.
 std::string version_of(const KernelSource& source, const SlottedChange& one) {
   const auto& [number, change, slot] = one;
   std::string text = source.text.substr(slot.start, slot.end - slot.start);
   text.replace(change->start - slot.start, change->length, change->by);
-  return fmt::format("\n#line {}\n{}\n#line 1\n", first_line + number * lines_of_change, text);
+  const std::string begin = fmt::format("\n#line {}\n", first_line + number);
+  for (std::size_t at = text.find('\n'); at != std::string::npos;
+       at = text.find('\n', at + begin.size()))
+    text.replace(at, 1, begin);
+  return begin + text + "\n#line 1\n";
 }
 
 /// Returns the text of a slot with all its versions.
@@ -90,8 +94,7 @@ std::set<std::uint32_t> named_changes(const std::string& log) {
   std::set<std::uint32_t> numbers;
   for (auto at = std::sregex_iterator(log.begin(), log.end(), line); at != std::sregex_iterator();
        ++at)
-    numbers.insert((static_cast<std::uint32_t>(std::stoul((*at)[1])) - first_line) /
-                   lines_of_change);
+    numbers.insert(static_cast<std::uint32_t>(std::stoul((*at)[1])) - first_line);
   return numbers;
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "runtime/device/text/hash.hpp"
-#include "tuner/compile/run_case.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -23,6 +22,14 @@ std::string hash_of(std::size_t kernel, const std::vector<std::byte>& code_objec
 }
 
 }  // namespace
+
+ChangeOutcome outcome_of_run(const Result<std::string>& wrong) {
+  if (wrong) return wrong->empty() ? ChangeOutcome::correct_here : ChangeOutcome::wrong;
+  const Status status = wrong.failure().status;
+  const bool refused = status == Status::invalid_argument || status == Status::compile ||
+                       status == Status::unavailable;
+  return refused ? ChangeOutcome::wrong : ChangeOutcome::hangs;
+}
 
 Result<KernelSource> read_kept_source(const std::string& kept, Language language) {
   constexpr std::string_view entry = ", entry ", workgroup = ", workgroup ",
@@ -88,18 +95,21 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
 }
 
 bool ChangeTrials::fails_unchanged() {
-  const auto wrong = run_case(*device_, run_, most_time_of_run);
-  return !wrong || !wrong->empty();
+  return outcome_with(run_) != ChangeOutcome::correct_here;
 }
 
-std::optional<bool> ChangeTrials::is_correct(KernelCase& run) {
-  const auto wrong = run_case(*device_, run, most_time_of_run);
-  if (wrong) return wrong->empty();
-  const Status status = wrong.failure().status;
-  if (status == Status::invalid_argument || status == Status::compile ||
-      status == Status::unavailable)
-    return false;
-  return std::nullopt;
+ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {
+  return outcome_of_run(run_case(*device_, run, most_time_of_run));
+}
+
+Result<std::vector<std::vector<std::byte>>> ChangeTrials::contents_with(
+    const std::vector<std::vector<std::byte>>& operands) {
+  constexpr Deadline most_time = std::chrono::seconds(10);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].empty()) run_.buffers.at(i).data = operands[i];
+  }
+  if (!loaded_) loaded_ = std::make_unique<LoadedCase>(*device_, run_);
+  return loaded_->contents(most_time);
 }
 
 bool ChangeTrials::draw_others() {
@@ -124,15 +134,13 @@ ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
   run_.code_objects = code_objects_;
   run_.code_objects[change.kernel] = std::move(compiled->code_object);
   for (int i = 0; i <= confirmations; ++i) {
-    const auto correct = is_correct(run_);
-    if (!correct) return ChangeOutcome::hangs;
-    if (!*correct) return ChangeOutcome::wrong;
+    const ChangeOutcome outcome = outcome_with(run_);
+    if (outcome != ChangeOutcome::correct_here) return outcome;
   }
   if (!draw_others()) return ChangeOutcome::correct_here;
   others_->code_objects = run_.code_objects;
-  const auto correct = is_correct(*others_);
-  if (!correct) return ChangeOutcome::hangs;
-  return *correct ? ChangeOutcome::correct : ChangeOutcome::wrong;
+  const ChangeOutcome outcome = outcome_with(*others_);
+  return outcome == ChangeOutcome::correct_here ? ChangeOutcome::correct : outcome;
 }
 
 }  // namespace greta::tuner

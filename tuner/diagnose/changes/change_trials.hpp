@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/diagnose/changes/source_changes.hpp"
 #include "tuner/diagnose/failed_case.hpp"
@@ -30,6 +31,10 @@ enum class ChangeOutcome : unsigned char {
   correct,       ///< with other operands, too
 };
 
+/// Returns what a run of a case (run_case()) says of its change: correct_here, wrong or hangs. What
+/// a driver refuses is wrong.
+ChangeOutcome outcome_of_run(const Result<std::string>& wrong);
+
 /// Returns what a kept source says of itself: its text, entry, workgroup and options.
 Result<KernelSource> read_kept_source(const std::string& kept, Language language);
 
@@ -47,10 +52,13 @@ class ChangeTrials {
   /// Whether the unchanged kernels fail here as they did.
   bool fails_unchanged();
   ChangeOutcome outcome_of(const KernelChange& change);
+  /// Runs the unchanged kernels on other operands, in the order of the case's first buffers.
+  /// Returns the contents of the written buffers. Fails like LoadedCase::contents().
+  Result<std::vector<std::vector<std::byte>>> contents_with(
+      const std::vector<std::vector<std::byte>>& operands);
 
  private:
-  /// Returns whether the results are correct; nothing if the device is lost.
-  std::optional<bool> is_correct(KernelCase& run);
+  ChangeOutcome outcome_with(const KernelCase& run);
   bool draw_others();
 
   const Catalog& catalog_;
@@ -61,7 +69,8 @@ class ChangeTrials {
   std::vector<std::vector<std::byte>> code_objects_;  ///< of the unchanged sources
   std::unique_ptr<TargetCompiler> compiler_;
   std::unique_ptr<Device> device_;
-  std::set<std::string> known_;  ///< hashes of code objects that were run
+  std::unique_ptr<LoadedCase> loaded_;  ///< of contents_with()
+  std::set<std::string> known_;         ///< hashes of code objects that were run
 };
 
 }  // namespace greta::tuner

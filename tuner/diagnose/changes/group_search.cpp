@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tuner/compile/run_case.hpp"
+#include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
 
 namespace greta::tuner {
@@ -17,8 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int group_look_ms = 100;
-constexpr std::chrono::seconds most_silence{90};     // while a group is compiled
+constexpr std::chrono::seconds most_silence{90};     // of a process that has a group
 constexpr std::chrono::seconds most_silent_run{20};  // of a process that runs changes
+constexpr std::chrono::seconds most_first_run{60};   // in which the driver compiles, too
 constexpr std::chrono::milliseconds least_time_of_run{400}, most_time_of_trial{3000};
 constexpr int group_confirmations = 2;
 
@@ -28,45 +30,6 @@ struct Built {
   std::string architecture;
   std::vector<std::vector<std::byte>> unchanged;  ///< code objects of the case's kernels
   std::vector<ChangeBuild> builds;
-};
-
-/// A file in memory that processes share.
-class SharedFile {
- public:
-  SharedFile() : file_(memfd_create("changes", MFD_CLOEXEC)) {
-    if (file_ < 0) throw Error("no memory for changed kernels");
-  }
-  ~SharedFile() { close(file_); }
-  SharedFile(const SharedFile&) = delete;
-  SharedFile& operator=(const SharedFile&) = delete;
-
-  void put(const void* data, std::size_t bytes) const {
-    const std::uint64_t size = bytes;
-    if (write(file_, &size, sizeof size) != sizeof size) throw Error("can't write changed kernels");
-    const char* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t n = write(file_, from, bytes);
-      if (n <= 0) throw Error("can't write changed kernels");
-      from += n;
-      bytes -= static_cast<std::size_t>(n);
-    }
-  }
-  template <typename T>
-  std::vector<T> get() {
-    std::uint64_t size = 0;
-    if (pread(file_, &size, sizeof size, at_) != sizeof size) throw Error("changed kernels lack");
-    at_ += sizeof size;
-    std::vector<T> read(size / sizeof(T));
-    if (pread(file_, read.data(), size, at_) != static_cast<ssize_t>(size))
-      throw Error("changed kernels lack");
-    at_ += static_cast<off_t>(size);
-    return read;
-  }
-  void rewind() { at_ = 0; }
-
- private:
-  int file_;
-  off_t at_ = 0;
 };
 
 /// The time that a run may take, which the first process that runs a build finds out for the
@@ -158,16 +121,16 @@ class BuildRuns {
 
   std::chrono::milliseconds time = most_time_of_trial;  ///< that a run with a change may take
 
-  /// Whether the unchanged kernels fail as they did. Sets the time.
-  bool fails_unchanged() {
-    constexpr std::chrono::seconds most_time_at_first{10};  // the driver compiles in this run, too
-    if (result_of(0, most_time_at_first) != ChangeOutcome::wrong) return false;
+  /// Whether the unchanged kernels fail as they did. The first run of a process takes longer than
+  /// others, so that no change may be judged by it.
+  bool fails_unchanged() { return result_of(0, most_first_run) == ChangeOutcome::wrong; }
+  /// Sets the time by a run of the unchanged kernels.
+  void measure() {
     const auto begin = Clock::now();
     static_cast<void>(result_of(0, most_time_of_trial));
     const auto taken =
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin) * 10;
     time = std::clamp(taken, least_time_of_run, most_time_of_trial);
-    return true;
   }
   ChangeOutcome outcome_of(std::uint32_t number) {
     for (int i = 0; i <= group_confirmations; ++i) {
@@ -189,11 +152,7 @@ class BuildRuns {
       if (!choose_change(run_.code_objects[kernel_], number)) return ChangeOutcome::untried;
       wrong = run_case(*device_, run_, deadline);
     }
-    if (wrong) return wrong->empty() ? ChangeOutcome::correct_here : ChangeOutcome::wrong;
-    const Status status = wrong.failure().status;
-    const bool refused = status == Status::invalid_argument || status == Status::compile ||
-                         status == Status::unavailable;
-    return refused ? ChangeOutcome::wrong : ChangeOutcome::hangs;
+    return outcome_of_run(wrong);
   }
 
   KernelCase run_;
@@ -206,10 +165,11 @@ class BuildRuns {
 void run_from(const FailedCase& failed, std::size_t kernel, const Built& built,
               const ChangeBuild& build, std::size_t next, const SharedTime& time, int descriptor) {
   BuildRuns runs(failed, kernel, built, build);
+  if (!runs.fails_unchanged()) return;
   if (time.get().count() > 0) {
     runs.time = time.get();
   } else {
-    if (!runs.fails_unchanged()) return;
+    runs.measure();
     time.set(runs.time);
   }
   Report report;
@@ -221,13 +181,24 @@ void run_from(const FailedCase& failed, std::size_t kernel, const Built& built,
   }
 }
 
+/// Waits for the first report of a process. Meanwhile, reports without a change say that the
+/// group's process is at work. Returns whether there was one.
+bool wait_for(TryingProcess& process, int descriptor) {
+  pollfd wait{process.descriptor(), POLLIN, 0};
+  while (poll(&wait, 1, 1000) <= 0) {
+    const Report at_work;
+    if (write(descriptor, &at_work, sizeof at_work) != sizeof at_work) return false;
+  }
+  return process.read_report().has_value();
+}
+
 /// Waits for a process, whose reports are written on. Returns the number of changes that were
 /// tried, of which the last one may have ended the process; nothing if it was never ready.
 std::optional<std::size_t> pass_reports(TryingProcess& process, int descriptor) {
   pollfd wait{process.descriptor(), POLLIN, 0};
   std::size_t count = 0;
   bool ready = false, blocks = false;
-  while (!process.silent(most_silent_run)) {
+  while (!process.silent(ready ? most_silent_run : most_first_run)) {
     if (poll(&wait, 1, group_look_ms) <= 0) continue;
     const auto report = process.read_report();
     if (!report) break;
@@ -254,7 +225,7 @@ void try_group(const FailedCase& failed, const ChangeGroup& group, int descripto
       } catch (const std::exception&) {
       }
     });
-    if (!started || !builder.read_report()) return;
+    if (!started || !wait_for(builder, descriptor)) return;
   }
   const Built built = read_built(file);
   for (const ChangeBuild& build : built.builds) {

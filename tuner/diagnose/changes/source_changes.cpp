@@ -13,6 +13,8 @@
 #include <tuple>
 
 #include "tuner/diagnose/changes/kernel_text.hpp"
+#include "tuner/diagnose/changes/missing_terms.hpp"
+#include "tuner/diagnose/changes/source_operands.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -22,20 +24,15 @@ using Kind = SourceToken::Kind;
 // How likely a change is to mend a fault, divided by the number of such changes.
 enum Rank { likely, possible, seldom, unlikely };
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> others) {
-  return std::find(others.begin(), others.end(), text) != others.end();
-}
-
 /// Changes of one source.
 class Changes {
  public:
   Changes(std::string_view source, std::string_view entry)
-      : source_(source), tokens_(used_tokens(source, entry)) {
+      : source_(source), tokens_(used_tokens(source, entry)), operands_(tokens_) {
     for (const SourceToken& token : tokens_) {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
       if (const auto place = place_at(token); !place.empty()) places_.insert(place);
-      if (token.kind == Kind::name && is_barrier(token.text)) barriers_.insert(token.text);
     }
   }
 
@@ -62,9 +59,7 @@ class Changes {
       return {};
     return source_.substr(token.start, token.text.size() + 2);
   }
-  std::string_view text(std::size_t i) const {
-    return i < tokens_.size() ? tokens_[i].text : std::string_view();
-  }
+  std::string_view text(std::size_t i) const { return operands_.text(i); }
   std::string between(std::size_t from, std::size_t to) const {  ///< of tokens, without the last
     const std::size_t start = tokens_[from].start;
     return std::string(source_.substr(start, tokens_[to - 1].end() - start));
@@ -78,66 +73,11 @@ class Changes {
     add(rank, kind, tokens_[i].start, tokens_[i].end(), std::move(by));
   }
 
-  /// Whether an operand ends, or begins, with a token.
-  bool ends_operand(std::size_t i) const {
-    return tokens_[i].kind == Kind::number || is_one_of(text(i), {")", "]"}) ||
-           (tokens_[i].kind == Kind::name && !is_source_keyword(text(i)));
-  }
-  bool begins_operand(std::size_t i) const {
-    return tokens_[i].kind != Kind::sign || is_one_of(text(i), {"(", "-", "!", "~"});
-  }
   bool is_spaced(std::size_t i) const {
     const std::size_t start = tokens_[i].start, end = tokens_[i].end();
     return std::isspace(static_cast<unsigned char>(source_[start - 1])) != 0 &&
            std::isspace(static_cast<unsigned char>(source_[end])) != 0;
   }
-  /// Returns the token after the operand that begins with a token: a name with its indices, calls
-  /// and members, a number, or what is in parentheses.
-  std::size_t after_operand(std::size_t i) const {
-    while (is_one_of(text(i), {"-", "!", "~"})) ++i;
-    if (text(i) != "(") ++i;
-    while (i < tokens_.size()) {
-      if (is_one_of(text(i), {"(", "["})) {
-        i = after_bracket(i);
-      } else if (is_one_of(text(i), {".", "->", "::"})) {
-        i += 2;
-      } else {
-        break;
-      }
-    }
-    return std::min(i, tokens_.size());
-  }
-  std::size_t after_bracket(std::size_t i) const {
-    int depth = 0;
-    for (; i < tokens_.size(); ++i) {
-      if (is_one_of(text(i), {"(", "[", "{"})) ++depth;
-      if (is_one_of(text(i), {")", "]", "}"}) && --depth == 0) return i + 1;
-    }
-    return i;
-  }
-  /// Returns the first token of the operand that ends before a token.
-  std::size_t begin_of_operand(std::size_t i) const {
-    while (i > 0) {
-      --i;
-      if (is_one_of(text(i), {")", "]"})) {
-        int depth = 0;
-        for (;; --i) {
-          if (is_one_of(text(i), {")", "]"})) ++depth;
-          if (is_one_of(text(i), {"(", "["}) && --depth == 0) break;
-          if (i == 0) return 0;
-        }
-        if (i > 0 && (ends_operand(i - 1))) continue;
-        return i;
-      }
-      if (i > 1 && is_one_of(text(i - 1), {".", "->", "::"})) {
-        --i;
-        continue;
-      }
-      return i;
-    }
-    return i;
-  }
-
   static constexpr long long most_number = std::numeric_limits<long long>::max() / 2;
 
   void add_number(std::size_t i) {
@@ -180,14 +120,14 @@ class Changes {
 
   void add_sign(std::size_t i) {
     const std::string_view sign = text(i);
-    const bool binary = ends_operand(i - 1) && begins_operand(i + 1);
+    const bool binary = operands_.ends_operand(i - 1) && operands_.begins_operand(i + 1);
     const bool angled = is_one_of(sign, {"<", ">"});
     if (binary && (!angled || is_spaced(i))) {
       add_other_signs(i);
       add_terms(i);
       add_exchanged(i);
     }
-    if (!binary && is_one_of(sign, {"!", "-", "~"}) && begins_operand(i + 1))
+    if (!binary && is_one_of(sign, {"!", "-", "~"}) && operands_.begins_operand(i + 1))
       add(likely, "wrong operator", tokens_[i].start, tokens_[i].end(), "");
     if (sign == "[" && text(i + 1) != "]") add_index(i);
     if (is_one_of(sign, {"=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "<<=", ">>="}))
@@ -195,7 +135,7 @@ class Changes {
     if (sign == "(" && is_one_of(text(i - 1), {"if", "while"})) add_negation(i);
     if (sign == "?") add_choice(i);
     if (sign == ",") add_arguments(i);
-    if (is_one_of(sign, {")", "]", ";", ","}) && ends_operand(i - 1)) add_ends(i);
+    if (is_one_of(sign, {")", "]", ";", ","}) && operands_.ends_operand(i - 1)) add_ends(i);
   }
 
   void add_other_signs(std::size_t i) {
@@ -230,7 +170,7 @@ class Changes {
     if (!is_one_of(text(i), {"+", "-", "*", "/", "%", "&&", "||", "&", "|", "^", "<<", ">>"}))
       return;
     const bool sum = is_one_of(text(i), {"+", "-"});
-    const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
+    const std::size_t after = operands_.after_operand(i + 1), begin = operands_.begin_of_operand(i);
     add(sum ? likely : possible, "superfluous term", tokens_[i - 1].end(), tokens_[after - 1].end(),
         "");
     if (text(i) == "-") {
@@ -241,12 +181,12 @@ class Changes {
   }
   void add_exchanged(std::size_t i) {
     if (!is_one_of(text(i), {"-", "/", "%", "<<", ">>", "<", ">", "<=", ">="})) return;
-    const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
+    const std::size_t after = operands_.after_operand(i + 1), begin = operands_.begin_of_operand(i);
     add(likely, "exchanged operands", tokens_[begin].start, tokens_[after - 1].end(),
         fmt::format("{} {} {}", between(i + 1, after), text(i), between(begin, i)));
   }
   void add_index(std::size_t i) {
-    const std::size_t after = after_bracket(i);
+    const std::size_t after = operands_.after_bracket(i);
     if (after <= i + 2) return;
     const std::string index = between(i + 1, after - 1);
     for (const char* const step : {" - 1", " + 1"})
@@ -258,11 +198,11 @@ class Changes {
       replace(is_one_of(other, {"=", "+="}) ? possible : seldom, "wrong operator", i, other);
   }
   void add_negation(std::size_t i) {
-    const std::size_t after = after_bracket(i);
+    const std::size_t after = operands_.after_bracket(i);
     if (after <= i + 2) return;
     add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
         fmt::format("!({})", between(i + 1, after - 1)));
-    if (text(i + 1) == "!" && text(i + 2) == "(" && after_bracket(i + 2) == after - 1)
+    if (text(i + 1) == "!" && text(i + 2) == "(" && operands_.after_bracket(i + 2) == after - 1)
       add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
           between(i + 3, after - 2));
   }
@@ -282,8 +222,8 @@ class Changes {
   }
   /// Exchanges neighbouring arguments.
   void add_arguments(std::size_t i) {
-    if (!ends_operand(i - 1) || !begins_operand(i + 1)) return;
-    const std::size_t after = after_operand(i + 1), begin = begin_of_operand(i);
+    if (!operands_.ends_operand(i - 1) || !operands_.begins_operand(i + 1)) return;
+    const std::size_t after = operands_.after_operand(i + 1), begin = operands_.begin_of_operand(i);
     if (!is_one_of(text(after), {",", ")"}) || begin == 0 ||
         !is_one_of(text(begin - 1), {",", "("}))
       return;
@@ -293,7 +233,7 @@ class Changes {
   /// Adds to, or multiplies, what ends an expression.
   void add_ends(std::size_t i) {
     const std::size_t at = tokens_[i - 1].end();
-    const std::size_t begin = begin_of_operand(i);
+    const std::size_t begin = operands_.begin_of_operand(i);
     const bool limit = begin > 0 && is_one_of(text(begin - 1), {"<", "<=", ">", ">="});
     for (const char* const step : {" - 1", " + 1"})
       add(limit ? likely : seldom, "wrong limit", at, at, step);
@@ -318,9 +258,10 @@ class Changes {
     const bool called = text(i + 1) == "(";
     const bool upper = is_constant_name(name);
     if (member || (called && !upper)) return;
-    const Rank rank = upper ? possible : unlikely;
-    for (const std::string_view other : names_[{tokens_[i].definition, upper}])
+    for (const std::string_view other : names_[{tokens_[i].definition, upper}]) {
+      const Rank rank = differ_in_a_letter(name, other) ? likely : upper ? possible : unlikely;
       replace(rank, upper ? "wrong constant" : "wrong variable", i, std::string(other));
+    }
   }
   void add_type(std::size_t i) {
     static const std::map<std::string_view, std::vector<const char*>> wider{
@@ -333,6 +274,14 @@ class Changes {
     const auto found = wider.find(text(i));
     if (found == wider.end()) return;
     for (const char* const other : found->second) replace(seldom, "wrong type", i, other);
+  }
+
+  /// Whether names are as similar as TM and TN, lda and ldb, a_row and b_row.
+  static bool differ_in_a_letter(std::string_view a, std::string_view b) {
+    if (a.size() != b.size() || a.size() < 2) return false;
+    int count = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1 : 0;
+    return count == 1;
   }
 
   static bool is_barrier(std::string_view name) {
@@ -355,19 +304,28 @@ class Changes {
       if (begin < i) statements.emplace_back(begin, i + 1);
       begin = i + 1;
     }
+    const bool hip = source_.find("__global__") != std::string_view::npos;
+    std::set<std::string> barriers{hip ? "__syncthreads();" : "barrier();"};  // with arguments
+    for (const auto& [from, to] : statements) {
+      std::size_t name = from;
+      while (is_one_of(text(name + 1), {".", "->", "::"})) name += 2;
+      if (is_barrier(text(name)) && text(to - 2) == ")") barriers.insert(between(from, to));
+    }
     for (std::size_t s = 0; s < statements.size(); ++s) {
       const auto [from, to] = statements[s];
       const std::string own = between(from, to);
       if (!is_one_of(text(from), {"return", "const", "using", "static_assert"}))
         add(possible, "superfluous statement", tokens_[from].start, tokens_[to - 1].end(), ";");
-      for (const std::string_view barrier : barriers_)
+      for (const std::string& barrier : barriers)
         add(possible, "missing barrier", tokens_[to - 1].end(), tokens_[to - 1].end(),
-            fmt::format(" {}();", barrier));
+            " " + barrier);
       if (s + 1 == statements.size() || statements[s + 1].first != to) continue;
       const std::size_t next = statements[s + 1].second;
       add(likely, "exchanged statements", tokens_[from].start, tokens_[next - 1].end(),
           between(to, next) + " " + own);
     }
+    for (const MissingTerm& term : missing_terms(source_, tokens_))
+      add(term.fits ? likely : possible, "missing term", term.at, term.at, term.text);
     for (const std::size_t i : terms_) {
       for (const std::string_view name : names_[{tokens_[i].definition, true}])
         add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
@@ -388,11 +346,11 @@ class Changes {
 
   std::string_view source_;
   std::vector<SourceToken> tokens_;
+  SourceOperands operands_;
   /// Of each definition, the names of constants, or others.
   std::map<std::pair<std::size_t, bool>, std::set<std::string_view>> names_;
   static constexpr std::size_t most_of_short_name = 5;
 
-  std::set<std::string_view> barriers_;
   std::set<std::string_view> places_;  ///< of threads and workgroups, which all functions can read
   std::vector<std::size_t> terms_;     ///< tokens that end an expression
   std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;

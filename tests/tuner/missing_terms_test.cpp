@@ -1,0 +1,56 @@
+// Protects: the search for a change inserts terms that other places of the source have after the
+// same word, the most likely first, and only where their variables are known.
+
+#include "tuner/diagnose/changes/missing_terms.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/layers.hpp"
+#include "tuner/diagnose/changes/source_changes.hpp"
+
+namespace greta::test::missing_terms_test {
+namespace {
+
+const std::string two_places =
+    "__device__ float other(const float* a, int row, int width) { return a[row * width + 1]; }\n"
+    "__global__ void sum(float* y, const float* x, int row, int col, int n) {\n"
+    "  y[row + col] = x[row * n + col] + other(x, row, n);\n"
+    "}\n";
+
+TEST(MissingTerms, AreThoseOfOtherPlacesWithKnownVariables) {
+  const auto terms = missing_terms(two_places, used_tokens(two_places, "sum"));
+  const std::size_t at = two_places.find("row + col]") + 3;
+  const auto has = [&](const std::string& text) {
+    return std::any_of(terms.begin(), terms.end(), [&](const MissingTerm& term) {
+      return term.at == at && term.text == text && term.fits;
+    });
+  };
+  EXPECT_TRUE(has(" * n"));
+  EXPECT_FALSE(has(" * width"));  // unknown in this function
+}
+
+TEST(MissingTerms, AreAmongTheMostLikelyChanges) {
+  const std::string mended = "y[row * n + col] =";
+  const auto changes = changes_of(two_places, "sum");
+  const auto found = std::find_if(changes.begin(), changes.end(), [&](const SourceChange& one) {
+    return one.applied_to(two_places).find(mended) != std::string::npos;
+  });
+  ASSERT_NE(found, changes.end());
+  EXPECT_EQ(found->kind, "missing term");
+  EXPECT_EQ(found->rank, 0);
+}
+
+TEST(MissingTerms, BarriersAreInsertedWithTheirArguments) {
+  const std::string text =
+      "__global__ void copy(float* y) {\n  start(y);\n  wait_for_copies<2, 1>();\n  y[0] = 1;\n}\n";
+  const auto changes = changes_of(text, "copy");
+  EXPECT_TRUE(std::any_of(changes.begin(), changes.end(), [](const SourceChange& one) {
+    return one.kind == "missing barrier" && one.by == " wait_for_copies<2, 1>();";
+  }));
+}
+
+}  // namespace
+}  // namespace greta::test::missing_terms_test
