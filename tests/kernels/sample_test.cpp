@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <set>
 
@@ -184,9 +183,8 @@ TEST_P(Sample, SpecialLogitsAndSettings) {
     const Problem problem = problem_of(in, static_cast<std::int64_t>(rows), 8);
     const auto inputs = special_inputs(sample().tensors(problem), 1);
     const auto reference = sample().reference(problem, inputs, 1);
-    for (const char* text :
-         {"row THREADS=64 VEC=1 ITEMS=1 BINS=256 COPIES=1 LIST=512 AHEAD=0",
-          "split THREADS=64 VEC=2 ITEMS=2 BINS=512 COPIES=2 LIST=512 AHEAD=1 SPLIT=4"}) {
+    for (const char* text : {"row THREADS=64 VEC=1 ITEMS=1 BINS=256 COPIES=1 LIST=512",
+                             "split THREADS=64 VEC=2 ITEMS=2 BINS=512 COPIES=2 LIST=512 SPLIT=4"}) {
       const auto outputs = run(device_, problem, parsed(problem, info_, text), inputs);
       const Verdict verdict = reference->check(outputs);
       EXPECT_TRUE(verdict.passed) << text << ": " << verdict.detail;
@@ -206,79 +204,9 @@ TEST_P(Sample, ManyEqualLogits) {
       test::filled(specs[2], {1, 2, 3, 4, 5, 6, 7, 8, 9})};
   const auto reference = sample().reference(problem, inputs, 1);
   const Config config =
-      parsed(problem, info_, "row THREADS=64 VEC=8 ITEMS=1 BINS=256 COPIES=1 LIST=512 AHEAD=0");
+      parsed(problem, info_, "row THREADS=64 VEC=8 ITEMS=1 BINS=256 COPIES=1 LIST=512");
   const Verdict verdict = reference->check(run(device_, problem, config, inputs));
   EXPECT_TRUE(verdict.passed) << verdict.detail;
-}
-
-/// Rows of 1000 logits, of which the first histogram's origin is made from every 16th.
-struct Shaped {
-  std::function<double(int)> logit;
-  std::vector<double> settings;
-};
-
-const std::vector<Shaped>& shaped_rows() {
-  static const auto noise = [](int i) { return ((i * 7919) % 1000) * 0.004; };
-  // An edge of the bins of BINS=256, if the largest of every 16th logit is 0: 80.5 bins of 1/16
-  // octave below the origin, which lies 4 octaves above it. Both groups lie within the bins' slack.
-  static const double edge = std::log(2) * (4 - 80.5 / 16);
-  static const auto groups = [](int i) {
-    if (i % 16 == 0) return 0.0;
-    return i % 4 == 1 ? -0.1 : edge + (i % 2 == 0 ? 3e-6 : -3e-6);
-  };
-  static const auto every = [](double value) {
-    return [value](int i) { return i % 16 == 0 ? value : noise(i); };
-  };
-  static const std::vector<Shaped> rows{
-      // The origin is far below the largest logit, far above all but a few, or nowhere.
-      {every(-1000), {1, 0, 0.8, 0}},
-      {every(-1000), {1, 40, 0.8, 0.01}},
-      {every(30), {1, 0, 0.9, 0}},
-      {every(30), {1, 300, 1, 0}},
-      {every(-infinity), {1, 100, 1, 0}},
-      {every(nan), {1, 0, 0.7, 0.05}},
-      {every(infinity), {1, 3, 0.9, 0}},
-      // Fewer tokens have a probability than top_k keeps, while the last bins have others.
-      {[](int i) { return i < 900 ? -100.0 : noise(i); }, {1, 500, 0.9, 0}},
-      {[](int i) { return i < 900 ? nan : noise(i); }, {1, 500, 0.9, 0}},
-      {noise, {1, 900, 0.9, 0.5}},
-      // More tokens than the list has lie within the rounding of a bin.
-      {groups, {1, 500, 1, 0}},
-      {groups, {1, 0, 0.6, 0}},
-  };
-  return rows;
-}
-
-// What the histogram of the first pass leaves open costs passes, and changes no token.
-TEST_P(Sample, AnyOriginOfTheFirstHistogramGivesTheSameTokens) {
-  constexpr std::int64_t draws = 6, cols = 1000;
-  std::vector<double> logits, settings, seeds;
-  for (std::int64_t i = 0; i < draws; ++i) {
-    for (const Shaped& row : shaped_rows()) {
-      for (int column = 0; column < cols; ++column) logits.push_back(row.logit(column));
-      settings.insert(settings.end(), row.settings.begin(), row.settings.end());
-      for (const double word : {5.0, 9.0, static_cast<double>(i)}) seeds.push_back(word);
-    }
-  }
-  const Problem problem = problem_of(DType::f32, static_cast<std::int64_t>(seeds.size() / 3), cols);
-  const auto specs = sample().tensors(problem);
-  const std::vector<HostTensor> inputs{test::filled(specs[0], logits),
-                                       test::filled(specs[1], settings),
-                                       test::filled(specs[2], seeds)};
-  const auto reference = sample().reference(problem, inputs, 1);
-  std::vector<HostTensor> first;
-  for (const char* text :
-       {"row THREADS=64 VEC=1 ITEMS=2 BINS=256 COPIES=1 LIST=512 AHEAD=1",
-        "row THREADS=128 VEC=4 ITEMS=1 BINS=1024 COPIES=2 LIST=1024 AHEAD=0",
-        "split THREADS=64 VEC=1 ITEMS=2 BINS=256 COPIES=1 LIST=512 AHEAD=1 SPLIT=8"}) {
-    auto outputs = run(device_, problem, parsed(problem, info_, text), inputs);
-    const Verdict verdict = reference->check(outputs);
-    EXPECT_TRUE(verdict.passed) << text << ": " << verdict.detail;
-    if (first.empty())
-      first = std::move(outputs);
-    else
-      EXPECT_EQ(outputs[0].data, first[0].data) << text;
-  }
 }
 
 /// The statistic of Pearson's test for draws from one row of logits, and its degrees of freedom.
@@ -328,11 +256,11 @@ TEST_P(Sample, DrawsHaveTheirProbabilities) {
     }
     const Problem problem = problem_of(DType::f32, draws, 8);
     const auto specs = sample().tensors(problem);
-    const auto outputs = run(
-        device_, problem,
-        parsed(problem, info_, "row THREADS=64 VEC=4 ITEMS=1 BINS=256 COPIES=1 LIST=512 AHEAD=0"),
-        {test::filled(specs[0], all), test::filled(specs[1], settings),
-         test::filled(specs[2], seeds)});
+    const auto outputs =
+        run(device_, problem,
+            parsed(problem, info_, "row THREADS=64 VEC=4 ITEMS=1 BINS=256 COPIES=1 LIST=512"),
+            {test::filled(specs[0], all), test::filled(specs[1], settings),
+             test::filled(specs[2], seeds)});
     const ChiSquare test = chi_square(outputs[0], probabilities);
     EXPECT_EQ(test.freedom, kept.tokens.size() - 1);
     // Exceeded with a probability below 1e-5 (Wilson and Hilferty's approximation).
@@ -356,8 +284,8 @@ TEST(SampleEverywhere, EqualSeedsGiveEqualTokens) {
     for (const std::string& id : test::usable_devices()) {
       Device& device = test::device(id);
       for (const char* text :
-           {"row THREADS=256 VEC=4 ITEMS=1 BINS=256 COPIES=2 LIST=512 AHEAD=1",
-            "split THREADS=64 VEC=2 ITEMS=4 BINS=512 COPIES=1 LIST=1024 AHEAD=0 SPLIT=4"}) {
+           {"row THREADS=256 VEC=4 ITEMS=1 BINS=256 COPIES=2 LIST=512",
+            "split THREADS=64 VEC=2 ITEMS=4 BINS=512 COPIES=1 LIST=1024 SPLIT=4"}) {
         auto outputs = run(device, problem, parsed(problem, device.info(), text), inputs);
         if (first.empty()) {
           first = std::move(outputs);

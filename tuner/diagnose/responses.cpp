@@ -50,7 +50,7 @@ void respond(const Catalog& catalog, const FailedCase& failed, const std::vector
     if (!contents) return;
     for (const auto& bytes : *contents) file.put(bytes.data(), bytes.size());
     const Report done{static_cast<std::uint32_t>(i), ChangeOutcome::untried};
-    if (write(descriptor, &done, sizeof done) != sizeof done) return;
+    if (::write(descriptor, &done, sizeof done) != sizeof done) return;
   }
 }
 

@@ -28,8 +28,9 @@ struct Left {
 
 // Adds what is kept of the list to the sections.
 void add_list(Border border) {
+  const uint length = section_length(cols);
   for (uint i = thread_index(); i < list_length; i += THREADS) {
-    const uint far = list_far[i], section = list_column[i] / section_columns;
+    const uint far = list_far[i], section = list_column[i] / length;
     if (far < border.far) ADD_MASS(part_low, part_high, section, weight_of(far))
     if (far == border.far) atomicAdd(part_ties[section], 1);
   }
@@ -51,21 +52,20 @@ bool ends_in(uint64_t mass, uint ties, uint tie_weight, inout Left left) {
   while (i < (end) - 1 &&                                                              \
          !ends_in(joined(NAME##_low[i], NAME##_high[i]), NAME##_ties[i], tie_weight, left)) ++i;
 
-int draw_from(Border border, uint64_t random) {
+int draw_from(Border border) {
   const uint tie_weight = weight_of(border.far);
-  const uint section_count = (cols + section_columns - 1) / section_columns;
   uint64_t total = 0;
   uint tied = 0;
-  for (uint i = 0; i < section_count; ++i) {
+  for (uint i = 0; i < SECTIONS; ++i) {
     total += joined(part_low[i], part_high[i]);
     tied += part_ties[i];
   }
   const uint kept = min(tied, border.ties);
-  Left left = Left(multiply_high(random, total + uint64_t(kept) * tie_weight), kept);
-  PASS(part, section, 0, section_count)
+  Left left = Left(multiply_high(settings.random, total + uint64_t(kept) * tie_weight), kept);
+  PASS(part, section, 0, SECTIONS)
   barrier();
 
-  const uint length = section_columns, each = (length + THREADS - 1) / THREADS;
+  const uint length = section_length(cols), each = (length + THREADS - 1) / THREADS;
   const uint first = min(section * length, cols), end = min(first + length, cols);
   uint64_t mass = 0;
   uint ties = 0;
@@ -92,44 +92,23 @@ int draw_from(Border border, uint64_t random) {
   return int(column);
 }
 
-// The goal of a draw that filters: the first of top-k and top-p.
-Goal first_goal() { return Goal(settings.top_k > 0 ? settings.top_k : no_count, no_mass); }
-
-// The step with which the first search begins if it knows nothing; a draw that does not filter has
-// nothing else to do.
-Step first_step() {
-  if (filters()) return step_of(Range(0, beyond));
-  return Step(Range(greedy ? 0 : beyond, 1), TYING, 0, 0);
-}
-
-// Where what is kept ends. Leaves its masses and ties in the sections. `known`: of the first search, or
-// of the draw itself if it does not filter.
-Border border_of_kept(uint known, Step step) {
+// `measured`: the bins have the histogram of the row.
+int token_of(bool measured) {
+  if (!any) return -1;
   Border border = Border(greedy ? 0 : beyond, greedy ? 1 : 0, no_mass);
-  bool tied = known == PASSED && !filters();  // the sections have the border's ties
-  // One call of find(), as functions are inlined: for top-k, top-p, and the sections.
-  for (uint turn = 0; turn < 3; ++turn) {
-    if (turn == 2) {
-      if (listed || tied) break;
-      known = STEP_ONLY;
-      step = Step(Range(border.far, 1), TYING, 0, 0);
-    } else if (!filters() || !(turn == 0 ? settings.top_k > 0 : settings.top_p < 1.0)) {
-      continue;
-    }
-    const Border found =
-        find(Goal(turn == 0 ? settings.top_k : turn == 1 ? no_count : 0, border.mass), known, step);
-    if (turn == 2) break;
-    border = found;
-    known = STEP_ONLY;
-    step = first_step();
+  bool tied = false;  // the sections have the border's ties
+  // One call of find(), as functions are inlined.
+  for (uint turn = 0; turn < 2; ++turn) {
+    const bool by_count = turn == 0;
+    if (!filtered() || !(by_count ? settings.top_k > 0 : settings.top_p < 1.0)) continue;
+    border = find(by_count ? settings.top_k : no_count, border.mass, measured);
+    measured = false;
     tied = border.far < beyond;
   }
-  if (listed) add_list(border);
-  return border;
-}
-
-int token_of(uint known, Step step, uint64_t seeds, uint row) {
-  if (!any) return -1;
-  const Border border = border_of_kept(known, step);
-  return draw_from(border, random_of(seeds, row));
+  if (listed) {
+    add_list(border);
+  } else if (!tied) {
+    pass_row(Range(border.far, 1), 0, TYING);
+  }
+  return draw_from(border);
 }

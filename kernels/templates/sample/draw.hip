@@ -7,9 +7,9 @@
 struct Draw : Search {
   // Adds what is kept of the list to the sections.
   GRETA_DEVICE void add_list(Border border) const {
-    GRETA_NO_UNROLL
+    const u32 length = section_length(cols);
     for (u32 i = thread_index(); i < *s.listed; i += THREADS) {
-      const u32 far = s.list_far[i], section = s.list_column[i] / section_columns;
+      const u32 far = s.list_far[i], section = s.list_column[i] / length;
       if (far < border.far) add_mass(s.part_low + section, s.part_high + section, weight_at(far));
       if (far == border.far) add_shared(s.part_ties + section, 1);
     }
@@ -29,69 +29,46 @@ struct Draw : Search {
                 left - kept_mass(scan.before, ties, tie_weight)};
   }
 
-  // The goal of a draw that filters: the first of top-k and top-p.
-  GRETA_DEVICE Goal first_goal() const {
-    return {settings.top_k > 0 ? settings.top_k : no_count, no_mass};
-  }
-
-  // The step with which the first search begins if it knows nothing; a draw that does not filter
-  // has nothing else to do.
-  GRETA_DEVICE Step first_step() const {
-    if (filters()) return step_of({0, beyond});
-    return {{greedy ? 0 : beyond, greedy ? 1U : 0U}, tying};
-  }
-
-  // Where what is kept ends. Leaves its masses and ties in the sections. `known`: of the first
-  // search, or of the draw itself if it does not filter.
-  GRETA_DEVICE Border border_of_kept(Known known, Step step) {
+  // `measured`: the bins have the histogram of the row.
+  GRETA_DEVICE int token(bool measured) {
+    if (!any) return -1;
     Border border = {greedy ? 0 : beyond, greedy ? 1U : 0U, no_mass};
-    bool tied = known == passed && !filters();  // the sections have the border's ties
+    bool tied = false;  // the sections have the border's ties
     GRETA_NO_UNROLL
-    for (u32 turn = 0; turn < 3; ++turn) {  // top-k, top-p, and the sections
-      Goal goal = {turn == 0 ? settings.top_k : turn == 1 ? no_count : 0, border.mass};
-      if (turn == 2) {
-        if (listed || tied) break;
-        known = step_only;
-        step = {{border.far, border.ties > 0 ? 1U : 0U}, tying};
-      } else if (!filters() || !(turn == 0 ? settings.top_k > 0 : settings.top_p < 1)) {
-        continue;
-      }
-      const Border found = find(goal, known, step);
-      if (turn == 2) break;
-      border = found;
-      known = step_only;
-      step = first_step();
+    for (u32 turn = 0; turn < 2; ++turn) {
+      const bool by_count = turn == 0;
+      if (!filtered() || !(by_count ? settings.top_k > 0 : settings.top_p < 1)) continue;
+      border = find(by_count ? settings.top_k : no_count, border.mass, measured);
+      measured = false;
       tied = border.far < beyond;
     }
-    if (listed) add_list(border);
-    return border;
+    if (listed) {
+      add_list(border);
+    } else if (!tied) {
+      pass({border.far, 1}, 0, tying);
+    }
+    return draw_from(border);
   }
 
-  GRETA_DEVICE int token(Known known, Step step, const int* seeds, u32 row) {
-    if (!any) return -1;
-    const Border border = border_of_kept(known, step);
-    return draw_from(border, random_of(seeds, row));
-  }
-
-  GRETA_DEVICE int draw_from(Border border, u64 random) const {
+  GRETA_DEVICE int draw_from(Border border) const {
     const u32 tie_weight = weight(border.far), thread = thread_index();
     Sums own = {0, 0, 0};
-    if (thread * u64(section_columns) < cols) {
+    if (thread < sections) {
       own = {s.part_ties[thread], joined(s.part_low[thread], s.part_high[thread]), 0};
     }
     const Scan of_sections = scan_threads(own, s.sums);
     const u32 kept = smaller(of_sections.all.count, border.ties);
-    find_part(of_sections, multiply_high(random, kept_mass(of_sections.all, kept, tie_weight)),
-              kept, tie_weight);
+    find_part(of_sections,
+              multiply_high(settings.random, kept_mass(of_sections.all, kept, tie_weight)), kept,
+              tie_weight);
     block_barrier();
 
     const Found section = *s.found;
-    const u32 length = section_columns, each = (length + THREADS - 1) / THREADS;
+    const u32 length = section_length(cols), each = (length + THREADS - 1) / THREADS;
     const u32 end = smaller((section.index + 1) * length, cols);
     const u32 from = smaller(section.index * length + thread * each, end);
     const u32 to = smaller(from + each, end);
     own = {0, 0, 0};
-    GRETA_NO_UNROLL
     for (u32 column = from; column < to; ++column) {
       const u32 far = distance(to_float(x[column]));
       if (far < border.far) own.least += weight(far);
@@ -104,7 +81,6 @@ struct Draw : Search {
     Found left = *s.found;
     u32 column = smaller(section.index * length + left.index * each, end);
     const u32 last = smaller(column + each, end) - 1;
-    GRETA_NO_UNROLL
     for (; column < last; ++column) {
       const u32 far = distance(to_float(x[column]));
       const bool tie = far == border.far && left.count > 0;

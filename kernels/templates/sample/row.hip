@@ -1,4 +1,4 @@
-// A block takes a row: its largest logit and a histogram in one pass, and the draw.
+// A block takes a row: its largest logit, a histogram of distances to it, and the draw.
 
 #include "sample/draw.hip"
 
@@ -6,13 +6,11 @@ GRETA_KERNEL(THREADS)
 sample_row(const In* __restrict__ x, const float* __restrict__ settings,
            const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
   GRETA_SAMPLE_SHARED;
-  GRETA_SHARED(float, maxima, waves);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
-  Draw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, row)}}};
-  draw.prepare();
-  draw.relate_to(draw.measure(0, cols, maxima));
-  const int drawn =
-      draw.token(draw.filters() ? histogram : step_only, draw.first_step(), seeds, row);
+  Draw draw{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}};
+  draw.relate_to(reduce_threads<THREADS>(largest(draw.x, 0, cols), Larger{}, maxima));
+  if (draw.filtered()) draw.measure(0, cols);
+  const int drawn = draw.token(true);
   if (thread_index() == 0) token[row] = drawn;
 }

@@ -64,55 +64,30 @@ std::int64_t part_of(const SampleShape& shape, const Config& config) {
   return ceil_div(ceil_div(shape.cols, config["VEC"]), split_of(config)) * config["VEC"];
 }
 
-/// The workspace, as offsets: counts of earlier tokens, if there are any, one per logit; for the
-/// variant split what the parts of a row share: counters and lengths of lists, one each per row,
-/// and histograms, all of which are zero between runs; then the largest logits of parts, a search's
-/// step for each row, sums of parts, and lists.
+/// The workspace: counts of earlier tokens, if there are any, one per logit; for the variant split
+/// counters, one per row, and then the largest logit and the histogram of each part. Counts and
+/// counters are zero between runs.
 struct Workspace {
-  Workspace(const SampleShape& shape, const Config& config) {
-    take(shape.history > 0 ? shape.rows * shape.cols : 0);
-    zeroed = bytes;
-    if (!config.has("SPLIT")) return;
-    const std::int64_t rows = shape.rows, parts = rows * split_of(config);
-    counters = take(rows);
-    lengths = take(rows);
-    histograms = take(rows * config["BINS"]);
-    zeroed = bytes;
-    most = take(parts);
-    steps = take(rows * 4);
-    sums = take(parts * 5);
-    lists = take(rows * 2 * config["LIST"]);
-  }
+  Workspace(const SampleShape& shape, const Config& config)
+      : counters(round_up(shape.history > 0 ? shape.rows * shape.cols * 4 : 0)),
+        most(counters + (config.has("SPLIT") ? round_up(shape.rows * 4) : 0)),
+        histograms(most + round_up(shape.rows * split_of(config) * 4)),
+        bytes(config.has("SPLIT") ? histograms + shape.rows * split_of(config) * config["BINS"] * 4
+                                  : most) {}
 
-  /// Returns the offset of so many words more.
-  std::int64_t take(std::int64_t words) {
-    const std::int64_t offset = bytes;
-    bytes += ceil_div(words * 4, 256) * 256;
-    return offset;
-  }
+  static std::int64_t round_up(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
 
-  std::int64_t bytes = 0, zeroed = 0;
-  std::int64_t counters = 0, lengths = 0, histograms = 0, most = 0, steps = 0, sums = 0, lists = 0;
+  std::int64_t counters, most, histograms, bytes;
 };
 
-/// Returns the shared memory of a workgroup in HIP: bins, the list, sections of the row, and what
-/// reductions and searches need.
-std::int64_t hip_shared_bytes(const Config& config) {
-  const std::int64_t most_waves = config["THREADS"] / 32, sections = config["THREADS"] / 32;
-  const std::int64_t sums = 24 * (most_waves + 1), maxima = 4 * most_waves;
-  constexpr std::int64_t alignment = 15 * 8;
-  return 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] +
-         12 * std::max(sections, split_of(config)) + sums + maxima + 2 * 16 + 2 * 4 + alignment;
-}
-
-/// In GLSL: bins, the list, parts of the row and their runs, and what reductions need: without
-/// whole subgroups, a word for each thread.
+/// Returns the shared memory of a workgroup: bins, the list, parts of the row and their runs, and
+/// what reductions need: in GLSL without whole subgroups, a word for each thread.
 std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
-  if (device.language == Language::hip) return hip_shared_bytes(config);
+  const bool by_memory =
+      device.language == Language::glsl && whole_subgroups(device, config["THREADS"]) == 0;
   const std::int64_t runs = std::max(config["BINS"], config["THREADS"]) / 32;
   return 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] + 12 * config["THREADS"] +
-         12 * runs + config["BINS"] / 4 + 512 +
-         (whole_subgroups(device, config["THREADS"]) == 0 ? 4 * config["THREADS"] : 0);
+         12 * runs + config["BINS"] / 4 + 512 + (by_memory ? 4 * config["THREADS"] : 0);
 }
 
 /// Returns the bytes that a workgroup may use: at most the static shared memory of a HIP kernel.
@@ -132,8 +107,7 @@ std::vector<Constraint> common_constraints(const SampleShape& shape, const Devic
        shape.cols % p["VEC"] == 0},
       {"shared_memory",
        fmt::format("bins, list and parts must fit {} KiB", shared / 1024),
-       {split ? std::vector<std::string>{"THREADS", "BINS", "COPIES", "LIST", "SPLIT"}
-              : std::vector<std::string>{"THREADS", "BINS", "COPIES", "LIST"},
+       {{"THREADS", "BINS", "COPIES", "LIST"},
         [shared, device](const Config& c) { return shared_bytes(c, device) <= shared; }}},
       {"grid", fmt::format("{} rows are more than {} workgroups", shape.rows, groups),
        shape.rows <= groups}};
@@ -141,7 +115,7 @@ std::vector<Constraint> common_constraints(const SampleShape& shape, const Devic
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   std::vector<std::string> names{"BINS"};
-  if (split) names.insert(names.end(), {"LIST", "SPLIT"});
+  if (split) names.emplace_back("SPLIT");
   list.push_back(
       {"workspace",
        fmt::format("counts and histograms of {} rows need more than {} MiB", shape.rows,
@@ -161,8 +135,7 @@ std::vector<Parameter> parameters(const SampleShape& shape) {
           {"ITEMS", {1, 2, 4, 8}},
           {"BINS", {256, 512, 1024, 2048, 4096}},
           {"COPIES", {1, 2, 4}},
-          {"LIST", {512, 1024, 2048}},
-          {"AHEAD", {0, 1}}};
+          {"LIST", {512, 1024, 2048}}};
 }
 
 Alternative row_space(const SampleShape& shape, const DeviceInfo& device) {
@@ -179,14 +152,12 @@ Alternative split_space(const SampleShape& shape, const DeviceInfo& device) {
 }
 
 /// Returns the default parameters with up to `threads` threads. Bins are so narrow that the tokens
-/// of those in which a border may lie fit the list, so that the row is read twice.
+/// of those in which a border may lie fit the list, so that the row is read three times.
 Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const char* variant,
                      int threads) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
   const std::int64_t vectors = shape.cols / vec;
   if (vectorising_cpu(device)) threads = std::min(threads, 256);
-  // With 1024, waves of 32 lanes have 64 registers each on AMD's GPUs.
-  if (device.vendor == "AMD" && device.subgroup_size == 32) threads = std::min(threads, 512);
   const int most = static_cast<int>(std::min<std::int64_t>(threads, most_threads(device)));
   int used = 64;
   while (used < most && used < vectors) used *= 2;
@@ -198,8 +169,7 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
                  {"ITEMS", vectors > 4 * used ? 4 : 1},
                  {"BINS", bins},
                  {"COPIES", 1},
-                 {"LIST", std::max(1024, bins / 2)},
-                 {"AHEAD", 0}}};
+                 {"LIST", std::max(1024, bins / 2)}}};
   while (config["BINS"] > 256 && shared_bytes(config, device) > shared_limit(device)) {
     config.value("BINS") /= 2;
     config.value("LIST") = 1024;
@@ -215,8 +185,6 @@ std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& dev
 std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& device) {
   constexpr std::int64_t least_part = 4096;
   if (vectorising_cpu(device)) return {};
-  // RADV keeps some 200 scalars of it in lanes of vector registers.
-  if (device.vendor == "AMD" && device.language == Language::glsl) return {};
   int split = 1;
   while (split < 64 && 2 * shape.rows * split <= busy_workgroups(device) &&
          shape.cols >= 2 * split * least_part) {
@@ -224,7 +192,7 @@ std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& d
   }
   if (split == 1) return {};
   std::vector<Config> configs;
-  for (const int threads : {1024, 256}) {
+  for (const int threads : {512, 256}) {
     configs.push_back(defaults_with(shape, device, "split", threads));
     configs.back().values.emplace_back("SPLIT", split);
   }
@@ -273,7 +241,7 @@ class Planner {
   static Argument extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
   LaunchPlan take(const Workspace& workspace) {
-    plan_.zeroed_bytes = static_cast<std::uint64_t>(workspace.zeroed);
+    plan_.zeroed_bytes = static_cast<std::uint64_t>(workspace.most);
     plan_.workspace_bytes = static_cast<std::uint64_t>(workspace.bytes);
     return std::move(plan_);
   }
@@ -314,13 +282,10 @@ LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config
     return planner.take(workspace);
   }
   const Argument part = Planner::extent(part_of(shape, config));
-  const Argument counters = place(workspace.counters), steps = place(workspace.steps);
-  planner.sample("sample/measure", config["SPLIT"],
-                 {OperandArgument{0}, OperandArgument{1}, place(workspace.histograms), counters,
-                  place(workspace.most), steps, rows, cols, part});
-  arguments.insert(arguments.end(),
-                   {steps, place(workspace.lengths), counters, place(workspace.sums),
-                    place(workspace.lists), rows, cols, part});
+  const Argument most = place(workspace.most);
+  planner.sample("sample/most", config["SPLIT"], {OperandArgument{0}, most, rows, cols, part});
+  arguments.insert(arguments.end(), {most, place(workspace.histograms), place(workspace.counters),
+                                     rows, cols, part});
   planner.sample("sample/split", config["SPLIT"], std::move(arguments));
   return planner.take(workspace);
 }
@@ -365,12 +330,11 @@ Operation make_sample() {
   t.shape = [](const Problem& problem) { return ProblemShape(SampleShape(problem)); };
   t.variants = {
       make_variant<SampleShape>("split",
-                                "SPLIT workgroups share a row's histogram, and then its sums and "
-                                "its list; the last one to arrive draws",
+                                "SPLIT workgroups share a row's largest logit and its histogram; "
+                                "the last one to arrive draws",
                                 split_space, plan, split_defaults, divisions),
       make_variant<SampleShape>("row", "a workgroup takes a row", row_space, plan, row_defaults,
                                 divisions)};
-  for (Variant& variant : t.variants) variant.migrations = {added("AHEAD", 0)};
   t.work = work;
   t.tensors = tensors;
   t.input = sampling::input;

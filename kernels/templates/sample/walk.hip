@@ -5,8 +5,8 @@
 #include "common/reduce.hip"
 #include "sample/numbers.hip"
 
-#if !defined(X_STRIDE) || !defined(BINS) || !defined(COPIES) || !defined(LIST) || !defined(AHEAD)
-#error "X_STRIDE (0 where rows are packed), BINS, COPIES, LIST and AHEAD must be defined"
+#if !defined(X_STRIDE) || !defined(BINS) || !defined(COPIES) || !defined(LIST)
+#error "X_STRIDE (0 where rows are packed), BINS, COPIES and LIST must be defined"
 #endif
 
 // A section of a row is read by 32 neighbouring threads.
@@ -23,70 +23,49 @@ GRETA_DEVICE u32 section_length(u32 cols) {
   return (cols / VEC + sections - 1) / sections * VEC;
 }
 
-GRETA_DEVICE u32 lowest_bit(u64 bits) {
-#if defined(GRETA_NVIDIA)
-  return u32(__ffsll((long long)bits)) - 1;
-#else
-  return u32(__builtin_ctzll(bits));
-#endif
-}
-
-// Between a thread's vectors of a round of ITEMS.
-constexpr u32 walk_step = section_lanes * VEC;
-
-// visit(element, i) for this thread's elements of the columns from `first` to `end`, i being an
-// element's number in its round; after(column) at a round's end: its element i is in the column
-// column + i / VEC * walk_step + i % VEC. Backward, a pass begins with what the one before read
-// last, which the second-level cache still holds. With AHEAD the loads of a round are in flight
-// while the one before is visited.
-template <bool backward = false, typename Visit, typename After>
-GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit, After after) {
+// visit(element, column) for this thread's elements of the columns from `first` to `end`. Backward,
+// a pass begins with what the one before read last, which the second-level cache still holds.
+template <bool backward = false, typename Visit>
+GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
   const u32 length = section_length(end - first), lane = thread_index() % section_lanes;
   const u32 from = smaller(first + thread_index() / section_lanes * length, end);
   const u32 to = smaller(from + length, end);
-  constexpr u32 step = walk_step, round = ITEMS * step;
+  constexpr u32 step = section_lanes * VEC, round = ITEMS * step;
   const u32 rounds = (to - from + round - 1) / round;
-  const auto column = [&](u32 r) {
-    return from + lane * VEC + (backward ? rounds - 1 - r : r) * round;
-  };
-  const auto load = [&](Vector(&vector)[ITEMS], u32 r) {
-    GRETA_UNROLL
-    for (u32 i = 0; i < ITEMS; ++i) {
-      if (r < rounds && column(r) + i * step < to) {
-        vector[i] = load_vector(row + column(r) + i * step);
-      }
-    }
-    loads_go_ahead();
-  };
-  Vector vector[ITEMS] = {};
-  if (AHEAD) load(vector, 0);
   GRETA_NO_UNROLL
   for (u32 r = 0; r < rounds; ++r) {
-    Vector next[ITEMS] = {};
-    load(AHEAD ? next : vector, AHEAD ? r + 1 : r);
-    const u32 col = column(r);
+    const u32 col = from + lane * VEC + (backward ? rounds - 1 - r : r) * round;
+    Vector vector[ITEMS] = {};
+    GRETA_UNROLL
+    for (u32 i = 0; i < ITEMS; ++i) {
+      if (col + i * step < to) vector[i] = load_vector(row + col + i * step);
+    }
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
       if (col + i * step >= to) break;
       GRETA_UNROLL
-      for (int j = 0; j < VEC; ++j) visit(element(vector[i], j), i * VEC + j);
-    }
-    after(col);
-    if (AHEAD) {
-      GRETA_UNROLL
-      for (u32 i = 0; i < ITEMS; ++i) vector[i] = next[i];
+      for (int j = 0; j < VEC; ++j) visit(element(vector[i], j), col + i * step + j);
     }
   }
+}
+
+// Of this thread's elements; -infinity where all are NaN.
+GRETA_DEVICE float largest(const In* row, u32 first, u32 end) {
+  float most = float_from_bits(0xff800000U);
+  walk(row, first, end, [&](float x, u32) { most = x > most ? x : most; });
+  return most;
 }
 
 struct Settings {
   float temperature, top_p;
   u32 top_k;         // 0: off
   u32 least_weight;  // of tokens that min_p keeps
+  u64 random;
 };
 
-GRETA_DEVICE Settings settings_of(const float* settings, u32 row) {
+GRETA_DEVICE Settings settings_of(const float* settings, const int* seeds, u32 row) {
   const float* const s = settings + u64(row) * 4;
+  const int* const key = seeds + u64(row) * 3;
   Settings result;
   result.temperature = s[0];
   result.top_k = s[1] >= 1 && s[1] < 0x1p31f ? u32(s[1]) : 0;
@@ -94,10 +73,6 @@ GRETA_DEVICE Settings settings_of(const float* settings, u32 row) {
   const float min_p = s[3] < 1 ? s[3] : 1;  // NaN: 1, which the next line takes for off
   result.least_weight = s[3] > 0 ? u32(min_p * 0x1p31f) : 1;
   if (result.least_weight == 0) result.least_weight = 1;
+  result.random = random_bits(u32(key[0]), u32(key[1]), u32(key[2]));
   return result;
-}
-
-GRETA_DEVICE u64 random_of(const int* seeds, u32 row) {
-  const int* const key = seeds + u64(row) * 3;
-  return random_bits(u32(key[0]), u32(key[1]), u32(key[2]));
 }
