@@ -95,9 +95,15 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   while (rt < 4 && rt * side < shape.rows_of_group()) rt *= 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
   const bool room = rt < 4 || lanes_of_line(device) > 1;
+  const int most_tn = rt > 1 && room ? 2 : 1;
+  // The tiles of many groups keep a device busy by themselves.
+  const bool many = shape.grouped() &&
+                    ceil_div(shape.products(), most_tn * side) * filled_lines(shape, rt * side) >=
+                        4 * busy_workgroups(device);
+  const std::vector<int> all_waves = many ? std::vector{2, 1} : std::vector{8, 4, 2, 1};
   std::vector<Config> configs;
-  for (const int tn : {rt > 1 && room ? 2 : 1, 1}) {
-    for (const int waves : {8, 4, 2, 1}) {
+  for (const int tn : {most_tn, 1}) {
+    for (const int waves : all_waves) {
       configs.push_back({"matrix", {{"WAVES", waves}, {"TN", tn}, {"RT", rt}, {"UNROLL", 1}}});
     }
   }

@@ -193,8 +193,11 @@ std::vector<Config> split_defaults(const SampleShape& shape, const DeviceInfo& d
   if (split == 1) return {};
   std::vector<Config> configs;
   for (const int threads : {512, 256}) {
-    configs.push_back(defaults_with(shape, device, "split", threads));
-    configs.back().values.emplace_back("SPLIT", split);
+    Config config = defaults_with(shape, device, "split", threads);
+    // Four vectors of eight elements take more registers than a thread of NVIDIA's GPUs has.
+    if (config["VEC"] > 4) config.value("ITEMS") = std::min(config["ITEMS"], 2);
+    config.values.emplace_back("SPLIT", split);
+    configs.push_back(std::move(config));
   }
   return configs;
 }

@@ -24,7 +24,8 @@ class SharedFile {
   /// Appends data, which get() returns.
   void put(const void* data, std::size_t bytes) const {
     const std::uint64_t size = bytes;
-    if (::write(file_, &size, sizeof size) != sizeof size) throw Error("can't write changed kernels");
+    if (::write(file_, &size, sizeof size) != sizeof size)
+      throw Error("can't write changed kernels");
     const char* from = static_cast<const char*>(data);
     while (bytes > 0) {
       const ssize_t n = ::write(file_, from, bytes);
