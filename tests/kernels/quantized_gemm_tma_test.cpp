@@ -251,7 +251,7 @@ TEST(QuantizedGemmStream, NormsRowsOfA) {
   const std::pair<const char*, const char*> cases[] = {
       {"dtype=f16 out=f16 prologue=rmsnorm m=1 n=70 k=1280",
        "WAVES=2 TN=1 RT=1 STAGES=2 RESIDENT=1"},
-      {"dtype=f16 out=f32 weights=int8 zeros=groups prologue=rmsnorm epsilon=0.25 m=4 n=33 k=768",
+      {"dtype=f16 out=f16 weights=int8 zeros=groups prologue=rmsnorm epsilon=0.25 m=4 n=33 k=768",
        "WAVES=2 TN=2 RT=1 STAGES=3 RESIDENT=0"},
       {"dtype=bf16 out=bf16 epilogue=swiglu prologue=rmsnorm m=4 n=40 k=1024",
        "WAVES=4 TN=2 RT=1 STAGES=2 RESIDENT=1"},

@@ -137,13 +137,13 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
               .score = 2,
               .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
                                       found.with_others ? ", also with other operands" : "")};
-  if (!made.causes.empty() && predicts_all(made.causes.front())) {
+  const bool race = hides_race(made.causes, found);
+  if (!race && !made.causes.empty() && predicts_all(made.causes.front())) {
     cause.kind = made.causes.front().kind;
     cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
     made.causes.erase(made.causes.begin());
   }
-  made.causes.insert(made.causes.begin() + (hides_race(made.causes, found) ? 1 : 0),
-                     std::move(cause));
+  made.causes.insert(made.causes.begin() + (race ? 1 : 0), std::move(cause));
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 

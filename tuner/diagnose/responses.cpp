@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tuner/diagnose/changes/change_trials.hpp"
@@ -40,6 +41,8 @@ void respond(const Catalog& catalog, const FailedCase& failed, const std::vector
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role != Role::output) buffers.push_back(i);
   }
+  const auto outputs = static_cast<std::size_t>(std::count_if(
+      specs.begin(), specs.end(), [](const TensorSpec& spec) { return spec.role != Role::input; }));
   for (std::size_t i = 0; i < impulses.size(); ++i) {
     std::vector<std::vector<std::byte>> operands;
     for (std::size_t b = 0; b < specs.size(); ++b)
@@ -48,7 +51,9 @@ void respond(const Catalog& catalog, const FailedCase& failed, const std::vector
     operands[at] = impulses[i].applied_to({specs[at], operands[at]}).data;
     const auto contents = trials.contents_with(operands);
     if (!contents) return;
-    for (const auto& bytes : *contents) file.put(bytes.data(), bytes.size());
+    // A workspace that is zeroed follows the operands.
+    for (std::size_t b = 0; b < outputs; ++b)
+      file.put(contents->at(b).data(), contents->at(b).size());
     const Report done{static_cast<std::uint32_t>(i), ChangeOutcome::untried};
     if (::write(descriptor, &done, sizeof done) != sizeof done) return;
   }

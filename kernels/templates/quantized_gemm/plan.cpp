@@ -18,7 +18,8 @@ Defines problem_defines(const Shape& shape) {
 }
 
 Constraint no_norm(const Shape& shape) {
-  return {"whole_rows", "tiles have no whole rows to normalise; gemv has", !shape.norm};
+  return {"whole_rows", "this variant does not normalise rows of A; gemv and stream do",
+          !shape.norm};
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int64_t blocks) {

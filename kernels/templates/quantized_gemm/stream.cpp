@@ -78,9 +78,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         shape.k % pair == 0},
        {"norm",
         fmt::format(
-            "weighted elements of A are two rows of eight, so that m, {}, must be at most 4",
+            "with a norm, a row of A takes two of eight rows, so that m, {}, must be at most 4",
             shape.m),
         rows_of_a(shape) <= 8 || !shape.norm},
+       {"norm_output",
+        "with a norm of f16, the output must be f16: the rest of a small element is rounded",
+        !shape.norm || shape.in != DType::f16 || shape.out == DType::f16},
        {"waves", fmt::format("the device allows {} threads", threads),
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must be m, {}, rounded up", shape.m), p["RT"] == tiles},

@@ -6,8 +6,9 @@
 //
 // With NORM, A's elements are multiplied by their weights as they are arranged. A product has twice the bits
 // of A's type, and is the sum of two elements of it, its pieces. These are rows of their own of the product,
-// which has eight in any case. A power of two for each wave and row keeps them in the type's range. The sums
-// of tiles are multiplied by the norm's factors.
+// which has eight in any case. A power of two for each wave and row keeps them in the type's range; of f16,
+// the rest of an element that is far smaller than the largest one is rounded. The sums of tiles are
+// multiplied by the norm's factors.
 //
 // Lanes copy whole cache lines of weights. In shared memory, chunks of 16 bytes of odd lines are
 // exchanged, so that the lanes that read two lines at once find them in different banks.

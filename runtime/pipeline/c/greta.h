@@ -325,7 +325,7 @@ typedef struct greta_quantized_gemm_options {
 typedef struct greta_quantized_experts_options {
   size_t size; /* sizeof(greta_quantized_experts_options) */
   greta_weights weights;      /* not GRETA_MXFP4 */
-  greta_weights down_weights; /* as weights, or another one if both are blocks of GGUF files */
+  greta_weights down_weights; /* GRETA_INT4: as weights; or other blocks, if weights are blocks */
   /* with GRETA_INT4 and GRETA_INT8: [experts, 2 hidden, groups] and [experts, dim, groups], bf16 if x is,
    * else f16; NULL with blocks */
   const greta_tensor* gate_up_scales;
