@@ -167,13 +167,8 @@ KernelWork kernel_work(const Shape& s, const DeviceInfo&, const Config& c) {
 }
 
 std::vector<Attribute> attributes() {
-  std::vector<std::string> formats;
-  for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
-  std::vector<Attribute> list{{.name = "weights",
-                               .help = "how B is stored, as that of quantized_gemm",
-                               .fallback = "int4",
-                               .allowed = formats}};
-  quantized_gemm::add_group_attributes(list, "a row");
+  std::vector<Attribute> list = quantized_gemm::weight_attributes("a row");
+  list.front().help = "how B is stored, as that of quantized_gemm";
   return list;
 }
 

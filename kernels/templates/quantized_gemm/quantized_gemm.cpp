@@ -64,7 +64,7 @@ void add_group_attributes(std::vector<Attribute>& list, const std::string& line)
                   .allowed = {"none", "groups"}});
 }
 
-std::vector<Attribute> weight_attributes() {
+std::vector<Attribute> weight_attributes(const std::string& line) {
   std::vector<std::string> formats;
   for (const WeightFormatTraits& format : weight_format_table) formats.emplace_back(format.name);
   std::vector<Attribute> list{
@@ -74,7 +74,7 @@ std::vector<Attribute> weight_attributes() {
                "in groups of 32 with scales e8m0 beside them",
        .fallback = "int4",
        .allowed = formats}};
-  add_group_attributes(list, "k");
+  add_group_attributes(list, line);
   return list;
 }
 
@@ -163,7 +163,7 @@ Result<void> check(const Problem& problem) {
 }
 
 std::vector<Attribute> attributes() {
-  std::vector<Attribute> list = weight_attributes();
+  std::vector<Attribute> list = weight_attributes("k");
   // The gates of geglu are those of grouped products.
   list.push_back(
       {.name = "epilogue",

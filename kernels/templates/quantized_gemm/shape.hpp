@@ -61,8 +61,8 @@ std::int64_t weights_alignment(WeightFormat format);
 /// share a scale, and `zeros`, whether a group has a zero point.
 void add_group_attributes(std::vector<Attribute>& list, const std::string& line);
 
-/// Returns all attributes that say how weights are stored.
-std::vector<Attribute> weight_attributes();
+/// Returns all attributes that say how weights are stored: their format, and those of groups.
+std::vector<Attribute> weight_attributes(const std::string& line);
 
 /// Checks that rows of weights are whole blocks or groups, and that only integers without a format
 /// of their own have groups and zero points.

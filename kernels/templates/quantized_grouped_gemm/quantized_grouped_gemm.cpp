@@ -76,7 +76,7 @@ std::vector<Problem> parts(const Problem& problem) {
 
 std::vector<Attribute> attributes() {
   std::vector<Attribute> list{grouped_gemm::form_attribute()};
-  for (Attribute& attribute : quantized_gemm::weight_attributes()) {
+  for (Attribute& attribute : quantized_gemm::weight_attributes("k")) {
     list.push_back(std::move(attribute));
   }
   list.push_back(grouped_gemm::epilogue_attribute());
