@@ -111,13 +111,13 @@ TEST(ChangeBuilds, TheNumberIsASpecializationConstantOfGlsl) {
   const auto groups = change_groups(changes, {7}, slots_of(text, "main"), 10);
   ASSERT_EQ(groups.size(), 1U);
   const std::string made = text_with_changes(source_of(text, Language::glsl), groups[0]);
-  EXPECT_TRUE(made.starts_with("#version 460\nlayout(constant_id = 54321) const uint ")) << made;
+  EXPECT_TRUE(made.starts_with("#version 460\nlayout(constant_id = 1999) const uint ")) << made;
 }
 
 TEST(ChangeBuilds, TheNumberIsPutIntoSpirv) {
   const std::uint32_t decorate = 4U << 16 | 71, constant = 4U << 16 | 50, spec_id = 1;
   std::vector<std::uint32_t> words{0x07230203, 0x10300, 0, 9, 0};
-  for (const std::uint32_t word : {decorate, 5U, spec_id, 3U, decorate, 6U, spec_id, 54321U,  //
+  for (const std::uint32_t word : {decorate, 5U, spec_id, 3U, decorate, 6U, spec_id, 1999U,  //
                                    constant, 1U, 5U, 11U, constant, 1U, 6U, 12U})
     words.push_back(word);
   std::vector<std::byte> binary(words.size() * sizeof(std::uint32_t));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::uint32_t, 2> mark_of_number{0x7c31e95bU, 0xd6408f2aU};
 // The line of a change's text in the compiler's messages is this and its number.
 constexpr std::uint32_t first_line = 1000000;
-constexpr std::uint32_t number_id = 54321;  // the SpecId of the number in GLSL
+constexpr std::uint32_t number_id = 1999;  // the SpecId of the number; glslang takes up to 2047
 
 /// Whether a slot can have a change's text in place of its own.
 bool holds(const ChangeSlot& slot, const SourceChange& change) {
