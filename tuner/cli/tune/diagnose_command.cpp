@@ -29,8 +29,8 @@ int diagnose_cases(const DiagnoseOptions& options) {
   for (const std::string& named : options.folders) {
     for (const fs::path& folder : kept_cases(named)) {
       if (options.change_seconds > 0 && isatty(STDERR_FILENO) == 1) {
-        fmt::print(stderr, "{}: searching for a change of the source, for at most {} s\n",
-                   folder.string(), options.change_seconds);
+        tell(fmt::format("{}: searching for a change of the source, for at most {} s",
+                         folder.string(), options.change_seconds));
       }
       const Diagnosis diagnosis = value_of(
           diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
