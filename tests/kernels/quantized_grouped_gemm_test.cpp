@@ -51,15 +51,21 @@ std::vector<Rows> distributions(bool masked) {
   return {{m, 0, 0, 0, 0}, {0, 0, 0, 0, m}, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {3, 0, 17, 1, 24}};
 }
 
-/// Runs a configuration of each variant with every distribution of rows.
+/// Returns whether a device has the matrix operations of the variant `matrix`.
+bool has_matrix_cores(const DeviceInfo& device, DType type) {
+  const auto fits = [&](const MatrixOperation& o) { return o.input == type && o.m == 16; };
+  return device.language == Language::hip && type != DType::f32 &&
+         std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(), fits);
+}
+
+/// Runs a configuration of each variant that the device has with every distribution of rows.
 void expect_right_products(Device& device, const Problem& problem) {
   const auto tensors = operation().tensors(problem);
   for (const std::string& variant : operation().variant_names()) {
     const auto candidates =
         kernels::sample_candidates(operation(), problem, device.info(), variant, 1, 5);
-    if (variant == "tiled") {
-      ASSERT_FALSE(candidates.empty());
-    }
+    const bool none = variant == "matrix" && !has_matrix_cores(device.info(), problem.dtype);
+    ASSERT_EQ(candidates.empty(), none) << problem.key() << ' ' << variant;
     for (const kernels::Candidate& candidate : candidates) {
       const auto plan = operation().plan(problem, device.info(), candidate.config).value();
       auto inputs = operation().inputs(problem, 1);
@@ -88,6 +94,13 @@ TEST_P(QuantizedGroupedGemm, ComputesGatesOfEachGroup) {
   Device& device = test::device(GetParam());
   expect_right_products(device, problem_of(true, "q4_k", DType::bf16, "swiglu"));
   expect_right_products(device, problem_of(false, "q6_k", DType::f16, "geglu"));
+}
+
+TEST(QuantizedGroupedGemmDevices, HaveMatrixCores) {
+  const auto devices = test::usable_devices();
+  EXPECT_TRUE(std::any_of(devices.begin(), devices.end(), [](const std::string& id) {
+    return has_matrix_cores(test::device(id).info(), DType::f16);
+  })) << "the variant matrix would not be tested";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, QuantizedGroupedGemm, ::testing::ValuesIn(test::usable_devices()),
