@@ -99,14 +99,21 @@ GRETA_DEVICE bool put_digits(u8* unit, const Words<16>& eight) {
   return finite;
 }
 
-// Brings the wave's part of A to shared memory. Returns whether all of it is finite.
-GRETA_DEVICE bool copy_digits(const In* a, u8* rows, u32 pairs) {
+// Eight elements of A of each lane: the wave's of a pair of units.
+GRETA_DEVICE Words<16> load_pair(const In* a, u32 pair) {
+  return load_now<true>(a + pair * (pair_units * unit_weights) + lane_index() * 8);
+}
+
+// Brings the wave's part of A to shared memory, of which `eight` are the first pair's. Returns whether all of
+// it is finite.
+GRETA_DEVICE bool put_pairs(const In* a, Words<16> eight, u8* rows, u32 pairs) {
   const u32 lane = lane_index(), part = lane % 16 / 4, word = lane % 4;
   u8* unit = rows + lane / 16 * unit_bytes + word / 2 * half_bytes + part * 16 + word % 2 * 8;
   bool finite = true;
   for (u32 pair = wave_index(); pair < pairs; pair += WAVES) {
-    const Words<16> eight = load_now<true>(a + pair * (pair_units * unit_weights) + lane * 8);
+    const Words<16> later = load_pair(a, smaller(pair + WAVES, pairs - 1));
     finite = put_digits(unit, eight) && finite;
+    eight = later;
     unit += pair_units * unit_bytes;
   }
   return reduce_lanes<wave_size>(finite ? 0U : 1U, Add{}) == 0;
@@ -191,13 +198,14 @@ GRETA_DEVICE void add_infinite(const u8* stage, const In* a, Columns& columns) {
     GRETA_UNROLL
     for (u32 line = 0; line < TN * lane_lines; ++line) {
       const u32 t = line / lane_lines, l = line % lane_lines;
-      u32 byte = 0;
+      const u32 in_eight = FORMAT == 0 ? i % 2 * 4 + i % 8 / 2 : i % 8;
+      u32 word = 0;
       GRETA_UNROLL
-      for (u32 j = 0; j < 4; ++j) {
-        const Words<8> eight = byte_weights(unit.integers[t][l][0], j);
-        const u32 in_eight = FORMAT == 0 ? i % 2 * 4 + i % 8 / 2 : i % 8;
-        if (j == i / 8) byte = eight.word[in_eight / 4] >> in_eight % 4 * 8 & 255U;
+      for (u32 w = 0; w < 8; ++w) {
+        const u32 of_weights = byte_weights(unit.integers[t][l][0], w / 2).word[w % 2];
+        if (w == i / 8 * 2 + in_eight / 4) word = of_weights;
       }
+      const u32 byte = word >> in_eight % 4 * 8 & 255U;
       const float weight = float(int(byte ^ 128U) - 128) * to_float(unit.scale[t][l]);
       columns.infinite[t][l] = multiply_add(to_float(x), weight, columns.infinite[t][l]);
     }
@@ -258,6 +266,7 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
   const SharedMemory shared = shared_memory(ring);
   const Weights weights = {b, scales, zeros};
 
+  const Words<16> eight = load_pair(a, wave_index());
   Cursor ahead = first_of_tile(weights, block, n, k);
   GRETA_UNROLL
   for (u32 s = 0; s + 1 < STAGES; ++s) {
@@ -265,7 +274,7 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
     close_copies();
     advance(ahead, weights, pairs, blocks, n, k);
   }
-  const bool finite = copy_digits(a, rows, pairs);
+  const bool finite = put_pairs(a, eight, rows, pairs);
   // Lanes of columns past the last digit repeat it.
   const u8* const of_lane = rows + smaller(line_of_lane(), digits - 1) * digit_bytes + part_of_lane() * 16;
   u32 stage = 0, free = (STAGES - 1) * stage_bytes, buffer = 0;
