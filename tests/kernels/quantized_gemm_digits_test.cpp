@@ -33,6 +33,9 @@ std::vector<Case> cases() {
               "WAVES=4 TN=1 STAGES=2 RESIDENT=2"),
       case_of("dtype=f16 out=f16 epilogue=swiglu m=1 n=41 k=512",
               "WAVES=2 TN=4 STAGES=2 RESIDENT=1"),
+      case_of("dtype=f16 out=f32 zeros=groups m=1 n=70 k=1280", "WAVES=2 TN=2 STAGES=2 RESIDENT=1"),
+      case_of("dtype=f16 out=f32 weights=int8 zeros=groups m=1 n=40 k=512",
+              "WAVES=2 TN=1 STAGES=2 RESIDENT=0"),
       case_of("dtype=f16 out=f16 epilogue=residual m=1 n=17 k=512",
               "WAVES=2 TN=1 STAGES=4 RESIDENT=1"),
   };
@@ -91,7 +94,7 @@ TEST(QuantizedGemmDigits, LargeElementsHideNoSmallOnes) {
 }
 
 TEST(QuantizedGemmDigits, InfinitiesAndNan) {
-  for (const char* weights : {"int4", "int8"}) {
+  for (const char* weights : {"int4", "int8", "int4 zeros=groups", "int8 zeros=groups"}) {
     const Case c =
         case_of(fmt::format("dtype=f16 out=f32 weights={} m=1 n=40 k=1024", weights).c_str(),
                 "WAVES=2 TN=2 STAGES=2 RESIDENT=1");

@@ -2,8 +2,8 @@
 // multiple of 2^-24 below 2^16, which six digits of eight bits represent exactly. These are columns of a
 // product, of which an instruction has eight in any case. Weights are bytes: int8 as they lie in memory, and
 // of int4 each half of a byte, as sixteen times the weight, so that one instruction converts four weights
-// and subtracts the zero point. A unit's sums of integers are exact. They are scaled in f32, and what digits
-// stand for is added in the end.
+// and subtracts 8. A product with ones yields the sums of digits, for zero points of groups. A unit's sums
+// of integers are exact. They are scaled in f32, and what digits stand for is added in the end.
 //
 // As in stream, a number of workgroups computes tiles of TN x 16 columns of C in turn. Of a tile, the WAVES
 // divide K among themselves in pairs of units, which each wave copies to shared memory by itself, STAGES - 1 of
@@ -14,8 +14,8 @@
 #include "common/reduce.hip"
 #include "quantized_gemm/ring.hip"
 
-#if !IN_F16 || FORMAT > 1 || ZEROS || NORM
-#error "digits are of f16, and weights int4 or int8 without zero points"
+#if !IN_F16 || FORMAT > 1 || NORM
+#error "digits are of f16, and weights int4 or int8"
 #endif
 
 // Of a unit of A: in halves of 64 weights of four parts, 16 bytes of each digit and part. Halves are apart
@@ -148,23 +148,31 @@ GRETA_DEVICE u32 selected_changed(u32 word, u32 mask, u32 change) {
 #endif
 }
 
-// Weights 8 j to 8 j + 7 of a chunk as bytes: of int4 the even ones, then the odd ones, times sixteen.
+// Weights 8 j to 8 j + 7 of a chunk as bytes: of int4 the even ones, then the odd ones, less 8 and times
+// sixteen; of int8 with zero points less 128.
 GRETA_DEVICE Words<8> byte_weights(const Integers& integers, u32 j) {
 #if FORMAT == 0
   const u32 word = integers.word[j];
   return {{selected_changed(word << 4, 0xf0f0f0f0U, 0x80808080U),
            selected_changed(word, 0xf0f0f0f0U, 0x80808080U)}};
 #else
-  return {{integers.word[2 * j], integers.word[2 * j + 1]}};
+  const u32 flip = ZEROS ? 0x80808080U : 0U;
+  return {{integers.word[2 * j] ^ flip, integers.word[2 * j + 1] ^ flip}};
 #endif
 }
 constexpr float of_byte = FORMAT == 0 ? 0.0625f : 1.0f;
 
+// What is added to such a byte for the zero point of its group.
+GRETA_DEVICE int shift_of(u32 zero) {
+  return !ZEROS ? 0 : FORMAT == 0 ? 16 * (8 - int(zero)) : 128 - int(zero);
+}
+
 // Adds the products of a unit with A's digits, of which `of_lane` are the lane's.
 GRETA_DEVICE void add_unit_digits(const Unit& unit, const u8* of_lane, Columns& columns) {
-  int sum[TN][4];
+  int sum[TN][4], of_digits[4] = {};
   GRETA_UNROLL
-  for (u32 i = 0; i < TN * 4; ++i) sum[i / 4][i % 4] = int(bits_above);
+  for (u32 i = 0; i < TN * 4; ++i) sum[i / 4][i % 4] = ZEROS ? 0 : int(bits_above);
+  const u32 ones[4] = {0x01010101U, 0x01010101U, 0x01010101U, 0x01010101U};
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {
     const Words<16> digit = load_words<16>(of_lane + half * half_bytes);
@@ -175,18 +183,22 @@ GRETA_DEVICE void add_unit_digits(const Unit& unit, const u8* of_lane, Columns& 
       const Words<8> second = byte_weights(unit.integers[t][1][0], 2 * half + j);
       const u32 a[4] = {first.word[0], second.word[0], first.word[1], second.word[1]};
       multiply_bytes(sum[t], a, digit.word[2 * j], digit.word[2 * j + 1]);
+      if (ZEROS && t == 0) multiply_bytes(of_digits, ones, digit.word[2 * j], digit.word[2 * j + 1]);
     }
   }
   GRETA_UNROLL
   for (u32 i = 0; i < TN * 4; ++i) {
     const u32 t = i / 4;
-    const float exact = float_from_bits(u32(sum[t][i % 4])) - above;
+    const int of_bytes = sum[t][i % 4];
+    // Zero points may be any bytes, so that sums with them need not be below 2^22.
+    const float exact = ZEROS ? float(of_bytes + of_digits[i % 4] * shift_of(unit.zero[t][i % 4 / 2]))
+                              : float_from_bits(u32(of_bytes)) - above;
     columns.sum[t][i % 4] = multiply_add(to_float(unit.scale[t][i % 4 / 2]), exact, columns.sum[t][i % 4]);
   }
 }
 
 // Adds the products with infinities and NaN of a pair of units in a stage; `a`: the lane's part of the first.
-GRETA_DEVICE void add_infinite(const u8* stage, const In* a, Columns& columns) {
+GRETA_DEVICE void add_infinite(const u8* stage, const Zeros& zero, const In* a, Columns& columns) {
   constexpr u32 pair_weights = pair_units * CHUNK_WEIGHTS;
   GRETA_NO_UNROLL
   for (u32 e = 0; e < pair_weights; ++e) {
@@ -195,6 +207,7 @@ GRETA_DEVICE void add_infinite(const u8* stage, const In* a, Columns& columns) {
     if (is_finite(x.bits)) continue;
     Unit unit;
     read_unit(stage, u, unit);
+    set_zeros(zero, u, unit);
     GRETA_UNROLL
     for (u32 line = 0; line < TN * lane_lines; ++line) {
       const u32 t = line / lane_lines, l = line % lane_lines;
@@ -206,7 +219,8 @@ GRETA_DEVICE void add_infinite(const u8* stage, const In* a, Columns& columns) {
         if (w == i / 8 * 2 + in_eight / 4) word = of_weights;
       }
       const u32 byte = word >> in_eight % 4 * 8 & 255U;
-      const float weight = float(int(byte ^ 128U) - 128) * to_float(unit.scale[t][l]);
+      const int integer = int(byte ^ 128U) - 128 + shift_of(unit.zero[t][l]);
+      const float weight = float(integer) * to_float(unit.scale[t][l]);
       columns.infinite[t][l] = multiply_add(to_float(x), weight, columns.infinite[t][l]);
     }
   }
@@ -274,6 +288,7 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
     close_copies();
     advance(ahead, weights, pairs, blocks, n, k);
   }
+  Zeros zero = load_zeros(weights, block, wave_index(), n, k);
   const bool finite = put_pairs(a, eight, rows, pairs);
   // Lanes of columns past the last digit repeat it.
   const u8* const of_lane = rows + smaller(line_of_lane(), digits - 1) * digit_bytes + part_of_lane() * 16;
@@ -287,17 +302,20 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
       if (ahead.tile < tiles_n) copy_pair(shared, free, ahead, n, k);
       close_copies();
       advance(ahead, weights, pairs, blocks, n, k);
+      const Zeros later = later_zeros(weights, zero, {tile, pair, pairs, blocks, tiles_n}, n, k);
       GRETA_UNROLL
       for (u32 u = 0; u < pair_units; ++u) {
         Unit unit;
         read_unit(ring + stage, u, unit);
+        set_zeros(zero, u, unit);
         add_unit_digits(unit, digits_of_unit, columns);
         digits_of_unit += unit_bytes;
       }
       if (!finite) {
         const u32 first = pair * (pair_units * unit_weights) + part_of_lane() * CHUNK_WEIGHTS;
-        add_infinite(ring + stage, a + first, columns);
+        add_infinite(ring + stage, zero, a + first, columns);
       }
+      zero = later;
       free = stage;
       stage = stage + stage_bytes < ring_bytes ? stage + stage_bytes : 0;
     }

@@ -105,3 +105,43 @@ GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
         load_words<2>(stage + weights_bytes + (line + line_of_lane()) * 4 + u * 2).word[0];
   }
 }
+
+// Zero points of the pair of units of a lane's lines, one in each byte.
+struct Zeros {
+  u32 both[TN][lane_lines];
+};
+
+GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n, u32 k) {
+  Zeros zeros = {};
+  GRETA_UNROLL
+  for (u32 i = 0; i < TN * lane_lines; ++i) {
+    const u32 t = i / lane_lines, of_lane = i % lane_lines;
+    const u32 of_tile = tile * tile_lines + t * 16 + of_lane * 8 + line_of_lane();
+    const u64 col = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
+    const u64 group = col * (k / GROUP) + pair * pair_units;
+    if (ZEROS) zeros.both[t][of_lane] = load_words<2>(weights.zeros + group).word[0];
+  }
+  return zeros;
+}
+
+// Where a wave is: at a pair of a tile.
+struct Place {
+  u32 tile, pair, pairs, blocks, tiles_n;
+};
+
+// Zero points of the wave's next pair, or those that it has.
+GRETA_DEVICE Zeros later_zeros(const Weights& weights, const Zeros& zero, const Place& at, u32 n, u32 k) {
+  const bool same = at.pair + WAVES < at.pairs;
+  const u32 tile = same ? at.tile : at.tile + at.blocks;
+  if (!ZEROS || tile >= at.tiles_n) return zero;
+  return load_zeros(weights, tile, same ? at.pair + WAVES : wave_index(), n, k);
+}
+
+// Gives a unit of a pair its zero points.
+GRETA_DEVICE void set_zeros(const Zeros& zero, u32 u, Unit& unit) {
+  GRETA_UNROLL
+  for (u32 i = 0; i < TN * lane_lines; ++i) {
+    u32& of_line = unit.zero[i / lane_lines][i % lane_lines];
+    of_line = ZEROS ? zero.both[i / lane_lines][i % lane_lines] >> 8 * u & 255U : implied_zero;
+  }
+}

@@ -172,24 +172,6 @@ GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
   return rows;
 }
 
-// Zero points of the pair of units of a lane's lines, one in each byte.
-struct Zeros {
-  u32 both[TN][lane_lines];
-};
-
-GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n, u32 k) {
-  Zeros zeros = {};
-  GRETA_UNROLL
-  for (u32 i = 0; i < TN * lane_lines; ++i) {
-    const u32 t = i / lane_lines, of_lane = i % lane_lines;
-    const u32 of_tile = tile * tile_lines + t * 16 + of_lane * 8 + line_of_lane();
-    const u64 col = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
-    const u64 group = col * (k / GROUP) + pair * pair_units;
-    if (ZEROS) zeros.both[t][of_lane] = load_words<2>(weights.zeros + group).word[0];
-  }
-  return zeros;
-}
-
 GRETA_KERNEL(THREADS)
 quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
@@ -231,21 +213,12 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
       if (ahead.tile < tiles_n) copy_pair(shared, free, ahead, n, k);
       close_copies();
       advance(ahead, weights, pairs, blocks, n, k);
-      Zeros later = zero;
-      if (ZEROS) {
-        const bool same = pair + WAVES < pairs;
-        const u32 next = same ? tile : tile + blocks;
-        if (next < tiles_n) later = load_zeros(weights, next, same ? pair + WAVES : wave_index(), n, k);
-      }
+      const Zeros later = later_zeros(weights, zero, {tile, pair, pairs, blocks, tiles_n}, n, k);
       GRETA_UNROLL
       for (u32 u = 0; u < pair_units; ++u) {
         Unit unit;
         read_unit(ring + stage, u, unit);
-        GRETA_UNROLL
-        for (u32 i = 0; i < TN * lane_lines; ++i) {
-          u32& of_line = unit.zero[i / lane_lines][i % lane_lines];
-          of_line = ZEROS ? zero.both[i / lane_lines][i % lane_lines] >> 8 * u & 255U : implied_zero;
-        }
+        set_zeros(zero, u, unit);
         Sums part[RT][TN] = {};
         add_chunk(unit, 0, part, [&](u32 r) { return read_rows(unit_rows, r, rows_of_a); });
         add_unit(unit, part, total);
