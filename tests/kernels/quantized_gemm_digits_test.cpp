@@ -32,7 +32,7 @@ std::vector<Case> cases() {
       case_of("dtype=f16 out=f32 weights=int8 epilogue=bias m=1 n=33 k=1024",
               "WAVES=4 TN=1 STAGES=2 RESIDENT=2"),
       case_of("dtype=f16 out=f16 epilogue=swiglu m=1 n=41 k=512",
-              "WAVES=2 TN=4 STAGES=2 RESIDENT=1"),
+              "WAVES=2 TN=2 STAGES=2 RESIDENT=1"),
       case_of("dtype=f16 out=f32 zeros=groups m=1 n=70 k=1280", "WAVES=2 TN=2 STAGES=2 RESIDENT=1"),
       case_of("dtype=f16 out=f32 weights=int8 zeros=groups m=1 n=40 k=512",
               "WAVES=2 TN=1 STAGES=2 RESIDENT=0"),

@@ -33,10 +33,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // RESIDENT  workgroups per compute unit, which compute tile after tile; 0: one for each tile
   return {
       "digits",
-      {{"WAVES", {2, 4, 8, 16, 32}},
-       {"TN", {1, 2, 4}},
-       {"STAGES", {2, 3, 4, 6, 8}},
-       {"RESIDENT", {0, 1, 2, 3, 4}}},
+      {{"WAVES", {2, 4, 8, 16}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2, 3}}},
       {storage_constraint(shape.halves(), shape.out, device),
        no_norm(shape),
        {"lane_copies", "the device must be an NVIDIA GPU with HIP kernels and matrix cores",
@@ -70,15 +67,21 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .dynamic_shared_bytes = digits_shared_bytes(shape, config)});
 }
 
-/// Waves share K until the device is busy.
+/// Few columns are one tile for each compute unit, whose waves are many; else two workgroups share
+/// a unit, and one multiplies while the other one stores.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_copies(shape, device) || shape.group != core_unit) return {};
+  const auto config = [](int waves, int tn, int stages, int resident) {
+    return Config{"digits",
+                  {{"WAVES", waves}, {"TN", tn}, {"STAGES", stages}, {"RESIDENT", resident}}};
+  };
   std::vector<Config> configs;
-  for (const int waves : {16, 8, 4, 2}) {
-    for (const int stages : {4, 2}) {
-      configs.push_back(
-          {"digits", {{"WAVES", waves}, {"TN", 1}, {"STAGES", stages}, {"RESIDENT", 1}}});
-    }
+  if (ceil_div(shape.products(), 2 * core_side) <= device.compute_units) {
+    configs = {config(16, 2, 2, 1), config(16, 1, 2, 1)};
+  }
+  for (const int waves : {8, 4, 2}) {
+    configs.push_back(config(waves, 1, 3, 2));
+    configs.push_back(config(waves, 1, 2, 1));
   }
   return configs;
 }

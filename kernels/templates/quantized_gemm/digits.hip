@@ -104,6 +104,15 @@ GRETA_DEVICE Words<16> load_pair(const In* a, u32 pair) {
   return load_now<true>(a + pair * (pair_units * unit_weights) + lane_index() * 8);
 }
 
+// Whether it is so in all lanes.
+GRETA_DEVICE bool in_all_lanes(bool mine) {
+#if defined(GRETA_NVIDIA)
+  return __all_sync(0xffffffffU, mine) != 0;
+#else
+  return reduce_lanes<wave_size>(mine ? 0U : 1U, Add{}) == 0;
+#endif
+}
+
 // Brings the wave's part of A to shared memory, of which `eight` are the first pair's. Returns whether all of
 // it is finite.
 GRETA_DEVICE bool put_pairs(const In* a, Words<16> eight, u8* rows, u32 pairs) {
@@ -116,7 +125,7 @@ GRETA_DEVICE bool put_pairs(const In* a, Words<16> eight, u8* rows, u32 pairs) {
     eight = later;
     unit += pair_units * unit_bytes;
   }
-  return reduce_lanes<wave_size>(finite ? 0U : 1U, Add{}) == 0;
+  return in_all_lanes(finite);
 }
 
 // Sums of a tile in a wave: of digits as columns, and a lane's products with what is no number.
