@@ -215,12 +215,15 @@ Operation make_quantized_gemm() {
       "u = 2^-24; u times each term of the epilogue; for swiglu a factor's error times the other "
       "factor; for prologue rmsnorm, half of min(K, 224 + max(64, K / 64)) u and 7.5 u of the "
       "product; the output's rounding";
-  t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
+  t.dimensions = {{.name = "m",
+                   .help = "rows of C",
+                   .examples = {1, 3, 16, 40, 130},
+                   .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C"},
                   {.name = "k",
                    .help = "reduction dimension: whole blocks or groups of weights",
                    .least = 32,
-                   .examples = {256, 512, 768, 1280, 2304}}};
+                   .examples = {256, 512, 768, 1280, 2304, 4352}}};
   t.attributes = quantized_gemm::attributes();
   t.dtypes = {{DType::f16, DType::f16},
               {DType::f16, DType::f32},
