@@ -53,9 +53,10 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
                                                  std::uint64_t seed) {
   const ByteFormat format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
   const std::int64_t k = problem.dim("k");
+  const HostTensor &a = tensor_named(inputs, "A"), &b = tensor_named(inputs, "B");
   ProductScales scales;
-  scales.a = scales_of(tensor_named(inputs, "scales_a"), problem.dim("m"), k);
-  scales.b = scales_of(tensor_named(inputs, "scales_b"), problem.dim("n"), k);
+  scales.a = scales_of(tensor_named(inputs, "scales_a"), a.spec.rows, k);
+  scales.b = scales_of(tensor_named(inputs, "scales_b"), b.spec.rows, k);
   if (format != ByteFormat::int8) {
     scales.of_norm = 24 * 0x1p-13;
     // Matrix cores do not normalise subnormal numbers: their exponent is that of the least normal.
@@ -65,10 +66,10 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
   const double most = traits(format).largest + 1;
   scales.least = 0x1p-126 * static_cast<double>(k) * most * most * (1 + largest_of(scales.a)) *
                  (1 + largest_of(scales.b));
-  return scaled_product_reference(
-      plain_product(problem, DType::f32),
-      {decoded(format, tensor_named(inputs, "A")), decoded(format, tensor_named(inputs, "B"))},
-      scales, seed);
+  Problem plain = plain_product(problem, DType::f32);
+  const std::string epilogue = problem.attribute("epilogue", "none");
+  if (epilogue != "none") plain.attributes.emplace_back("epilogue", epilogue);
+  return scaled_product_reference(plain, {decoded(format, a), decoded(format, b)}, scales, seed);
 }
 
 }  // namespace greta::kernels

@@ -62,7 +62,8 @@ void mix_in_special_rows(const Shape& shape, HostTensor& tensor, bool finite,
     if (kind == one_large) codes[place] = coded(shape.format, largest);
     // All bits but the sign: NaN or, with e5m2, less two infinity.
     if (kind == not_finite && !finite && uniform_below(random, 4) == 0) {
-      const bool infinite = shape.format == ByteFormat::e5m2 && random() >> 63 != 0;
+      const bool infinite =
+          shape.format == ByteFormat::e5m2 && !shape.gated() && random() >> 63 != 0;
       codes[place] = std::byte{static_cast<std::uint8_t>(
           infinite ? (random() >> 63 != 0 ? 0x7c : 0xfc) : encode_byte(shape.format, NAN))};
     }
@@ -99,15 +100,20 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// An eighth of C's range is for the sum of products; the scales of A or of B are large, or both.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-  const Shape shape = shape_of(problem);
+  harden_operands(shape_of(problem), scaled_gemm_fully_checked(problem), inputs, seed);
+}
+
+/// An eighth of C's range is for the sum of products, or each of two factors has its root; the
+/// scales of A or of B are large, or both.
+void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTensor>& inputs,
+                     std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const bool finite =
-      shape.integers() || !scaled_gemm_fully_checked(problem) || random() >> 63 != 0;
+  const bool finite = shape.integers() || !fully_checked || random() >> 63 != 0;
   const double largest = traits(shape.format).largest + 1;
-  const double product = std::min(magnitudes_of(shape.out).most / 8, 0x1p100) /
-                         static_cast<double>(shape.k) / largest / largest;
+  const double range = std::min(magnitudes_of(shape.out).most / 8, 0x1p100);
+  const double product =
+      (shape.gated() ? std::sqrt(range) : range) / static_cast<double>(shape.k) / largest / largest;
   const double sizes[] = {std::sqrt(product), 1 / largest, 0x1p-20, 0x1p10};
   const double of_a = std::min(sizes[uniform_below(random, 4)], product * 0x1p60);
   const double of_b = std::min(product / of_a, 0x1p60);
