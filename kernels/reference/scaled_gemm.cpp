@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
 #include "kernels/model/byte_formats.hpp"
+#include "kernels/model/parallel.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"
 
@@ -15,10 +17,16 @@ HostTensor decoded(ByteFormat format, const HostTensor& bytes) {
   TensorSpec spec = bytes.spec;
   spec.dtype = DType::f32;
   HostTensor numbers{spec, std::vector<std::byte>(spec.bytes())};
-  for (std::size_t i = 0; i < spec.elements(); ++i) {
-    const float number = decode_byte(format, std::to_integer<std::uint8_t>(bytes.data[i]));
-    std::memcpy(numbers.data.data() + i * sizeof(number), &number, sizeof(number));
+  std::array<float, 256> number{};
+  for (std::size_t byte = 0; byte < number.size(); ++byte) {
+    number.at(byte) = decode_byte(format, static_cast<std::uint8_t>(byte));
   }
+  parallel_parts(std::ssize(bytes.data), [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      const float& of_byte = number[std::to_integer<std::size_t>(bytes.data[i])];
+      std::memcpy(numbers.data.data() + i * sizeof(float), &of_byte, sizeof(float));
+    }
+  });
   return numbers;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/model/adversarial.hpp"
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/scaled_gemm/shape.hpp"
@@ -17,9 +18,15 @@ std::byte coded(ByteFormat format, double value) {
   return std::byte{encode_byte(format, value)};
 }
 
-void fill_codes(ByteFormat format, HostTensor& tensor, std::mt19937_64& random) {
+void fill_codes(ByteFormat format, HostTensor& tensor, std::uint64_t stream) {
   const double largest = traits(format).largest;
-  for (std::byte& byte : tensor.data) byte = coded(format, largest * (2 * uniform(random) - 1));
+  parallel_parts(std::ssize(tensor.data), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::uint64_t draw = mix64(stream + static_cast<std::uint64_t>(i));
+      const double unit = (static_cast<double>(draw >> 12) + 0.5) * 0x1p-52;
+      tensor.data[static_cast<std::size_t>(i)] = coded(format, largest * (2 * unit - 1));
+    }
+  });
 }
 
 void fill_scales(HostTensor& tensor, double most, std::mt19937_64& random) {
@@ -91,10 +98,10 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   const Shape shape = shape_of(problem);
   if (spec.name == "C") return random_tensor(spec, seed);
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
-  std::mt19937_64 random(mix64(seed));
   if (spec.dtype == DType::u8) {
-    fill_codes(shape.format, tensor, random);
+    fill_codes(shape.format, tensor, mix64(seed));
   } else {
+    std::mt19937_64 random(mix64(seed));
     fill_scales(tensor, 0.5 / traits(shape.format).largest, random);
   }
   return tensor;
