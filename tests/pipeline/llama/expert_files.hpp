@@ -96,8 +96,8 @@ inline std::vector<QuantisedExperts> quantised_files() {
       {"awq", packed("awq", 4, ""), "", zeros4, zeros4},
       {"gptq, symmetric", packed("gptq", 4, "experts"), "", int4, int4},
       {"gptq of 8 bits, some symmetric", packed("gptq", 8, "experts.1"), "", zeros8, zeros8},
-      {"fp8, of which matrices are no whole blocks", fp8("mixtral", TinyFp8::Scales::blocks, 64)},
-      {"fp8 with scales of blocks", fp8("mixtral", TinyFp8::Scales::blocks, 128), "", blocks8,
+      {"fp8, of which matrices are no whole blocks", fp8("mixtral", TinyFp8::Scales::blocks, 192)},
+      {"fp8 with scales of blocks", fp8("mixtral", TinyFp8::Scales::blocks, 256), "", blocks8,
        blocks8},
       {"fp8 with scales of rows", fp8("qwen3_moe", TinyFp8::Scales::rows, 48), "", rows8, rows8}};
 }

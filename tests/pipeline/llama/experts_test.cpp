@@ -197,16 +197,15 @@ TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
       SCOPED_TRACE(stored.name);
       stored.write(folder_.path());
       const LlamaModel model = load_llama(folder_ / stored.file);
-      const LlamaLayerFormats formats = model.config.formats.layer(0);
-      EXPECT_EQ(formats.expert_gate_up, stored.gate_up);
-      EXPECT_EQ(formats.expert_down, stored.down);
+      EXPECT_EQ(model.config.formats.layer(0).expert_gate_up, stored.gate_up);
+      EXPECT_EQ(model.config.formats.layer(0).expert_down, stored.down);
       const DType type = DType::f16;
       LlamaRunner llama = runner(model, type);
       const LlamaTraceCheck stages(model, {type, type, type, DType::f32});
       for (const Ids& ids : {prompt, Ids{250}}) {
         const LlamaTrace trace = llama.trace(ids);
-        const bool dense = stored.gate_up.plain() && ids.size() > 8;
-        const bool grouped = dense || stored.gate_up.scaled;
+        const MatrixFormat& format = stored.gate_up;
+        const bool grouped = format.scaled || (format.plain() && ids.size() > 8);
         EXPECT_EQ(trace.layers[0][expert_out].empty(), rule.empty() && !grouped);
         EXPECT_EQ(trace.layers[0].decoded_experts, rule == "gated" || rule == "parts");
         const auto wrong = first_failure(stages.check(trace));
