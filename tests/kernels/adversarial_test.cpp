@@ -82,7 +82,8 @@ TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
     EXPECT_GT(seen.largest, 0x1p38) << "of f32 or bf16";
     EXPECT_LT(seen.smallest, 0x1p-38);
     EXPECT_GT(seen.zero, 0);
-    if (kernel.name == "scaled_gemm") continue;  // its operands are bytes, which stand for numbers
+    // Their operands are bytes, which stand for numbers.
+    if (kernel.name == "scaled_gemm" || kernel.name == "scaled_grouped_gemm") continue;
     EXPECT_GT(seen.negative, 0);
     EXPECT_GT(seen.equal, 0);
   }
@@ -90,11 +91,11 @@ TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
 
 TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
   const std::map<std::string, std::string> limits{
-      {"latent_attention", "kv"},     {"tree_attention", "kv"},  {"attention", "kv"},
-      {"rope", "positions"},          {"kv_update", "capacity"}, {"rope_append", "positions"},
-      {"embedding", "vocabulary"},    {"grouped_gemm", "m"},     {"permute", "experts"},
-      {"unpermute", "rows"},          {"experts", "experts"},    {"gather_columns", "width"},
-      {"quantized_grouped_gemm", "m"}};
+      {"latent_attention", "kv"},      {"tree_attention", "kv"},    {"attention", "kv"},
+      {"rope", "positions"},           {"kv_update", "capacity"},   {"rope_append", "positions"},
+      {"embedding", "vocabulary"},     {"grouped_gemm", "m"},       {"permute", "experts"},
+      {"unpermute", "rows"},           {"experts", "experts"},      {"gather_columns", "width"},
+      {"quantized_grouped_gemm", "m"}, {"scaled_grouped_gemm", "m"}};
   for (const Operation& kernel : catalog()) {
     if (kernel.name == "sample")
       continue;  // seeds are any numbers, and tokens are tested on devices

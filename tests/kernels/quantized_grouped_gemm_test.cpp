@@ -8,16 +8,12 @@
 #include <cstring>
 
 #include "kernels/reference/dequantized.hpp"
-#include "kernels/sampling/candidates.hpp"
-#include "tests/catalog.hpp"
-#include "tests/kernels/plan_runner.hpp"
+#include "tests/kernels/group_cases.hpp"
 
 namespace greta::test::quantized_grouped_gemm_test {
 namespace {
 
-using Rows = std::vector<std::int64_t>;  ///< of each group
-
-constexpr std::int64_t groups = 5, k = 256;
+constexpr std::int64_t k = 256;
 
 const Operation& operation() {
   return built_in("quantized_grouped_gemm");
@@ -32,48 +28,21 @@ Problem problem_of(bool masked, const char* weights, DType type, const char* epi
     problem.attributes.emplace_back("zeros", "groups");
   }
   if (std::string(epilogue) != "none") problem.attributes.emplace_back("epilogue", epilogue);
-  problem.dims = {{"groups", groups}, {"m", masked ? 24 : 60}, {"n", 20}, {"k", k}};
+  problem.dims = dims_of_groups(masked, 20, k);
   return problem;
 }
 
-/// Sets the rows of groups in inputs; those of contiguous groups are added up.
-void set_rows(std::vector<HostTensor>& inputs, const Rows& rows) {
-  HostTensor& numbers = inputs.back();
-  std::int64_t end = 0;
-  for (std::size_t group = 0; group < rows.size(); ++group) {
-    end = numbers.spec.name == "ends" ? end + rows[group] : rows[group];
-    store_element(DType::i32, numbers.data.data(), group, static_cast<double>(end));
-  }
+/// Returns whether a device has the matrix operations of the variant `matrix`.
+bool has_matrix_cores(const DeviceInfo& device, DType type) {
+  const auto fits = [&](const MatrixOperation& o) { return o.input == type && o.m == 16; };
+  return device.language == Language::hip && type != DType::f32 &&
+         std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(), fits);
 }
 
-std::vector<Rows> distributions(bool masked) {
-  const std::int64_t m = masked ? 24 : 60;
-  return {{m, 0, 0, 0, 0}, {0, 0, 0, 0, m}, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {3, 0, 17, 1, 24}};
-}
-
-/// Runs a configuration of each variant with every distribution of rows.
 void expect_right_products(Device& device, const Problem& problem) {
-  const auto tensors = operation().tensors(problem);
-  for (const std::string& variant : operation().variant_names()) {
-    const auto candidates =
-        kernels::sample_candidates(operation(), problem, device.info(), variant, 1, 5);
-    if (variant == "tiled") {
-      ASSERT_FALSE(candidates.empty());
-    }
-    for (const kernels::Candidate& candidate : candidates) {
-      const auto plan = operation().plan(problem, device.info(), candidate.config).value();
-      auto inputs = operation().inputs(problem, 1);
-      for (const Rows& rows : distributions(problem.attribute("form", "contiguous") == "masked")) {
-        set_rows(inputs, rows);
-        const auto run = run_plan(device, plan, tensors, inputs);
-        ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-        EXPECT_EQ(run->overrun, "");
-        const Verdict verdict = operation().reference(problem, inputs, 1)->check(run->outputs);
-        EXPECT_TRUE(verdict.passed)
-            << problem.key() << ' ' << candidate.config.text() << ": " << verdict.detail;
-      }
-    }
-  }
+  const bool cores = has_matrix_cores(device.info(), problem.dtype);
+  expect_right_groups(device, operation(), problem,
+                      cores ? std::set<std::string>{} : std::set<std::string>{"matrix"});
 }
 
 class QuantizedGroupedGemm : public ::testing::TestWithParam<std::string> {};
@@ -88,6 +57,13 @@ TEST_P(QuantizedGroupedGemm, ComputesGatesOfEachGroup) {
   Device& device = test::device(GetParam());
   expect_right_products(device, problem_of(true, "q4_k", DType::bf16, "swiglu"));
   expect_right_products(device, problem_of(false, "q6_k", DType::f16, "geglu"));
+}
+
+TEST(QuantizedGroupedGemmDevices, HaveMatrixCores) {
+  const auto devices = test::usable_devices();
+  EXPECT_TRUE(std::any_of(devices.begin(), devices.end(), [](const std::string& id) {
+    return has_matrix_cores(test::device(id).info(), DType::f16);
+  })) << "the variant matrix would not be tested";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, QuantizedGroupedGemm, ::testing::ValuesIn(test::usable_devices()),

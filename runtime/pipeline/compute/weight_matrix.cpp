@@ -40,10 +40,6 @@ std::size_t segment_of(DType dtype, std::int64_t cols, std::span<const Projectio
   return count;
 }
 
-ScaleSharing sharing_of(const ScaledFormat& format) {
-  return format.blocks ? ScaleSharing::block : ScaleSharing::row;
-}
-
 /// Returns whether parts form one matrix: of blocks that share a scale, each has whole ones.
 bool one_matrix(const std::vector<ProjectionPart>& parts) {
   const MatrixFormat& first = parts.front().format;
@@ -94,6 +90,10 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   return matrix;
 }
 
+ScaleSharing sharing_of(const ScaledFormat& format) {
+  return format.blocks ? ScaleSharing::block : ScaleSharing::row;
+}
+
 ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,
                          const ScaledFormat& format, const QuantizeOptions& fused) {
   const std::int64_t rows = x.shape()[0];
@@ -126,7 +126,7 @@ Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, cons
     WeightMatrix ordered = w;
     ordered.order = {};
     const std::string label = on.label();
-    on.label(label + "_order");
+    on.label(label + " columns");
     const Tensor columns = on.temporary(a.dtype(), {a.shape()[0], a.shape()[1]});
     if (auto done = on.gather_columns(w.order, a, columns); !done) return done;
     on.label(label);
