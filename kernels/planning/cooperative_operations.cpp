@@ -1,6 +1,7 @@
 #include "kernels/planning/cooperative_operations.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace greta::kernels {
 
@@ -39,6 +40,17 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
     sizes.push_back(static_cast<int>(s));
   }
   return sizes.empty() ? std::vector<int>{static_cast<int>(device.subgroup_size)} : sizes;
+}
+
+void add_operation(Defines& defines, const MatrixOperation& operation) {
+  defines.emplace_back("INSTR_M", std::to_string(operation.m));
+  defines.emplace_back("INSTR_N", std::to_string(operation.n));
+  defines.emplace_back("INSTR_K", std::to_string(operation.k));
+}
+
+void require_subgroups(KernelSource& kernel, const DeviceInfo& device, const Config& config) {
+  if (!device.subgroup_size_control) return;
+  kernel.required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
 }
 
 }  // namespace greta::kernels

@@ -13,6 +13,12 @@ std::string shown(double number) {
 
 }  // namespace
 
+bool accepts(const Expected& expected, double got) {
+  if (std::isnan(expected.value)) return std::isnan(got) || std::isinf(expected.bound);
+  if (std::isinf(expected.value)) return got == expected.value;
+  return std::abs(got - expected.value) <= expected.bound;
+}
+
 std::string Findings::place(std::int64_t row, std::int64_t col) const {
   return rows_ == 1 ? fmt::format("{}", col) : fmt::format("({}, {})", row, col);
 }
@@ -40,8 +46,7 @@ void Findings::compare(std::int64_t row, std::int64_t col, double got, double wa
   const bool same = got == want || (std::isnan(got) && std::isnan(want));
   const double difference = same ? 0 : std::abs(got - want);
   const double error = std::isfinite(difference) ? difference : 1e300;
-  const bool anything = std::isnan(want) && std::isinf(bound);
-  const bool wrong = !anything && !(difference <= bound);
+  const bool wrong = !accepts({want, bound}, got);
   ++checked_;
   wrong_ += wrong;
   if (!keep_worse(error, bound) || !wrong) return;

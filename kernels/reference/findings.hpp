@@ -11,6 +11,10 @@
 
 namespace greta::kernels {
 
+/// Returns whether a correct kernel may give this number: one within the bound of a finite value,
+/// an infinity exactly, NaN for NaN, and anything for reference::anything.
+bool accepts(const Expected& expected, double got);
+
 /// Collects the errors in one output matrix and produces a verdict.
 class Findings {
  public:
@@ -18,8 +22,7 @@ class Findings {
 
   /// Counts NaN and Inf in rows first_row to last_row - 1 of the output.
   void scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row);
-  /// Checks one element. An expected infinity must match exactly, and an expected NaN only matches
-  /// NaN, but reference::anything matches all. Callers that expect neither scan() first.
+  /// Checks one element by accepts(). Callers that expect neither NaN nor infinities scan() first.
   void compare(std::int64_t row, std::int64_t col, double got, double want, double bound);
   /// Counts elements that are known to be within ratio() times their bounds.
   void pass(std::int64_t elements) { checked_ += elements; }

@@ -2,13 +2,15 @@
 results. They are named, and only removed with a report. A run whose results are missing afterwards
 reports that."""
 import json
+import pathlib
 import random
 import shutil
 import sqlite3
+import tempfile
 import time
 import unittest
 
-from cli_case import limit
+from cli_case import HeldCompiler, limit
 from sealed_database import connect, damage, damaged_rows, is_sound, restore, sealed_tables
 from test_greta_db import GEMM, SOFTMAX, Tuned
 
@@ -177,19 +179,23 @@ class DatabaseDamage(Tuned):
 
 
 class DatabaseOverwritten(Tuned):
+    ceilings = "auto,vulkan:0,hip-host:0"
+
     def overwrite_during(self, content):
         """Replaces a database's content, not the file, during a search. Returns the end of the
         tune."""
-        run = self.start(*GEMM[:-1], "56", "--budget", "4s", "--db", self.db, "--no-lock",
-                         "--device", "vulkan:0", "--seed", "1")
-        end = time.time() + limit(60)
+        held = HeldCompiler(pathlib.Path(tempfile.mkdtemp(dir=self.folder)), self.env, free=2)
+        run = self.start(*GEMM[:-1], "56", "--variant", "naive", "--budget", "4", "--db", self.db, "--no-lock",
+                         "--device", "hip-host:0", "--seed", "1", env=held.env)
+        held.wait_until_it_holds(run)  # a candidate, after the reference kernel and the default
         searching = "SELECT plan IS NOT NULL FROM sessions WHERE id > 2"
-        while time.time() < end and self.query(searching) != [(1,)]:
+        while run.poll() is None and self.query(searching) != [(1,)]:
             time.sleep(0.02)
         self.assertIsNone(run.poll(), "the run was over too soon")
         with open(self.db, "r+b") as file:
             file.truncate()
             file.write(content)
+        held.release()
         return run.communicate(timeout=limit(120)), run.returncode
 
     def test_a_run_whose_database_was_overwritten_does_not_say_stored(self):

@@ -65,6 +65,10 @@ class KernelProject(Case):
         ran = self.run_words(program)
         self.assertEqual(ran.returncode, 1, ran.stdout)
         self.assertIn(f"[{index}] is", ran.stdout)
+        # A reference that expects any number has NaN within any bound.
+        expected.write_bytes(bytes_of[:-24] + struct.pack("<Qdd", index, float("nan"), float("inf")))
+        ran = self.run_words(program)
+        self.assertEqual(ran.returncode, 0, ran.stdout)
         expected.write_bytes(bytes_of)
 
     def check_refusals(self, project):

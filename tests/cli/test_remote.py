@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from cli_case import SMALL, TUNE, Case, limit
+from cli_case import SMALL, TUNE, Case, HeldCompiler, limit
 from ssh_server import Server
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -272,14 +272,22 @@ class RemoteTune(OverSsh):
     def test_an_interrupted_run_keeps_its_trials_and_goes_on(self):
         # More configurations than the budget, which compile fast.
         words = ("gemm", "--m", 1, *self.words[3:], "--variant", "gemv", "--budget", 14, "--json-lines")
-        with self.start_remote(*words, build=None) as process:
-            while '"trial"' not in process.stdout.readline():
-                self.assertIsNone(process.poll())
-            process.send_signal(signal.SIGINT)
-            _, errors = self.finished(process)
+        free = 4  # the reference kernel, the default and two candidates
+        held = HeldCompiler(self.folder, self.env, free)
+        program = self.server.replace("c++", f'exec {held.program} "$@"')
+        try:
+            with self.start_remote(*words, build=None) as process:
+                while '"trial"' not in process.stdout.readline():
+                    self.assertIsNone(process.poll())
+                held.wait_until_it_holds(process)
+                process.send_signal(signal.SIGINT)
+                _, errors = self.finished(process)
+        finally:
+            held.release()
+            program.unlink()
         self.assertEqual(process.returncode, 1, errors)
         kept = self.query("SELECT count(*) FROM trials")[0][0]
-        self.assertIn(kept, range(1, 14))
+        self.assertIn(kept, range(1, free + 1))
         again = self.remote(*words, build=None)
         self.assertEqual(again.returncode, 0, again.stderr)
         events = [json.loads(line)["event"] for line in again.stdout.splitlines()]

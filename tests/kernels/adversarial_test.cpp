@@ -49,11 +49,13 @@ struct Case {
   std::uint64_t seed = 0;
 };
 
-/// Returns random problems of all types with all values of attributes.
-std::vector<Case> cases_of(const Operation& kernel) {
+/// Returns random problems of all types with all values of attributes, which are drawn once.
+const std::vector<Case>& cases_of(const Operation& kernel) {
   constexpr std::size_t count = 60;
+  static std::map<std::string, std::vector<Case>> drawn;
+  std::vector<Case>& cases = drawn[kernel.name];
+  if (!cases.empty()) return cases;
   std::mt19937_64 random(1);
-  std::vector<Case> cases;
   for (std::size_t i = 0; cases.size() < count; ++i) {
     AttributeValues values;
     for (const Attribute& attribute : kernel.attributes) {

@@ -2,10 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/model/adversarial.hpp"
-#include "kernels/sampling/candidates.hpp"
-#include "runtime/device/hardware/architectures.hpp"
-#include "tests/catalog.hpp"
-#include "tests/kernels/plan_runner.hpp"
+#include "tests/kernels/hopper_runner.hpp"
 
 // Protects: variant `tma` of quantized_gemm: kernels for sm_90, run on the sm_80 that hip-host
 // emulates, with the tensor copies, counted barriers and warpgroup products that hip-host has
@@ -190,31 +187,6 @@ std::vector<Case> cases() {
   };
 }
 
-/// Returns a Hopper of two compute units, on which few tiles are more than run at once.
-DeviceInfo hopper_of_two_units() {
-  DeviceInfo hopper = architecture_info("sm_90").value();
-  hopper.compute_units = 2;
-  hopper.shared_memory_bytes = device("hip-host:0").info().shared_memory_bytes;
-  return hopper;
-}
-
-/// Runs a kernel for NVRTC on hip-host. The operation's own inputs have scales that are numbers.
-void expect_right(const Problem& problem, const Config& config, kernels::InputStyle style,
-                  std::uint64_t seed) {
-  SCOPED_TRACE(problem.key() + " | " + config.text());
-  const Operation& operation = built_in(problem.op);
-  auto plan = operation.plan(problem, hopper_of_two_units(), config);
-  ASSERT_TRUE(plan) << plan.failure().message;
-  for (KernelSource& source : plan->sources) source.options.clear();
-  const auto inputs = operation.inputs(problem, seed, style);
-  const auto done =
-      test::run_plan(test::device("hip-host:0"), *plan, operation.tensors(problem), inputs);
-  ASSERT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
-  EXPECT_EQ(done->overrun, "");
-  const Verdict verdict = operation.reference(problem, inputs, seed)->check(done->outputs);
-  EXPECT_TRUE(verdict.passed) << verdict.detail;
-}
-
 class QuantizedGemmTma : public ::testing::TestWithParam<Case> {};
 
 TEST_P(QuantizedGemmTma, IsRight) {
@@ -232,8 +204,8 @@ TEST_P(QuantizedGemmTma, IsRight) {
   const std::string config = fmt::format("tma SPLIT=1 {}", c.config);
   const auto parsed = operation.space(problem, hopper_of_two_units()).parse(config);
   ASSERT_TRUE(parsed) << parsed.failure().message;
-  expect_right(problem, *parsed, kernels::InputStyle::plain, 1);
-  expect_right(problem, *parsed, kernels::InputStyle::adversarial, 2);
+  expect_right_of_hopper(problem, *parsed, kernels::InputStyle::plain, 1);
+  expect_right_of_hopper(problem, *parsed, kernels::InputStyle::adversarial, 2);
 }
 
 TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
@@ -242,7 +214,7 @@ TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
   for (const auto& [problem, config] :
        random_candidates(operation, hopper_of_two_units(), "tma", 10, 1)) {
     if (config["SPLIT"] > 1) continue;  // hip-host has no clusters
-    expect_right(problem, config, kernels::InputStyle::adversarial, ++seed);
+    expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }
 
@@ -265,9 +237,9 @@ TEST(QuantizedGemmStream, NormsRowsOfA) {
     const auto config =
         operation.space(problem, hopper_of_two_units()).parse(fmt::format("stream {}", parameters));
     ASSERT_TRUE(config) << config.failure().message;
-    expect_right(problem, *config, kernels::InputStyle::plain, 1);
+    expect_right_of_hopper(problem, *config, kernels::InputStyle::plain, 1);
     for (const std::uint64_t seed : {2, 3, 4, 5, 6, 7}) {
-      expect_right(problem, *config, kernels::InputStyle::adversarial, seed);
+      expect_right_of_hopper(problem, *config, kernels::InputStyle::adversarial, seed);
     }
   }
 }
@@ -291,7 +263,7 @@ TEST(QuantizedGemmStream, RandomProblemsAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   for (const auto& [problem, config] :
        random_candidates(built_in("quantized_gemm"), hopper_of_two_units(), "stream", 6, 1)) {
-    expect_right(problem, config, kernels::InputStyle::adversarial, ++seed);
+    expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }
 

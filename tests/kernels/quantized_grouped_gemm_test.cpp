@@ -32,18 +32,38 @@ Problem problem_of(bool masked, const char* weights, DType type, const char* epi
   return problem;
 }
 
+/// Returns whether a device has the matrix operations of the variant `matrix`.
+bool has_matrix_cores(const DeviceInfo& device, DType type) {
+  const auto fits = [&](const MatrixOperation& o) { return o.input == type && o.m == 16; };
+  return device.language == Language::hip && type != DType::f32 &&
+         std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(), fits);
+}
+
+void expect_right_products(Device& device, const Problem& problem) {
+  const bool cores = has_matrix_cores(device.info(), problem.dtype);
+  expect_right_groups(device, operation(), problem,
+                      cores ? std::set<std::string>{} : std::set<std::string>{"matrix"});
+}
+
 class QuantizedGroupedGemm : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(QuantizedGroupedGemm, ComputesAnyDistributionOfRows) {
   Device& device = test::device(GetParam());
-  expect_right_groups(device, operation(), problem_of(false, "int4", DType::f16));
-  expect_right_groups(device, operation(), problem_of(true, "q8_0", DType::f32));
+  expect_right_products(device, problem_of(false, "int4", DType::f16));
+  expect_right_products(device, problem_of(true, "q8_0", DType::f32));
 }
 
 TEST_P(QuantizedGroupedGemm, ComputesGatesOfEachGroup) {
   Device& device = test::device(GetParam());
-  expect_right_groups(device, operation(), problem_of(true, "q4_k", DType::bf16, "swiglu"));
-  expect_right_groups(device, operation(), problem_of(false, "q6_k", DType::f16, "geglu"));
+  expect_right_products(device, problem_of(true, "q4_k", DType::bf16, "swiglu"));
+  expect_right_products(device, problem_of(false, "q6_k", DType::f16, "geglu"));
+}
+
+TEST(QuantizedGroupedGemmDevices, HaveMatrixCores) {
+  const auto devices = test::usable_devices();
+  EXPECT_TRUE(std::any_of(devices.begin(), devices.end(), [](const std::string& id) {
+    return has_matrix_cores(test::device(id).info(), DType::f16);
+  })) << "the variant matrix would not be tested";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, QuantizedGroupedGemm, ::testing::ValuesIn(test::usable_devices()),

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "kernels/reference/philox.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -275,6 +276,26 @@ INSTANTIATE_TEST_SUITE_P(Devices, Sample, ::testing::ValuesIn(test::usable_devic
                          [](const auto& instance) { return test::device_name(instance.param); });
 
 // Also the penalised logits have equal bits.
+// Threads keep their parts of the row in registers, so that they leave shared memory to the bins.
+TEST(SampleSpace, HasAllBinsThatFitSharedMemory) {
+  const Problem problem = problem_of(DType::f16, 2, 65536);
+  const auto why = [&](const char* architecture, int threads, int bins, int copies, int list) {
+    const Config config{"row",
+                        {{"THREADS", threads},
+                         {"VEC", 8},
+                         {"ITEMS", 1},
+                         {"BINS", bins},
+                         {"COPIES", copies},
+                         {"LIST", list}}};
+    return sample().space(problem, *architecture_info(architecture)).rejects(config).value_or("");
+  };
+  for (const char* architecture : {"gfx942", "gfx1100", "sm_90"}) {
+    EXPECT_EQ(why(architecture, 1024, 2048, 4, 1024), "") << architecture;
+    EXPECT_EQ(why(architecture, 1024, 4096, 1, 2048), "") << architecture;
+    EXPECT_NE(why(architecture, 64, 2048, 4, 2048).find("must fit 48 KiB"), std::string::npos);
+  }
+}
+
 TEST(SampleEverywhere, EqualSeedsGiveEqualTokens) {
   for (const std::int64_t history : {0, 20}) {
     const Problem problem = problem_of(DType::f32, 60, 1500, history);

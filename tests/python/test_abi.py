@@ -92,7 +92,7 @@ class Abi(Case):
         self.assertEqual(self.header.enumerations, list(_abi.ENUMERATIONS))
 
     def test_structs(self):
-        self.assertEqual(len(self.header.structs), 12)
+        self.assertEqual(len(self.header.structs), 13)
         self.assertEqual(self.header.structs,
                          {name: one._fields_ for name, one in _abi.STRUCTS.items()})
 

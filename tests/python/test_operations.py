@@ -4,17 +4,8 @@ same name, on hip-host and lavapipe: results are compared with numpy's in FP64."
 import unittest
 
 import numpy as np
+from device_case import RANDOM, OneDevice, silu, values
 from python_case import Case, greta
-
-RANDOM = np.random.default_rng(7)
-
-
-def values(*shape):
-    return RANDOM.standard_normal(shape).astype("float32")
-
-
-def silu(x):
-    return x / (1 + np.exp(-x))
 
 
 def rms(x, weight=1, epsilon=1e-5):
@@ -45,25 +36,8 @@ def turns(count, dim):
     return np.stack([np.cos(angles), np.sin(angles)], -1).reshape(count, dim).astype("float32")
 
 
-class OnEachDevice:
+class OnEachDevice(OneDevice):
     """The tests of a device."""
-    device = ""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.runtime = greta.Runtime(cls.device, shipped=False)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.runtime.close()
-
-    def check(self, actual, expected, tolerance=1e-4):
-        actual = actual.numpy()
-        self.assertEqual(actual.shape, expected.shape)
-        np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
-    def make(self, *arrays):
-        return [self.runtime.tensor(array) for array in arrays]
 
     def test_gemm(self):
         x, y, bias, residual = values(24, 40), values(32, 40), values(32), values(24, 32)
@@ -188,82 +162,6 @@ class OnEachDevice:
         out = self.runtime.empty((3, 8))
         self.runtime.experts(x, ids, weights, gate_up, down, out)
         self.check(out, expected)
-
-    def test_quantised_experts_and_their_numbers(self):
-        rows, chosen, shares = values(3, 32), np.array([[0, 2], [2, -1], [9, 1]], "int32"), values(3, 2)
-        integers = [RANDOM.integers(0, 16, shape).astype("uint8") for shape in ((3, 64, 32), (3, 32, 32))]
-        scales = [(values(3, lines, 1) / 8).astype("float16") for lines in (64, 32)]
-        zeros = [RANDOM.integers(4, 12, (3, lines, 1)).astype("uint8") for lines in (64, 32)]
-        gates, downs = ((q.astype("float64") - z) * s for q, s, z in zip(integers, scales, zeros))
-        x, ids, weights = self.make(rows, chosen, shares)
-        packed = self.make(*(q[:, :, 0::2] | q[:, :, 1::2] << 4 for q in integers))
-        (gate_up_scales, down_scales), (gate_up_zeros, down_zeros) = self.make(*scales), self.make(*zeros)
-        expected, wide = np.zeros((3, 32)), rows.astype("float64")
-        for token, k in np.ndindex(3, 2):
-            if 0 <= chosen[token, k] < 3:
-                products = gates[chosen[token, k]] @ wide[token]
-                hidden = products[:32] / (1 + np.exp(-products[:32])) * products[32:]
-                expected[token] += shares[token, k] * (downs[chosen[token, k]] @ hidden)
-        out = self.runtime.empty((3, 32))
-        self.runtime.experts(x, ids, weights, *packed, out, format="int4", gate_up_scales=gate_up_scales,
-                             down_scales=down_scales, gate_up_zeros=gate_up_zeros, down_zeros=down_zeros)
-        self.check(out, expected)
-        numbers = self.runtime.empty((64, 32))
-        b, s, z = self.make(integers[0][1][:, 0::2] | integers[0][1][:, 1::2] << 4, scales[0][1], zeros[0][1])
-        self.runtime.dequantize(b, numbers, scales=s, zeros=z)
-        self.check(numbers, gates[1])
-        with self.assertRaisesRegex(ValueError, "dense matrices have no scales"):
-            self.runtime.experts(x, ids, weights, *packed, out, down_scales=down_scales)
-
-    def test_quantized_gemm(self):
-        x = values(5, 64).astype("float16")
-        q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")
-        scales = (values(24, 2) / 8).astype("float16")
-        zeros = RANDOM.integers(4, 12, (24, 2)).astype("uint8")
-        a, b, s, z = self.make(x, q[:, 0::2] | q[:, 1::2] << 4, scales, zeros)
-        c = self.runtime.empty((5, 24))
-        self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z)
-        each = (q.reshape(24, 2, 32).astype("float64") - zeros[:, :, None]) * scales[:, :, None]
-        product = x.astype("float64") @ each.reshape(24, 64).T
-        self.check(c, product)
-        bias, residual = values(24), values(5, 24)
-        for name, added in (("bias", bias), ("residual", residual)):
-            self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **{name: self.make(added)[0]})
-            self.check(c, product + added)
-        gated = self.runtime.empty((5, 12))
-        self.runtime.quantized_gemm(a, b, gated, scales=s, zeros=z, activation="swiglu")
-        gate, up = product[:, :12], product[:, 12:]
-        self.check(gated, gate / (1 + np.exp(-gate)) * up)
-        weight = values(64).astype("float16")
-        self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, norm_weight=self.make(weight)[0], norm_epsilon=1e-2)
-        wide = x.astype("float64")
-        normed = wide / np.sqrt((wide ** 2).mean(axis=1, keepdims=True) + 1e-2) * weight
-        self.check(c, normed @ each.reshape(24, 64).T)
-        with self.assertRaisesRegex(greta.GretaError, "GRETA_NO_ACTIVATION, GRETA_SWIGLU"):
-            self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, activation="gelu")
-        with self.assertRaisesRegex(greta.GretaError, "bias"):
-            self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **dict(zip(
-                ("bias", "residual"), self.make(bias, residual))))
-
-    def test_quantized_gemm_of_blocks(self):
-        x, q = values(2, 96), RANDOM.integers(-128, 128, (8, 3, 32)).astype("int8")
-        scales = (values(8, 3, 1) / 64).astype("float16")
-        blocks = np.concatenate([scales.view("uint8"), q.view("uint8")], -1).reshape(8, 3 * 34)
-        a, b = self.make(x, blocks)
-        c = self.runtime.empty((2, 8))
-        self.runtime.quantized_gemm(a, b, c, weights="q8_0")
-        self.check(c, x.astype("float64") @ (q * scales.astype("float64")).reshape(8, 96).T)
-
-    def test_quantized_gemm_of_mxfp4(self):
-        x, codes = values(2, 64), RANDOM.integers(0, 16, (8, 64)).astype("uint8")
-        scales = RANDOM.integers(120, 128, (8, 2)).astype("uint8")
-        a, b, s = self.make(x, codes[:, 0::2] | codes[:, 1::2] << 4, scales)
-        c = self.runtime.empty((2, 8))
-        self.runtime.quantized_gemm(a, b, c, weights="mxfp4", scales=s)
-        numbers = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-        weights = np.where(codes < 8, 1, -1) * numbers[codes % 8]
-        weights = weights * np.repeat(2.0 ** (scales.astype("float64") - 127), 32, 1)
-        self.check(c, x.astype("float64") @ weights.T)
 
     def test_scaled_gemm(self):
         x = RANDOM.integers(-128, 128, (5, 256)).astype("int8")

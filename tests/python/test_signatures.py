@@ -61,6 +61,7 @@ class Signatures(Case):
         library = greta._library.runtime_library()
         for kind, names in {"gemm": ["gemm"], "softmax": ["softmax"], "attention": ["attention"],
                             "latent_attention": ["latent_attention"],
+                            "quantized_grouped_gemm": ["quantized_grouped_gemm"],
                             "rope_append": ["rope_append"], "norm": ["layernorm"]}.items():
             defaults = getattr(library, f"greta_{kind}_defaults")()
             for name in names:

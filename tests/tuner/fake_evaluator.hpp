@@ -115,6 +115,11 @@ class FakeEvaluator : public Evaluator {
           return result;
         }
       }
+      if (drifting_rounds_ > 0) {
+        --drifting_rounds_;
+        ++result.dropped;
+        continue;
+      }
       for (std::size_t i = 0; i < configs.size(); ++i) {
         result.us[i].push_back(draw(problem, configs[i]));
       }
@@ -182,6 +187,7 @@ class FakeEvaluator : public Evaluator {
   std::function<void()> renews_;                        ///< called by renew()
   std::function<void(const TrialLimits&)> limits_seen;  ///< called by evaluate()
   int dies_in_rounds_after_ = -1;  ///< number of calls of time_rounds() until the device is lost
+  int drifting_rounds_ = 0;        ///< first rounds, which are dropped
   /// The energy of a launch; empty: there is no counter.
   std::function<double(const Config&)> joules_;
   std::string failure_message_ = "planted";

@@ -19,6 +19,7 @@ class SessionTest : public ::testing::Test {
     options.seed = 3;
     options.rounds = rounds_;
     options.reject_spills = reject_spills_;
+    options.answered = answered_;
     options.suggested = suggested_;
     options.retry_failed = retry_failed_;
     options.for_energy = for_energy_;
@@ -55,6 +56,7 @@ class SessionTest : public ::testing::Test {
   bool reject_spills_ = false;
   bool retry_failed_ = false;
   bool for_energy_ = false;
+  std::optional<Config> answered_;
   std::vector<Config> suggested_;
 };
 

@@ -140,6 +140,19 @@ TEST_F(SessionMemory, WhatWasFastElsewhereIsTriedNextButOnlyWithinTheBudget) {
   EXPECT_EQ(evaluator_.evaluated_.count(last), 1U);
 }
 
+// Its winner takes the place of the answer, and must not be slower.
+TEST_F(SessionMemory, WhatLookUpsAnswerIsTriedRegardlessOfTheBudget) {
+  const Space space = built_in("gemm").space(problem_, evaluator_.device());
+  Config fast = default_config();
+  for (std::uint64_t i = 0; fast == default_config(); ++i) fast = space.at(i);
+  answered_ = fast;
+  evaluator_.factor = [&](const Config& config) { return config == fast ? 0.5 : 1.0; };
+  const auto result = tune_problem("1");
+  EXPECT_EQ(evaluator_.evaluated_.count(fast), 1U);
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.winner->config, fast);
+}
+
 TEST_F(SessionMemory, ALaterSessionStartsFromWhatAStoppedOneMeasured) {
   observer_.stop_after_ = 30;
   const auto stopped = tune_problem("60");

@@ -384,6 +384,18 @@ TEST_F(SessionTest, RoundsAreLimited) {
   EXPECT_LE(tune_problem("20").winner->rounds, 4 * 5);
 }
 
+/// Rounds that are dropped measured nothing, so that they do not count as some of the few.
+TEST_F(SessionTest, FewRoundsAreTakenAfterThoseOfADriftingDevice) {
+  rounds_ = 3;
+  evaluator_.drifting_rounds_ = 20;
+  const auto result = tune_problem("20");
+  ASSERT_TRUE(result.winner) << result.notes.back();
+  EXPECT_GE(result.winner->rounds, 3);
+  EXPECT_EQ(result.winner->measurement.dropped, 20);
+  evaluator_.drifting_rounds_ = 1 << 20;
+  EXPECT_FALSE(tune_problem("20").winner) << "it drifts in every round";
+}
+
 TEST_F(SessionTest, CandidatesAreCompiledAhead) {
   tune_problem("20");
   EXPECT_EQ(evaluator_.prepared_, 19U);  // all except the default, which is timed before the search

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/catalog.hpp"
+#include "kernels/reference/findings.hpp"
 #include "tuner/compile/element.hpp"
 
 namespace greta::tuner {
@@ -98,11 +99,6 @@ CaseArgument case_argument(const Argument& argument, std::size_t workspace) {
   if (const auto* number = std::get_if<std::uint32_t>(&argument)) return *number;
   if (const auto* number = std::get_if<float>(&argument)) return *number;
   return std::get<std::uint64_t>(argument);  // check_plan_of_case() refuses tensor maps
-}
-
-bool as_expected(double got, const Expected& want) {
-  if (std::isfinite(want.value)) return std::abs(got - want.value) <= want.bound;
-  return got == want.value || (std::isnan(got) && std::isnan(want.value));
 }
 
 }  // namespace
@@ -235,7 +231,7 @@ std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> co
   for (std::size_t i = 0; i < buffer.expected.size(); ++i) {
     const double got = load_element(buffer.dtype, contents.data(), i);
     const Expected& want = buffer.expected[i];
-    if (as_expected(got, want)) continue;
+    if (kernels::accepts(want, got)) continue;
     ++wrong;
     double ratio = std::abs(got - want.value) / want.bound;
     if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();

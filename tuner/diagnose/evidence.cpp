@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "kernels/reference/findings.hpp"
+
 namespace greta::tuner {
 namespace {
 
@@ -19,11 +21,6 @@ std::vector<Expected> packed_expected(const TensorSpec& spec, const std::vector<
     elements.insert(elements.end(), from, from + spec.cols);
   }
   return elements;
-}
-
-bool within_bound(double got, const Expected& want) {
-  if (std::isfinite(want.value)) return std::abs(got - want.value) <= want.bound;
-  return got == want.value || (std::isnan(got) && std::isnan(want.value));
 }
 
 /// Returns whether an element's bytes are those of a pattern of 32 bits.
@@ -137,7 +134,7 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
   }
   for (std::size_t i = 0; i < count; ++i) {
     made.got.push_back(runs.front().at(i));
-    made.wrong[i] = within_bound(made.got[i], made.want[i]) ? 0 : 1;
+    made.wrong[i] = kernels::accepts(made.want[i], made.got[i]) ? 0 : 1;
     bool unwritten = spec.role == Role::output;
     for (std::size_t r = 0; r < runs.size(); ++r) {
       const KeptRun& run = failed_->runs[r];
@@ -149,7 +146,7 @@ void Evidence::examine(const TensorSpec& spec, const CaseBuffer& buffer, std::si
         if (differs) made.reads_workspace[i] = 1;
       } else {
         if (differs) made.varies[i] = 1;
-        if (within_bound(runs[r].at(i), made.want[i])) made.ever_right[i] = 1;
+        if (kernels::accepts(made.want[i], runs[r].at(i))) made.ever_right[i] = 1;
       }
     }
     made.unwritten[i] = unwritten && made.wrong[i] != 0 ? 1 : 0;
@@ -170,7 +167,7 @@ void Evidence::examine_others(ExaminedOutput& made, const HostTensor& first, std
     if (!same_bits(filled[0], filled[1], i) || !same_bits(filled[2], filled[3], i)) continue;
     if (agrees(filled[0].at(i), filled[2].at(i), made.want[i].bound)) continue;
     made.reads_registers[i] = 1;
-    if (within_bound(filled[2].at(i), made.want[i])) ++made.right_with_zeros;
+    if (kernels::accepts(made.want[i], filled[2].at(i))) ++made.right_with_zeros;
   }
   made.got_with_finite_guards = made.got;
   if (!others.with_finite_guards.empty()) {
@@ -184,7 +181,7 @@ void Evidence::examine_others(ExaminedOutput& made, const HostTensor& first, std
   if (others.after_another.empty()) return;
   const HostTensor after = packed(others.after_another.at(at));
   for (std::size_t i = 0; i < made.want.size(); ++i)
-    made.right_after_another[i] = within_bound(after.at(i), made.want[i]) ? 1 : 0;
+    made.right_after_another[i] = kernels::accepts(made.want[i], after.at(i)) ? 1 : 0;
 }
 
 std::optional<Prediction> Evidence::recompute(const Problem& problem,

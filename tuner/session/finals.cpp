@@ -16,7 +16,8 @@ constexpr std::size_t most_finalists = 4;
 constexpr std::size_t most_known = 2;     // of them: winners of earlier sessions
 constexpr double finalist_margin = 1.10;  // the best medians of a search are biased low
 constexpr int fewest_rounds = 8;
-constexpr int times_to_prove = 4;  // as many rounds while an interval is wider than its gain
+constexpr int times_to_prove = 4;        // as many rounds while an interval is wider than its gain
+constexpr int most_dropped_rounds = 60;  // whatever the limit of rounds: these measured nothing
 constexpr double target_half_width = 0.005;  // relative half-width of the winner's interval
 constexpr double least_time_s = 5;           // minimum for the finals, whatever the search left
 constexpr double least_provisional_s = 2;    // the same, if the caller times winners again
@@ -190,7 +191,7 @@ void Finals::time_in_rounds(const RecordTrial& record) {
     if (done >= fewest_rounds && now.unproved.empty() && sure_enough(now, target_half_width)) break;
     const int left = static_cast<int>(most - done);
     add_rounds(std::min(rounds_per_call, left), std::max(0.0, allowed_s - spent_s), record);
-    if (contenders_.empty() || dropped_rounds_ > options_.rounds) break;
+    if (contenders_.empty() || dropped_rounds_ > most_dropped_rounds) break;
     const auto taken = std::max<std::size_t>(1, contenders_.front().us.size());
     const double each_s = watch.seconds() / static_cast<double>(taken);
     rounds_per_call = static_cast<int>(std::clamp(call_s / each_s, 1.0, 8.0));

@@ -32,9 +32,9 @@ void SearchLoop::run() {
       {&space, first_of(space), work_.options.seed, work_.budget.trial_limit(),
        static_prior(work_.operation, work_.search_problem(), work_.result.device, space)});
   replay(*strategy, space);
-  // The default, the user's configurations and the winners of earlier sessions are tried regardless
-  // of the budget.
-  const std::size_t least = 1 + work_.options.try_first.size() + work_.result.known_winners.size();
+  // The default, the user's configurations, the winners of earlier sessions and the answer of
+  // look-ups are tried regardless of the budget.
+  const std::size_t least = first_seeds(space, work_.result, work_.options).size();
   const auto more = [&] {
     return !work_.stopped() &&
            (work_.result.trials.size() < least || (!work_.budget.spent() && time_for_finals()));

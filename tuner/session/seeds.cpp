@@ -6,6 +6,14 @@
 #include <algorithm>
 
 namespace greta::tuner {
+namespace {
+
+void add_new(std::vector<Config>& configs, const Space& space, const Config& config) {
+  const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
+  if (!known && space.valid(config)) configs.push_back(config);
+}
+
+}  // namespace
 
 void find_known_winners(const Operation& operation, const Space& space, bool cold,
                         const TunedDb& db, SessionResult& result) {
@@ -40,25 +48,28 @@ bool earlier_winner_is_current(const SessionResult& result, bool cold, const Pro
          then.compiler == now.compiler && then.template_key == now.template_key;
 }
 
+std::vector<Config> first_seeds(const Space& space, const SessionResult& result,
+                                const SessionOptions& options) {
+  std::vector<Config> configs;
+  const auto add = [&](const Config& config) { add_new(configs, space, config); };
+  add(result.default_config);
+  for (const auto& config : options.try_first) add(config);
+  for (const auto& config : result.known_winners) add(config);
+  if (options.answered) add(*options.answered);
+  return configs;
+}
+
 std::vector<Config> seeds(const Operation& operation, const Space& space,
                           const SessionResult& result, const SessionOptions& options,
                           const TunedDb& db) {
   const Instance instance(operation, result.problem, result.device);
   constexpr int most_remembered = 4;
-  const auto fingerprint = result.device.fingerprint();
-  const auto key = result.problem.key();
-  std::vector<Config> configs{result.default_config};
-  const auto add = [&](const Config& config) {
-    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
-    if (!known && space.valid(config)) configs.push_back(config);
-  };
-  for (const auto& config : options.try_first) add(config);
-  for (const auto& config : result.known_winners) add(config);
-  for (const auto& config : db.fastest_configs(fingerprint, key, options.cold, most_remembered)) {
-    if (const auto migrated = instance.migrate(config)) add(migrated->config);
+  std::vector<Config> configs = first_seeds(space, result, options);
+  for (const auto& config : db.fastest_configs(result.device.fingerprint(), result.problem.key(),
+                                               options.cold, most_remembered)) {
+    if (const auto migrated = instance.migrate(config)) add_new(configs, space, migrated->config);
   }
-  for (const auto& config : options.suggested) add(config);
-  std::erase_if(configs, [&](const Config& config) { return !space.valid(config); });
+  for (const auto& config : options.suggested) add_new(configs, space, config);
   return configs;
 }
 

@@ -20,8 +20,13 @@ void find_known_winners(const Operation& operation, const Space& space, bool col
 bool earlier_winner_is_current(const SessionResult& result, bool cold, const Provenance& now,
                                const TunedDb& db);
 
-/// Returns the valid configurations that a search starts with: the default, the user's, the best of
-/// earlier sessions, and the best of other devices and problems.
+/// Returns the valid configurations that are tried regardless of the budget: the default, the
+/// user's, the winners of earlier sessions, and what look-ups answer.
+std::vector<Config> first_seeds(const Space& space, const SessionResult& result,
+                                const SessionOptions& options);
+
+/// Returns the valid configurations that a search starts with: the first ones, then the best of
+/// earlier sessions, and those of other devices and problems.
 std::vector<Config> seeds(const Operation& operation, const Space& space,
                           const SessionResult& result, const SessionOptions& options,
                           const TunedDb& db);

@@ -25,6 +25,9 @@ struct SessionOptions {
   /// finalist is significantly faster, but its interval is wider than the gain.
   int rounds = 60;
   std::vector<Config> try_first;  ///< valid configurations to evaluate before the search
+  /// What look-ups answer for the problem before this session, if it is valid. It is tried
+  /// regardless of the budget, as the session's winner takes its place.
+  std::optional<Config> answered;
   std::vector<Config> suggested;  ///< valid ones that are fast elsewhere; next, within the budget
   bool compare_naive = false;     ///< also time a kernel with one thread per output
   bool reject_spills = false;     ///< candidates that spill fail; the default is always tried

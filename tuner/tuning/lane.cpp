@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/lookup/lookup.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "tuner/session/contest.hpp"
 #include "tuner/tuning/card_control.hpp"
 
@@ -85,6 +86,19 @@ class LaneObserver final : public SessionObserver {
   TunerObserver& observer_;
   const DeviceInfo device_;
 };
+
+// Returns the problem in the other type of 16 bits, in which kernels take about the same time;
+// nothing if it is in no such type, or the operation has no other.
+std::optional<Problem> in_other_16_bits(const Operation& operation, Problem problem) {
+  const auto other = [](DType type) {
+    return type == DType::f16 ? DType::bf16 : type == DType::bf16 ? DType::f16 : type;
+  };
+  const DType before = problem.dtype;
+  problem.dtype = other(problem.dtype);
+  problem.out_dtype = other(problem.out_dtype);
+  if (problem.dtype == before || !check_problem(operation, problem)) return std::nullopt;
+  return problem;
+}
 
 }  // namespace
 
@@ -194,27 +208,45 @@ SessionOptions Lane::session_options(const TuningTask& task, std::optional<doubl
   return session;
 }
 
-// Returns the configurations that each database alone would answer for the problem, the user's
-// first: this device's winner, that of a similar shape, or another device's.
-std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& device) const {
+Lookup Lane::open_lookup(const DeviceInfo& device, const LookupFiles& files) const {
   DeviceInfo alone = device;
-  alone.matrix_library.clear();  // what is suggested is searched
+  alone.matrix_library.clear();  // what is found is searched
   LookupOptions options;
   options.catalog = context_.options.catalog;
   options.cold = context_.options.cold;
   options.allow_unsafe = true;  // the device is already open without the avoided features
+  return Lookup::open(alone, files, options);
+}
+
+// Returns the configurations that each database alone would answer for the problem, the user's
+// first: this device's winner, that of a similar shape, or another device's; and for the problem in
+// the other type of 16 bits, if a winner was measured.
+std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& device) const {
   std::vector<LookupFiles> sources{{.own = context_.db.file(), .application = {}, .shipped = {}}};
   for (const auto& file : context_.options.application) sources.push_back({{}, {file}, {}});
   if (!context_.options.shipped.empty()) sources.push_back({{}, {}, context_.options.shipped});
+  const Operation& operation = context_.options.catalog.at(problem.op);
   std::vector<Config> configs;
   for (const auto& files : sources) {
-    const Lookup lookup = Lookup::open(alone, files, options);
+    const Lookup lookup = open_lookup(device, files);
     const Answer& answer = lookup.find(problem);
     if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
+    if (const auto twin = in_other_16_bits(operation, problem)) {
+      const Answer& measured = lookup.find(*twin);
+      if (!measured.problem.empty()) configs.push_back(measured.config);
+    }
     if (files.own) continue;  // on_damage() has listed its rows
     for (const auto& line : lookup.unreadable()) context_.observer.on_unreadable(line);
   }
   return configs;
+}
+
+// Returns what all databases together answer now.
+Config Lane::answered(const Problem& problem, const DeviceInfo& device) const {
+  const LookupFiles files{.own = context_.db.file(),
+                          .application = context_.options.application,
+                          .shipped = context_.options.shipped};
+  return open_lookup(device, files).find(problem).config;
 }
 
 TaskResult Lane::tune(const TuningTask& task, std::optional<double> seconds) {
@@ -232,6 +264,7 @@ TaskResult Lane::tune(const TuningTask& task, std::optional<double> seconds) {
     for (const Evaluator* card : pool.members()) start.cards.push_back(card->device());
     context_.observer.on_session(start);
     options.try_first = configs_to_try(operation, task, device).value();
+    options.answered = answered(task.problem, device);
     options.suggested = suggestions(task.problem, device);
     LaneObserver observer(context_.observer, device);
     SessionResult session =

@@ -132,7 +132,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                         {"VEC", widest_vector(shape.in, std::gcd(shape.dim, shape.v_dim), 8)},
                         {"TOGETHER", default_heads_together(shape)}}});
   }
-  roomy_first(configs, device, [&shape](const Config& c) { return registers_of(shape, c); });
+  // RDNA has 256 vector registers, in which its compilers keep the bounds of packed sequences.
+  const bool bounds = shape.packed && device.vendor == "AMD" && device.min_subgroup_size == 32;
+  roomy_first(configs, device, [&shape, bounds](const Config& c) {
+    return registers_of(shape, c) + (bounds ? 8 : 0);
+  });
   return configs;
 }
 

@@ -245,14 +245,10 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
   const MatrixOperation o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
-  defines.emplace_back("INSTR_M", std::to_string(o.m));
-  defines.emplace_back("INSTR_N", std::to_string(o.n));
-  defines.emplace_back("INSTR_K", std::to_string(o.k));
+  add_operation(defines, o);
   add_alignment(defines, shape, config);
   KernelSource kernel = kernel_source(shape, device, "matrix", defines, threads_of(config));
-  if (device.subgroup_size_control) {
-    kernel.required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
-  }
+  require_subgroups(kernel, device, config);
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));
   add_alignment(plan, shape, device, config);
   return plan;

@@ -102,7 +102,6 @@ Operation make_grouped_gemm() {
              {{16, 100, 512, 512}, {{"routing", "skewed"}}}};
   // They read a shape with groups.
   t.variants = {gemm::naive(), gemm::matrix(), gemm::tma(), gemm::tiled()};
-  t.untuned = Operation::Untuned::best_predicted;
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.check = grouped_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(grouped_gemm::shape_of(problem)); };

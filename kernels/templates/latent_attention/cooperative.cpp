@@ -168,14 +168,10 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, std::s
                             const Config& config) {
   const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   Defines defines = attention::problem_defines(shape);
-  defines.emplace_back("INSTR_M", std::to_string(o.m));
-  defines.emplace_back("INSTR_N", std::to_string(o.n));
-  defines.emplace_back("INSTR_K", std::to_string(o.k));
+  add_operation(defines, o);
   LaunchPlan plan = rows_plan(shape, device, path, config, std::move(defines), rows_of(config),
                               threads_of(config));
-  if (device.subgroup_size_control) {
-    plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
-  }
+  require_subgroups(plan.sources[0], device, config);
   return plan;
 }
 

@@ -93,13 +93,19 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (unit_of(shape) == segment && !shape.grouped() && shape.m < 8) return {};
   int rt = 1;
   while (rt < 4 && rt * side < shape.rows_of_group()) rt *= 2;
+  // The tiles of many groups or rows keep a device busy by themselves.
+  const auto keep_busy = [&](int tn, int rows) {
+    return ceil_div(shape.products(), tn * side) * filled_lines(shape, rows * side) >=
+           4 * busy_workgroups(device);
+  };
+  // Bytes of a lane of NVIDIA's GPUs and four rows of tiles leave words in memory.
+  const bool bytes = device.vendor == "NVIDIA" && shape.format == WeightFormat::int8 &&
+                     unit_of(shape) != segment && !shape.grouped() && rt == 4 && keep_busy(2, 2);
+  if (bytes) rt = 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
   const bool room = rt < 4 || lanes_of_line(device) > 1;
   const int most_tn = rt > 1 && room ? 2 : 1;
-  // The tiles of many groups keep a device busy by themselves.
-  const bool many = shape.grouped() &&
-                    ceil_div(shape.products(), most_tn * side) * filled_lines(shape, rt * side) >=
-                        4 * busy_workgroups(device);
+  const bool many = bytes || (shape.grouped() && keep_busy(most_tn, rt));
   const std::vector<int> all_waves = many ? std::vector{2, 1} : std::vector{8, 4, 2, 1};
   std::vector<Config> configs;
   for (const int tn : {most_tn, 1}) {

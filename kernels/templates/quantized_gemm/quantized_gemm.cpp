@@ -215,12 +215,15 @@ Operation make_quantized_gemm() {
       "u = 2^-24; u times each term of the epilogue; for swiglu a factor's error times the other "
       "factor; for prologue rmsnorm, half of min(K, 224 + max(64, K / 64)) u and 7.5 u of the "
       "product; the output's rounding";
-  t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
+  t.dimensions = {{.name = "m",
+                   .help = "rows of C",
+                   .examples = {1, 3, 16, 40, 130},
+                   .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C"},
                   {.name = "k",
                    .help = "reduction dimension: whole blocks or groups of weights",
                    .least = 32,
-                   .examples = {256, 512, 768, 1280, 2304}}};
+                   .examples = {256, 512, 768, 1280, 2304, 4352}}};
   t.attributes = quantized_gemm::attributes();
   t.dtypes = {{DType::f16, DType::f16},
               {DType::f16, DType::f32},
@@ -236,8 +239,8 @@ Operation make_quantized_gemm() {
              {{1, 11008, 4096}, {{"epilogue", "swiglu"}}},
              {{1, 12288, 4096}, {{"prologue", "rmsnorm"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
-  t.variants = {quantized_gemm::tma(), quantized_gemm::matrix(), quantized_gemm::stream(),
-                quantized_gemm::tiled(), quantized_gemm::gemv()};
+  t.variants = {quantized_gemm::tma(),    quantized_gemm::matrix(), quantized_gemm::stream(),
+                quantized_gemm::digits(), quantized_gemm::tiled(),  quantized_gemm::gemv()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = quantized_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(quantized_gemm::shape_of(problem)); };

@@ -2,32 +2,17 @@
 
 #include <algorithm>
 
-#include "kernels/planning/device_limits.hpp"
-#include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/plan.hpp"
+#include "kernels/templates/quantized_gemm/ring.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
-#include "runtime/device/hardware/architectures.hpp"
 
 /// Products of few rows with quantised weights whose waves copy weights ahead.
 namespace greta::kernels::quantized_gemm {
 namespace {
 
-constexpr std::int64_t pair = 2 * core_unit;  ///< weights of a line that a stage has
-
-/// Returns whether the device has the matrix cores, and lanes of its HIP kernels copy to shared
-/// memory where they like.
-bool has_copies(const Shape& shape, const DeviceInfo& device) {
-  return device::has_lane_copies(device.architecture) && has_cores(shape, device);
-}
-
 /// Returns the floats of the sums of a wave's tile (products.hip).
 std::int64_t floats_of_sums(const Shape& shape) {
   return core_side * (shape.m <= 8 ? 8 : 24);
-}
-
-/// Returns the bytes of a line's pair of units and of its scales.
-std::int64_t line_bytes(const Shape& shape) {
-  return row_bytes(shape.format, pair) + 4;
 }
 
 /// Returns the rows of the product: with a norm, a weighted element of A is the sum of two, its
@@ -51,9 +36,6 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t wave = device.subgroup_size, shared = device.shared_memory_bytes;
   const std::int64_t threads = most_threads(device);
-  const std::int64_t unit_shared =
-      std::max<std::int64_t>(device.unit_shared_memory_bytes, device.shared_memory_bytes);
-  const std::int64_t unit_threads = std::max<std::int64_t>(device.unit_threads, threads);
   const std::int64_t tiles = ceil_div(shape.m, core_side);
   const Expression bytes = shared_bytes<Expression>(shape, p["WAVES"], p["TN"], p["STAGES"]);
   // WAVES     waves of a workgroup, among which K is divided
@@ -95,21 +77,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["WAVES"] <= shape.k / pair},
        {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
         bytes <= shared},
-       {"resident",
-        fmt::format("RESIDENT workgroups must fit a compute unit's {} KiB and {} threads",
-                    unit_shared / 1024, unit_threads),
-        p["RESIDENT"] <= 1 || (p["RESIDENT"] * (bytes + 1024) <= unit_shared &&
-                               p["RESIDENT"] * p["WAVES"] * wave <= unit_threads)},
+       resident_constraint(device, bytes),
        register_constraint(
            device, "sums, weights of a unit and elements of A",
            p["RT"] * p["TN"] * (2 * core_side * core_side / wave) + 16 * p["TN"] + 64,
            p["WAVES"] * wave)}};
-}
-
-std::int64_t blocks_of(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const std::int64_t tiles = ceil_div(shape.products(), config["TN"] * core_side);
-  const std::int64_t units = std::max<std::int64_t>(1, device.compute_units);
-  return config["RESIDENT"] == 0 ? tiles : std::min(tiles, config["RESIDENT"] * units);
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -118,7 +90,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .threads = config["WAVES"] * device.subgroup_size,
                         .rows = config["RT"] * core_side,
                         .columns = config["TN"] * core_side,
-                        .blocks = blocks_of(shape, device, config),
+                        .blocks = resident_blocks(shape, device, config),
                         .dynamic_shared_bytes = shared_bytes(shape, config)});
 }
 
@@ -149,7 +121,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double k = static_cast<double>(shape.k), n = static_cast<double>(shape.products());
   const double weight = traits(shape.format).bits / 8.0;
   LaunchWork work;
-  work.workgroups = static_cast<double>(blocks_of(shape, device, config));
+  work.workgroups = static_cast<double>(resident_blocks(shape, device, config));
   const double columns = n / work.workgroups;
   work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));

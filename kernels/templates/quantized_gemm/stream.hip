@@ -9,91 +9,14 @@
 // which has eight in any case. A power of two for each wave and row keeps them in the type's range; of f16,
 // the rest of an element that is far smaller than the largest one is rounded. The sums of tiles are
 // multiplied by the norm's factors.
-//
-// Lanes copy whole cache lines of weights. In shared memory, chunks of 16 bytes of odd lines are
-// exchanged, so that the lanes that read two lines at once find them in different banks.
 
-#if !defined(STAGES) || STAGES < 2
-#error "STAGES must be defined and at least 2"
-#endif
 #include "common/reduce.hip"
-#include "quantized_gemm/products.hip"
+#include "quantized_gemm/ring.hip"
 
-#if GROUP != 128
-#error "units of 128 weights have one scale"
-#endif
-
-#if !GRETA_LANE_COPY || !defined(GRETA_MATRIX_MMA)
-#error "needs copies to shared memory by lanes"
-#endif
-
-constexpr u32 pair_units = 2;
-constexpr u32 line_bytes = FORMAT == 0 ? 128 : 256, line_chunks = line_bytes / 16;
-constexpr u32 tile_lines = TN * 16, flip = FORMAT == 0 ? 4 : 1;
-// Of a stage: the weights of a pair of units of each line, then pairs of scales.
-constexpr u32 weights_bytes = tile_lines * line_bytes, stage_bytes = weights_bytes + tile_lines * 4;
-constexpr u32 ring_bytes = STAGES * stage_bytes;
 constexpr u32 sums_bytes = WAVES * 2 * floats_of_sums * 4;
 // With NORM what each wave has of each row; then A's rows.
 constexpr u32 pieces = NORM ? 2 : 1, most_rows = 8 / pieces;
 constexpr u32 fixed_bytes = WAVES * ring_bytes + sums_bytes + (NORM ? WAVES * most_rows * 8 : 0);
-
-// Bytes to item i of pairs of items, which are exchanged where `odd_bytes` is an item's size, not 0. As
-// i is known, these are constants from one of two addresses.
-GRETA_DEVICE u32 exchanged(u32 i, u32 bytes, u32 odd_bytes) {
-  return i % 2 == 0 ? i * bytes + odd_bytes : i * bytes - odd_bytes;
-}
-
-// A wave's next pair of units, and where a lane copies it from.
-struct Cursor {
-  u32 tile, pair;
-  const u8* integers;
-  const Scale* scales;
-};
-
-constexpr u32 lines_at_once = wave_size / line_chunks;
-
-// Lines of a lane are an even number apart, so that with gates all are gates, or all ups.
-constexpr u32 lines_of_column = GATED ? 2 : 1;
-static_assert(lines_at_once % 2 == 0, "lanes copy gates or ups");
-
-GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 n, u32 k) {
-  const u32 lane = lane_index(), first = tile * tile_lines, pair = wave_index();
-  return {tile, pair,
-          weights.integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
-              pair * line_bytes + lane % line_chunks * 16,
-          weights.scales + u64(line_of_column(first + lane, n)) * (k / GROUP) + pair * pair_units};
-}
-
-GRETA_DEVICE void advance(Cursor& cursor, const Weights& weights, u32 pairs, u32 blocks, u32 n,
-                          u32 k) {
-  cursor.pair += WAVES;
-  cursor.integers += WAVES * line_bytes;
-  cursor.scales += WAVES * pair_units;
-  if (cursor.pair >= pairs) cursor = first_of_tile(weights, cursor.tile + blocks, n, k);
-}
-
-// Starts copying a wave's pair to a stage; zeros for lines past the last one.
-GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor, u32 n, u32 k) {
-  const u32 lane = lane_index(), lines = product_columns(n) - cursor.tile * tile_lines;
-  const u32 of_lane = lane / line_chunks, chunk = lane % line_chunks;
-  const u32 to = stage + of_lane * line_bytes + (chunk ^ of_lane % 2 * flip) * 16;
-  const u8* from = cursor.integers;
-  GRETA_UNROLL
-  for (u32 i = 0; i < tile_lines / lines_at_once; ++i) {
-    copy_lane_async<16>(shared, to + i * lines_at_once * line_bytes, from,
-                        i * lines_at_once + of_lane < lines);
-    from += lines_at_once / lines_of_column * bytes_of_weights(k);
-  }
-  GRETA_UNROLL
-  for (u32 i = 0; i < (tile_lines + wave_size - 1) / wave_size; ++i) {
-    const u32 line = i * wave_size + lane;
-    if (line >= tile_lines) break;
-    copy_lane_async<4>(shared, stage + weights_bytes + line * 4,
-                       cursor.scales + u64(i * wave_size / lines_of_column) * (k / GROUP),
-                       line < lines);
-  }
-}
 
 // A wave's part of A in shared memory: of each unit and row four groups of 16 bytes of each part, in
 // the order of weights. Groups of odd rows are exchanged.
@@ -249,48 +172,6 @@ GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
   return rows;
 }
 
-// The unit of a pair in a stage, but for its zero points.
-GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
-  constexpr u32 chunk_bytes = sizeof(Integers), words = chunk_bytes / 16;
-  const u32 odd = line_of_lane() % 2;
-  const u8* const of_lane = stage + line_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
-  GRETA_UNROLL
-  for (u32 i = 0; i < TN * lane_lines; ++i) {
-    const u32 line = i * 8;
-    GRETA_UNROLL
-    for (u32 j = 0; j < words; ++j) {
-      // int4 exchanges the units of an odd line, int8 the halves of chunks.
-      const u32 place = FORMAT == 0 ? exchanged(u, 4 * chunk_bytes, odd * 4 * chunk_bytes)
-                                    : u * 4 * chunk_bytes + exchanged(j, 16, odd * 16);
-      const auto four = load_words<16>(of_lane + line * line_bytes + place);
-      GRETA_UNROLL
-      for (u32 w = 0; w < 4; ++w) {
-        unit.integers[i / lane_lines][i % lane_lines][0].word[4 * j + w] = four.word[w];
-      }
-    }
-    unit.scale[i / lane_lines][i % lane_lines].bits =
-        load_words<2>(stage + weights_bytes + (line + line_of_lane()) * 4 + u * 2).word[0];
-  }
-}
-
-// Zero points of the pair of units of a lane's lines, one in each byte.
-struct Zeros {
-  u32 both[TN][lane_lines];
-};
-
-GRETA_DEVICE Zeros load_zeros(const Weights& weights, u32 tile, u32 pair, u32 n, u32 k) {
-  Zeros zeros = {};
-  GRETA_UNROLL
-  for (u32 i = 0; i < TN * lane_lines; ++i) {
-    const u32 t = i / lane_lines, of_lane = i % lane_lines;
-    const u32 of_tile = tile * tile_lines + t * 16 + of_lane * 8 + line_of_lane();
-    const u64 col = line_of_column(smaller(of_tile, product_columns(n) - 1), n);
-    const u64 group = col * (k / GROUP) + pair * pair_units;
-    if (ZEROS) zeros.both[t][of_lane] = load_words<2>(weights.zeros + group).word[0];
-  }
-  return zeros;
-}
-
 GRETA_KERNEL(THREADS)
 quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
@@ -332,21 +213,12 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
       if (ahead.tile < tiles_n) copy_pair(shared, free, ahead, n, k);
       close_copies();
       advance(ahead, weights, pairs, blocks, n, k);
-      Zeros later = zero;
-      if (ZEROS) {
-        const bool same = pair + WAVES < pairs;
-        const u32 next = same ? tile : tile + blocks;
-        if (next < tiles_n) later = load_zeros(weights, next, same ? pair + WAVES : wave_index(), n, k);
-      }
+      const Zeros later = later_zeros(weights, zero, {tile, pair, pairs, blocks, tiles_n}, n, k);
       GRETA_UNROLL
       for (u32 u = 0; u < pair_units; ++u) {
         Unit unit;
         read_unit(ring + stage, u, unit);
-        GRETA_UNROLL
-        for (u32 i = 0; i < TN * lane_lines; ++i) {
-          u32& of_line = unit.zero[i / lane_lines][i % lane_lines];
-          of_line = ZEROS ? zero.both[i / lane_lines][i % lane_lines] >> 8 * u & 255U : implied_zero;
-        }
+        set_zeros(zero, u, unit);
         Sums part[RT][TN] = {};
         add_chunk(unit, 0, part, [&](u32 r) { return read_rows(unit_rows, r, rows_of_a); });
         add_unit(unit, part, total);

@@ -80,14 +80,17 @@ struct Workspace {
   std::int64_t counters, most, histograms, bytes;
 };
 
-/// Returns the shared memory of a workgroup: bins, the list, parts of the row and their runs, and
-/// what reductions need: in GLSL without whole subgroups, a word for each thread.
+/// Returns the shared memory of a workgroup: bins, the list, sections of the row, and what scans
+/// and reductions need. In HIP, a thread's part is in registers; GLSL has parts of the row and
+/// their runs there, and without whole subgroups a word for each thread.
 std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
-  const bool by_memory =
-      device.language == Language::glsl && whole_subgroups(device, config["THREADS"]) == 0;
-  const std::int64_t runs = std::max(config["BINS"], config["THREADS"]) / 32;
-  return 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"] + 12 * config["THREADS"] +
-         12 * runs + config["BINS"] / 4 + 512 + (by_memory ? 4 * config["THREADS"] : 0);
+  const std::int64_t lists = 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"];
+  const std::int64_t threads = config["THREADS"];
+  if (device.language == Language::hip) return lists + 40 * (threads / 32) + 256;
+  const bool by_memory = whole_subgroups(device, config["THREADS"]) == 0;
+  const std::int64_t runs = std::max<std::int64_t>(config["BINS"], threads) / 32;
+  return lists + 12 * threads + 12 * runs + config["BINS"] / 4 + 512 +
+         (by_memory ? 4 * threads : 0);
 }
 
 /// Returns the bytes that a workgroup may use: at most the static shared memory of a HIP kernel.

@@ -44,6 +44,7 @@ class HipStream final : public Recorder {
   const hipStream_t stream_;
   const std::uint64_t number_;  ///< unique among the streams of this process
   std::vector<Commands> in_flight_;
+  Deadline last_wait_{};     ///< how long synchronize() waited last
   bool unfinished_ = false;  ///< whether another library's stream has work that was not waited for
 };
 

@@ -26,10 +26,15 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
           1e-5F};
 }
 
+greta_quantized_grouped_gemm_options greta_quantized_grouped_gemm_defaults() {
+  return {sizeof(greta_quantized_grouped_gemm_options), GRETA_INT4, GRETA_NO_ACTIVATION, nullptr,
+          nullptr};
+}
+
 greta_quantized_experts_options greta_quantized_experts_defaults() {
   return {sizeof(greta_quantized_experts_options),
           GRETA_INT4,
-          GRETA_INT4,
+          GRETA_SAME_WEIGHTS,
           nullptr,
           nullptr,
           nullptr,

@@ -278,7 +278,8 @@ enum {
   GRETA_Q8_0 = 3,
   GRETA_Q4_K = 4,
   GRETA_Q6_K = 5,
-  GRETA_MXFP4 = 6
+  GRETA_MXFP4 = 6,
+  GRETA_SAME_WEIGHTS = 255 /* of down_weights alone: the format of weights */
 };
 typedef int32_t greta_numbers; /* numbers of eight bits: OCP's fp8, AMD's fp8 of gfx942, int8 */
 enum {
@@ -322,10 +323,19 @@ typedef struct greta_quantized_gemm_options {
   float norm_epsilon;
 } greta_quantized_gemm_options;
 
+typedef struct greta_quantized_grouped_gemm_options {
+  size_t size; /* sizeof(greta_quantized_grouped_gemm_options) */
+  greta_weights weights;
+  greta_activation activation; /* GRETA_NO_ACTIVATION, GRETA_SWIGLU or GRETA_GEGLU */
+  /* as of greta_quantized_gemm(), for each group: [groups, rows of B, ..]; NULL with blocks */
+  const greta_tensor* scales;
+  const greta_tensor* zeros; /* the same; NULL: none */
+} greta_quantized_grouped_gemm_options;
+
 typedef struct greta_quantized_experts_options {
   size_t size; /* sizeof(greta_quantized_experts_options) */
   greta_weights weights;      /* not GRETA_MXFP4 */
-  greta_weights down_weights; /* GRETA_INT4: as weights; or other blocks, if weights are blocks */
+  greta_weights down_weights; /* GRETA_SAME_WEIGHTS; or other blocks, if weights are blocks */
   /* with GRETA_INT4 and GRETA_INT8: [experts, 2 hidden, groups] and [experts, dim, groups], bf16 if x is,
    * else f16; NULL with blocks */
   const greta_tensor* gate_up_scales;
@@ -406,6 +416,7 @@ typedef struct greta_norm_options {
 
 GRETA_API greta_gemm_options greta_gemm_defaults(void);
 GRETA_API greta_quantized_gemm_options greta_quantized_gemm_defaults(void);
+GRETA_API greta_quantized_grouped_gemm_options greta_quantized_grouped_gemm_defaults(void);
 GRETA_API greta_quantized_experts_options greta_quantized_experts_defaults(void);
 GRETA_API greta_rope_append_options greta_rope_append_defaults(void);
 GRETA_API greta_softmax_options greta_softmax_defaults(void);
@@ -448,6 +459,13 @@ GRETA_API greta_status greta_quantized_gemm_fused(greta_operations* operations,
                                                   const greta_tensor* a, const greta_tensor* b,
                                                   const greta_tensor* c,
                                                   const greta_quantized_gemm_options* options);
+/* C = A W[group]^T for groups of rows, as of greta_grouped_gemm(), of which each has quantised weights:
+ * B is u8 [groups, n, bytes], whose rows are those of greta_quantized_gemm(), or with an activation
+ * [groups, 2 n, bytes], a group's gates and then its ups. */
+GRETA_API greta_status greta_quantized_grouped_gemm(
+    greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
+    const greta_tensor* groups, const greta_tensor* c,
+    const greta_quantized_grouped_gemm_options* options);
 /* C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are `numbers`; k
  * is a multiple of 16. Scales are f32: [1, 1] each; [m, 1] and [n, 1]; or of blocks [m, ceil(k /
  * 128)] and [ceil(n / 128), ceil(k / 128)]. C is f16, bf16 or f32. */

@@ -1,4 +1,6 @@
 // Operations of greta.h but products.
+#include <optional>
+
 #include "runtime/pipeline/c/call.hpp"
 
 using namespace greta::runtime;     // NOLINT
@@ -183,12 +185,14 @@ greta_status greta_quantized_experts(greta_operations* operations, const greta_t
   return guarded([&] {
     const Call call(operations);
     const auto given = read_options(options, greta_quantized_experts_defaults(), "options");
+    std::optional<greta::kernels::WeightFormat> down_format;
+    if (given.down_weights != GRETA_SAME_WEIGHTS) {
+      down_format = weight_format(given.down_weights, "down_weights");
+    }
     return call->experts(call(x, "x"), call(ids, "ids"), call(weights, "weights"),
                          call(gate_up, "gate_up"), call(down, "down"), call(out, "out"),
                          {.format = weight_format(given.weights, "weights"),
-                          .down_format = given.down_weights == GRETA_INT4
-                                             ? weight_format(given.weights, "weights")
-                                             : weight_format(given.down_weights, "down_weights"),
+                          .down_format = down_format,
                           .gate_up_scales = call.maybe(given.gate_up_scales, "gate_up_scales"),
                           .down_scales = call.maybe(given.down_scales, "down_scales"),
                           .gate_up_zeros = call.maybe(given.gate_up_zeros, "gate_up_zeros"),

@@ -96,6 +96,22 @@ greta_status greta_quantized_gemm_fused(greta_operations* operations, const gret
   });
 }
 
+greta_status greta_quantized_grouped_gemm(greta_operations* operations, const greta_tensor* a,
+                                          const greta_tensor* b, const greta_tensor* groups,
+                                          const greta_tensor* c,
+                                          const greta_quantized_grouped_gemm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_quantized_grouped_gemm_defaults(), "options");
+    return call->quantized_grouped_gemm(call(a, "a"), call(b, "b"), call(groups, "groups"),
+                                        call(c, "c"),
+                                        {.format = weight_format(given.weights, "weights"),
+                                         .scales = call.maybe(given.scales, "scales"),
+                                         .zeros = call.maybe(given.zeros, "zeros"),
+                                         .activation = choose_activation(given.activation)});
+  });
+}
+
 greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,
                               const greta_tensor* scales, const greta_tensor* zeros,
                               const greta_tensor* out, greta_weights weights) {

@@ -189,12 +189,10 @@ ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
 /// Returns the alternative for a chain that begins with a norm. A norm that is computed already is
 /// that of an alternative that has it apart.
 std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
-  std::string chosen = pipeline.choose(chain).value().config.variant;
   if (norm.result && norm.kept) {
-    const std::string kept = chosen == "fused" ? "gated" : chosen == "normed" ? "parts" : chosen;
-    if (kept != chosen) pipeline.replace(chain, kept);
-    return kept;
+    return pipeline.choose(chain, {{"fused", "gated"}, {"normed", "parts"}}).value().config.variant;
   }
+  std::string chosen = pipeline.choose(chain).value().config.variant;
   if (norm.result && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
   }
@@ -204,7 +202,7 @@ std::string alternative_of(Pipeline& pipeline, const Problem& chain, const Chain
 }  // namespace
 
 bool has_norm_apart(Pipeline& pipeline, const Problem& chain) {
-  const std::string chosen = pipeline.choose(chain).value().config.variant;
+  const std::string chosen = pipeline.look_up(chain).value().config.variant;
   return chosen != "fused" && chosen != "normed";
 }
 

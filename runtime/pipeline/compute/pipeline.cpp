@@ -76,20 +76,21 @@ Result<void> Pipeline::run(const Problem& problem, std::span<const Tensor> opera
   return {};
 }
 
-Result<Answer> Pipeline::choose(const Problem& chain) {
+Result<Answer> Pipeline::look_up(const Problem& chain) {
+  return runtime_.choose(chain);
+}
+
+Result<Answer> Pipeline::choose(const Problem& chain,
+                                const std::map<std::string, std::string>& instead) {
   auto answer = runtime_.choose(chain);
   if (!answer) return answer;
+  const auto other = instead.find(answer->config.variant);
+  if (other != instead.end()) answer->config.variant = other->second;
   ChosenChain chosen{chain, *answer};
   if (std::find(chains_.begin(), chains_.end(), chosen) == chains_.end()) {
     chains_.push_back(std::move(chosen));
   }
   return answer;
-}
-
-void Pipeline::replace(const Problem& chain, const std::string& alternative) {
-  for (ChosenChain& one : chains_) {
-    if (one.chain == chain) one.answer.config.variant = alternative;
-  }
 }
 
 Result<void> Pipeline::copy(const Tensor& to, const Tensor& from) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,7 +34,9 @@ struct ChosenChain {
   Problem chain;
   Answer answer;  ///< its configuration's variant is the alternative
 
-  bool operator==(const ChosenChain& other) const { return chain == other.chain; }
+  bool operator==(const ChosenChain& other) const {
+    return chain == other.chain && answer.config.variant == other.answer.config.variant;
+  }
 };
 
 /// Device time of one operation.
@@ -72,7 +75,8 @@ class PipelineGraph {
 
   const std::vector<RecordedOperation>& operations() const { return operations_; }
   const PipelineMemory& memory() const { return memory_; }
-  /// Returns the alternatives of its chains, in order of first appearance.
+  /// Returns the alternatives of its chains, in order of first appearance. A chain has two if the
+  /// norm that it begins with is computed already in some places.
   const std::vector<ChosenChain>& chains() const { return chains_; }
   /// Returns for each operation what runs, where it came from, and its speedup.
   std::vector<Explanation> explain() const;
@@ -121,13 +125,14 @@ class Pipeline final : public Operations {
   /// Throws Error for a tensor that is not a temporary of this pipeline.
   void keep(const Tensor& temporary);
 
-  /// Returns the alternative to record for a chain (Runtime::choose), and remembers it for
-  /// PipelineGraph::chains(). The functions of chains.hpp record it.
-  Result<Answer> choose(const Problem& chain);
-  /// Says that another alternative than the chosen one is recorded for a chain, which differs from
-  /// it in what is computed already.
-  void replace(const Problem& chain, const std::string& alternative);
-  /// Returns the chains that choose() was asked for so far.
+  /// Returns the alternative for a chain, as Runtime::choose().
+  Result<Answer> look_up(const Problem& chain);
+  /// Returns the alternative to record for a chain, which the functions of chains.hpp do, and
+  /// remembers it for PipelineGraph::chains(). `instead` has alternatives to record in place of
+  /// others, which differ from them in what is computed already.
+  Result<Answer> choose(const Problem& chain,
+                        const std::map<std::string, std::string>& instead = {});
+  /// Returns the alternatives that choose() returned so far.
   const std::vector<ChosenChain>& chains() const { return chains_; }
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;

@@ -126,7 +126,7 @@ Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, cons
     WeightMatrix ordered = w;
     ordered.order = {};
     const std::string label = on.label();
-    on.label(label + "_order");
+    on.label(label + " columns");
     const Tensor columns = on.temporary(a.dtype(), {a.shape()[0], a.shape()[1]});
     if (auto done = on.gather_columns(w.order, a, columns); !done) return done;
     on.label(label);

@@ -120,7 +120,7 @@ std::optional<LlamaBatch::Step> LlamaBatch::step() {
   }
   queue_->replay(graph).value();
   queue_->synchronize().value();
-  const std::int32_t* const tokens = values(memory_.staged_likeliest);
+  const std::int32_t* const tokens = values(memory_.likeliest);
   likeliest_.assign(tokens, tokens + next->lanes.size());
   std::vector<std::size_t> changed = scheduler_.finish(*next, likeliest_);
   return Step{*std::move(next), std::move(changed)};

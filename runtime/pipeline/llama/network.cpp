@@ -306,8 +306,6 @@ class PassRecorder {
       label("argmax");
       pipeline_.argmax(logits, likeliest).value();
     }
-    label("outputs");
-    pipeline_.copy(rows(memory_.staged_likeliest), likeliest).value();
   }
 
   Pipeline& pipeline_;
@@ -377,8 +375,7 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
   }
   memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
   if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
-  memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::device);
-  memory.staged_likeliest = make(DType::i32, {sizes.sequences}, Memory::staging);
+  memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::staging);
   return memory;
 }
 

@@ -53,8 +53,9 @@ struct LlamaMemory {
   Tensor numbers{};         ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
   Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
   Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax
-  Tensor likeliest;         ///< i32 [the same]: argmax of the logits, or what is drawn of them
-  Tensor staged_likeliest;  ///< the same, host-visible
+  /// i32 [the same], host-visible, as a copy would take longer than the kernel's few writes: argmax
+  /// of the logits, or what is drawn of them.
+  Tensor likeliest;
 };
 
 /// Returns the size of the keys and values of a batch of sequences.

@@ -109,7 +109,7 @@ void LlamaRunner::run_pass(const PipelineGraph& graph, std::span<const std::int3
   }
   queue_->replay(graph).value();
   queue_->synchronize().value();
-  const std::int32_t* const next = values(memory_.staged_likeliest);
+  const std::int32_t* const next = values(memory_.likeliest);
   likeliest_.assign(next, next + shape.batch);
   position_ += count;
 }

@@ -20,7 +20,7 @@ ACTIVATION = {"GRETA_NO_ACTIVATION": 0, "GRETA_SILU": 1, "GRETA_GELU": 2, "GRETA
               "GRETA_GEGLU": 4}
 GELU_FORM = {"GRETA_GELU_TANH": 0, "GRETA_GELU_ERF": 1}
 WEIGHTS = {"GRETA_INT4": 0, "GRETA_INT8": 1, "GRETA_Q4_0": 2, "GRETA_Q8_0": 3, "GRETA_Q4_K": 4,
-           "GRETA_Q6_K": 5, "GRETA_MXFP4": 6}
+           "GRETA_Q6_K": 5, "GRETA_MXFP4": 6, "GRETA_SAME_WEIGHTS": 255}
 NUMBERS = {"GRETA_E4M3": 0, "GRETA_E5M2": 1, "GRETA_E4M3_FNUZ": 2, "GRETA_E5M2_FNUZ": 3,
            "GRETA_NUMBERS_INT8": 4}
 SCALES = {"GRETA_SCALES_OF_TENSORS": 0, "GRETA_SCALES_OF_ROWS": 1, "GRETA_SCALES_OF_BLOCKS": 2}
@@ -57,6 +57,13 @@ class QuantizedGemmOptions(Structure):
         ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
         ("zeros", HANDLE), ("bias", HANDLE), ("residual", HANDLE), ("norm_weight", HANDLE),
         ("norm_epsilon", c_float)]
+
+
+class QuantizedGroupedGemmOptions(Structure):
+    """greta_quantized_grouped_gemm_options"""
+    _fields_ = [
+        ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
+        ("zeros", HANDLE)]
 
 
 class QuantizedExpertsOptions(Structure):
@@ -132,6 +139,7 @@ class TuneOptions(Structure):
 STRUCTS = {
     "greta_runtime_options": RuntimeOptions, "greta_gemm_options": GemmOptions,
     "greta_quantized_gemm_options": QuantizedGemmOptions,
+    "greta_quantized_grouped_gemm_options": QuantizedGroupedGemmOptions,
     "greta_quantized_experts_options": QuantizedExpertsOptions,
     "greta_rope_append_options": RopeAppendOptions, "greta_softmax_options": SoftmaxOptions,
     "greta_route_options": RouteOptions,
@@ -199,6 +207,7 @@ RUNTIME = {
     "greta_graph_memory": (_I32, [HANDLE, _SIZES, _SIZES]),
     "greta_gemm_defaults": (GemmOptions, []),
     "greta_quantized_gemm_defaults": (QuantizedGemmOptions, []),
+    "greta_quantized_grouped_gemm_defaults": (QuantizedGroupedGemmOptions, []),
     "greta_quantized_experts_defaults": (QuantizedExpertsOptions, []),
     "greta_rope_append_defaults": (RopeAppendOptions, []),
     "greta_softmax_defaults": (SoftmaxOptions, []),
@@ -210,6 +219,7 @@ RUNTIME = {
     "greta_grouped_gemm": _tensors(4, _I32, _I32),
     "greta_quantized_gemm": _tensors(5, _I32),
     "greta_quantized_gemm_fused": _tensors(3, POINTER(QuantizedGemmOptions)),
+    "greta_quantized_grouped_gemm": _tensors(4, POINTER(QuantizedGroupedGemmOptions)),
     "greta_scaled_gemm": _tensors(5, _I32, _I32),
     "greta_quantize": _tensors(6, _I32, _I32, c_float),
     "greta_add": _tensors(3),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
+from ._abi import WEIGHTS
 from ._library import runtime_library
 from .tensor import Tensor, choose, wrap
 
@@ -113,6 +114,20 @@ class Operations:
             "activation": choose(_ACTIVATIONS, activation, "activation"),
             "scales": scales, "zeros": zeros, "bias": bias, "residual": residual,
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon})
+
+    def quantized_grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
+                               weights: str = "int4", scales: Operand | None = None,
+                               zeros: Operand | None = None, activation: str = "none") -> None:
+        """C = A W[group]^T for groups of rows as in grouped_gemm, of which each has quantised weights:
+        b is u8 [groups, n, bytes]
+
+        weights, scales and zeros are those of quantized_gemm, for each group: [groups, n, ..].
+        activation: "none", or with b [groups, 2 n, bytes], a group's gates and then its ups,
+        "swiglu" or "geglu"."""
+        self._call("quantized_grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c}, options={
+            "weights": choose(_WEIGHTS, weights, "weights"),
+            "activation": choose(_ACTIVATIONS, activation, "activation"),
+            "scales": scales, "zeros": zeros})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
                     *, numbers: str = "e4m3", scales: str = "tensor") -> None:
@@ -256,7 +271,7 @@ class Operations:
         dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
         one of the weights of quantized_gemm but mxfp4, whose rows of b are u8 lines of both then; "int4" and
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
-        points u8 like these. down_format: of down, where both are in blocks of GGUF files."""
+        points u8 like these. down_format: of down, where both are in blocks of GGUF files; None: as format."""
         beside = {"gate_up_scales": gate_up_scales, "down_scales": down_scales,
                   "gate_up_zeros": gate_up_zeros, "down_zeros": down_zeros}
         if format == "dense":
@@ -269,7 +284,8 @@ class Operations:
                    {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up, "down": down,
                     "out": out},
                    options={"weights": choose(_WEIGHTS, format, "format"),
-                            "down_weights": choose(_WEIGHTS, down_format or format, "down_format"),
+                            "down_weights": WEIGHTS["GRETA_SAME_WEIGHTS"] if down_format is None
+                            else choose(_WEIGHTS, down_format, "down_format"),
                             **beside})
 
     def dequantize(self, b: Operand, out: Operand, *, weights: str = "int4",

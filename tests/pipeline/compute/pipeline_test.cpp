@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/sampling/candidates.hpp"
+#include "runtime/pipeline/compute/chains.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
 #include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
@@ -59,6 +60,32 @@ TEST_P(PipelineTest, TemporariesShareMemoryAndKeepTheirContents) {
   }
   EXPECT_EQ(graph->memory().temporaries, 21U * 256);
   EXPECT_EQ(graph->memory().arena, 4U * 256);  // two of the chain, the first one, the kept one
+}
+
+// Equal chains of which one has its norm already are recorded by two alternatives, and listed so.
+TEST_P(PipelineTest, EqualChainsAreListedAsTheyAreRecorded) {
+  runtime_->use("gate_up: fused").value();
+  const auto tensor = [&](const Shape& shape) {
+    return runtime_->allocate(DType::f32, shape).value();
+  };
+  GateUp chain;
+  chain.x = tensor({2, 64});
+  chain.norm.weight = tensor({64});
+  chain.weights = tensor({128, 64});
+  GateUp with_norm = chain;
+  with_norm.norm.result.numbers = tensor({2, 64});
+  with_norm.norm.kept = true;
+  Pipeline pipeline(*runtime_);
+  EXPECT_FALSE(has_norm_apart(pipeline, chain_of(chain)));
+  EXPECT_TRUE(pipeline.chains().empty()) << "nothing is recorded";
+  for (const GateUp& one : {chain, with_norm, chain, with_norm}) record(pipeline, one);
+  std::vector<std::string> listed;
+  for (const ChosenChain& one : pipeline.chains()) listed.push_back(one.answer.config.variant);
+  EXPECT_EQ(listed, (std::vector<std::string>{"fused", "gated"}));
+  std::vector<std::string> labels;
+  for (const RecordedProblem& one : pipeline.recorded()) labels.push_back(one.label);
+  EXPECT_EQ(labels, (std::vector<std::string>{"norm + gate_up + silu_mul", "gate_up + silu_mul",
+                                              "norm + gate_up + silu_mul", "gate_up + silu_mul"}));
 }
 
 // The host writes staging memory between replays. Nothing else in the graph changes.

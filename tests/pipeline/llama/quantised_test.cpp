@@ -191,6 +191,10 @@ TEST_P(QuantisedLlama, CheckpointsOfGptqInActivationOrder) {
     const DType type = apart ? DType::bf16 : DType::f16;
     const auto llama = runner(model, type);
     EXPECT_EQ(count_of(llama->pass(16), "gather_columns"), gathered);
+    const auto& operations = llama->pass(16).operations();
+    EXPECT_TRUE(std::any_of(operations.begin(), operations.end(), [&](const auto& one) {
+      return one.label == (apart ? "layer 1 gate columns" : "layer 1 gate_up columns");
+    }));
     LlamaOptions options;
     options.capacity = 32;
     const auto needed = llama_needs(*runtime_, model.config, type, options, 1).weights;

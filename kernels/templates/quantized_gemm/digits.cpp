@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/quantized_gemm/plan.hpp"
+#include "kernels/templates/quantized_gemm/ring.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+
+/// Products of one row of f16 as integers.
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+constexpr std::int64_t unit_digits = 896;  ///< bytes of A's digits of a unit (digits.hip)
+
+/// Returns the bytes of stages, sums and digits, of which each wave has a part.
+template <typename Values>  // an Expression or a number
+Values digits_shared_bytes(const Shape& shape, Values waves, Values tn, Values stages) {
+  const Values digits = ceil_div(Values(shape.k / pair), waves) * (2 * unit_digits);
+  return waves * (stages * tn * (core_side * line_bytes(shape)) + tn * (8 * core_side) + digits);
+}
+
+std::int64_t digits_shared_bytes(const Shape& shape, const Config& config) {
+  return digits_shared_bytes<std::int64_t>(shape, config["WAVES"], config["TN"], config["STAGES"]);
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t wave = device.subgroup_size, shared = device.shared_memory_bytes;
+  const std::int64_t threads = most_threads(device);
+  const Expression bytes = digits_shared_bytes<Expression>(shape, p["WAVES"], p["TN"], p["STAGES"]);
+  // WAVES     waves of a workgroup, among which K is divided
+  // TN        tiles of 16 columns of C, which one load of A serves
+  // STAGES    pairs of units of a wave in shared memory, all but one of them being copied
+  // RESIDENT  workgroups per compute unit, which compute tile after tile; 0: one for each tile
+  return {
+      "digits",
+      {{"WAVES", {2, 4, 8, 16}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2, 3}}},
+      {storage_constraint(shape.halves(), shape.out, device),
+       no_norm(shape),
+       {"lane_copies", "the device must be an NVIDIA GPU with HIP kernels and matrix cores",
+        has_copies(shape, device)},
+       {"digits", "A must be one row of f16", shape.m == 1 && shape.in == DType::f16},
+       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
+       {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair),
+        shape.k % pair == 0},
+       {"waves", fmt::format("the device allows {} threads", threads),
+        p["WAVES"] * wave <= threads},
+       {"columns",
+        fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
+        p["TN"] == 1 || p["TN"] * core_side < 2 * shape.products()},
+       {"idle_waves",
+        fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
+        p["WAVES"] <= shape.k / pair},
+       {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
+        bytes <= shared},
+       resident_constraint(device, bytes),
+       register_constraint(device, "sums, weights of a unit and digits", 34 * p["TN"] + 48,
+                           p["WAVES"] * wave)}};
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  return plan_of_tiles(shape, device, config,
+                       {.name = "digits",
+                        .threads = config["WAVES"] * device.subgroup_size,
+                        .rows = 1,
+                        .columns = config["TN"] * core_side,
+                        .blocks = resident_blocks(shape, device, config),
+                        .dynamic_shared_bytes = digits_shared_bytes(shape, config)});
+}
+
+/// Few columns are one tile for each compute unit, whose waves are many; else two workgroups share
+/// a unit, and one multiplies while the other one stores.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!has_copies(shape, device) || shape.group != core_unit) return {};
+  const auto config = [](int waves, int tn, int stages, int resident) {
+    return Config{"digits",
+                  {{"WAVES", waves}, {"TN", tn}, {"STAGES", stages}, {"RESIDENT", resident}}};
+  };
+  std::vector<Config> configs;
+  if (ceil_div(shape.products(), 2 * core_side) <= device.compute_units) {
+    configs = {config(16, 2, 2, 1), config(16, 1, 2, 1)};
+  }
+  for (const int waves : {8, 4, 2}) {
+    configs.push_back(config(waves, 1, 3, 2));
+    configs.push_back(config(waves, 1, 2, 1));
+  }
+  return configs;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  constexpr std::int64_t never = 64;  // WAVES does not exceed the pairs
+  return {{"n", shape.products(), config["TN"] * core_side},
+          {"pairs", shape.k / pair, config["WAVES"], {}, never}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double k = static_cast<double>(shape.k), n = static_cast<double>(shape.products());
+  const double weight = traits(shape.format).bits / 8.0;
+  LaunchWork work;
+  work.workgroups = static_cast<double>(resident_blocks(shape, device, config));
+  const double columns = n / work.workgroups;
+  work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
+  work.shared_bytes = static_cast<double>(digits_shared_bytes(shape, config));
+  work.registers = static_cast<double>(34 * config["TN"] + 48);
+  work.matrix_flops = 8 * columns * k;
+  work.vector_flops = columns * k * 0.75 + 14 * k;
+  const double tiles = std::ceil(columns / static_cast<double>(config["TN"] * core_side));
+  work.read_bytes = columns * k * weight + k * bytes_of(shape.in, 1);
+  work.written_bytes = columns * bytes_of(shape.out, 1);
+  work.loads = work.read_bytes / 16;
+  work.ahead_bytes = static_cast<double>(config["WAVES"] * (config["STAGES"] - 1) * config["TN"] *
+                                         core_side * line_bytes(shape));
+  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.barriers = tiles;
+  work.unique_bytes = least_bytes(shape);
+  return {work};
+}
+
+}  // namespace
+
+Variant digits() {
+  Variant variant = make_variant<Shape>("digits",
+                                        "HIP on NVIDIA GPUs, one row of f16, integers in groups of "
+                                        "128: A as digits, which integer matrix cores multiply "
+                                        "exactly; workgroups and copies as in stream",
+                                        space, plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::quantized_gemm

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/cores.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+/// What the variants share whose waves copy weights to shared memory ahead (ring.hip).
+namespace greta::kernels::quantized_gemm {
+
+inline constexpr std::int64_t pair = 2 * core_unit;  ///< weights of a line that a stage has
+
+/// Returns whether the device has the matrix cores, and lanes of its HIP kernels copy to shared
+/// memory where they like.
+inline bool has_copies(const Shape& shape, const DeviceInfo& device) {
+  return device::has_lane_copies(device.architecture) && has_cores(shape, device);
+}
+
+/// Returns the bytes of a line's pair of units and of its scales.
+inline std::int64_t line_bytes(const Shape& shape) {
+  return row_bytes(shape.format, pair) + 4;
+}
+
+/// Returns the workgroups, which compute tile after tile: RESIDENT per compute unit, or with 0 one
+/// for each tile.
+inline std::int64_t resident_blocks(const Shape& shape, const DeviceInfo& device,
+                                    const Config& config) {
+  const std::int64_t tiles = ceil_div(shape.products(), config["TN"] * core_side);
+  const std::int64_t units = std::max<std::int64_t>(1, device.compute_units);
+  return config["RESIDENT"] == 0 ? tiles : std::min(tiles, config["RESIDENT"] * units);
+}
+
+/// Rejects more resident workgroups of `bytes` of shared memory than a compute unit has room for.
+inline Constraint resident_constraint(const DeviceInfo& device, const Expression& bytes) {
+  const std::int64_t shared =
+      std::max<std::int64_t>(device.unit_shared_memory_bytes, device.shared_memory_bytes);
+  const std::int64_t threads = std::max<std::int64_t>(device.unit_threads, most_threads(device));
+  return {"resident",
+          fmt::format("RESIDENT workgroups must fit a compute unit's {} KiB and {} threads",
+                      shared / 1024, threads),
+          p["RESIDENT"] <= 1 || (p["RESIDENT"] * (bytes + 1024) <= shared &&
+                                 p["RESIDENT"] * p["WAVES"] * device.subgroup_size <= threads)};
+}
+
+}  // namespace greta::kernels::quantized_gemm
