@@ -207,7 +207,7 @@ std::vector<Case> scaled_grouped_gemm_cases(const DTypes&) {
              {"epilogue", epilogue},
              {"groups", "4"},
              {"m", masked ? "40" : "120"},
-             {"n", "150"},
+             {"n", "130"},
              {"k", "400"}},
             {{"A", bytes}, {"B", bytes}, {"scales_a", times(most)}, {"scales_b", times(most)}},
             factors};
@@ -217,15 +217,18 @@ std::vector<Case> scaled_grouped_gemm_cases(const DTypes&) {
     return of;
   };
   using kernels::ByteFormat;
-  return {with("e4m3", ByteFormat::e4m3, "tensor", "none", false, {5, 0, 0, 3, 2}),
+  Case skewed = with("e4m3", ByteFormat::e4m3, "tensor", "none", false, {4.4, 0, 0, 3.1, 1.4});
+  skewed.options.emplace_back("routing", "skewed");
+  return {skewed,
           with("e5m2 with scales of rows, masked", ByteFormat::e5m2, "row", "none", true,
-               {8, 0, 0, 3.7, 2}),
-          with("e4m3 with scales of blocks", ByteFormat::e4m3, "block", "none", false,
-               {6, 0, 0, 3.4, 2}),
+               {7.2, 0, 0, 3.4, 1.5}),
+          with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", "none", false,
+               {3, 0, 0, 3.3, 1.5}),
+          with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", "none", false, {6.2, 0, 0, 3.2, 1.5}),
           with("int8 with scales of rows", ByteFormat::int8, "row", "none", false,
-               {48, 0, 0, 1.2, 1.2}),
-          with("swiglu", ByteFormat::e4m3, "block", "swiglu", false, {6, 0, 0, 3.4, 2}),
-          with("geglu, masked", ByteFormat::e4m3, "row", "geglu", true, {6, 0, 0, 3.4, 2})};
+               {39, 0, 0, 1.2, 1.2}),
+          with("swiglu", ByteFormat::e4m3, "block", "swiglu", false, {7.4, 0, 0, 6.8, 2.2}),
+          with("geglu, masked", ByteFormat::e4m3, "row", "geglu", true, {6.8, 0, 0, 1.2, 2.1})};
 }
 
 }  // namespace
