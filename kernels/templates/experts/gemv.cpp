@@ -32,20 +32,22 @@ std::int64_t load_width(const Shape& s, const Config& c) {
 
 /// What a thread loads of a line at once.
 struct Load {
-  Expression width;      ///< elements
-  Expression registers;  ///< of 32 bits: elements as they lie in memory, or a chunk with its scales
+  Expression width;  ///< elements
+  /// Registers of 32 bits, of gates and ups and of the second launch: elements as they lie in
+  /// memory, or a chunk with its scales.
+  Expression gate_registers, down_registers;
 };
 
 Load dense_load(const Shape& s) {
-  return {p["VEC"], p["VEC"] * (bits_of(s.in) / 8) / 4};
+  const Expression registers = p["VEC"] * (bits_of(s.in) / 8) / 4;
+  return {p["VEC"], registers, registers};
 }
 
 Load quantized_load(const Shape& s) {
-  const auto bits_of = [](std::optional<WeightFormat> format) {
-    return std::int64_t{traits(format.value_or(WeightFormat::int8)).bits};
+  const auto registers_of = [](std::optional<WeightFormat> format) {
+    return chunk * std::int64_t{traits(format.value_or(WeightFormat::int8)).bits} / 32 + 2;
   };
-  const std::int64_t bits = std::max(bits_of(s.format), bits_of(s.down_format));
-  return {chunk, chunk * bits / 32 + 2};
+  return {chunk, registers_of(s.format), registers_of(s.down_format)};
 }
 
 /// Returns the constraints of both variants.
@@ -74,7 +76,8 @@ std::vector<Constraint> limits(const Shape& s, const DeviceInfo& device, const L
           {"workspace", fmt::format("h needs more than {} MiB", most >> 20),
            workspace_bytes(s) <= most},
           register_constraint(device, "loads in flight, and sums",
-                              p["UNROLL"] * max(2 * p["GATE_TN"], p["DOWN_TN"]) * load.registers +
+                              p["UNROLL"] * max(2 * p["GATE_TN"] * load.gate_registers,
+                                                p["DOWN_TN"] * load.down_registers) +
                                   4 * p["GATE_TN"] + 24,
                               device.language == Language::hip ? p["THREADS"] : Expression(1))};
 }
