@@ -27,9 +27,12 @@ int diagnose_cases(const DiagnoseOptions& options) {
   bool first = true;
   for (const std::string& named : options.folders) {
     for (const fs::path& folder : kept_cases(named)) {
-      const Diagnosis diagnosis = value_of(
+      const auto diagnosed =
           diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
-                                 .change_seconds = static_cast<double>(options.change_seconds)}));
+                                 .change_seconds = static_cast<double>(options.change_seconds)});
+      if (!diagnosed && diagnosed.failure().status == Status::io)  // lacks a file
+        throw CommandError(exit_usage, diagnosed.failure().message);
+      const Diagnosis& diagnosis = value_of(diagnosed);
       if (options.json) {
         list.push_back(diagnosis_json(diagnosis));
         list.back()["case"] = folder.string();
