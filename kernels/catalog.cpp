@@ -16,6 +16,7 @@ Catalog Catalog::built_in() {
       make_quantized_gemm(),
       make_quantized_grouped_gemm(),
       make_scaled_gemm(),
+      make_scaled_grouped_gemm(),
       make_quantize(),
       make_add(),
       make_silu_mul(),

@@ -121,6 +121,10 @@ Operation make_quantize();
 /// and their products should be within f32's range.
 Operation make_scaled_gemm();
 
+/// Makes the operation scaled_grouped_gemm: grouped_gemm with operands and scales as scaled_gemm
+/// has them. With scales of tensors, each group has one of its rows of A and one of its B.
+Operation make_scaled_grouped_gemm();
+
 /// Makes the operation that draws a token for each row of logits x. settings are rows x 4 of f32:
 /// temperature (0: the largest logit, the lowest column of equal ones), top_k (0: off), top_p (1:
 /// off) and min_p (0: off). seeds are rows x 3 of i32: a seed's two words and an offset, the key

@@ -2,7 +2,7 @@
 """Draws bugs of kernel templates (mutants) that give wrong results, and records what the diagnosis says of each.
 
   scripts/diagnose_mutants.py RESULTS --tune greta-tune --seed 1 [--count 20] [--devices vulkan:0,hip-host:0]
-                              [--problems 60] [--skip FILE]... [--cases DIR]
+                              [--problems 60] [--skip FILE]... [--cases DIR] [--diagnose OPTIONS]
       appends a line of JSON for each mutant that `greta-tune verify --keep-failed` finds and keeps, until there are
       COUNT. Whether the first cause is correct is for a reader to say: the field "correct" is null. --skip names results
       whose mutants are not drawn again. --cases keeps the cases, each in a folder with its mutant's id
@@ -38,9 +38,9 @@ def planted(mutant, folder):
     return templates
 
 
-def diagnosed(tools, mutant, devices, number=None, cases=None):
-    """Returns what the diagnosis says of a mutant; None if no kept case shows it. `number` selects one problem. The
-    case is copied to the folder `cases`, if it is given."""
+def diagnosed(tools, mutant, devices, how, number=None, cases=None):
+    """Returns what the diagnosis, with the options `how`, says of a mutant; None if no kept case shows it. `number`
+    selects one problem. The case is copied to the folder `cases`, if it is given."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
     try:
         templates = planted(mutant, folder)
@@ -59,7 +59,7 @@ def diagnosed(tools, mutant, devices, number=None, cases=None):
             found = sorted(kept.iterdir())
             if not failures or failures[0]["status"] != "correctness" or not found:
                 continue
-            code, output, errors = runner.run([tools.tune, "diagnose", "--json", found[0]], 120)
+            code, output, errors = runner.run([tools.tune, "diagnose", "--json", *how, found[0]], tools.seconds)
             if cases:
                 shutil.copytree(found[0], cases / mutant.id, dirs_exist_ok=True)
             if code != 0:
@@ -100,13 +100,15 @@ def main():
     parser.add_argument("--skip", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--cases", type=pathlib.Path, help="folder in which the cases are kept")
+    parser.add_argument("--diagnose", default="", metavar="OPTIONS", help="of greta-tune diagnose: '--changes 60'")
     options = parser.parse_args()
+    how = options.diagnose.split()
     tools = runner.Tools(options.tune, None, options.devices.split(","), options.problems, options.seed, 1, options.limit)
     known = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
     if options.again:
         for entry in known:
             mutant = mutation_list.Mutant(**entry["mutant"])
-            entry.update(diagnosed(tools, mutant, [entry["device"]], entry["number"], options.cases) or {"causes": ["not kept"]})
+            entry.update(diagnosed(tools, mutant, [entry["device"]], how, entry["number"], options.cases) or {"causes": ["not kept"]})
             print(f"{mutant.id} {mutant.file}:{mutant.line()} {mutant.old!r} -> {mutant.new!r}: {entry['causes'][0]}",
                   flush=True)
         options.results.write_text("".join(json.dumps(entry) + "\n" for entry in known))
@@ -119,7 +121,7 @@ def main():
             break
         if counts[mutant.op] >= MOST_OF_AN_OPERATION or (mutant.file, mutant.start) in seen:
             continue
-        found = diagnosed(tools, mutant, devices_of(options, mutant), cases=options.cases)
+        found = diagnosed(tools, mutant, devices_of(options, mutant), how, cases=options.cases)
         if found is None:
             continue
         counts[mutant.op] += 1

@@ -59,6 +59,18 @@ std::vector<Constraint> not_dense(const Problem& problem) {
   return {{"quantised", "the matrices are numbers", quantised_weights(problem)}};
 }
 
+bool scaled_weights(const Problem& problem) {
+  return problem.attribute("scales", "none") != "none";
+}
+
+std::vector<Constraint> not_scaled(const Problem& problem) {
+  return {{"scaled", "nothing decodes scaled matrices", !scaled_weights(problem)}};
+}
+
+std::vector<Constraint> only_scaled(const Problem& problem) {
+  return {{"scaled", "the matrices have no scales beside 8-bit numbers", scaled_weights(problem)}};
+}
+
 std::vector<Constraint> one_matrix(const Problem& problem) {
   return {{"one_matrix", "products with fp8, or with several formats, have no epilogue",
            problem.attribute("weights", "dense") != "others"}};
@@ -224,6 +236,7 @@ Problem experts_problem(const Problem& chain) {
 
 /// Returns whether a device has a configuration of the operation experts.
 bool has_experts(const Problem& chain, const DeviceInfo& device) {
+  if (scaled_weights(chain)) return false;
   const Problem problem = experts_problem(chain);
   if (!check_problem(experts_operation(), problem)) return false;
   try {
@@ -248,15 +261,28 @@ Operation expert_ffn() {
   fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
     // Of quantised matrices, measured beside products with decoded ones.
     const auto& problem = shape.as<Problem>();
+    if (scaled_weights(problem)) return std::vector<Config>{};
     const bool few =
         rows_of(problem) <= (quantised_weights(problem) ? most_expert_rows : most_fused_rows);
     return few ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
   };
+  std::vector<Attribute> attributes = experts_operation().attributes;
+  attributes.push_back(byte_format_attribute("scaled matrices"));
+  attributes.push_back({.name = "scales",
+                        .help =
+                            "what shares a scale of scaled matrices. row: a row; block: 128 x 128 "
+                            "elements; none: they have none",
+                        .fallback = "none",
+                        .allowed = {"none", "row", "block"}});
   return chain(
       "expert_ffn", "the feed-forward networks of each row's experts, and their weighted sum",
       {rows(), extent("experts", "experts of the layer"), extent("top_k", "experts of a row"),
        extent("dim", "elements of a row"), extent("hidden", "gates of an expert, and as many ups")},
       {std::move(fused),
+       alternative("scaled",
+                   "permute, two grouped products with scaled matrices, the first with the gate as "
+                   "epilogue, each after quantize, unpermute",
+                   default_choice, only_scaled),
        alternative("quantised",
                    "permute, two grouped products with quantised matrices as they are, the first "
                    "with the gate as epilogue, unpermute",
@@ -264,10 +290,10 @@ Operation expert_ffn() {
        alternative("gated",
                    "permute, a grouped product with the gate as epilogue, a grouped product, "
                    "unpermute; quantised matrices are decoded first",
-                   by_choice),
+                   by_choice, not_scaled),
        alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
-                   default_choice)},
-      experts_operation().attributes);
+                   default_choice, not_scaled)},
+      std::move(attributes));
 }
 
 /// A step whose result is quantised. `step`: the operation that computes it by itself.
@@ -372,6 +398,12 @@ Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks) {
       attributes.emplace_back("down_weights",
                               std::string(traits(networks.down.quantised.value()).name));
     }
+  }
+  if (const auto& scaled = format.scaled) {
+    if (scaled->numbers != ByteFormat::e4m3) {
+      attributes.emplace_back("format", std::string(to_string(scaled->numbers)));
+    }
+    attributes.emplace_back("scales", scaled->blocks ? "block" : "row");
   }
   return {"expert_ffn",
           dtype,

@@ -66,6 +66,9 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
 /// The feed-forward networks of the experts that a router has selected for each row, and their
 /// weighted sum. Alternatives:
 /// - `fused`: the operation experts, for most_expert_rows rows at a time; the default of few rows
+/// - `scaled`: permute, quantize, a scaled grouped product with silu(gate) * up as epilogue,
+/// quantize,
+///   a scaled grouped product, unpermute; the only one of scaled matrices
 /// - `quantised`: permute, two grouped products with the quantised matrices as they are, the first
 ///   with silu(gate) * up as epilogue, unpermute; the default of more rows with such matrices
 /// - `gated`: permute, a grouped product with silu(gate) * up as epilogue, a grouped product,

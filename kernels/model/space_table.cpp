@@ -56,6 +56,7 @@ class Rule {
       parameters_.set(reads_.back());
       lists_.push_back(&found->values);
       seen_.values.emplace_back(name, 0);
+      strides_.push_back(combinations);
       combinations = std::min(most_answers + 1, combinations * found->values.size());
     }
     values_.resize(reads_.size());
@@ -65,12 +66,21 @@ class Rule {
   const std::vector<std::size_t>& reads() const { return reads_; }
   const Parameters& parameters() const { return parameters_; }
 
-  bool holds(const SpaceTable::Positions& choice) {
-    if (answers_.empty()) return ask(choice);
+  /// Returns the place of the answer for these positions.
+  std::size_t place(const SpaceTable::Positions& choice) const {
     std::size_t place = 0;
-    for (std::size_t i = 0; i < reads_.size(); ++i) {
-      place = place * lists_[i]->size() + choice[reads_[i]];
-    }
+    for (std::size_t i = 0; i < reads_.size(); ++i) place += strides_[i] * choice[reads_[i]];
+    return place;
+  }
+  /// Returns the distance between the places of a parameter's adjacent values.
+  std::size_t stride(std::size_t parameter) const {
+    const auto read = std::find(reads_.begin(), reads_.end(), parameter);
+    return read == reads_.end() ? 0 : strides_[static_cast<std::size_t>(read - reads_.begin())];
+  }
+
+  /// `place` is that of the choice.
+  bool holds(const SpaceTable::Positions& choice, std::size_t place) {
+    if (answers_.empty()) return ask(choice);
     Answer& answer = answers_[place];
     if (answer == Answer::unknown) answer = ask(choice) ? Answer::yes : Answer::no;
     return answer == Answer::yes;
@@ -94,8 +104,8 @@ class Rule {
   }
 
   const Condition& condition_;
-  std::vector<std::size_t> reads_;
-  Parameters parameters_;  ///< the elements of reads_ as a set
+  std::vector<std::size_t> reads_, strides_;  ///< parameters, and the distances in answers_
+  Parameters parameters_;                     ///< the elements of reads_ as a set
   std::vector<const std::vector<int>*> lists_;
   std::vector<std::int64_t> values_;  ///< for an expression
   Config seen_;  ///< for a function: only the declared parameters, so that it can't read others
@@ -109,8 +119,9 @@ class Memo {
   Memo(const Alternative& alternative, const std::vector<std::size_t>& live) : live_(live) {
     std::uint64_t combinations = 1;
     for (const std::size_t parameter : live) {
-      sizes_.push_back(alternative.parameters[parameter].values.size());
-      if (__builtin_mul_overflow(combinations, sizes_.back(), &combinations)) {
+      strides_.push_back(combinations);
+      const std::uint64_t values = alternative.parameters[parameter].values.size();
+      if (__builtin_mul_overflow(combinations, values, &combinations)) {
         throw Error(
             fmt::format("constraints of variant {} read 2^64 combinations of values or more",
                         alternative.variant));
@@ -119,11 +130,20 @@ class Memo {
     if (combinations <= most_entries) table_ = Zeros<std::uint32_t>(combinations);
   }
 
-  /// Returns the number after that of the node for these choices, which is `unknown` until it is
-  /// set.
-  std::uint32_t& at(const SpaceTable::Positions& choice) {
+  /// Returns the place of the node for these positions.
+  std::uint64_t place(const SpaceTable::Positions& choice) const {
     std::uint64_t place = 0;
-    for (std::size_t i = 0; i < live_.size(); ++i) place = place * sizes_[i] + choice[live_[i]];
+    for (std::size_t i = 0; i < live_.size(); ++i) place += strides_[i] * choice[live_[i]];
+    return place;
+  }
+  /// Returns the distance between the places of a parameter's adjacent values.
+  std::uint64_t stride(std::size_t parameter) const {
+    const auto live = std::find(live_.begin(), live_.end(), parameter);
+    return live == live_.end() ? 0 : strides_[static_cast<std::size_t>(live - live_.begin())];
+  }
+
+  /// Returns the number after that of the node at a place, which is `unknown` until it is set.
+  std::uint32_t& at(std::uint64_t place) {
     if (!table_.empty()) return table_[place];
     return map_.try_emplace(place, unknown).first->second;
   }
@@ -134,7 +154,7 @@ class Memo {
   static constexpr std::size_t most_entries = std::size_t{1} << 20;
 
   std::vector<std::size_t> live_;
-  std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> strides_;
   Zeros<std::uint32_t> table_;
   std::unordered_map<std::uint64_t, std::uint32_t> map_;  ///< references to its entries stay valid
 };
@@ -218,7 +238,9 @@ class SpaceTable::Builder {
     table_.order_ = assignment_order(alternative, rules_);
     find_rules_and_live_parameters();
     for (const auto& live : live_) memo_.emplace_back(alternative, live);
-    table_.root_ = build(0);
+    allowed_.resize(choice_.size());
+    edges_.resize(choice_.size());
+    table_.root_ = choice_.empty() ? complete : build(0, 0);
   }
 
  private:
@@ -255,27 +277,45 @@ class SpaceTable::Builder {
     }
   }
 
-  /// Returns the node for the values chosen at depths below `depth`.
-  std::uint32_t build(std::size_t depth) {
-    if (depth == choice_.size()) return complete;
-    std::uint32_t& after = memo_[depth].at(choice_);
+  /// Returns the node for the values chosen at depths below `depth`, whose place is given.
+  std::uint32_t build(std::size_t depth, std::uint64_t place) {
+    std::uint32_t& after = memo_[depth].at(place);
     if (after == Memo::unknown) after = add_node(depth) + 1;
     return after - 1;
   }
 
+  /// Finds the values of a parameter that meet the rules of which it is the last one. Each rule is
+  /// asked about the values that meet those before it.
+  const std::vector<bool>& find_allowed(std::size_t depth, std::size_t parameter) {
+    const std::size_t values = alternative_.parameters[parameter].values.size();
+    std::vector<bool>& allowed = allowed_[depth];
+    allowed.assign(values, true);
+    for (Rule* const rule : completed_[depth]) {
+      choice_[parameter] = 0;
+      const std::size_t first = rule->place(choice_), stride = rule->stride(parameter);
+      for (std::uint16_t value = 0; value < values; ++value) {
+        if (!allowed[value]) continue;
+        choice_[parameter] = value;
+        allowed[value] = rule->holds(choice_, first + value * stride);
+      }
+    }
+    return allowed;
+  }
+
   std::uint32_t add_node(std::size_t depth) {
     const std::size_t parameter = table_.order_[depth];
-    std::vector<Edge> edges;
+    const std::vector<bool>& allowed = find_allowed(depth, parameter);
+    const bool last = depth + 1 == choice_.size();
+    choice_[parameter] = 0;
+    const std::uint64_t place = last ? 0 : memo_[depth + 1].place(choice_),
+                        stride = last ? 0 : memo_[depth + 1].stride(parameter);
+    std::vector<Edge>& edges = edges_[depth];
+    edges.clear();
     std::uint64_t count = 0;
-    const std::size_t values = alternative_.parameters[parameter].values.size();
-    for (std::uint16_t value = 0; value < values; ++value) {
+    for (std::uint16_t value = 0; value < allowed.size(); ++value) {
+      if (!allowed[value]) continue;
       choice_[parameter] = value;
-      const auto& rules = completed_[depth];
-      if (!std::all_of(rules.begin(), rules.end(),
-                       [&](Rule* rule) { return rule->holds(choice_); })) {
-        continue;
-      }
-      const std::uint32_t child = build(depth + 1);
+      const std::uint32_t child = last ? complete : build(depth + 1, place + value * stride);
       if (child == dead_end) continue;
       edges.push_back({value, child, count});
       if (__builtin_add_overflow(count, table_.nodes_[child].count, &count)) {
@@ -297,6 +337,9 @@ class SpaceTable::Builder {
   std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
   std::vector<std::vector<std::size_t>> live_;  ///< by depth: the parameters that rules still read
   std::vector<Memo> memo_;                      ///< by depth
+  // By depth, of the node that is being built:
+  std::vector<std::vector<bool>> allowed_;
+  std::vector<std::vector<Edge>> edges_;
 };
 
 SpaceTable::SpaceTable(const Alternative& alternative) {

@@ -44,20 +44,31 @@ bool grouped_gemm_fully_checked(const Problem& problem) {
 namespace {
 
 /// Returns the reference of all groups. `reference_of`: that of a part with a group's matrices,
-/// given its rows of A.
+/// given its rows of A and a number of its own.
 template <typename ReferenceOf>
 std::unique_ptr<Reference> reference_of_groups(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                ReferenceOf reference_of) {
-  const HostTensor& a = tensor_named(inputs, "A");
   std::vector<std::int64_t> groups;
   std::vector<ProductPart> parts = parts_of(problem, inputs, groups);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     ProductPart& part = parts[i];
-    part.reference = reference_of(rows_of_tensor(a, part.first, part.rows), groups[i], i);
+    part.reference = reference_of(part, groups[i], i);
   }
-  return reference_of_parts(std::move(parts), a.spec.rows, problem.dim("n"),
+  return reference_of_parts(std::move(parts), tensor_named(inputs, "A").spec.rows, problem.dim("n"),
                             grouped_gemm_fully_checked(problem));
+}
+
+/// Returns the rows of A, or of its scales, that a part has.
+HostTensor rows_of_part(const std::vector<HostTensor>& inputs, const char* name,
+                        const ProductPart& part) {
+  return rows_of_tensor(tensor_named(inputs, name), part.first, part.rows);
+}
+
+/// Returns the part of an operand that a group has, all of which have as many rows.
+HostTensor rows_of_group(const Problem& problem, const HostTensor& tensor, std::int64_t group) {
+  const std::int64_t rows = tensor.spec.rows / problem.dim("groups");
+  return rows_of_tensor(tensor, group * rows, rows);
 }
 
 /// Returns a group's product as a problem of another operation, which has these attributes.
@@ -79,13 +90,13 @@ std::unique_ptr<Reference> grouped_gemm_reference(const Problem& problem,
                                                   const std::vector<HostTensor>& inputs,
                                                   std::uint64_t seed) {
   const HostTensor& b = tensor_named(inputs, "B");
-  const std::int64_t lines = b.spec.rows / problem.dim("groups");
   return reference_of_groups(
-      problem, inputs, [&](HostTensor rows, std::int64_t group, std::size_t part) {
-        Problem one = product_of(problem, "gemm", rows.spec.rows, {"epilogue"});
+      problem, inputs, [&](const ProductPart& part, std::int64_t group, std::size_t number) {
+        Problem one = product_of(problem, "gemm", part.rows, {"epilogue"});
         one.attributes.emplace_back("layout", problem.attribute("layout", "nt"));
-        return gemm_reference(one, {std::move(rows), rows_of_tensor(b, group * lines, lines)},
-                              seed + part);
+        return gemm_reference(one,
+                              {rows_of_part(inputs, "A", part), rows_of_group(problem, b, group)},
+                              seed + number);
       });
 }
 
@@ -93,17 +104,36 @@ std::unique_ptr<Reference> quantized_grouped_gemm_reference(const Problem& probl
                                                             const std::vector<HostTensor>& inputs,
                                                             std::uint64_t seed) {
   return reference_of_groups(
-      problem, inputs, [&](HostTensor rows, std::int64_t group, std::size_t part) {
-        const Problem one = product_of(problem, "quantized_gemm", rows.spec.rows,
+      problem, inputs, [&](const ProductPart& part, std::int64_t group, std::size_t number) {
+        const Problem one = product_of(problem, "quantized_gemm", part.rows,
                                        {"weights", "group", "zeros", "epilogue"});
-        std::vector<HostTensor> operands{std::move(rows)};
+        std::vector<HostTensor> operands{rows_of_part(inputs, "A", part)};
         for (const HostTensor& tensor : inputs) {
           const std::string& name = tensor.spec.name;
           if (name != "B" && name != "scales" && name != "zeros") continue;
-          const std::int64_t lines = tensor.spec.rows / problem.dim("groups");
-          operands.push_back(rows_of_tensor(tensor, group * lines, lines));
+          operands.push_back(rows_of_group(problem, tensor, group));
         }
-        return quantized_gemm_reference(one, operands, seed + part);
+        return quantized_gemm_reference(one, operands, seed + number);
+      });
+}
+
+std::unique_ptr<Reference> scaled_grouped_gemm_reference(const Problem& problem,
+                                                         const std::vector<HostTensor>& inputs,
+                                                         std::uint64_t seed) {
+  const bool of_groups = problem.attribute("scales", "tensor") == "tensor";
+  return reference_of_groups(
+      problem, inputs, [&](const ProductPart& part, std::int64_t group, std::size_t number) {
+        const Problem one =
+            product_of(problem, "scaled_gemm", part.rows, {"format", "scales", "epilogue"});
+        const auto of_group = [&](const char* name) {
+          return rows_of_group(problem, tensor_named(inputs, name), group);
+        };
+        HostTensor scales_a =
+            of_groups ? of_group("scales_a") : rows_of_part(inputs, "scales_a", part);
+        return scaled_gemm_reference(one,
+                                     {rows_of_part(inputs, "A", part), of_group("B"),
+                                      std::move(scales_a), of_group("scales_b")},
+                                     seed + number);
       });
 }
 

@@ -106,6 +106,12 @@ std::unique_ptr<Reference> quantized_grouped_gemm_reference(const Problem& probl
                                                             const std::vector<HostTensor>& inputs,
                                                             std::uint64_t seed);
 
+/// Returns the same of a scaled_grouped_gemm problem: each group is checked as by
+/// scaled_gemm_reference(), and with gates as grouped_gemm.
+std::unique_ptr<Reference> scaled_grouped_gemm_reference(const Problem& problem,
+                                                         const std::vector<HostTensor>& inputs,
+                                                         std::uint64_t seed);
+
 /// Returns whether the problem, of either operation, is small enough to check every element.
 bool grouped_gemm_fully_checked(const Problem& problem);
 

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
 #include "kernels/model/byte_formats.hpp"
+#include "kernels/model/parallel.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"
 
@@ -15,10 +17,16 @@ HostTensor decoded(ByteFormat format, const HostTensor& bytes) {
   TensorSpec spec = bytes.spec;
   spec.dtype = DType::f32;
   HostTensor numbers{spec, std::vector<std::byte>(spec.bytes())};
-  for (std::size_t i = 0; i < spec.elements(); ++i) {
-    const float number = decode_byte(format, std::to_integer<std::uint8_t>(bytes.data[i]));
-    std::memcpy(numbers.data.data() + i * sizeof(number), &number, sizeof(number));
+  std::array<float, 256> number{};
+  for (std::size_t byte = 0; byte < number.size(); ++byte) {
+    number.at(byte) = decode_byte(format, static_cast<std::uint8_t>(byte));
   }
+  parallel_parts(std::ssize(bytes.data), [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      const float& of_byte = number[std::to_integer<std::size_t>(bytes.data[i])];
+      std::memcpy(numbers.data.data() + i * sizeof(float), &of_byte, sizeof(float));
+    }
+  });
   return numbers;
 }
 
@@ -53,9 +61,10 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
                                                  std::uint64_t seed) {
   const ByteFormat format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
   const std::int64_t k = problem.dim("k");
+  const HostTensor &a = tensor_named(inputs, "A"), &b = tensor_named(inputs, "B");
   ProductScales scales;
-  scales.a = scales_of(tensor_named(inputs, "scales_a"), problem.dim("m"), k);
-  scales.b = scales_of(tensor_named(inputs, "scales_b"), problem.dim("n"), k);
+  scales.a = scales_of(tensor_named(inputs, "scales_a"), a.spec.rows, k);
+  scales.b = scales_of(tensor_named(inputs, "scales_b"), b.spec.rows, k);
   if (format != ByteFormat::int8) {
     scales.of_norm = 24 * 0x1p-13;
     // Matrix cores do not normalise subnormal numbers: their exponent is that of the least normal.
@@ -65,10 +74,10 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
   const double most = traits(format).largest + 1;
   scales.least = 0x1p-126 * static_cast<double>(k) * most * most * (1 + largest_of(scales.a)) *
                  (1 + largest_of(scales.b));
-  return scaled_product_reference(
-      plain_product(problem, DType::f32),
-      {decoded(format, tensor_named(inputs, "A")), decoded(format, tensor_named(inputs, "B"))},
-      scales, seed);
+  Problem plain = plain_product(problem, DType::f32);
+  const std::string epilogue = problem.attribute("epilogue", "none");
+  if (epilogue != "none") plain.attributes.emplace_back("epilogue", epilogue);
+  return scaled_product_reference(plain, {decoded(format, a), decoded(format, b)}, scales, seed);
 }
 
 }  // namespace greta::kernels

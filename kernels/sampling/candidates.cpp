@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -67,6 +68,13 @@ struct Kind {
 struct Seen {
   std::vector<Parameter> parameters;
   std::vector<Division> divisions;
+};
+
+/// A value of a parameter that problems may be drawn for.
+struct Target {
+  int aimed = 0;            ///< how often they were
+  std::uint64_t asked = 0;  ///< the call of find() that `open` is of
+  bool open = false;        ///< whether it has uncovered features
 };
 
 /// The number of features that a choice would cover for the first time. Pairs of parameter values
@@ -153,24 +161,33 @@ class Dealer {
     return values;
   }
 
+  /// Returns whether a parameter value has uncovered features.
+  bool is_open(const std::string& variant, const std::string& parameter, int value,
+               const std::vector<Division>& divisions) const {
+    if (!met_.contains(fmt::format("{} {}={}", variant, parameter, value))) return true;
+    return std::any_of(divisions.begin(), divisions.end(), [&](const Division& division) {
+      return division.parameter == parameter && unmet(cases(variant, division, value)) > 0;
+    });
+  }
+
   /// Returns a parameter value with uncovered features that was tried least often, or std::nullopt
   /// if all features are covered.
   std::optional<Aim> aim(const std::string& variant) {
     std::vector<Aim> rarest;
     int fewest = std::numeric_limits<int>::max();
     const auto& [parameters, divisions] = seen_[variant];
+    auto& targets = targets_[variant];
     for (const Parameter& parameter : parameters) {
       for (const int value : parameter.values) {
-        std::vector<Feature> wanted{fmt::format("{} {}={}", variant, parameter.name, value)};
-        for (const Division& division : divisions) {
-          if (division.parameter != parameter.name) continue;
-          for (Feature& one : cases(variant, division, value)) wanted.push_back(std::move(one));
+        Target& target = targets[{parameter.name, value}];
+        if (target.asked != finds_) {
+          target.asked = finds_;
+          target.open = is_open(variant, parameter.name, value, divisions);
         }
-        if (unmet(wanted) == 0) continue;
-        const int times = aimed_[wanted.front()];
-        if (times < fewest) rarest.clear();
-        if (times > fewest) continue;
-        fewest = times;
+        if (!target.open) continue;
+        if (target.aimed < fewest) rarest.clear();
+        if (target.aimed > fewest) continue;
+        fewest = target.aimed;
         rarest.push_back({parameter.name, value});
       }
     }
@@ -182,8 +199,7 @@ class Dealer {
     }
     if (rarest.empty()) return std::nullopt;
     const Aim& chosen = rarest[uniform_below(random_, rarest.size())];
-    if (!chosen.parameter.empty())
-      ++aimed_[fmt::format("{} {}={}", variant, chosen.parameter, chosen.value)];
+    if (!chosen.parameter.empty()) ++targets[{chosen.parameter, chosen.value}].aimed;
     return chosen;
   }
 
@@ -215,12 +231,6 @@ class Dealer {
     }
   }
 
-  /// Returns the number of new features of a problem and a configuration of it; `of_problem` is
-  /// that of the problem.
-  std::size_t new_features(const Candidate& choice, std::size_t of_problem) const {
-    return of_problem + unmet(config_features(operation_, choice));
-  }
-
   std::size_t new_pairs(const Config& config) const {
     std::size_t count = 0;
     each_pair(config, [&](std::uint64_t pair) { count += met_pairs_.contains(pair) ? 0 : 1; });
@@ -233,6 +243,7 @@ class Dealer {
     constexpr int tries = 600, draws = 1500, configs = 8;
     const int problems = in_vain_ < patience ? 6 : 1;
     const Variant& variant = operation_.variant(kind.variant);
+    ++finds_;
     std::optional<Candidate> best;
     Gain most;
     int found = 0;
@@ -243,21 +254,24 @@ class Dealer {
                                              {}, random_, aimed ? aimed->value : 0);
       if (!check_problem(operation_, problem)) continue;
       ++i;
-      Alternative alternative = variant.space(operation_.shape(problem), device_);
+      const ProblemShape shape = operation_.shape(problem);
+      Alternative alternative = variant.space(shape, device_);
       seen_[kind.variant].parameters = alternative.parameters;
       if (aimed) fix(alternative, *aimed);
       if (kind.by) fix(alternative, *kind.by);
-      const Space space({std::move(alternative)});
+      std::vector<Alternative> alternatives;  // a list in braces would copy it
+      alternatives.push_back(std::move(alternative));
+      const Space space(std::move(alternatives));
       if (space.count() == 0) continue;
       ++found;
       const std::size_t of_problem = unmet(problem_features(operation_, problem, variant.name));
       for (int j = 0; j < configs; ++j) {
         Candidate choice{problem, space.sample(random_)};
-        Gain gained{new_features(choice, of_problem), 0};
+        Gain gained{of_problem + unmet(config_features(variant, shape, choice.config)), 0};
         if (best && gained.features < most.features) continue;
         gained.pairs = new_pairs(choice.config);
         if (best && gained <= most) continue;
-        const LaunchPlan plan = variant.plan(operation_.shape(problem), device_, choice.config);
+        const LaunchPlan plan = variant.plan(shape, device_, choice.config);
         if (launched_threads(plan) > most_threads_launched) continue;
         best = std::move(choice);
         most = gained;
@@ -283,8 +297,10 @@ class Dealer {
   std::unordered_set<std::uint64_t> met_pairs_;  ///< as each_pair() numbers them
   std::unordered_map<Feature, int> wanted_;      ///< how often an uncovered attribute was drawn
   int in_vain_ = 0;                              ///< choices since one covered a new feature
-  std::unordered_map<Feature, int> aimed_;       ///< how often a value was aimed at
-  std::unordered_map<std::string, Seen> seen_;   ///< by variant
+  std::uint64_t finds_ = 0;                      ///< calls of find(), in which met_ stays the same
+  std::unordered_map<std::string, std::map<std::pair<std::string, int>, Target>>
+      targets_;                                 ///< by variant: values of parameters
+  std::unordered_map<std::string, Seen> seen_;  ///< by variant
 };
 
 }  // namespace

@@ -73,13 +73,16 @@ std::vector<Feature> problem_features(const Operation& operation, const Problem&
 namespace {
 
 /// Adds the features of a variant's valid configurations of one problem, if there are any.
-void list_features(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                   const Variant& variant, std::mt19937_64& random, std::set<Feature>& list) {
-  const Space space({variant.space(operation.shape(problem), device)});
+void list_features(const Operation& operation, const Problem& problem, const ProblemShape& shape,
+                   const DeviceInfo& device, const Variant& variant, std::mt19937_64& random,
+                   std::set<Feature>& list) {
+  std::vector<Alternative> alternatives;  // a list in braces would copy it
+  alternatives.push_back(variant.space(shape, device));
+  const Space space(std::move(alternatives));
   if (space.count() == 0) return;
   for (Feature& one : problem_features(operation, problem, variant.name))
     list.insert(std::move(one));
-  const auto divisions = variant.divisions(operation.shape(problem), space.sample(random));
+  const auto divisions = variant.divisions(shape, space.sample(random));
   for (const Division& division : divisions) {
     if (!division.parameter.empty()) continue;
     for (Feature& one : cases(variant.name, division, division.part)) list.insert(std::move(one));
@@ -183,21 +186,21 @@ std::vector<Feature> cases(std::string_view variant, const Division& division, s
 
 std::vector<Feature> features(const Operation& operation, const Candidate& choice) {
   std::vector<Feature> list = problem_features(operation, choice.problem, choice.config.variant);
-  std::vector<Feature> rest = config_features(operation, choice);
+  std::vector<Feature> rest = config_features(operation.variant(choice.config.variant),
+                                              operation.shape(choice.problem), choice.config);
   std::move(rest.begin(), rest.end(), std::back_inserter(list));
   return list;
 }
 
-std::vector<Feature> config_features(const Operation& operation, const Candidate& choice) {
-  const auto& [problem, config] = choice;
+std::vector<Feature> config_features(const Variant& variant, const ProblemShape& shape,
+                                     const Config& config) {
   std::vector<Feature> list;
   for (const auto& [name, value] : config.values) {
-    list.push_back(value_feature(config.variant, name, std::to_string(value)));
+    list.push_back(value_feature(variant.name, name, std::to_string(value)));
   }
-  for (const Division& division :
-       operation.variant(config.variant).divisions(operation.shape(problem), config)) {
+  for (const Division& division : variant.divisions(shape, config)) {
     if (const auto which = case_of(division))
-      list.push_back(case_feature(config.variant, division, division.part, *which));
+      list.push_back(case_feature(variant.name, division, division.part, *which));
   }
   return list;
 }
@@ -208,9 +211,10 @@ std::set<Feature> features_on(const Operation& operation, const DeviceInfo& devi
   std::mt19937_64 random(1);
   for (const DTypes& types : operation.dtypes) {
     for (const Problem& problem : probes(operation, types, random)) {
+      const ProblemShape shape = operation.shape(problem);
       for (const Variant& one : operation.variants) {
         if (!variant.empty() && one.name != variant) continue;
-        list_features(operation, problem, device, one, random, list);
+        list_features(operation, problem, shape, device, one, random, list);
       }
     }
   }

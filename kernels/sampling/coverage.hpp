@@ -36,8 +36,10 @@ std::optional<DivisionCase> case_of(const Division& division);
 std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,
                                       std::string_view variant);
 
-/// Returns the other features of a choice.
-std::vector<Feature> config_features(const Operation& operation, const Candidate& choice);
+/// Returns the other features of a configuration of a variant, for a problem in the form that the
+/// variant reads.
+std::vector<Feature> config_features(const Variant& variant, const ProblemShape& shape,
+                                     const Config& config);
 /// Returns the features of a choice.
 std::vector<Feature> features(const Operation& operation, const Candidate& choice);
 

@@ -39,7 +39,8 @@ class BenchDoctor(BenchCase):
         preset = self.preset(iterations=1, batch=1, problems=[GEMM])
         self.refused(self.bench("--preset", preset, "--device", "hip-host:0"), 3, "--allow-unsafe")
         # On a CPU, which may have been busy, a check counts only after the second timeout.
-        self.assertRegex(result.stdout, r"timed out; once more with --timeout 2\n.*FAILED, timeout.*longer --timeout")
+        self.assertRegex(" ".join(result.stdout.split()),
+                         "timed out; once more with --timeout 2 .*FAILED, timeout.*longer --timeout")
         run = (RUN, "--model", str(MODEL), "--prompt", "hi", "--tokens", "2", "--device", "hip-host:0", "--db", str(self.db))
         for more in ((), ("--untuned",)):
             self.refused(self.run_words(*run, *more), 3, "hip-host:0", failed[0][0], "--allow-unsafe")

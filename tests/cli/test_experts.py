@@ -86,7 +86,13 @@ class Experts(RunCase):
                      r"m=32 n=32 k=64", r"expert_down .*quantized_grouped_gemm .*weights=q8_0 groups=8 m=32 n=64 k=32"):
             self.assertRegex(result.stdout, rf"(?m)^{line}")
         self.assertNotIn("dequantize", result.stdout)
-        self.refused(self.run_greta(*words, "--quantize", "fp8"), 2, "--quantize fp8: the model has experts")
+        result = self.run_greta(*words, "--quantize", "fp8", "--explain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for line in (r"expert_gate_up \+ expert_silu_mul .*scaled_grouped_gemm .*scales=row epilogue=swiglu groups=8 m=32 "
+                     r"n=32 k=64", r"expert_down .*scaled_grouped_gemm .*scales=row groups=8 m=32 n=64 k=32",
+                     r"expert_ffn .*scales=row rows=1 experts=8 .* scaled +default"):
+            self.assertRegex(result.stdout, rf"(?m)^{line}")
+        self.refused(self.run_greta(*words, "--quantize", "mxfp4"), 2, "--quantize mxfp4: the model has experts")
         huge = self.folder / "huge.json"
         huge.write_text(json.dumps({**QWEN, "num_experts": 1024, "moe_intermediate_size": 1 << 20,
                                     "mlp_only_layers": []}))

@@ -8,16 +8,12 @@
 #include <cstring>
 
 #include "kernels/reference/dequantized.hpp"
-#include "kernels/sampling/candidates.hpp"
-#include "tests/catalog.hpp"
-#include "tests/kernels/plan_runner.hpp"
+#include "tests/kernels/group_cases.hpp"
 
 namespace greta::test::quantized_grouped_gemm_test {
 namespace {
 
-using Rows = std::vector<std::int64_t>;  ///< of each group
-
-constexpr std::int64_t groups = 5, k = 256;
+constexpr std::int64_t k = 256;
 
 const Operation& operation() {
   return built_in("quantized_grouped_gemm");
@@ -32,23 +28,8 @@ Problem problem_of(bool masked, const char* weights, DType type, const char* epi
     problem.attributes.emplace_back("zeros", "groups");
   }
   if (std::string(epilogue) != "none") problem.attributes.emplace_back("epilogue", epilogue);
-  problem.dims = {{"groups", groups}, {"m", masked ? 24 : 60}, {"n", 20}, {"k", k}};
+  problem.dims = dims_of_groups(masked, 20, k);
   return problem;
-}
-
-/// Sets the rows of groups in inputs; those of contiguous groups are added up.
-void set_rows(std::vector<HostTensor>& inputs, const Rows& rows) {
-  HostTensor& numbers = inputs.back();
-  std::int64_t end = 0;
-  for (std::size_t group = 0; group < rows.size(); ++group) {
-    end = numbers.spec.name == "ends" ? end + rows[group] : rows[group];
-    store_element(DType::i32, numbers.data.data(), group, static_cast<double>(end));
-  }
-}
-
-std::vector<Rows> distributions(bool masked) {
-  const std::int64_t m = masked ? 24 : 60;
-  return {{m, 0, 0, 0, 0}, {0, 0, 0, 0, m}, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, {3, 0, 17, 1, 24}};
 }
 
 /// Returns whether a device has the matrix operations of the variant `matrix`.
@@ -58,28 +39,10 @@ bool has_matrix_cores(const DeviceInfo& device, DType type) {
          std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(), fits);
 }
 
-/// Runs a configuration of each variant that the device has with every distribution of rows.
 void expect_right_products(Device& device, const Problem& problem) {
-  const auto tensors = operation().tensors(problem);
-  for (const std::string& variant : operation().variant_names()) {
-    const auto candidates =
-        kernels::sample_candidates(operation(), problem, device.info(), variant, 1, 5);
-    const bool none = variant == "matrix" && !has_matrix_cores(device.info(), problem.dtype);
-    ASSERT_EQ(candidates.empty(), none) << problem.key() << ' ' << variant;
-    for (const kernels::Candidate& candidate : candidates) {
-      const auto plan = operation().plan(problem, device.info(), candidate.config).value();
-      auto inputs = operation().inputs(problem, 1);
-      for (const Rows& rows : distributions(problem.attribute("form", "contiguous") == "masked")) {
-        set_rows(inputs, rows);
-        const auto run = run_plan(device, plan, tensors, inputs);
-        ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-        EXPECT_EQ(run->overrun, "");
-        const Verdict verdict = operation().reference(problem, inputs, 1)->check(run->outputs);
-        EXPECT_TRUE(verdict.passed)
-            << problem.key() << ' ' << candidate.config.text() << ": " << verdict.detail;
-      }
-    }
-  }
+  const bool cores = has_matrix_cores(device.info(), problem.dtype);
+  expect_right_groups(device, operation(), problem,
+                      cores ? std::set<std::string>{} : std::set<std::string>{"matrix"});
 }
 
 class QuantizedGroupedGemm : public ::testing::TestWithParam<std::string> {};

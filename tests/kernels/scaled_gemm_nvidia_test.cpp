@@ -22,6 +22,8 @@ struct Case {
   std::array<std::int64_t, 3> extents;
   const char* config;
   const char* architecture = "sm_90";
+  std::int64_t groups = 0;  ///< of grouped products, masked if it is odd; 0: one product
+  const char* epilogue = "none";
 };
 
 void PrintTo(const Case& c, std::ostream* to) {
@@ -106,6 +108,58 @@ std::vector<Case> cases() {
        {7, 33, 272},
        "matrix_rows WAVES=2 TN=1 RT=1 UNROLL=1 SPLIT=2",
        "sm_89"},
+      {"groups_of_rows_resident",
+       "e4m3",
+       "row",
+       bf16,
+       {400, 72, 272},
+       "tma BM=64 BN=64 GROUPS=1 STAGES=3 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0",
+       "sm_90",
+       6},
+      {"groups_of_blocks_masked",
+       "e5m2",
+       "block",
+       bf16,
+       {130, 200, 400},
+       "tma BM=128 BN=96 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=1",
+       "sm_90",
+       3},
+      {"gates_of_tensors",
+       "e4m3",
+       "tensor",
+       f16,
+       {300, 100, 272},
+       "tma BM=64 BN=64 GROUPS=1 STAGES=2 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0",
+       "sm_90",
+       4,
+       "swiglu"},
+      {"gates_of_rows_masked",
+       "e4m3",
+       "row",
+       bf16,
+       {100, 104, 144},
+       "tma BM=64 BN=96 GROUPS=1 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=1",
+       "sm_90",
+       5,
+       "geglu"},
+      {"gates_of_blocks",
+       "e4m3",
+       "block",
+       bf16,
+       {260, 192, 400},
+       "tma BM=128 BN=128 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0",
+       "sm_90",
+       4,
+       "swiglu"},
+      {"gates_of_integers",
+       "int8",
+       "row",
+       f32,
+       {90, 40, 272},
+       "tma BM=64 BN=16 GROUPS=1 STAGES=4 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0",
+       "sm_90",
+       2,
+       "swiglu"},
   };
 }
 
@@ -122,6 +176,11 @@ Problem problem_of(const Case& c) {
   if (c.format != std::string("e4m3")) problem.attributes.emplace_back("format", c.format);
   if (c.scales != std::string("tensor")) problem.attributes.emplace_back("scales", c.scales);
   problem.dims = {{"m", c.extents[0]}, {"n", c.extents[1]}, {"k", c.extents[2]}};
+  if (c.groups == 0) return problem;
+  problem.op = "scaled_grouped_gemm";
+  problem.dims.insert(problem.dims.begin(), {"groups", c.groups});
+  if (c.epilogue != std::string("none")) problem.attributes.emplace_back("epilogue", c.epilogue);
+  if (c.groups % 2 != 0) problem.attributes.insert(problem.attributes.begin(), {"form", "masked"});
   return problem;
 }
 

@@ -57,7 +57,7 @@ TEST_P(WorkOnGpu, DescribesTheLaunchesOfEveryVariantThatTells) {
   const DeviceInfo device = device_of(GetParam());
   int described = 0;
   for (const Operation& operation : Catalog::built_in()) {
-    for (const Candidate& candidate : random_candidates(operation, device, "", 60, 7)) {
+    for (const Candidate& candidate : random_candidates(operation, device, "", 30, 7)) {
       const Instance instance(operation, candidate.problem, device);
       const KernelWork work = instance.work(candidate.config);
       const bool tells = bool(operation.variant(candidate.config.variant).work);

@@ -105,17 +105,56 @@ TEST(ChangeBuilds, TextHasAVersionForEachNumber) {
             std::string::npos);
 }
 
-TEST(ChangeBuilds, ArgumentsOfGlslEndWithTheNumber) {
-  const std::string text =
-      "#version 460\nlayout(push_constant, std430) uniform Arguments {\n  uint n;\n} args;\n"
-      "void main() {\n  uint a = 1;\n}\n";
+TEST(ChangeBuilds, TheNumberIsASpecializationConstantOfGlsl) {
+  const std::string text = "#version 460\nvoid main() {\n  uint a = 1;\n}\n";
   const std::vector<SourceChange> changes{{text.find("1;"), 1, "2", "", 0}};
   const auto groups = change_groups(changes, {7}, slots_of(text, "main"), 10);
   ASSERT_EQ(groups.size(), 1U);
   const std::string made = text_with_changes(source_of(text, Language::glsl), groups[0]);
-  EXPECT_NE(made.find("  uint n;\n  uint greta_host_number;\n} args;"), std::string::npos) << made;
-  EXPECT_NE(made.find("GRETA_HOST_CHOSEN = args.greta_host_number;"), std::string::npos);
-  EXPECT_EQ(text_with_changes(source_of("void main() {}", Language::glsl), {}), "");
+  EXPECT_TRUE(made.starts_with("#version 460\nlayout(constant_id = 1999) const uint ")) << made;
+}
+
+TEST(ChangeBuilds, TheNumberIsPutIntoSpirv) {
+  const std::uint32_t decorate = 4U << 16 | 71, constant = 4U << 16 | 50, spec_id = 1;
+  std::vector<std::uint32_t> words{0x07230203, 0x10300, 0, 9, 0};
+  for (const std::uint32_t word : {decorate, 5U, spec_id, 3U, decorate, 6U, spec_id, 1999U,  //
+                                   constant, 1U, 5U, 11U, constant, 1U, 6U, 12U})
+    words.push_back(word);
+  std::vector<std::byte> binary(words.size() * sizeof(std::uint32_t));
+  std::memcpy(binary.data(), words.data(), binary.size());
+  for (const std::uint32_t number : {8U, 9U}) {
+    ASSERT_TRUE(choose_change(binary, number));
+    words.back() = number;
+    EXPECT_EQ(std::memcmp(binary.data(), words.data(), binary.size()), 0);
+  }
+  binary.resize(binary.size() - 32);
+  EXPECT_FALSE(choose_change(binary, 9));
+}
+
+TEST(ChangeBuilds, ALineThatGoesOnEndsAVersionsLine) {
+  // A backslash would make a directive a part of the line before it.
+  const std::string text = "__global__ void sum(float* y) {\n  y[0] = 1 + \\\n    2;\n}\n";
+  const Changes changes(text, {{"1", "3"}});
+  const auto groups = changes.groups(text);
+  ASSERT_EQ(groups.size(), 1U);
+  const std::string made = text_with_changes(source_of(text, Language::hip), groups[0]);
+  EXPECT_NE(made.find("y[0] = 3 + \n#line 1000001\n    2;"), std::string::npos) << made;
+}
+
+TEST(ChangeBuilds, MarksAreWithinWhatTheyMark) {
+  const KernelSource source = source_of(sum_kernel, Language::hip);
+  const auto slots = slots_of(source.text, "sum");
+  std::vector<char> without(slots.size(), 0);
+  const std::string made =
+      std::regex_replace(text_with_marks(source, slots, without), std::regex("\\d+"), "N");
+  const std::string mark = "GRETA_HOST_MARK(N)";
+  for (const std::string& part :
+       {"float s = (" + mark + ", N);" + mark + ";", "(" + mark + ", i < n)",
+        "{ " + mark + "; s += y[i]; }" + mark + ";",
+        "{ { " + mark + "; y[N] = s; }" + mark + "; }"})
+    EXPECT_NE(made.find(part), std::string::npos) << part << " in " << made;
+  without.assign(slots.size(), 1);
+  EXPECT_NE(text_with_marks(source, slots, without).find(sum_kernel), std::string::npos);
 }
 
 TEST(ChangeBuilds, SlotsThatOverlapAreInSeveralGroups) {
@@ -163,6 +202,11 @@ TEST(ChangeBuilds, TheNumberIsPutIntoALibrary) {
   std::vector<std::uint32_t> after(words.size());
   std::memcpy(after.data(), library.data(), library.size());
   EXPECT_EQ(after, (std::vector<std::uint32_t>{5, 0x7c31e95bU, 0xd6408f2aU, 9, 6}));
+  const char marks = 0;
+  const char* address = &marks;
+  EXPECT_FALSE(choose_marks(library, address));  // there is no room for an address
+  library.resize(24);
+  EXPECT_TRUE(choose_marks(library, address));
   library.resize(12);
   EXPECT_FALSE(choose_change(library, 9));
 }

@@ -52,5 +52,32 @@ TEST(MissingTerms, BarriersAreInsertedWithTheirArguments) {
   }));
 }
 
+/// Whether a text becomes another one by one of its likely changes.
+bool is_mended(const std::string& text, const std::string& mended) {
+  const auto changes = changes_of(text, "copy");
+  return std::any_of(changes.begin(), changes.end(), [&](const SourceChange& one) {
+    return one.rank == 0 && one.applied_to(text).find(mended) != std::string::npos;
+  });
+}
+
+TEST(SourceChanges, BarriersMayFollowABlock) {
+  EXPECT_TRUE(
+      is_mended("__global__ void copy(float* y) {\n  if (y[0] > 1) {\n    y[1] = 1;\n  }\n"
+                "  y[2] = y[1];\n}\n",
+                "  } __syncthreads();\n  y[2]"));
+}
+
+TEST(SourceChanges, StatementsWithAChoiceMayBeExchanged) {
+  EXPECT_TRUE(
+      is_mended("__global__ void copy(float* y) {\n  y[1] = y[0];\n"
+                "  y[0] = y[2] > 1 ? y[3] : y[4];\n}\n",
+                "y[0] = y[2] > 1 ? y[3] : y[4]; y[1] = y[0];"));
+}
+
+TEST(SourceChanges, OutIsAVariableInHip) {
+  EXPECT_TRUE(
+      is_mended("__global__ void copy(float* out, int n) {\n  *(out - n) = 1;\n}\n", "(out + n)"));
+}
+
 }  // namespace
 }  // namespace greta::test::missing_terms_test

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -96,22 +97,13 @@ std::vector<Response> measured(const Catalog& catalog, const FailedCase& failed,
   return runs ? measured_responses(catalog, failed, share * seconds) : std::vector<Response>();
 }
 
-/// Whether threads race and a change gives correct results only since they do other work, or at
-/// other times. Barriers and the order of statements mend a race.
-bool hides_race(const std::vector<Cause>& causes, const FoundChange& found) {
-  constexpr double certain_score = 0.9;
-  return !causes.empty() && causes.front().kind == "race" &&
-         causes.front().score >= certain_score && found.kind != "missing barrier" &&
-         found.kind != "exchanged statements";
-}
-
 /// Whether a cause states the value of each wrong element, and no other one.
 bool predicts_all(const Cause& cause) {
   constexpr double almost_all = 0.99, little = 0.05;
   return cause.explained >= almost_all && cause.precision >= almost_all && cause.residual < little;
 }
 
-/// Adds a change of the source that gives correct results, as the first cause but for races. If a
+/// Adds a change of the source that gives correct results, as the first cause. If a
 /// hypothesis predicts the results, it says what the kernel does there.
 void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (!search) {
@@ -130,28 +122,33 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
       : found.after.empty() || found.after == ";"
           ? fmt::format("without `{}`", in_a_line(found.before))
           : fmt::format("`{}` in place of `{}`", in_a_line(found.after), in_a_line(found.before));
+  std::string evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
+                                     found.with_others ? ", also with other operands" : "");
+  if (found.others > 0)
+    evidence += fmt::format("; so they are with {} other change{}", found.others,
+                            found.others > 1 ? "s" : "");
   Cause cause{.kind = found.kind,
               .words = fmt::format("line {} of {}: {}", found.line, found.kernel, what),
               .explained = 1,
               .residual = 0,
               .score = 2,
-              .evidence = fmt::format("with `{}`, all results are correct{}", in_a_line(found.text),
-                                      found.with_others ? ", also with other operands" : "")};
-  const bool race = hides_race(made.causes, found);
-  if (!race && !made.causes.empty() && predicts_all(made.causes.front())) {
+              .evidence = std::move(evidence)};
+  if (!made.causes.empty() && predicts_all(made.causes.front())) {
     cause.kind = made.causes.front().kind;
     cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
     made.causes.erase(made.causes.begin());
   }
-  made.causes.insert(made.causes.begin() + (race ? 1 : 0), std::move(cause));
+  made.causes.insert(made.causes.begin(), std::move(cause));
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
 Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
   FailedCase failed = read_failed_case(catalog, folder).value();
   // These start processes, which must not inherit drivers that references use.
+  const auto begin = std::chrono::steady_clock::now();
   failed.responses = measured(catalog, failed, time.change_seconds);
-  const auto search = searched_change(catalog, failed, time.change_seconds);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  const auto search = searched_change(catalog, failed, time.change_seconds - spent.count());
   const Problem problem = catalog.read(failed.kernel.problem).value();
   const Evidence evidence(catalog.at(problem.op), problem, failed);
   Diagnosis made = examined(evidence, time.seconds);

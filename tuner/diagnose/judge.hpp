@@ -60,6 +60,11 @@ class Judge {
   }
 
   bool time_left() const { return Clock::now() < end_; }
+  /// Returns when a share of the time that is left ends.
+  Clock::time_point end_of_share(double share) const {
+    const auto now = Clock::now();
+    return now + std::chrono::duration_cast<Clock::duration>(share * (end_ - now));
+  }
   /// Whether hypotheses were left out because there was no time.
   bool hurried() const { return hurried_; }
   void hurry() { hurried_ = true; }

@@ -17,6 +17,7 @@ using kernels::TensorSpec;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t longest_axis = 128;
+constexpr std::size_t most_bytes = std::size_t{256} << 20;  // of all responses
 
 /// Returns the impulses of all operands that have few rows or columns, axis by axis.
 std::vector<Impulse> impulses_of(const std::vector<TensorSpec>& read) {
@@ -94,8 +95,10 @@ std::vector<Response> measured_responses(const Catalog& catalog, const FailedCas
     } catch (const std::exception&) {  // there are fewer responses
     }
   });
-  std::size_t count = 0;
-  while (started && count < impulses.size() && Clock::now() < end) {
+  std::size_t count = 0, bytes = 0;
+  for (const TensorSpec& spec : written) bytes += spec.bytes();
+  const std::size_t most = std::min(impulses.size(), most_bytes / std::max<std::size_t>(bytes, 1));
+  while (started && count < most && Clock::now() < end) {
     constexpr int look_ms = 100;
     pollfd wait{process.descriptor(), POLLIN, 0};
     if (poll(&wait, 1, look_ms) <= 0) continue;

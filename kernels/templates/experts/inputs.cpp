@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -18,8 +17,10 @@ namespace greta::kernels::experts {
 namespace {
 
 /// Experts of plain inputs depend on nothing but the extents, as bytes are counted from them.
-HostTensor plain_ids(const Shape& s) {
-  return different_experts({"ids", Role::input, DType::i32, s.tokens, s.top_k}, s.experts, 1);
+constexpr std::uint64_t plain_seed = 1;
+
+TensorSpec plain_ids(const Shape& s) {
+  return {"ids", Role::input, DType::i32, s.tokens, s.top_k};
 }
 
 void scale(HostTensor& tensor, double factor) {
@@ -116,18 +117,15 @@ std::int64_t chosen_experts(const Shape& s) {
   thread_local std::int64_t answer = 0;
   const std::tuple extents(s.tokens, s.experts, s.top_k);
   if (answer > 0 && asked == extents) return answer;
-  const HostTensor ids = plain_ids(s);
-  std::set<double> chosen;
-  for (std::size_t i = 0; i < ids.spec.elements(); ++i) chosen.insert(ids.at(i));
   asked = extents;
-  return answer = std::ssize(chosen);
+  return answer = count_different_experts(plain_ids(s), s.experts, plain_seed);
 }
 
 /// Gates are moderate, so that they are neither 0 nor all that counts after the activation, and
 /// sums stay in the range of the output. Weights are positive and add up to about 1.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const Shape s(problem);
-  if (spec.name == "ids") return plain_ids(s);
+  if (spec.name == "ids") return different_experts(plain_ids(s), s.experts, plain_seed);
   const bool matrix = spec.name.starts_with("gate_up") || spec.name.starts_with("down");
   if (s.format && matrix) return quantized_input(problem, spec, seed);
   HostTensor tensor = random_tensor(spec, seed);

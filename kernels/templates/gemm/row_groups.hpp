@@ -21,6 +21,8 @@ struct RowGroups {
   /// Return whether there are several products, and whether they are groups of rows.
   bool several() const { return grouping != Grouping::none; }
   bool grouped() const { return several() && grouping != Grouping::batch; }
+  /// Returns the rows of A and C.
+  std::int64_t all_rows() const { return grouping == Grouping::masked ? groups * m : m; }
   /// Returns the rows of a group in the mean, as far as they are known before a launch: a masked
   /// one is taken as half full.
   std::int64_t rows_of_group() const {

@@ -49,14 +49,6 @@ std::int64_t draw_rows(std::int64_t m, std::mt19937_64& random) {
   return draw < std::ssize(special) ? special[draw] : below(random, m + 1);
 }
 
-/// Makes rows of A from `first` to `end` - 1 NaN.
-void hide(HostTensor& a, std::int64_t first, std::int64_t end) {
-  for (std::int64_t i = first * a.spec.cols; i < end * a.spec.cols; ++i) {
-    store_element(a.spec.dtype, a.data.data(), static_cast<std::size_t>(i),
-                  std::numeric_limits<double>::quiet_NaN());
-  }
-}
-
 }  // namespace
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
@@ -64,7 +56,19 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   harden_rows(problem, inputs, seed);
 }
 
+void hide(HostTensor& a, const RowRange& rows) {
+  for (std::int64_t i = rows.first * a.spec.cols; i < rows.end * a.spec.cols; ++i) {
+    store_element(a.spec.dtype, a.data.data(), static_cast<std::size_t>(i),
+                  std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
 void harden_rows(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  for (const RowRange& rows : draw_groups(problem, inputs, seed)) hide(inputs[0], rows);
+}
+
+std::vector<RowRange> draw_groups(const Problem& problem, std::vector<HostTensor>& inputs,
+                                  std::uint64_t seed) {
   const gemm::Shape s = shape_of(problem);
   const auto numbers = std::find_if(inputs.begin(), inputs.end(), [](const HostTensor& tensor) {
     return is_rows_operand(tensor.spec.name);
@@ -77,14 +81,15 @@ void harden_rows(const Problem& problem, std::vector<HostTensor>& inputs, std::u
   if (s.grouping == gemm::Grouping::contiguous) {
     const std::vector<std::int64_t> ends = draw_ends(s.groups, s.m, random);
     for (std::int64_t g = 0; g < s.groups; ++g) store(g, ends[static_cast<std::size_t>(g)]);
-    hide(inputs[0], std::clamp<std::int64_t>(ends.back(), 0, s.m), s.m);
-    return;
+    return {{std::clamp<std::int64_t>(ends.back(), 0, s.m), s.m}};
   }
+  std::vector<RowRange> hidden;
   for (std::int64_t g = 0; g < s.groups; ++g) {
     const std::int64_t rows = draw_rows(s.m, random);
     store(g, rows);
-    hide(inputs[0], g * s.m + std::clamp<std::int64_t>(rows, 0, s.m), (g + 1) * s.m);
+    hidden.push_back({g * s.m + std::clamp<std::int64_t>(rows, 0, s.m), (g + 1) * s.m});
   }
+  return hidden;
 }
 
 }  // namespace greta::kernels::grouped_gemm

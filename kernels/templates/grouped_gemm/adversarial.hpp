@@ -11,8 +11,18 @@ namespace greta::kernels::grouped_gemm {
 /// groups as harden_rows() does.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
+/// Rows from `first` to `end` - 1.
+struct RowRange {
+  std::int64_t first = 0, end = 0;
+};
+
 /// Gives groups arbitrary numbers of rows, among them none, one, and all; some numbers are out of
-/// range. Rows of A that belong to no group become NaN.
+/// range. Returns the rows of A that belong to no group.
+std::vector<RowRange> draw_groups(const Problem& problem, std::vector<HostTensor>& inputs,
+                                  std::uint64_t seed);
+/// Makes rows of a floating-point matrix NaN.
+void hide(HostTensor& a, const RowRange& rows);
+/// Does both, for an A of floating-point numbers.
 void harden_rows(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
 }  // namespace greta::kernels::grouped_gemm

@@ -34,11 +34,10 @@ namespace {
 /// The groups' matrices lie one after the other.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const gemm::Shape s = shape_of(problem);
-  const std::int64_t rows = is_masked(s) ? s.groups * s.m : s.m;
-  return {{"A", Role::input, s.in, rows, s.k},
+  return {{"A", Role::input, s.in, s.all_rows(), s.k},
           {"B", Role::input, s.in, s.groups * s.b_lines(), s.b_stride()},
           rows_operand(s),
-          {"C", Role::output, s.out, rows, s.n}};
+          {"C", Role::output, s.out, s.all_rows(), s.n}};
 }
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
@@ -61,9 +60,7 @@ std::vector<Problem> parts(const Problem& problem) {
   Problem product = problem;
   std::erase_if(product.attributes, [](const auto& one) { return one.first == "epilogue"; });
   product.extent("n") = s.products();
-  const std::int64_t rows = is_masked(s) ? s.groups * s.m : s.m;
-  Problem gate{"silu_mul", s.out, s.out, {{"layout", "packed"}}, {{"rows", rows}, {"cols", s.n}}};
-  return {std::move(product), std::move(gate)};
+  return {std::move(product), gate_of_rows(s.out, s.all_rows(), s.n)};
 }
 
 std::vector<Attribute> attributes() {

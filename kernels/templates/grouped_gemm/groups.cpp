@@ -87,6 +87,18 @@ Result<void> check_rows(const Problem& problem) {
   return bad_field("groups", std::to_string(groups), "m + 256 groups must not exceed 2147483647");
 }
 
+Result<void> check_lines(const Problem& problem, std::int64_t lines) {
+  constexpr std::int64_t most = 2147483647;
+  const std::int64_t groups = problem.dim("groups");
+  if (lines <= most / groups) return {};
+  return bad_field("groups", std::to_string(groups),
+                   "groups x rows of B of a group must not exceed 2147483647");
+}
+
+Problem gate_of_rows(DType type, std::int64_t rows, std::int64_t columns) {
+  return {"silu_mul", type, type, {{"layout", "packed"}}, {{"rows", rows}, {"cols", columns}}};
+}
+
 Work work(const Problem& problem, std::vector<TensorSpec> operands) {
   const gemm::Shape s = shape_of(problem);
   std::int64_t rows = 0, groups = 0;
@@ -96,7 +108,8 @@ Work work(const Problem& problem, std::vector<TensorSpec> operands) {
   }
   for (TensorSpec& operand : operands) {
     if (is_rows_operand(operand.name)) continue;
-    const bool by_rows = operand.name == "A" || operand.name == "C";
+    const bool of_rows = operand.name == "scales_a" && operand.rows == s.all_rows();
+    const bool by_rows = operand.name == "A" || operand.name == "C" || of_rows;
     operand.rows = by_rows ? rows : operand.rows / s.groups * groups;
   }
   Work least;

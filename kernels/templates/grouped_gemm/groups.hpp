@@ -28,6 +28,12 @@ Attribute form_attribute(), epilogue_attribute(), routing_attribute();
 /// Kernels count rows, with those of an incomplete tile of each group, in 32 bits.
 Result<void> check_rows(const Problem& problem);
 
+/// Kernels count the rows of B of all groups, of which each has `lines`, in 32 bits.
+Result<void> check_lines(const Problem& problem, std::int64_t lines);
+
+/// Returns the problem silu(gate) * up of products with these rows and columns of gates.
+Problem gate_of_rows(DType type, std::int64_t rows, std::int64_t columns);
+
 /// Returns the work of the rows in plain inputs, and of groups that have some. `operands` are A, C,
 /// the groups' rows, and others that each group has.
 Work work(const Problem& problem, std::vector<TensorSpec> operands);

@@ -15,25 +15,19 @@ namespace greta::kernels {
 namespace quantized_grouped_gemm {
 namespace {
 
-using grouped_gemm::is_masked;
-
 quantized_gemm::Shape shape_of(const Problem& problem) {
   quantized_gemm::Shape shape = quantized_gemm::shape_of(problem);
   static_cast<gemm::RowGroups&>(shape) = grouped_gemm::shape_of(problem);
   return shape;
 }
 
-std::int64_t all_rows(const quantized_gemm::Shape& s) {
-  return is_masked(s) ? s.groups * s.m : s.m;
-}
-
 /// The groups' rows of weights lie one after the other.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const quantized_gemm::Shape s = shape_of(problem);
-  std::vector<TensorSpec> list{{"A", Role::input, s.in, all_rows(s), s.k}};
+  std::vector<TensorSpec> list{{"A", Role::input, s.in, s.all_rows(), s.k}};
   quantized_gemm::add_weights(list, s, s.groups * s.products());
   list.push_back(grouped_gemm::rows_operand(s));
-  list.push_back({"C", Role::output, s.out, all_rows(s), s.n});
+  list.push_back({"C", Role::output, s.out, s.all_rows(), s.n});
   return list;
 }
 
@@ -51,13 +45,9 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 /// Kernels count the rows of weights of all groups in 32 bits.
 Result<void> check(const Problem& problem) {
   const quantized_gemm::Shape s = shape_of(problem);
-  constexpr std::int64_t most = 2147483647;
   if (auto good = quantized_gemm::check_weights(problem, s); !good) return good;
   if (auto good = grouped_gemm::check_rows(problem); !good) return good;
-  if (s.products() > most / s.groups) {
-    return bad_field("groups", std::to_string(s.groups),
-                     "groups x rows of B of a group must not exceed 2147483647");
-  }
+  if (auto good = grouped_gemm::check_lines(problem, s.products()); !good) return good;
   return check_count(grouped_gemm::unfused(problem), "k", {"n", "k"});
 }
 

@@ -13,6 +13,11 @@ inline constexpr std::int64_t core_side = 16;  ///< rows and columns of a matrix
 /// leave one wave with all of k. On an H200, 16 x 4096 x 4096 took 26.5 us with such tiles.
 inline constexpr std::int64_t most_few_rows = 32;
 
+/// Returns whether variants for few rows are the default.
+inline bool for_few_rows(const Shape& shape) {
+  return !shape.grouped() && shape.m <= most_few_rows;
+}
+
 /// Returns whether the matrix cores of the device's waves multiply numbers of the format.
 bool has_cores(const Shape& shape, const DeviceInfo& device);
 /// Returns the constraint that they do.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/model/adversarial.hpp"
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/scaled_gemm/shape.hpp"
@@ -17,9 +18,15 @@ std::byte coded(ByteFormat format, double value) {
   return std::byte{encode_byte(format, value)};
 }
 
-void fill_codes(ByteFormat format, HostTensor& tensor, std::mt19937_64& random) {
+void fill_codes(ByteFormat format, HostTensor& tensor, std::uint64_t stream) {
   const double largest = traits(format).largest;
-  for (std::byte& byte : tensor.data) byte = coded(format, largest * (2 * uniform(random) - 1));
+  parallel_parts(std::ssize(tensor.data), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::uint64_t draw = mix64(stream + static_cast<std::uint64_t>(i));
+      const double unit = (static_cast<double>(draw >> 12) + 0.5) * 0x1p-52;
+      tensor.data[static_cast<std::size_t>(i)] = coded(format, largest * (2 * unit - 1));
+    }
+  });
 }
 
 void fill_scales(HostTensor& tensor, double most, std::mt19937_64& random) {
@@ -62,7 +69,8 @@ void mix_in_special_rows(const Shape& shape, HostTensor& tensor, bool finite,
     if (kind == one_large) codes[place] = coded(shape.format, largest);
     // All bits but the sign: NaN or, with e5m2, less two infinity.
     if (kind == not_finite && !finite && uniform_below(random, 4) == 0) {
-      const bool infinite = shape.format == ByteFormat::e5m2 && random() >> 63 != 0;
+      const bool infinite =
+          shape.format == ByteFormat::e5m2 && !shape.gated() && random() >> 63 != 0;
       codes[place] = std::byte{static_cast<std::uint8_t>(
           infinite ? (random() >> 63 != 0 ? 0x7c : 0xfc) : encode_byte(shape.format, NAN))};
     }
@@ -90,24 +98,29 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   const Shape shape = shape_of(problem);
   if (spec.name == "C") return random_tensor(spec, seed);
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
-  std::mt19937_64 random(mix64(seed));
   if (spec.dtype == DType::u8) {
-    fill_codes(shape.format, tensor, random);
+    fill_codes(shape.format, tensor, mix64(seed));
   } else {
+    std::mt19937_64 random(mix64(seed));
     fill_scales(tensor, 0.5 / traits(shape.format).largest, random);
   }
   return tensor;
 }
 
-/// An eighth of C's range is for the sum of products; the scales of A or of B are large, or both.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-  const Shape shape = shape_of(problem);
+  harden_operands(shape_of(problem), scaled_gemm_fully_checked(problem), inputs, seed);
+}
+
+/// An eighth of C's range is for the sum of products, or each of two factors has its root; the
+/// scales of A or of B are large, or both.
+void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTensor>& inputs,
+                     std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const bool finite =
-      shape.integers() || !scaled_gemm_fully_checked(problem) || random() >> 63 != 0;
+  const bool finite = shape.integers() || !fully_checked || random() >> 63 != 0;
   const double largest = traits(shape.format).largest + 1;
-  const double product = std::min(magnitudes_of(shape.out).most / 8, 0x1p100) /
-                         static_cast<double>(shape.k) / largest / largest;
+  const double range = std::min(magnitudes_of(shape.out).most / 8, 0x1p100);
+  const double product =
+      (shape.gated() ? std::sqrt(range) : range) / static_cast<double>(shape.k) / largest / largest;
   const double sizes[] = {std::sqrt(product), 1 / largest, 0x1p-20, 0x1p10};
   const double of_a = std::min(sizes[uniform_below(random, 4)], product * 0x1p60);
   const double of_b = std::min(product / of_a, 0x1p60);

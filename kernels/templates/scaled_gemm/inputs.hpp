@@ -4,6 +4,7 @@
 
 #include "kernels/model/problem.hpp"
 #include "kernels/model/tensor.hpp"
+#include "kernels/templates/scaled_gemm/shape.hpp"
 
 namespace greta::kernels::scaled_gemm {
 
@@ -15,5 +16,9 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 /// or of any size. NaN and infinities occur in small problems, whose results are all checked, and
 /// not together with scales that devices may flush to zero.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
+
+/// The same of a problem with groups or without. `fully_checked`: by the reference.
+void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTensor>& inputs,
+                     std::uint64_t seed);
 
 }  // namespace greta::kernels::scaled_gemm

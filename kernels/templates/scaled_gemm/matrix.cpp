@@ -41,10 +41,15 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
        {"workgroup_threads", fmt::format("the device allows {} threads", threads), all <= threads},
        {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
         p["BM"] < 2 * shape.m || p["BM"] == side},
-       {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.n),
-        p["BN"] < 2 * shape.n || p["BN"] == side},
+       {"tile_n",
+        fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
+        p["BN"] < 2 * shape.products() || p["BN"] <= side * (shape.gated() ? 2 : 1)},
+       {"gates", "with gates, WN must have 16 of them and their ups",
+        !shape.gated() || p["WN"] % (2 * side) == 0},
+       {"blocks", "ups must begin at multiples of 16 lines of a block",
+        !shape.gated() || shape.scales != Scales::block || shape.n % side == 0},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.n, p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
+        ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
        {"shared_memory", fmt::format("BUFFERS of both tiles must fit {} KiB", shared / 1024),
         p["BUFFERS"] * (p["BM"] + p["BN"]) * matrix_step <= shared},
        register_constraint(device, "sums, fragments, and loads in flight",
@@ -73,19 +78,20 @@ LaunchPlan matrix_plan(const Shape& shape, const DeviceInfo& device, const Confi
 
 /// The largest tiles that keep the device busy.
 std::vector<Config> matrix_defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_cores(shape, device) || shape.m <= most_few_rows) return {};
+  if (!has_cores(shape, device) || for_few_rows(shape)) return {};
   struct Tile {
     int bm, bn, wm, wn;
   };
-  static constexpr Tile tiles[] = {{128, 128, 64, 32}, {64, 128, 32, 32}, {64, 64, 32, 32},
-                                   {32, 64, 16, 32},   {32, 32, 16, 16},  {16, 64, 16, 16},
-                                   {16, 32, 16, 16},   {16, 16, 16, 16}};
+  static constexpr Tile tiles[] = {
+      {128, 128, 64, 32}, {64, 128, 32, 32}, {64, 64, 32, 32}, {32, 64, 16, 32}, {32, 32, 16, 16},
+      {16, 64, 16, 16},   {16, 64, 16, 32},  {16, 32, 16, 32}, {16, 32, 16, 16}, {16, 16, 16, 16}};
   std::vector<Config> busy, idle;
   const bool many_sums = adds_steps(shape, device) && device.subgroup_size == 32;
   for (const Tile& tile : tiles) {
     if (many_sums && tile.wm * tile.wn > 1024) continue;  // compilers would spill
-    const std::int64_t count =
-        ceil_div(shape.m, std::int64_t{tile.bm}) * ceil_div(shape.n, std::int64_t{tile.bn});
+    if (shape.gated() && tile.wn % 32 != 0) continue;
+    if (too_high(shape, tile.bm)) continue;
+    const std::int64_t count = count_tiles(shape, tile.bm, tile.bn);
     for (const int buffers : {2, 1}) {
       (count >= busy_workgroups(device) ? busy : idle)
           .push_back({"matrix",
@@ -103,7 +109,7 @@ std::vector<Config> matrix_defaults(const Shape& shape, const DeviceInfo& device
 
 std::vector<Division> matrix_divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", side},
-          {"n", shape.n, config["BN"], "BN", side},
+          {"n", shape.products(), config["BN"], "BN", side},
           {"k", shape.k, matrix_step, {}, 1}};
 }
 
@@ -112,8 +118,7 @@ KernelWork matrix_work(const Shape& shape, const DeviceInfo& device, const Confi
   const double steps = static_cast<double>(ceil_div(shape.k, matrix_step));
   const double waves = bm / wm * (bn / wn);
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.m, std::int64_t{config["BM"]}) *
-                                        ceil_div(shape.n, std::int64_t{config["BN"]}));
+  work.workgroups = static_cast<double>(count_tiles(shape, config["BM"], config["BN"]));
   work.threads = static_cast<double>(matrix_threads(device, config));
   work.shared_bytes = config["BUFFERS"] * (bm + bn) * matrix_step;
   work.registers = wm * wn * (adds_steps(shape, device) ? 2 : 1) / device.subgroup_size +

@@ -14,7 +14,11 @@
 #endif
 
 #include "common/byte_matrix.hip"
-#include "scaled_gemm/numbers.hip"
+#include "scaled_gemm/groups.hip"
+
+#if GATE && WN % 32 != 0
+#error "with gates, WN is a multiple of 32"
+#endif
 
 #if FORMAT == 4
 typedef Int8 Element;
@@ -46,14 +50,15 @@ struct Loaded {
   static constexpr u32 units = (lines * line_chunks + THREADS - 1) / THREADS;
   Chunk chunk[units];
 
-  // Rows past the last one repeat it, and what lies past the end of k is zero.
-  GRETA_DEVICE void load(const u8* operand, u32 first, u32 rows, u32 k, u32 end) {
+  // row_of: the row of a line of the tile. What lies past the end of k is zero.
+  template <typename RowOf>
+  GRETA_DEVICE void load(const u8* operand, const RowOf& row_of, u32 k, u32 end) {
     GRETA_UNROLL
     for (u32 u = 0; u < units; ++u) {
       const u32 at = u * THREADS + thread_index(), place = k + at % line_chunks * 16;
-      const u32 row = smaller(first + at / line_chunks, rows - 1);
       chunk[u] = {};
-      if (place < end) chunk[u] = load_words<16>(operand + u64(row) * end + place);
+      if (place >= end) continue;
+      chunk[u] = load_words<16>(operand + u64(row_of(at / line_chunks)) * end + place);
     }
   }
   template <typename Tile>
@@ -109,7 +114,7 @@ GRETA_DEVICE void add_step(const ScalePair& scales, u32 row, u32 column, u32 m, 
     for (u32 j = 0; j < columns_of_wave; ++j) {
       // Blocks of B begin at multiples of 16 columns.
       const float of_column =
-          SCALES == 2 ? scales.of_b(smaller(column + j * 16, n - 1), k) : 1.0f;
+          SCALES == 2 ? scales.of_b(line_of_column<WN>(column + j * 16, n), k) : 1.0f;
       GRETA_UNROLL
       for (u32 e = 0; e < Core::count; ++e) {
         totals[i][j][e] =
@@ -121,17 +126,25 @@ GRETA_DEVICE void add_step(const ScalePair& scales, u32 row, u32 column, u32 m, 
 #endif
 
 GRETA_KERNEL(THREADS)
-scaled_gemm_matrix(const u8* __restrict__ a, const u8* __restrict__ b,
-                   const float* __restrict__ scales_a, const float* __restrict__ scales_b,
-                   Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+SCALED_ENTRY(matrix)(const u8* __restrict__ a, const u8* __restrict__ b,
+                     const float* __restrict__ scales_a, const float* __restrict__ scales_b,
+                     Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n GROUP_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, bytes);
   const u32 block = block_index<THREADS>();
-  const u32 first_row = block / tiles_n * BM, first_col = block % tiles_n * BN;
-  if (first_row >= m) return;  // of the whole workgroup
+  const Group group = group_of_line<BM>(ALL_ROWS, block / tiles_n);
+  const u32 first_row = group.row, first_col = block % tiles_n * BN;
+  if (first_row >= group.rows) return;  // of the whole workgroup
+  a += u64(group.first) * k;
+  b += start_of_b(group, n, k);
+  c += u64(group.first) * n;
+  m = group.rows;
   const u32 wave = wave_index(), wave_row = wave / waves_n * WM, wave_col = wave % waves_n * WN;
   const u32 row = first_row + wave_row, column = first_col + wave_col;
-  const ScalePair scales = {scales_a, scales_b, (k + scale_block - 1) / scale_block};
+  const ScalePair scales =
+      scales_of_group({scales_a, scales_b, (k + scale_block - 1) / scale_block}, group, n);
   const SharedMemory shared = shared_memory(bytes);
+  const auto row_of_a = [&](u32 line) { return smaller(first_row + line, m - 1); };
+  const auto line_of_b = [&](u32 line) { return line_of_column<WN>(first_col + line, n); };
 
   Sums sums = {};
 #if PROMOTED
@@ -139,8 +152,8 @@ scaled_gemm_matrix(const u8* __restrict__ a, const u8* __restrict__ b,
 #endif
   Loaded<BM> of_a;
   Loaded<BN> of_b;
-  of_a.load(a, first_row, m, 0, k);
-  of_b.load(b, first_col, n, 0, k);
+  of_a.load(a, row_of_a, 0, k);
+  of_b.load(b, line_of_b, 0, k);
   for (u32 at = 0, buffer = 0; at < k; at += step) {
     const u32 start = BUFFERS == 1 ? 0 : buffer * stage_bytes;
     if (BUFFERS == 1 && at > 0) block_barrier();  // all have read the step before
@@ -148,8 +161,8 @@ scaled_gemm_matrix(const u8* __restrict__ a, const u8* __restrict__ b,
     of_b.store<TileB>(bytes + start + TileA::bytes);
     block_barrier();
     if (at + step < k) {
-      of_a.load(a, first_row, m, at + step, k);
-      of_b.load(b, first_col, n, at + step, k);
+      of_a.load(a, row_of_a, at + step, k);
+      of_b.load(b, line_of_b, at + step, k);
     }
     multiply_step_of_tile(shared, start, wave_row, wave_col, sums);
 #if PROMOTED
@@ -161,20 +174,32 @@ scaled_gemm_matrix(const u8* __restrict__ a, const u8* __restrict__ b,
 #endif
     buffer ^= 1;
   }
+  // A scaled sum.
+  const auto value_at = [&](u32 i, u32 j, u32 e) {
+#if PROMOTED
+    const float value = totals[i][j][e];
+#else
+    const float value = float(sums[i][j][e]);
+#endif
+    if (SCALES == 2) return value;
+    const u32 line = line_of_column<WN>(column + j * 16 + Core::column(e), n);
+    return value * (scales.of_a(row + i * 16 + Core::row(e), 0) * scales.of_b(line, 0));
+  };
+  constexpr u32 stored = columns_of_wave / (GATE ? 2 : 1);
   GRETA_UNROLL
-  for (u32 i = 0; i < rows_of_wave * columns_of_wave; ++i) {
-    const u32 in_row = i / columns_of_wave, in_column = i % columns_of_wave;
+  for (u32 i = 0; i < rows_of_wave * stored; ++i) {
+    const u32 in_row = i / stored, in_column = i % stored;
     GRETA_UNROLL
     for (u32 e = 0; e < Core::count; ++e) {
       const u32 to_row = row + in_row * 16 + Core::row(e);
-      const u32 to_col = column + in_column * 16 + Core::column(e);
+      const u32 to_col = column_of_c<WN>(column + in_column * 16 + Core::column(e));
       if (to_row >= m || to_col >= n) continue;
-#if PROMOTED
-      float value = totals[in_row][in_column][e];
+#if GATE
+      const float value =
+          gated_value(value_at(in_row, in_column, e), value_at(in_row, in_column + stored, e));
 #else
-      float value = float(sums[in_row][in_column][e]);
+      const float value = value_at(in_row, in_column, e);
 #endif
-      if (SCALES != 2) value *= scales.of_a(to_row, 0) * scales.of_b(to_col, 0);
       c[u64(to_row) * n + to_col] = narrow<Out>(value);
     }
   }

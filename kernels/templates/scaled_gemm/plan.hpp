@@ -10,7 +10,14 @@ namespace greta::kernels::scaled_gemm {
 /// stand-in has the same kernels.
 Defines problem_defines(const Shape& shape);
 
-/// Returns A, B, scales_a, scales_b, C, the extents and the tiles along n.
+/// Returns the kernel scaled_gemm/NAME in the device's language, or scaled_grouped_gemm/NAME where
+/// there are groups.
+KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                       const Defines& defines, std::int64_t threads,
+                       const std::vector<Argument>& arguments);
+
+/// Returns A, B, scales_a, scales_b, C, the extents, the tiles along n, and of groups their rows
+/// and their number.
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles_n);
 
 /// A launch of one kernel for tiles of C.
@@ -33,6 +40,11 @@ std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& 
 /// of which the last one to arrive adds the sums of all.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
+
+/// Returns the tiles of C that have rows.
+std::int64_t count_tiles(const Shape& shape, std::int64_t rows, std::int64_t columns);
+/// Returns whether most of a tile of this height would be idle in the mean group.
+bool too_high(const Shape& shape, std::int64_t rows);
 
 /// Returns the bytes that the launches of a configuration read and write at least.
 double least_bytes(const Shape& shape);

@@ -8,6 +8,7 @@
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/scaled_gemm/inputs.hpp"
+#include "kernels/templates/scaled_gemm/problem.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"
 
 namespace greta::kernels {
@@ -22,6 +23,8 @@ Shape shape_of(const Problem& problem) {
   shape.format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
   const std::string scales = problem.attribute("scales", "tensor");
   shape.scales = scales == "row" ? Scales::row : scales == "block" ? Scales::block : Scales::tensor;
+  const std::string epilogue = problem.attribute("epilogue", "none");
+  shape.gate = epilogue == "swiglu" ? Gate::swiglu : epilogue == "geglu" ? Gate::geglu : Gate::none;
   return shape;
 }
 
@@ -43,9 +46,9 @@ Work work(const Problem& problem) {
   return {2 * products, operand_bytes(tensors(problem))};
 }
 
-/// Rows are whole loads of 16 bytes, and sums of integers fit 32 bits.
-Result<void> check(const Problem& problem) {
-  const Shape s = shape_of(problem);
+}  // namespace
+
+Result<void> check_numbers(const Shape& s) {
   const std::string k = std::to_string(s.k);
   if (s.k % 16 != 0) {
     return bad_field("k", k, "must be a multiple of 16, so that rows of A and B are whole loads");
@@ -57,16 +60,29 @@ Result<void> check(const Problem& problem) {
                                  "have 32 bits",
                                  most_integers));
   }
-  return check_count(problem, "k", {"n", "k"});
+  return {};
 }
 
-std::vector<Attribute> attributes() {
-  return {byte_format_attribute("A and B"),
-          {.name = "scales",
-           .help = "what shares a scale. tensor: an operand; row: a row of A, a row of B; block: "
-                   "128 k of a row of A, 128 x 128 of B",
-           .fallback = "tensor",
-           .allowed = {"tensor", "row", "block"}}};
+Attribute scales_attribute(const std::string& operand) {
+  return {.name = "scales",
+          .help = "what shares a scale. tensor: " + operand +
+                  "; row: a row of A, a row of B; block: 128 k of a row of A, 128 x 128 of B",
+          .fallback = "tensor",
+          .allowed = {"tensor", "row", "block"}};
+}
+
+Dimension numbers_of_line() {
+  return {.name = "k",
+          .help = "reduction dimension: a multiple of 16",
+          .least = 16,
+          .examples = {16, 128, 144, 256, 512, 784, 1040}};
+}
+
+namespace {
+
+Result<void> check(const Problem& problem) {
+  if (auto good = check_numbers(shape_of(problem)); !good) return good;
+  return check_count(problem, "k", {"n", "k"});
 }
 
 }  // namespace
@@ -82,11 +98,8 @@ Operation make_scaled_gemm() {
       "bits, where subnormal numbers count as the least normal one; the output's rounding";
   t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
                   {.name = "n", .help = "columns of C, rows of B"},
-                  {.name = "k",
-                   .help = "reduction dimension: a multiple of 16",
-                   .least = 16,
-                   .examples = {16, 128, 144, 256, 512, 784, 1040}}};
-  t.attributes = scaled_gemm::attributes();
+                  scaled_gemm::numbers_of_line()};
+  t.attributes = {byte_format_attribute("A and B"), scaled_gemm::scales_attribute("an operand")};
   t.dtypes = {{DType::bf16, DType::bf16}, {DType::f16, DType::f16}, {DType::f32, DType::f32}};
   t.sizes = {{{4096, 4096, 4096}},
              {{4096, 4096, 4096}, {{"scales", "block"}}},

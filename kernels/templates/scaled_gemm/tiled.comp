@@ -24,7 +24,18 @@ layout(local_size_x = THREADS) in;
 layout(push_constant, std430) uniform Arguments {
   uint64_t a, b, scales_a, scales_b, c;
   uint m, n, k, tiles_n;
+#if GROUPED != 0
+  uint64_t group_rows;  // ends or numbers of rows of the groups, i32
+  uint groups;
+#endif
 } args;
+
+#define PART BN
+#include "scaled_gemm/groups.glsl"
+
+#if GATE != 0 && TN % 2 != 0
+#error "a thread has the gate and the up of a column"
+#endif
 
 shared Number tile_a[BK * PITCH_A];
 shared Number tile_b[BK * PITCH_B];
@@ -40,19 +51,26 @@ RAW load_raw(uint64_t at) { return Quad(at).v; }
 RAW load_raw(uint64_t at) { return Word(at).v; }
 #endif
 
-// What lies past the end of k is zero, and rows past the last one repeat it.
-RAW load_line(uint64_t operand, uint row, uint rows, uint k) {
+// What lies past the end of k is zero.
+RAW load_line(uint64_t operand, uint64_t row, uint k) {
   if (k >= args.k) return RAW(0);
-  return load_raw(operand + uint64_t(min(row, rows - 1)) * args.k + k);
+  return load_raw(operand + row * args.k + k);
 }
 
 void main() {
   const uint block = workgroup();
-  const uint first_row = block / args.tiles_n * BM, first_col = block % args.tiles_n * BN;
-  if (first_row >= args.m) return;  // of the whole workgroup
+  const uint line_of_tiles = block / args.tiles_n, first_col = block % args.tiles_n * BN;
+#if GROUPED == 2
+  // A launch may have more workgroups than tiles.
+  if (line_of_tiles / ((args.m + (BM - 1)) / BM) >= args.groups) return;
+#endif
+  const Group group = find_group(BM, line_of_tiles);
+  if (group.row >= group.rows) return;  // of the whole workgroup
+  const uint64_t first_line = uint64_t(group.index) * product_columns();
   const uint thread = gl_LocalInvocationIndex;
   const uint row = thread / COLUMNS_OF_THREADS, col = thread % COLUMNS_OF_THREADS;
   const uint blocks = (args.k + SCALE_BLOCK - 1) / SCALE_BLOCK;
+  const uint64_t scales_a = first_scale_a(group, blocks), scales_b = first_scale_b(group, blocks);
 
   Number sum[TM * TN];
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) sum[i] = Number(0);
@@ -64,13 +82,13 @@ void main() {
     if (at > 0) barrier();  // all have read the tiles before
     for (uint i = thread; i < BM * BK / VEC; i += THREADS) {
       const uint line = i / (BK / VEC), place = i % (BK / VEC) * VEC;
-      const RAW raw = load_line(args.a, first_row + line, args.m, at + place);
+      const RAW raw = load_line(args.a, group.first + min(group.row + line, group.rows - 1), at + place);
       [[unroll]] for (uint j = 0; j < VEC; ++j)
         tile_a[(place + j) * PITCH_A + line] = number_of(WORD_OF(raw, j / 4) >> j % 4 * 8);
     }
     for (uint i = thread; i < BN * BK / VEC; i += THREADS) {
       const uint line = i / (BK / VEC), place = i % (BK / VEC) * VEC;
-      const RAW raw = load_line(args.b, first_col + line, args.n, at + place);
+      const RAW raw = load_line(args.b, first_line + line_of_column(first_col + line), at + place);
       [[unroll]] for (uint j = 0; j < VEC; ++j)
         tile_b[(place + j) * PITCH_B + line] = number_of(WORD_OF(raw, j / 4) >> j % 4 * 8);
     }
@@ -88,27 +106,33 @@ void main() {
 #if SCALES == 2
     if ((at + BK) % SCALE_BLOCK == 0 || at + BK >= args.k) {
       [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
-        const uint of_a = min(first_row + row + i / TN * ROWS_OF_THREADS, args.m - 1);
-        const uint of_b = min(first_col + col + i % TN * COLUMNS_OF_THREADS, args.n - 1);
-        const float scale = scale_a(args.scales_a, of_a, at, blocks) *
-                            scale_b(args.scales_b, of_b, at, blocks);
+        const uint of_a = min(group.row + row + i / TN * ROWS_OF_THREADS, group.rows - 1);
+        const uint of_b = line_of_column(first_col + col + i % TN * COLUMNS_OF_THREADS);
+        const float scale = scale_a(scales_a, of_a, at, blocks) * scale_b(scales_b, of_b, at, blocks);
         total[i] = fma(float(sum[i]), scale, total[i]);
         sum[i] = Number(0);
       }
     }
 #endif
   }
+#if SCALES != 2
+  float total[TM * TN];
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
-    const uint to_row = first_row + row + i / TN * ROWS_OF_THREADS;
-    const uint to_col = first_col + col + i % TN * COLUMNS_OF_THREADS;
-    if (to_row < args.m && to_col < args.n) {
-#if SCALES == 2
-      const float value = total[i];
-#else
-      const float value = float(sum[i]) * (scale_a(args.scales_a, to_row, 0, blocks) *
-                                           scale_b(args.scales_b, to_col, 0, blocks));
+    const uint of_a = min(group.row + row + i / TN * ROWS_OF_THREADS, group.rows - 1);
+    const uint of_b = line_of_column(first_col + col + i % TN * COLUMNS_OF_THREADS);
+    total[i] = float(sum[i]) * (scale_a(scales_a, of_a, 0, blocks) * scale_b(scales_b, of_b, 0, blocks));
+  }
 #endif
-      store_out(args.c + (uint64_t(to_row) * args.n + to_col) * OUT_BYTES, value);
-    }
+  const uint64_t c = args.c + uint64_t(group.first) * args.n * OUT_BYTES;
+  [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
+    const uint to_row = group.row + row + i / TN * ROWS_OF_THREADS;
+    const uint to_col = column_of_c(first_col + col + i % TN * COLUMNS_OF_THREADS);
+    if (to_row >= group.rows || to_col >= args.n) continue;
+    const uint64_t place = c + (uint64_t(to_row) * args.n + to_col) * OUT_BYTES;
+#if GATE != 0
+    if (i % TN < TN / 2) store_out(place, gated_value(total[i], total[i + TN / 2]));
+#else
+    store_out(place, total[i]);
+#endif
   }
 }

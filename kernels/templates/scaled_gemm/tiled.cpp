@@ -32,19 +32,21 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"VEC", {4, 16}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(a.constraints,
-         {{"thread_tiles", "TM must divide BM, and TN BN",
+         {{"gates", "TN must be even with gates", !shape.gated() || p["TN"] >= 2},
+          {"thread_tiles", "TM must divide BM, and TN BN",
            p["BM"] % p["TM"] == 0 && p["BN"] % p["TN"] == 0},
           {"workgroup_threads",
            fmt::format("the device allows {} threads, and 16 are the least", most),
            threads <= most && threads >= 16},
           {"tile_m", fmt::format("BM must not be twice m, {}, or more", shape.m),
            p["BM"] < 2 * shape.m || p["BM"] == 1},
-          {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.n),
-           p["BN"] < 2 * shape.n || p["BN"] == 16},
+          {"tile_n",
+           fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
+           p["BN"] < 2 * shape.products() || p["BN"] == 16},
           {"step", fmt::format("BK must not be twice k, {}, or more", shape.k),
            p["BK"] < 2 * shape.k || p["BK"] == 16},
           {"grid", fmt::format("C has more than {} workgroups", groups),
-           ceil_div(shape.n, p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
+           ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
           {"shared_memory", fmt::format("both tiles must fit {} KiB", shared / 1024),
            p["BK"] * (p["BM"] + p["BN"] + 2) * 4 <= shared},
           register_constraint(
@@ -80,16 +82,16 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   struct Tile {
     int bm, bn, tm, tn;
   };
-  static constexpr Tile tiles[] = {{128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4},
-                                   {32, 64, 4, 4},   {16, 64, 4, 2},  {16, 32, 4, 2},
-                                   {8, 32, 2, 2},    {4, 32, 2, 1},   {2, 32, 1, 1},
-                                   {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}};
+  static constexpr Tile tiles[] = {
+      {128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4}, {32, 64, 4, 4}, {16, 64, 4, 2},
+      {16, 32, 4, 2},   {8, 32, 2, 2},   {4, 32, 2, 1},  {2, 32, 1, 1},  {1, 32, 1, 2},
+      {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}};
   std::vector<Config> fitting, small;
   for (const Tile& tile : tiles) {
     // Two sums of each element need more registers than compilers keep.
     if (shape.scales == Scales::block && tile.tm * tile.tn > 32) continue;
-    const std::int64_t count =
-        ceil_div(shape.m, std::int64_t{tile.bm}) * ceil_div(shape.n, std::int64_t{tile.bn});
+    if ((shape.gated() && tile.tn < 2) || too_high(shape, tile.bm)) continue;
+    const std::int64_t count = count_tiles(shape, tile.bm, tile.bn);
     auto& list = count >= busy_workgroups(device) ? fitting : small;
     list.push_back({"tiled",
                     {{"BM", tile.bm},
@@ -107,7 +109,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", 4},
-          {"n", shape.n, config["BN"], "BN", 16},
+          {"n", shape.products(), config["BN"], "BN", 16},
           {"16 k", shape.k / 16, config["BK"] / 16, {}, 2},
           {"block of k", shape.k, scale_block, {}, 1}};
 }
@@ -116,8 +118,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double bm = config["BM"], bn = config["BN"], k = static_cast<double>(shape.k);
   const double tm = config["TM"], tn = config["TN"];
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.m, std::int64_t{config["BM"]}) *
-                                        ceil_div(shape.n, std::int64_t{config["BN"]}));
+  work.workgroups = static_cast<double>(count_tiles(shape, config["BM"], config["BN"]));
   work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = config["BK"] * (bm + bn + 2) * 4;
   work.registers = tm * tn * (shape.scales == Scales::block ? 2 : 1) + tm + tn + 24;

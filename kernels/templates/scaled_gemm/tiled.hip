@@ -10,21 +10,25 @@
 #error "TM divides BM, TN divides BN, VEC is 4 or 16 and divides BK, BK divides 128"
 #endif
 
-#include "scaled_gemm/numbers.hip"
+#include "scaled_gemm/groups.hip"
+
+#if GATE && TN % 2 != 0
+#error "a thread has the gate and the up of a column"
+#endif
 
 constexpr u32 rows_of_threads = BM / TM, columns_of_threads = BN / TN;
 #define THREADS (BM / TM * (BN / TN))
 
-// Decodes BK of k, from `k` on, of `lines` rows of an operand, from `first` on. What lies past the end
-// of k is zero, and rows past the last one repeat it.
-template <u32 lines, u32 pitch>
-GRETA_DEVICE void load_tile(const u8* operand, u32 first, u32 rows, u32 k, u32 end, Number* tile) {
+// Decodes BK of k, from `k` on, of `lines` rows of an operand, the first of which is row_of(0). What lies
+// past the end of k is zero.
+template <u32 lines, u32 pitch, typename RowOf>
+GRETA_DEVICE void load_tile(const u8* operand, const RowOf& row_of, u32 k, u32 end, Number* tile) {
   constexpr u32 of_line = BK / VEC;
   for (u32 at = thread_index(); at < lines * of_line; at += THREADS) {
     const u32 line = at / of_line, place = at % of_line * VEC;
     Words<VEC> words = {};
     if (k + place < end) {
-      words = load_words<VEC>(operand + u64(smaller(first + line, rows - 1)) * end + k + place);
+      words = load_words<VEC>(operand + u64(row_of(line)) * end + k + place);
     }
     GRETA_UNROLL
     for (u32 i = 0; i < VEC; ++i) {
@@ -34,17 +38,24 @@ GRETA_DEVICE void load_tile(const u8* operand, u32 first, u32 rows, u32 k, u32 e
 }
 
 GRETA_KERNEL(THREADS)
-scaled_gemm_tiled(const u8* __restrict__ a, const u8* __restrict__ b,
-                  const float* __restrict__ scales_a, const float* __restrict__ scales_b,
-                  Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n) {
+SCALED_ENTRY(tiled)(const u8* __restrict__ a, const u8* __restrict__ b,
+                    const float* __restrict__ scales_a, const float* __restrict__ scales_b,
+                    Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n GROUP_PARAMETERS) {
   constexpr u32 pitch_a = BM + 1, pitch_b = BN + 1;
   GRETA_DYNAMIC_SHARED(Number, tile_a);
   Number* const tile_b = tile_a + BK * pitch_a;
   const u32 block = block_index<THREADS>();
-  const u32 first_row = block / tiles_n * BM, first_col = block % tiles_n * BN;
-  if (first_row >= m) return;  // of the whole workgroup
+  const Group group = group_of_line<BM>(ALL_ROWS, block / tiles_n);
+  const u32 first_row = group.row, first_col = block % tiles_n * BN;
+  if (first_row >= group.rows) return;  // of the whole workgroup
+  a += u64(group.first) * k;
+  b += start_of_b(group, n, k);
+  c += u64(group.first) * n;
   const u32 row = thread_index() / columns_of_threads, col = thread_index() % columns_of_threads;
-  const ScalePair scales = {scales_a, scales_b, (k + scale_block - 1) / scale_block};
+  const ScalePair scales =
+      scales_of_group({scales_a, scales_b, (k + scale_block - 1) / scale_block}, group, n);
+  const auto row_of_a = [&](u32 line) { return smaller(first_row + line, group.rows - 1); };
+  const auto line_of_b = [&](u32 line) { return line_of_column<BN>(first_col + line, n); };
 
   Number sum[TM][TN] = {};
 #if SCALES == 2
@@ -52,8 +63,8 @@ scaled_gemm_tiled(const u8* __restrict__ a, const u8* __restrict__ b,
 #endif
   for (u32 at = 0; at < k; at += BK) {
     if (at > 0) block_barrier();  // all have read the tiles before
-    load_tile<BM, pitch_a>(a, first_row, m, at, k, tile_a);
-    load_tile<BN, pitch_b>(b, first_col, n, at, k, tile_b);
+    load_tile<BM, pitch_a>(a, row_of_a, at, k, tile_a);
+    load_tile<BN, pitch_b>(b, line_of_b, at, k, tile_b);
     block_barrier();
     GRETA_NO_UNROLL
     for (u32 i = 0; i < BK; ++i) {
@@ -72,29 +83,36 @@ scaled_gemm_tiled(const u8* __restrict__ a, const u8* __restrict__ b,
     if ((at + BK) % scale_block != 0 && at + BK < k) continue;
     GRETA_UNROLL
     for (u32 r = 0; r < TM; ++r) {
-      const u32 of_a = smaller(first_row + row + r * rows_of_threads, m - 1);
-      const float scale = scales.of_a(of_a, at);
+      const float scale = scales.of_a(row_of_a(row + r * rows_of_threads), at);
       GRETA_UNROLL
       for (u32 t = 0; t < TN; ++t) {
-        const u32 of_b = smaller(first_col + col + t * columns_of_threads, n - 1);
-        total[r][t] = multiply_add(float(sum[r][t]), scale * scales.of_b(of_b, at), total[r][t]);
+        const float of_b = scales.of_b(line_of_b(col + t * columns_of_threads), at);
+        total[r][t] = multiply_add(float(sum[r][t]), scale * of_b, total[r][t]);
         sum[r][t] = 0;
       }
     }
 #endif
   }
+  const auto value_at = [&](u32 r, u32 t) {
+#if SCALES == 2
+    return total[r][t];
+#else
+    return float(sum[r][t]) * (scales.of_a(row_of_a(row + r * rows_of_threads), 0) *
+                               scales.of_b(line_of_b(col + t * columns_of_threads), 0));
+#endif
+  };
   GRETA_UNROLL
   for (u32 r = 0; r < TM; ++r) {
     const u32 to_row = first_row + row + r * rows_of_threads;
-    if (to_row >= m) continue;
+    if (to_row >= group.rows) continue;
     GRETA_UNROLL
-    for (u32 t = 0; t < TN; ++t) {
-      const u32 to_col = first_col + col + t * columns_of_threads;
+    for (u32 t = 0; t < TN / (GATE ? 2 : 1); ++t) {
+      const u32 to_col = column_of_c<BN>(first_col + col + t * columns_of_threads);
       if (to_col >= n) continue;
-#if SCALES == 2
-      const float value = total[r][t];
+#if GATE
+      const float value = gated_value(value_at(r, t), value_at(r, t + TN / 2));
 #else
-      const float value = float(sum[r][t]) * (scales.of_a(to_row, 0) * scales.of_b(to_col, 0));
+      const float value = value_at(r, t);
 #endif
       c[u64(to_row) * n + to_col] = narrow<Out>(value);
     }

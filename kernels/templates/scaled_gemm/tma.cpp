@@ -38,11 +38,17 @@ int cluster_of(const Config& config) {
   return config["CLUSTER_M"] * config["CLUSTER_N"];
 }
 
+/// Returns the columns of C of a tile.
+std::int64_t tile_columns(const Shape& shape, const Config& config) {
+  return config["BN"] / (shape.gated() ? 2 : 1);
+}
+
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
   const bool whole = config["STORE"] != 0;
-  const std::int64_t columns = whole ? bn : bn % 64 == 0 ? 64 : bn % 32 == 0 ? 32 : bn;
+  const std::int64_t of_tile = tile_columns(shape, config);
+  const std::int64_t columns = whole || of_tile % 32 != 0 ? of_tile : of_tile % 64 == 0 ? 64 : 32;
   const std::int64_t rows = whole ? bm / config["GROUPS"] / 4 : 16;  // of a wave
   const std::int64_t stored = rows * bytes_of(shape.out, columns + 8);
   return stages * (bm + bn) * step + config["GROUPS"] * 4 * stored + stages * 16;
@@ -66,11 +72,20 @@ bool has_registers(const Shape& shape, const Config& config) {
 }
 
 std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
-  return ceil_div(shape.m, std::int64_t{c["BM"]} * c["CLUSTER_M"]);
+  return launched_lines(shape, std::int64_t{c["BM"]} * c["CLUSTER_M"]);
 }
 
 std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
-  return ceil_div(shape.n, std::int64_t{c["BN"]} * c["CLUSTER_N"]);
+  return ceil_div(shape.products(), std::int64_t{c["BN"]} * c["CLUSTER_N"]);
+}
+
+/// Returns whether a tile's columns have two blocks of scales at most: with gates, one of these and
+/// one of ups.
+bool has_blocks(const Shape& shape, const Config& c) {
+  if (shape.scales != Scales::block) return true;
+  const std::int64_t columns = tile_columns(shape, c);
+  if (shape.gated()) return scale_block % columns == 0 && shape.n % columns == 0;
+  return columns <= scale_block + std::gcd(columns, scale_block);
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -104,21 +119,24 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
             p["BM"] <= p["GROUPS"] * (2 * warpgroup_rows)},
        {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 64", shape.m),
         p["BM"] < 2 * shape.m || p["BM"] == warpgroup_rows},
-       {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 8", shape.n),
-        p["BN"] < 2 * shape.n || p["BN"] == 8},
+       {"tile_n",
+        fmt::format("BN must not be twice n, {}, or more, unless it is 8", shape.products()),
+        p["BN"] < 2 * shape.products() || p["BN"] <= (shape.gated() ? 16 : 8)},
+       {"gates", "with gates, BN must be a multiple of 16", !shape.gated() || p["BN"] % 16 == 0},
        {"blocks",
-        "with scales of blocks, a tile's columns must have two blocks at most",
-        {{"BN"},
-         [blocks = shape.scales == Scales::block](const Config& c) {
-           return !blocks || c["BN"] <= scale_block + std::gcd<std::int64_t>(c["BN"], 128);
-         }}},
+        "with scales of blocks, a tile's columns must have two blocks at most, or with gates one "
+        "of "
+        "these and one of ups",
+        {{"BN"}, [=](const Config& c) { return has_blocks(shape, c); }}},
        {"shares", "CLUSTER_M must divide BN and CLUSTER_N BM into multiples of 8, of 256 at most",
         p["BN"] % (p["CLUSTER_M"] * 8) == 0 && p["BM"] / p["CLUSTER_N"] <= 256},
        {"clusters", "clusters must not have more tiles than there are",
         (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
        {"pairs", "a cluster is at most two workgroups", p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        (ceil_div(shape.n, p["BN"]) + 1) * (ceil_div(shape.m, p["BM"]) + 1) <= groups},
+        (ceil_div(shape.products(), p["BN"]) + 1) *
+                (launched_lines(shape, p["BM"]) + shape.groups) <=
+            groups},
        {"shared_memory",
         fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
         {{"BM", "BN", "STAGES", "GROUPS", "STORE"},
@@ -152,11 +170,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                      along_n = clusters_along_n(shape, config);
   std::vector<Argument> given = arguments(shape, along_n);
   given.emplace_back(static_cast<std::uint32_t>(along_m));
-  given.push_back(mapped(0, shape.m, shape.k, config["BM"] / config["CLUSTER_N"]));
-  given.push_back(mapped(1, shape.n, shape.k, config["BN"] / config["CLUSTER_M"]));
+  const int shares = shape.gated() ? 2 : config["CLUSTER_M"];  // of B
+  given.push_back(mapped(0, shape.all_rows(), shape.k, config["BM"] / config["CLUSTER_N"]));
+  given.push_back(mapped(1, shape.groups * shape.products(), shape.k, config["BN"] / shares));
   LaunchPlan plan;
-  plan.sources.push_back(
-      kernel_source(device, "scaled_gemm/tma", defines, threads_of(config, wave), given));
+  plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
   source.options.emplace_back("--gpu-architecture=sm_90a");
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
@@ -172,7 +190,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || shape.m <= most_few_rows) return {};
+  if (!offered(shape, device) || for_few_rows(shape)) return {};
   struct Tile {
     int bm, bn, groups;
   };
@@ -190,7 +208,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                    {"RESIDENT", 0},
                    {"SWIZZLE", 8},
                    {"STORE", 0}}};
-    if (!has_registers(shape, config)) continue;
+    if (!has_registers(shape, config) || !has_blocks(shape, config)) continue;
+    if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) continue;
+    if (shape.gated() && tile.bn < 16) continue;
     const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
     const bool many = count >= busy_workgroups(device);
     if (tile.groups > 1 && count > busy_workgroups(device)) config.value("RESIDENT") = 1;
@@ -210,7 +230,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", warpgroup_rows},
-          {"n", shape.n, config["BN"], "BN", 8},
+          {"n", shape.products(), config["BN"], "BN", 8},
           {"k", shape.k, step, {}, 1}};
 }
 
@@ -219,7 +239,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double cluster = cluster_of(config);
   LaunchWork work;
   work.workgroups =
-      static_cast<double>(clusters_along_m(shape, config) * clusters_along_n(shape, config)) *
+      static_cast<double>(filled_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
+                          clusters_along_n(shape, config)) *
       cluster;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));

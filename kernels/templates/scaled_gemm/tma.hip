@@ -20,8 +20,8 @@
 #if !defined(WAVE) || !defined(SHARED_BYTES)
 #error "WAVE and SHARED_BYTES must be defined"
 #endif
-#if BM % (GROUPS * 64) != 0 || BN % 8 != 0 || STAGES < 2
-#error "GROUPS divide BM into multiples of 64, BN is a multiple of 8, STAGES are at least 2"
+#if BM % (GROUPS * 64) != 0 || BN % 8 != 0 || (GATE && BN % 16 != 0) || STAGES < 2
+#error "GROUPS divide BM into multiples of 64, BN is a multiple of 8, or of 16 with gates, STAGES at least 2"
 #endif
 
 #define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
@@ -33,7 +33,7 @@
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_bytes.hip"
-#include "scaled_gemm/numbers.hip"
+#include "scaled_gemm/groups.hip"
 #if CLUSTER > 1
 #include "common/cluster.hip"
 #define TMA_KERNEL \
@@ -59,6 +59,7 @@ constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
 
 constexpr u32 step = 128;                   // k of a stage, which are the bytes of a panel's line
 constexpr u32 products = BM / GROUPS / 64;  // of a warpgroup
+constexpr u32 tile_columns = GATE ? BN / 2 : BN;  // of C
 
 // Whether threads add the sums of 128 k.
 #define PROMOTED (FORMAT != 4 || SCALES == 2)
@@ -72,14 +73,15 @@ constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
 // C goes through shared memory: all of a wave's sums with STORE, or `stored_columns` at a time, so that
 // neighbouring lanes store 16 bytes each of one row.
 constexpr u32 unit = 16 / sizeof(Out);
-constexpr u32 stored_columns = STORE ? BN : BN % 64 == 0 ? 64 : BN % 32 == 0 ? 32 : BN;
+constexpr u32 stored_columns =
+    STORE || tile_columns % 32 != 0 ? tile_columns : tile_columns % 64 == 0 ? 64 : 32;
 constexpr u32 stored_pitch = stored_columns + 8;
 constexpr u32 stored_rows = STORE ? products * 16 : 16;
 constexpr u32 stored_bytes = stored_rows * stored_pitch * sizeof(Out);  // of a wave
 constexpr u32 stored_start = STAGES * stage_bytes;
 constexpr u32 barriers_start = stored_start + GROUPS * 4 * stored_bytes;
 static_assert(barriers_start + STAGES * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
-static_assert(BN <= 32 ? stored_columns == BN : BN % 32 == 0, "whole parts are stored");
+static_assert(tile_columns % stored_columns == 0, "whole parts are stored");
 
 // Barriers of the buffers. `filled`: the boxes are there; `emptied`: all waves that read them are done.
 struct Stages {
@@ -116,11 +118,18 @@ struct Stages {
 struct Arguments {
   ScalePair scales;
   Out* c;
-  u32 m, n, k, tiles_m, tiles_n;  // tiles: those of clusters
+  u32 n, k, tiles_m, tiles_n;  // tiles: those of clusters
+  AllRows rows;
 };
 
+// A tile of the products of a group of rows, or of the only product.
 struct Tile {
-  u32 row, col;  // the first ones
+  Group group;   // its `row`: the cluster's first one
+  u32 row, col;  // the first ones, of the group's and of C
+
+  // Whether the cluster has any: all of its workgroups copy for each other.
+  GRETA_DEVICE bool has_rows() const { return !GROUPED || group.row < group.rows; }
+  GRETA_DEVICE u32 last_row() const { return group.rows - 1; }
 };
 
 // The tile of a workgroup of this rank in its cluster, whose rows are neighbours first. SWIZZLE rows
@@ -129,40 +138,52 @@ GRETA_DEVICE Tile tile_of(const Arguments& args, u32 index, u32 rank) {
   const u32 band = SWIZZLE * args.tiles_n, first = index / band * SWIZZLE, within = index % band;
   const u32 width = smaller(args.tiles_m - first, SWIZZLE);
   const u32 row = first + within % width, col = within / width;
-  return {(row * CLUSTER_M + rank % CLUSTER_M) * BM, (col * CLUSTER_N + rank / CLUSTER_M) * BN};
+  const Group group = find_group<BM * CLUSTER_M>(args.rows, row);
+  return {group, group.row + rank % CLUSTER_M * BM,
+          (col * CLUSTER_N + rank / CLUSTER_M) * tile_columns};
 }
 
-// Copies `part` of `parts` equal ones of an operand's lines, for the workgroups of `blocks`.
-template <u32 lines, u32 parts>
+// Copies lines of an operand, for the workgroups of `blocks`: with `sharing` more than this one.
+template <bool sharing>
 GRETA_DEVICE void copy_lines(SharedMemory shared, u32 to, const TensorMap& map, u32 k, u32 line,
-                             u32 part, u32 blocks, CountedBarrier barrier) {
-  constexpr u32 share = lines / parts;
-  static_assert(share % 8 == 0, "shares are whole groups of lines");
+                             u32 blocks, CountedBarrier barrier) {
   // The map has elements of 16 bits.
 #if CLUSTER > 1
-  if constexpr (parts > 1) {
-    copy_box_to(blocks, shared, to + part * share * 128, map, k / 2, line + part * share, barrier);
+  if constexpr (sharing) {
+    copy_box_to(blocks, shared, to, map, k / 2, line, barrier);
     return;
   }
 #endif
   copy_box(shared, to, map, k / 2, line, barrier);
 }
 
+// Lines of an operand that a workgroup copies at once: with gates, of B either those or their ups.
+constexpr u32 share_a = BM / CLUSTER_N, shares_b = GATE ? 2 : CLUSTER_M, share_b = BN / shares_b;
+static_assert(share_a % 8 == 0 && share_b % 8 == 0, "shares are whole groups of lines");
+
 // One thread copies the operands of a tile's steps.
-GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
-                          Tile tile, u32 steps, u32 rank, Stages& at) {
+GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
+                          const TensorMap& map_b, const Tile& tile, u32 steps, u32 rank, Stages& at) {
   const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
   const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
   const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
+  const u32 line_a = tile.group.first + tile.row + column * share_a;
+  const u32 line_b = tile.group.index * product_columns(args.n) + tile.col;
+  const u32 next_share = GATE ? args.n : share_b;
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     at.emptied(at.index).wait(at.parity ^ 1);
     const CountedBarrier filled = at.filled(at.index);
     filled.expect(stage_bytes);
-    const u32 to = at.index * stage_bytes;
-    copy_lines<BM, CLUSTER_N>(shared, to, map_a, i * step, tile.row, column, same_rows, filled);
-    copy_lines<BN, CLUSTER_M>(shared, to + TileA::bytes, map_b, i * step, tile.col, row,
-                              same_columns, filled);
+    const u32 to = at.index * stage_bytes, to_b = to + TileA::bytes;
+    copy_lines<(CLUSTER_N > 1)>(shared, to + column * share_a * 128, map_a, i * step, line_a,
+                                same_rows, filled);
+    GRETA_UNROLL
+    for (u32 own = 0; own < shares_b / CLUSTER_M; ++own) {
+      const u32 share = row + own;
+      copy_lines<(CLUSTER_M > 1)>(shared, to_b + share * share_b * 128, map_b, i * step,
+                                  line_b + share * next_share, same_columns, filled);
+    }
     at.next();
   }
 }
@@ -195,33 +216,33 @@ GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 product, Su
 }
 
 // The first row of a product's 64 that this lane has sums of; the other one is eight further.
-GRETA_DEVICE u32 row_of_lane(Tile tile, u32 product) {
+GRETA_DEVICE u32 row_of_lane(const Tile& tile, u32 product) {
   return tile.row + (warpgroup_index() * products + product) * 64 + wave_index() % 4 * 16 +
          lane_index() / 4;
 }
 
 #if PROMOTED
 // Scales of a lane's rows and of the tile's columns for one step. Columns up to `border` have the
-// first block's scale.
+// first block's scale, which with gates is theirs.
 struct StepScales {
   float row[products][2], column[2];
   u32 border;
 };
 
-GRETA_DEVICE StepScales scales_of(const Arguments& args, Tile tile, u32 k) {
+GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 k) {
   StepScales scales = {{}, {1.0f, 1.0f}, BN};
 #if SCALES == 2
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
-      const u32 row = smaller(row_of_lane(tile, product) + half * 8, args.m - 1);
-      scales.row[product][half] = args.scales.of_a(row, k);
+      const u32 row = smaller(row_of_lane(tile, product) + half * 8, tile.last_row());
+      scales.row[product][half] = of_group.of_a(row, k);
     }
-    const u32 column = smaller(tile.col + half * scale_block, args.n - 1);
-    scales.column[half] = args.scales.of_b(column, k);
+    const u32 line = smaller(tile.col + (GATE ? 0 : half * scale_block), n - 1);
+    scales.column[half] = of_group.of_b(GATE ? half * n + line : line, k);
   }
-  scales.border = scale_block - tile.col % scale_block;
+  scales.border = GATE ? tile_columns : scale_block - tile.col % scale_block;
 #endif
   return scales;
 }
@@ -252,14 +273,15 @@ GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const St
 }
 
 // Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them.
-GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, Tile tile, u32 steps, u32 rank,
-                          Stages& at, Totals& totals) {
+GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile& tile, u32 steps,
+                          u32 rank, Stages& at, Totals& totals) {
+  const ScalePair scales_of_tile = scales_of_group(args.scales, tile.group, args.n);
   Sums sums;
-  StepScales next = scales_of(args, tile, 0);
+  StepScales next = scales_of(scales_of_tile, tile, args.n, 0);
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const StepScales scales = next;
-    if (i + 1 < steps) next = scales_of(args, tile, (i + 1) * step);
+    if (i + 1 < steps) next = scales_of(scales_of_tile, tile, args.n, (i + 1) * step);
     at.filled(at.index).wait(at.parity);
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
@@ -278,8 +300,8 @@ GRETA_DEVICE float total_of(const Totals& totals, u32 product, u32 c, u32 i) {
 }
 #else
 // A buffer is released when the next one's products have been started.
-GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, Tile, u32 steps, u32 rank, Stages& at,
-                          Totals& totals) {
+GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, u32 steps, u32 rank,
+                          Stages& at, Totals& totals) {
   u32 before = 0;
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
@@ -308,13 +330,13 @@ GRETA_DEVICE float total_of(const Totals& totals, u32 product, u32 c, u32 i) {
 
 #include "scaled_gemm/tma_store.hip"
 
-TMA_KERNEL scaled_gemm_tma(const u8*, const u8*, const float* __restrict__ scales_a,
-                           const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
-                           u32 k, u32 tiles_n, u32 tiles_m, TENSOR_MAP_PARAMETER map_a,
-                           TENSOR_MAP_PARAMETER map_b) {
+TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ scales_a,
+                             const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
+                             u32 k, u32 tiles_n GROUP_PARAMETERS, u32 tiles_m,
+                             TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = {{scales_a, scales_b, (k + scale_block - 1) / scale_block},
-                          c, m, n, k, tiles_m, tiles_n};
+                          c, n, k, tiles_m, tiles_n, ALL_ROWS};
   const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
   const u32 rank = block % CLUSTER, cluster = block / CLUSTER, steps = (k + step - 1) / step;
   if (cluster >= all) return;
@@ -336,7 +358,8 @@ TMA_KERNEL scaled_gemm_tma(const u8*, const u8*, const float* __restrict__ scale
     if constexpr (COPIERS > WAVE) give_registers<few_registers>();
     if (copier) {
       for (u32 index = cluster; index < all; index += clusters) {
-        produce(tiles, map_a, map_b, tile_of(args, index, rank), steps, rank, stages);
+        const Tile tile = tile_of(args, index, rank);
+        if (tile.has_rows()) produce(args, tiles, map_a, map_b, tile, steps, rank, stages);
       }
     }
   } else {
@@ -344,6 +367,7 @@ TMA_KERNEL scaled_gemm_tma(const u8*, const u8*, const float* __restrict__ scale
     u8* const buffer = shared + stored_start + wave_index() * stored_bytes;
     for (u32 index = cluster; index < all; index += clusters) {
       const Tile tile = tile_of(args, index, rank);
+      if (!tile.has_rows()) continue;
       Totals totals = {};
       consume(args, tiles, tile, steps, rank, stages, totals);
       store_tile(args, buffer, tile, totals);

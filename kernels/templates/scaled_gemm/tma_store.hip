@@ -1,27 +1,37 @@
 // Stores the sums of a tile of tma.hip, which includes this: each wave its own, through shared memory.
 #pragma once
 
-// Puts `stored_columns` of a product's sums, from column `first` on, to the wave's buffer.
-GRETA_DEVICE void scale_part(const Arguments& args, Tile tile, const Totals& totals, u32 product,
-                             u32 first, const float (&of_rows)[2], Out* buffer) {
+// The scale of a line of B, of those that do not change along k.
+GRETA_DEVICE float scale_of_line(const ScalePair& scales, u32 line) {
+  return SCALES == 2 ? 1.0f : scales.of_b(line, 0);
+}
+
+// Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer.
+GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, const Totals& totals,
+                             u32 product, u32 first, const float (&of_rows)[2], Out* buffer) {
   const u32 lane = lane_index();
   GRETA_UNROLL
   for (u32 c = 0; c < stored_columns; c += 8) {
-    float of_columns[2] = {1.0f, 1.0f};
-#if SCALES != 2
+    float of_columns[1 + (GATE != 0)][2];  // with gates, also of their ups
     GRETA_UNROLL
     for (u32 j = 0; j < 2; ++j) {
-      const u32 col = tile.col + first + c + lane % 4 * 2 + j;
-      of_columns[j] = args.scales.of_b(smaller(col, args.n - 1), 0);
+      const u32 line = smaller(tile.col + first + c + lane % 4 * 2 + j, n - 1);
+      of_columns[0][j] = scale_of_line(scales, line);
+      if (GATE) of_columns[GATE != 0][j] = scale_of_line(scales, n + line);
     }
-#endif
     GRETA_UNROLL
     for (u32 half = 0; half < 2; ++half) {
       float x[2];
       GRETA_UNROLL
       for (u32 j = 0; j < 2; ++j) {
-        x[j] = total_of(totals, product, (first + c) / 8, half * 2 + j);
-        if (SCALES != 2) x[j] *= of_rows[half] * of_columns[j];
+        const u32 column = (first + c) / 8, of_lane = half * 2 + j;
+        x[j] = total_of(totals, product, column, of_lane);
+        if (SCALES != 2) x[j] *= of_rows[half] * of_columns[0][j];
+#if GATE
+        float up = total_of(totals, product, column + tile_columns / 8, of_lane);
+        if (SCALES != 2) up *= of_rows[half] * of_columns[1][j];
+        x[j] = gated_value(x[j], up);
+#endif
       }
       Out* const to = buffer + (lane / 4 + half * 8) * stored_pitch + c + lane % 4 * 2;
       store_pack(to, narrow_pack<Out>(x));
@@ -29,30 +39,36 @@ GRETA_DEVICE void scale_part(const Arguments& args, Tile tile, const Totals& tot
   }
 }
 
+// The element of C at a row of the tile's group and a column.
+GRETA_DEVICE Out* place_of(const Arguments& args, const Tile& tile, u32 row, u32 col) {
+  return args.c + (u64(tile.group.first) + row) * args.n + col;
+}
+
 #if STORE
 // Starts copies of the buffer's rows, a lane each.
-GRETA_DEVICE void store_rows(const Arguments& args, SharedMemory buffer, Tile tile) {
+GRETA_DEVICE void store_rows(const Arguments& args, SharedMemory buffer, const Tile& tile) {
   static_assert(stored_rows <= wave_size, "a row for each lane");
   const u32 lane = lane_index(), first = row_of_lane(tile, lane / 16) - lane / 4;
   const u32 row = first + lane % 16;
-  if (lane < stored_rows && row < args.m && tile.col < args.n) {
-    const u32 columns = smaller(BN, args.n - tile.col);
-    copy_row_out(args.c + u64(row) * args.n + tile.col, buffer,
+  if (lane < stored_rows && row < tile.group.rows && tile.col < args.n) {
+    const u32 columns = smaller(tile_columns, args.n - tile.col);
+    copy_row_out(place_of(args, tile, row, tile.col), buffer,
                  lane * stored_pitch * u32(sizeof(Out)), columns * u32(sizeof(Out)));
   }
   close_rows_out();
 }
 #else
 // Stores the buffer's rows, which begin at `row` and `col` of C.
-GRETA_DEVICE void store_part(const Arguments& args, const Out* buffer, u32 row, u32 col) {
+GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
+                             u32 col) {
   constexpr u32 of_row = stored_columns / unit;
   const bool whole = args.n % unit == 0;
   GRETA_UNROLL
   for (u32 first = 0; first < 16 * of_row; first += wave_size) {
     const u32 at = first + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
-    if (at >= 16 * of_row || to_row >= args.m || col + place >= args.n) continue;
+    if (at >= 16 * of_row || to_row >= tile.group.rows || col + place >= args.n) continue;
     const Out* const from = buffer + at / of_row * stored_pitch + place;
-    Out* const to = args.c + u64(to_row) * args.n + col + place;
+    Out* const to = place_of(args, tile, to_row, col + place);
     if (whole) {
       store_pack(to, load_pack<unit>(from));
     } else {
@@ -62,8 +78,10 @@ GRETA_DEVICE void store_part(const Arguments& args, const Out* buffer, u32 row, 
 }
 #endif
 
-GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, Tile tile, const Totals& totals) {
+GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile,
+                             const Totals& totals) {
   Out* const buffer = reinterpret_cast<Out*>(shared);
+  const ScalePair scales = scales_of_group(args.scales, tile.group, args.n);
 #if STORE
   wait_for_rows_out();  // of the tile before
   wave_barrier();
@@ -75,17 +93,18 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, Tile tile, const
 #if SCALES != 2
     GRETA_UNROLL
     for (u32 half = 0; half < 2; ++half) {
-      of_rows[half] = args.scales.of_a(smaller(row + half * 8, args.m - 1), 0);
+      of_rows[half] = scales.of_a(smaller(row + half * 8, tile.last_row()), 0);
     }
 #endif
 #if STORE
-    scale_part(args, tile, totals, product, 0, of_rows, buffer + product * 16 * stored_pitch);
+    scale_part(scales, args.n, tile, totals, product, 0, of_rows,
+               buffer + product * 16 * stored_pitch);
 #else
     GRETA_UNROLL
-    for (u32 first = 0; first < BN; first += stored_columns) {
-      scale_part(args, tile, totals, product, first, of_rows, buffer);
+    for (u32 first = 0; first < tile_columns; first += stored_columns) {
+      scale_part(scales, args.n, tile, totals, product, first, of_rows, buffer);
       wave_barrier();
-      store_part(args, buffer, row - lane_index() / 4, tile.col + first);
+      store_part(args, tile, buffer, row - lane_index() / 4, tile.col + first);
       wave_barrier();
     }
 #endif

@@ -46,7 +46,7 @@ class ExpertsRecorder {
     if (chosen == "fused") {
       fuse();
     } else {
-      as_stored_ = chosen == "quantised";
+      as_stored_ = chosen == "quantised" || chosen == "scaled";
       multiply(chosen != "parts");
     }
     return std::move(results_);
@@ -111,7 +111,15 @@ class ExpertsRecorder {
   void multiply_rows(const char* name, const Tensor& a, const WeightMatrix& matrix, const Tensor& b,
                      const Tensor& out, Activation activation) {
     label(name);
-    if (as_stored_) {
+    if (const auto& scaled = matrix.format.scaled) {
+      const ScaledRows rows = quantise_rows(pipeline_, a, a.shape()[1], *scaled);
+      ScaledGroupedGemmOptions options;
+      options.format = scaled->numbers;
+      options.scales = sharing_of(*scaled);
+      options.activation = activation;
+      pipeline_.scaled_grouped_gemm(rows.codes, b, rows.scales, matrix.scales, ends_, out, options)
+          .value();
+    } else if (as_stored_) {
       pipeline_
           .quantized_grouped_gemm(a, b, ends_, out,
                                   {.format = *matrix.format.quantised,
@@ -159,7 +167,7 @@ class ExpertsRecorder {
   std::int64_t rows_, dim_, hidden_;
   Tensor gate_up_, down_;   ///< [experts, rows, columns or bytes]
   Tensor ends_;             ///< i32 [experts]: the row after each expert's last
-  bool as_stored_ = false;  ///< grouped products take quantised matrices as they are
+  bool as_stored_ = false;  ///< grouped products take quantised and scaled matrices as they are
   ExpertsResults results_;
 };
 

@@ -81,6 +81,10 @@ struct ScaledGemmOptions {
   ScaleSharing scales = ScaleSharing::tensor;
 };
 
+struct ScaledGroupedGemmOptions : ScaledGemmOptions {
+  Activation activation = Activation::none;  ///< swiglu and geglu as in grouped_gemm(), or none
+};
+
 /// Formats of quantised rows, and what is computed ahead of them: rmsnorm if there is a weight,
 /// add_rmsnorm if there are residual and sum, too, and silu_mul if there is `up`.
 struct QuantizeOptions {
@@ -225,6 +229,14 @@ class Operations {
   Result<void> scaled_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,
                            const Tensor& scales_b, const Tensor& c,
                            const ScaledGemmOptions& options = {});
+  /// C = (scales_a A) (scales_b B[group])^T for groups of rows as in grouped_gemm(), with operands
+  /// as in scaled_gemm(): B is u8 [groups, n, k], or [groups, 2 n, k] with an activation. Scales of
+  /// tensors are [groups, 1] each. Those of rows are [rows of A, 1] and [groups x rows of B, 1],
+  /// those of blocks [rows of A, ceil(k / 128)] and [groups x ceil(rows of B / 128), ceil(k /
+  /// 128)].
+  Result<void> scaled_grouped_gemm(const Tensor& a, const Tensor& b, const Tensor& scales_a,
+                                   const Tensor& scales_b, const Tensor& groups, const Tensor& c,
+                                   const ScaledGroupedGemmOptions& options = {});
   /// q = y / scale and its scales, as scaled_gemm reads A: y is x, or what the options say of it; x
   /// [.., 2 cols] holds gate, then up, for y = silu(gate) * up. q is u8 [.., cols], whose bytes are
   /// numbers of the format. Scales are f32, [rows, 1] or [rows, ceil(cols / 128)], or one that is

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/pipeline/compute/operations.hpp"
+#include "runtime/pipeline/compute/prepared.hpp"
 #include "runtime/pipeline/compute/request.hpp"
 
 /// The operations that multiply matrices, and what quantises their operands.
@@ -148,6 +149,15 @@ void set_gates(Problem& problem, Activation activation) {
   set(problem, "epilogue", activation == Activation::swiglu ? "swiglu" : "geglu");
 }
 
+/// Sets the numbers of scaled operands, and what shares a scale.
+void set_numbers(Problem& problem, const ScaledGemmOptions& options) {
+  if (options.format != kernels::ByteFormat::e4m3) {
+    set(problem, "format", std::string(kernels::to_string(options.format)));
+  }
+  if (options.scales == ScaleSharing::row) set(problem, "scales", "row");
+  if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+}
+
 /// Sets how quantised weights are stored, whose rows have as many elements as the extent `length`
 /// of the problem. The options have a format, scales and zeros.
 template <typename Options>
@@ -266,12 +276,22 @@ Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Ten
   if (b && b.shape().rank() != 2) return bad_rank("scaled_gemm", "B", b, "[n, k]");
   Problem problem = problem_of("scaled_gemm", c.dtype(), c.dtype(),
                                {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", cols_of(a)}});
-  if (options.format != kernels::ByteFormat::e4m3) {
-    set(problem, "format", std::string(kernels::to_string(options.format)));
-  }
-  if (options.scales == ScaleSharing::row) set(problem, "scales", "row");
-  if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+  set_numbers(problem, options);
   return start(problem, std::array{a, b, scales_a, scales_b, c});
+}
+
+Result<void> Operations::scaled_grouped_gemm(const Tensor& a, const Tensor& b,
+                                             const Tensor& scales_a, const Tensor& scales_b,
+                                             const Tensor& groups, const Tensor& c,
+                                             const ScaledGroupedGemmOptions& options) {
+  if (b && b.shape().rank() != 3) return bad_rank("scaled_grouped_gemm", "B", b, "[groups, n, k]");
+  Result<Problem> problem =
+      grouped_problem("scaled_grouped_gemm", a, b, c, b ? b.shape()[1] : 1, options.activation);
+  if (!problem) return problem.failure();
+  problem->dtype = c.dtype();  // A has bytes
+  set_numbers(*problem, options);
+  set_gates(*problem, options.activation);
+  return start(*problem, std::array{a, b, scales_a, scales_b, groups, c});
 }
 
 Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor& scales,

@@ -40,10 +40,6 @@ std::size_t segment_of(DType dtype, std::int64_t cols, std::span<const Projectio
   return count;
 }
 
-ScaleSharing sharing_of(const ScaledFormat& format) {
-  return format.blocks ? ScaleSharing::block : ScaleSharing::row;
-}
-
 /// Returns whether parts form one matrix: of blocks that share a scale, each has whole ones.
 bool one_matrix(const std::vector<ProjectionPart>& parts) {
   const MatrixFormat& first = parts.front().format;
@@ -92,6 +88,10 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
   matrix.scales = make(scales, {rows, groups}, Memory::device);
   if (format.zeros) matrix.zeros = make(DType::u8, {rows, groups}, Memory::device);
   return matrix;
+}
+
+ScaleSharing sharing_of(const ScaledFormat& format) {
+  return format.blocks ? ScaleSharing::block : ScaleSharing::row;
 }
 
 ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,

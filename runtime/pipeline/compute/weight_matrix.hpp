@@ -40,6 +40,9 @@ struct WeightMatrix {
 WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
                          const MatrixFormat& format, const TensorMaker& make);
 
+/// Returns what shares a scale of rows that a matrix of this format multiplies.
+ScaleSharing sharing_of(const ScaledFormat& format);
+
 /// Rows that are quantised for scaled matrices.
 struct ScaledRows {
   ScaledFormat format{};

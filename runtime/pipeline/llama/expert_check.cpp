@@ -79,10 +79,19 @@ std::vector<LlamaExpert> ExpertCheck::multiplied_networks() const {
 Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix& chosen,
                               const TraceMatrix& x) const {
   const std::vector<LlamaExpert> networks = multiplied_networks();
+  const WeightView& first = layer_.weights.experts.front().*matrix;
   Products products;
+  if (first.scaled && !first.decoded) {
+    const auto quantised = stages::quantised_rows(first.scaled->format, x);
+    products.values = stages::multiply_by_experts(weights_, networks, matrix, chosen,
+                                                  quantised.values, &products.norms);
+    products.errors =
+        stages::multiply_sizes_by_experts(weights_, networks, matrix, chosen, quantised.errors);
+    products.add_matrix_cores();
+    return products;
+  }
   products.values =
       stages::multiply_by_experts(weights_, networks, matrix, chosen, x, &products.norms);
-  const WeightView& first = layer_.weights.experts.front().*matrix;
   const bool decoded = layer_.trace.decoded_experts && !first.decoded;
   if (first.blocks != BlockFormat::q4_k || !decoded) return products;
   const double unit = unit_roundoff(layer_.types.activations);

@@ -21,11 +21,12 @@ namespace greta::runtime {
 /// - the sigmoid of l: u (12 + 5 |l|), relative.
 /// - expert_rows: none. Products, silu_mul and the sum over a token's experts: as those of other
 ///   layers. Products with a weight, and sums of two rows: u.
+/// - Products with scaled matrices, whose rows are quantised: as those of other layers.
 /// - Quantised matrices that are decoded for grouped products (LlamaLayerTrace::decoded_experts)
-/// are
-///   rounded to the activations' type. A weight of q4_k, which is wrong by some u before, may be
-///   rounded to the neighbour of what FP64 rounds it to: about one of 2^13 in f16. So products with
-///   these may be wrong by 4 roundings of the type, times the root of the sum of squared products.
+///   are rounded to the activations' type. A weight of q4_k, which is wrong by some u before, may
+///   be rounded to the neighbour of what FP64 rounds it to: about one of 2^13 in f16. So products
+///   with these may be wrong by 4 roundings of the type, times the root of the sum of squared
+///   products.
 /// - expert_sum in the launches that compute what precedes it as well: y is the sum over a token's
 ///   experts of weight * down * h with h = silu(gate) * up in f32, of n = top_k * hidden_dim
 ///   products. Its error is that of a dot product of this length, and one rounding more of each

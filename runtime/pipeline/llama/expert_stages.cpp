@@ -74,14 +74,13 @@ TraceMatrix repeated(const TraceMatrix& x, std::int64_t times) {
   return rows;
 }
 
-TraceMatrix multiply_by_experts(const Weights& weights, const std::vector<LlamaExpert>& networks,
-                                WeightView LlamaExpert::*matrix, const TraceMatrix& experts,
-                                const TraceMatrix& x, TraceMatrix* norms) {
-  const std::int64_t cols = (networks.front().*matrix).rows;
-  TraceMatrix result(x.rows, cols);
-  std::fill(result.values.begin(), result.values.end(), no_expert);
-  if (norms != nullptr) *norms = TraceMatrix(x.rows, cols);
-  for (std::size_t e = 0; e < networks.size(); ++e) {
+namespace {
+
+/// Calls body(expert, its rows of x, their numbers) for each expert that has some.
+template <typename Body>
+void for_each_expert(std::size_t count, const TraceMatrix& experts, const TraceMatrix& x,
+                     const Body& body) {
+  for (std::size_t e = 0; e < count; ++e) {
     std::vector<std::int64_t> own;
     for (std::int64_t row = 0; row < x.rows; ++row) {
       if (experts.values[static_cast<std::size_t>(row)] == static_cast<double>(e)) {
@@ -89,18 +88,50 @@ TraceMatrix multiply_by_experts(const Weights& weights, const std::vector<LlamaE
       }
     }
     if (own.empty()) continue;
-    TraceMatrix rows(static_cast<std::int64_t>(own.size()), x.cols), own_norms;
+    TraceMatrix rows(static_cast<std::int64_t>(own.size()), x.cols);
     for (std::int64_t i = 0; i < rows.rows; ++i) {
       std::copy_n(x.row(own[static_cast<std::size_t>(i)]), x.cols, rows.row(i));
     }
-    const TraceMatrix products =
-        multiply(weights, networks[e].*matrix, rows, norms != nullptr ? &own_norms : nullptr);
-    for (std::int64_t i = 0; i < rows.rows; ++i) {
-      const std::int64_t row = own[static_cast<std::size_t>(i)];
-      std::copy_n(products.row(i), cols, result.row(row));
-      if (norms != nullptr) std::copy_n(own_norms.row(i), cols, norms->row(row));
-    }
+    body(e, rows, own);
   }
+}
+
+/// Copies rows to those of these numbers.
+void put_rows(const TraceMatrix& rows, const std::vector<std::int64_t>& numbers, TraceMatrix& to) {
+  for (std::int64_t i = 0; i < rows.rows; ++i) {
+    std::copy_n(rows.row(i), rows.cols, to.row(numbers[static_cast<std::size_t>(i)]));
+  }
+}
+
+}  // namespace
+
+TraceMatrix multiply_by_experts(const Weights& weights, const std::vector<LlamaExpert>& networks,
+                                WeightView LlamaExpert::*matrix, const TraceMatrix& experts,
+                                const TraceMatrix& x, TraceMatrix* norms) {
+  const std::int64_t cols = (networks.front().*matrix).rows;
+  TraceMatrix result(x.rows, cols);
+  std::fill(result.values.begin(), result.values.end(), no_expert);
+  if (norms != nullptr) *norms = TraceMatrix(x.rows, cols);
+  for_each_expert(networks.size(), experts, x,
+                  [&](std::size_t e, const TraceMatrix& rows, const auto& numbers) {
+                    TraceMatrix own;
+                    TraceMatrix* const of_rows = norms != nullptr ? &own : nullptr;
+                    put_rows(multiply(weights, networks[e].*matrix, rows, of_rows), numbers,
+                             result);
+                    if (norms != nullptr) put_rows(own, numbers, *norms);
+                  });
+  return result;
+}
+
+TraceMatrix multiply_sizes_by_experts(const Weights& weights,
+                                      const std::vector<LlamaExpert>& networks,
+                                      WeightView LlamaExpert::*matrix, const TraceMatrix& experts,
+                                      const TraceMatrix& x) {
+  TraceMatrix result(x.rows, (networks.front().*matrix).rows);
+  for_each_expert(networks.size(), experts, x,
+                  [&](std::size_t e, const TraceMatrix& rows, const auto& numbers) {
+                    put_rows(multiply_sizes(weights, networks[e].*matrix, rows), numbers, result);
+                  });
   return result;
 }
 

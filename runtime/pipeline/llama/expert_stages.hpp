@@ -28,6 +28,12 @@ TraceMatrix multiply_by_experts(const Weights& weights, const std::vector<LlamaE
                                 WeightView LlamaExpert::*matrix, const TraceMatrix& experts,
                                 const TraceMatrix& x, TraceMatrix* norms = nullptr);
 
+/// Returns the sums of the products' sizes, of rows that aren't negative, as multiply_sizes() does.
+TraceMatrix multiply_sizes_by_experts(const Weights& weights,
+                                      const std::vector<LlamaExpert>& networks,
+                                      WeightView LlamaExpert::*matrix, const TraceMatrix& experts,
+                                      const TraceMatrix& x);
+
 /// Returns the sum of the rows of each token times its weights [tokens, top_k]. `norms` receives
 /// the root of the sum of the squared products of each element.
 TraceMatrix weighted_sum(const TraceMatrix& rows, const TraceMatrix& weights,

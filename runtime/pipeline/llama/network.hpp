@@ -46,13 +46,13 @@ struct LlamaMemory {
   /// Per layer: [batch, kv_heads, capacity, head_dim], or [pages, kv_heads, page, head_dim].
   std::vector<Tensor> keys;
   std::vector<Tensor> values;
-  Tensor rope_table;        ///< f32 [capacity, head_dim]
-  Tensor inputs;            ///< i32, size of the largest pass
-  Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
-  Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
-  Tensor numbers{};         ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
-  Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
-  Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax
+  Tensor rope_table;     ///< f32 [capacity, head_dim]
+  Tensor inputs;         ///< i32, size of the largest pass
+  Tensor staged_inputs;  ///< the same, host-visible; every pass begins with a copy of it
+  Tensor zeros{};        ///< i32 of 0, one for each row of the largest pass; with qkv_bias
+  Tensor numbers{};      ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
+  Tensor logits;         ///< f32 [most sequences of a pass, vocab]: of the last tokens
+  Tensor settings;       ///< f32 [the same, 4], of Operations::sample(); empty: argmax
   /// i32 [the same], host-visible, as a copy would take longer than the kernel's few writes: argmax
   /// of the logits, or what is drawn of them.
   Tensor likeliest;

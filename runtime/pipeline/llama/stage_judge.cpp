@@ -39,6 +39,12 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
   return worst;
 }
 
+void Products::add_matrix_cores() {
+  for (std::size_t i = 0; i < errors.values.size(); ++i) {
+    errors.values[i] += 24 * 0x1p-13 * norms.values[i];
+  }
+}
+
 Products products_of(const stages::Weights& weights, const WeightView& matrix, const Factor& x) {
   Products products;
   if (!matrix.scaled || matrix.decoded) {
@@ -49,9 +55,7 @@ Products products_of(const stages::Weights& weights, const WeightView& matrix, c
   const auto quantised = stages::quantised_rows(matrix.scaled->format, x.rows, x.of_elements);
   products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
   products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
-  for (std::size_t i = 0; i < products.errors.values.size(); ++i) {
-    products.errors.values[i] += 24 * 0x1p-13 * products.norms.values[i];
-  }
+  products.add_matrix_cores();
   return products;
 }
 

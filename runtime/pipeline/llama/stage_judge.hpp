@@ -31,6 +31,9 @@ struct Products {
     return {values.row(row)[col], norms.row(row)[col], relative,
             errors.empty() ? 0 : errors.row(row)[col]};
   }
+  /// Adds the errors of matrix cores that add products of fp8 with 13 bits, which
+  /// scaled_gemm_reference() states.
+  void add_matrix_cores();
 };
 
 /// Rows that are multiplied by weights. What computes them in the launch that also multiplies or
@@ -41,8 +44,7 @@ struct Factor {
   double of_elements = 0;  ///< relative, of each element
 };
 
-/// Multiplies rows as devices do. Matrix cores that add products of fp8 with 13 bits have the error
-/// that scaled_gemm_reference() states.
+/// Multiplies rows as devices do.
 Products products_of(const stages::Weights& weights, const WeightView& matrix, const Factor& x);
 
 }  // namespace greta::runtime

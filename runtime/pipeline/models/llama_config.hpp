@@ -103,6 +103,10 @@ struct LlamaConfig {
 
   std::int64_t q_dim() const { return heads * head_dim; }
   std::int64_t kv_dim() const { return kv_heads * head_dim; }
+  /// Returns whether the matrices of experts are whole blocks that share a scale.
+  bool has_whole_blocks() const {
+    return dim % ScaledFormat::block == 0 && experts.hidden_dim % ScaledFormat::block == 0;
+  }
   /// Returns whether a layer has experts.
   bool has_experts(std::int64_t layer) const;
   /// Returns the hidden_dim of the network that all tokens of a layer have: the feed-forward

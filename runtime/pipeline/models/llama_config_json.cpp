@@ -227,7 +227,9 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
     format.order = packed && packed->reordered ? 1 : 0;
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),
                                  {format, format, format, format, format, format, down, {}, {}});
-    for (std::int64_t i = 0; packed && i < config.layers; ++i) {  // of fp8, experts become numbers
+    // Others of fp8 become numbers.
+    const bool kept = packed || !scaled->blocks || config.has_whole_blocks();
+    for (std::int64_t i = 0; kept && i < config.layers; ++i) {
       if (!config.has_experts(i)) continue;
       LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];
       layer.expert_gate_up = layer.expert_down = format;

@@ -225,12 +225,11 @@ MatrixFormat changed(const MatrixFormat& own, std::int64_t cols, Quantisation qu
 }
 
 void refuse_experts(const LlamaConfig& config, Quantisation quantisation) {
-  const bool unread = quantisation == Quantisation::mxfp4 || quantisation == Quantisation::fp8;
-  if (config.experts.count == 0 || !unread) return;
-  throw Error(
-      Failure{Status::invalid_argument,
-              "the model has experts, whose products take q8_0, q4_0 and int4 of these formats",
-              {}});
+  if (config.experts.count == 0 || quantisation != Quantisation::mxfp4) return;
+  throw Error(Failure{
+      Status::invalid_argument,
+      "the model has experts, whose products take q8_0, q4_0, int4 and fp8 of these formats",
+      {}});
 }
 
 /// Decides about a layer's experts, which are quantised alike. `own` are their formats. Returns

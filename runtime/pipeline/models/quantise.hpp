@@ -40,8 +40,8 @@ struct QuantisedProjections {
 };
 
 /// Changes the formats of an architecture. Throws Error for one with experts and a format that
-/// their products can't read, which are mxfp4 and fp8. The experts of a layer are quantised alike
-/// or not at all.
+/// their products can't read, which is mxfp4. The experts of a layer are quantised alike or not at
+/// all.
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation);
 
 /// Quantises a model's weights, on all cores, into memory of the model. Scales beside integers are

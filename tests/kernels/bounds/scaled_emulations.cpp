@@ -5,6 +5,7 @@
 
 #include "kernels/model/byte_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/kernels/bounds/grouped_rows.hpp"
 #include "tests/layers.hpp"
 
 /// Scaled products of numbers of eight bits.
@@ -38,70 +39,105 @@ double add_products(double sum, const Pair* pairs, std::size_t count, int bits) 
   return std::trunc(total / last) * last;
 }
 
-Outputs scaled_gemm(const Given& given) {
-  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
-  const auto format =
-      kernels::byte_format_from_string(given.problem.attribute("format", "e4m3")).value();
-  const std::string shared = given.problem.attribute("scales", "tensor");
-  const bool integers = format == kernels::ByteFormat::int8, blocks = shared == "block";
-  const std::size_t across = (k + 127) / 128;
-  const auto numbers = [&](const char* name) {
+/// Sums of scaled products, of all lines of B or of those of a group.
+class ScaledProducts {
+ public:
+  /// `lines`: those of B that a product has.
+  ScaledProducts(const Given& given, std::size_t lines)
+      : given_(given),
+        lines_(lines),
+        k_(given.dim("k")),
+        across_((k_ + 127) / 128),
+        format_(
+            kernels::byte_format_from_string(given.problem.attribute("format", "e4m3")).value()),
+        shared_(given.problem.attribute("scales", "tensor")),
+        integers_(format_ == kernels::ByteFormat::int8),
+        a_(numbers("A")),
+        b_(numbers("B")) {}
+
+  /// Returns the product of a row of A with a line of a group's B.
+  Float at(std::size_t row, std::size_t line, std::size_t group = 0) const {
+    const auto sum_of = [&](std::size_t part) {
+      return Float(static_cast<float>(sum_of_part(row, group * lines_ + line, part)));
+    };
+    const std::size_t of_a = shared_ == "tensor" ? group : row;
+    const std::size_t of_b = shared_ == "tensor" ? group
+                             : shared_ == "row"  ? group * lines_ + line
+                                                 : group * ((lines_ + 127) / 128) + line / 128;
+    if (shared_ == "block") {
+      return dot(across_, sum_of, [&](std::size_t part) {
+        return Float(given_["scales_a"][of_a * across_ + part]) *
+               Float(given_["scales_b"][of_b * across_ + part]);
+      });
+    }
+    const Float factor = Float(given_["scales_a"][of_a]) * Float(given_["scales_b"][of_b]);
+    if (!integers_) return sum(across_, sum_of) * factor;
+    double exact = 0;
+    for (std::size_t part = 0; part < across_; ++part) {
+      exact += sum_of_part(row, group * lines_ + line, part);
+    }
+    return (Float(static_cast<float>(exact)) + Float()) * factor;
+  }
+
+ private:
+  std::vector<double> numbers(const char* name) const {
     std::vector<double> values;
-    for (const float byte : given[name]) {
-      values.push_back(kernels::decode_byte(format, static_cast<std::uint8_t>(byte)));
+    for (const float byte : given_[name]) {
+      values.push_back(kernels::decode_byte(format_, static_cast<std::uint8_t>(byte)));
     }
     return values;
-  };
-  const std::vector<double> a = numbers("A"), b = numbers("B");
-  // One scale of the operand, of each row, or of blocks of `rows` rows and 128 k.
-  const auto scale = [&](const char* name, std::size_t row, std::size_t rows, std::size_t part) {
-    const std::size_t at = blocks ? row / rows * across + part : shared == "row" ? row : 0;
-    return Float(given[name][at]);
-  };
-  const int least = 1 - kernels::traits(format).bias;
-  const int bits = 13 - arithmetic().dropped;
-  std::vector<float> out;
-  for (std::size_t row = 0; row < m; ++row) {
-    for (std::size_t col = 0; col < n; ++col) {
-      const auto sum_of_part = [&](std::size_t part) {
-        double sum = 0;
-        Pair pairs[32];
-        for (std::size_t i = part * 128; i < std::min(k, part * 128 + 128);) {
-          std::size_t count = 0;
-          for (; count < 32 && i < k; ++count, ++i) {
-            const double of_a = a[row * k + i], of_b = b[col * k + i];
-            pairs[count] = {of_a * of_b,
-                            stored_exponent(of_a, least) + stored_exponent(of_b, least)};
-          }
-          if (integers) {
-            for (std::size_t p = 0; p < count; ++p) sum += pairs[p].product;
-          } else {
-            sum = add_products(sum, pairs, count, bits);
-          }
-        }
-        return sum;
-      };
-      if (blocks) {
-        out.push_back(dot(
-                          across,
-                          [&](std::size_t p) { return Float(static_cast<float>(sum_of_part(p))); },
-                          [&](std::size_t p) {
-                            return scale("scales_a", row, 1, p) * scale("scales_b", col, 128, p);
-                          })
-                          .value());
-        continue;
+  }
+
+  double sum_of_part(std::size_t row, std::size_t line, std::size_t part) const {
+    const int least = 1 - kernels::traits(format_).bias;
+    const int bits = 13 - arithmetic().dropped;
+    double sum = 0;
+    Pair pairs[32];
+    for (std::size_t i = part * 128; i < std::min(k_, part * 128 + 128);) {
+      std::size_t count = 0;
+      for (; count < 32 && i < k_; ++count, ++i) {
+        const double of_a = a_[row * k_ + i], of_b = b_[line * k_ + i];
+        pairs[count] = {of_a * of_b, stored_exponent(of_a, least) + stored_exponent(of_b, least)};
       }
-      Float total;
-      if (integers) {
-        double exact = 0;
-        for (std::size_t p = 0; p < across; ++p) exact += sum_of_part(p);
-        total = Float(static_cast<float>(exact)) + Float();
+      if (integers_) {
+        for (std::size_t p = 0; p < count; ++p) sum += pairs[p].product;
       } else {
-        total =
-            sum(across, [&](std::size_t p) { return Float(static_cast<float>(sum_of_part(p))); });
+        sum = add_products(sum, pairs, count, bits);
       }
-      const Float factor = scale("scales_a", row, 1, 0) * scale("scales_b", col, 1, 0);
-      out.push_back((total * factor).value());
+    }
+    return sum;
+  }
+
+  const Given& given_;
+  std::size_t lines_, k_, across_;
+  kernels::ByteFormat format_;
+  std::string shared_;
+  bool integers_;
+  std::vector<double> a_, b_;
+};
+
+Outputs scaled_gemm(const Given& given) {
+  const std::size_t m = given.dim("m"), n = given.dim("n");
+  const ScaledProducts products(given, n);
+  std::vector<float> out;
+  for (std::size_t i = 0; i < m * n; ++i) out.push_back(products.at(i / n, i % n).value());
+  return {out};
+}
+
+/// Each group has some of the rows.
+Outputs scaled_grouped_gemm(const Given& given) {
+  const std::size_t n = given.dim("n");
+  const std::string epilogue = given.problem.attribute("epilogue", "none");
+  const ScaledProducts products(given, epilogue == "none" ? n : 2 * n);
+  std::vector<float> out(given["A"].size() / given.dim("k") * n,
+                         std::numeric_limits<float>::quiet_NaN());
+  for (const auto& [group, first, end] : rows_of_groups(given)) {
+    for (std::size_t i = first * n; i < end * n; ++i) {
+      const std::size_t row = i / n, col = i % n;
+      Float x = products.at(row, col, group);
+      if (epilogue == "swiglu") x = silu(x) * products.at(row, n + col, group);
+      if (epilogue == "geglu") x = gelu_tanh(x) * products.at(row, n + col, group);
+      out[i] = x.value();
     }
   }
   return {out};
@@ -158,10 +194,48 @@ std::vector<Case> scaled_gemm_cases(const DTypes&) {
       with("int8 with scales of blocks", ByteFormat::int8, "block", {30, 0, 0, 1.2, 1.2})};
 }
 
+/// The same numbers in groups.
+std::vector<Case> scaled_grouped_gemm_cases(const DTypes&) {
+  const auto with = [](const char* what, kernels::ByteFormat format, const char* scales,
+                       const char* epilogue, bool masked, const Factors& factors) {
+    const Contents bytes = finite_bytes(format);
+    const double most = 1 / kernels::traits(format).largest;
+    Case of{what,
+            {{"form", masked ? "masked" : "contiguous"},
+             {"format", std::string(kernels::to_string(format))},
+             {"scales", scales},
+             {"epilogue", epilogue},
+             {"groups", "4"},
+             {"m", masked ? "40" : "120"},
+             {"n", "130"},
+             {"k", "400"}},
+            {{"A", bytes}, {"B", bytes}, {"scales_a", times(most)}, {"scales_b", times(most)}},
+            factors};
+    of.contents.emplace(masked ? "rows" : "ends", [masked](double, std::size_t group) {
+      return masked ? 30.0 : 30.0 * static_cast<double>(group);
+    });
+    return of;
+  };
+  using kernels::ByteFormat;
+  Case skewed = with("e4m3", ByteFormat::e4m3, "tensor", "none", false, {4.4, 0, 0, 3.1, 1.4});
+  skewed.options.emplace_back("routing", "skewed");
+  return {skewed,
+          with("e5m2 with scales of rows, masked", ByteFormat::e5m2, "row", "none", true,
+               {7.2, 0, 0, 3.4, 1.5}),
+          with("e4m3_fnuz with scales of blocks", ByteFormat::e4m3_fnuz, "block", "none", false,
+               {3, 0, 0, 3.3, 1.5}),
+          with("e5m2_fnuz", ByteFormat::e5m2_fnuz, "tensor", "none", false, {6.2, 0, 0, 3.2, 1.5}),
+          with("int8 with scales of rows", ByteFormat::int8, "row", "none", false,
+               {39, 0, 0, 1.2, 1.2}),
+          with("swiglu", ByteFormat::e4m3, "block", "swiglu", false, {7.4, 0, 0, 6.8, 2.2}),
+          with("geglu, masked", ByteFormat::e4m3, "row", "geglu", true, {6.8, 0, 0, 1.2, 2.1})};
+}
+
 }  // namespace
 
 std::vector<Emulation> scaled_emulations() {
-  return {{"scaled_gemm", scaled_gemm_cases, scaled_gemm}};
+  return {{"scaled_gemm", scaled_gemm_cases, scaled_gemm},
+          {"scaled_grouped_gemm", scaled_grouped_gemm_cases, scaled_grouped_gemm}};
 }
 
 }  // namespace greta::test::bounds

@@ -139,6 +139,26 @@ std::vector<OperationCase> product_cases() {
              t[0], t[1], t[2], t[3], t[4],
              {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::block});
        }},
+      {"ScaledGroupedGemm",
+       "scaled_grouped_gemm dtype=bf16 out=bf16 scales=row epilogue=swiglu groups=3 m=20 n=24 k=48",
+       {{20, 48}, {3, 48, 48}, {20, 1}, {144, 1}, {3}, {20, 24}},
+       [](Operations& ops, const Operands& t) {
+         ScaledGroupedGemmOptions options;
+         options.scales = ScaleSharing::row;
+         options.activation = Activation::swiglu;
+         return ops.scaled_grouped_gemm(t[0], t[1], t[2], t[3], t[4], t[5], options);
+       }},
+      {"ScaledGroupedGemmMasked",
+       "scaled_grouped_gemm dtype=f32 out=f32 form=masked format=int8 scales=block groups=3 m=5 "
+       "n=136 "
+       "k=272",
+       {{3, 5, 272}, {3, 136, 272}, {15, 3}, {6, 3}, {3}, {3, 5, 136}},
+       [](Operations& ops, const Operands& t) {
+         ScaledGroupedGemmOptions options;
+         options.format = kernels::ByteFormat::int8;
+         options.scales = ScaleSharing::block;
+         return ops.scaled_grouped_gemm(t[0], t[1], t[2], t[3], t[4], t[5], options);
+       }},
       {"Quantize",
        "quantize dtype=f16 out=u8 format=e5m2 rows=6 cols=48",
        {{2, 3, 48}, {2, 3, 48}, {6, 1}},

@@ -68,8 +68,14 @@ inline std::vector<QuantisedExperts> quantised_files() {
     file.sym_only = sym_only;
     return [file](const std::filesystem::path& folder) { file.write(folder); };
   };
-  TinyFp8 fp8;
-  fp8.tiny = sized("mixtral", 128, 64);
+  const auto fp8 = [&](const char* kind, TinyFp8::Scales scales, std::int64_t hidden) {
+    TinyFp8 file;
+    file.scales = scales;
+    file.tiny = sized(kind, 128, hidden);
+    return [file](const std::filesystem::path& folder) { file.write(folder); };
+  };
+  const MatrixFormat rows8{.scaled = kernels::ScaledFormat{}},
+      blocks8{.scaled = kernels::ScaledFormat{.blocks = true}};
   const auto in = [](WeightFormat format, std::int64_t group = 0, bool zeros = false) {
     return MatrixFormat{format, group, zeros};
   };
@@ -77,19 +83,23 @@ inline std::vector<QuantisedExperts> quantised_files() {
   const MatrixFormat int4 = in(WeightFormat::int4, 64), zeros4 = in(WeightFormat::int4, 64, true),
                      zeros8 = in(WeightFormat::int8, 64, true);
   const char* const file = "model.gguf";
-  return {{"q8_0", gguf(sized("mixtral", 64, 96), {{"experts", q8_0}}), file, q8, q8},
-          {"q4_0, a tensor for each", gguf(sized("mixtral", 64, 96), {{"experts", q4_0}}, true),
-           file, q4, q4},
-          {"q4_k and q6_k",
-           gguf(sized("qwen3_moe", 256, 256), {{"experts", q4_k},
-                                               {"experts.0.down", q6_k},
-                                               {"experts.1.down", q6_k},
-                                               {"experts.2.down", q6_k}}),
-           file, in(WeightFormat::q4_k), in(WeightFormat::q6_k)},
-          {"awq", packed("awq", 4, ""), "", zeros4, zeros4},
-          {"gptq, symmetric", packed("gptq", 4, "experts"), "", int4, int4},
-          {"gptq of 8 bits, some symmetric", packed("gptq", 8, "experts.1"), "", zeros8, zeros8},
-          {"fp8", [fp8](const std::filesystem::path& folder) { fp8.write(folder); }}};
+  return {
+      {"q8_0", gguf(sized("mixtral", 64, 96), {{"experts", q8_0}}), file, q8, q8},
+      {"q4_0, a tensor for each", gguf(sized("mixtral", 64, 96), {{"experts", q4_0}}, true), file,
+       q4, q4},
+      {"q4_k and q6_k",
+       gguf(sized("qwen3_moe", 256, 256), {{"experts", q4_k},
+                                           {"experts.0.down", q6_k},
+                                           {"experts.1.down", q6_k},
+                                           {"experts.2.down", q6_k}}),
+       file, in(WeightFormat::q4_k), in(WeightFormat::q6_k)},
+      {"awq", packed("awq", 4, ""), "", zeros4, zeros4},
+      {"gptq, symmetric", packed("gptq", 4, "experts"), "", int4, int4},
+      {"gptq of 8 bits, some symmetric", packed("gptq", 8, "experts.1"), "", zeros8, zeros8},
+      {"fp8, of which matrices are no whole blocks", fp8("mixtral", TinyFp8::Scales::blocks, 192)},
+      {"fp8 with scales of blocks", fp8("mixtral", TinyFp8::Scales::blocks, 256), "", blocks8,
+       blocks8},
+      {"fp8 with scales of rows", fp8("qwen3_moe", TinyFp8::Scales::rows, 48), "", rows8, rows8}};
 }
 
 }  // namespace greta::test::experts_test

@@ -184,8 +184,8 @@ TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
   }
 }
 
-// Quantised experts are multiplied as they are stored, those of fp8 as numbers; by rules also in
-// grouped products, as they are stored or decoded: every stage of a prompt and of a token.
+// Quantised experts are multiplied as they are stored, those of fp8 in grouped products; by rules
+// others also in these, as they are stored or decoded: every stage of a prompt and of a token.
 TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
   for (const std::string rule : {"", "quantised", "gated", "parts"}) {
     SCOPED_TRACE(rule);
@@ -197,16 +197,16 @@ TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
       SCOPED_TRACE(stored.name);
       stored.write(folder_.path());
       const LlamaModel model = load_llama(folder_ / stored.file);
-      const LlamaLayerFormats formats = model.config.formats.layer(0);
-      EXPECT_EQ(formats.expert_gate_up, stored.gate_up);
-      EXPECT_EQ(formats.expert_down, stored.down);
+      EXPECT_EQ(model.config.formats.layer(0).expert_gate_up, stored.gate_up);
+      EXPECT_EQ(model.config.formats.layer(0).expert_down, stored.down);
       const DType type = DType::f16;
       LlamaRunner llama = runner(model, type);
       const LlamaTraceCheck stages(model, {type, type, type, DType::f32});
       for (const Ids& ids : {prompt, Ids{250}}) {
         const LlamaTrace trace = llama.trace(ids);
-        const bool dense = stored.gate_up.plain() && ids.size() > 8;
-        EXPECT_EQ(trace.layers[0][expert_out].empty(), rule.empty() && !dense);
+        const MatrixFormat& format = stored.gate_up;
+        const bool grouped = format.scaled || (format.plain() && ids.size() > 8);
+        EXPECT_EQ(trace.layers[0][expert_out].empty(), rule.empty() && !grouped);
         EXPECT_EQ(trace.layers[0].decoded_experts, rule == "gated" || rule == "parts");
         const auto wrong = first_failure(stages.check(trace));
         EXPECT_FALSE(wrong) << wrong->text();
@@ -359,7 +359,7 @@ TEST(ExpertFiles, OthersMustBeDecoded) {
   expect_refused([&] { upload_weights(*runtime, model, DType::f32); },
                  "the experts are stored in numbers and q4_0 and q8_0");
   expect_refused([&] { quantise(model, Quantisation::mxfp4, DType::f32); }, "has experts");
-  expect_refused([&] { quantise(model.config, Quantisation::fp8); }, "has experts");
+  expect_refused([&] { quantise(model.config, Quantisation::mxfp4); }, "has experts");
   quantise(model, Quantisation::decoded, DType::f32);
   LlamaOptions options;
   options.capacity = 32;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 struct DiagnoseOptions {
   std::vector<std::string> folders;
   int seconds = static_cast<int>(DiagnosisTime().seconds);
-  int change_seconds = 0;
+  int change_seconds = 60;
   bool json = false;
 };
 
@@ -27,6 +28,10 @@ int diagnose_cases(const DiagnoseOptions& options) {
   bool first = true;
   for (const std::string& named : options.folders) {
     for (const fs::path& folder : kept_cases(named)) {
+      if (options.change_seconds > 0 && isatty(STDERR_FILENO) == 1) {
+        tell(fmt::format("{}: searching for a change of the source, for at most {} s",
+                         folder.string(), options.change_seconds));
+      }
       const auto diagnosed =
           diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
                                  .change_seconds = static_cast<double>(options.change_seconds)});

@@ -266,7 +266,7 @@ void offer_counts(Judge& judge, std::size_t operand, bool rows, const Counts& co
 }  // namespace
 
 void offer_responses(Judge& judge) {
-  constexpr std::chrono::seconds most_time{10};  // which leaves time for other hypotheses
+  constexpr double share = 0.3;  // which leaves time for other hypotheses
   const Evidence& evidence = judge.evidence();
   std::vector<std::pair<std::size_t, bool>> axes;
   for (const Response& one : evidence.failed().responses) {
@@ -274,7 +274,7 @@ void offer_responses(Judge& judge) {
     if (axes.empty() || axes.back() != axis) axes.push_back(axis);
   }
   if (axes.empty()) return;
-  const auto begin = ResponseClock::now(), end = begin + most_time;
+  const auto begin = ResponseClock::now(), end = judge.end_of_share(share);
   static_cast<void>(evidence.recompute(evidence.inputs()));
   const auto of_one = ResponseClock::now() - begin;
   for (const auto& [operand, rows] : axes) {

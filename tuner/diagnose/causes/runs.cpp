@@ -42,13 +42,12 @@ double share_of(std::size_t part, std::size_t all) {
   return all == 0 ? 1 : static_cast<double>(part) / static_cast<double>(all);
 }
 
-/// Keeps a cause that was observed at a share of the wrong elements, and leaves the others open.
+/// Keeps a cause that was observed at a share of the wrong elements. It states no values of these.
 void add_observed(Judge& judge, std::string kind, std::string words, double explained, double score,
                   std::string evidence) {
   judge.add({.kind = std::move(kind),
              .words = std::move(words),
              .explained = explained,
-             .residual = 1 - explained,
              .score = score,
              .evidence = std::move(evidence)});
 }

@@ -15,15 +15,12 @@ namespace {
 constexpr std::array<std::uint32_t, 2> mark_of_number{0x7c31e95bU, 0xd6408f2aU};
 // The line of a change's text in the compiler's messages is this and its number.
 constexpr std::uint32_t first_line = 1000000;
-
-bool is_barrier(const SourceChange& change) {
-  return change.length == 0 && change.by.ends_with(";");
-}
+constexpr std::uint32_t number_id = 1999;  // the SpecId of the number; glslang takes up to 2047
 
 /// Whether a slot can have a change's text in place of its own.
 bool holds(const ChangeSlot& slot, const SourceChange& change) {
   const std::size_t end = change.start + change.length;
-  if (is_barrier(change))
+  if (change.is_statement())
     return slot.kind == ChangeSlot::Kind::insertion && slot.start == change.start;
   return slot.kind != ChangeSlot::Kind::insertion && slot.start <= change.start && end <= slot.end;
 }
@@ -39,8 +36,11 @@ std::string version_of(const KernelSource& source, const SlottedChange& one) {
   text.replace(change->start - slot.start, change->length, change->by);
   const std::string begin = fmt::format("\n#line {}\n", first_line + number);
   for (std::size_t at = text.find('\n'); at != std::string::npos;
-       at = text.find('\n', at + begin.size()))
-    text.replace(at, 1, begin);
+       at = text.find('\n', at + begin.size())) {
+    const bool goes_on = at > 0 && text[at - 1] == '\\';
+    text.replace(goes_on ? at - 1 : at, goes_on ? 2 : 1, begin);
+    at -= goes_on ? 1 : 0;
+  }
   return begin + text + "\n#line 1\n";
 }
 
@@ -61,31 +61,55 @@ std::string slot_text(const KernelSource& source, const std::vector<const Slotte
   return fmt::format("{{ {} {{ {}\n }} }}", text, own);
 }
 
-/// Adds the number to a HIP source, as a variable that may change.
+/// Adds the number to a HIP source, as a variable that may change, and the address of marks.
 std::string with_number_of_hip(const std::string& text) {
   return fmt::format(
-             "__attribute__((used)) unsigned greta_host_change[3] = {{{}U, {}U, 0}};\n"
-             "#define GRETA_HOST_CHOSEN greta_host_change[2]\n",
-             mark_of_number[0], mark_of_number[1]) +
-         text;
+      "__attribute__((used)) unsigned greta_host_change[5] = {{{}U, {}U, 0, 0, 0}};\n"
+      "#define GRETA_HOST_CHOSEN greta_host_change[2]\n"
+      "#define GRETA_HOST_MARK(i) (*((unsigned char*)((unsigned long)greta_host_change[4] << 32 | "
+      "greta_host_change[3]) + i) = 1)\n#line 1\n{}",
+      mark_of_number[0], mark_of_number[1], text);
 }
 
-/// Adds the number to a GLSL source, as the last of the arguments.
+/// Adds the number to a GLSL source, as a specialization constant.
 std::string with_number_of_glsl(std::string text) {
-  static const std::regex arguments("push_constant[^{}]*\\{([^}]*)\\}\\s*(\\w+)\\s*;"),
-      main("void\\s+main\\s*\\(\\s*\\)\\s*\\{");
-  std::smatch found_main, found;
-  if (!std::regex_search(text, found_main, main) || !std::regex_search(text, found, arguments))
-    return "";
-  const std::string name = found[2];
-  text.insert(static_cast<std::size_t>(found_main.position() + found_main.length()),
-              fmt::format(" GRETA_HOST_CHOSEN = {}.greta_host_number; ", name));
-  text.insert(static_cast<std::size_t>(found.position(1) + found.length(1)),
-              "  uint greta_host_number;\n");
   const std::size_t version = text.find("#version");
   const std::size_t line = version == std::string::npos ? 0 : text.find('\n', version) + 1;
-  text.insert(line, "uint greta_host_change;\n#define GRETA_HOST_CHOSEN greta_host_change\n");
+  text.insert(line, fmt::format("layout(constant_id = {}) const uint greta_host_change = 0;\n"
+                                "#define GRETA_HOST_CHOSEN greta_host_change\n",
+                                number_id));
   return text;
+}
+
+/// Returns the byte of SPIR-V with the specialization constant's value; 0 if there is none.
+std::size_t place_in_spirv(const std::vector<std::byte>& binary) {
+  constexpr std::uint32_t decorate = 71, constant = 50, spec_id = 1, header_words = 5;
+  std::vector<std::uint32_t> words(binary.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), binary.data(), words.size() * sizeof(std::uint32_t));
+  std::uint32_t id = 0;
+  for (std::size_t at = header_words; at + 3 < words.size(); at += std::max(1U, words[at] >> 16)) {
+    const std::uint32_t code = words[at] & 0xFFFF;
+    if (code == decorate && words[at + 2] == spec_id && words[at + 3] == number_id)
+      id = words[at + 1];
+    if (code == constant && id != 0 && words[at + 2] == id) return (at + 3) * sizeof(std::uint32_t);
+  }
+  return 0;
+}
+
+/// Returns the byte after the mark in a library of hip-host; 0 if it has none.
+std::size_t place_in_library(const std::vector<std::byte>& library) {
+  const auto* const mark = reinterpret_cast<const std::byte*>(mark_of_number.data());
+  const auto found =
+      std::search(library.begin(), library.end(), mark, mark + sizeof mark_of_number);
+  return found == library.end()
+             ? 0
+             : static_cast<std::size_t>(found - library.begin()) + sizeof mark_of_number;
+}
+
+bool put(std::vector<std::byte>& binary, std::size_t at, const void* data, std::size_t bytes) {
+  if (at == 0 || at + bytes > binary.size()) return false;
+  std::memcpy(&binary[at], data, bytes);
+  return true;
 }
 
 /// Returns the numbers of changes that a compiler's messages name.
@@ -126,6 +150,15 @@ void build_into(TargetCompiler& compiler, const KernelSource& source,
 
 }  // namespace
 
+const ChangeSlot* slot_of(const SourceChange& change, const std::vector<ChangeSlot>& slots) {
+  const ChangeSlot* best = nullptr;
+  for (const ChangeSlot& slot : slots) {
+    if (holds(slot, change) && (best == nullptr || slot.end - slot.start < best->end - best->start))
+      best = &slot;
+  }
+  return best;
+}
+
 std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceChange>& changes,
                                                       const std::vector<std::uint32_t>& numbers,
                                                       const std::vector<ChangeSlot>& slots,
@@ -133,12 +166,7 @@ std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceCh
   std::vector<std::vector<SlottedChange>> groups;
   std::vector<std::vector<ChangeSlot>> used;  // of each group
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    const ChangeSlot* best = nullptr;
-    for (const ChangeSlot& slot : slots) {
-      if (holds(slot, changes[i]) &&
-          (best == nullptr || slot.end - slot.start < best->end - best->start))
-        best = &slot;
-    }
+    const ChangeSlot* const best = slot_of(changes[i], slots);
     if (best == nullptr) continue;
     std::size_t g = 0;
     for (; g < groups.size(); ++g) {
@@ -177,14 +205,56 @@ std::vector<ChangeBuild> build_changes(TargetCompiler& compiler, const KernelSou
   return builds;
 }
 
-bool choose_change(std::vector<std::byte>& library, std::uint32_t number) {
-  const auto* const mark = reinterpret_cast<const std::byte*>(mark_of_number.data());
-  const auto found =
-      std::search(library.begin(), library.end(), mark, mark + sizeof mark_of_number);
-  const auto at = static_cast<std::size_t>(found - library.begin()) + sizeof mark_of_number;
-  if (at + sizeof number > library.size()) return false;
-  std::memcpy(&library[at], &number, sizeof number);
-  return true;
+bool choose_change(std::vector<std::byte>& binary, std::uint32_t number) {
+  constexpr std::uint32_t magic_of_spirv = 0x07230203;
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, binary.data(), std::min(sizeof magic, binary.size()));
+  const std::size_t at =
+      magic == magic_of_spirv ? place_in_spirv(binary) : place_in_library(binary);
+  return put(binary, at, &number, sizeof number);
+}
+
+std::string text_with_marks(const KernelSource& source, const std::vector<ChangeSlot>& slots,
+                            const std::vector<char>& without) {
+  // What begins last at a place is the innermost one; what ends at a place does so before others
+  // begin.
+  struct Piece {
+    std::size_t at;
+    bool begins;
+    std::size_t length;
+    std::string text;
+  };
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const auto& [kind, start, end] = slots[i];
+    if (without[i] != 0) continue;
+    const bool expression = kind == ChangeSlot::Kind::expression;
+    const std::string mark = fmt::format("GRETA_HOST_MARK({})", i);
+    if (kind == ChangeSlot::Kind::insertion) {
+      pieces.push_back({start, true, 0, mark + ";"});
+      continue;
+    }
+    pieces.push_back(
+        {start, true, end - start, (expression ? "(" : "{ ") + mark + (expression ? ", " : "; ")});
+    pieces.push_back({end, false, end - start, expression ? ")" : " }"});
+  }
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    if (a.at != b.at) return a.at < b.at;
+    if (a.begins != b.begins) return b.begins;
+    return a.begins ? a.length > b.length : a.length < b.length;
+  });
+  std::string text;
+  std::size_t done = 0;
+  for (const Piece& piece : pieces) {
+    text += source.text.substr(done, piece.at - done) + piece.text;
+    done = piece.at;
+  }
+  return with_number_of_hip(text + source.text.substr(done));
+}
+
+bool choose_marks(std::vector<std::byte>& library, const void* marks) {
+  const std::size_t at = place_in_library(library);
+  return at > 0 && put(library, at + sizeof(std::uint32_t), &marks, sizeof marks);
 }
 
 }  // namespace greta::tuner

@@ -24,6 +24,9 @@ struct ChangeBuild {
   std::vector<std::byte> code_object;
 };
 
+/// Returns the smallest slot that can have a change's text in place of its own; null: none.
+const ChangeSlot* slot_of(const SourceChange& change, const std::vector<ChangeSlot>& slots);
+
 /// Divides changes into groups of at most `most`, in each of which slots are equal or have nothing
 /// in common. Changes without a slot are in no group.
 std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceChange>& changes,
@@ -32,8 +35,8 @@ std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceCh
                                                       std::size_t most);
 
 /// Returns a kernel's source with a group of changes. The number of the one in force is a variable
-/// of the library in HIP (choose_change()), and a uint after the other arguments in GLSL; with 0,
-/// the source is unchanged. Empty if the source has no place for it.
+/// of the library in HIP, and a specialization constant in GLSL, so that drivers compile none of
+/// the other versions (choose_change()); with 0, the source is unchanged.
 ///
 /// The method is that of mutant schemata: R. H. Untch, A. J. Offutt, M. J. Harrold: Mutation
 /// analysis using mutant schemata, ISSTA 1993.
@@ -44,8 +47,15 @@ std::string text_with_changes(const KernelSource& source, const std::vector<Slot
 std::vector<ChangeBuild> build_changes(TargetCompiler& compiler, const KernelSource& source,
                                        const std::vector<SlottedChange>& group);
 
-/// Puts the number of the change that is in force into a library of hip-host. Returns false if the
-/// library has no place for it.
-bool choose_change(std::vector<std::byte>& library, std::uint32_t number);
+/// Puts the number of the change that is in force into a library of hip-host or SPIR-V. Returns
+/// false if there is no place for it.
+bool choose_change(std::vector<std::byte>& binary, std::uint32_t number);
+
+/// Returns a kernel's source in HIP that marks each of these slots that is executed, in the byte of
+/// its place among them from an address on (choose_marks()). Lines keep their numbers.
+std::string text_with_marks(const KernelSource& source, const std::vector<ChangeSlot>& slots,
+                            const std::vector<char>& without);
+/// Puts the address of the marks into a library of hip-host. Returns false if it has no place.
+bool choose_marks(std::vector<std::byte>& library, const void* marks);
 
 }  // namespace greta::tuner

@@ -8,10 +8,12 @@
 #include <array>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "tuner/diagnose/changes/change_trials.hpp"
 #include "tuner/diagnose/changes/group_search.hpp"
 #include "tuner/diagnose/changes/kernel_text.hpp"
+#include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
 
 namespace greta::tuner {
@@ -22,14 +24,17 @@ using Clock = std::chrono::steady_clock;
 constexpr int look_ms = 100;
 constexpr char ready_mark = '+';  // the kernels are compiled, and the device is open
 
-/// Returns why a case can't be run again with changes; empty: it can. A process of its own opens
+/// Returns why a case can't be run again with changes; empty: it can. Its kernels are then in the
+/// file (BuiltCase). A process of its own opens
 /// the device, since a driver's threads don't live on in the processes that are forked later.
-std::string reason_against(const Catalog& catalog, const FailedCase& failed) {
+std::string reason_against(const Catalog& catalog, const FailedCase& failed,
+                           const SharedFile& file) {
   TryingProcess process(0, 1);
   const bool started = process.start([&](std::size_t, std::size_t, int descriptor) {
     std::string why;
     try {
       ChangeTrials trials(catalog, failed);
+      BuiltCase{trials.device(), trials.architecture(), trials.code_objects()}.write(file);
       static_cast<void>(!write(descriptor, &ready_mark, 1));  // what ends the process now fails
       if (!trials.fails_unchanged()) why = "the unchanged source gives correct results here";
     } catch (const std::exception& error) {
@@ -53,15 +58,19 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed) {
   return why.substr(ready ? 1 : 0, why.size() - (ready ? 2 : 1));
 }
 
-Clock::time_point after(double seconds) {
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+Clock::duration duration(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 class Search {
  public:
-  Search(const Catalog& catalog, const FailedCase& failed, double seconds)
-      : catalog_(catalog), failed_(failed), end_(after(seconds)), group_end_(after(seconds * 0.8)) {
+  Search(const Catalog& catalog, const FailedCase& failed, BuiltCase built, Clock::time_point begin,
+         double seconds)
+      : catalog_(catalog),
+        failed_(failed),
+        built_(std::move(built)),
+        end_(begin + duration(seconds)),
+        group_end_(begin + duration(seconds * 0.8)) {
     for (std::size_t i = 0; i < failed.sources.size(); ++i) {
       const KernelSource source =
           read_kept_source(failed.sources[i], failed.kernel.language).value();
@@ -70,6 +79,7 @@ class Search {
       for (SourceChange& change : changes_of(texts_.back(), source.entry))
         changes_.push_back({i, std::move(change)});
     }
+    leave_out_unexecuted(begin + duration(seconds * 0.3));
     std::stable_sort(changes_.begin(), changes_.end(),
                      [](const auto& a, const auto& b) { return a.change.rank < b.change.rank; });
     outcomes_.resize(changes_.size(), ChangeOutcome::untried);
@@ -80,14 +90,19 @@ class Search {
     try_in_groups();
     if (!found()) {
       try_one_by_one(order_of([&](std::size_t i) {
-        return outcomes_[i] == ChangeOutcome::untried && changes_[i].change.rank < last_in_groups;
+        const SourceChange& change = changes_[i].change;
+        return outcomes_[i] == ChangeOutcome::untried && change.rank < last_in_groups &&
+               !change.is_statement();
       }));
     }
     result_.all = std::none_of(outcomes_.begin(), outcomes_.end(), [](ChangeOutcome outcome) {
       return outcome == ChangeOutcome::untried;
     });
-    if (found()) result_.found = described(changes_[best_]);
-    if (result_.found) result_.found->with_others = best_outcome_ == ChangeOutcome::correct;
+    if (found()) {
+      result_.found = described(changes_[best_]);
+      result_.found->with_others = outcomes_[best_] == ChangeOutcome::correct;
+      result_.found->others = confirmed_ - 1;
+    }
     return std::move(result_);
   }
 
@@ -106,13 +121,20 @@ class Search {
     return order;
   }
 
-  /// Returns how many changes a build of a kernel may have. Drivers compile large kernels with many
-  /// branches slowly.
-  std::size_t most_of_group(std::size_t kernel) const {
-    constexpr std::size_t large_text = 16000, few = 20, many = 100;
-    const bool slow =
-        failed_.kernel.language == Language::glsl && texts_[kernel].size() > large_text;
-    return slow ? few : many;
+  /// Returns how many changes a build of a kernel may have. glslang reports one error at a time.
+  std::size_t most_of_group() const {
+    constexpr std::size_t few = 60, many = 150;
+    return failed_.kernel.language == Language::glsl ? few : many;
+  }
+
+  void leave_out_unexecuted(Clock::time_point end) {
+    const auto executed = executed_slots(failed_, built_, slots_, end);
+    std::erase_if(changes_, [&](const KernelChange& one) {
+      const auto& slots = slots_[one.kernel];
+      const ChangeSlot* const slot = slot_of(one.change, slots);
+      return slot != nullptr &&
+             executed[one.kernel][static_cast<std::size_t>(slot - slots.data())] == 0;
+    });
   }
 
   /// Tries many changes with one compilation, the most likely first, and confirms those with which
@@ -131,14 +153,14 @@ class Search {
         if (changes.empty()) continue;
         kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
         for (auto& group :
-             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group(kernel)))
+             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group()))
           groups.push_back({kernel, std::move(group)});
       }
       // Short kernels compile fast, so that these are soon done.
       std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {
         return texts_[a.kernel].size() < texts_[b.kernel].size();
       });
-      const auto outcomes = try_groups(failed_, groups, changes_.size() + 1, group_end_);
+      const auto outcomes = try_groups(failed_, built_, groups, changes_.size() + 1, group_end_);
       for (std::size_t i = 0; i < changes_.size(); ++i) {
         const ChangeOutcome outcome = outcomes[i + 1];
         if (outcome == ChangeOutcome::untried) continue;
@@ -146,15 +168,19 @@ class Search {
         ++result_.tried;
         ++result_.compiled;
       }
-      try_one_by_one(order_of([&](std::size_t i) {
+      auto order = order_of([&](std::size_t i) {
         return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::correct_here;
-      }));
+      });
+      constexpr std::size_t most_confirmed = 8;
+      if (order.size() > most_confirmed) order.resize(most_confirmed);
+      if (!order.empty()) try_one_by_one(std::move(order));
     }
   }
 
-  /// Tries changes in the given order, until one is correct.
+  /// Tries changes in the given order, all that were correct in a group, else until one is correct.
   void try_one_by_one(std::vector<std::size_t> order) {
     order_ = std::move(order);
+    all_ = !order_.empty() && outcomes_[order_.front()] == ChangeOutcome::correct_here;
     best_place_ = order_.size();
     const std::size_t count = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
     std::vector<std::unique_ptr<TryingProcess>> processes;
@@ -175,11 +201,29 @@ class Search {
         if (process->runs()) serve(*process, ready != waits.end());
       }
     }
-    if (best_place_ < order_.size()) best_ = order_[best_place_];
+    choose();
+  }
+
+  /// Chooses the best of the changes that were tried one by one: with other operands, those against
+  /// a race that was reported, and the first.
+  void choose() {
+    const bool race = !failed_.sanitizers.race.empty();
+    const auto worth = [&](std::size_t i) {
+      const bool against_race = changes_[i].change.kind == "missing barrier";
+      return std::pair(outcomes_[i] == ChangeOutcome::correct, race && against_race);
+    };
+    std::vector<std::size_t> correct;
+    for (const std::size_t i : confirmed_places_) correct.push_back(order_[i]);
+    std::sort(correct.begin(), correct.end());
+    for (const std::size_t i : correct) {
+      if (!found() || worth(i) > worth(best_)) best_ = i;
+    }
+    confirmed_ = correct.size();
+    confirmed_places_.clear();
   }
 
   /// The changes before which a process goes on: after a correct one, only earlier ones matter.
-  std::size_t limit() const { return best_place_; }
+  std::size_t limit() const { return all_ ? order_.size() : best_place_; }
 
   void start(TryingProcess& process) {
     const bool started = process.start([this](std::size_t next, std::size_t step, int descriptor) {
@@ -226,9 +270,9 @@ class Search {
       }
       if (report->change == Report::none) return;
       count(report->change, report->outcome);
-      if (report->outcome >= ChangeOutcome::correct_here && report->change < best_place_) {
-        best_place_ = report->change;
-        best_outcome_ = report->outcome;
+      if (report->outcome >= ChangeOutcome::correct_here) {
+        confirmed_places_.push_back(report->change);
+        best_place_ = std::min<std::size_t>(best_place_, report->change);
       }
       if (process.next() >= limit()) process.stop();
     } else if (process.silent()) {
@@ -258,6 +302,7 @@ class Search {
 
   const Catalog& catalog_;
   const FailedCase& failed_;
+  BuiltCase built_;
   Clock::time_point end_, group_end_;
   std::vector<std::string> texts_;
   std::vector<std::vector<ChangeSlot>> slots_;                            ///< of each text
@@ -267,8 +312,10 @@ class Search {
   ChangeSearch result_;
   std::vector<std::size_t> order_;                   ///< of changes that are tried one by one
   std::size_t best_place_ = 0;                       ///< in the order
-  std::size_t best_ = static_cast<std::size_t>(-1);  ///< the first change that is correct
-  ChangeOutcome best_outcome_{};
+  bool all_ = false;                                 ///< whether all of the order are tried
+  std::vector<std::size_t> confirmed_places_;        ///< in the order
+  std::size_t confirmed_ = 0;                        ///< number of changes that are correct
+  std::size_t best_ = static_cast<std::size_t>(-1);  ///< the change that is named
 };
 
 }  // namespace
@@ -278,9 +325,13 @@ Result<ChangeSearch> search_change(const Catalog& catalog, const FailedCase& fai
   if (failed.sources.empty() || failed.kernel.launches.empty())
     return Failure{Status::unavailable, "the case has no source that can be run again", {}};
   try {
-    if (const std::string why = reason_against(catalog, failed); !why.empty())
+    const auto begin = Clock::now();
+    SharedFile file;
+    if (const std::string why = reason_against(catalog, failed, file); !why.empty())
       return Failure{Status::unavailable, why, {}};
-    return Search(catalog, failed, seconds).run();
+    BuiltCase built;
+    built.read(file, failed.sources.size());
+    return Search(catalog, failed, std::move(built), begin, seconds).run();
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }

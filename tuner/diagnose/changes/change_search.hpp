@@ -17,21 +17,22 @@ struct FoundChange {
   std::string before, after;  ///< what is replaced, and by what; `before` may be empty
   std::string text;           ///< the line with the change
   bool with_others = false;   ///< correct with other operands, too
+  std::size_t others = 0;     ///< number of other changes that were confirmed as well
 };
 
 /// What a search for a change found.
 struct ChangeSearch {
   std::optional<FoundChange> found;
-  std::size_t changes = 0;   ///< number of possible ones
+  std::size_t changes = 0;   ///< number of possible ones, of what is executed
   std::size_t tried = 0;     ///< of these, those that were compiled
   std::size_t compiled = 0;  ///< of these, those whose kernel could be run
   bool all = false;          ///< whether all were tried
 };
 
 /// Searches for a single change of a case's kernels with which all results are correct: with the
-/// case's operands, several times, and with others that the catalog's operation draws. Each is
-/// compiled and run on a CPU device of the case's architecture, in processes of their own, which a
-/// change may end or block. Fails with `unavailable` if there is no such device here, or the
+/// case's operands, several times, and with three others that the catalog's operation draws. Each
+/// is compiled and run on a CPU device of the case's architecture, in processes of their own, which
+/// a change may end or block. Fails with `unavailable` if there is no such device here, or the
 /// unchanged source does not give the case's kernel.
 ///
 /// The method is that of mutation-based fault localisation and repair: V. Debroy, W. E. Wong:

@@ -93,6 +93,12 @@ class Statements {
     }
     found_.push_back({kind, start, end});
   }
+  /// Adds the place after a statement that ends with a token.
+  void add_place(std::size_t last) {
+    if (last >= tokens_.size() || is_word_of(text(last + 1), {"else", "while"})) return;
+    const std::size_t place = tokens_[last].end();
+    found_.push_back({SlotKind::insertion, place, place});
+  }
   void add_expression(std::size_t from, std::size_t to) {
     if (from < to && text(from) != "{") add(SlotKind::expression, from, to);
     visit_bodies(from, to);
@@ -164,7 +170,11 @@ class Statements {
            is_word_of(text(i + 1), {"for", "while", "do"}))
       ++i;  // macros such as those that unroll
     const std::string_view first = text(i);
-    if (first == "{") return block(i);
+    if (first == "{") {
+      const std::size_t after = block(i);
+      add_place(after - 1);
+      return after;
+    }
     if (first == "if" || first == "switch" || first == "while") {
       const bool constant = text(i + 1) == "constexpr";
       i = statement(condition(i + (constant ? 2 : 1), constant), end);
@@ -195,8 +205,7 @@ class Statements {
       add(SlotKind::statement, i, after + 1);
       visit_bodies(i, after);
     }
-    const std::size_t place = tokens_[after].end();
-    found_.push_back({SlotKind::insertion, place, place});
+    add_place(after);
     return after + 1;
   }
 

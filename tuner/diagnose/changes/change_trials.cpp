@@ -113,14 +113,16 @@ Result<std::vector<std::vector<std::byte>>> ChangeTrials::contents_with(
 }
 
 bool ChangeTrials::draw_others() {
-  if (others_ || no_others_) return others_.has_value();
-  KernelCase others = run_;
-  if (fill_case(catalog_, others, run_.seed + 1)) {
-    others_ = std::move(others);
-  } else {
-    no_others_ = true;
+  constexpr std::uint64_t draws = 3;
+  for (std::uint64_t i = 1; i <= draws && !no_others_ && others_.size() < draws; ++i) {
+    KernelCase others = run_;
+    if (fill_case(catalog_, others, run_.seed + i)) {
+      others_.push_back(std::move(others));
+    } else {
+      no_others_ = true;
+    }
   }
-  return others_.has_value();
+  return !others_.empty();
 }
 
 ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
@@ -138,9 +140,12 @@ ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
     if (outcome != ChangeOutcome::correct_here) return outcome;
   }
   if (!draw_others()) return ChangeOutcome::correct_here;
-  others_->code_objects = run_.code_objects;
-  const ChangeOutcome outcome = outcome_with(*others_);
-  return outcome == ChangeOutcome::correct_here ? ChangeOutcome::correct : outcome;
+  for (KernelCase& others : others_) {
+    others.code_objects = run_.code_objects;
+    const ChangeOutcome outcome = outcome_with(others);
+    if (outcome != ChangeOutcome::correct_here) return outcome;
+  }
+  return ChangeOutcome::correct;
 }
 
 }  // namespace greta::tuner

@@ -49,6 +49,11 @@ class ChangeTrials {
   /// Opens the device (device_for_changes()). Throws Error.
   ChangeTrials(const Catalog& catalog, const FailedCase& failed);
 
+  /// Returns the device's id.
+  std::string device() const { return device_->info().id(); }
+  const std::string& architecture() const { return run_.architecture; }
+  const std::vector<std::vector<std::byte>>& code_objects() const { return code_objects_; }
+
   /// Whether the unchanged kernels fail here as they did.
   bool fails_unchanged();
   ChangeOutcome outcome_of(const KernelChange& change);
@@ -63,7 +68,7 @@ class ChangeTrials {
 
   const Catalog& catalog_;
   KernelCase run_;
-  std::optional<KernelCase> others_;  ///< with other operands
+  std::vector<KernelCase> others_;  ///< with other operands
   bool no_others_ = false;
   std::vector<KernelSource> sources_;
   std::vector<std::vector<std::byte>> code_objects_;  ///< of the unchanged sources

@@ -1,11 +1,13 @@
 #include "tuner/diagnose/changes/group_search.hpp"
 
 #include <poll.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <regex>
+#include <set>
 #include <thread>
 
 #include "tuner/compile/run_case.hpp"
@@ -21,61 +23,35 @@ constexpr int group_look_ms = 100;
 constexpr std::chrono::seconds most_silence{90};     // of a process that has a group
 constexpr std::chrono::seconds most_silent_run{20};  // of a process that runs changes
 constexpr std::chrono::seconds most_first_run{60};   // in which the driver compiles, too
+constexpr std::chrono::seconds most_compilation{60};
 constexpr std::chrono::milliseconds least_time_of_run{400}, most_time_of_trial{3000};
 constexpr int group_confirmations = 2;
-
-/// What a process that compiles leaves to those that run.
-struct Built {
-  std::string device;
-  std::string architecture;
-  std::vector<std::vector<std::byte>> unchanged;  ///< code objects of the case's kernels
-  std::vector<ChangeBuild> builds;
-};
 
 /// The time that a run may take, which the first process that runs a build finds out for the
 /// others.
 class SharedTime {
  public:
-  SharedTime()
-      : shared_(mmap(nullptr, sizeof(std::int64_t), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    if (shared_ == MAP_FAILED) throw Error("no memory for changed kernels");
-  }
-  ~SharedTime() { munmap(shared_, sizeof(std::int64_t)); }
-  SharedTime(const SharedTime&) = delete;
-  SharedTime& operator=(const SharedTime&) = delete;
-
   std::chrono::milliseconds get() const {
     std::int64_t time = 0;
-    std::memcpy(&time, shared_, sizeof time);
+    std::memcpy(&time, shared_.data(), sizeof time);
     return std::chrono::milliseconds(time);
   }
   void set(std::chrono::milliseconds time) const {
     const std::int64_t count = time.count();
-    std::memcpy(shared_, &count, sizeof count);
+    std::memcpy(shared_.data(), &count, sizeof count);
   }
 
  private:
-  void* shared_;
+  SharedMemory shared_{sizeof(std::int64_t)};
 };
 
 /// Compiles a group into a file.
 void build_into(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file) {
   const DeviceInfo device = device_for_changes(failed.kernel).value();
   const auto compiler = create_probed_target(device, OpenOptions{}).value();
-  std::vector<KernelSource> sources;
-  for (const std::string& kept : failed.sources)
-    sources.push_back(read_kept_source(kept, failed.kernel.language).value());
-  const std::string id = device.id();
-  file.put(id.data(), id.size());
-  file.put(device.architecture.data(), device.architecture.size());
-  const std::uint64_t count = sources.size();
-  file.put(&count, sizeof count);
-  for (const KernelSource& source : sources) {
-    const auto code = compiler->compile(source).value().code_object;
-    file.put(code.data(), code.size());
-  }
-  const auto builds = build_changes(*compiler, sources[group.kernel], group.changes);
+  const auto source =
+      read_kept_source(failed.sources[group.kernel], failed.kernel.language).value();
+  const auto builds = build_changes(*compiler, source, group.changes);
   const std::uint64_t build_count = builds.size();
   file.put(&build_count, sizeof build_count);
   for (const ChangeBuild& build : builds) {
@@ -84,39 +60,28 @@ void build_into(const FailedCase& failed, const ChangeGroup& group, const Shared
   }
 }
 
-Built read_built(SharedFile& file) {
+std::vector<ChangeBuild> read_builds(SharedFile& file) {
   file.rewind();
-  Built built;
-  const auto id = file.get<char>(), architecture = file.get<char>();
-  built.device.assign(id.begin(), id.end());
-  built.architecture.assign(architecture.begin(), architecture.end());
-  const auto kernels = file.get<std::uint64_t>().at(0);
-  for (std::uint64_t i = 0; i < kernels; ++i) built.unchanged.push_back(file.get<std::byte>());
+  std::vector<ChangeBuild> all;
   const auto builds = file.get<std::uint64_t>().at(0);
   for (std::uint64_t i = 0; i < builds; ++i) {
-    ChangeBuild& build = built.builds.emplace_back();
+    ChangeBuild& build = all.emplace_back();
     build.numbers = file.get<std::uint32_t>();
     build.code_object = file.get<std::byte>();
   }
-  return built;
+  return all;
 }
 
 /// Runs a case with the changes of a build, one at a time.
 class BuildRuns {
  public:
-  BuildRuns(const FailedCase& failed, std::size_t kernel, const Built& built,
+  BuildRuns(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
             const ChangeBuild& build)
       : run_(failed.kernel), kernel_(kernel) {
     run_.architecture = built.architecture;
     run_.code_objects = built.unchanged;
     run_.code_objects[kernel] = build.code_object;
     device_ = open_device(built.device, OpenOptions{}).value();
-    if (run_.language == Language::glsl) {
-      for (CaseLaunch& launch : run_.launches) {
-        if (launch.code_object == kernel) launch.arguments.emplace_back(std::uint32_t{0});
-      }
-      loaded_ = std::make_unique<LoadedCase>(*device_, run_);
-    }
   }
 
   std::chrono::milliseconds time = most_time_of_trial;  ///< that a run with a change may take
@@ -142,27 +107,17 @@ class BuildRuns {
 
  private:
   ChangeOutcome result_of(std::uint32_t number, Deadline deadline) {
-    Result<std::string> wrong = std::string();
-    if (loaded_) {
-      for (CaseLaunch& launch : run_.launches) {
-        if (launch.code_object == kernel_) launch.arguments.back() = number;
-      }
-      wrong = loaded_->run(deadline);
-    } else {
-      if (!choose_change(run_.code_objects[kernel_], number)) return ChangeOutcome::untried;
-      wrong = run_case(*device_, run_, deadline);
-    }
-    return outcome_of_run(wrong);
+    if (!choose_change(run_.code_objects[kernel_], number)) return ChangeOutcome::untried;
+    return outcome_of_run(run_case(*device_, run_, deadline));
   }
 
   KernelCase run_;
   std::size_t kernel_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<LoadedCase> loaded_;
 };
 
 /// Runs the changes of a build from one on, and writes reports. Returns if one blocks the device.
-void run_from(const FailedCase& failed, std::size_t kernel, const Built& built,
+void run_from(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
               const ChangeBuild& build, std::size_t next, const SharedTime& time, int descriptor) {
   BuildRuns runs(failed, kernel, built, build);
   if (!runs.fails_unchanged()) return;
@@ -182,10 +137,12 @@ void run_from(const FailedCase& failed, std::size_t kernel, const Built& built,
 }
 
 /// Waits for the first report of a process. Meanwhile, reports without a change say that the
-/// group's process is at work. Returns whether there was one.
+/// group's process is at work. Returns whether there was one in time.
 bool wait_for(TryingProcess& process, int descriptor) {
   pollfd wait{process.descriptor(), POLLIN, 0};
+  const auto end = Clock::now() + most_compilation;
   while (poll(&wait, 1, 1000) <= 0) {
+    if (Clock::now() > end) return false;
     const Report at_work;
     if (write(descriptor, &at_work, sizeof at_work) != sizeof at_work) return false;
   }
@@ -213,7 +170,8 @@ std::optional<std::size_t> pass_reports(TryingProcess& process, int descriptor) 
 }
 
 /// Compiles a group and runs its changes, all in further processes: this one opens no device.
-void try_group(const FailedCase& failed, const ChangeGroup& group, int descriptor) {
+void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGroup& group,
+               int descriptor) {
   SharedFile file;
   {
     TryingProcess builder(0, 1);
@@ -227,8 +185,7 @@ void try_group(const FailedCase& failed, const ChangeGroup& group, int descripto
     });
     if (!started || !wait_for(builder, descriptor)) return;
   }
-  const Built built = read_built(file);
-  for (const ChangeBuild& build : built.builds) {
+  for (const ChangeBuild& build : read_builds(file)) {
     const SharedTime time;
     for (std::size_t next = 0; next < build.numbers.size();) {
       TryingProcess runner(next, 1);
@@ -245,9 +202,106 @@ void try_group(const FailedCase& failed, const ChangeGroup& group, int descripto
   }
 }
 
+/// Returns the lines of a source that a compiler's messages call errors.
+std::set<std::ptrdiff_t> error_lines(const std::string& log) {
+  static const std::regex error(":(\\d{1,7}):\\d+: (fatal )?error");
+  std::set<std::ptrdiff_t> lines;
+  for (auto at = std::sregex_iterator(log.begin(), log.end(), error); at != std::sregex_iterator();
+       ++at)
+    lines.insert(std::stol((*at)[1]));
+  return lines;
+}
+
+/// Compiles a kernel with marks of all slots but those at which it does not compile. The latter
+/// count as executed. Returns nothing if no such kernel compiles.
+std::optional<std::vector<std::byte>> built_with_marks(const KernelCase& run,
+                                                       const KernelSource& source,
+                                                       const std::vector<ChangeSlot>& slots,
+                                                       char* marks) {
+  constexpr int most_passes = 6;
+  const DeviceInfo device = device_for_changes(run).value();
+  const auto compiler = create_probed_target(device, OpenOptions{}).value();
+  const auto line_at = [&](std::size_t at) {
+    return 1 + std::count(source.text.begin(),
+                          source.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  };
+  std::vector<char> without(slots.size(), 0);
+  for (int pass = 0; pass < most_passes; ++pass) {
+    KernelSource marked = source;
+    marked.text = text_with_marks(source, slots, without);
+    auto compiled = compiler->compile(marked);
+    if (compiled) return std::move(compiled->code_object);
+    const auto lines = error_lines(compiled.failure().log);
+    if (lines.empty()) break;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (lines.contains(line_at(slots[i].start)) || lines.contains(line_at(slots[i].end)))
+        without[i] = marks[i] = 1;
+    }
+  }
+  return std::nullopt;
+}
+
+/// What the process does.
+void mark(const FailedCase& failed, const BuiltCase& built, std::size_t kernel,
+          const std::vector<ChangeSlot>& slots, char* marks) {
+  constexpr std::chrono::seconds most_time_of_run{20};
+  KernelCase run = failed.kernel;
+  const auto source = read_kept_source(failed.sources[kernel], run.language).value();
+  auto code = built_with_marks(run, source, slots, marks);
+  if (!code || !choose_marks(*code, marks)) return;
+  run.architecture = built.architecture;
+  run.code_objects = built.unchanged;
+  run.code_objects[kernel] = *std::move(code);
+  const auto device = open_device(built.device, OpenOptions{}).value();
+  marks[slots.size()] = 1;
+  static_cast<void>(run_case(*device, run, most_time_of_run));
+}
+
 }  // namespace
 
-std::vector<ChangeOutcome> try_groups(const FailedCase& failed,
+void BuiltCase::write(const SharedFile& file) const {
+  file.put(device.data(), device.size());
+  file.put(architecture.data(), architecture.size());
+  for (const auto& code : unchanged) file.put(code.data(), code.size());
+}
+
+void BuiltCase::read(SharedFile& file, std::size_t kernels) {
+  file.rewind();
+  const auto id = file.get<char>(), target = file.get<char>();
+  device.assign(id.begin(), id.end());
+  architecture.assign(target.begin(), target.end());
+  unchanged.clear();
+  for (std::size_t i = 0; i < kernels; ++i) unchanged.push_back(file.get<std::byte>());
+}
+
+std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const BuiltCase& built,
+                                              const std::vector<std::vector<ChangeSlot>>& slots,
+                                              std::chrono::steady_clock::time_point end) {
+  std::vector<std::vector<char>> executed;
+  for (const auto& all : slots) executed.emplace_back(all.size(), 1);
+  if (failed.kernel.language != Language::hip) return executed;
+  for (std::size_t kernel = 0; kernel < slots.size() && Clock::now() < end; ++kernel) {
+    const std::size_t count = slots[kernel].size();
+    const SharedMemory marks(count + 1);
+    TryingProcess process(0, 1);
+    const bool started = process.start([&](std::size_t, std::size_t, int) {
+      try {
+        mark(failed, built, kernel, slots[kernel], marks.data());
+      } catch (const std::exception&) {  // what is not known counts as executed
+      }
+    });
+    pollfd wait{process.descriptor(), POLLIN, 0};
+    while (started && Clock::now() < end && poll(&wait, 1, group_look_ms) <= 0) {
+    }
+    process.stop();
+    const bool ran = marks.data()[count] != 0 &&
+                     std::any_of(marks.data(), marks.data() + count, [](char c) { return c != 0; });
+    if (ran) executed[kernel].assign(marks.data(), marks.data() + count);
+  }
+  return executed;
+}
+
+std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase& built,
                                       const std::vector<ChangeGroup>& groups, std::size_t count,
                                       Clock::time_point end) {
   std::vector<ChangeOutcome> outcomes(count, ChangeOutcome::untried);
@@ -260,7 +314,7 @@ std::vector<ChangeOutcome> try_groups(const FailedCase& failed,
       auto process = std::make_unique<TryingProcess>(next++, 1);
       const bool started = process->start([&](std::size_t group, std::size_t, int descriptor) {
         try {
-          try_group(failed, groups[group], descriptor);
+          try_group(failed, built, groups[group], descriptor);
         } catch (const std::exception&) {  // the changes stay untried
         }
       });

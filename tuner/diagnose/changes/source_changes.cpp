@@ -247,7 +247,8 @@ class Changes {
         {"fminf", "fmaxf"}, {"first", "last"}, {"begin", "end"},
         {"left", "right"},  {"a", "b"}};
     const std::string_view name = text(i);
-    if (is_source_keyword(name)) return add_type(i);
+    add_type(i);
+    if (is_source_keyword(name)) return;
     for (const auto& family : families) {
       if (std::find(family.begin(), family.end(), name) == family.end()) continue;
       for (const std::string_view other : family) {
@@ -269,11 +270,14 @@ class Changes {
         {"unsigned", {"unsigned long long", "int"}},
         {"int", {"uint", "long long", "int64_t"}},
         {"uint32_t", {"uint64_t"}},
+        {"u32", {"u64"}},
+        {"i32", {"i64"}},
         {"half", {"float"}},
         {"float", {"double"}}};
     const auto found = wider.find(text(i));
     if (found == wider.end()) return;
-    for (const char* const other : found->second) replace(seldom, "wrong type", i, other);
+    const Rank rank = text(i + 1) == "(" ? possible : seldom;  // a conversion, or a variable
+    for (const char* const other : found->second) replace(rank, "wrong type", i, other);
   }
 
   /// Whether names are as similar as TM and TN, lda and ldb, a_row and b_row.
@@ -291,6 +295,14 @@ class Changes {
     return false;
   }
 
+  /// Adds barriers after the end of a statement. The first ones are those of the whole workgroup.
+  void add_barriers(const std::set<std::string>& barriers, std::size_t end) {
+    for (const std::string& barrier : barriers) {
+      const bool whole = barrier.ends_with("barrier();") || barrier == "__syncthreads();";
+      add(whole ? likely : possible, "missing barrier", tokens_[end].end(), tokens_[end].end(),
+          " " + barrier);
+    }
+  }
   /// Exchanges neighbouring statements, leaves one out, and adds barriers and terms.
   void add_statements() {
     std::vector<std::pair<std::size_t, std::size_t>> statements;  // first token and that after
@@ -299,9 +311,11 @@ class Changes {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (text(i) == "(") ++depth;
       if (text(i) == ")") --depth;
-      if (is_one_of(text(i), {"{", "}", ":"}) && depth == 0) begin = i + 1;
+      const bool label = text(i) == ":" && is_one_of(text(begin), {"case", "default", "public"});
+      if ((is_one_of(text(i), {"{", "}"}) || label) && depth == 0) begin = i + 1;
+      if (text(i) == "}" && depth == 0) blocks_.push_back(i);
       if (text(i) != ";" || depth != 0) continue;
-      if (begin < i) statements.emplace_back(begin, i + 1);
+      statements.emplace_back(begin, i + 1);
       begin = i + 1;
     }
     const bool hip = source_.find("__global__") != std::string_view::npos;
@@ -314,16 +328,16 @@ class Changes {
     for (std::size_t s = 0; s < statements.size(); ++s) {
       const auto [from, to] = statements[s];
       const std::string own = between(from, to);
-      if (!is_one_of(text(from), {"return", "const", "using", "static_assert"}))
+      const bool empty = from + 1 == to;
+      if (!empty && !is_one_of(text(from), {"return", "const", "using", "static_assert"}))
         add(possible, "superfluous statement", tokens_[from].start, tokens_[to - 1].end(), ";");
-      for (const std::string& barrier : barriers)
-        add(possible, "missing barrier", tokens_[to - 1].end(), tokens_[to - 1].end(),
-            " " + barrier);
+      add_barriers(barriers, to - 1);
       if (s + 1 == statements.size() || statements[s + 1].first != to) continue;
       const std::size_t next = statements[s + 1].second;
       add(likely, "exchanged statements", tokens_[from].start, tokens_[next - 1].end(),
           between(to, next) + " " + own);
     }
+    for (const std::size_t i : blocks_) add_barriers(barriers, i);
     for (const MissingTerm& term : missing_terms(source_, tokens_))
       add(term.fits ? likely : possible, "missing term", term.at, term.at, term.text);
     for (const std::size_t i : terms_) {
@@ -353,6 +367,7 @@ class Changes {
 
   std::set<std::string_view> places_;  ///< of threads and workgroups, which all functions can read
   std::vector<std::size_t> terms_;     ///< tokens that end an expression
+  std::vector<std::size_t> blocks_;    ///< tokens that end a block
   std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;
   std::vector<SourceChange> found_;
 };

@@ -17,6 +17,8 @@ struct SourceChange {
   std::string kind;
   int rank = 0;  ///< the lower, the earlier it is tried
 
+  /// Whether it adds a statement.
+  bool is_statement() const { return length == 0 && by.ends_with(";"); }
   std::string applied_to(std::string_view source) const {
     return std::string(source.substr(0, start)) + by + std::string(source.substr(start + length));
   }

@@ -26,7 +26,8 @@ class SourceOperands {
   /// Whether an operand ends, or begins, with a token.
   bool ends_operand(std::size_t i) const {
     return tokens_[i].kind == SourceToken::Kind::number || is_one_of(text(i), {")", "]"}) ||
-           (tokens_[i].kind == SourceToken::Kind::name && !is_source_keyword(text(i)));
+           (tokens_[i].kind == SourceToken::Kind::name &&
+            (!is_source_keyword(text(i)) || is_one_of(text(i), {"in", "out", "shared"})));
   }
   bool begins_operand(std::size_t i) const {
     return tokens_[i].kind != SourceToken::Kind::sign || is_one_of(text(i), {"(", "-", "!", "~"});

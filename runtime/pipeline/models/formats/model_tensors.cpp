@@ -16,7 +16,7 @@ WeightView matrix_of(const WeightView& all, std::int64_t index, std::int64_t row
   return one;
 }
 
-/// Takes a matrix of each expert. Those of fp8 become numbers on devices.
+/// Takes a matrix of each expert.
 std::vector<WeightView> take_each(ModelTensors& tensors, const TakeProjection& projection,
                                   const std::string& name, std::int64_t count, std::int64_t rows,
                                   std::int64_t cols) {
@@ -28,9 +28,25 @@ std::vector<WeightView> take_each(ModelTensors& tensors, const TakeProjection& p
   }
   for (std::int64_t i = 0; i < count; ++i) {
     list.push_back(projection(fmt::format(fmt::runtime(name), i), {rows, cols}));
-    list.back().decoded = list.back().scaled.has_value();
   }
   return list;
+}
+
+/// Makes experts of fp8 numbers on devices, unless grouped products take all as they are: of one
+/// format, and with scales of blocks whole ones of each matrix.
+void decode_others(const LlamaConfig& c, std::vector<LlamaExpert>& experts) {
+  const MatrixFormat first = experts.front().gate.format();
+  bool alike = !first.scaled || !first.scaled->blocks || c.has_whole_blocks();
+  for (const LlamaExpert& expert : experts) {
+    for (const WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
+      alike = alike && view->format() == first;
+    }
+  }
+  for (LlamaExpert& expert : experts) {
+    for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
+      view->decoded = view->scaled.has_value() && !alike;
+    }
+  }
 }
 
 /// Takes the router and the experts of a layer. Devices have routers as numbers.
@@ -48,6 +64,7 @@ void take_experts(ModelTensors& tensors, const TakeProjection& projection, const
   for (std::size_t i = 0; i < gates.size(); ++i) {
     layer.experts.push_back({gates[i], ups[i], downs[i]});
   }
+  decode_others(c, layer.experts);
   if (e.shared_hidden_dim == 0) return;
   const std::string router = prefix + std::string(names.shared_router);
   layer.shared_router = names.shared_router_is_vector ? tensors.take(router, {c.dim})

@@ -1,0 +1,8 @@
+#version 460
+// Tiles on vector units of grouped products of 8-bit numbers with scales: as scaled_gemm/tiled.comp, with GROUPED.
+
+#if !defined(GROUPED) || GROUPED == 0
+#error "GROUPED must be defined, and not be 0"
+#endif
+
+#include "scaled_gemm/tiled.comp"
