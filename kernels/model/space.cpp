@@ -14,6 +14,7 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/model/space_table.hpp"
+#include "runtime/device/text/spelling.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -371,7 +372,13 @@ Result<Config> Space::parse(std::string_view text) const {
     if (value) return fail(found->name + " is given twice");
     const std::string_view given = std::string_view(word).substr(std::min(equals + 1, word.size()));
     const auto read = number_of(alternatives()[position], found->name, given);
-    if (!read) return fail(fmt::format("\"{}\" has no integer value", word));
+    if (!read) {
+      if (const ValueWords* const known = config.words.get(); known != nullptr) {
+        if (const auto named = known->find(found->name); named != known->end())
+          return fail(fmt::format("{}: {}", found->name, must_be_one_of(given, named->second)));
+      }
+      return fail(fmt::format("\"{}\" has no integer value", word));
+    }
     const int number = *read;
     if (const auto why = domain_error(*found, number)) return fail("domain: " + *why);
     value = number;

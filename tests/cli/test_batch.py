@@ -55,6 +55,12 @@ class Batch(Case):
         self.assertGreaterEqual(told["sequences"][2]["shared_tokens"], 16)
         self.assertLess(told["most_pages"], 4 * 4)
 
+    def test_what_ran_at_the_same_time_is_reported(self):
+        result = self.several("--tokens", 2, "--pages", 1, "--json", prompts="Once\nThe dog\nA cat\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = json.loads(result.stdout)
+        self.assertEqual([told["most_pages"], told["most_sequences"]], [1, 1])
+
     def test_texts_are_written_in_the_order_of_the_file(self):
         result = self.several("--tokens", 5, "--record-mix", self.folder / "seen")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,9 +1,14 @@
 """Protects: greta-bench doctor finds faults, and features with faults are not used."""
 import json
+import os
 import unittest
 
 from bench_case import GEMM, BenchCase
+from cli_case import SOURCE
 from sealed_database import rewrite
+
+RUN = os.environ["GRETA_RUN"]
+MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
 
 
 class BenchDoctor(BenchCase):
@@ -33,6 +38,12 @@ class BenchDoctor(BenchCase):
         self.refused(self.run_tune(*tune), 3, "hip-host:0", failed[0][0], "--allow-unsafe")
         preset = self.preset(iterations=1, batch=1, problems=[GEMM])
         self.refused(self.bench("--preset", preset, "--device", "hip-host:0"), 3, "--allow-unsafe")
+        # On a CPU, which may have been busy, a check counts only after the second timeout.
+        self.assertRegex(" ".join(result.stdout.split()),
+                         "timed out; once more with --timeout 2 .*FAILED, timeout.*longer --timeout")
+        run = (RUN, "--model", str(MODEL), "--prompt", "hi", "--tokens", "2", "--device", "hip-host:0", "--db", str(self.db))
+        for more in ((), ("--untuned",)):
+            self.refused(self.run_words(*run, *more), 3, "hip-host:0", failed[0][0], "--allow-unsafe")
         self.assertEqual(self.run_tune(*tune, "--allow-unsafe").returncode, 0)
 
     def test_unsafe_types_are_not_used(self):

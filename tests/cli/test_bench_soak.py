@@ -11,7 +11,7 @@ import time
 import unittest
 
 from bench_case import GEMM, BenchCase
-from cli_case import BENCH, limit
+from cli_case import BENCH, SOURCE, limit
 
 KERNEL = """
 extern "C" int access(const char*, int);
@@ -175,6 +175,18 @@ class BenchSoak(BenchCase):
         self.assertEqual(process.returncode, 1, errors)
         self.assertRegex(errors.splitlines()[-1], r"^greta-bench: interrupted after \d.* of 1 h 0 min$")
         self.assertRegex(output, r"kernel/gemm\S* +\d+ +0 ")
+
+    def test_a_described_kernel_by_its_file_or_name(self):
+        faulty = SOURCE / "tests/data/faulty"
+        for words in ([str(faulty / "product.jsonc")], ["product", "--kernels", str(faulty)]):
+            result = self.bench("soak", *words, "--config", "described FAULT=none", "--device", "hip-host:0", "--for",
+                                "0.5s", "--drift", 100000, "--growth", 4096)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn("product", result.stdout)
+        result = self.bench("soak", str(faulty / "product.jsonc"), "--config", "described FAULT=foo", "--device",
+                            "hip-host:0", "--for", "1s")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("FAULT: must be one of none, transposed_operand", result.stdout + result.stderr)
 
     def test_bad_input(self):
         self.refused(self.run_words(BENCH, "soak", "--for", "1s", "gemm", "--m", "1", "--n", "1", "--k", "1"), 2,

@@ -125,10 +125,11 @@ class Diagnose(Case):
         shutil.copytree(FAULTY, self.folder / "faulty")
         self.file = self.folder / "faulty/product.jsonc"
 
-    def keep(self, fault, *options, folder="kept"):
+    def keep(self, fault, *options, folder="kept", size=(60, 44, 50)):
         """Verifies a fault of product.hip, and returns its case and verify's result."""
         kept = self.folder / f"{folder}-{fault}"
-        result = self.run_tune("verify", self.file, "--m", "60", "--n", "44", "--k", "50", "--config",
+        m, n, k = map(str, size)
+        result = self.run_tune("verify", self.file, "--m", m, "--n", n, "--k", k, "--config",
                                f"described FAULT={fault}", "--device", "hip-host:0", "--seed", "1",
                                "--keep-failed", kept, *options)
         self.assertEqual(result.returncode, 1, result.stderr)
@@ -172,6 +173,10 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 1, result.stderr)
         (case,) = kept.iterdir()
         return case, result
+
+    def test_the_dimension_is_the_operands_where_others_have_its_extent(self):
+        _, result = self.keep("missing_slice", size=(44, 44, 44))
+        self.assertIn("missing slice: k (columns of a) 0 to 7 is skipped", result.stderr)
 
     def test_bugs_in_templates_are_named(self):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -338,6 +343,11 @@ class Diagnose(Case):
         (self.folder / "broken").mkdir()
         pathlib.Path(self.folder, "broken/failure.json").write_text("{}")
         self.refused(self.run_tune("diagnose", self.folder / "broken"), 2, "schema 1")
+        pathlib.Path(self.folder, "broken/failure.json").write_text('{"schema": 1, "gre')
+        self.refused(self.run_tune("diagnose", self.folder / "broken"), 2, "is not JSON")
+        case, _ = self.keep("missing_slice")
+        (case / "case.json").unlink()
+        self.refused(self.run_tune("diagnose", case), 2, "case.json")
 
 
 if __name__ == "__main__":

@@ -184,6 +184,9 @@ TEST(BenchGate, WhatIsNotMeasuredIsNoSuccess) {
   const auto result = judge(gate("us <= 1000"), "name", failed, nullptr);
   EXPECT_TRUE(result.failed());
   EXPECT_EQ(measured_text(result), "it fails: correctness");
+  failed.failure = Failure{Status::unavailable, "interrupted", {}};
+  EXPECT_EQ(measured_text(judge(gate("us <= 1000"), "name", failed, nullptr)),
+            "interrupted after 10 blocks");
   auto unknown = measured(100, 0.01, 10);
   unknown.roofline = 0;
   EXPECT_EQ(gate_text(judge(gate("roofline >= 1 %"), "name", unknown, nullptr)),

@@ -265,7 +265,10 @@ GateResult judge(const Gate& gate, const std::string& benchmark, const MeasuredR
                  const MeasuredResult* reference) {
   GateResult result{.gate = gate, .benchmark = benchmark};
   if (measured.failure) {
-    result.why = fmt::format("it fails: {}", to_string(measured.failure->status));
+    const bool is_interrupted = measured.failure->status == Status::unavailable;
+    result.why = is_interrupted ? fmt::format("{} after {} blocks", measured.failure->message,
+                                              measured.samples.blocks_us.size())
+                                : fmt::format("it fails: {}", to_string(measured.failure->status));
     return result;
   }
   const auto found = measured_by(gate, measured, reference);

@@ -23,7 +23,7 @@
 namespace greta::tuner {
 namespace {
 
-constexpr double launch_s = 30;
+constexpr std::int64_t least_launch_s = 30;
 constexpr std::size_t matrix_configs = 6;  // per input type
 constexpr double cpu_flops = 5e7;          // per configuration on a device that acts as a GPU
 
@@ -74,7 +74,14 @@ Health check_fill(const EvaluatorOptions& options) {
   return right ? passed("1 MiB filled, copied and read back") : failed(right.failure());
 }
 
-using Tell = std::function<void(const CheckedChoice&)>;
+using Listener = std::function<void(const CheckedChoice&)>;
+
+/// What a check tells, and the time that it gives a launch.
+struct Tell {
+  Listener listener;
+  double launch_s;
+  void operator()(const CheckedChoice& choice) const { listener(choice); }
+};
 
 /// Verifies all candidates until one hangs. Further failures help to explain the first one. Returns
 /// the first failure and the number of failures.
@@ -82,7 +89,7 @@ Health verify_all(LocalEvaluator& evaluator, const std::vector<Candidate>& choic
                   const Tell& tell) {
   constexpr std::uint64_t seed = 1;
   TrialLimits limits;
-  limits.run_s = launch_s;
+  limits.run_s = tell.launch_s;
   std::optional<Failure> first;
   std::size_t failures = 0;
   for (const auto& [problem, config] : choices) {
@@ -217,10 +224,11 @@ std::string health_text(const Health& health) {
   return fmt::format("FAILED, {}: {}", to_string(*health.failure), health.message);
 }
 
-Health check_health(const std::string& check, const EvaluatorOptions& options, const Tell& tell) {
+Health check_health(const std::string& check, const EvaluatorOptions& options, const Listener& tell,
+                    double launch_s) {
   Health health;
   try {
-    health = run_check(check, options, tell);
+    health = run_check(check, options, {tell, launch_s});
   } catch (const Error& error) {
     health = failed({error.status(), error.what(), {}});
   }
@@ -228,9 +236,9 @@ Health check_health(const std::string& check, const EvaluatorOptions& options, c
   return health;
 }
 
-int serve_health_check(const std::string& check, const EvaluatorOptions& options) {
+int serve_health_check(const std::string& check, const EvaluatorOptions& options, double launch_s) {
   set_log_sink([](LogLevel, std::string_view line) { print(stderr, "{}\n", line); });
-  const Health health = check_health(check, options, print_choice);
+  const Health health = check_health(check, options, print_choice, launch_s);
   print_line({{"health", check},
               {"status", status_text(health.failure)},
               {"message", health.message},
@@ -242,7 +250,9 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
                           const std::string& device, const std::string& cache_directory,
                           std::chrono::seconds deadline, const std::atomic<bool>* stop) {
   std::vector<std::string> words = command;
-  words.insert(words.end(), {check, device, cache_directory});
+  // A check has several launches, so that each gets a part of its time.
+  const std::int64_t launch_s = std::max<std::int64_t>(least_launch_s, deadline.count() / 4);
+  words.insert(words.end(), {check, device, cache_directory, std::to_string(launch_s)});
   const Stopwatch watch;
   const auto ended = run_process(words, {}, deadline, stop);
   if (!ended) throw Error(ended.failure());

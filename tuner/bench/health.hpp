@@ -41,17 +41,17 @@ std::string health_text(const Health& health);
 /// Runs one check in this process, which it may crash. Failures that this process survives are in
 /// the result. `tell` is called before and after each configuration.
 Health check_health(const std::string& check, const EvaluatorOptions& options,
-                    const std::function<void(const CheckedChoice&)>& tell);
+                    const std::function<void(const CheckedChoice&)>& tell, double launch_s);
 
 /// Runs one check in a separate process, which is killed at the deadline or after a stop. `command`
 /// starts a program that calls serve_health_check(), with these arguments appended: check, device,
-/// cache directory.
+/// cache directory, seconds of a launch.
 Health check_health_apart(const std::vector<std::string>& command, const std::string& check,
                           const std::string& device, const std::string& cache_directory,
                           std::chrono::seconds deadline, const std::atomic<bool>* stop = nullptr);
 
 /// Runs that process: prints the configurations and the result on standard output, and the log on
-/// standard error. Returns an exit code.
-int serve_health_check(const std::string& check, const EvaluatorOptions& options);
+/// standard error. A launch times out after `launch_s`. Returns an exit code.
+int serve_health_check(const std::string& check, const EvaluatorOptions& options, double launch_s);
 
 }  // namespace greta::tuner

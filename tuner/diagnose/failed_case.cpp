@@ -120,6 +120,11 @@ void write(const FailedCase& written, const fs::path& folder) {
 ordered_json read_failure(const fs::path& folder) {
   const std::string text = read_file(folder / failure_file, most_failure_bytes).value();
   auto json = ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    throw Error({Status::invalid_argument,
+                 fmt::format("{}: is not JSON, or was cut", (folder / failure_file).string()),
+                 {}});
+  }
   const bool known = json.is_object() && json.value("schema", 0) == failure_schema;
   if (known) return json;
   throw Error({Status::invalid_argument,

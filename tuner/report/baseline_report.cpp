@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/device/text/printable.hpp"
+#include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
@@ -45,11 +46,19 @@ const std::vector<Table::Column> compared_columns{{"finding"},
 // How a report names a row.
 using Name = std::string (*)(const Subject&);
 
+/// Returns the median time of a side: the processor time if the change is one of it.
+double compared_us(const ResultChange& row, const MeasuredResult& side) {
+  if (!row.by_processor) return side.us.median;
+  std::vector<double> all;
+  for (const auto& block : side.samples.cpu_us) all.insert(all.end(), block.begin(), block.end());
+  return median(all);
+}
+
 ComparedCells compared_cells(const ResultChange& row, Name name) {
   const bool other = row.base.subject.config != row.fresh.subject.config;
   return {std::string(finding_text(row)),
-          format_time(row.base.us.median),
-          format_time(row.fresh.us.median),
+          format_time(compared_us(row, row.base)),
+          format_time(compared_us(row, row.fresh)),
           row.broke ? "" : percent_text(row.change.estimate),
           interval_text(row),
           name(row.fresh.subject) + (row.by_processor ? " (processor time)" : "") +

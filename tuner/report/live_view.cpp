@@ -53,11 +53,22 @@ std::string best_so_far(const SessionResult& result, const Trial& best) {
       smaller ? " (on the proxy problem)" : "");
 }
 
+namespace {
+
+/// Returns the budget as it was given, but a time with many digits rounded.
+std::string shown_budget(const Budget& budget) {
+  constexpr std::size_t most_characters = 8;
+  if (budget.text().size() <= most_characters) return budget.text();
+  return fmt::format("{:.1f}s", budget.amount());
+}
+
+}  // namespace
+
 std::string budget_text(const Budget& budget) {
   const int percent = static_cast<int>(100 * std::min(1.0, budget.used()));
   if (budget.kind() == Budget::Kind::seconds) {
     return fmt::format("{} %, {:.0f} s left of {}, with certification", percent,
-                       std::max(0.0, budget.remaining_s()), budget.text());
+                       std::max(0.0, budget.remaining_s()), shown_budget(budget));
   }
   const double elapsed_s = budget.elapsed_s();
   const auto left = static_cast<double>(budget.remaining_trials());

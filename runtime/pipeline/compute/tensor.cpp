@@ -135,8 +135,13 @@ std::int64_t Tensor::row_stride(std::size_t dims) const {
 
 Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) const {
   if (dim >= shape_.rank() || first < 0 || count < 1 || first > shape_[dim] - count) {
-    refuse(
-        fmt::format("indices {} to {} of dimension {} of {}", first, first + count, dim, text()));
+    // The sum of unsigned numbers can't overflow.
+    const auto end = static_cast<std::int64_t>(static_cast<std::uint64_t>(first) +
+                                               static_cast<std::uint64_t>(count));
+    const bool wraps = count > 0 && end < first;
+    refuse(wraps
+               ? fmt::format("{} indices from {} of dimension {} of {}", count, first, dim, text())
+               : fmt::format("indices {} to {} of dimension {} of {}", first, end, dim, text()));
   }
   std::array<std::int64_t, Shape::most_dims> extents{};
   std::copy_n(shape_.extents().begin(), shape_.rank(), extents.begin());

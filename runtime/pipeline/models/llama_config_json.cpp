@@ -180,7 +180,15 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
                     "the first, where there is no head_dim",
                     config.dim, config.heads));
   }
+  if (config.heads % config.kv_heads != 0) {
+    fields.refuse(
+        fmt::format("num_attention_heads is {} and num_key_value_heads {}; the second must divide "
+                    "the first",
+                    config.heads, config.kv_heads));
+  }
   config.head_dim = extent("head_dim", config.dim / config.heads);
+  if (config.head_dim % 8 != 0)
+    fields.refuse(fmt::format("head_dim is {}; allowed: multiples of 8", config.head_dim));
   config.vocab = extent("vocab_size");
   config.max_positions = extent("max_position_embeddings", 2048);
   const std::string kind = fields.text("model_type");
@@ -188,6 +196,9 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
     config.max_positions = std::min(config.max_positions, extent("sliding_window"));
   }
   config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
+  if (!(config.norm_epsilon > 0 && config.norm_epsilon < 1))
+    fields.refuse(
+        fmt::format("rms_norm_eps is {}; allowed: above 0, below 1", config.norm_epsilon));
   config.tied_embeddings = fields.flag("tie_word_embeddings", false);
   config.dtype = dtype_of(fields);
   // Texts of Qwen begin with no token, although there is one.

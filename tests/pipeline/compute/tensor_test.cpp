@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -75,6 +77,8 @@ TEST(Tensor, SlicesAndReshapesViewTheSameMemory) {
             "indices 0 to 1 of dimension 3 of f16 [4, 6, 8]");
   EXPECT_EQ(error_of([&] { whole.slice(0, -1, 1); }),
             "indices -1 to 0 of dimension 0 of f16 [4, 6, 8]");
+  EXPECT_EQ(error_of([&] { whole.slice(0, 2, std::numeric_limits<std::int64_t>::max()); }),
+            "9223372036854775807 indices from 2 of dimension 0 of f16 [4, 6, 8]");
   EXPECT_EQ(error_of([&] {
               Tensor(whole.storage(), DType::f32, {4, 6, 8});
             }),

@@ -33,11 +33,11 @@ TEST(LlamaConfig, NamedOnesHaveTheirNumberOfParameters) {
 }
 
 TEST(LlamaConfig, IsReadFromHuggingFace) {
-  const LlamaConfig config = read_with({{"eos_token_id", {2, 7}}, {"head_dim", 6}});
+  const LlamaConfig config = read_with({{"eos_token_id", {2, 7}}, {"head_dim", 16}});
   EXPECT_EQ(config.dim, 16);
   EXPECT_EQ(config.hidden_dim, 24);
-  EXPECT_EQ(config.q_dim(), 24);
-  EXPECT_EQ(config.kv_dim(), 12);
+  EXPECT_EQ(config.q_dim(), 64);
+  EXPECT_EQ(config.kv_dim(), 32);
   EXPECT_EQ(config.max_positions, 32);
   EXPECT_EQ(config.rope_style, RopeStyle::half);
   EXPECT_EQ(config.rope_theta, 10000);
@@ -105,9 +105,10 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
       {{{"hidden_size", nullptr}}, "has no hidden_size"},
       {{{"hidden_size", 1ULL << 63}}, "hidden_size"},
       {{{"vocab_size", 2000000000}}, "vocab is 2000000000"},
-      {{{"num_key_value_heads", 3}}, "kv_heads 3"},
+      {{{"num_key_value_heads", 3}}, "num_key_value_heads 3"},
       {{{"head_dim", 5}}, "head_dim is 5"},
-      {{{"rms_norm_eps", 0}}, "norm_epsilon is 0"},
+      {{{"head_dim", 20}}, "head_dim is 20"},
+      {{{"rms_norm_eps", 0}}, "rms_norm_eps is 0"},
       {{{"rope_theta", -1}}, "rope_theta is -1"},
       {{{"bos_token_id", 300}}, "300 of 300"},
       {{{"eos_token_id", {1, 300}}}, "300 of 300"},

@@ -21,7 +21,7 @@ void add_problem_commands(CLI::App& app, Action& action);
 /// Adds `kernel FILE`, which does the same for a kernel that a file describes. Throws CommandError.
 void add_own_problem_command(CLI::App& app, Action& action, const DescribedFile& description);
 /// Adds the command that runs the same work for long.
-void add_soak_command(CLI::App& app, Action& action);
+void add_soak_command(CLI::App& app, Action& action, const DescribedFile& description);
 void add_compare_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 /// Adds the hidden command with which doctor starts each check in a separate process.

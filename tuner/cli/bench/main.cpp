@@ -40,11 +40,11 @@ int run(int argc, char** argv) {
   const std::vector<std::string> google_flags(own, argv + argc);
   const std::span<char*> words(argv, static_cast<std::size_t>(own - argv));
   const auto add_commands = [&](CLI::App& app, Action& action) {
-    const DescribedCommand described(words, {"kernel"});
+    const DescribedCommand described(words, {"kernel", "soak"});
     add_bench_options(app, action, google_flags);
     add_problem_commands(app, action);
     add_own_problem_command(app, action, described.of("kernel"));
-    add_soak_command(app, action);
+    add_soak_command(app, action, described.of("soak"));
     add_compare_command(app, action);
     add_doctor_command(app, action);
     add_schema_command(app, action);

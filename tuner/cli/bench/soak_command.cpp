@@ -369,8 +369,9 @@ int soak_problem(const Operation& operation, SoakOptions options) {
   return Soak(options).run();
 }
 
-void add_soaked_operation(CLI::App& app, Action& action, const Operation& operation) {
-  auto* command = app.add_subcommand(operation.name, operation.summary);
+void add_soaked_operation(CLI::App& app, Action& action, const Operation& operation,
+                          const std::string& name) {
+  auto* command = app.add_subcommand(name, operation.summary);
   auto options = std::make_shared<SoakOptions>();
   add_problem_options(*command, operation, options->request);
   command
@@ -379,8 +380,8 @@ void add_soaked_operation(CLI::App& app, Action& action, const Operation& operat
                    "look-up returns")
       ->allow_extra_args(false);
   add_soak_options(*command, *options);
-  command->footer(fmt::format("Example:\n  greta-bench soak {} --for 10m",
-                              example_problem(operation, operation.name)));
+  command->footer(
+      fmt::format("Example:\n  greta-bench soak {} --for 10m", example_problem(operation, name)));
   command->callback([&action, &operation, options] {
     action = [&operation, options] { return soak_problem(operation, *options); };
   });
@@ -388,7 +389,7 @@ void add_soaked_operation(CLI::App& app, Action& action, const Operation& operat
 
 }  // namespace
 
-void add_soak_command(CLI::App& app, Action& action) {
+void add_soak_command(CLI::App& app, Action& action, const DescribedFile& description) {
   auto* command = app.add_subcommand(
       "soak", "Run the same work for long, check every result, and watch times, card and memory");
   auto options = std::make_shared<SoakOptions>();
@@ -397,8 +398,13 @@ void add_soak_command(CLI::App& app, Action& action) {
   command->add_option("--filter", options->filter,
                       "Only kernels whose names match this expression");
   add_soak_options(*command, *options);
+  if (!description.file.empty()) {
+    refuse_names_of_options(description.file, [&] {
+      add_soaked_operation(*command, action, add_described(description.file), description.word);
+    });
+  }
   for (const Operation& operation : Catalog::built_in())
-    add_soaked_operation(*command, action, operation);
+    add_soaked_operation(*command, action, operation, operation.name);
   command->footer(
       "Examples:\n  greta-bench soak --preset perf --for 1h --export soak.csv\n"
       "  greta-bench soak gemm --m 4096 --n 4096 --k 4096 --dtype f16 --for 10m");

@@ -35,7 +35,8 @@ int set_pins(const PinOptions& options, bool pin) {
   TunedDb db = open_existing(options.results.db);
   StalenessJudge judge(known_operations());
   std::set<Question> done;
-  for (const auto& result : select_results(db, filter, judge)) {
+  const auto found = select_results(db, filter, judge);
+  for (const auto& result : found) {
     const Question question = question_of(result);
     if (done.contains(question)) continue;
     const bool pinned = db.pinned(question).has_value();
@@ -51,7 +52,7 @@ int set_pins(const PinOptions& options, bool pin) {
       if (const auto why = nothing_selected(db, options.results); !why.empty()) tell(why);
     }
   }
-  return end_of_writing(db, exit_done);
+  return end_of_writing(db, found.empty() && selected ? exit_failed : exit_done);
 }
 
 void add_command(CLI::App& app, Action& action, bool pin) {

@@ -48,6 +48,7 @@ std::vector<std::string> find_damage(const std::filesystem::path& file, Content&
 
 /// Returns whether a file is empty or begins like a database of SQLite, as a damaged one does.
 bool may_be_database(const std::filesystem::path& file) {
+  if (std::filesystem::is_directory(file)) return false;
   constexpr std::string_view magic = "SQLite format 3";
   std::string begin(magic.size(), '\0');
   const auto opened = InputFile::open(file);

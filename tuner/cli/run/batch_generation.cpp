@@ -66,6 +66,7 @@ class BatchGeneration {
   std::unique_ptr<LlamaBatch> batch_;
   std::size_t written_ = 0;  ///< texts
   std::int64_t passes_ = 0;
+  std::size_t most_sequences_ = 0;  ///< of a pass
   double seconds_ = 0;
 };
 
@@ -148,10 +149,7 @@ void BatchGeneration::check_logits(const LlamaBatch::Step& step) const {
   const std::vector<float> largest = batch_->largest_logits();
   for (std::size_t lane = 0; lane < largest.size(); ++lane) {
     if (!step.pass.lanes[lane].gives_token || std::isfinite(largest[lane])) continue;
-    throw CommandError(exit_failed,
-                       fmt::format("the model's largest logit is {}: weights or intermediate "
-                                   "results are invalid; --trace-layers locates the error",
-                                   largest[lane]));
+    throw CommandError(exit_failed, invalid_logits);
   }
 }
 
@@ -179,6 +177,7 @@ void BatchGeneration::run() {
     const auto step = batch_->step();
     if (!step) break;
     ++passes_;
+    most_sequences_ = std::max(most_sequences_, step->pass.lanes.size());
     check_logits(*step);
     if (!options_.json) write_ended();
   }
@@ -213,6 +212,7 @@ void BatchGeneration::report() const {
                               {"page_size", batch.page},
                               {"pages", batch.pages},
                               {"most_pages", most_pages},
+                              {"most_sequences", most_sequences_},
                               {"passes", passes_},
                               {"seconds", seconds_},
                               {"tokens_per_s", rate},
@@ -221,11 +221,10 @@ void BatchGeneration::report() const {
   }
   print(stderr,
         "{}: {} after {} in {} {}, {:.1f} tokens/s; up to {} at the same time, at most {} of {} "
-        "pages of "
-        "{} tokens, {} shared\n",
+        "pages of {} tokens, {} shared\n",
         runtime_->device().info().id(), format_count(generated, "token"),
         format_count(static_cast<std::int64_t>(prompts_.size()), "prompt"),
-        format_time(1e6 * seconds_), to_string(batch_->dtype()), rate, batch.sequences, most_pages,
+        format_time(1e6 * seconds_), to_string(batch_->dtype()), rate, most_sequences_, most_pages,
         batch.pages, batch.page, format_count(shared, "token"));
 }
 

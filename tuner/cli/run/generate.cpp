@@ -107,10 +107,7 @@ std::int32_t Generation::next(Sampler& sampler) const {
     const bool none = runner_->likeliest().front() < 0;
     const float largest = none ? -std::numeric_limits<float>::infinity() : runner_->largest_logit();
     if (!std::isfinite(largest)) {
-      throw CommandError(exit_failed,
-                         fmt::format("the model's largest logit is {}: weights or intermediate "
-                                     "results are invalid; --trace-layers locates the error",
-                                     largest));
+      throw CommandError(exit_failed, invalid_logits);
     }
     return runner_->likeliest().front();
   }

@@ -14,6 +14,11 @@
 
 namespace greta::tuner::cli {
 
+/// What is reported of logits that are NaN or infinite.
+inline constexpr auto invalid_logits =
+    "the model's logits are not finite: weights or intermediate results are invalid; "
+    "--trace-layers locates the error";
+
 struct GenerateOptions {
   RuntimeChoice runtime;
   std::string model, tokenizer;

@@ -32,9 +32,12 @@ int diagnose_cases(const DiagnoseOptions& options) {
         tell(fmt::format("{}: searching for a change of the source, for at most {} s",
                          folder.string(), options.change_seconds));
       }
-      const Diagnosis diagnosis = value_of(
+      const auto diagnosed =
           diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
-                                 .change_seconds = static_cast<double>(options.change_seconds)}));
+                                 .change_seconds = static_cast<double>(options.change_seconds)});
+      if (!diagnosed && diagnosed.failure().status == Status::io)  // lacks a file
+        throw CommandError(exit_usage, diagnosed.failure().message);
+      const Diagnosis& diagnosis = value_of(diagnosed);
       if (options.json) {
         list.push_back(diagnosis_json(diagnosis));
         list.back()["case"] = folder.string();

@@ -67,9 +67,20 @@ class SlicedAxis {
     return inputs;
   }
 
+  /// Returns whether the axis is longer if the dimension is. Several may have the same extent.
+  bool lengthens(const std::string& dimension) const {
+    Problem longer = evidence_.problem();
+    ++longer.extent(dimension);
+    std::size_t input = 0;
+    for (const TensorSpec& spec : evidence_.operation().tensors(longer)) {
+      if (spec.role == Role::output || input++ != which_) continue;
+      return (rows_ ? spec.rows : spec.cols) > extent_;
+    }
+    return false;
+  }
   std::string name_of_axis() const {
     for (const auto& [name, extent] : evidence_.problem().dims) {
-      if (extent == extent_)
+      if (extent == extent_ && lengthens(name))
         return fmt::format("{} ({} of {})", name, rows_ ? "rows" : "columns", spec_.name);
     }
     return fmt::format("{} of {}", rows_ ? "rows" : "columns", spec_.name);
