@@ -114,7 +114,7 @@ class Experts(RunCase):
 
     def test_models_that_can_not_run(self):
         self.refused(self.run_model("--prompt", "", "--quantize", "mxfp4"), 2,
-                     "--quantize mxfp4: the model has experts, whose products take q8_0, q4_0 and int4")
+                     "--quantize mxfp4: the model has experts, whose products take q8_0, q4_0, int4 and fp8")
         self.change(num_experts_per_tok=9)
         self.refused(self.run_model("--prompt", ""), 2, "config.json", "num_experts_per_tok is 9; allowed: 1 to 8")
         self.change(num_experts_per_tok=2, num_local_experts=9)

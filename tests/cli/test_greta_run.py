@@ -271,7 +271,7 @@ class RunBadInput(RunCase):
         result = self.run_greta("--model", file, "--tokenizer", MODEL.parent / "tok512.bin",
                                 "--device", "lavapipe", "--tokens", 3)
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertIn("nan", result.stderr)
+        self.assertIn("logits are not finite", result.stderr)
         result = self.run_greta("--model", file, "--tokenizer", MODEL.parent / "tok512.bin",
                                 "--device", "lavapipe", "--trace-layers", "--json")
         self.assertEqual(result.returncode, 1, result.stderr)

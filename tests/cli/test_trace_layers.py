@@ -14,7 +14,7 @@ PROMPT = "Once upon a time there was a little girl who liked to play"  # more ke
 # File, text, mutant, the stage that is named, the first cause, and rules. No cause: several explain as much.
 PLANTED = [
     ("attention/vector.hip", "for (u32 d = 0; d < DIM; d += 4)", "for (u32 d = 0; d + 4 < DIM; d += 4)", "attn_scores",
-     "missing tail: heads \\(columns of K\\) 4 to 7 is skipped", []),
+     "missing tail: dim \\(columns of K\\) 4 to 7 is skipped", []),
     ("attention/operands.hip", "count + query + 1;", "count + query;", "attn_softmax", "off-by-one mask", []),
     ("attention/vector.hip", "value[i][e] *= kept;", "value[i][e] *= 1.0f;", "attn_softmax", "", []),
     ("attention/vector.hip", "values + (j + u32(l)) * value_pitch", "values + (j + u32(l) / 2 * 2) * value_pitch",

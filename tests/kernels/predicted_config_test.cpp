@@ -22,6 +22,7 @@ TEST(PredictedConfig, IsValidAndNoSlowerThanAnyDefaultByThePrior) {
       const bool predicted = operation.untuned == Operation::Untuned::best_predicted;
       const std::size_t count = predicted ? 12 : 2;
       for (const Candidate& random : random_candidates(operation, device, "", count, 11)) {
+        SCOPED_TRACE(random.problem.key() + " on " + name);
         const Instance instance(operation, random.problem, device);
         const auto config = predicted_config(operation, random.problem, device);
         EXPECT_EQ(config.has_value(), predicted);

@@ -93,25 +93,14 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const double k = static_cast<double>(shape.k), n = static_cast<double>(shape.products());
-  const double weight = traits(shape.format).bits / 8.0;
-  LaunchWork work;
-  work.workgroups = static_cast<double>(resident_blocks(shape, device, config));
-  const double columns = n / work.workgroups;
-  work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
-  work.shared_bytes = static_cast<double>(digits_shared_bytes(shape, config));
+  const auto k = static_cast<double>(shape.k);
+  const double columns = columns_of_block(shape, device, config);
+  LaunchWork work = work_of_ring(shape, device, config, digits_shared_bytes(shape, config), 1,
+                                 k * bytes_of(shape.in, 1));
   work.registers = static_cast<double>(34 * config["TN"] + 48);
   work.matrix_flops = 8 * columns * k;
   work.vector_flops = columns * k * 0.75 + 14 * k;
-  const double tiles = std::ceil(columns / static_cast<double>(config["TN"] * core_side));
-  work.read_bytes = columns * k * weight + k * bytes_of(shape.in, 1);
-  work.written_bytes = columns * bytes_of(shape.out, 1);
-  work.loads = work.read_bytes / 16;
-  work.ahead_bytes = static_cast<double>(config["WAVES"] * (config["STAGES"] - 1) * config["TN"] *
-                                         core_side * line_bytes(shape));
-  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
-  work.barriers = tiles;
-  work.unique_bytes = least_bytes(shape);
+  work.barriers = tiles_of_block(columns, config);
   return {work};
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
+#include "kernels/templates/quantized_gemm/plan.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
 /// What the variants share whose waves copy weights to shared memory ahead (ring.hip).
@@ -43,6 +45,37 @@ inline Constraint resident_constraint(const DeviceInfo& device, const Expression
                       shared / 1024, threads),
           p["RESIDENT"] <= 1 || (p["RESIDENT"] * (bytes + 1024) <= shared &&
                                  p["RESIDENT"] * p["WAVES"] * device.subgroup_size <= threads)};
+}
+
+/// Returns the columns of C that a workgroup computes on average.
+inline double columns_of_block(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  return static_cast<double>(shape.products()) /
+         static_cast<double>(resident_blocks(shape, device, config));
+}
+
+/// Returns the work of a launch but for its arithmetic, its registers and barriers. A workgroup has
+/// `shared` bytes of shared memory, and reads `read_of_a` bytes of A for `rows` rows of C.
+inline LaunchWork work_of_ring(const Shape& shape, const DeviceInfo& device, const Config& config,
+                               std::int64_t shared, double rows, double read_of_a) {
+  const double columns = columns_of_block(shape, device, config);
+  const double weights = columns * static_cast<double>(shape.k) * (traits(shape.format).bits / 8.0);
+  LaunchWork work;
+  work.workgroups = static_cast<double>(resident_blocks(shape, device, config));
+  work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
+  work.shared_bytes = static_cast<double>(shared);
+  work.read_bytes = weights + read_of_a;
+  work.written_bytes = rows * columns * bytes_of(shape.out, 1);
+  work.loads = work.read_bytes / 16;
+  work.ahead_bytes = static_cast<double>(config["WAVES"] * (config["STAGES"] - 1) * config["TN"] *
+                                         core_side * line_bytes(shape));
+  work.steps = std::max(1.0, weights / work.ahead_bytes);
+  work.unique_bytes = least_bytes(shape);
+  return work;
+}
+
+/// Returns the tiles that a workgroup computes.
+inline double tiles_of_block(double columns, const Config& config) {
+  return std::ceil(columns / static_cast<double>(config["TN"] * core_side));
 }
 
 }  // namespace greta::kernels::quantized_gemm

@@ -187,8 +187,6 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
                     config.heads, config.kv_heads));
   }
   config.head_dim = extent("head_dim", config.dim / config.heads);
-  if (config.head_dim % 8 != 0)
-    fields.refuse(fmt::format("head_dim is {}; allowed: multiples of 8", config.head_dim));
   config.vocab = extent("vocab_size");
   config.max_positions = extent("max_position_embeddings", 2048);
   const std::string kind = fields.text("model_type");

@@ -107,7 +107,6 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
       {{{"vocab_size", 2000000000}}, "vocab is 2000000000"},
       {{{"num_key_value_heads", 3}}, "num_key_value_heads 3"},
       {{{"head_dim", 5}}, "head_dim is 5"},
-      {{{"head_dim", 20}}, "head_dim is 20"},
       {{{"rms_norm_eps", 0}}, "rms_norm_eps is 0"},
       {{{"rope_theta", -1}}, "rope_theta is -1"},
       {{{"bos_token_id", 300}}, "300 of 300"},
