@@ -24,6 +24,13 @@ std::string speedup_so_far(const SessionResult& result, const Trial& best) {
                      from.high_us / to.low_us);
 }
 
+/// Returns the budget as it was given, but a time with many digits rounded.
+std::string shown_budget(const Budget& budget) {
+  constexpr std::size_t most_characters = 8;
+  if (budget.text().size() <= most_characters) return budget.text();
+  return fmt::format("{:.1f}s", budget.amount());
+}
+
 }  // namespace
 
 std::string counts_text(const std::vector<Trial>& trials) {
@@ -52,17 +59,6 @@ std::string best_so_far(const SessionResult& result, const Trial& best) {
       roof_us > 0 ? fmt::format(", {} of the roofline", format_share(roof_us / us)) : "",
       smaller ? " (on the proxy problem)" : "");
 }
-
-namespace {
-
-/// Returns the budget as it was given, but a time with many digits rounded.
-std::string shown_budget(const Budget& budget) {
-  constexpr std::size_t most_characters = 8;
-  if (budget.text().size() <= most_characters) return budget.text();
-  return fmt::format("{:.1f}s", budget.amount());
-}
-
-}  // namespace
 
 std::string budget_text(const Budget& budget) {
   const int percent = static_cast<int>(100 * std::min(1.0, budget.used()));

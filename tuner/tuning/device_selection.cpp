@@ -87,6 +87,11 @@ std::optional<TunedDb> look_into(const std::filesystem::path& file) {
   }
 }
 
+Failure refusal_of(const DeviceInfo& device, const UnsafePart& part) {
+  const std::string text = unsafe_text(device, part);
+  return {Status::unavailable, text, {}, BadField{"allow_unsafe", "", text}};
+}
+
 bool is_group(const std::string& name) {
   return name == "all" || name.ends_with(":all");
 }
@@ -166,6 +171,13 @@ std::string unsafe_text(const DeviceInfo& device, const UnsafePart& part) {
                      part.check, part.recorded_utc, part.status, part.message);
 }
 
+Result<void> check_safe(const DeviceInfo& device, const std::filesystem::path& file) {
+  const auto db = look_into(file);
+  const auto fatal = db ? fatal_part(device, *db) : std::nullopt;
+  if (fatal) return refusal_of(device, *fatal);
+  return {};
+}
+
 Result<std::vector<ProbedDevice>> select_safe_devices(const std::vector<std::string>& names,
                                                       const std::filesystem::path& file,
                                                       TunerObserver& observer) {
@@ -192,10 +204,7 @@ Result<std::vector<ProbedDevice>> select_safe_devices(const std::vector<std::str
 Result<Avoided> avoided_on(const DeviceInfo& device, const TunedDb& db, TunerObserver& observer) {
   const auto parts = db.unsafe(device);
   for (const auto& part : parts) {
-    if (is_fatal(part)) {
-      const std::string text = unsafe_text(device, part);
-      return Failure{Status::unavailable, text, {}, BadField{"allow_unsafe", "", text}};
-    }
+    if (is_fatal(part)) return refusal_of(device, part);
     observer.on_unsafe(device, part, nullptr);
   }
   return avoided(parts);

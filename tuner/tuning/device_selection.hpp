@@ -35,6 +35,9 @@ Result<std::vector<ProbedDevice>> select_safe_devices(const std::vector<std::str
 /// be used.
 Result<Avoided> avoided_on(const DeviceInfo& device, const TunedDb& db, TunerObserver& observer);
 
+/// Fails likewise if the database in `file`, which need not exist, says so of the whole device.
+Result<void> check_safe(const DeviceInfo& device, const std::filesystem::path& file);
+
 /// Returns "vulkan:0: health check f16 failed on 2026-… with this driver (correctness: …)".
 std::string unsafe_text(const DeviceInfo& device, const UnsafePart& part);
 

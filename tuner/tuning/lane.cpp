@@ -100,6 +100,16 @@ std::optional<Problem> in_other_16_bits(const Operation& operation, Problem prob
   return problem;
 }
 
+Lookup open_lookup(const RunContext& context, const DeviceInfo& device, const LookupFiles& files) {
+  DeviceInfo alone = device;
+  alone.matrix_library.clear();  // what is found is searched
+  LookupOptions options;
+  options.catalog = context.options.catalog;
+  options.cold = context.options.cold;
+  options.allow_unsafe = true;  // the device is already open without the avoided features
+  return Lookup::open(alone, files, options);
+}
+
 }  // namespace
 
 std::vector<LaneCards> make_lanes(const std::vector<Evaluator*>& evaluators, std::size_t most) {
@@ -208,16 +218,6 @@ SessionOptions Lane::session_options(const TuningTask& task, std::optional<doubl
   return session;
 }
 
-Lookup Lane::open_lookup(const DeviceInfo& device, const LookupFiles& files) const {
-  DeviceInfo alone = device;
-  alone.matrix_library.clear();  // what is found is searched
-  LookupOptions options;
-  options.catalog = context_.options.catalog;
-  options.cold = context_.options.cold;
-  options.allow_unsafe = true;  // the device is already open without the avoided features
-  return Lookup::open(alone, files, options);
-}
-
 // Returns the configurations that each database alone would answer for the problem, the user's
 // first: this device's winner, that of a similar shape, or another device's; and for the problem in
 // the other type of 16 bits, if a winner was measured.
@@ -228,7 +228,7 @@ std::vector<Config> Lane::suggestions(const Problem& problem, const DeviceInfo& 
   const Operation& operation = context_.options.catalog.at(problem.op);
   std::vector<Config> configs;
   for (const auto& files : sources) {
-    const Lookup lookup = open_lookup(device, files);
+    const Lookup lookup = open_lookup(context_, device, files);
     const Answer& answer = lookup.find(problem);
     if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
     if (const auto twin = in_other_16_bits(operation, problem)) {
@@ -246,7 +246,7 @@ Config Lane::answered(const Problem& problem, const DeviceInfo& device) const {
   const LookupFiles files{.own = context_.db.file(),
                           .application = context_.options.application,
                           .shipped = context_.options.shipped};
-  return open_lookup(device, files).find(problem).config;
+  return open_lookup(context_, device, files).find(problem).config;
 }
 
 TaskResult Lane::tune(const TuningTask& task, std::optional<double> seconds) {

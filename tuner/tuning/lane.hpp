@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "db/lookup/lookup.hpp"
 #include "tuner/evaluate/evaluator_pool.hpp"
 #include "tuner/tuning/observer.hpp"
 #include "tuner/tuning/tuner_options.hpp"
@@ -61,7 +60,6 @@ class Lane {
   SessionOptions session_options(const TuningTask& task, std::optional<double> seconds) const;
   std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
   Config answered(const Problem& problem, const DeviceInfo& device) const;
-  Lookup open_lookup(const DeviceInfo& device, const LookupFiles& files) const;
   void compare(TaskResult& result, const SessionOptions& options);
 
   RunContext context_;

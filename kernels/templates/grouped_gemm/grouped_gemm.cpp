@@ -86,8 +86,7 @@ Operation make_grouped_gemm() {
       "u min(K + 2, 8) sqrt(K) times the root of the sum of (a b)^2, u = 2^-24; for swiglu "
       "and geglu, the activation's Lipschitz constant times that, and a factor's error times the "
       "other factor; the output's rounding; rows of no group are not written";
-  t.out_of_range =
-      "an end or a number of rows below 0 counts as 0, one above m as m; ends must not decrease";
+  grouped_gemm::set_groups(t, grouped_gemm::tensors);
   t.dimensions = grouped_gemm::dimensions();
   t.attributes = grouped_gemm::attributes();
   t.dtypes = {{DType::bf16, DType::bf16},
@@ -105,17 +104,10 @@ Operation make_grouped_gemm() {
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.check = grouped_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(grouped_gemm::shape_of(problem)); };
-  t.work = [](const Problem& problem) {
-    return grouped_gemm::work(problem, grouped_gemm::tensors(problem));
-  };
   t.input = grouped_gemm::input;
   t.harden = grouped_gemm::harden;
-  t.tensors = grouped_gemm::tensors;
   t.reference = grouped_gemm_reference;
-  t.fully_checked = grouped_gemm_fully_checked;
-  t.unfused = grouped_gemm::unfused;
   t.parts = grouped_gemm::parts;
-  t.stand_in = grouped_gemm::stand_in;
   return t;
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
+#include "kernels/reference/references.hpp"
 #include "kernels/templates/grouped_gemm/rows.hpp"
 #include "kernels/templates/grouped_gemm/shape.hpp"
 
@@ -138,6 +139,16 @@ Problem stand_in(const Problem& problem, double fraction) {
   if (!is_masked(shape_of(problem))) m = std::max<std::int64_t>(1, m * groups / all);
   fraction *= static_cast<double>(all) / static_cast<double>(groups);
   return fraction < 1 ? shorter(std::move(smaller), "n", 256, fraction) : smaller;
+}
+
+void set_groups(Operation& operation, std::vector<TensorSpec> (*tensors)(const Problem&)) {
+  operation.out_of_range =
+      "an end or a number of rows below 0 counts as 0, one above m as m; ends must not decrease";
+  operation.work = [tensors](const Problem& problem) { return work(problem, tensors(problem)); };
+  operation.tensors = tensors;
+  operation.fully_checked = grouped_gemm_fully_checked;
+  operation.unfused = unfused;
+  operation.stand_in = stand_in;
 }
 
 }  // namespace greta::kernels::grouped_gemm

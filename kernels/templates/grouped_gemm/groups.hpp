@@ -43,4 +43,7 @@ Problem unfused(const Problem& problem);
 /// Reduces the number of groups, with their rows, and then that of columns.
 Problem stand_in(const Problem& problem, double fraction);
 
+/// Fills in what all operations with groups have, with these operands: their work among it.
+void set_groups(Operation& operation, std::vector<TensorSpec> (*tensors)(const Problem&));
+
 }  // namespace greta::kernels::grouped_gemm

@@ -97,8 +97,7 @@ Operation make_quantized_grouped_gemm() {
       "(a w)^2, u = 2^-24; for swiglu and geglu, the activation's Lipschitz constant times that, "
       "and a factor's error times the other factor; the output's rounding; rows of no group are "
       "not written";
-  t.out_of_range =
-      "an end or a number of rows below 0 counts as 0, one above m as m; ends must not decrease";
+  grouped_gemm::set_groups(t, quantized_grouped_gemm::tensors);
   t.dimensions = quantized_grouped_gemm::dimensions();
   t.attributes = quantized_grouped_gemm::attributes();
   t.dtypes = {{DType::f16, DType::f16},
@@ -119,17 +118,10 @@ Operation make_quantized_grouped_gemm() {
   t.shape = [](const Problem& problem) {
     return ProblemShape(quantized_grouped_gemm::shape_of(problem));
   };
-  t.work = [](const Problem& problem) {
-    return grouped_gemm::work(problem, quantized_grouped_gemm::tensors(problem));
-  };
   t.input = quantized_grouped_gemm::input;
   t.harden = quantized_grouped_gemm::harden;
-  t.tensors = quantized_grouped_gemm::tensors;
   t.reference = quantized_grouped_gemm_reference;
-  t.fully_checked = grouped_gemm_fully_checked;
-  t.unfused = grouped_gemm::unfused;
   t.parts = quantized_grouped_gemm::parts;
-  t.stand_in = grouped_gemm::stand_in;
   return t;
 }
 

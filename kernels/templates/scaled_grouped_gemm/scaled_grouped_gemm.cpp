@@ -90,8 +90,7 @@ Operation make_scaled_grouped_gemm() {
       "that of scaled_gemm for each group; for swiglu and geglu, the activation's Lipschitz "
       "constant times that, and a factor's error times the other factor; the output's rounding; "
       "rows of no group are not written";
-  t.out_of_range =
-      "an end or a number of rows below 0 counts as 0, one above m as m; ends must not decrease";
+  grouped_gemm::set_groups(t, scaled_grouped_gemm::tensors);
   t.dimensions = scaled_grouped_gemm::dimensions();
   t.attributes = {grouped_gemm::form_attribute(), byte_format_attribute("A and B"),
                   scaled_gemm::scales_attribute("a group's rows of A, a group's B"),
@@ -109,17 +108,10 @@ Operation make_scaled_grouped_gemm() {
   t.shape = [](const Problem& problem) {
     return ProblemShape(scaled_grouped_gemm::shape_of(problem));
   };
-  t.work = [](const Problem& problem) {
-    return grouped_gemm::work(problem, scaled_grouped_gemm::tensors(problem));
-  };
   t.input = scaled_grouped_gemm::input;
   t.harden = scaled_grouped_gemm::harden;
-  t.tensors = scaled_grouped_gemm::tensors;
   t.reference = scaled_grouped_gemm_reference;
-  t.fully_checked = grouped_gemm_fully_checked;
-  t.unfused = grouped_gemm::unfused;
   t.parts = scaled_grouped_gemm::parts;
-  t.stand_in = grouped_gemm::stand_in;
   return t;
 }
 

@@ -26,6 +26,11 @@ bool stores(const DeviceInfo& device, DType type) {
   return bits_of(type) == 32 || device.f16_storage;
 }
 
+/// Returns the database of the user, or that of --db, whether it exists or not.
+std::filesystem::path own_database(const RuntimeChoice& choice) {
+  return choice.db.empty() ? default_database() : std::filesystem::path(choice.db);
+}
+
 }  // namespace
 
 void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
@@ -99,15 +104,6 @@ LookupFiles lookup_files(const RuntimeChoice& choice) {
   return files;
 }
 
-namespace {
-
-/// Returns the database of the user, or that of --db, whether it exists or not.
-std::filesystem::path own_database(const RuntimeChoice& choice) {
-  return choice.db.empty() ? default_database() : std::filesystem::path(choice.db);
-}
-
-}  // namespace
-
 std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
   const StallWatch probing(static_cast<double>(choice.patience_s));
   try {
@@ -121,34 +117,12 @@ std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
   }
 }
 
-namespace {
-
-/// Refuses a device that failed a health check as a whole, also where no winners are looked up.
-void check_safe(const DeviceInfo& device, const RuntimeChoice& choice) {
-  const auto file = own_database(choice);
-  std::error_code error;
-  if (choice.allow_unsafe || !std::filesystem::exists(file, error)) return;
-  std::vector<UnsafePart> failed;
-  try {
-    failed = TunedDb::open(file, TunedDb::Mode::read_only).unsafe(device);
-  } catch (const Error&) {
-    return;  // the look-up reports why a database can't be read
-  }
-  for (const auto& part : failed) {
-    if (!avoided({part}).device) continue;
-    const std::string text = unsafe_text(device, part);
-    throw command_error({Status::unavailable, text, {}, BadField{"allow_unsafe", "", text}});
-  }
-}
-
-}  // namespace
-
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   const auto selected = select_watched(choice);
   if (selected.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one", choice.device));
   }
-  check_safe(selected.front().info, choice);
+  if (!choice.allow_unsafe) value_of(check_safe(selected.front().info, own_database(choice)));
   const StallWatch opening(static_cast<double>(choice.patience_s));
   RuntimeOptions options;
   options.device = selected.front().info.id();

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/llama/needs.hpp"
@@ -104,12 +103,10 @@ bool Generation::ends(std::int32_t id) const {
 
 std::int32_t Generation::next(Sampler& sampler) const {
   if (options_.sampler.temperature <= 0 || samples_on_device(options_)) {
-    const bool none = runner_->likeliest().front() < 0;
-    const float largest = none ? -std::numeric_limits<float>::infinity() : runner_->largest_logit();
-    if (!std::isfinite(largest)) {
+    const std::int32_t token = runner_->likeliest().front();
+    if (token < 0 || !std::isfinite(runner_->largest_logit()))
       throw CommandError(exit_failed, invalid_logits);
-    }
-    return runner_->likeliest().front();
+    return token;
   }
   return sampler.next(runner_->logits());
 }
