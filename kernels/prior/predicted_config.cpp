@@ -118,7 +118,7 @@ std::optional<Config> predicted_config(const Operation& operation, const Problem
     if (next.cost >= best.cost) break;
     best = std::move(next);
   }
-  if (best.config.variant.empty()) return operation.default_config(problem, device);
+  if (best.config.variant.empty()) return std::nullopt;
   return best.config;
 }
 
