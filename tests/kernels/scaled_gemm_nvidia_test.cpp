@@ -8,9 +8,10 @@
 // Protects: variants of scaled_gemm for NVIDIA GPUs with matrix cores of fp8, run on the sm_80 that
 // hip-host emulates, and which variant is the default of few rows.
 //
-// `tma`: with the tensor copies, counted barriers and warpgroup products that hip-host has beside
-// sm_80. Copies are written to shared memory when their barrier's phase ends, so that a missing
-// wait gives NaN. `matrix_rows`: products of fp8 (sm_89), and of f16 in place of these (sm_90).
+// `tma` and `tma_rows`: with the tensor copies, counted barriers and warpgroup products that
+// hip-host has beside sm_80. Copies are written to shared memory when their barrier's phase ends,
+// so that a missing wait gives NaN. `matrix_rows`: products of fp8 (sm_89), and of f16 in place of
+// these (sm_90).
 namespace greta::test::scaled_gemm_nvidia_test {
 namespace {
 
@@ -108,6 +109,24 @@ std::vector<Case> cases() {
        {7, 33, 272},
        "matrix_rows WAVES=2 TN=1 RT=1 UNROLL=1 SPLIT=2",
        "sm_89"},
+      {"lines_of_b_as_rows_around_the_ring",
+       "e4m3",
+       "row",
+       bf16,
+       {12, 200, 656},
+       "tma_rows BM=16 BN=128 GROUPS=2 STAGES=2 SPLIT=1"},
+      {"lines_of_b_as_rows_of_two_products_and_tiles_of_rows",
+       "e5m2",
+       "tensor",
+       f32,
+       {20, 133, 272},
+       "tma_rows BM=8 BN=128 GROUPS=1 STAGES=4 SPLIT=1"},
+      {"lines_of_b_as_rows_with_blocks",
+       "e4m3",
+       "block",
+       f16,
+       {33, 330, 400},
+       "tma_rows BM=32 BN=256 GROUPS=4 STAGES=2 SPLIT=1"},
       {"groups_of_rows_resident",
        "e4m3",
        "row",

@@ -1,4 +1,4 @@
-// Scaled products of few rows on the matrix cores of warpgroups: lines of B are the rows of their products,
+// Scaled products of few rows of fp8 on the matrix cores of warpgroups: lines of B are the rows of their products,
 // and BM rows of C the columns, so that no part of an instruction is wasted. Both operands come to shared
 // memory in boxes of 128 k, a panel and a block of scales, which one thread of a further wave copies
 // (tensor_copy.hip). Of the STAGES buffers, each has a barrier that ends a phase when its boxes are there, and
@@ -27,10 +27,8 @@
 typedef E4m3 Element;
 #elif FORMAT == 1
 typedef E5m2 Element;
-#elif FORMAT == 4
-typedef Int8 Element;
 #else
-#error "matrix cores of NVIDIA have no such numbers"
+#error "FORMAT is e4m3 or e5m2"
 #endif
 #if SPLIT > 1
 #define ROWS_KERNEL GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
@@ -46,7 +44,7 @@ constexpr u32 eights = BM / 8, waves = GROUPS * 4;
 
 typedef PanelTile<BM, 8> TileA;
 typedef PanelTile<BN, 8> TileB;
-typedef ByteSums<BM, Number> Sums;
+typedef ByteSums<BM, float> Sums;
 typedef TileSums<BN / 16 / SPLIT, SPLIT, eights> Exchange;
 
 constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
@@ -113,9 +111,9 @@ GRETA_DEVICE void add_step(const Arguments& args, const Part& part, u32 product,
 #if SCALES == 2
       const u32 row = part.row + e * 8 + lane_index() % 4 * 2 + i % 2;
       const float scale = args.scales.of_a(smaller(row, args.m - 1), k) * of_b;
-      total[e][i] = multiply_add(float(sums.eight[e][i]), scale, total[e][i]);
+      total[e][i] = multiply_add(sums.eight[e][i], scale, total[e][i]);
 #else
-      total[e][i] += float(sums.eight[e][i]);
+      total[e][i] += sums.eight[e][i];
 #endif
     }
   }
