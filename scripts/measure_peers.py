@@ -38,6 +38,29 @@ def rows_of(path):
     return found
 
 
+def mixed(word):
+    """Returns the word's hash, as mix64 in kernels/model/random.hpp."""
+    bits = (1 << 64) - 1
+    word = (word + 0x9E3779B97F4A7C15) & bits
+    word = ((word ^ word >> 30) * 0xBF58476D1CE4E5B9) & bits
+    word = ((word ^ word >> 27) * 0x94D049BB133111EB) & bits
+    return word ^ word >> 31
+
+
+def ends_of_groups(groups, rows, routing):
+    """Returns where contiguous groups end when GRETA measures (kernels/templates/grouped_gemm/rows.cpp)."""
+    shares = [0.75 + 0.5 * (mixed(group) >> 32) / (1 << 32) for group in range(groups)]
+    if routing == "skewed":
+        for rank, group in enumerate(sorted(range(groups), key=mixed)):
+            shares[group] = 1 / (rank + 1)
+    total, so_far, ends = math.fsum(shares), 0.0, []
+    for share in shares:
+        so_far += share
+        ends.append(min(rows, math.floor(rows * so_far / total + 0.5)))
+    ends[-1] = rows
+    return ends
+
+
 class Timer:
     def __init__(self, torch, runs=30):
         self.torch, self.runs = torch, runs
@@ -90,14 +113,14 @@ class Peers:
 
     def grouped_gemm(self, d, a, dtype):
         groups, m, n, k = d["groups"], d["m"], d["n"], d["k"]
-        if a.get("routing") == "skewed":
-            return []  # torch has no such draw of rows
         w = self.tensor(groups, n, k, dtype=dtype).transpose(1, 2)
         if a.get("form") == "masked":
+            if a.get("routing") == "skewed":
+                return []  # bmm multiplies all rows
             x = self.tensor(groups, m, k, dtype=dtype)
             return [("torch", lambda: self.torch.bmm(x, w))]
         x = self.tensor(m, k, dtype=dtype)
-        ends = self.torch.arange(1, groups + 1, device="cuda", dtype=self.torch.int32) * (m // groups)
+        ends = self.torch.tensor(ends_of_groups(groups, m, a.get("routing")), device="cuda", dtype=self.torch.int32)
         return [("torch", lambda: self.torch._grouped_mm(x, w, offs=ends))]
 
     def softmax(self, d, a, dtype):

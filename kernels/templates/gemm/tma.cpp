@@ -48,7 +48,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       {"shared_memory",
        fmt::format("STAGES of both tiles, with RESIDENT or FOLD=2 also sums, must fit {} KiB",
                    shared / 1024),
-       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "SPLIT", "FOLD"},
+       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "SPLIT", "FOLD"},
         [=](const Config& c) {
           return kernel.shared_bytes(c) * std::max(1, c["RESIDENT"]) <= shared;
         }}},
@@ -84,6 +84,9 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
        p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
+      {"counter", "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters",
+       p["DYNAMIC"] == 0 || (p["RESIDENT"] > 0 && p["PINGPONG"] == 0 &&
+                             p["CLUSTER_M"] * p["CLUSTER_N"] == 1)},
       {"whole_k", "SPLIT needs RESIDENT=0", p["SPLIT"] == 1 || p["RESIDENT"] == 0},
       {"cluster_of_slices",
        "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
@@ -111,6 +114,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // CLUSTER_N  workgroups with neighbouring columns, which share the copies of A
   // RESIDENT   0: a workgroup for each tile; else the number of workgroups per compute unit, which
   //            compute tile after tile and store one while the next one is copied
+  // DYNAMIC    1: these take the next tile from a counter; 0: those that are their number apart
   // SWIZZLE    rows of clusters that are rasterised together; WALK=1: columns
   // SPLIT      slices of K; FOLD: how they are added, as in `matrix`
   // ALIGN      1: operands with odd lines are first copied to aligned rows
@@ -128,7 +132,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"WALK", {0, 1}},
                  {"SPLIT", kernel.slice_counts()},
                  {"FOLD", clusters ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
-                 {"ALIGN", {has_odd_lines(shape) ? 1 : 0}}},
+                 {"ALIGN", {has_odd_lines(shape) ? 1 : 0}},
+                 {"DYNAMIC", {0, 1}}},
                 {}};
   a.constraints = tile_constraints(shape, device, kernel);
   append(a.constraints, cluster_constraints(shape, kernel));
@@ -152,6 +157,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   }
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(source));
+  if (config["DYNAMIC"] != 0) {
+    constexpr std::size_t counters = 7;  // index into the argument block
+    plan.zeroed_bytes = plan.workspace_bytes = 256;
+    plan.launches[0].arguments[counters] = WorkspaceArgument{0};
+  }
   add_alignment(plan, shape, device, config);
   Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
   if (config["FOLD"] != 2) {
@@ -223,7 +233,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"FOLD", split == 1                 ? 0
                           : split <= most_in_cluster ? 2
                                                      : 1},
-                 {"ALIGN", has_odd_lines(shape) ? 1 : 0}}};
+                 {"ALIGN", has_odd_lines(shape) ? 1 : 0},
+                 {"DYNAMIC", 0}}};
   if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
     config.value("RESIDENT") = 1;
   }
@@ -295,6 +306,7 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "on matrix cores: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions_of_tiles);
+  variant.migrations = {added("DYNAMIC", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -5,15 +5,18 @@
 // than those whose data it needs, and copies run ahead into the next tile. CLUSTER_M x CLUSTER_N
 // workgroups compute neighbouring tiles: each copies its share of a box to all that need it. With
 // RESIDENT, a workgroup computes tiles until there are none left, and stores one while the next
-// one's first steps are copied. With PINGPONG, its warpgroups take turns with whole tiles, so that one
-// multiplies while another one stores. SPLIT and FOLD are as in matrix.hip.
+// one's first steps are copied. With DYNAMIC, a counter says which one is next, so that tiles that
+// take less time than others leave nobody idle. With PINGPONG, its warpgroups take turns with whole
+// tiles, so that one multiplies while another one stores. SPLIT and FOLD are as in matrix.hip.
+//
+// Where rows are in groups, a warpgroup multiplies no 64 rows that are all past the last one.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(STAGES) || !defined(CLUSTER_M) || !defined(CLUSTER_N) || !defined(RESIDENT) ||     \
     !defined(SWIZZLE) || !defined(WALK) || !defined(SPLIT) || !defined(FOLD) ||                 \
-    !defined(GROUPS) || !defined(PINGPONG)
+    !defined(GROUPS) || !defined(PINGPONG) || !defined(DYNAMIC)
 #error "BM BN BK WM WN STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE WALK SPLIT FOLD are undefined"
-#error "or GROUPS PINGPONG"
+#error "or GROUPS PINGPONG DYNAMIC"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
 #error "WAVE, SHARED_BYTES, PACKED and {A,B}_ALONG_K must be defined"
@@ -26,6 +29,9 @@
 
 #if BM / WM * (BN / WN) != (PINGPONG ? 1 : GROUPS) || (PINGPONG && (!RESIDENT || GROUPS == 1))
 #error "the parts of the tile are GROUPS, or with PINGPONG one; PINGPONG needs RESIDENT and GROUPS"
+#endif
+#if DYNAMIC && (!RESIDENT || PINGPONG || CLUSTER > 1)
+#error "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters"
 #endif
 #if BM % WM != 0 || BN % WN != 0 || STAGES < 2 || (RESIDENT && SPLIT > 1) || \
     (CLUSTER > 1 && FOLD == 2) || (FOLD && SPLIT == 1)
@@ -85,7 +91,7 @@ constexpr u32 barriers_start = sums_end > tiles_end ? sums_end : tiles_end;
 static_assert(COPIERS == WAVE || few_registers + GROUPS * many_registers <=
                                      (GROUPS + 1) * registers_at_launch<THREADS + COPIERS>(),
               "a warpgroup would wait for registers for ever");
-constexpr u32 barriers = STAGES * 2 + (PINGPONG ? GROUPS : 0);
+constexpr u32 barriers = STAGES * 2 + (PINGPONG ? GROUPS : 0) + (DYNAMIC ? STAGES : 0);
 static_assert(barriers_start + barriers * 8 == SHARED_BYTES, "as TmaKernel::shared_bytes() has it");
 
 // Waves of a workgroup that read a buffer.
@@ -100,6 +106,10 @@ struct Stages {
   GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return barrier_at(first, STAGES + stage); }
   // With PINGPONG: the warpgroup before this one has multiplied its tile.
   GRETA_DEVICE CountedBarrier turn_of(u32 group) const { return barrier_at(first, 2 * STAGES + group); }
+  // With DYNAMIC: the tile whose operands this stage has, in the place of a barrier.
+  GRETA_DEVICE volatile u32& tile() const {
+    return *reinterpret_cast<volatile u32*>(first + (2 * STAGES + index) * 8);
+  }
   GRETA_DEVICE void next() {
     index = index + 1 == STAGES ? 0 : index + 1;
     parity ^= index == 0 ? 1 : 0;
@@ -157,8 +167,8 @@ struct Place {
 
 // One thread copies the operands of a tile's K steps, which start at `k`.
 GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
-                          const TensorMap& map_b, const OutputTile& tile, u32 k, u32 steps, u32 rank,
-                          Stages& at) {
+                          const TensorMap& map_b, u32 index, const OutputTile& tile, u32 k, u32 steps,
+                          u32 rank, Stages& at) {
   // Those with the same rows of A: of one column in the cluster, a rank apart by CLUSTER_M.
   const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
   const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
@@ -170,6 +180,7 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   for (u32 step = 0; step < steps; ++step) {
     at.emptied(at.index).wait(at.parity ^ 1);
     const CountedBarrier filled = at.filled(at.index);
+    if (DYNAMIC) at.tile() = index;
     filled.expect(stage_bytes);
     const u32 to = at.index * stage_bytes;
     MappedA::copy(shared, to, map_a, first_a, k + (A_ALONG_K ? 0 : line_a), column, same_rows,
@@ -181,20 +192,30 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   }
 }
 
-GRETA_DEVICE void multiply_stage(SharedMemory shared, const Stages& at, Sums& sums) {
-  at.filled(at.index).wait(at.parity);
-  multiply_tiles<MappedA::Tile, MappedB::Tile>(shared, at.index * stage_bytes, sums);
+// The next tile of those that are not in work, at least `all` if there is none. Each of the `running`
+// workgroups has begun with one, and asks until there is none: the last question resets the counter.
+GRETA_DEVICE u32 take_tile(u32* counter, u32 running, u32 all) {
+  const u32 taken = atomic_add(counter, 1);
+  if (taken == all - 1) *counter = 0;
+  return taken + running;
 }
 
-// Warpgroups multiply what the thread copies. A buffer is released when the next one's products have
-// been started.
+template <u32 live>
+GRETA_DEVICE void multiply_stage(SharedMemory shared, const Stages& at, Sums& sums) {
+  at.filled(at.index).wait(at.parity);
+  multiply_tiles<MappedA::Tile, MappedB::Tile, live>(shared, at.index * stage_bytes, sums);
+}
+
+// Warpgroups multiply what the thread copies: the first `live` of their products. A buffer is released
+// when the next one's products have been started.
+template <u32 live>
 GRETA_DEVICE void consume(SharedMemory shared, u32 steps, u32 rank, Stages& at, Sums& sums) {
-  multiply_stage(shared, at, sums);
+  multiply_stage<live>(shared, at, sums);
   u32 before = at.index;
   at.next();
   GRETA_NO_UNROLL
   for (u32 step = 1; step < steps; ++step) {
-    multiply_stage(shared, at, sums);
+    multiply_stage<live>(shared, at, sums);
     wait_for_products<1>();
     at.release(before, rank);
     before = at.index;
@@ -202,6 +223,29 @@ GRETA_DEVICE void consume(SharedMemory shared, u32 steps, u32 rank, Stages& at, 
   }
   finish_products(sums);
   at.release(before, rank);
+}
+
+// Of a tile of a group, products whose rows are past the last one are left out.
+template <u32 live = products>
+GRETA_DEVICE void consume_rows(SharedMemory shared, u32 rows, u32 steps, u32 rank, Stages& at,
+                               Sums& sums) {
+  if constexpr (GROUPED == 1 || GROUPED == 2) {
+    if constexpr (live == 0) {
+      GRETA_NO_UNROLL
+      for (u32 step = 0; step < steps; ++step) {
+        at.filled(at.index).wait(at.parity);
+        at.release(at.index, rank);
+        at.next();
+      }
+      return;
+    } else if constexpr (!swapped) {
+      if (rows <= (live - 1) * 64) {
+        consume_rows<live - 1>(shared, rows, steps, rank, at, sums);
+        return;
+      }
+    }
+  }
+  consume<live>(shared, steps, rank, at, sums);
 }
 
 TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
@@ -222,7 +266,7 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
     expect_map(map_a);
     expect_map(map_b);
     stages.open();
-    produce(args, tiles, map_a, map_b, first, k_begin, early, place.rank, stages);
+    produce(args, tiles, map_a, map_b, place.cluster, first, k_begin, early, place.rank, stages);
   }
 #if FOLD == 2
   const Inbox inbox{reinterpret_cast<u64*>(shared)};
@@ -240,19 +284,30 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
     if constexpr (COPIERS > WAVE) give_registers<few_registers>();
     if (copier) {
       u32 done = early;
-      for (u32 index = place.cluster; index < all; index += clusters) {
+      for (u32 index = place.cluster; index < all;
+           index = DYNAMIC ? take_tile(args.counters, clusters, all) : index + clusters) {
         const OutputTile tile = index == place.cluster ? first : place.tile(args, index);
         if (!tile.has_rows()) continue;
-        produce(args, tiles, map_a, map_b, tile, k_begin + done * BK, steps - done, place.rank,
+        produce(args, tiles, map_a, map_b, index, tile, k_begin + done * BK, steps - done, place.rank,
                 stages);
         done = 0;
+      }
+      if (DYNAMIC) {  // a stage without operands says that there are no more
+        stages.emptied(stages.index).wait(stages.parity ^ 1);
+        stages.tile() = all;
+        stages.filled(stages.index).arrive();
       }
     }
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
     const u32 group = PINGPONG ? warpgroup_index() : 0;
     u32 others = group, parity = group == 0 ? 1 : 0;
-    for (u32 index = place.cluster; index < all; index += clusters) {
+    for (u32 index = place.cluster;; index += clusters) {
+      if (DYNAMIC) {
+        stages.filled(stages.index).wait(stages.parity);
+        index = stages.tile();
+      }
+      if (index >= all) break;
       const OutputTile tile = index == place.cluster ? first : place.tile(args, index);
       if (!tile.has_rows()) continue;
       if (PINGPONG && others != 0) {  // another warpgroup's tile
@@ -263,7 +318,9 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
       others = GROUPS - 1;
       Sums sums = {};
       if (PINGPONG) stages.turn_of(group).wait(parity);
-      consume(tiles, steps, place.rank, stages, sums);
+      const u32 row = tile.at.row + warpgroup_position().row;
+      consume_rows(tiles, row < tile.group.rows ? tile.group.rows - row : 0, steps, place.rank, stages,
+                   sums);
       if (PINGPONG) {
         parity ^= 1;
         if (lane_index() == 0) stages.turn_of((group + 1) % GROUPS).arrive();

@@ -54,8 +54,8 @@ GRETA_DEVICE void store_piece(const Sums& sums, u32 i, u32 first, float* to, u32
 }
 GRETA_DEVICE constexpr u32 sums_pitch(u32 width) { return width + 8; }
 
-// Starts the products of a K step, whose operands lie at byte `start` of shared memory.
-template <typename TileA, typename TileB>
+// Starts the first `live` products of a K step, whose operands lie at byte `start` of shared memory.
+template <typename TileA, typename TileB, u32 live = products>
 GRETA_DEVICE void multiply_tiles(SharedMemory shared, u32 start, Sums& sums) {
   const Position group = warpgroup_position();
   const auto place_a = [&](u32 row, u32 k) {
@@ -70,7 +70,7 @@ GRETA_DEVICE void multiply_tiles(SharedMemory shared, u32 start, Sums& sums) {
   GRETA_UNROLL
   for (u32 k = 0; k < BK; k += 16) {
     GRETA_UNROLL
-    for (u32 i = 0; i < products; ++i) {
+    for (u32 i = 0; i < live; ++i) {
       if constexpr (swapped) {
         multiply_async<B_ALONG_K, A_ALONG_K, true>(
             In(), sums[i], place_b(group.col + i * 64, k), place_a(group.row, k));

@@ -9,6 +9,7 @@ sample_row(const In* __restrict__ x, const float* __restrict__ settings,
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   Draw draw{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}};
+  draw.begin();
   draw.relate_to(reduce_threads<THREADS>(largest(draw.x, 0, cols), Larger{}, maxima));
   if (draw.filtered()) draw.measure(0, cols);
   const int drawn = draw.token(true);

@@ -145,6 +145,14 @@ Alternative row_space(const SampleShape& shape, const DeviceInfo& device) {
   return {"row", parameters(shape), common_constraints(shape, device, false)};
 }
 
+/// Only in HIP: GLSL may round between a product and a sum.
+Alternative early_space(const SampleShape& shape, const DeviceInfo& device) {
+  Alternative a{"early", parameters(shape), common_constraints(shape, device, false)};
+  a.constraints.push_back({"language", "the bins of early need the fused multiply-add of HIP",
+                           device.language == Language::hip});
+  return a;
+}
+
 Alternative split_space(const SampleShape& shape, const DeviceInfo& device) {
   Alternative a{"split", parameters(shape), common_constraints(shape, device, true)};
   a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32, 64}});
@@ -182,6 +190,11 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
 
 std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& device) {
   return {defaults_with(shape, device, "row", 1024), defaults_with(shape, device, "row", 256)};
+}
+
+std::vector<Config> early_defaults(const SampleShape& shape, const DeviceInfo& device) {
+  if (device.language != Language::hip) return {};
+  return {defaults_with(shape, device, "early", 1024)};
 }
 
 /// For rows that are too few to occupy the device.
@@ -284,7 +297,8 @@ LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config
                                   OperandArgument{token}};
   if (!config.has("SPLIT")) {
     arguments.insert(arguments.end(), {rows, cols});
-    planner.sample("sample/row", 1, std::move(arguments));
+    planner.sample(config.variant == "early" ? "sample/early" : "sample/row", 1,
+                   std::move(arguments));
     return planner.take(workspace);
   }
   const Argument part = Planner::extent(part_of(shape, config));
@@ -339,6 +353,10 @@ Operation make_sample() {
                                 "SPLIT workgroups share a row's largest logit and its histogram; "
                                 "the last one to arrive draws",
                                 split_space, plan, split_defaults, divisions),
+      make_variant<SampleShape>("early",
+                                "a workgroup takes a row; one pass finds its largest logit and "
+                                "makes its histogram",
+                                early_space, plan, early_defaults, divisions),
       make_variant<SampleShape>("row", "a workgroup takes a row", row_space, plan, row_defaults,
                                 divisions)};
   t.work = work;

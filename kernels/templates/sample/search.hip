@@ -5,59 +5,7 @@
 // lies in them; histograms of the list find the distance.
 #pragma once
 
-#include "sample/scan.hip"
-#include "sample/walk.hip"
-
-// Returns the old value.
-GRETA_DEVICE u32 add_shared(u32* place, u32 value) {
-#if defined(GRETA_AMD)
-  return __hip_atomic_fetch_add(place, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
-#elif defined(GRETA_NVIDIA)
-  return atomicAdd(place, value);
-#else
-  return __atomic_fetch_add(place, value, __ATOMIC_RELAXED);
-#endif
-}
-
-GRETA_DEVICE void add_mass(u32* low, u32* high, u64 mass) {
-  const u32 lower = u32(mass);
-  u32 upper = u32(mass >> 32);
-  if (lower != 0 && add_shared(low, lower) > 0xffffffffU - lower) ++upper;
-  if (upper != 0) add_shared(high, upper);
-}
-
-// Bins of a thread, of those threads that have any.
-constexpr u32 own_bins = BINS > THREADS ? BINS / THREADS : 1;
-
-// Where a search ended: an index, and what is left of a draw or before the index.
-struct Found {
-  u32 index, count;
-  u64 mass;
-};
-
-struct Shared {
-  u32* count;                             // of bins, COPIES times
-  u32 *list_far, *list_column;            // LIST of each
-  u32* listed;                            // their number
-  u32 *part_low, *part_high, *part_ties;  // `sections` of each: masses, and ties
-  Sums* sums;                             // of waves
-  Found* found;                           // two
-};
-
-#define GRETA_SAMPLE_SHARED                                                                      \
-  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                   \
-  GRETA_SHARED(u32, list_far, LIST);                                                             \
-  GRETA_SHARED(u32, list_column, LIST);                                                          \
-  GRETA_SHARED(u32, part_low, sections);                                                         \
-  GRETA_SHARED(u32, part_high, sections);                                                        \
-  GRETA_SHARED(u32, part_ties, sections);                                                        \
-  GRETA_SHARED(u32, listed, 1);                                                                  \
-  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                      \
-  GRETA_SHARED(Found, found, 2);                                                                 \
-  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                          \
-  const Shared shared {                                                                          \
-    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found  \
-  }
+#include "sample/shared.hip"
 
 // What is kept: tokens nearer than `far`, and the first `ties` of those at `far`.
 struct Border {
@@ -70,8 +18,43 @@ struct Range {
   u32 from, span;
 };
 
+// Of early bins: differences and products in f32, and the fraction cut off, move a distance of less
+// than 2^29 by up to 65.
+constexpr int slack = 128;
+
 constexpr u32 no_count = 0xffffffffU;
 constexpr u64 no_mass = ~u64(0);
+
+// A bit for each of a thread's elements in a round.
+template <bool many>
+struct Bits {
+  typedef u32 Type;
+};
+template <>
+struct Bits<true> {
+  typedef u64 Type;
+};
+typedef Bits<(ITEMS * VEC > 32)>::Type RoundBits;
+
+GRETA_DEVICE u32 lowest_bit(u32 bits) {
+#if defined(GRETA_NVIDIA)
+  return u32(__ffs(int(bits))) - 1;
+#else
+  return u32(__builtin_ctz(bits));
+#endif
+}
+GRETA_DEVICE u32 lowest_bit(u64 bits) {
+  return u32(bits) != 0 ? lowest_bit(u32(bits)) : 32 + lowest_bit(u32(bits >> 32));
+}
+
+// The smaller one; NaN only where both are.
+GRETA_DEVICE float lesser(float a, float b) {
+#if defined(GRETA_NVIDIA)
+  return fminf(a, b);
+#else
+  return __builtin_fminf(a, b);
+#endif
+}
 
 enum Pass : u32 { counting, listing, tying };
 
@@ -87,14 +70,22 @@ struct Search {
   Range held = {};
   u64 held_mass = 0;  // of those nearer
   u64 row_mass = 0;   // after a pass
+  // Bins that were filled before the largest logit was known: each has distances from a multiple of
+  // its width after `start`, within `slack`.
+  bool early = false;
+  int start = 0;
 
-  GRETA_DEVICE void relate_to(float largest) {
-    most = largest;
-    any = largest > float_from_bits(0xff800000U);
+  // What does not depend on the row.
+  GRETA_DEVICE void begin() {
     greedy = !(settings.temperature > 0x1p-64f);
     // 2^24 / ln 2 / temperature
     if (!greedy) scale = divide(0x1.715476p+24f, settings.temperature);
     if (settings.top_k >= cols) settings.top_k = 0;
+  }
+
+  GRETA_DEVICE void relate_to(float largest) {
+    most = largest;
+    any = largest > float_from_bits(0xff800000U);
     beyond = farthest;
     if (settings.least_weight <= 1) return;
     u32 kept = 0;
@@ -108,9 +99,10 @@ struct Search {
     }
   }
 
-  GRETA_DEVICE bool filtered() const {
-    return any && !greedy && (settings.top_k > 0 || settings.top_p < 1);
+  GRETA_DEVICE bool filters() const {
+    return !greedy && (settings.top_k > 0 || settings.top_p < 1);
   }
+  GRETA_DEVICE bool filtered() const { return any && filters(); }
 
   // Without FMA: no product is added to.
   GRETA_DEVICE u32 distance(float value) const {
@@ -171,7 +163,7 @@ struct Search {
   GRETA_DEVICE void measure(u32 first, u32 end) const {
     clear_bins();
     const u32 shift = first_shift();
-    walk<true>(x, first, end, [&](float value, u32) {
+    walk(x, first, end, [&](float value, u32) {
       const u32 far = distance(value);
       if (far < beyond) count_in(bin_of(far, shift));
     });
@@ -203,25 +195,22 @@ struct Search {
     clear_bins();
     if (what == listing && thread_index() == 0) *s.listed = 0;
     block_barrier();
-    u64 nearer = 0, rest = 0;
-    u32 ties = 0;
-    walk(x, 0, cols, [&](float value, u32 column) {
-      const u32 far = distance(value), inside = far - range.from, w = weight(far);
-      const bool before = far < range.from;
-      nearer += before ? w : 0;
-      rest += before ? 0 : w;
-      if (before || far >= beyond || inside >= range.span) return;
-      if (what == tying) ++ties;
-      if (what == counting) count_in(bin_of(inside, shift));
-      if (what == listing) {
-        const u32 place = add_shared(s.listed, 1);
-        if (place < LIST) {
-          s.list_far[place] = far;
-          s.list_column[place] = column;
-        }
-      }
-    });
-    const Sums own = {ties, nearer, rest}, part = reduce_lanes<section_lanes>(own, PlusSums{});
+    Sums own = {0, 0, 0};
+    if (what == listing && most < float_from_bits(0x7f800000U)) {
+      own = list_range(range);
+    } else {
+      walk(x, 0, cols, [&](float value, u32 column) {
+        const u32 far = distance(value), inside = far - range.from, w = weight(far);
+        const bool before = far < range.from;
+        own.least += before ? w : 0;
+        own.most += before ? 0 : w;
+        if (before || far >= beyond || inside >= range.span) return;
+        if (what == tying) ++own.count;
+        if (what == counting) count_in(bin_of(inside, shift));
+        if (what == listing) list(far, column);
+      });
+    }
+    const Sums part = reduce_lanes<section_lanes>(own, PlusSums{});
     if (thread_index() % section_lanes == 0) {
       const u32 section = thread_index() / section_lanes;
       s.part_low[section] = u32(part.least);
@@ -235,13 +224,59 @@ struct Search {
     return all.least;
   }
 
+  GRETA_DEVICE void list(u32 far, u32 column) const {
+    const u32 place = add_shared(s.listed, 1);
+    if (place >= LIST) return;
+    s.list_far[place] = far;
+    s.list_column[place] = column;
+  }
+
+  // A thread's part of a pass that lists, with few instructions for each token: what is listed is
+  // rare, so a round notes its elements, and they are read again. The largest logit is finite.
+  GRETA_DEVICE Sums list_range(Range range) const {
+    u64 nearer = 0, all = 0;
+    const u32 end = smaller(range.from + range.span, beyond);
+    RoundBits noted = 0;
+    walk_rounds<true>(
+        x, 0, cols,
+        [&](float value, u32, u32 number) {
+          const u32 far = u32(lesser((most - value) * scale, float(farthest)));
+          const u32 w = far < beyond ? weight_at(far) : 0;
+          all += w;
+          nearer += far < range.from ? w : 0;
+          if (far >= range.from && far < end) noted |= RoundBits(1) << number;
+        },
+        [&](u32 column) {
+          while (noted != 0) {
+            const u32 number = lowest_bit(noted);
+            noted &= noted - 1;
+            const u32 at = column + number / VEC * walk_step + number % VEC;
+            list(distance(to_float(x[at])), at);
+          }
+        });
+    return {0, nearer, all - nearer};
+  }
+
+  // The distances of a bin's tokens.
+  GRETA_DEVICE Range edges(Range range, u32 shift, u32 bin) const {
+    if (!early) {
+      const u32 first = bin << shift, end = smaller(range.span, first + (1U << shift));
+      return {range.from + first, (bin == BINS - 1 ? range.span : end) - first};
+    }
+    const int first = start + int(bin << shift) - slack;
+    const int end = start + int((bin + 1) << shift) + slack;
+    const u32 from = bin > 0 && first > 0 ? smaller(u32(first), beyond) : 0;
+    return {from, smaller(end > 0 ? u32(end) : 0, beyond) - from};
+  }
+
   GRETA_DEVICE Sums bin_sums(Range range, u32 shift, u32 bin) const {
-    const u32 count = s.count[bin], first = bin << shift;
-    if (count == 0) return {0, 0, 0};
-    const u32 last =
-        bin == BINS - 1 ? range.span - 1 : smaller(range.span, first + (1U << shift)) - 1;
-    return {count, u64(count) * weight_at(range.from + last),
-            u64(count) * weight_at(range.from + first)};
+    const u32 count = s.count[bin];
+    const Range bounds = edges(range, shift, bin);
+    if (count == 0 || bounds.span == 0) return {0, 0, 0};
+    const u32 end = bounds.from + bounds.span;
+    // An early bin may have tokens without probability.
+    return {count, early && end == beyond ? 0 : u64(count) * weight_at(end - 1),
+            u64(count) * weight_at(bounds.from)};
   }
 
   // Scans the sums of the threads' bins.
@@ -270,6 +305,21 @@ struct Search {
     found = {bin, sums.count, 0};
   }
 
+  // A bound of the mass of the tokens in no early bin.
+  GRETA_DEVICE u64 uncounted(u32 counted, Range range, u32 shift) const {
+    const u32 from = edges(range, shift, BINS - 1).from;
+    return u64(cols - counted) * weight(from);
+  }
+
+  // The distances in early bins; none where the border may be in no bin.
+  GRETA_DEVICE Range early_bounds(u32 first, u32 last, Range range, u32 shift) const {
+    if (first >= BINS || last >= BINS) return {0, 0};
+    const u32 from = edges(range, shift, first).from;
+    const Range bounds = edges(range, shift, last);
+    const u32 end = bounds.from + bounds.span;
+    return {from, end < beyond ? end - from : 0};
+  }
+
   // The mass that top-p keeps of this one.
   GRETA_DEVICE u64 share(u64 mass) const {
     const u64 part = settings.top_p > 0 ? u64(settings.top_p * 0x1p32f) : 0;
@@ -294,6 +344,10 @@ struct Search {
       } else if (!measured) {
         nearer = pass(range, shift, what);
         if (whole == no_mass) whole = row_mass;
+        if (what == listing && *s.listed > LIST) {  // early bins count a few less
+          what = counting;
+          continue;
+        }
         if (what == listing) {
           held = range;
           held_mass = nearer;
@@ -314,7 +368,8 @@ struct Search {
       }
       measured = false;
 
-      const Scan scan = scan_bins(range, shift);
+      Scan scan = scan_bins(range, shift);
+      if (early) scan.all.most += uncounted(scan.all.count, range, shift);
       const bool of_all = !by_count && whole == no_mass;
       const u64 least = share(of_all ? scan.all.least : whole);
       const u64 greatest = of_all ? share(scan.all.most) : least;
@@ -333,6 +388,16 @@ struct Search {
       const u32 last = s.found[1].index, until = s.found[1].count;
       const u32 inside = until - passed + (last < BINS ? s.count[last] : 0);
       block_barrier();
+      if (early) {
+        const Range bounds = early_bounds(first, last, range, shift);
+        early = false;
+        const bool few = by_count && passed + inside <= LIST;
+        if (bounds.span == 0 || (by_count && !few)) continue;  // counts again
+        range = few ? Range{0, bounds.from + bounds.span} : bounds;
+        shift = shift_of(range.span);
+        what = inside <= LIST ? listing : counting;
+        continue;
+      }
       if (first == BINS) return {beyond, 0, no_mass};
 
       const u32 start = first << shift;

@@ -20,6 +20,7 @@ sample_split(const In* __restrict__ x, const float* __restrict__ settings,
   Draw draw{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}};
   float value = float_from_bits(0xff800000U);
   for (u32 i = 0; i < SPLIT; ++i) value = larger(value, most[row * SPLIT + i]);
+  draw.begin();
   draw.relate_to(value);
   u32* const mine = histograms + u64(row) * SPLIT * BINS;
   if (draw.filtered()) {

@@ -13,6 +13,9 @@
 constexpr u32 section_lanes = 32, sections = THREADS / section_lanes;
 static_assert(THREADS % section_lanes == 0, "whole sections");
 
+// Columns from one of a thread's vectors to its next.
+constexpr u32 walk_step = section_lanes * VEC;
+
 // Elements before a row.
 GRETA_DEVICE u64 row_start(u32 row, u32 cols) {
   return u64(row) * (X_STRIDE > 0 ? u32(X_STRIDE) : cols);
@@ -23,14 +26,16 @@ GRETA_DEVICE u32 section_length(u32 cols) {
   return (cols / VEC + sections - 1) / sections * VEC;
 }
 
-// visit(element, column) for this thread's elements of the columns from `first` to `end`. Backward,
-// a pass begins with what the one before read last, which the second-level cache still holds.
-template <bool backward = false, typename Visit>
-GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
+// visit(element, column, number) for this thread's elements of the columns from `first` to `end`;
+// numbers count a round's elements, and end_round(column) ends each, with the column of number 0.
+// Backward, a pass begins with what the one before read last, which the second-level cache still
+// holds.
+template <bool backward = false, typename Visit, typename EndRound>
+GRETA_DEVICE void walk_rounds(const In* row, u32 first, u32 end, Visit visit, EndRound end_round) {
   const u32 length = section_length(end - first), lane = thread_index() % section_lanes;
   const u32 from = smaller(first + thread_index() / section_lanes * length, end);
   const u32 to = smaller(from + length, end);
-  constexpr u32 step = section_lanes * VEC, round = ITEMS * step;
+  constexpr u32 round = ITEMS * walk_step;
   const u32 rounds = (to - from + round - 1) / round;
   GRETA_NO_UNROLL
   for (u32 r = 0; r < rounds; ++r) {
@@ -38,21 +43,31 @@ GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
     Vector vector[ITEMS] = {};
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
-      if (col + i * step < to) vector[i] = load_vector(row + col + i * step);
+      if (col + i * walk_step < to) vector[i] = load_vector(row + col + i * walk_step);
     }
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
-      if (col + i * step >= to) break;
+      if (col + i * walk_step >= to) break;
       GRETA_UNROLL
-      for (int j = 0; j < VEC; ++j) visit(element(vector[i], j), col + i * step + j);
+      for (int j = 0; j < VEC; ++j) {
+        visit(element(vector[i], j), col + i * walk_step + j, i * VEC + j);
+      }
     }
+    end_round(col);
   }
+}
+
+// visit(element, column).
+template <bool backward = false, typename Visit>
+GRETA_DEVICE void walk(const In* row, u32 first, u32 end, Visit visit) {
+  walk_rounds<backward>(
+      row, first, end, [&](float x, u32 column, u32) { visit(x, column); }, [](u32) {});
 }
 
 // Of this thread's elements; -infinity where all are NaN.
 GRETA_DEVICE float largest(const In* row, u32 first, u32 end) {
   float most = float_from_bits(0xff800000U);
-  walk(row, first, end, [&](float x, u32) { most = x > most ? x : most; });
+  walk<true>(row, first, end, [&](float x, u32) { most = larger(most, x); });
   return most;
 }
 

@@ -1,0 +1,74 @@
+// A block takes a row, and reads it twice before the draw. The first pass finds the largest logit and
+// makes a histogram at once: its bins are relative to an origin above the largest of some logits.
+// Where the bounds of these bins do not tell where the border is, the row is counted again.
+
+#include "sample/draw.hip"
+
+// Added to a number of less than half its size, it leaves the nearest integer in the lower bits.
+constexpr float rounder = 0x1.8p23f;
+
+// Bins above the largest one of some logits: four octaves.
+constexpr u32 margin = BINS / 4;
+
+struct EarlyDraw : Draw {
+  // The largest of a vector of each thread.
+  GRETA_DEVICE float largest_of_some(float* maxima) const {
+    const u32 length = section_length(cols), lane = thread_index() % section_lanes;
+    const u32 from = thread_index() / section_lanes * length, col = from + lane * VEC;
+    float seen = float_from_bits(0xff800000U);
+    if (col < smaller(from + length, cols)) {
+      const Vector vector = load_vector(x + col);
+      GRETA_UNROLL
+      for (int j = 0; j < VEC; ++j) seen = larger(seen, element(vector, j));
+    }
+    return reduce_threads<THREADS>(seen, Larger{}, maxima);
+  }
+
+  // Leaves the histogram of the row, of which `early` tells the kind.
+  GRETA_DEVICE void measure_row(float* maxima) {
+    begin();
+    if (!filters()) return relate_to(reduce_threads<THREADS>(largest(x, 0, cols), Larger{}, maxima));
+    const u32 shift = shift_of(1U << 28);
+    const float step = scale / float(1U << shift);
+    const float seen = largest_of_some(maxima) * step;
+    clear_bins();
+    const bool near_zero = seen > -0x1p21f && seen < 0x1p21f;
+    // Bin and fraction of a logit v: origin - step v - rounder.
+    const float origin = rounder + (seen + float(margin));
+    float own = float_from_bits(0xff800000U);
+    if (near_zero) {
+      u32* const count = s.count + thread_index() % COPIES;
+      walk(x, 0, cols, [&](float value, u32) {
+        own = larger(own, value);
+        const float place = multiply_add(value, -step, origin);
+        if (place < rounder + float(BINS - 1)) {
+          add_shared(count + (bits_of(larger(place, rounder)) - bits_of(rounder)) * COPIES, 1);
+        }
+      });
+    } else {
+      own = largest(x, 0, cols);
+    }
+    relate_to(reduce_threads<THREADS>(own, Larger{}, maxima));
+    merge_bins();
+    const float place = multiply_add(most, -step, origin);
+    early = near_zero && place > rounder - float(BINS);
+    if (early) {
+      const float rest = multiply_add(most, -step, origin - place);
+      start = -(int(place - rounder) * (1 << shift)) - int((rest + 0.5f) * float(1U << shift));
+    } else if (filtered()) {
+      measure(0, cols);
+    }
+  }
+};
+
+GRETA_KERNEL(THREADS)
+sample_early(const In* __restrict__ x, const float* __restrict__ settings,
+             const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
+  GRETA_SAMPLE_SHARED;
+  const u32 row = block_index<THREADS>();
+  if (row >= rows) return;
+  EarlyDraw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}}};
+  draw.measure_row(maxima);
+  const int drawn = draw.token(true);
+  if (thread_index() == 0) token[row] = drawn;
+}

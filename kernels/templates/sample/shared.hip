@@ -1,0 +1,56 @@
+// What the threads of a block share while they search and draw.
+#pragma once
+
+#include "sample/scan.hip"
+#include "sample/walk.hip"
+
+// Returns the old value.
+GRETA_DEVICE u32 add_shared(u32* place, u32 value) {
+#if defined(GRETA_AMD)
+  return __hip_atomic_fetch_add(place, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+#elif defined(GRETA_NVIDIA)
+  return atomicAdd(place, value);
+#else
+  return __atomic_fetch_add(place, value, __ATOMIC_RELAXED);
+#endif
+}
+
+GRETA_DEVICE void add_mass(u32* low, u32* high, u64 mass) {
+  const u32 lower = u32(mass);
+  u32 upper = u32(mass >> 32);
+  if (lower != 0 && add_shared(low, lower) > 0xffffffffU - lower) ++upper;
+  if (upper != 0) add_shared(high, upper);
+}
+
+// Bins of a thread, of those threads that have any.
+constexpr u32 own_bins = BINS > THREADS ? BINS / THREADS : 1;
+
+// Where a search ended: an index, and what is left of a draw or before the index.
+struct Found {
+  u32 index, count;
+  u64 mass;
+};
+
+struct Shared {
+  u32* count;                             // of bins, COPIES times
+  u32 *list_far, *list_column;            // LIST of each
+  u32* listed;                            // their number
+  u32 *part_low, *part_high, *part_ties;  // `sections` of each: masses, and ties
+  Sums* sums;                             // of waves
+  Found* found;                           // two
+};
+
+#define GRETA_SAMPLE_SHARED                                                                      \
+  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                   \
+  GRETA_SHARED(u32, list_far, LIST);                                                             \
+  GRETA_SHARED(u32, list_column, LIST);                                                          \
+  GRETA_SHARED(u32, part_low, sections);                                                         \
+  GRETA_SHARED(u32, part_high, sections);                                                        \
+  GRETA_SHARED(u32, part_ties, sections);                                                        \
+  GRETA_SHARED(u32, listed, 1);                                                                  \
+  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                      \
+  GRETA_SHARED(Found, found, 2);                                                                 \
+  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                          \
+  const Shared shared {                                                                          \
+    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found  \
+  }
