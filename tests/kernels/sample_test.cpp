@@ -172,6 +172,17 @@ std::vector<HostTensor> run(Device& device, const Problem& problem, const Config
   return std::move(ran.outputs);
 }
 
+/// Configurations of all variants that the device has.
+std::vector<std::string> configs_of(const Device& device) {
+  std::vector<std::string> texts{
+      "row THREADS=64 VEC=1 ITEMS=1 BINS=256 COPIES=1 LIST=512",
+      "split THREADS=64 VEC=2 ITEMS=2 BINS=512 COPIES=2 LIST=512 SPLIT=4"};
+  if (device.info().language == Language::hip) {
+    texts.emplace_back("early THREADS=64 VEC=2 ITEMS=1 BINS=512 COPIES=2 LIST=512");
+  }
+  return texts;
+}
+
 class Sample : public ::testing::TestWithParam<std::string> {
  protected:
   Device& device_ = test::device(GetParam());
@@ -184,8 +195,7 @@ TEST_P(Sample, SpecialLogitsAndSettings) {
     const Problem problem = problem_of(in, static_cast<std::int64_t>(rows), 8);
     const auto inputs = special_inputs(sample().tensors(problem), 1);
     const auto reference = sample().reference(problem, inputs, 1);
-    for (const char* text : {"row THREADS=64 VEC=1 ITEMS=1 BINS=256 COPIES=1 LIST=512",
-                             "split THREADS=64 VEC=2 ITEMS=2 BINS=512 COPIES=2 LIST=512 SPLIT=4"}) {
+    for (const std::string& text : configs_of(device_)) {
       const auto outputs = run(device_, problem, parsed(problem, info_, text), inputs);
       const Verdict verdict = reference->check(outputs);
       EXPECT_TRUE(verdict.passed) << text << ": " << verdict.detail;
@@ -208,6 +218,57 @@ TEST_P(Sample, ManyEqualLogits) {
       parsed(problem, info_, "row THREADS=64 VEC=8 ITEMS=1 BINS=256 COPIES=1 LIST=512");
   const Verdict verdict = reference->check(run(device_, problem, config, inputs));
   EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
+// The bins of `early` are placed by the largest of some logits. Rows for which they do: normal
+// logits, with top-p, top-k and min-p, and far from zero. Rows for which they do not: the largest
+// logit lies far above the others, where few look; the border lies below all bins, or has more
+// tokens than the list; no bin is as near to zero as it must be. Also where some logits are not
+// finite.
+TEST_P(Sample, EarlyBinsKeepTheSameTokens) {
+  if (info_.language != Language::hip) GTEST_SKIP() << "no variant early";
+  struct Case {
+    double scale, offset, peak;
+    std::vector<double> settings;
+  };
+  const std::vector<Case> cases{{1, 0, 0, {1, 0, 0.9, 0}},        {1, 0, 0, {1, 40, 0.8, 0}},
+                                {1, 0, 0, {1, 0, 0.7, 0.05}},     {1, 300, 0, {0.7, 0, 0.95, 0}},
+                                {1, 0, 30, {1, 0, 0.5, 0}},       {1, 0, 9, {1, 0, 0.9999, 0}},
+                                {8, 0, 0, {1, 0, 0.9999999, 0}},  {8, 0, 0, {1, 3000, 1, 0}},
+                                {0.001, 0, 0, {1, 0, 0.9, 0}},    {1, 1e7, 0, {1, 0, 0.9, 0}},
+                                {1, 0, infinity, {1, 0, 0.9, 0}}, {1, -1e30, 0, {1, 9, 1, 0}},
+                                {1, 0, nan, {1, 0, 0.3, 0}},      {0, 2, 0, {1, 2500, 0.9, 0}},
+                                {1, 0, 0, {1e-9, 0, 0.9, 0}}};
+  constexpr std::size_t cols = 4096;
+  const Problem problem = problem_of(DType::f32, static_cast<std::int64_t>(cases.size()), cols);
+  const auto specs = sample().tensors(problem);
+  const HostTensor normal = sample().inputs(problem, 3, InputStyle::plain).at(0);
+  std::vector<double> logits, settings, seeds;
+  for (std::size_t row = 0; row < cases.size(); ++row) {
+    const Case& c = cases[row];
+    for (std::size_t i = 0; i < cols; ++i) {
+      logits.push_back(normal.at(row * cols + i) * c.scale + c.offset);
+    }
+    if (c.peak != 0) logits[row * cols + 1777] = c.peak;
+    settings.insert(settings.end(), c.settings.begin(), c.settings.end());
+    for (const double word : {3.0, 4.0, static_cast<double>(row)}) seeds.push_back(word);
+  }
+  const std::vector<HostTensor> inputs{test::filled(specs[0], logits),
+                                       test::filled(specs[1], settings),
+                                       test::filled(specs[2], seeds)};
+  const auto reference = sample().reference(problem, inputs, 1);
+  const auto row = run(
+      device_, problem,
+      parsed(problem, info_, "row THREADS=64 VEC=4 ITEMS=2 BINS=256 COPIES=1 LIST=512"), inputs);
+  for (const char* text : {"early THREADS=64 VEC=4 ITEMS=2 BINS=4096 COPIES=1 LIST=512",
+                           "early THREADS=128 VEC=1 ITEMS=8 BINS=512 COPIES=2 LIST=2048"}) {
+    const auto early = run(device_, problem, parsed(problem, info_, text), inputs);
+    const Verdict verdict = reference->check(early);
+    EXPECT_TRUE(verdict.passed) << text << ": " << verdict.detail;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      EXPECT_EQ(early.back().at(i), row.back().at(i)) << text << ", row " << i;
+    }
+  }
 }
 
 /// The statistic of Pearson's test for draws from one row of logits, and its degrees of freedom.
@@ -304,9 +365,7 @@ TEST(SampleEverywhere, EqualSeedsGiveEqualTokens) {
     std::string first_device;
     for (const std::string& id : test::usable_devices()) {
       Device& device = test::device(id);
-      for (const char* text :
-           {"row THREADS=256 VEC=4 ITEMS=1 BINS=256 COPIES=2 LIST=512",
-            "split THREADS=64 VEC=2 ITEMS=4 BINS=512 COPIES=1 LIST=1024 SPLIT=4"}) {
+      for (const std::string& text : configs_of(device)) {
         auto outputs = run(device, problem, parsed(problem, device.info(), text), inputs);
         if (first.empty()) {
           first = std::move(outputs);

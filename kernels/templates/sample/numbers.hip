@@ -8,17 +8,26 @@
 // of `farthest` and more have no probability.
 constexpr u32 farthest = 1U << 29;
 
+// The upper 32 bits of a product.
+GRETA_DEVICE u32 multiply_high(u32 a, u32 b) {
+#if defined(GRETA_NVIDIA)
+  return __umulhi(a, b);  // NVRTC makes products of 64 bits of the other form
+#else
+  return u32(u64(a) * b >> 32);
+#endif
+}
+
 // 2^31 2^(-far / 2^24), far < farthest, to the nearest integer: within 2^-22.6 of it before it is
 // rounded, and exact for whole octaves. The polynomial agrees with 2^-f at the Chebyshev extrema of
-// [0, 1]. It decreases.
+// [0, 1]. It decreases. At `farthest` it is any number.
 GRETA_DEVICE u32 weight_at(u32 far) {
-  const u32 f = far << 8, octaves = far >> 24;
+  const u32 f = far << 8, octaves = far >> 24 & 31;
   u32 sum = 0x003e1950U;
-  sum = 0x025c178dU - u32(u64(f) * sum >> 32);
-  sum = 0x0e290391U - u32(u64(f) * sum >> 32);
-  sum = 0x3d7cf79eU - u32(u64(f) * sum >> 32);
-  sum = 0xb171f24bU - u32(u64(f) * sum >> 32);
-  const u32 weight = 0x80000000U - (u32(u64(f) * sum >> 32) >> 1);
+  sum = 0x025c178dU - multiply_high(f, sum);
+  sum = 0x0e290391U - multiply_high(f, sum);
+  sum = 0x3d7cf79eU - multiply_high(f, sum);
+  sum = 0xb171f24bU - multiply_high(f, sum);
+  const u32 weight = 0x80000000U - (multiply_high(f, sum) >> 1);
   return (weight + ((1U << octaves) >> 1)) >> octaves;
 }
 

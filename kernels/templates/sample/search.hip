@@ -241,8 +241,8 @@ struct Search {
         x, 0, cols,
         [&](float value, u32, u32 number) {
           const u32 far = u32(lesser((most - value) * scale, float(farthest)));
-          const u32 w = far < beyond ? weight_at(far) : 0;
-          all += w;
+          const u32 w = weight_at(far);
+          all += far < beyond ? w : 0;
           nearer += far < range.from ? w : 0;
           if (far >= range.from && far < end) noted |= RoundBits(1) << number;
         },
