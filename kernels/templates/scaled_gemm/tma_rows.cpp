@@ -104,17 +104,17 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
-/// Returns tiles with which a cluster's slices are all under way at once, and compute units have
-/// one workgroup each, as far as there are enough columns for that.
+/// Returns tiles that keep the device busy, the widest ones first. Pairs of workgroups share k
+/// where there are too few tiles; larger clusters would not all run at once.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!offered(shape, device) || shape.m > most_rows) return {};
   const std::int64_t steps = ceil_div(shape.k, step);
   int bm = 8;
   while (bm < shape.m) bm *= 2;
   std::vector<Config> busy, idle;
-  for (const int bn : {256, 128, 64}) {
-    for (const int split : {1, 2, 4, 8}) {
-      if (split > steps || bn / 16 % split != 0 || (bn >= 2 * shape.n && bn > 64)) continue;
+  for (const int split : {1, 2}) {
+    for (const int bn : {256, 128, 64}) {
+      if (split > steps || (bn >= 2 * shape.n && bn > 64)) continue;
       Config config{"tma_rows",
                     {{"BM", bm}, {"BN", bn}, {"GROUPS", bn / 64}, {"STAGES", 2}, {"SPLIT", split}}};
       for (const int stages : {3, 4, 6, 8}) {

@@ -75,11 +75,11 @@ struct Arguments {
   u32 m, n, k;
 };
 
-// One thread copies the operands of a part's steps.
+// One thread copies the operands of the part's steps `first` to `last`.
 GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
-                          const Part& part, Ring ring) {
+                          const Part& part, u32 first, u32 last, Ring& ring) {
   GRETA_NO_UNROLL
-  for (u32 i = 0; i < part.steps; ++i) {
+  for (u32 i = first; i < last; ++i) {
     if (i >= STAGES) ring.emptied().wait(ring.parity ^ 1);
     const u32 to = ring.index * stage_bytes, column = (part.first_step + i) * (step / 2);
     ring.filled().expect(stage_bytes);
@@ -177,7 +177,7 @@ ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* __restrict__
   const u32 rank = SPLIT > 1 ? block_z() : 0, steps = (k + step - 1) / step;
   const u32 first = rank * steps / SPLIT;
   const Part part = {block / tiles_n * BM, block % tiles_n * BN, first, (rank + 1) * steps / SPLIT - first};
-  const Ring ring{memory + barriers_start};
+  Ring ring{memory + barriers_start};
   const Exchange exchange{memory + exchange_start};
   const SharedMemory shared = shared_memory(memory);
   const bool copier = wave_index() == waves && elected();
@@ -189,12 +189,13 @@ ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* __restrict__
       barrier_at(memory + barriers_start, STAGES + stage).open(waves);
     }
     show_barriers();
+    produce(shared, map_a, map_b, part, 0, smaller(part.steps, STAGES), ring);
   }
   wave_barrier();
   exchange.open();
   block_barrier();
   if (wave_index() == waves) {
-    if (copier) produce(shared, map_a, map_b, part, ring);
+    if (copier) produce(shared, map_a, map_b, part, smaller(part.steps, STAGES), part.steps, ring);
     wave_barrier();
     exchange.await_others();
     if (SPLIT == 1) exchange.receive();
