@@ -92,6 +92,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // CLUSTER_N  workgroups with neighbouring columns, which share the copies of A
   // RESIDENT   1: a workgroup for each compute unit, which computes tile after tile
   // SWIZZLE    rows of clusters that are rasterised together
+  // STAGGER    1: each warpgroup begins a tile when the one before it has its first products
   // STORE      1: bulk copies store a tile while the next one is multiplied; 0: threads store it
   Alternative a{"tma",
                 {{"BM", {64, 128, 192, 256, 384}},
@@ -102,7 +103,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"CLUSTER_N", {1, 2}},
                  {"RESIDENT", {0, 1}},
                  {"SWIZZLE", {1, 4, 8, 16}},
-                 {"STORE", {0, 1}}},
+                 {"STORE", {0, 1}},
+                 {"STAGGER", {0, 1}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
@@ -132,6 +134,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         (ceil_div(shape.products(), p["BN"]) + 1) *
                 (launched_lines(shape, p["BM"]) + shape.groups) <=
             groups},
+       {"stagger", "STAGGER needs RESIDENT, several GROUPS, and k of STAGES steps",
+        p["STAGGER"] == 0 ||
+            (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)},
        {"shared_memory",
         fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
         {{"BM", "BN", "STAGES", "GROUPS", "STORE"},
@@ -191,7 +196,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                    {"CLUSTER_N", 1},
                    {"RESIDENT", 0},
                    {"SWIZZLE", 8},
-                   {"STORE", 0}}};
+                   {"STORE", 0},
+                   {"STAGGER", 0}}};
     if (!has_registers(shape, config) || !has_blocks(shape, config)) continue;
     if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) continue;
     if (shape.gated() && tile.bn < 16) continue;
@@ -256,7 +262,7 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "NVIDIA's sm_90: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions);
-  variant.migrations = {added("STORE", 0)};
+  variant.migrations = {added("STORE", 0), added("STAGGER", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

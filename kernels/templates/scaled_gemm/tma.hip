@@ -11,11 +11,13 @@
 // CLUSTER_M x CLUSTER_N workgroups compute neighbouring tiles: each copies its share of a box to all
 // that need it. With RESIDENT, a workgroup computes tiles until there are none left, and stores one
 // while the next one's first steps are copied. With STORE=1 bulk copies store it while the next one is
-// multiplied: rows of C then are multiples of 16 bytes.
+// multiplied: rows of C then are multiples of 16 bytes. With STAGGER, each warpgroup begins a tile when
+// the one before it has its first products, so that one multiplies while the other one adds or stores.
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(CLUSTER_M) || \
-    !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE) || !defined(STORE)
-#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE must be defined"
+    !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE) || !defined(STORE) ||          \
+    !defined(STAGGER)
+#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE STAGGER must be defined"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES)
 #error "WAVE and SHARED_BYTES must be defined"
@@ -197,6 +199,17 @@ struct Totals {
 #endif
 };
 
+// With STAGGER: a warpgroup waits for the one before it, and lets the next one begin. A tile has at least
+// STAGES steps, so that nobody is two tiles ahead.
+GRETA_DEVICE void wait_to_begin() {
+  const u32 group = warpgroup_index();
+  if (STAGGER && group > 0) partial_sync<2 * warpgroup_size>(1 + group);
+}
+GRETA_DEVICE void let_next_begin() {
+  const u32 group = warpgroup_index();
+  if (STAGGER && group + 1 < GROUPS) partial_arrive<2 * warpgroup_size>(2 + group);
+}
+
 // Starts the products of a stage with 64 rows of the warpgroup. `fresh`: sums begin with these.
 template <bool fresh>
 GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 product, Sums& sums) {
@@ -288,6 +301,7 @@ GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile
       start_products<true>(shared, at.index * stage_bytes, product, sums);
       wait_for_products<0>();
       claim_byte_sums(sums);
+      if (STAGGER && i == 0 && product == 0) let_next_begin();
       if (product + 1 == products) at.release(at.index, rank);
       add_step(totals.eight[product], sums, scales, product);
     }
@@ -312,6 +326,7 @@ GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, u3
     }
     if (i > 0) {
       wait_for_products<products>();
+      if (STAGGER && i == 1) let_next_begin();
       at.release(before, rank);
     }
     before = at.index;
@@ -369,6 +384,7 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ sca
       const Tile tile = tile_of(args, index, rank);
       if (!tile.has_rows()) continue;
       Totals totals = {};
+      wait_to_begin();
       consume(args, tiles, tile, steps, rank, stages, totals);
       store_tile(args, buffer, tile, totals);
     }
