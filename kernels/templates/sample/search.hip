@@ -119,9 +119,9 @@ struct Search {
     return smaller(inside >> shift, BINS - 1);
   }
 
-  GRETA_DEVICE static u32 shift_of(u32 span) {
+  GRETA_DEVICE static u32 shift_of(u32 span, u32 bins = BINS) {
     u32 shift = 0;
-    while (u64(BINS) << shift < span) ++shift;
+    while (u64(bins) << shift < span) ++shift;
     return shift;
   }
 
@@ -168,24 +168,6 @@ struct Search {
       if (far < beyond) count_in(bin_of(far, shift));
     });
     merge_bins();
-  }
-
-  // Counts what of the list lies in the range. Returns the mass of what is nearer in the row.
-  GRETA_DEVICE u64 count_list(Range range, u32 shift) const {
-    clear_bins();
-    u64 nearer = 0;
-    for (u32 i = thread_index(); i < *s.listed; i += THREADS) {
-      const u32 far = s.list_far[i], inside = far - range.from;
-      if (far < range.from) {
-        nearer += weight_at(far);
-      } else if (inside < range.span) {
-        count_in(bin_of(inside, shift));
-      }
-    }
-    merge_bins();
-    nearer = held_mass + scan_threads({0, nearer, 0}, s.sums).all.least;
-    block_barrier();
-    return nearer;
   }
 
   // A pass over the row: sums what is nearer than the range in each section, and all of the row;
@@ -327,31 +309,65 @@ struct Search {
     return target > 0 ? target : 1;
   }
 
+  // Where `count` of the list's tokens end, or with no_count the mass `target` of the row, in
+  // histograms of the list with exact masses.
+  GRETA_DEVICE Border find_in_list(u32 count, u64 target) const {
+    u32 *const low = s.count + list_bins, *const high = low + list_bins;
+    const u32 thread = thread_index();
+    Range range = held;
+    u64 nearer = held_mass;
+    while (range.span > 1) {
+      const u32 shift = shift_of(range.span, list_bins);
+      clear_bins();
+      for (u32 i = thread; i < *s.listed; i += THREADS) {
+        const u32 far = s.list_far[i], inside = far - range.from, bin = inside >> shift;
+        if (inside >= range.span) continue;
+        add_shared(s.count + bin, 1);
+        add_mass(low + bin, high + bin, weight_at(far));
+      }
+      block_barrier();
+      Sums own = {0, 0, 0};
+      if (thread < list_bins) own = {s.count[thread], joined(low[thread], high[thread]), 0};
+      const Scan scan = scan_threads(own, s.sums);
+      const auto reached = [&](Sums sums) {
+        return count != no_count ? sums.count >= count : nearer + sums.least >= target;
+      };
+      if (thread == 0 && !reached(scan.all)) s.found[0] = {list_bins, 0, 0};
+      if (reaches(scan, reached)) s.found[0] = {thread, scan.before.count, scan.before.least};
+      block_barrier();
+      const Found found = s.found[0];
+      if (found.index == list_bins) return {beyond, 0, no_mass};
+      if (count != no_count) count -= found.count;
+      nearer += found.mass;
+      const u32 start = found.index << shift;
+      range = {range.from + start, smaller(1U << shift, range.span - start)};
+    }
+    return border_at(range.from, nearer, count, target);
+  }
+
   // Where `count` tokens end, or with no_count the share top_p of `whole`, or of the row's mass if
   // that is no_mass. `measured`: the bins have the histogram of the row.
   GRETA_DEVICE Border find(u32 count, u64 whole, bool measured) {
     const bool by_count = count != no_count;
-    bool on_list = listed && held.from == 0;
-    Range range = {0, on_list ? held.span : beyond};
-    u32 shift = on_list ? shift_of(range.span) : first_shift(), before = 0;
+    if (listed && held.from == 0) return find_in_list(count, share(whole));
+    listed = false;
+    Range range = {0, beyond};
+    u32 shift = first_shift(), before = 0;
     u32 lower = 0;  // the span of the range's other half, before it
     Pass what = range.span == 1 ? tying : counting;
-    listed = on_list;
     while (true) {
       u64 nearer = 0;
-      if (on_list) {
-        nearer = count_list(range, shift);
-      } else if (!measured) {
+      if (!measured) {
         nearer = pass(range, shift, what);
         if (whole == no_mass) whole = row_mass;
-        if (what == listing && *s.listed > LIST) {  // early bins count a few less
-          what = counting;
-          continue;
-        }
-        if (what == listing) {
+        if (what == listing && *s.listed <= LIST) {
+          listed = true;
           held = range;
           held_mass = nearer;
-          listed = on_list = true;
+          return find_in_list(by_count ? count - before : no_count, share(whole));
+        }
+        if (what == listing) {  // early bins count a few less
+          what = counting;
           continue;
         }
       }
@@ -388,36 +404,32 @@ struct Search {
       const u32 last = s.found[1].index, until = s.found[1].count;
       const u32 inside = until - passed + (last < BINS ? s.count[last] : 0);
       block_barrier();
+      // Of few tokens in all, top-p also takes its share from the list.
+      const bool few = by_count && before + passed + inside <= LIST;
       if (early) {
         const Range bounds = early_bounds(first, last, range, shift);
         early = false;
-        const bool few = by_count && passed + inside <= LIST;
         if (bounds.span == 0 || (by_count && !few)) continue;  // counts again
-        range = few ? Range{0, bounds.from + bounds.span} : bounds;
-        shift = shift_of(range.span);
-        what = inside <= LIST ? listing : counting;
-        continue;
-      }
-      if (first == BINS) return {beyond, 0, no_mass};
-
-      const u32 start = first << shift;
-      const u32 end = last >= BINS - 1 ? range.span : smaller(range.span, (last + 1) << shift);
-      before += passed;
-      if (end - start == range.span && (on_list || inside > LIST)) {
-        // The bounds exclude nothing: the mass of the nearer half decides.
-        lower = range.span / 2;
-        range = {range.from + lower, range.span - lower};
+        range = bounds;
+      } else if (first == BINS) {
+        return {beyond, 0, no_mass};
       } else {
-        range = {range.from + start, end - start};
-      }
-      if (!on_list) {
-        what = range.span == 1 ? tying : inside <= LIST ? listing : counting;
-        // Of few tokens in all, top-p also takes its share from the list.
-        if (by_count && before + inside <= LIST) {
-          range = {0, range.from + range.span};
-          before = 0;
-          what = listing;
+        const u32 start = first << shift;
+        const u32 end = last >= BINS - 1 ? range.span : smaller(range.span, (last + 1) << shift);
+        before += passed;
+        if (end - start == range.span && inside > LIST) {
+          // The bounds exclude nothing: the mass of the nearer half decides.
+          lower = range.span / 2;
+          range = {range.from + lower, range.span - lower};
+        } else {
+          range = {range.from + start, end - start};
         }
+      }
+      what = range.span == 1 ? tying : inside <= LIST ? listing : counting;
+      if (few) {
+        range = {0, range.from + range.span};
+        before = 0;
+        what = listing;
       }
       shift = shift_of(range.span);
     }

@@ -25,6 +25,10 @@ GRETA_DEVICE void add_mass(u32* low, u32* high, u64 mass) {
 // Bins of a thread, of those threads that have any.
 constexpr u32 own_bins = BINS > THREADS ? BINS / THREADS : 1;
 
+// Bins of the list, which have a number and both words of a mass in the place of the row's bins: a
+// power of two, of at most one for each thread.
+constexpr u32 list_bins = BINS * COPIES / 4 < THREADS ? BINS * COPIES / 4 : THREADS;
+
 // Where a search ended: an index, and what is left of a draw or before the index.
 struct Found {
   u32 index, count;
