@@ -20,7 +20,9 @@ struct PlusSums {
   GRETA_DEVICE Sums operator()(Sums a, Sums b) const { return a.plus(b); }
 };
 
-GRETA_DEVICE u64 joined(u32 low, u32 high) { return u64(high) << 32 | low; }
+GRETA_DEVICE u64 joined(u32 low, u32 high) {
+  return u64(high) << 32 | low;
+}
 
 template <typename F>
 GRETA_DEVICE Sums each_word(Sums value, F f) {
