@@ -24,9 +24,10 @@ struct Draw : Search {
   // Leaves the thread in whose part a draw ends, of which `left` is left, and what is left there.
   GRETA_DEVICE void find_part(const Scan& scan, u64 left, u32 ties, u32 tie_weight) const {
     const auto ends = [&](Sums sums) { return left < kept_mass(sums, ties, tie_weight); };
-    if (!reaches(scan, ends)) return;
-    *s.found = {thread_index(), ties - smaller(ties, scan.before.count),
-                left - kept_mass(scan.before, ties, tie_weight)};
+    Sums before;
+    if (!reaches(scan, ends, before)) return;
+    *s.found = {thread_index(), ties - smaller(ties, before.count),
+                left - kept_mass(before, ties, tie_weight)};
   }
 
   // `measured`: the bins have the histogram of the row.

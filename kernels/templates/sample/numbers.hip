@@ -17,18 +17,28 @@ GRETA_DEVICE u32 multiply_high(u32 a, u32 b) {
 #endif
 }
 
+// The words, `high` first, shifted to the right: the lower one.
+GRETA_DEVICE u32 shift_right(u32 high, u32 low, u32 bits) {
+#if defined(GRETA_NVIDIA)
+  return __funnelshift_r(low, high, bits);
+#else
+  return u32((u64(high) << 32 | low) >> (bits & 31));
+#endif
+}
+
 // 2^31 2^(-far / 2^24), far < farthest, to the nearest integer: within 2^-22.6 of it before it is
 // rounded, and exact for whole octaves. The polynomial agrees with 2^-f at the Chebyshev extrema of
 // [0, 1]. It decreases. At `farthest` it is any number.
 GRETA_DEVICE u32 weight_at(u32 far) {
-  const u32 f = far << 8, octaves = far >> 24 & 31;
+  const u32 f = far << 8, octaves = far >> 24;
   u32 sum = 0x003e1950U;
   sum = 0x025c178dU - multiply_high(f, sum);
   sum = 0x0e290391U - multiply_high(f, sum);
   sum = 0x3d7cf79eU - multiply_high(f, sum);
   sum = 0xb171f24bU - multiply_high(f, sum);
-  const u32 weight = 0x80000000U - (multiply_high(f, sum) >> 1);
-  return (weight + ((1U << octaves) >> 1)) >> octaves;
+  // 2^31 and half of what is shifted out
+  const u32 rounded = shift_right(1, 1U << (octaves & 31), 1);
+  return shift_right(0, rounded - (multiply_high(f, sum) >> 1), octaves);
 }
 
 // |a| / |b|, rounded towards 0, of normal numbers with a normal quotient. Division instructions

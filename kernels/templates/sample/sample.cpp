@@ -193,7 +193,7 @@ std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& dev
 }
 
 std::vector<Config> early_defaults(const SampleShape& shape, const DeviceInfo& device) {
-  if (device.language != Language::hip) return {};
+  if (device.language != Language::hip || vectorising_cpu(device)) return {};
   return {defaults_with(shape, device, "early", 1024)};
 }
 

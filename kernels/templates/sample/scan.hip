@@ -20,7 +20,9 @@ struct PlusSums {
   GRETA_DEVICE Sums operator()(Sums a, Sums b) const { return a.plus(b); }
 };
 
-GRETA_DEVICE u64 joined(u32 low, u32 high) { return u64(high) << 32 | low; }
+GRETA_DEVICE u64 joined(u32 low, u32 high) {
+  return u64(high) << 32 | low;
+}
 
 template <typename F>
 GRETA_DEVICE Sums each_word(Sums value, F f) {
@@ -32,6 +34,12 @@ GRETA_DEVICE Sums each_word(Sums value, F f) {
 struct Earlier {
   u32 step;
   GRETA_DEVICE u32 operator()(u32 value) const { return shuffle(value, lane_index() - step); }
+};
+
+// A lane of this wave.
+struct FromLane {
+  u32 lane;
+  GRETA_DEVICE u32 operator()(u32 value) const { return shuffle(value, lane); }
 };
 
 // Of the lanes up to this one.
@@ -47,31 +55,31 @@ GRETA_DEVICE Sums scan_wave(Sums own) {
 constexpr u32 waves = THREADS / wave_size;
 static_assert(waves >= 1 && waves <= wave_size, "the waves' sums are scanned by one of them");
 
-// Of the threads before this one, of this one, and of all.
+// Of the waves before this one, of this one, of this thread, and of all.
 struct Scan {
-  Sums before, own, all;
+  Sums before_wave, wave, own, all;
 };
 
-// `shared`: waves + 1 sums; it may be written again after the block's next barrier.
+// `shared`: a sum of each wave; it may be written again after the block's next barrier. Waves only
+// add their sums: no more than one goes on to its threads.
 GRETA_DEVICE Scan scan_threads(Sums own, Sums* shared) {
-  const Sums upto = scan_wave(own);
-  const u32 wave = thread_index() / wave_size;
-  if (lane_index() == wave_size - 1) shared[wave] = upto;
+  const Sums of_wave = reduce_lanes<wave_size>(own, PlusSums{});
+  const u32 wave = thread_index() / wave_size, lane = lane_index();
+  if (lane == 0) shared[wave] = of_wave;
   block_barrier();
-  if (wave == 0) {
-    const u32 lane = lane_index();
-    const Sums of_wave = lane < waves ? shared[lane] : Sums{0, 0, 0};
-    const Sums upto_wave = scan_wave(of_wave);
-    if (lane < waves) shared[lane] = upto_wave.minus(of_wave);
-    if (lane == waves - 1) shared[waves] = upto_wave;
-  }
-  block_barrier();
-  return {shared[wave].plus(upto).minus(own), own, shared[waves]};
+  const Sums none = {0, 0, 0}, upto = scan_wave(lane < waves ? shared[lane] : none);
+  return {each_word(upto, FromLane{wave}).minus(of_wave), of_wave, own,
+          each_word(upto, FromLane{waves - 1})};
 }
 
 // Whether the sums reach something with this thread's, and did not before: those of one thread do,
-// if those of all threads do.
+// if those of all threads do. `before`: of the threads before that one. Whole waves.
 template <typename Reached>
-GRETA_DEVICE bool reaches(const Scan& scan, Reached reached) {
-  return (thread_index() == 0 || !reached(scan.before)) && reached(scan.before.plus(scan.own));
+GRETA_DEVICE bool reaches(const Scan& scan, Reached reached, Sums& before) {
+  const bool first = thread_index() < wave_size;
+  if (!first && reached(scan.before_wave)) return false;
+  if (!reached(scan.before_wave.plus(scan.wave))) return false;
+  const Sums upto = scan.before_wave.plus(scan_wave(scan.own));
+  before = upto.minus(scan.own);
+  return (thread_index() == 0 || !reached(before)) && reached(upto);
 }

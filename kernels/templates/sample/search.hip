@@ -5,6 +5,7 @@
 // lies in them; histograms of the list find the distance.
 #pragma once
 
+#include "sample/listing.hip"
 #include "sample/shared.hip"
 
 // What is kept: tokens nearer than `far`, and the first `ties` of those at `far`.
@@ -13,48 +14,12 @@ struct Border {
   u64 mass;  // of all that is kept; no_mass: it is that of the row
 };
 
-// Distances from `from` to from + span - 1.
-struct Range {
-  u32 from, span;
-};
-
 // Of early bins: differences and products in f32, and the fraction cut off, move a distance of less
 // than 2^29 by up to 65.
 constexpr int slack = 128;
 
 constexpr u32 no_count = 0xffffffffU;
 constexpr u64 no_mass = ~u64(0);
-
-// A bit for each of a thread's elements in a round.
-template <bool many>
-struct Bits {
-  typedef u32 Type;
-};
-template <>
-struct Bits<true> {
-  typedef u64 Type;
-};
-typedef Bits<(ITEMS * VEC > 32)>::Type RoundBits;
-
-GRETA_DEVICE u32 lowest_bit(u32 bits) {
-#if defined(GRETA_NVIDIA)
-  return u32(__ffs(int(bits))) - 1;
-#else
-  return u32(__builtin_ctz(bits));
-#endif
-}
-GRETA_DEVICE u32 lowest_bit(u64 bits) {
-  return u32(bits) != 0 ? lowest_bit(u32(bits)) : 32 + lowest_bit(u32(bits >> 32));
-}
-
-// The smaller one; NaN only where both are.
-GRETA_DEVICE float lesser(float a, float b) {
-#if defined(GRETA_NVIDIA)
-  return fminf(a, b);
-#else
-  return __builtin_fminf(a, b);
-#endif
-}
 
 enum Pass : u32 { counting, listing, tying };
 
@@ -119,10 +84,9 @@ struct Search {
     return smaller(inside >> shift, BINS - 1);
   }
 
+  // The least with which `bins`, a power of two, have the span.
   GRETA_DEVICE static u32 shift_of(u32 span, u32 bins = BINS) {
-    u32 shift = 0;
-    while (u64(bins) << shift < span) ++shift;
-    return shift;
+    return bit_length((span - 1) / bins);
   }
 
   // The bins of the first search have 16 octaves.
@@ -216,17 +180,13 @@ struct Search {
   // A thread's part of a pass that lists, with few instructions for each token: what is listed is
   // rare, so a round notes its elements, and they are read again. The largest logit is finite.
   GRETA_DEVICE Sums list_range(Range range) const {
-    u64 nearer = 0, all = 0;
-    const u32 end = smaller(range.from + range.span, beyond);
+    Listing own(range, beyond);
     RoundBits noted = 0;
     walk_rounds<true>(
         x, 0, cols,
         [&](float value, u32, u32 number) {
           const u32 far = u32(lesser((most - value) * scale, float(farthest)));
-          const u32 w = weight_at(far);
-          all += far < beyond ? w : 0;
-          nearer += far < range.from ? w : 0;
-          if (far >= range.from && far < end) noted |= RoundBits(1) << number;
+          own.add(far, weight_at(far), number, noted);
         },
         [&](u32 column) {
           while (noted != 0) {
@@ -236,7 +196,7 @@ struct Search {
             list(distance(to_float(x[at])), at);
           }
         });
-    return {0, nearer, all - nearer};
+    return own.sums();
   }
 
   // The distances of a bin's tokens.
@@ -276,8 +236,8 @@ struct Search {
   GRETA_DEVICE void find_bin(Range range, u32 shift, const Scan& scan, Reached reached,
                              Found& found) const {
     if (thread_index() == 0 && !reached(scan.all)) found = {BINS, scan.all.count, 0};
-    if (!reaches(scan, reached)) return;
-    Sums sums = scan.before;
+    Sums sums;
+    if (!reaches(scan, reached, sums)) return;
     u32 bin = thread_index() * own_bins;
     for (;; ++bin) {
       const Sums next = sums.plus(bin_sums(range, shift, bin));
@@ -333,7 +293,8 @@ struct Search {
         return count != no_count ? sums.count >= count : nearer + sums.least >= target;
       };
       if (thread == 0 && !reached(scan.all)) s.found[0] = {list_bins, 0, 0};
-      if (reaches(scan, reached)) s.found[0] = {thread, scan.before.count, scan.before.least};
+      Sums before;
+      if (reaches(scan, reached, before)) s.found[0] = {thread, before.count, before.least};
       block_barrier();
       const Found found = s.found[0];
       if (found.index == list_bins) return {beyond, 0, no_mass};

@@ -44,17 +44,17 @@ struct Shared {
   Found* found;                           // two
 };
 
-#define GRETA_SAMPLE_SHARED                                                                      \
-  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                   \
-  GRETA_SHARED(u32, list_far, LIST);                                                             \
-  GRETA_SHARED(u32, list_column, LIST);                                                          \
-  GRETA_SHARED(u32, part_low, sections);                                                         \
-  GRETA_SHARED(u32, part_high, sections);                                                        \
-  GRETA_SHARED(u32, part_ties, sections);                                                        \
-  GRETA_SHARED(u32, listed, 1);                                                                  \
-  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                      \
-  GRETA_SHARED(Found, found, 2);                                                                 \
-  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                          \
-  const Shared shared {                                                                          \
-    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found  \
+#define GRETA_SAMPLE_SHARED                                                                     \
+  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                  \
+  GRETA_SHARED(u32, list_far, LIST);                                                            \
+  GRETA_SHARED(u32, list_column, LIST);                                                         \
+  GRETA_SHARED(u32, part_low, sections);                                                        \
+  GRETA_SHARED(u32, part_high, sections);                                                       \
+  GRETA_SHARED(u32, part_ties, sections);                                                       \
+  GRETA_SHARED(u32, listed, 1);                                                                 \
+  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                     \
+  GRETA_SHARED(Found, found, 2);                                                                \
+  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                         \
+  const Shared shared {                                                                         \
+    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found \
   }
