@@ -165,6 +165,7 @@ class Search {
         const ChangeOutcome outcome = outcomes[i + 1];
         if (outcome == ChangeOutcome::untried) continue;
         outcomes_[i] = outcome;
+        if (outcome == ChangeOutcome::unclear) continue;
         ++result_.tried;
         ++result_.compiled;
       }
@@ -174,6 +175,11 @@ class Search {
       constexpr std::size_t most_confirmed = 8;
       if (order.size() > most_confirmed) order.resize(most_confirmed);
       if (!order.empty()) try_one_by_one(std::move(order));
+      if (!found()) {
+        try_one_by_one(order_of([&](std::size_t i) {
+          return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::unclear;
+        }));
+      }
     }
   }
 
@@ -249,7 +255,7 @@ class Search {
 
   void count(std::size_t place, ChangeOutcome outcome) {
     ChangeOutcome& known = outcomes_[order_[place]];
-    if (known == ChangeOutcome::untried) {
+    if (known == ChangeOutcome::untried || known == ChangeOutcome::unclear) {
       ++result_.tried;
       if (outcome != ChangeOutcome::refused) ++result_.compiled;
     }

@@ -169,35 +169,68 @@ std::optional<std::size_t> pass_reports(TryingProcess& process, int descriptor) 
   return blocks ? count : count + 1;  // what ends the process has no report
 }
 
-/// Compiles a group and runs its changes, all in further processes: this one opens no device.
-void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGroup& group,
-               int descriptor) {
-  SharedFile file;
-  {
-    TryingProcess builder(0, 1);
-    const bool started = builder.start([&](std::size_t, std::size_t, int to) {
+/// Compiles a group in a further process. Returns whether it did so in time.
+bool compile_group(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file,
+                   int descriptor) {
+  TryingProcess builder(0, 1);
+  const bool started = builder.start([&](std::size_t, std::size_t, int to) {
+    try {
+      build_into(failed, group, file);
+      const Report done;
+      static_cast<void>(!write(to, &done, sizeof done));
+    } catch (const std::exception&) {
+    }
+  });
+  return started && wait_for(builder, descriptor);
+}
+
+/// Runs the changes of a build. Returns false if the unchanged kernels don't fail in it.
+bool run_build(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
+               const ChangeBuild& build, int descriptor) {
+  const SharedTime time;
+  for (std::size_t next = 0; next < build.numbers.size();) {
+    TryingProcess runner(next, 1);
+    const bool started = runner.start([&](std::size_t from, std::size_t, int to) {
       try {
-        build_into(failed, group, file);
-        const Report done;
-        static_cast<void>(!write(to, &done, sizeof done));
+        run_from(failed, kernel, built, build, from, time, to);
       } catch (const std::exception&) {
       }
     });
-    if (!started || !wait_for(builder, descriptor)) return;
+    const auto count = started ? pass_reports(runner, descriptor) : std::nullopt;
+    if (!count) return next > 0;
+    next += *count;
   }
+  return true;
+}
+
+/// Compiles a group and runs its changes, all in further processes: this one opens no device. What
+/// a compiler makes of a fault, as of an index that is out of range, may differ with the versions
+/// at its place, so that the unchanged kernels are correct. Such a group is divided until the place
+/// is alone.
+void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGroup& group,
+               int descriptor) {
+  SharedFile file;
+  if (!compile_group(failed, group, file, descriptor)) return;
   for (const ChangeBuild& build : read_builds(file)) {
-    const SharedTime time;
-    for (std::size_t next = 0; next < build.numbers.size();) {
-      TryingProcess runner(next, 1);
-      const bool started = runner.start([&](std::size_t from, std::size_t, int to) {
-        try {
-          run_from(failed, group.kernel, built, build, from, time, to);
-        } catch (const std::exception&) {
-        }
-      });
-      const auto count = started ? pass_reports(runner, descriptor) : std::nullopt;
-      if (!count) break;
-      next += *count;
+    if (run_build(failed, group.kernel, built, build, descriptor)) continue;
+    ChangeGroup rest{group.kernel, {}};
+    for (const SlottedChange& one : group.changes) {
+      if (std::find(build.numbers.begin(), build.numbers.end(), one.number) != build.numbers.end())
+        rest.changes.push_back(one);
+    }
+    std::stable_sort(rest.changes.begin(), rest.changes.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.slot.start, a.slot.end) < std::pair(b.slot.start, b.slot.end);
+    });
+    const auto middle = rest.changes.begin() + static_cast<std::ptrdiff_t>(rest.changes.size() / 2);
+    const bool one_place = rest.changes.front().slot == rest.changes.back().slot;
+    if (one_place) {
+      for (const SlottedChange& one : rest.changes) {
+        const Report report{one.number, ChangeOutcome::unclear};
+        if (write(descriptor, &report, sizeof report) != sizeof report) return;
+      }
+    } else {
+      try_group(failed, built, {group.kernel, {rest.changes.begin(), middle}}, descriptor);
+      try_group(failed, built, {group.kernel, {middle, rest.changes.end()}}, descriptor);
     }
   }
 }

@@ -54,6 +54,9 @@ class Changes {
   /// Returns the index of a thread or workgroup that a token reads; empty if it doesn't.
   std::string_view place_at(const SourceToken& token) const {
     if (token.text == "gl_LocalInvocationIndex") return token.text;
+    if (is_one_of(token.text, {"gl_WorkGroupID", "gl_LocalInvocationID"}) &&
+        source_.substr(token.end()).starts_with("."))
+      return source_.substr(token.start, token.text.size() + 2);
     if (!is_one_of(token.text, {"thread_index", "block_x", "block_y", "block_z", "lane_index"}) ||
         !source_.substr(token.end()).starts_with("()"))
       return {};
@@ -99,7 +102,8 @@ class Changes {
       if (other != value) offer(possible, other);
     }
     if (value == 0) {
-      for (const long long other : {8LL, 15LL, 16LL, 31LL, 32LL}) offer(seldom, other);
+      for (const long long other : {8LL, 16LL, 32LL}) offer(possible, other);
+      for (const long long other : {15LL, 31LL, 64LL}) offer(seldom, other);
     }
     for (const std::string_view name : names_[{tokens_[i].definition, true}])
       replace(seldom, "wrong constant", i, std::string(name));
@@ -194,8 +198,13 @@ class Changes {
           fmt::format("({}){}", index, step));
   }
   void add_assignments(std::size_t i) {
-    for (const char* const other : {"=", "+=", "-=", "*=", "|=", "/=", "&=", "^=", "<<=", ">>="})
-      replace(is_one_of(other, {"=", "+="}) ? possible : seldom, "wrong operator", i, other);
+    // A variable that is declared there can't be added to.
+    const std::size_t begin = operands_.begin_of_operand(i);
+    const bool statement = begin > 0 && is_one_of(text(begin - 1), {";", "{", "}", ")"});
+    for (const char* const other : {"=", "+=", "-=", "*=", "|=", "/=", "&=", "^=", "<<=", ">>="}) {
+      const Rank rank = !is_one_of(other, {"=", "+="}) ? seldom : statement ? likely : possible;
+      replace(rank, "wrong operator", i, other);
+    }
   }
   void add_negation(std::size_t i) {
     const std::size_t after = operands_.after_bracket(i);
@@ -237,7 +246,7 @@ class Changes {
     const bool limit = begin > 0 && is_one_of(text(begin - 1), {"<", "<=", ">", ">="});
     for (const char* const step : {" - 1", " + 1"})
       add(limit ? likely : seldom, "wrong limit", at, at, step);
-    if (is_one_of(text(i), {";", ")", "]"})) terms_.push_back(i);
+    terms_.push_back(i);
   }
 
   void add_name(std::size_t i) {
@@ -273,7 +282,9 @@ class Changes {
         {"u32", {"u64"}},
         {"i32", {"i64"}},
         {"half", {"float"}},
-        {"float", {"double"}}};
+        {"float", {"double"}},
+        {"In", {"float"}},
+        {"Out", {"float"}}};
     const auto found = wider.find(text(i));
     if (found == wider.end()) return;
     const Rank rank = text(i + 1) == "(" ? possible : seldom;  // a conversion, or a variable
@@ -288,6 +299,17 @@ class Changes {
     return count == 1;
   }
 
+  static Rank rank_of(MissingTerm::Likelihood likelihood) {
+    switch (likelihood) {
+      case MissingTerm::Likelihood::fits:
+        return likely;
+      case MissingTerm::Likelihood::elsewhere:
+        return possible;
+      case MissingTerm::Likelihood::frequent:
+        return seldom;
+    }
+    return seldom;
+  }
   static bool is_barrier(std::string_view name) {
     for (const char* const word : {"barrier", "Barrier", "syncthreads", "syncwarp", "wait"}) {
       if (name.find(word) != std::string_view::npos) return true;
@@ -339,7 +361,7 @@ class Changes {
     }
     for (const std::size_t i : blocks_) add_barriers(barriers, i);
     for (const MissingTerm& term : missing_terms(source_, tokens_))
-      add(term.fits ? likely : possible, "missing term", term.at, term.at, term.text);
+      add(rank_of(term.likelihood), "missing term", term.at, term.at, term.text);
     for (const std::size_t i : terms_) {
       for (const std::string_view name : names_[{tokens_[i].definition, true}])
         add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
