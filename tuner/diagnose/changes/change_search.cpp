@@ -137,24 +137,32 @@ class Search {
     });
   }
 
+  /// Adds the groups of a kernel's changes of a rank: those of barriers, or the others, whose
+  /// kernels in GLSL need be compiled only once (build_changes()).
+  void add_groups(std::size_t kernel, int rank, bool barriers, std::vector<ChangeGroup>& groups) {
+    std::vector<SourceChange> changes;
+    std::vector<std::uint32_t> numbers;
+    for (std::size_t i = 0; i < std::min(changes_.size(), most_numbers); ++i) {
+      const SourceChange& change = changes_[i].change;
+      if (changes_[i].kernel != kernel || change.rank != rank) continue;
+      if ((change.by.find("arrier") != std::string::npos) != barriers) continue;
+      changes.push_back(change);
+      numbers.push_back(static_cast<std::uint32_t>(i + 1));
+    }
+    if (changes.empty()) return;
+    kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
+    for (auto& group :
+         change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group()))
+      groups.push_back({kernel, std::move(group)});
+  }
+
   /// Tries many changes with one compilation, the most likely first, and confirms those with which
   /// results are correct.
   void try_in_groups() {
     for (int rank = 0; rank <= last_in_groups && !found() && Clock::now() < group_end_; ++rank) {
       std::vector<ChangeGroup> groups;
       for (std::size_t kernel = 0; kernel < texts_.size(); ++kernel) {
-        std::vector<SourceChange> changes;
-        std::vector<std::uint32_t> numbers;
-        for (std::size_t i = 0; i < std::min(changes_.size(), most_numbers); ++i) {
-          if (changes_[i].kernel != kernel || changes_[i].change.rank != rank) continue;
-          changes.push_back(changes_[i].change);
-          numbers.push_back(static_cast<std::uint32_t>(i + 1));
-        }
-        if (changes.empty()) continue;
-        kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
-        for (auto& group :
-             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group()))
-          groups.push_back({kernel, std::move(group)});
+        for (const bool barriers : {false, true}) add_groups(kernel, rank, barriers, groups);
       }
       // Short kernels compile fast, so that these are soon done.
       std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {

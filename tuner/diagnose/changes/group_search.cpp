@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "kernels/launch/argument_block.hpp"
 #include "tuner/compile/run_case.hpp"
 #include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
@@ -45,18 +46,31 @@ class SharedTime {
   SharedMemory shared_{sizeof(std::int64_t)};
 };
 
+/// Whether kernels may have one more argument: all Vulkan drivers take 128 bytes.
+bool takes_an_argument(const KernelCase& run) {
+  constexpr std::size_t most_bytes = 128;
+  return std::all_of(run.launches.begin(), run.launches.end(), [](const CaseLaunch& launch) {
+    kernels::ArgumentBlock block;
+    for (const CaseArgument& argument : launch.arguments)
+      block.add(argument, [](const CaseAddress&) { return std::uint64_t{0}; });
+    return block.take().size() + sizeof(std::uint32_t) <= most_bytes;
+  });
+}
+
 /// Compiles a group into a file.
 void build_into(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file) {
   const DeviceInfo device = device_for_changes(failed.kernel).value();
   const auto compiler = create_probed_target(device, OpenOptions{}).value();
   const auto source =
       read_kept_source(failed.sources[group.kernel], failed.kernel.language).value();
-  const auto builds = build_changes(*compiler, source, group.changes);
+  const auto builds =
+      build_changes(*compiler, source, group.changes, takes_an_argument(failed.kernel));
   const std::uint64_t build_count = builds.size();
   file.put(&build_count, sizeof build_count);
   for (const ChangeBuild& build : builds) {
     file.put(build.numbers.data(), build.numbers.size() * sizeof(std::uint32_t));
     file.put(build.code_object.data(), build.code_object.size());
+    file.put(&build.as_argument, sizeof build.as_argument);
   }
 }
 
@@ -68,6 +82,7 @@ std::vector<ChangeBuild> read_builds(SharedFile& file) {
     ChangeBuild& build = all.emplace_back();
     build.numbers = file.get<std::uint32_t>();
     build.code_object = file.get<std::byte>();
+    build.as_argument = file.get<char>().at(0) != 0;
   }
   return all;
 }
@@ -77,11 +92,16 @@ class BuildRuns {
  public:
   BuildRuns(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
             const ChangeBuild& build)
-      : run_(failed.kernel), kernel_(kernel) {
+      : run_(failed.kernel), kernel_(kernel), as_argument_(build.as_argument) {
     run_.architecture = built.architecture;
     run_.code_objects = built.unchanged;
     run_.code_objects[kernel] = build.code_object;
     device_ = open_device(built.device, OpenOptions{}).value();
+    if (!as_argument_) return;
+    for (CaseLaunch& launch : run_.launches) {
+      if (launch.code_object == kernel) launch.arguments.emplace_back(std::uint32_t{0});
+    }
+    loaded_ = std::make_unique<LoadedCase>(*device_, run_);
   }
 
   std::chrono::milliseconds time = most_time_of_trial;  ///< that a run with a change may take
@@ -107,13 +127,21 @@ class BuildRuns {
 
  private:
   ChangeOutcome result_of(std::uint32_t number, Deadline deadline) {
+    if (as_argument_) {
+      for (CaseLaunch& launch : run_.launches) {
+        if (launch.code_object == kernel_) launch.arguments.back() = number;
+      }
+      return outcome_of_run(loaded_->run(deadline));
+    }
     if (!choose_change(run_.code_objects[kernel_], number)) return ChangeOutcome::untried;
     return outcome_of_run(run_case(*device_, run_, deadline));
   }
 
   KernelCase run_;
   std::size_t kernel_;
+  bool as_argument_;  ///< whether the number of a change is the kernel's last argument
   std::unique_ptr<Device> device_;
+  std::unique_ptr<LoadedCase> loaded_;  ///< if only arguments differ between changes
 };
 
 /// Runs the changes of a build from one on, and writes reports. Returns if one blocks the device.

@@ -24,6 +24,18 @@ using Kind = SourceToken::Kind;
 // How likely a change is to mend a fault, divided by the number of such changes.
 enum Rank { likely, possible, seldom, unlikely };
 
+/// The kinds of changes, first those of which the largest share mends slips that were drawn at
+/// random.
+constexpr std::array<std::string_view, 13> kinds_by_share{
+    "exchanged statements", "wrong constant",   "wrong condition", "wrong operator",
+    "exchanged operands",   "wrong variable",   "missing term",    "superfluous term",
+    "wrong limit",          "wrong index",      "wrong type",      "superfluous statement",
+    "missing barrier"};
+
+std::ptrdiff_t order_of_kind(std::string_view kind) {
+  return std::find(kinds_by_share.begin(), kinds_by_share.end(), kind) - kinds_by_share.begin();
+}
+
 /// Changes of one source.
 class Changes {
  public:
@@ -44,8 +56,8 @@ class Changes {
     }
     add_statements();
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.rank, b.start) <
-             std::pair(b.rank, a.start);  // a kernel's own code is last
+      return std::tuple(a.rank, order_of_kind(a.kind), b.start) <
+             std::tuple(b.rank, order_of_kind(b.kind), a.start);  // a kernel's own code is last
     });
     return std::move(found_);
   }
