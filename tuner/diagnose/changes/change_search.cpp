@@ -164,10 +164,17 @@ class Search {
       for (std::size_t kernel = 0; kernel < texts_.size(); ++kernel) {
         for (const bool barriers : {false, true}) add_groups(kernel, rank, barriers, groups);
       }
-      // Short kernels compile fast, so that these are soon done.
-      std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {
-        return texts_[a.kernel].size() < texts_[b.kernel].size();
-      });
+      // Each kernel's most likely changes come first.
+      std::vector<std::size_t> places(texts_.size());
+      std::vector<std::pair<std::size_t, ChangeGroup>> placed;
+      for (ChangeGroup& group : groups) {
+        const std::size_t place = places[group.kernel]++;
+        placed.emplace_back(place, std::move(group));
+      }
+      std::stable_sort(placed.begin(), placed.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+      groups.clear();
+      for (auto& [place, group] : placed) groups.push_back(std::move(group));
       const auto outcomes = try_groups(failed_, built_, groups, changes_.size() + 1, group_end_);
       for (std::size_t i = 0; i < changes_.size(); ++i) {
         const ChangeOutcome outcome = outcomes[i + 1];

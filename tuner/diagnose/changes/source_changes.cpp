@@ -27,9 +27,9 @@ enum Rank { likely, possible, seldom, unlikely };
 /// The kinds of changes, first those of which the largest share mends slips that were drawn at
 /// random.
 constexpr std::array<std::string_view, 13> kinds_by_share{
-    "exchanged statements", "wrong constant",   "wrong condition", "wrong operator",
-    "exchanged operands",   "wrong variable",   "missing term",    "superfluous term",
-    "wrong limit",          "wrong index",      "wrong type",      "superfluous statement",
+    "exchanged statements", "wrong constant", "wrong condition", "wrong operator",
+    "exchanged operands",   "wrong variable", "missing term",    "superfluous term",
+    "wrong limit",          "wrong index",    "wrong type",      "superfluous statement",
     "missing barrier"};
 
 std::ptrdiff_t order_of_kind(std::string_view kind) {
@@ -263,10 +263,9 @@ class Changes {
 
   void add_name(std::size_t i) {
     static const std::vector<std::vector<std::string_view>> families{
-        {"row", "col"},     {"rows", "cols"},  {"x", "y", "z", "w"},
-        {"m", "n", "k"},    {"i", "j"},        {"min", "max"},
-        {"fminf", "fmaxf"}, {"first", "last"}, {"begin", "end"},
-        {"left", "right"},  {"a", "b"}};
+        {"row", "col"},   {"rows", "cols"},  {"x", "y"},         {"m", "n", "k"},
+        {"i", "j"},       {"min", "max"},    {"fminf", "fmaxf"}, {"first", "last"},
+        {"begin", "end"}, {"left", "right"}, {"a", "b"}};
     const std::string_view name = text(i);
     add_type(i);
     if (is_source_keyword(name)) return;
@@ -277,6 +276,10 @@ class Changes {
       }
     }
     const bool member = is_one_of(text(i - 1), {".", "->", "::"});
+    if (member && is_one_of(name, {"x", "y", "z", "w"})) {
+      for (const char* const other : {"x", "y", "z", "w"})
+        replace(possible, "wrong variable", i, other);
+    }
     const bool called = text(i + 1) == "(";
     const bool upper = is_constant_name(name);
     if (member || (called && !upper)) return;
