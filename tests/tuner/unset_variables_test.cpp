@@ -37,6 +37,17 @@ TEST(UnsetVariables, HaveTheLinesOfTheirDeclarationAndFirstReading) {
   EXPECT_EQ(found[0].read, 4U);
 }
 
+TEST(UnsetVariables, AreParametersThatReturnNothing) {
+  const auto count = [](const std::string& body) {
+    const std::string text = "void load(uint at, out float e[8]) {" + body +
+                             "}\nvoid main() { float x[8]; load(1, x); }\n";
+    return unset_variables(text, "main").size();
+  };
+  EXPECT_EQ(count(" uint b = at; "), 1U);
+  EXPECT_EQ(count(" e[0] = 1; "), 0U);
+  EXPECT_EQ(count(" unpack(at, e); "), 0U);
+}
+
 TEST(UnsetVariables, AreNotThoseThatMayBeSet) {
   for (const char* const set : {"x = 1;", "x[1].y += 2;", "load(x);", "load(2, x);", "++x;", "x--;",
                                 "load(&x);", "for (x = 0; x < 2; ++x) {}", "x.first(2);"}) {

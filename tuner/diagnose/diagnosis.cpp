@@ -149,15 +149,16 @@ void add_unset_variables(const FailedCase& failed, Diagnosis& made) {
   for (std::size_t i = 0; i < failed.sources.size(); ++i) {
     const KernelSource source = read_kept_source(failed.sources[i], failed.kernel.language).value();
     for (const UnsetVariable& one : unset_variables(source.text, source.entry)) {
-      Cause cause{
-          .kind = "missing statement",
-          .words = fmt::format("line {} of {}: nothing sets `{}`, which line {} reads",
-                               one.declared + 1,  // the comment on the launch is first
-                               kept_source_file(i, failed.kernel.language), one.name, one.read + 1),
-          .explained = 1,
-          .residual = 1,
-          .score = 1.5,
-          .evidence = "the variable is declared without a value"};
+      Cause cause{.kind = "missing statement",
+                  .words = fmt::format("line {} of {}: nothing sets `{}`, which {}",
+                                       one.declared + 1,  // the comment on the launch is first
+                                       kept_source_file(i, failed.kernel.language), one.name,
+                                       one.read > 0 ? fmt::format("line {} reads", one.read + 1)
+                                                    : "a function returns"),
+                  .explained = 1,
+                  .residual = 1,
+                  .score = 1.5,
+                  .evidence = "the variable is declared without a value"};
       made.causes.insert(made.causes.begin(), std::move(cause));
     }
   }

@@ -23,6 +23,8 @@ class UnsetSearch {
       if (text(i) == "}" && !structures.empty()) structures.pop_back();
       const bool shared = is_one_of(text(i - 2), {"shared", "__shared__"});
       const bool local = !structures.empty() && structures.back() == 0;
+      if (is_output(i) && !macro_words_.contains(text(i)) && is_never_named_again(i))
+        found.push_back({std::string(text(i)), line_of(i), 0});
       if ((!shared && !local) || !declares(i) || macro_words_.contains(text(i))) continue;
       if (const std::size_t read = first_reading(i, shared); read > 0)
         found.push_back({std::string(text(i)), line_of(i), line_of(read)});
@@ -73,6 +75,21 @@ class UnsetSearch {
     std::size_t after = i + 1;
     while (text(after) == "[") after = operands_.after_bracket(after);
     return text(after) == ";";
+  }
+  /// Whether a token is the name of a parameter that a function of GLSL has to set.
+  bool is_output(std::size_t i) const {
+    if (i < 2 || text(i - 2) != "out" || tokens_[i - 1].kind != SourceToken::Kind::name)
+      return false;
+    std::size_t after = i + 1;
+    while (text(after) == "[") after = operands_.after_bracket(after);
+    return is_one_of(text(after), {",", ")"});
+  }
+  bool is_never_named_again(std::size_t declared) const {
+    return std::none_of(tokens_.begin(), tokens_.end(), [&](const SourceToken& other) {
+      const SourceToken& own = tokens_[declared];
+      return other.definition == own.definition && other.text == own.text &&
+             other.start != own.start;
+    });
   }
   /// Whether what a token names may be set there.
   bool may_set(std::size_t i) const {
