@@ -188,9 +188,6 @@ class Search {
         return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::correct_here;
       });
       constexpr std::size_t most_confirmed = 8;
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
-        return edited_bytes(x) < edited_bytes(y);
-      });
       if (order.size() > most_confirmed) order.resize(most_confirmed);
       if (!order.empty()) try_one_by_one(std::move(order));
       if (!found()) {
@@ -228,13 +225,8 @@ class Search {
     choose();
   }
 
-  /// Returns how much a change edits: the less, the simpler it is.
-  std::size_t edited_bytes(std::size_t i) const {
-    return changes_[i].change.length + changes_[i].change.by.size();
-  }
-
   /// Chooses the best of the changes that were tried one by one: with other operands, those against
-  /// a race that was reported, and the simplest.
+  /// a race that was reported, and the first.
   void choose() {
     const bool race = !failed_.sanitizers.race.empty();
     const auto worth = [&](std::size_t i) {
@@ -243,9 +235,7 @@ class Search {
     };
     std::vector<std::size_t> correct;
     for (const std::size_t i : confirmed_places_) correct.push_back(order_[i]);
-    std::sort(correct.begin(), correct.end(), [&](std::size_t x, std::size_t y) {
-      return std::pair(edited_bytes(x), x) < std::pair(edited_bytes(y), y);
-    });
+    std::sort(correct.begin(), correct.end());
     for (const std::size_t i : correct) {
       if (!found() || worth(i) > worth(best_)) best_ = i;
     }
