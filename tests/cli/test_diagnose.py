@@ -232,14 +232,15 @@ class Diagnose(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         (diagnosis,) = json.loads(result.stdout)["diagnoses"]
         self.assertNames(diagnosis, "race", "a barrier, or waiting for a copy, is missing; line ")
-        self.assertRegex(diagnosis["causes"][0]["words"], r"line \d+ of kernel-0.hip: `__syncthreads\(\);` is missing$")
+        self.assertRegex(diagnosis["causes"][0]["words"],
+                         r"line \d+ of kernel-0.hip: `__syncthreads\(\);` is missing$")
 
     def test_a_variable_that_nothing_sets_is_named_without_a_search(self):
         templates = self.planted_templates("unset", "common/arrival.glsl",
                                            "arrived_before = atomicAdd(Counter(counter).v, 1);", ";")
         kept = self.folder / "unset-kept"
-        result = self.run_tune("verify", "argmax", "--rows", "9", "--cols", "34", "--variant", "split", "--sample", "1",
-                               "--first", "--seed", "3", "--device", "vulkan:0", "--templates", templates,
+        result = self.run_tune("verify", "argmax", "--rows", "9", "--cols", "34", "--variant", "split",
+                               "--sample", "1", "--first", "--seed", "3", "--device", "vulkan:0", "--templates", templates,
                                "--keep-failed", kept)
         self.assertEqual(result.returncode, 1, result.stderr)
         (case,) = kept.iterdir()
