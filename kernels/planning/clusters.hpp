@@ -1,0 +1,25 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/planning/device_limits.hpp"
+
+namespace greta::kernels {
+
+/// Returns the compute units that clusters of `blocks` workgroups, one on a unit, can use: they lie
+/// within a GPC, here counted as 16 units, and some GPCs lack units.
+inline std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
+  constexpr std::int64_t of_gpc = 16;
+  const std::int64_t units = busy_workgroups(device);
+  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
+  return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
+}
+
+/// Returns the share of the compute units that they can use.
+inline double usable_share(const DeviceInfo& device, int blocks) {
+  return static_cast<double>(units_of_clusters(device, blocks)) /
+         static_cast<double>(busy_workgroups(device));
+}
+
+}  // namespace greta::kernels
