@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/planning/clusters.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/plan.hpp"
@@ -99,15 +98,15 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .split = config["SPLIT"]});
 }
 
-/// A pair of workgroups shares K, and waves share it again until all units of weights are in
-/// flight; larger clusters would not all run at once.
+/// Each compute unit has one workgroup of 16 waves, whose units of weights are all in flight.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_mma(shape, device) || shape.group != core_unit || shape.m > most_rows) return {};
   std::vector<Config> configs;
-  for (const int split : {2, 1}) {
+  for (const int split : {8, 4, 2, 1}) {
     if (split > 1 && !has_clusters(device.architecture)) continue;
-    for (const auto& [waves, shares] : {std::pair{16, 4}, {8, 4}, {4, 2}, {2, 1}}) {
+    for (const int waves : {16, 8, 4, 2}) {
       for (const int unroll : {4, 2, 1}) {
+        const int shares = std::max(1, std::min(waves, waves / split));
         configs.push_back({"cluster",
                            {{"WAVES", waves},
                             {"SHARES", shares},
@@ -149,7 +148,6 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                      weight;
   work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? 4 : 0);
-  work.usable_units = usable_share(device, config["SPLIT"]);
   work.unique_bytes = least_bytes(shape);
   return {work};
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/planning/clusters.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/scaled_gemm/cores.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"
@@ -161,7 +160,6 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.ahead_bytes = std::min<double>(config["STAGES"], steps) * step * (bm + bn);
   work.steps = std::max(1.0, work.read_bytes / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? 4 : 0);
-  work.usable_units = usable_share(device, config["SPLIT"]);
   work.unique_bytes = least_bytes(shape);
   return {work};
 }
