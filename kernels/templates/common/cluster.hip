@@ -61,9 +61,10 @@ struct Inbox {
                  : "memory");
   }
 
-  // All threads, behind open(): from here on others may send.
+  // All threads, behind open(), whose fence shows the barrier to others: from here on they may send. A
+  // release would wait for all loads under way.
   GRETA_DEVICE void let_others_send() const {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   }
 
   // Returns when all blocks let others send. All threads, before they send.

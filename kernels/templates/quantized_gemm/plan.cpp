@@ -62,7 +62,8 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(launch.dynamic_shared_bytes);
   const std::int64_t tiles = across * launched_lines(shape, launch.rows);
   const auto blocks = static_cast<std::uint64_t>(launch.blocks > 0 ? launch.blocks : tiles);
-  plan.launches.push_back({0, grid(device, plan.sources[0], blocks), std::move(given)});
+  plan.launches.push_back(
+      {0, grid(device, plan.sources[0], blocks, launch.split), std::move(given)});
   return plan;
 }
 

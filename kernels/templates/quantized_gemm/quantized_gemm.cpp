@@ -239,8 +239,9 @@ Operation make_quantized_gemm() {
              {{1, 11008, 4096}, {{"epilogue", "swiglu"}}},
              {{1, 12288, 4096}, {{"prologue", "rmsnorm"}}},
              {{5, 1001, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
-  t.variants = {quantized_gemm::tma(),    quantized_gemm::matrix(), quantized_gemm::stream(),
-                quantized_gemm::digits(), quantized_gemm::tiled(),  quantized_gemm::gemv()};
+  t.variants = {quantized_gemm::tma(),    quantized_gemm::matrix(),  quantized_gemm::stream(),
+                quantized_gemm::digits(), quantized_gemm::cluster(), quantized_gemm::tiled(),
+                quantized_gemm::gemv()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = quantized_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(quantized_gemm::shape_of(problem)); };

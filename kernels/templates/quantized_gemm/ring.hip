@@ -8,7 +8,7 @@
 #if !defined(STAGES) || STAGES < 2
 #error "STAGES must be defined and at least 2"
 #endif
-#include "quantized_gemm/products.hip"
+#include "quantized_gemm/arranged_rows.hip"
 
 #if GROUP != 128
 #error "units of 128 weights have one scale"
@@ -24,12 +24,6 @@ constexpr u32 tile_lines = TN * 16, flip = FORMAT == 0 ? 4 : 1;
 // Of a stage: the weights of a pair of units of each line, then pairs of scales.
 constexpr u32 weights_bytes = tile_lines * line_bytes, stage_bytes = weights_bytes + tile_lines * 4;
 constexpr u32 ring_bytes = STAGES * stage_bytes;
-
-// Bytes to item i of pairs of items, which are exchanged where `odd_bytes` is an item's size, not 0. As
-// i is known, these are constants from one of two addresses.
-GRETA_DEVICE u32 exchanged(u32 i, u32 bytes, u32 odd_bytes) {
-  return i % 2 == 0 ? i * bytes + odd_bytes : i * bytes - odd_bytes;
-}
 
 // A wave's next pair of units, and where a lane copies it from.
 struct Cursor {

@@ -18,10 +18,6 @@ constexpr u32 sums_bytes = WAVES * 2 * floats_of_sums * 4;
 constexpr u32 pieces = NORM ? 2 : 1, most_rows = 8 / pieces;
 constexpr u32 fixed_bytes = WAVES * ring_bytes + sums_bytes + (NORM ? WAVES * most_rows * 8 : 0);
 
-// A wave's part of A in shared memory: of each unit and row four groups of 16 bytes of each part, in
-// the order of weights. Groups of odd rows are exchanged.
-constexpr u32 row_bytes = unit_weights * sizeof(In), group_bytes = parts * 16;
-
 // The first of eight k of a pair that a lane brings there.
 GRETA_DEVICE u32 first_of_lane(u32 pair) {
   return pair * (pair_units * unit_weights) + lane_index() * 8;
@@ -66,13 +62,6 @@ GRETA_DEVICE void split(const Eight& x, const Eight& weight, float factor, Eight
   }
 }
 #endif
-
-// Stores eight elements of a row; `unit`: where a lane has them of the unit's row 0.
-GRETA_DEVICE void put_elements(u8* unit, u32 row, const Eight& eight) {
-  const u32(&w)[4] = eight.word;
-  const u32 group = lane_index() % 4 ^ row % 2;
-  store_words<16>(unit + row * row_bytes + group * group_bytes, {{w[0], w[1], w[2], w[3]}});
-}
 
 // Brings the wave's part of A there.
 #if NORM
@@ -155,22 +144,6 @@ GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs) {
   }
 }
 #endif
-
-// A lane's elements of the tile r of rows of a unit, whose rows begin at `unit`.
-GRETA_DEVICE Rows read_rows(const u8* unit, u32 r, u32 m) {
-  Rows rows;
-  GRETA_UNROLL
-  for (u32 l = 0; l < row_lines; ++l) {
-    const u32 row = smaller(r * 16 + l * 8 + line_of_lane(), m - 1);  // lanes past the last row repeat it
-    const u8* const of_lane = unit + row * row_bytes + part_of_lane() * 16;
-    GRETA_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-      const auto four = load_words<16>(of_lane + exchanged(i, group_bytes, row % 2 * group_bytes));
-      rows.eight[l][i] = {{four.word[0], four.word[1], four.word[2], four.word[3]}};
-    }
-  }
-  return rows;
-}
 
 GRETA_KERNEL(THREADS)
 quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,

@@ -5,6 +5,6 @@
 
 namespace greta::kernels::quantized_gemm {
 
-Variant digits(), gemv(), matrix(), stream(), tiled(), tma();
+Variant cluster(), digits(), gemv(), matrix(), stream(), tiled(), tma();
 
 }  // namespace greta::kernels::quantized_gemm

@@ -29,6 +29,11 @@ bool has_cores(const Shape& shape, const DeviceInfo& device) {
   return false;
 }
 
+bool has_warpgroup_bytes(const Shape& shape, const DeviceInfo& device) {
+  return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
+         (shape.format == ByteFormat::e4m3 || shape.format == ByteFormat::e5m2 || shape.integers());
+}
+
 bool adds_steps(const Shape& shape, const DeviceInfo& device) {
   return shape.scales == Scales::block ||
          (!shape.integers() && matrix_cores(device.architecture) == MatrixCores::mma);

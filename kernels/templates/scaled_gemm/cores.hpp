@@ -22,6 +22,8 @@ inline bool for_few_rows(const Shape& shape) {
 bool has_cores(const Shape& shape, const DeviceInfo& device);
 /// Returns the constraint that they do.
 Constraint cores_constraint(const Shape& shape, const DeviceInfo& device);
+/// Returns whether the device has instructions of warpgroups on the format.
+bool has_warpgroup_bytes(const Shape& shape, const DeviceInfo& device);
 /// Returns whether threads add the sums of every 128 k to sums of their own.
 bool adds_steps(const Shape& shape, const DeviceInfo& device);
 

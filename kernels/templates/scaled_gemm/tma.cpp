@@ -19,11 +19,6 @@ namespace {
 constexpr std::int64_t step = 128;  ///< k of a stage
 constexpr int warpgroup_rows = 64;
 
-bool offered(const Shape& shape, const DeviceInfo& device) {
-  return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
-         (shape.format == ByteFormat::e4m3 || shape.format == ByteFormat::e5m2 || shape.integers());
-}
-
 /// Returns whether threads add the sums of each step.
 bool promoted(const Shape& shape) {
   return !shape.integers() || shape.scales == Scales::block;
@@ -113,7 +108,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       a.constraints,
       {{"warpgroups",
         fmt::format("the device has no warpgroup instructions on {}", to_string(shape.format)),
-        offered(shape, device)},
+        has_warpgroup_bytes(shape, device)},
        {"groups", "GROUPS must divide BM into multiples of 64, two of these at most",
         p["BM"] % (p["GROUPS"] * warpgroup_rows) == 0 &&
             p["BM"] <= p["GROUPS"] * (2 * warpgroup_rows)},
@@ -149,17 +144,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Returns the map of an operand of so many rows, whose elements are pairs of numbers.
-Argument mapped(std::size_t operand, std::int64_t rows, std::int64_t k, std::int64_t box_rows) {
-  TensorMap map;
-  map.type = DType::f16;
-  map.columns = static_cast<std::uint64_t>(k / 2);
-  map.rows = static_cast<std::uint64_t>(rows);
-  map.row_bytes = static_cast<std::uint64_t>(k);
-  map.box_rows = static_cast<std::uint32_t>(box_rows);
-  return TensorMapArgument{OperandArgument{operand}, map};
-}
-
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const std::int64_t wave = device.subgroup_size;
   Defines defines = problem_defines(shape);
@@ -171,8 +155,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   std::vector<Argument> given = arguments(shape, along_n);
   given.emplace_back(static_cast<std::uint32_t>(along_m));
   const int shares = shape.gated() ? 2 : config["CLUSTER_M"];  // of B
-  given.push_back(mapped(0, shape.all_rows(), shape.k, config["BM"] / config["CLUSTER_N"]));
-  given.push_back(mapped(1, shape.groups * shape.products(), shape.k, config["BN"] / shares));
+  given.push_back(map_of_lines(0, shape.all_rows(), shape.k, config["BM"] / config["CLUSTER_N"]));
+  given.push_back(map_of_lines(1, shape.groups * shape.products(), shape.k, config["BN"] / shares));
   LaunchPlan plan;
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
@@ -190,7 +174,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || for_few_rows(shape)) return {};
+  if (!has_warpgroup_bytes(shape, device) || for_few_rows(shape)) return {};
   struct Tile {
     int bm, bn, groups;
   };

@@ -5,6 +5,6 @@
 
 namespace greta::kernels::scaled_gemm {
 
-Variant tiled(), matrix(), matrix_rows(), tma(), gemv();
+Variant tiled(), matrix(), matrix_rows(), tma(), tma_rows(), gemv();
 
 }  // namespace greta::kernels::scaled_gemm

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/cores.hpp"
+#include "kernels/templates/quantized_gemm/plan.hpp"
+#include "kernels/templates/quantized_gemm/variant.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+/// Products of few rows with quantised weights by clusters that share K.
+namespace greta::kernels::quantized_gemm {
+namespace {
+
+constexpr std::int64_t most_rows = core_side;
+
+/// Returns whether the device has the matrix cores of NVIDIA's GPUs.
+bool has_mma(const Shape& shape, const DeviceInfo& device) {
+  return has_cores(shape, device) &&
+         device::matrix_cores(device.architecture) == device::MatrixCores::mma;
+}
+
+/// Returns the columns of C of a workgroup.
+template <typename Parameters>
+auto columns_of(const Parameters& c) {
+  return c["WAVES"] / c["SHARES"] * c["TN"] * core_side;
+}
+
+/// Returns the bytes of A's slice, and of the sums that the workgroup adds up.
+std::int64_t shared_bytes(const Shape& shape, const Config& c) {
+  const std::int64_t split = c["SPLIT"], units = ceil_div(shape.k / core_unit, split);
+  const std::int64_t rows = units * core_unit * shape.m * 2;
+  const std::int64_t tile = core_side * (shape.few_rows() ? 8 : 16) * 4;  // bytes of sums
+  return rows + std::int64_t{c["WAVES"]} * c["TN"] * tile + (split > 1 ? 16 : 0);
+}
+
+/// Returns the 32-bit registers of sums and of units in flight.
+auto registers_of(const Shape& shape, const auto& c) {
+  const std::int64_t sums = shape.few_rows() ? 8 : 16;
+  const std::int64_t of_unit = shape.format == WeightFormat::int4 ? 10 : 18;
+  return c["TN"] * (sums + c["UNROLL"] * of_unit);
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t wave = device.subgroup_size, shared = device.shared_memory_bytes;
+  const std::int64_t threads = most_threads(device), units = shape.k / core_unit;
+  // WAVES   waves of a workgroup
+  // SHARES  waves that share the workgroup's slice of K; others have other columns
+  // TN      tiles of 16 columns of C of a wave, which one load of A serves
+  // UNROLL  units of 128 weights in flight for each column
+  // SPLIT   workgroups of a cluster that share K
+  return {
+      "cluster",
+      {{"WAVES", {2, 4, 8, 16, 32}},
+       {"SHARES", {1, 2, 4, 8, 16}},
+       {"TN", {1, 2}},
+       {"UNROLL", {1, 2, 4}},
+       {"SPLIT", {1, 2, 4, 8}}},
+      {storage_constraint(shape.halves(), shape.out, device),
+       no_norm(shape),
+       {"matrix_operations",
+        fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
+                    to_string(shape.in)),
+        has_mma(shape, device)},
+       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
+       {"rows", fmt::format("C has {} rows, this variant is for {} at most", shape.m, most_rows),
+        shape.m <= most_rows},
+       {"waves", fmt::format("the device allows {} threads", threads),
+        p["WAVES"] * wave <= threads},
+       {"shares", "SHARES must divide WAVES", p["WAVES"] % p["SHARES"] == 0},
+       {"owners", "SPLIT must divide the tiles of a workgroup, WAVES / SHARES x TN",
+        p["WAVES"] / p["SHARES"] * p["TN"] % p["SPLIT"] == 0},
+       {"clusters", "the device has no clusters of workgroups",
+        p["SPLIT"] == 1 || has_clusters(device.architecture)},
+       {"columns",
+        fmt::format("a workgroup's columns must not be twice n, {}, or more, unless they are 16",
+                    shape.products()),
+        columns_of(p) < 2 * shape.products() || columns_of(p) == core_side},
+       {"idle_waves",
+        fmt::format("SPLIT x SHARES x UNROLL must not exceed the units of {} of k, {}", core_unit,
+                    shape.k),
+        p["SPLIT"] * p["SHARES"] * p["UNROLL"] <= units},
+       {"shared_memory",
+        fmt::format("A's slice and sums must fit {} KiB", shared / 1024),
+        {{"WAVES", "TN", "SPLIT"},
+         [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
+       register_constraint(device, "sums, units in flight and elements",
+                           registers_of(shape, p) + 40, p["WAVES"] * wave)}};
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  return plan_of_tiles(shape, device, config,
+                       {.name = "cluster",
+                        .threads = config["WAVES"] * device.subgroup_size,
+                        .rows = most_rows,
+                        .columns = columns_of(config),
+                        .dynamic_shared_bytes = shared_bytes(shape, config),
+                        .split = config["SPLIT"]});
+}
+
+/// Each compute unit has one workgroup of 16 waves, whose units of weights are all in flight.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!has_mma(shape, device) || shape.group != core_unit || shape.m > most_rows) return {};
+  std::vector<Config> configs;
+  for (const int split : {8, 4, 2, 1}) {
+    if (split > 1 && !has_clusters(device.architecture)) continue;
+    for (const int waves : {16, 8, 4, 2}) {
+      for (const int unroll : {4, 2, 1}) {
+        const int shares = std::max(1, std::min(waves, waves / split));
+        configs.push_back({"cluster",
+                           {{"WAVES", waves},
+                            {"SHARES", shares},
+                            {"TN", 1},
+                            {"UNROLL", unroll},
+                            {"SPLIT", split}}});
+      }
+    }
+  }
+  return configs;
+}
+
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  return {{"n", shape.products(), columns_of(config)},
+          {"units",
+           shape.k / core_unit,
+           std::int64_t{config["SHARES"]} * config["UNROLL"] * config["SPLIT"],
+           {},
+           2}};
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double columns = static_cast<double>(columns_of(config)), split = config["SPLIT"];
+  const double k = static_cast<double>(shape.k) / split, m = static_cast<double>(shape.m);
+  const double weight = traits(shape.format).bits / 8.0 + scale_bytes(shape);
+  LaunchWork work;
+  work.workgroups = static_cast<double>(ceil_div(shape.products(), columns_of(config))) * split;
+  work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
+  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
+  work.registers = static_cast<double>(registers_of(shape, config) + 50);
+  work.matrix_flops = 2 * core_side * columns * k * (shape.few_rows() ? 0.5 : 1);
+  work.vector_flops = columns * k * 3;
+  work.read_bytes = columns * k * weight + m * k * 2;
+  work.written_bytes = m * columns / split * bytes_of(shape.out, 1);
+  work.shared_traffic = m * k * 2 + columns / core_side * core_side * k * 2;
+  work.loads = work.read_bytes / 16;
+  work.ahead_bytes = static_cast<double>(config["WAVES"] * config["UNROLL"] * config["TN"] *
+                                         core_side * core_unit) *
+                     weight;
+  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.barriers = 2 + (split > 1 ? 4 : 0);
+  work.unique_bytes = least_bytes(shape);
+  return {work};
+}
+
+}  // namespace
+
+Variant cluster() {
+  Variant variant = make_variant<Shape>(
+      "cluster",
+      "HIP on NVIDIA GPUs, up to 16 rows, integers in groups of 128: waves share K, and on sm_90 "
+      "workgroups of a cluster, each with a slice of A in shared memory",
+      space, plan, defaults, divisions);
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::quantized_gemm
