@@ -236,7 +236,6 @@ Problem experts_problem(const Problem& chain) {
 
 /// Returns whether a device has a configuration of the operation experts.
 bool has_experts(const Problem& chain, const DeviceInfo& device) {
-  if (scaled_weights(chain)) return false;
   const Problem problem = experts_problem(chain);
   if (!check_problem(experts_operation(), problem)) return false;
   try {
@@ -261,19 +260,10 @@ Operation expert_ffn() {
   fused.defaults = [](const ProblemShape& shape, const DeviceInfo&) {
     // Of quantised matrices, measured beside products with decoded ones.
     const auto& problem = shape.as<Problem>();
-    if (scaled_weights(problem)) return std::vector<Config>{};
     const bool few =
         rows_of(problem) <= (quantised_weights(problem) ? most_expert_rows : most_fused_rows);
     return few ? std::vector<Config>{Config{"fused", {}}} : std::vector<Config>{};
   };
-  std::vector<Attribute> attributes = experts_operation().attributes;
-  attributes.push_back(byte_format_attribute("scaled matrices"));
-  attributes.push_back({.name = "scales",
-                        .help =
-                            "what shares a scale of scaled matrices. row: a row; block: 128 x 128 "
-                            "elements; none: they have none",
-                        .fallback = "none",
-                        .allowed = {"none", "row", "block"}});
   return chain(
       "expert_ffn", "the feed-forward networks of each row's experts, and their weighted sum",
       {rows(), extent("experts", "experts of the layer"), extent("top_k", "experts of a row"),
@@ -293,7 +283,7 @@ Operation expert_ffn() {
                    by_choice, not_scaled),
        alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
                    default_choice, not_scaled)},
-      std::move(attributes));
+      experts_operation().attributes);
 }
 
 /// A step whose result is quantised. `step`: the operation that computes it by itself.

@@ -67,8 +67,7 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
 /// weighted sum. Alternatives:
 /// - `fused`: the operation experts, for most_expert_rows rows at a time; the default of few rows
 /// - `scaled`: permute, quantize, a scaled grouped product with silu(gate) * up as epilogue,
-/// quantize,
-///   a scaled grouped product, unpermute; the only one of scaled matrices
+///   quantize, a scaled grouped product, unpermute; the default of more rows with scaled matrices
 /// - `quantised`: permute, two grouped products with the quantised matrices as they are, the first
 ///   with silu(gate) * up as epilogue, unpermute; the default of more rows with such matrices
 /// - `gated`: permute, a grouped product with silu(gate) * up as epilogue, a grouped product,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "kernels/model/byte_formats.hpp"
 #include "kernels/model/parallel.hpp"
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/dequantized.hpp"
@@ -23,20 +24,19 @@ using reference::u;
 
 constexpr double smallest = 0x1p-126;
 
-typedef Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> Lines;
+typedef Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> Lines;
 
-/// Returns `count` rows of a packed tensor. f32, f16 and bf16 are exact in f32.
+/// Returns `count` rows of a packed tensor.
 Lines lines_of(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
   Lines lines(count, tensor.spec.cols);
   for (std::int64_t i = 0; i < lines.size(); ++i) {
-    lines.data()[i] =
-        static_cast<float>(tensor.at(static_cast<std::size_t>(first * tensor.spec.cols + i)));
+    lines.data()[i] = tensor.at(static_cast<std::size_t>(first * tensor.spec.cols + i));
   }
   return lines;
 }
 
-/// A matrix of each expert, which may be quantised. Only lines that are asked for are expanded to
-/// f32: the matrices of all experts together can have gigabytes.
+/// A matrix of each expert, which may be quantised or scaled. Only lines that are asked for are
+/// expanded: the matrices of all experts together can have gigabytes.
 class Matrices {
  public:
   /// `lines` of `length` elements are an expert's. Refers to the tensors of `inputs`.
@@ -47,6 +47,11 @@ class Matrices {
         group_(std::stoll(problem.attribute("group", "128"))),
         lines_(lines),
         length_(length) {
+    shared_ = problem.attribute("scales", "none");
+    if (shared_ != "none") {
+      numbers_ = byte_format_from_string(problem.attribute("format", "e4m3"));
+      scales_ = &tensor_named(inputs, name + "_scales");
+    }
     if (!format_ || in_blocks(*format_)) return;
     scales_ = &tensor_named(inputs, name + "_scales");
     if (problem.attribute("zeros", "none") == "groups") {
@@ -56,6 +61,7 @@ class Matrices {
 
   /// Returns `count` lines of an expert, from its line `first` on.
   Lines lines(std::int64_t expert, std::int64_t first, std::int64_t count) const {
+    if (numbers_) return scaled_lines(expert, first, count);
     first += expert * lines_;
     if (!format_) return lines_of(elements_, first, count);
     const HostTensor integers = rows_of_tensor(elements_, first, count);
@@ -78,6 +84,26 @@ class Matrices {
   }
 
  private:
+  /// Returns numbers of eight bits times their scales, which FP64 represents exactly.
+  Lines scaled_lines(std::int64_t expert, std::int64_t first, std::int64_t count) const {
+    constexpr std::int64_t block = 128;
+    Lines lines(count, length_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t own = first + i, line = expert * lines_ + own;
+      const std::int64_t row = shared_ == "tensor" ? expert
+                               : shared_ == "row"
+                                   ? line
+                                   : expert * ((lines_ + block - 1) / block) + own / block;
+      for (std::int64_t k = 0; k < length_; ++k) {
+        const std::int64_t col = shared_ == "block" ? k / block : 0;
+        const auto byte = elements_.data[static_cast<std::size_t>(line * length_ + k)];
+        lines(i, k) = decode_byte(*numbers_, std::to_integer<std::uint8_t>(byte)) *
+                      scales_->at(static_cast<std::size_t>(row * scales_->spec.cols + col));
+      }
+    }
+    return lines;
+  }
+
   static std::string format_name(const Problem& problem, const std::string& name) {
     const std::string of_all = problem.attribute("weights", "dense");
     const std::string down = problem.attribute("down_weights", "same");
@@ -88,6 +114,8 @@ class Matrices {
   const HostTensor* scales_ = nullptr;
   const HostTensor* zeros_ = nullptr;
   std::optional<WeightFormat> format_;
+  std::optional<ByteFormat> numbers_;
+  std::string shared_;  ///< what shares a scale of these
   std::int64_t group_, lines_, length_;
 };
 
@@ -105,7 +133,7 @@ struct Dot {
 };
 
 Dot dot(const Lines& lines, std::int64_t line, const Eigen::VectorXd& x) {
-  const Eigen::ArrayXd products = lines.row(line).transpose().cast<double>().array() * x.array();
+  const Eigen::ArrayXd products = lines.row(line).transpose().array() * x.array();
   return {products.sum(), std::sqrt(products.square().sum())};
 }
 
@@ -190,7 +218,7 @@ class ExpertsData {
       const Lines gates = gate_up.lines(expert, first, count);
       const Lines ups = gate_up.lines(expert, hidden_ + first, count);
       for (Hidden& h : tokens) {
-        const Eigen::VectorXd x = x_.row(h.token).transpose().cast<double>();
+        const Eigen::VectorXd x = x_.row(h.token).transpose();
         for (std::int64_t j = 0; j < count; ++j)
           compute(h, first + j, dot(gates, j, x), dot(ups, j, x), dim_);
       }
@@ -206,8 +234,7 @@ class ExpertsData {
         const double flushed =
             (2 * static_cast<double>(hidden_) * std::abs(h.weight) + 2) * smallest;
         for (std::int64_t line = 0; line < count; ++line) {
-          const Eigen::ArrayXd factors =
-              h.weight * lines.row(line).transpose().cast<double>().array();
+          const Eigen::ArrayXd factors = h.weight * lines.row(line).transpose().array();
           const Eigen::ArrayXd products = factors * h.value.array();
           Sum& sum = sums_[static_cast<std::size_t>(h.token * dim_ + first + line)];
           sum.value += products.sum();

@@ -237,6 +237,15 @@ class Dealer {
     return count;
   }
 
+  void drop_refused_attributes(Problem& problem) const {
+    for (std::size_t left = problem.attributes.size(); left > 0; --left) {
+      const Result<void> good = check_problem(operation_, problem);
+      if (good || !good.failure().field) return;
+      std::erase_if(problem.attributes,
+                    [&](const auto& one) { return one.first == good.failure().field->field; });
+    }
+  }
+
   /// Draws several problems that support the variant, and configurations of each, and returns the
   /// choice with the largest gain.
   std::optional<Candidate> find(const Kind& kind) {
@@ -248,10 +257,15 @@ class Dealer {
     Gain most;
     int found = 0;
     // Few draws are problems: attributes exclude each other, and some need few rows or a batch.
-    for (int i = 0, drawn = 0; i < tries && drawn < draws && found < problems; ++drawn) {
+    // Where none of them is, refused attributes get their defaults.
+    const auto goes_on = [&](int drawn) {
+      return drawn < draws || (found == 0 && drawn < 2 * draws);
+    };
+    for (int i = 0, drawn = 0; i < tries && goes_on(drawn) && found < problems; ++drawn) {
       const auto aimed = drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
-      const Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant),
-                                             {}, random_, aimed ? aimed->value : 0);
+      Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
+                                       random_, aimed ? aimed->value : 0);
+      if (drawn >= draws) drop_refused_attributes(problem);
       if (!check_problem(operation_, problem)) continue;
       ++i;
       const ProblemShape shape = operation_.shape(problem);

@@ -90,7 +90,9 @@ class Experts(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"expert_gate_up \+ expert_silu_mul .*scaled_grouped_gemm .*scales=row epilogue=swiglu groups=8 m=32 "
                      r"n=32 k=64", r"expert_down .*scaled_grouped_gemm .*scales=row groups=8 m=32 n=64 k=32",
-                     r"expert_ffn .*scales=row rows=1 experts=8 .* scaled +default"):
+                     r"experts .*experts .*scales=row tokens=1 ",
+                     r"expert_ffn .*scales=row rows=16 experts=8 .* scaled +default",
+                     r"expert_ffn .*scales=row rows=1 experts=8 .* fused +default"):
             self.assertRegex(result.stdout, rf"(?m)^{line}")
         self.refused(self.run_greta(*words, "--quantize", "mxfp4"), 2, "--quantize mxfp4: the model has experts")
         huge = self.folder / "huge.json"

@@ -123,18 +123,22 @@ TEST(Parts, OfAScaledGroupedProductAreAProductAndTheGates) {
                   "silu_mul dtype=bf16 out=bf16 layout=packed rows=15 cols=40"}));
 }
 
-// Experts of fp8 are multiplied as they are, in any number of rows; others can't be.
+// Experts of fp8 are multiplied as they are, few rows without being quantised; others can't be.
 TEST(Chains, OfScaledExpertsMultiplyThemAsTheyAre) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   const MatrixFormat rows8{.scaled = ScaledFormat{}},
       blocks8{.scaled = ScaledFormat{.blocks = true}};
-  for (const std::int64_t rows : {1, 65, 4096}) {
+  for (const std::int64_t rows : {1, 8, 9, 65, 4096}) {
     const Problem plain = expert_ffn_chain(DType::bf16, {rows, 8, 2, 128, 128});
     EXPECT_FALSE(chains().valid(plain, hopper, {"scaled", {}}));
     for (const MatrixFormat& format : {rows8, blocks8}) {
       const Problem scaled = expert_ffn_chain(DType::bf16, {rows, 8, 2, 128, 128, format, format});
-      EXPECT_EQ(chains().at("expert_ffn").default_config(scaled, hopper).variant, "scaled");
-      for (const char* alternative : {"fused", "quantised", "gated", "parts"}) {
+      EXPECT_EQ(chains().at("expert_ffn").default_config(scaled, hopper).variant,
+                rows <= most_fused_rows ? "fused" : "scaled");
+      for (const char* alternative : {"fused", "scaled"}) {
+        EXPECT_TRUE(chains().valid(scaled, hopper, {alternative, {}})) << alternative;
+      }
+      for (const char* alternative : {"quantised", "gated", "parts"}) {
         EXPECT_FALSE(chains().valid(scaled, hopper, {alternative, {}})) << alternative;
       }
     }

@@ -158,6 +158,57 @@ class OnEachDevice(OneDevice):
             expected[group, :count] = silu(products[:, :8]) * products[:, 8:]
         self.check(c, expected)
 
+    def of_fp8(self, *shape):
+        """Returns bytes of e4m3 without NaN, and their numbers."""
+        codes = RANDOM.integers(0, 126, shape).astype("uint8")
+        exponents, mantissas = codes // 8, codes % 8
+        numbers = np.where(exponents == 0, mantissas / 512, (1 + mantissas / 8) * 2.0 ** (exponents - 7.0))
+        signs = RANDOM.integers(0, 2, shape).astype("uint8")
+        return codes | signs << 7, np.where(signs == 1, -numbers, numbers)
+
+    def test_scaled_grouped_gemm(self):
+        """Scales of rows, and of tensors with gates."""
+        (a8, a), (b8, b) = self.of_fp8(12, 48), self.of_fp8(3, 16, 48)
+        of_a, of_b = (np.abs(values(lines, 1)) / 256 for lines in (12, 48))
+        groups = np.array([5, 5, 11], "int32")
+        products = [(a * of_a) @ (b[group] * of_b[group * 16:group * 16 + 16]).T for group in range(3)]
+        expected = np.full((12, 16), 7.0)  # the last row is of no group
+        expected[:5], expected[5:11] = products[0][:5], products[2][5:11]
+        operands = self.make(a8, b8, of_a.astype("float32"), of_b.astype("float32"), groups)
+        c = self.runtime.tensor(np.full((12, 16), 7, "float32"))
+        self.runtime.scaled_grouped_gemm(*operands, c, scales="row")
+        # Matrix cores add with 13 bits.
+        np.testing.assert_allclose(c.numpy(), expected, rtol=2e-2, atol=2e-2 * np.abs(expected).max())
+        each = np.full((3, 1), 1 / 64, "float32")
+        c = self.runtime.tensor(np.full((12, 8), 7, "float32"))
+        self.runtime.scaled_grouped_gemm(*operands[:2], *self.make(each, each), operands[4], c, activation="swiglu")
+        expected = np.full((12, 8), 7.0)
+        for group, own in ((0, slice(0, 5)), (2, slice(5, 11))):
+            product = a[own] @ b[group].T / 4096
+            expected[own] = silu(product[:, :8]) * product[:, 8:]
+        np.testing.assert_allclose(c.numpy(), expected, rtol=2e-2, atol=2e-2 * np.abs(expected).max())
+        with self.assertRaisesRegex(greta.GretaError, "none, swiglu or geglu"):
+            self.runtime.scaled_grouped_gemm(*operands, c, scales="row", activation="silu")
+
+    def test_scaled_experts(self):
+        """Rows stay as they are: results have the error of f32. Scales of blocks, rows and tensors."""
+        rows, chosen, shares = values(3, 32), np.array([[0, 2], [2, -1], [9, 1]], "int32"), values(3, 2)
+        (gates8, gates), (downs8, downs) = self.of_fp8(3, 64, 32), self.of_fp8(3, 32, 32)
+        x, ids, weights, gate_up, down = self.make(rows, chosen, shares, gates8, downs8)
+        for sharing, lines in (("tensor", (1, 1)), ("row", (64, 32)), ("block", (1, 1))):
+            scales = [(np.abs(values(3 * count, 1)) / 64 + 1 / 256).astype("float32") for count in lines]
+            wide = [one.reshape(3, -1, 1).astype("float64") for one in scales]
+            expected = of_experts(rows, chosen, shares, gates * wide[0], downs * wide[1])
+            out = self.runtime.empty((3, 32))
+            gate_up_scales, down_scales = self.make(*scales)
+            self.runtime.experts(x, ids, weights, gate_up, down, out, sharing=sharing,
+                                 gate_up_scales=gate_up_scales, down_scales=down_scales)
+            np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+        with self.assertRaisesRegex(ValueError, "no format and no zero points"):
+            self.runtime.experts(x, ids, weights, gate_up, down, out, sharing="row", format="q8_0")
+        with self.assertRaisesRegex(greta.GretaError, "gate_up_scales"):
+            self.runtime.experts(x, ids, weights, gate_up, down, out, sharing="row")
+
 
 class HipHostQuantised(OnEachDevice, Case):
     device = "hip-host:0"

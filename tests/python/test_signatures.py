@@ -11,6 +11,7 @@ class Signatures(Case):
     """Methods, their arguments and their defaults are those of greta.h."""
 
     SHARED = {"greta_kv_update_pages": "kv_update", "greta_quantized_experts": "experts",
+              "greta_scaled_experts": "experts",
               "greta_quantized_gemm_fused": "quantized_gemm"}
 
     def operations(self):

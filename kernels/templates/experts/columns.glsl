@@ -1,10 +1,11 @@
 // Products of lines of a matrix with a vector, bound by reading the matrix once: `lanes` threads share
-// a line. With QUANTIZED, matrices are in a format of quantized_gemm. The file that includes this has
-// LANES, the threads that share an element in the end, LINES, STEP and
+// a line. With QUANTIZED, matrices are in a format of quantized_gemm, with SCALED in one of scaled_gemm.
+// The file that includes this has LANES, the threads that share an element in the end, LINES, STEP and
 //   void load_vector(uint64_t vector, uint at, out float x[STEP])   neighbours from `at` on
 
-#if !defined(THREADS) || !defined(UNROLL) || !defined(QUANTIZED) || !defined(LINES)
-#error "THREADS, UNROLL, QUANTIZED and LINES must be defined"
+#if !defined(THREADS) || !defined(UNROLL) || !defined(QUANTIZED) || !defined(SCALED) || \
+    !defined(LINES)
+#error "THREADS, UNROLL, QUANTIZED, SCALED and LINES must be defined"
 #endif
 #if UNROLL < 1
 #error "UNROLL is at least 1"
@@ -27,6 +28,8 @@ uint line[LINES];  // numbers of lines
 
 #if QUANTIZED
 #include "experts/quantized_columns.glsl"
+#elif SCALED
+#include "experts/scaled_columns.glsl"
 #else
 #include "experts/dense_columns.glsl"
 #endif

@@ -1,9 +1,10 @@
 // Products of lines of a matrix with a vector, bound by reading the matrix once: `lanes` threads
-// share a line. With QUANTIZED, matrices are in a format of quantized_gemm.
+// share a line. With QUANTIZED, matrices are in a format of quantized_gemm, with SCALED in one of
+// scaled_gemm.
 #pragma once
 
-#if !defined(THREADS) || !defined(UNROLL) || !defined(QUANTIZED)
-#error "THREADS, UNROLL and QUANTIZED must be defined"
+#if !defined(THREADS) || !defined(UNROLL) || !defined(QUANTIZED) || !defined(SCALED)
+#error "THREADS, UNROLL, QUANTIZED and SCALED must be defined"
 #endif
 #if UNROLL < 1
 #error "UNROLL is at least 1"
@@ -15,6 +16,8 @@
 
 #if QUANTIZED
 #include "experts/quantized_columns.hip"
+#elif SCALED
+#include "experts/scaled_columns.hip"
 #else
 #include "experts/dense_columns.hip"
 #endif

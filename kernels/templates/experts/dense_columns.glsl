@@ -4,7 +4,7 @@
 // Adds this thread's part of the product of each line, of `length` elements, with `vector`. VEC divides
 // `length`.
 void add_products(uint64_t matrix, uint64_t scales, uint64_t zeros, uint64_t vector, uint length,
-                  uint lane, uint lanes) {
+                  uint lines, uint lane, uint lanes) {
   uint64_t first[LINES];
   [[unroll]] for (uint l = 0; l < LINES; ++l) first[l] = matrix + uint64_t(line[l]) * length * IN_BYTES;
   [[dont_unroll]] for (uint at = lane * VEC; at < length; at += lanes * VEC * UNROLL) {

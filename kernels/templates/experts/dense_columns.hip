@@ -12,12 +12,12 @@
 typedef In Stored;
 typedef float Scale;  // there are none
 
-// Lines of `length` elements, one after the other. VEC divides `length`.
+// Lines of `length` elements, one after the other, of which an expert has `lines`. VEC divides `length`.
 struct Matrix {
   const Stored* elements;
   const Scale* scales;
   const u8* zeros;
-  u32 length;
+  u32 length, lines;
 };
 
 // Adds this thread's part of the product of each line with `vector`.

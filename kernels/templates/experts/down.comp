@@ -17,7 +17,7 @@ layout(push_constant, std430) uniform Arguments {
   uint tokens, experts, top_k, dim, hidden;
 } args;
 
-#if QUANTIZED
+#if QUANTIZED || SCALED && VEC > 8
 #define STEP 8
 #else
 #define STEP VEC
@@ -57,7 +57,8 @@ void main() {
         sum[t] = 0.0;
       }
       const uint64_t h = args.h + uint64_t(pair) * args.hidden * 4;
-      add_products(args.down, args.scales, args.zeros, h, args.hidden, lane % lanes, lanes);
+      add_products(args.down, args.scales, args.zeros, h, args.hidden, args.dim, lane % lanes,
+                   lanes);
       [[unroll]] for (uint t = 0; t < DOWN_TN; ++t) total[t] = fma(weight, sum[t], total[t]);
     }
   }

@@ -36,7 +36,7 @@ experts_down(const float* __restrict__ h, const int* __restrict__ ids,
       line[t] = expert * dim + smaller(first + t, dim - 1);
     }
     float sum[DOWN_TN] = {};
-    add_products<lanes>({down, scales, zeros, hidden}, line, h + u64(pair) * hidden, lane % lanes,
+    add_products<lanes>({down, scales, zeros, hidden, dim}, line, h + u64(pair) * hidden, lane % lanes,
                         sum);
     GRETA_UNROLL
     for (u32 t = 0; t < DOWN_TN; ++t) total[t] = multiply_add(weight, sum[t], total[t]);

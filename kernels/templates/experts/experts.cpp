@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/operations.hpp"
+#include "kernels/planning/byte_format_attribute.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
@@ -22,7 +23,12 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
                                {"ids", Role::input, DType::i32, s.tokens, s.top_k},
                                {"weights", Role::input, DType::f32, s.tokens, s.top_k}};
   const auto add = [&](const char* name, std::optional<WeightFormat> format, std::int64_t rows,
-                       std::int64_t length) {
+                       std::int64_t length, const std::optional<scaled_gemm::Shape>& scaled) {
+    if (scaled) {
+      list.push_back({name, Role::input, DType::u8, rows, length});
+      return list.push_back({name + std::string("_scales"), Role::input, DType::f32,
+                             scaled->scale_rows_b(), scaled->scale_columns()});
+    }
     if (!format) return list.push_back({name, Role::input, s.in, rows, length});
     list.push_back({.name = name,
                     .dtype = DType::u8,
@@ -35,15 +41,22 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
     if (!s.zeros) return;
     list.push_back({name + std::string("_zeros"), Role::input, DType::u8, rows, length / s.group});
   };
-  add("gate_up", s.format, s.experts * 2 * s.hidden, s.dim);
-  add("down", s.down_format, s.experts * s.dim, s.hidden);
+  add("gate_up", s.format, s.experts * 2 * s.hidden, s.dim, s.gate_up_lines);
+  add("down", s.down_format, s.experts * s.dim, s.hidden, s.down_lines);
   list.push_back({"out", Role::output, s.out, s.tokens, s.dim});
   return list;
 }
 
-/// Only integers have groups and zero points, and only matrices in blocks have different formats.
+/// Only integers have groups and zero points, only matrices in blocks have different formats, and
+/// only scaled ones have numbers of eight bits.
 Result<void> check_formats(const Problem& problem) {
   const Shape s(problem);
+  const std::string scales = problem.attribute("scales", "none");
+  const std::string numbers = problem.attribute("format", "e4m3");
+  if (s.scaled() && s.format) return bad_field("scales", scales, "needs weights dense");
+  if (!s.scaled() && numbers != "e4m3") {
+    return bad_field("format", numbers, "needs scales tensor, row or block");
+  }
   for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
     const std::string value = problem.attribute(field, usual);
     if (!s.has_scales() && value != usual)
@@ -68,13 +81,15 @@ Result<void> check(const Problem& problem) {
   if (auto good = check_formats(problem); !good) return good;
   for (const auto& [name, format] :
        {std::pair{"dim", s.format}, std::pair{"hidden", s.down_format}}) {
-    const std::int64_t unit = !format ? 1 : s.has_scales() ? s.group : block_weights(*format);
+    const std::int64_t unit = s.scaled()       ? 16
+                              : !format        ? 1
+                              : s.has_scales() ? s.group
+                                               : block_weights(*format);
     if (problem.dim(name) % unit == 0) continue;
-    return bad_field(
-        name, std::to_string(problem.dim(name)),
-        fmt::format("must be a multiple of {}, so that lines of quantised matrices are "
-                    "whole blocks or groups",
-                    unit));
+    return bad_field(name, std::to_string(problem.dim(name)),
+                     fmt::format("must be a multiple of {}, so that lines of {}", unit,
+                                 s.scaled() ? "scaled matrices are whole loads"
+                                            : "quantised matrices are whole blocks or groups"));
   }
   for (const char* rows : {"dim", "hidden"}) {
     constexpr std::int64_t most = 2147483647;
@@ -126,6 +141,13 @@ std::vector<Attribute> attributes() {
                   .help = "how down is stored, if gate_up is in other blocks. same: as gate_up",
                   .fallback = "same",
                   .allowed = blocks});
+  list.push_back(byte_format_attribute("scaled matrices"));
+  list.push_back({.name = "scales",
+                  .help = "what shares a scale of matrices of 8-bit numbers. tensor: an expert's "
+                          "matrix; row: a row; block: 128 x 128 elements; none: matrices are not "
+                          "scaled",
+                  .fallback = "none",
+                  .allowed = {"none", "tensor", "row", "block"}});
   return list;
 }
 
@@ -145,9 +167,21 @@ Shape::Shape(const Problem& problem)
   const std::string down = problem.attribute("down_weights", "same");
   if (down != "same") down_format = weight_format_from_string(down);
   if (format && !in_blocks(*format)) group = std::stoll(problem.attribute("group", "128"));
+  const std::string shared = problem.attribute("scales", "none");
+  if (shared == "none") return;
+  scaled_gemm::Shape lines;
+  lines.groups = experts;
+  lines.format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
+  lines.scales = scaled_gemm::scales_from_string(shared);
+  gate_up_lines = down_lines = lines;
+  gate_up_lines->n = 2 * hidden;
+  gate_up_lines->k = down_lines->n = dim;
+  down_lines->k = hidden;
 }
 
 std::int64_t Shape::line_bytes(std::optional<WeightFormat> of, std::int64_t length) const {
+  // Scales of blocks and of matrices are next to nothing.
+  if (scaled()) return length + (gate_up_lines->scales == scaled_gemm::Scales::row ? 4 : 0);
   if (!of) return bytes_of(in, length);
   const std::int64_t beside = bytes_of(scales(), 1) + (zeros ? 1 : 0);
   return row_bytes(*of, length) + (has_scales() ? length / group * beside : 0);
@@ -161,13 +195,13 @@ Operation make_experts() {
   t.summary =
       "the feed-forward layer of a mixture of experts for few tokens: the weighted sum over a "
       "token's top_k experts of down (silu(gate x) * (up x)), which reads no other expert's "
-      "matrices, also quantised ones";
+      "matrices, also quantised and scaled ones";
   t.bound =
       "of a gate and an up u min(dim + 2, 8) sqrt(dim) times the root of the sum of (w x)^2, u = "
       "2^-24, which silu changes by its Lipschitz constant; of an expert's sum over h the root of "
       "the sum of these errors' squares, and the sum of the activation's; u (min(top_k hidden + 2, "
       "8) + 1) sqrt(top_k hidden) times the root of the sum of (weight down h)^2; the output's "
-      "rounding; with quantised matrices that of the dequantised ones";
+      "rounding; with quantised and scaled matrices that of the dequantised ones";
   t.out_of_range =
       "an id below 0, or not below experts, adds nothing; nor does one with a weight of 0, "
       "whatever its expert's matrices are";
@@ -180,11 +214,13 @@ Operation make_experts() {
       {.name = "experts", .help = "number of experts", .most = 1024, .examples = {1, 2, 4, 8, 12}},
       {.name = "top_k", .help = "experts of each token", .most = 64, .examples = {1, 2, 3, 4, 8}},
       {.name = "dim",
-       .help = "columns of x and out; with quantised matrices whole blocks or groups",
+       .help = "columns of x and out; with quantised matrices whole blocks or groups, with scaled "
+               "ones a multiple of 16",
        .examples = {81, 256, 512, 768}},
       {.name = "hidden",
-       .help =
-           "gates of an expert, and as many ups; with quantised matrices whole blocks or groups",
+       .help = "gates of an expert, and as many ups; with quantised matrices whole blocks or "
+               "groups, with "
+               "scaled ones a multiple of 16",
        .examples = {99, 256, 512}}};
   t.attributes = experts::attributes();
   t.dtypes = {{DType::bf16, DType::bf16},
@@ -199,6 +235,8 @@ Operation make_experts() {
              {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}, {"down_weights", "q6_k"}}},
              {{1, 128, 8, 2048, 768}, {{"weights", "q6_k"}, {"down_weights", "q4_k"}}},
              {{1, 8, 2, 4096, 14336}, {{"weights", "int4"}, {"zeros", "groups"}}},
+             {{1, 128, 8, 2048, 768}, {{"scales", "block"}}},
+             {{1, 8, 2, 4096, 14336}, {{"scales", "row"}}},
              {{3, 6, 2, 81, 99}}};
   t.variants = {experts::gemv(), experts::quantized()};
   t.check = experts::check;

@@ -17,7 +17,7 @@ layout(push_constant, std430) uniform Arguments {
   uint pairs, experts, top_k, dim, hidden;
 } args;
 
-#if QUANTIZED
+#if QUANTIZED || SCALED && VEC > 8
 #define STEP 8
 #else
 #define STEP VEC
@@ -25,8 +25,12 @@ layout(push_constant, std430) uniform Arguments {
 
 void load_vector(uint64_t vector, uint at, out float x[STEP]) {
   const uint64_t first = vector + uint64_t(at) * IN_BYTES;
-#if !QUANTIZED
+#if !QUANTIZED && !SCALED
   unpack(W_RAW(W_PACK(first).v), x);
+#elif STEP == 4 && (IN_F16 || IN_BF16)
+  unpack(U32x2(first).v, x);
+#elif STEP == 4
+  unpack(F32x4(first).v, x);
 #elif IN_F16 || IN_BF16
   unpack(U32x4(first).v, x);
 #else
@@ -55,7 +59,8 @@ void main() {
   }
   [[unroll]] for (uint i = 0; i < LINES; ++i) sum[i] = 0.0;
   const uint64_t x = args.x + uint64_t(pair / args.top_k) * args.dim * IN_BYTES;
-  add_products(args.gate_up, args.scales, args.zeros, x, args.dim, lane, LANES);
+  add_products(args.gate_up, args.scales, args.zeros, x, args.dim, 2 * args.hidden, lane,
+               LANES);
   [[unroll]] for (uint t = 0; t < GATE_TN; ++t) {
     const float gate = reduce_threads(sum[t], 0);
     const float up = reduce_threads(sum[GATE_TN + t], 1);

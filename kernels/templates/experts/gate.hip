@@ -34,7 +34,7 @@ experts_gate(const In* __restrict__ x, const int* __restrict__ ids,
     line[GATE_TN + t] = line[t] + hidden;
   }
   float sum[2 * GATE_TN] = {};
-  add_products<GATE_LANES>({gate_up, scales, zeros, dim}, line, x + u64(pair / top_k) * dim, lane,
+  add_products<GATE_LANES>({gate_up, scales, zeros, dim, 2 * hidden}, line, x + u64(pair / top_k) * dim, lane,
                            sum);
   GRETA_UNROLL
   for (u32 t = 0; t < GATE_TN; ++t) {

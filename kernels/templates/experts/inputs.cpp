@@ -12,6 +12,7 @@
 #include "kernels/templates/experts/shape.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
 #include "kernels/templates/gemm/shape.hpp"
+#include "kernels/templates/scaled_gemm/inputs.hpp"
 
 namespace greta::kernels::experts {
 namespace {
@@ -45,6 +46,15 @@ HostTensor quantized_input(const Problem& problem, TensorSpec spec, std::uint64_
   const std::string name = std::exchange(spec.name, operand);
   HostTensor tensor = quantized_gemm::input(product, spec, seed);
   tensor.spec.name = name;
+  return tensor;
+}
+
+/// Returns numbers of eight bits, or their scales, which make weights as large as those of dense
+/// matrices.
+HostTensor scaled_input(const Shape& s, const TensorSpec& spec, std::uint64_t seed) {
+  HostTensor tensor = scaled_gemm::random_operand(s.gate_up_lines->format, spec, seed);
+  if (spec.name == "gate_up_scales") scale(tensor, 8 / std::sqrt(static_cast<double>(s.dim)));
+  if (spec.name == "down_scales") scale(tensor, 4 / std::sqrt(static_cast<double>(s.hidden)));
   return tensor;
 }
 
@@ -109,6 +119,22 @@ void harden_numbers(const Shape& s, std::vector<HostTensor>& inputs, std::uint64
   }
 }
 
+/// Gates and ups are at most `most_gate`, and a token's sum over h at most 4 times its square. A
+/// NaN in gate_up is in all outputs of the tokens that have the expert, so there is one at most.
+void harden_scaled(const Shape& s, std::vector<HostTensor>& inputs, std::mt19937_64& random) {
+  mix_in_adversarial_rows(inputs[0], {0x1p-14, 1}, random());
+  const bool finite = s.gate_up_lines->integers() || random() >> 63 != 0;
+  const double largest = traits(s.gate_up_lines->format).largest + 1;
+  const double most_gate = std::exp2(3 * static_cast<double>(uniform_below(random, 3)));
+  scaled_gemm::harden_lines(*s.gate_up_lines, most_gate / largest / static_cast<double>(s.dim),
+                            true, inputs[3], inputs[4], random);
+  scaled_gemm::harden_lines(*s.down_lines, 4 / largest / static_cast<double>(s.hidden * s.top_k),
+                            finite, inputs[5], inputs[6], random);
+  if (finite || uniform_below(random, 4) != 0) return;
+  inputs[3].data[uniform_below(random, inputs[3].data.size())] =
+      std::byte{encode_byte(s.gate_up_lines->format, NAN)};
+}
+
 }  // namespace
 
 std::int64_t chosen_experts(const Shape& s) {
@@ -127,6 +153,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   const Shape s(problem);
   if (spec.name == "ids") return different_experts(plain_ids(s), s.experts, plain_seed);
   const bool matrix = spec.name.starts_with("gate_up") || spec.name.starts_with("down");
+  if (s.scaled() && matrix) return scaled_input(s, spec, seed);
   if (s.format && matrix) return quantized_input(problem, spec, seed);
   HostTensor tensor = random_tensor(spec, seed);
   if (spec.name == "gate_up") scale(tensor, 8 / std::sqrt(static_cast<double>(s.dim)));
@@ -142,7 +169,9 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape s(problem);
   std::mt19937_64 random(mix64(seed));
-  if (s.format) {
+  if (s.scaled()) {
+    harden_scaled(s, inputs, random);
+  } else if (s.format) {
     mix_in_adversarial_rows(inputs[0], {0x1p-14, 1}, random());
   } else {
     harden_numbers(s, inputs, seed);

@@ -24,7 +24,7 @@ void add_chunk(WeightChunk chunk[LINES], uint64_t vector, uint at) {
 
 // Adds this thread's part of the product of each line, of `length` weights, with `vector`.
 void add_products(uint64_t matrix, uint64_t scales, uint64_t zeros, uint64_t vector, uint length,
-                  uint lane, uint lanes) {
+                  uint lines, uint lane, uint lanes) {
   const uint chunks = length / CHUNK_WEIGHTS;
   [[dont_unroll]] for (uint at = lane; at < chunks; at += lanes * UNROLL) {
     WeightChunk chunk[UNROLL][LINES];

@@ -6,13 +6,13 @@
 
 typedef u8 Stored;
 
-// Lines of `length` weights, one after the other, and their scales and zero points where these are
-// beside them.
+// Lines of `length` weights, one after the other, of which an expert has `lines`, and their scales
+// and zero points where these are beside them.
 struct Matrix {
   const Stored* elements;
   const Scale* scales;
   const u8* zeros;
-  u32 length;
+  u32 length, lines;
 };
 
 // Adds the products of a chunk of each line with the vector's neighbours from `vector` on.

@@ -6,6 +6,7 @@
 #include "kernels/model/operation.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/templates/scaled_gemm/shape.hpp"
 
 namespace greta::kernels::experts {
 
@@ -14,9 +15,13 @@ struct Shape {
 
   /// Returns the number of pairs of a token and one of its experts.
   std::int64_t pairs() const { return tokens * top_k; }
-  /// Returns whether scales are operands beside the matrices, and their type.
+  /// Returns whether groups of quantised weights have scales beside the matrices, and their type.
   bool has_scales() const { return group > 0; }
   DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
+  /// Returns whether matrices are numbers of eight bits with scales.
+  bool scaled() const { return gate_up_lines.has_value(); }
+  /// Returns the bits of an element of matrices that are not quantised.
+  int element_bits() const { return scaled() ? 8 : bits_of(in); }
   /// Returns the bytes of a line of `length` elements of a matrix in a format, with those of its
   /// scales.
   std::int64_t line_bytes(std::optional<WeightFormat> of, std::int64_t length) const;
@@ -27,6 +32,8 @@ struct Shape {
   std::optional<WeightFormat> down_format;  ///< of down: as gate_up, or both are in blocks
   std::int64_t group = 0;                   ///< with int4 and int8: weights that share a scale
   bool zeros = false;                       ///< with these: whether each group has a zero point
+  /// Of scaled matrices: the lines and scales of B in a scaled_grouped_gemm with each.
+  std::optional<scaled_gemm::Shape> gate_up_lines, down_lines;
 };
 
 /// Returns the number of different experts that plain inputs choose.

@@ -95,16 +95,26 @@ void mix_in_special_scales(HostTensor& tensor, double most, bool finite, std::mt
 }  // namespace
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
-  const Shape shape = shape_of(problem);
   if (spec.name == "C") return random_tensor(spec, seed);
+  return random_operand(shape_of(problem).format, spec, seed);
+}
+
+HostTensor random_operand(ByteFormat format, const TensorSpec& spec, std::uint64_t seed) {
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
   if (spec.dtype == DType::u8) {
-    fill_codes(shape.format, tensor, mix64(seed));
+    fill_codes(format, tensor, mix64(seed));
   } else {
     std::mt19937_64 random(mix64(seed));
-    fill_scales(tensor, 0.5 / traits(shape.format).largest, random);
+    fill_scales(tensor, 0.5 / traits(format).largest, random);
   }
   return tensor;
+}
+
+void harden_lines(Shape lines, double most, bool finite, HostTensor& numbers, HostTensor& scales,
+                  std::mt19937_64& random) {
+  lines.gate = Gate::swiglu;
+  mix_in_special_rows(lines, numbers, finite, random);
+  mix_in_special_scales(scales, most, false, random);
 }
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {

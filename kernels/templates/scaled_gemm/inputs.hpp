@@ -1,5 +1,6 @@
 #pragma once
 
+#include <random>
 #include <vector>
 
 #include "kernels/model/problem.hpp"
@@ -20,5 +21,13 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 /// The same of a problem with groups or without. `fully_checked`: by the reference.
 void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTensor>& inputs,
                      std::uint64_t seed);
+
+/// Implements input() for numbers of a format and for their scales.
+HostTensor random_operand(ByteFormat format, const TensorSpec& spec, std::uint64_t seed);
+
+/// Replaces lines of B by special ones, without infinities, and scales by zero, negative and small
+/// ones of at most `most`. `finite`: without NaN.
+void harden_lines(Shape lines, double most, bool finite, HostTensor& numbers, HostTensor& scales,
+                  std::mt19937_64& random);
 
 }  // namespace greta::kernels::scaled_gemm

@@ -21,8 +21,7 @@ Shape shape_of(const Problem& problem) {
   shape.k = problem.dim("k");
   shape.out = problem.out_dtype;
   shape.format = byte_format_from_string(problem.attribute("format", "e4m3")).value();
-  const std::string scales = problem.attribute("scales", "tensor");
-  shape.scales = scales == "row" ? Scales::row : scales == "block" ? Scales::block : Scales::tensor;
+  shape.scales = scales_from_string(problem.attribute("scales", "tensor"));
   const std::string epilogue = problem.attribute("epilogue", "none");
   shape.gate = epilogue == "swiglu" ? Gate::swiglu : epilogue == "geglu" ? Gate::geglu : Gate::none;
   return shape;

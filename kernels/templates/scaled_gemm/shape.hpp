@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/problem.hpp"
@@ -14,6 +15,11 @@ enum class Scales : std::uint8_t {
   row,     ///< a row of A, a row of B
   block,   ///< 128 k of a row of A; 128 k of 128 rows of B
 };
+
+/// Requires tensor, row or block.
+inline Scales scales_from_string(std::string_view name) {
+  return name == "row" ? Scales::row : name == "block" ? Scales::block : Scales::tensor;
+}
 
 /// What is done to the sums of a product, in the order of GATE in templates.
 enum class Gate : std::uint8_t {

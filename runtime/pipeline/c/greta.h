@@ -473,6 +473,15 @@ GRETA_API greta_status greta_scaled_gemm(greta_operations* operations, const gre
                                          const greta_tensor* b, const greta_tensor* scales_a,
                                          const greta_tensor* scales_b, const greta_tensor* c,
                                          greta_numbers numbers, greta_scales scales);
+/* C = (scales_a A) (scales_b B[group])^T for groups of rows, as of greta_grouped_gemm(), with B u8 [groups,
+ * n, k], or with an activation [groups, 2 n, k], a group's gates and then its ups. Scales of A are those of
+ * greta_scaled_gemm() for its rows, scales of B those for each group, one after the other: f32 [groups, 1];
+ * [groups n, 1]; or of blocks [groups ceil(n / 128), ceil(k / 128)], n being B's. Of tensors, A has [groups,
+ * 1], too. */
+GRETA_API greta_status greta_scaled_grouped_gemm(
+    greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
+    const greta_tensor* scales_a, const greta_tensor* scales_b, const greta_tensor* groups,
+    const greta_tensor* c, greta_numbers numbers, greta_scales scales, greta_activation activation);
 /* q = y / scale with y = x, rmsnorm(x) with a weight [cols], sum = x + other and y = rmsnorm(sum)
  * with all three, or silu(x) * other; an x [.., 2 cols] holds gate, then up. NULL: not given. q is
  * u8 [.., cols] and cols a multiple of 4. Scales are f32 and written, [rows, 1] or of blocks [rows,
@@ -568,6 +577,14 @@ GRETA_API greta_status greta_quantized_experts(
     greta_operations* operations, const greta_tensor* x, const greta_tensor* ids,
     const greta_tensor* weights, const greta_tensor* gate_up, const greta_tensor* down,
     const greta_tensor* out, const greta_quantized_experts_options* options);
+/* greta_experts() of u8 matrices, whose bytes are `numbers` and have scales: those of B in
+ * greta_scaled_grouped_gemm(), with an expert's matrix as B of a group. x is not quantised. dim and hidden
+ * are multiples of 16. */
+GRETA_API greta_status greta_scaled_experts(
+    greta_operations* operations, const greta_tensor* x, const greta_tensor* ids,
+    const greta_tensor* weights, const greta_tensor* gate_up, const greta_tensor* gate_up_scales,
+    const greta_tensor* down, const greta_tensor* down_scales, const greta_tensor* out,
+    greta_numbers numbers, greta_scales scales);
 /* out [n, k] = the numbers that b stands for, whose rows are those of greta_quantized_gemm's B. scales and
  * zeros are as of greta_quantized_gemm(). */
 GRETA_API greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,

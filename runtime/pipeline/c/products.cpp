@@ -136,6 +136,40 @@ greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor*
   });
 }
 
+greta_status greta_scaled_grouped_gemm(greta_operations* operations, const greta_tensor* a,
+                                       const greta_tensor* b, const greta_tensor* scales_a,
+                                       const greta_tensor* scales_b, const greta_tensor* groups,
+                                       const greta_tensor* c, greta_numbers numbers,
+                                       greta_scales scales, greta_activation activation) {
+  return guarded([&] {
+    const Call call(operations);
+    ScaledGroupedGemmOptions wanted;
+    wanted.format = byte_format(numbers);
+    wanted.scales = scale_sharing(scales);
+    wanted.activation = choose_activation(activation);
+    return call->scaled_grouped_gemm(call(a, "a"), call(b, "b"), call(scales_a, "scales_a"),
+                                     call(scales_b, "scales_b"), call(groups, "groups"),
+                                     call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_scaled_experts(greta_operations* operations, const greta_tensor* x,
+                                  const greta_tensor* ids, const greta_tensor* weights,
+                                  const greta_tensor* gate_up, const greta_tensor* gate_up_scales,
+                                  const greta_tensor* down, const greta_tensor* down_scales,
+                                  const greta_tensor* out, greta_numbers numbers,
+                                  greta_scales scales) {
+  return guarded([&] {
+    const Call call(operations);
+    ExpertsOptions wanted;
+    wanted.scaled = ScaledGemmOptions{byte_format(numbers), scale_sharing(scales)};
+    wanted.gate_up_scales = call(gate_up_scales, "gate_up_scales");
+    wanted.down_scales = call(down_scales, "down_scales");
+    return call->experts(call(x, "x"), call(ids, "ids"), call(weights, "weights"),
+                         call(gate_up, "gate_up"), call(down, "down"), call(out, "out"), wanted);
+  });
+}
+
 greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
                             const greta_tensor* other, const greta_tensor* weight,
                             const greta_tensor* sum, const greta_tensor* q,

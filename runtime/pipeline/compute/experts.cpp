@@ -70,6 +70,11 @@ class ExpertsRecorder {
     pipeline_.route(results_.logits, results_.ids, results_.weights, options).value();
   }
 
+  /// Returns the scales of a matrix as the operation experts takes them.
+  Tensor scales_of(const WeightMatrix& matrix) const {
+    return matrix.format.scaled ? matrix.scales : by_expert(chain_, matrix.scales);
+  }
+
   /// Records the operation experts, which takes some rows at a time.
   void fuse() {
     label("experts");
@@ -77,8 +82,11 @@ class ExpertsRecorder {
     ExpertsOptions options;
     options.format = chain_.gate_up.format.quantised;
     options.down_format = chain_.down.format.quantised;
-    options.gate_up_scales = by_expert(chain_, chain_.gate_up.scales);
-    options.down_scales = by_expert(chain_, chain_.down.scales);
+    if (const auto& scaled = chain_.gate_up.format.scaled) {
+      options.scaled = ScaledGemmOptions{scaled->numbers, sharing_of(*scaled)};
+    }
+    options.gate_up_scales = scales_of(chain_.gate_up);
+    options.down_scales = scales_of(chain_.down);
     options.gate_up_zeros = by_expert(chain_, chain_.gate_up.zeros);
     options.down_zeros = by_expert(chain_, chain_.down.zeros);
     for (std::int64_t first = 0; first < rows_; first += most_expert_rows) {

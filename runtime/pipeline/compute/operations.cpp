@@ -237,6 +237,21 @@ Result<void> Operations::unpermute(const Tensor& y, const Tensor& places, const 
   return start(problem, std::array{y, places, weights, out});
 }
 
+namespace {
+
+/// Unlike that of products, the attribute has no default that says what shares a scale.
+void set_scaled_experts(Problem& problem, const ScaledGemmOptions& options) {
+  if (options.format != kernels::ByteFormat::e4m3) {
+    set(problem, "format", std::string(kernels::to_string(options.format)));
+  }
+  set(problem, "scales",
+      options.scales == ScaleSharing::tensor ? "tensor"
+      : options.scales == ScaleSharing::row  ? "row"
+                                             : "block");
+}
+
+}  // namespace
+
 Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tensor& weights,
                                  const Tensor& gate_up, const Tensor& down, const Tensor& out,
                                  const ExpertsOptions& options) {
@@ -249,11 +264,15 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
   if (options.format == kernels::WeightFormat::mxfp4) {
     return refused("experts", "matrices in mxfp4 are not supported");
   }
+  if (options.format && options.scaled) {
+    return refused("experts", "matrices are quantised or scaled, not both");
+  }
   const bool scales = options.format && !kernels::in_blocks(*options.format);
   for (const Tensor& one : {options.gate_up_scales, options.down_scales}) {
-    if (static_cast<bool>(one) == scales) continue;
-    return refused("experts", scales ? "int4 and int8 need scales of both matrices"
-                                     : "scales are given, but the matrices have none beside them");
+    if (static_cast<bool>(one) == (scales || options.scaled)) continue;
+    return refused("experts", one ? "scales are given, but the matrices have none beside them"
+                              : options.scaled ? "scaled matrices need scales of both"
+                                               : "int4 and int8 need scales of both matrices");
   }
   const bool zeros = static_cast<bool>(options.gate_up_zeros);
   if (zeros != static_cast<bool>(options.down_zeros) || (zeros && !scales)) {
@@ -277,6 +296,7 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
     if (cols_of(x) / groups != 128) set(problem, "group", std::to_string(cols_of(x) / groups));
   }
   if (zeros) set(problem, "zeros", "groups");
+  if (options.scaled) set_scaled_experts(problem, *options.scaled);
   if (options.down_format && options.down_format != options.format) {
     set(problem, "down_weights", std::string(kernels::traits(*options.down_format).name));
   }

@@ -61,17 +61,6 @@ struct QuantizedGroupedGemmOptions {
   Activation activation = Activation::none;  ///< swiglu and geglu as in grouped_gemm(), or none
 };
 
-/// How the matrices of experts() are stored.
-struct ExpertsOptions {
-  std::optional<kernels::WeightFormat> format{};  ///< std::nullopt: numbers of x's type
-  /// Of down, if both are in different blocks; std::nullopt: as gate_up.
-  std::optional<kernels::WeightFormat> down_format{};
-  /// With int4 and int8: [experts, 2 hidden, dim / group] and [experts, dim, hidden / group], of
-  /// bf16 if x is, else of f16; a group has 32, 64 or 128 weights.
-  Tensor gate_up_scales{}, down_scales{};
-  Tensor gate_up_zeros{}, down_zeros{};  ///< zero points of these, u8 like the scales; empty: none
-};
-
 /// What shares a scale of a scaled product: all elements of an operand, a row of it, or 128 k of a
 /// row of A and 128 k of 128 rows of B.
 enum class ScaleSharing { tensor, row, block };
@@ -79,6 +68,21 @@ enum class ScaleSharing { tensor, row, block };
 struct ScaledGemmOptions {
   kernels::ByteFormat format = kernels::ByteFormat::e4m3;
   ScaleSharing scales = ScaleSharing::tensor;
+};
+
+/// How the matrices of experts() are stored.
+struct ExpertsOptions {
+  std::optional<kernels::WeightFormat> format{};  ///< std::nullopt: numbers of x's type
+  /// Of down, if both are in different blocks; std::nullopt: as gate_up.
+  std::optional<kernels::WeightFormat> down_format{};
+  /// With int4 and int8: [experts, 2 hidden, dim / group] and [experts, dim, hidden / group], of
+  /// bf16 if x is, else of f16; a group has 32, 64 or 128 weights.
+  /// Scaled: f32, as scales_b of scaled_grouped_gemm().
+  Tensor gate_up_scales{}, down_scales{};
+  Tensor gate_up_zeros{}, down_zeros{};  ///< zero points of these, u8 like the scales; empty: none
+  /// Of matrices of numbers of eight bits with scales, u8, without a format; std::nullopt: they are
+  /// not scaled.
+  std::optional<ScaledGemmOptions> scaled{};
 };
 
 struct ScaledGroupedGemmOptions : ScaledGemmOptions {

@@ -140,6 +140,22 @@ class Operations:
                    {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "c": c},
                    choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, scales, "scales"))
 
+    def scaled_grouped_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand,
+                            groups: Operand, c: Operand, *, numbers: str = "e4m3",
+                            scales: str = "tensor", activation: str = "none") -> None:
+        """C = (scales_a A) (scales_b B[group])^T for groups of rows as in grouped_gemm, with b of u8
+        [groups, n, k] and numbers as in scaled_gemm
+
+        Scales are f32. scales="tensor": [groups, 1] each; "row": [rows of a, 1] and [groups * n, 1];
+        "block": [rows of a, ceil(k / 128)] and [groups * ceil(n / 128), ceil(k / 128)]. activation:
+        "none", or with b [groups, 2 n, k], a group's gates and then its ups, "swiglu" or "geglu"; then
+        2 n takes the place of n."""
+        self._call("scaled_grouped_gemm",
+                   {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "groups": groups,
+                    "c": c},
+                   choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, scales, "scales"),
+                   choose(_ACTIVATIONS, activation, "activation"))
+
     def quantize(self, x: Operand, q: Operand, scales: Operand, *, numbers: str = "e4m3",
                  sharing: str = "row", weight: Operand | None = None,
                  residual: Operand | None = None, sum: Operand | None = None,
@@ -263,7 +279,8 @@ class Operations:
     def experts(self, x: Operand, ids: Operand, weights: Operand, gate_up: Operand, down: Operand,
                 out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
                 down_scales: Operand | None = None, gate_up_zeros: Operand | None = None,
-                down_zeros: Operand | None = None, down_format: str | None = None) -> None:
+                down_zeros: Operand | None = None, down_format: str | None = None,
+                numbers: str = "e4m3", sharing: str | None = None) -> None:
         """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
         top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
 
@@ -271,9 +288,22 @@ class Operations:
         dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
         one of the weights of quantized_gemm but mxfp4, whose rows of b are u8 lines of both then; "int4" and
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
-        points u8 like these. down_format: of down, where both are in blocks of GGUF files; None: as format."""
+        points u8 like these. down_format: of down, where both are in blocks of GGUF files; None: as format.
+
+        sharing: "tensor", "row" or "block" of matrices u8 whose bytes are numbers as in scaled_gemm;
+        gate_up_scales and down_scales are f32 as scales_b of scaled_grouped_gemm then, of groups for
+        experts. dim and hidden are multiples of 16. None: matrices are not scaled."""
         beside = {"gate_up_scales": gate_up_scales, "down_scales": down_scales,
                   "gate_up_zeros": gate_up_zeros, "down_zeros": down_zeros}
+        if sharing is not None:
+            if format != "dense" or any(one is not None for one in (gate_up_zeros, down_zeros, down_format)):
+                raise ValueError("scaled matrices have no format and no zero points")
+            self._call("scaled_experts",
+                       {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
+                        "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
+                        "out": out},
+                       choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, sharing, "sharing"))
+            return
         if format == "dense":
             if down_format is not None or any(one is not None for one in beside.values()):
                 raise ValueError("dense matrices have no scales, zero points or formats")

@@ -177,6 +177,24 @@ const std::vector<OperationCase>& operation_cases() {
              t[0], t[1], t[2], t[3], t[5], t[7],
              {.format = kernels::WeightFormat::int4, .gate_up_scales = t[4], .down_scales = t[6]});
        }},
+      {"ScaledExperts",
+       "experts dtype=bf16 out=f32 format=e5m2 scales=block tokens=6 experts=5 top_k=2 dim=144 "
+       "hidden=80",
+       {{2, 3, 144},
+        {2, 3, 2},
+        {2, 3, 2},
+        {5, 160, 144},
+        {10, 2},
+        {5, 144, 80},
+        {10, 1},
+        {2, 3, 144}},
+       [](Operations& ops, const Operands& t) {
+         return ops.experts(
+             t[0], t[1], t[2], t[3], t[5], t[7],
+             {.gate_up_scales = t[4],
+              .down_scales = t[6],
+              .scaled = ScaledGemmOptions{kernels::ByteFormat::e5m2, ScaleSharing::block}});
+       }},
       {"Dequantize",
        "dequantize dtype=bf16 out=bf16 group=\"32\" zeros=groups rows=6 cols=64",
        {{6, 32}, {6, 2}, {6, 2}, {2, 3, 64}},

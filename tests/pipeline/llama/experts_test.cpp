@@ -184,33 +184,33 @@ TEST_P(Experts, AWrongSumOfTheOperationExpertsIsFound) {
   }
 }
 
-// Quantised experts are multiplied as they are stored, those of fp8 in grouped products; by rules
-// others also in these, as they are stored or decoded: every stage of a prompt and of a token.
+// Quantised experts are multiplied as they are stored, many rows of fp8 in grouped products; by
+// rules also others, as they are stored or decoded: every stage of a prompt and of a token.
 TEST_P(Experts, QuantisedOnesAreWithinTheirBounds) {
-  for (const std::string rule : {"", "quantised", "gated", "parts"}) {
+  for (const std::string rule : {"", "quantised", "gated", "parts", "scaled", "fused"}) {
     SCOPED_TRACE(rule);
     SetUp();
     ASSERT_TRUE(rule.empty() || runtime_->use("expert_ffn: " + rule));
     const std::vector<QuantisedExperts> files = quantised_files();
     // Grouped products have blocks of two formats, and integers with zero points.
-    for (const QuantisedExperts& stored : rule.empty() ? files : std::vector{files[2], files[3]}) {
+    const bool fp8 = rule == "scaled" || rule == "fused";
+    for (const QuantisedExperts& stored : files) {
+      const bool integers = &stored == &files[2] || &stored == &files[3];
+      if (!rule.empty() && !(fp8 ? stored.gate_up.scaled.has_value() : integers)) continue;
       SCOPED_TRACE(stored.name);
       stored.write(folder_.path());
       const LlamaModel model = load_llama(folder_ / stored.file);
       EXPECT_EQ(model.config.formats.layer(0).expert_gate_up, stored.gate_up);
       EXPECT_EQ(model.config.formats.layer(0).expert_down, stored.down);
-      const DType type = DType::f16;
-      LlamaRunner llama = runner(model, type);
-      const LlamaTraceCheck stages(model, {type, type, type, DType::f32});
+      LlamaRunner llama = runner(model, DType::f16);
+      const LlamaTraceCheck stages(model, {DType::f16, DType::f16, DType::f16, DType::f32});
       for (const Ids& ids : {prompt, Ids{250}}) {
         const LlamaTrace trace = llama.trace(ids);
-        const MatrixFormat& format = stored.gate_up;
-        const bool grouped = format.scaled || (format.plain() && ids.size() > 8);
-        EXPECT_EQ(trace.layers[0][expert_out].empty(), rule.empty() && !grouped);
+        const bool few = ids.size() <= 8 || stored.gate_up.quantised;
+        EXPECT_EQ(trace.layers[0][expert_out].empty(), rule.empty() ? few : rule == "fused");
         EXPECT_EQ(trace.layers[0].decoded_experts, rule == "gated" || rule == "parts");
         const auto wrong = first_failure(stages.check(trace));
         EXPECT_FALSE(wrong) << wrong->text();
-        if (!rule.empty()) break;
       }
     }
   }
