@@ -31,7 +31,7 @@ class Writer:
     """Collects the values and tensors of a GGUF file of version 3."""
 
     def __init__(self):
-        self.values, self.tensors = [], []
+        self.values, self.tensors, self.unchanged = [], [], []
 
     def add(self, key, kind, data):
         self.values.append(text(key) + struct.pack("<I", kind) + data)
@@ -52,7 +52,10 @@ class Writer:
 
     def add_tensor(self, name, matrix, kind="f32"):
         """Adds a tensor in a type, or in f32 if its rows are no whole blocks."""
-        if matrix.ndim < 2 or matrix.shape[-1] % TYPES[kind][1] != 0:
+        if matrix.ndim < 2:
+            kind = "f32"
+        elif matrix.shape[-1] % TYPES[kind][1] != 0:
+            self.unchanged.append(name)
             kind = "f32"
         self.tensors.append((name, matrix.shape, TYPES[kind][0], encode(matrix, kind)))
 
@@ -195,6 +198,10 @@ def convert(model, tokenizer, kind="f32", experts=0):
     take(positions, head_dim)  # tables of rope
     if not tied:
         file.add_tensor("output.weight", take(vocab, dim), kind)
+    if file.unchanged:
+        matrices = sum(len(shape) > 1 for _, shape, _, _ in file.tensors)
+        print(f"gguf_of_llama2c.py: {len(file.unchanged)} of {matrices} matrices stay f32: their rows are not whole "
+              f"blocks of {TYPES[kind][1]} elements", file=sys.stderr)
     return file.data()
 
 

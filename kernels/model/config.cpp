@@ -59,14 +59,16 @@ std::string Config::text() const {
 std::string Config::shown() const {
   if (words == nullptr) return text();
   std::string out = variant;
-  for (const auto& [name, value] : values) {
-    const auto known = words->find(name);
-    const auto place = static_cast<std::size_t>(value);
-    const bool is_word = known != words->end() && value >= 0 && place < known->second.size();
-    out += is_word ? fmt::format(" {}={}", name, known->second[place])
-                   : fmt::format(" {}={}", name, value);
-  }
+  for (const auto& [name, value] : values)
+    out += fmt::format(" {}={}", name, shown_value(*words, name, value));
   return out;
+}
+
+std::string shown_value(const ValueWords& words, std::string_view parameter, int value) {
+  const auto known = words.find(parameter);
+  const auto place = static_cast<std::size_t>(value);
+  const bool is_word = known != words.end() && value >= 0 && place < known->second.size();
+  return is_word ? known->second[place] : std::to_string(value);
 }
 
 std::uint64_t Config::hash() const {

@@ -17,6 +17,9 @@ namespace greta::kernels {
 /// second word.
 using ValueWords = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+/// Returns the word that stands for a parameter's value, or the number.
+std::string shown_value(const ValueWords& words, std::string_view parameter, int value);
+
 /// One value for each parameter of one variant of a template. The text form is `tiled BM=128 BN=64
 /// BK=16 …`: the variant, then the parameters in the space's order.
 struct Config {

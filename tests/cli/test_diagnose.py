@@ -225,6 +225,27 @@ class Diagnose(Case):
         line = int(re.match(r"line (\d+) of kernel-0.hip: ", diagnosis["causes"][0]["words"])[1])
         self.assertIn("(i > 1 ? x[i - 1] : 0.0f);", text[line - 1])
 
+    def test_a_race_that_was_reported_is_named_with_the_place_of_its_barrier(self):
+        # Other changes may hide a race, too.
+        case, _ = self.keep("missing_barrier")
+        result = self.run_tune("diagnose", "--json", "--changes", "600", case)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (diagnosis,) = json.loads(result.stdout)["diagnoses"]
+        self.assertNames(diagnosis, "race", "a barrier, or waiting for a copy, is missing; line ")
+        self.assertRegex(diagnosis["causes"][0]["words"],
+                         r"line \d+ of kernel-0.hip: `__syncthreads\(\);` is missing$")
+
+    def test_a_variable_that_nothing_sets_is_named_without_a_search(self):
+        templates = self.planted_templates("unset", "common/arrival.glsl",
+                                           "arrived_before = atomicAdd(Counter(counter).v, 1);", ";")
+        kept = self.folder / "unset-kept"
+        result = self.run_tune("verify", "argmax", "--rows", "9", "--cols", "34", "--variant", "split",
+                               "--sample", "1", "--first", "--seed", "3", "--device", "vulkan:0", "--templates", templates,
+                               "--keep-failed", kept)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        (case,) = kept.iterdir()
+        self.assertNames(self.diagnosis(case), "missing statement", "nothing sets `arrived_before`, which line ")
+
     def test_rows_that_impulses_show_are_named_with_the_line(self):
         # No other hypothesis states which rows are read in place of which ones.
         for fault, kind, words in (

@@ -203,7 +203,7 @@ class OnEachDevice(OneDevice):
             gate_up_scales, down_scales = self.make(*scales)
             self.runtime.experts(x, ids, weights, gate_up, down, out, sharing=sharing,
                                  gate_up_scales=gate_up_scales, down_scales=down_scales)
-            self.check(out, expected)
+            np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
         with self.assertRaisesRegex(ValueError, "no format and no zero points"):
             self.runtime.experts(x, ids, weights, gate_up, down, out, sharing="row", format="q8_0")
         with self.assertRaisesRegex(greta.GretaError, "gate_up_scales"):

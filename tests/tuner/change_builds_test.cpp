@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <regex>
 #include <string>
@@ -85,9 +86,28 @@ class FakeCompiler final : public TargetCompiler {
 
 TEST(ChangeSlots, AreStatementsAndExpressionsThatMayChange) {
   // Not in them: declarations as a whole, and what a compiler has to know.
-  EXPECT_EQ(slots_in(sum_kernel),
-            (std::vector<std::string>{"0", "1", "i < n", "++i", "s += y[i];", "n > four()",
-                                      "y[0] = s;", "y[1] = s;"}));
+  EXPECT_EQ(
+      slots_in(sum_kernel),
+      (std::vector<std::string>{"0", "1", "i < n", "++i", "s += y[i];", "n > four()", "y[0] = s;",
+                                "y[1] = s;", "if (n > four()) { y[0] = s; }\n  y[1] = s;"}));
+}
+
+TEST(ChangeSlots, AreElementsOfListsAndPairsOfStatements) {
+  const auto slots = slots_in(
+      "__global__ void sum(float* y, int n) {\n"
+      "  const Place at{n + 1, place(Line{n - 1})};\n"
+      "  [[unroll]] for (int i = 0; i < n; ++i) {\n"
+      "    y[i] = 1;\n"
+      "    if (n > 2) y[0] = 2;\n"
+      "  }\n"
+      "}\n");
+  const auto has = [&](const std::string& text) {
+    return std::find(slots.begin(), slots.end(), text) != slots.end();
+  };
+  EXPECT_TRUE(has("n + 1"));
+  EXPECT_TRUE(has("n - 1"));
+  EXPECT_TRUE(has("i < n"));
+  EXPECT_TRUE(has("y[i] = 1;\n    if (n > 2) y[0] = 2;"));
 }
 
 TEST(ChangeBuilds, TextHasAVersionForEachNumber) {
@@ -112,6 +132,46 @@ TEST(ChangeBuilds, TheNumberIsASpecializationConstantOfGlsl) {
   ASSERT_EQ(groups.size(), 1U);
   const std::string made = text_with_changes(source_of(text, Language::glsl), groups[0]);
   EXPECT_TRUE(made.starts_with("#version 460\nlayout(constant_id = 1999) const uint ")) << made;
+}
+
+/// Refuses sources in which the number is an argument.
+class ConstantCompiler final : public TargetCompiler {
+ public:
+  const DeviceInfo& target() const override { return target_; }
+  Result<CompiledKernel> compile(const KernelSource& source) override {
+    if (source.text.find("greta_host_chosen") != std::string::npos)
+      return Failure{Status::compile, "main", "an extent must be constant"};
+    CompiledKernel compiled;
+    compiled.code_object.resize(1);
+    return compiled;
+  }
+
+ private:
+  DeviceInfo target_;
+};
+
+TEST(ChangeBuilds, TheNumberIsAnArgumentOfGlslWhereItCanBe) {
+  const std::string text =
+      "#version 460\nlayout(push_constant, std430) uniform Arguments {\n  uint n;\n} args;\n"
+      "void main() {\n  uint a = 1;\n}\n";
+  const auto group_of = [&](const SourceChange& change) {
+    static std::vector<SourceChange> changes;
+    changes = {change};
+    return change_groups(changes, {7}, slots_of(text, "main"), 10).at(0);
+  };
+  const SourceChange other{text.find("1;"), 1, "2", "", 0};
+  const SourceChange barrier{text.find("\n}\n", text.find("main")), 0, " barrier();", "", 0};
+  const KernelSource source = source_of(text, Language::glsl);
+  const std::string made = text_with_changes(source, group_of(other), true);
+  EXPECT_NE(made.find("uint n;\nuint greta_host_chosen; } args;"), std::string::npos) << made;
+  EXPECT_NE(made.find("void main() { greta_host_change = args.greta_host_chosen;"),
+            std::string::npos);
+  FakeCompiler compiler(true);
+  EXPECT_TRUE(build_changes(compiler, source, group_of(other), true).at(0).as_argument);
+  EXPECT_FALSE(build_changes(compiler, source, group_of(other), false).at(0).as_argument);
+  EXPECT_FALSE(build_changes(compiler, source, group_of(barrier), true).at(0).as_argument);
+  ConstantCompiler refusing;
+  EXPECT_FALSE(build_changes(refusing, source, group_of(other), true).at(0).as_argument);
 }
 
 TEST(ChangeBuilds, TheNumberIsPutIntoSpirv) {
@@ -175,7 +235,7 @@ TEST(ChangeBuilds, LeaveOutWhatDoesNotCompile) {
     FakeCompiler compiler(says_where);
     std::vector<std::uint32_t> numbers;
     for (const ChangeBuild& build :
-         build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0]))
+         build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0], false))
       numbers.insert(numbers.end(), build.numbers.begin(), build.numbers.end());
     EXPECT_EQ(numbers, (std::vector<std::uint32_t>{1, 3}));
     EXPECT_LE(compiler.count, says_where ? 2 : 5);
@@ -189,7 +249,8 @@ TEST(ChangeBuilds, AllLinesOfALongChangeHaveItsNumber) {
   const auto groups = changes.groups(sum_kernel);
   ASSERT_EQ(groups.size(), 1U);
   FakeCompiler compiler(true);
-  const auto builds = build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0]);
+  const auto builds =
+      build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0], false);
   ASSERT_EQ(builds.size(), 1U);
   EXPECT_EQ(builds[0].numbers, (std::vector<std::uint32_t>{2}));
 }

@@ -25,11 +25,36 @@ TEST(MissingTerms, AreThoseOfOtherPlacesWithKnownVariables) {
   const std::size_t at = two_places.find("row + col]") + 3;
   const auto has = [&](const std::string& text) {
     return std::any_of(terms.begin(), terms.end(), [&](const MissingTerm& term) {
-      return term.at == at && term.text == text && term.fits;
+      return term.at == at && term.text == text && term.likelihood == MissingTerm::Likelihood::fits;
     });
   };
   EXPECT_TRUE(has(" * n"));
   EXPECT_FALSE(has(" * width"));  // unknown in this function
+}
+
+TEST(MissingTerms, AreThoseThatFollowTheSameFunction) {
+  const std::string text =
+      "__global__ void copy(float* y, const float* x, int n) {\n"
+      "  y[place(n)] = x[place(2) * 4] + x[place(3) * 4];\n"
+      "}\n";
+  const auto terms = missing_terms(text, used_tokens(text, "copy"));
+  EXPECT_TRUE(std::any_of(terms.begin(), terms.end(), [&](const MissingTerm& term) {
+    return term.at == text.find("] = x") && term.text == " * 4" &&
+           term.likelihood == MissingTerm::Likelihood::fits;
+  }));
+}
+
+TEST(MissingTerms, AVariableThatNothingReadsIsLikelyToBeMissing) {
+  const auto has = [](const std::string& body) {
+    const std::string text =
+        "__global__ void copy(float* y, float* x, int n, int from) {\n" + body + "}\n";
+    const auto changes = changes_of(text, "copy");
+    return std::any_of(changes.begin(), changes.end(), [&](const SourceChange& one) {
+      return one.rank == 0 && one.applied_to(text).find("x[n + from]") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(has("  y[0] = x[n];\n"));
+  EXPECT_FALSE(has("  y[0] = x[n]; y[1] = x[2 - from];\n"));
 }
 
 TEST(MissingTerms, AreAmongTheMostLikelyChanges) {

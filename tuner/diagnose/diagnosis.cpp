@@ -10,6 +10,8 @@
 #include "tuner/compile/case_files.hpp"
 #include "tuner/diagnose/causes/causes.hpp"
 #include "tuner/diagnose/changes/change_search.hpp"
+#include "tuner/diagnose/changes/change_trials.hpp"
+#include "tuner/diagnose/changes/unset_variables.hpp"
 #include "tuner/diagnose/error_map.hpp"
 #include "tuner/diagnose/facts.hpp"
 #include "tuner/diagnose/where.hpp"
@@ -142,6 +144,27 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
+/// Adds variables that the source reads and never sets, as the first causes: no kernel does that.
+void add_unset_variables(const FailedCase& failed, Diagnosis& made) {
+  for (std::size_t i = 0; i < failed.sources.size(); ++i) {
+    const KernelSource source = read_kept_source(failed.sources[i], failed.kernel.language).value();
+    for (const UnsetVariable& one : unset_variables(source.text, source.entry)) {
+      Cause cause{.kind = "missing statement",
+                  .words = fmt::format("line {} of {}: nothing sets `{}`, which {}",
+                                       one.declared + 1,  // the comment on the launch is first
+                                       kept_source_file(i, failed.kernel.language), one.name,
+                                       one.read > 0 ? fmt::format("line {} reads", one.read + 1)
+                                                    : "a function returns"),
+                  .explained = 1,
+                  .residual = 1,
+                  .score = 1.5,
+                  .evidence = "the variable is declared without a value"};
+      made.causes.insert(made.causes.begin(), std::move(cause));
+    }
+  }
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+}
+
 Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
   FailedCase failed = read_failed_case(catalog, folder).value();
   // These start processes, which must not inherit drivers that references use.
@@ -156,6 +179,7 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const Di
   made.config = failed.kernel.config;
   made.device = failed.device;
   made.message = failed.message;
+  if (!search || !*search || !(*search)->found) add_unset_variables(failed, made);
   if (search) add_change(*search, made);
   for (const ExaminedOutput& output : evidence.outputs()) {
     if (!output.fails()) continue;

@@ -46,7 +46,8 @@ std::string format_time(double us) {
 }
 
 std::string format_time(double median_us, double low_us, double high_us) {
-  if (!(median_us > 0) || !(high_us > 0)) return format_time(median_us);
+  const bool one_sample = low_us == high_us;
+  if (!(median_us > 0) || !(high_us > 0) || one_sample) return format_time(median_us);
   const double half = (high_us - low_us) / 2 / median_us;
   return fmt::format("{} ± {}{}", format_time(median_us), format_share(half),
                      half > noisy_from ? " (noisy)" : "");

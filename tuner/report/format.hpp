@@ -14,6 +14,7 @@ namespace greta::tuner {
 std::string format_time(double us);
 /// Returns the median with half the width of its 95 % interval, relative to the median: "12.3 ms ±
 /// 2.1 %". Times with more than 10 % are marked: "12.3 ms ± 41 % (noisy)".
+/// An interval without width is of one sample, which says nothing about the spread: "12.3 ms".
 std::string format_time(const Measurement& measurement);
 std::string format_time(double median_us, double low_us, double high_us);
 /// Returns "174 GFLOPS", "35.2 TFLOPS" for FLOPs performed in a time.

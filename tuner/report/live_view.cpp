@@ -18,6 +18,9 @@ std::string speedup_so_far(const SessionResult& result, const Trial& best) {
   if (fallback == nullptr || !fallback->ok()) return {};
   const Measurement &from = fallback->measurement, &to = best.measurement;
   if (!(to.median_us > 0) || !(to.low_us > 0) || !(to.high_us > 0)) return {};
+  if (to.low_us == to.high_us || from.low_us == from.high_us) {  // of one sample
+    return fmt::format(", {:.2f}× the default (not certified)", from.median_us / to.median_us);
+  }
   // The extreme quotients of both intervals; certification uses paired rounds instead.
   return fmt::format(", {:.2f}× the default ({:.2f} to {:.2f}, not certified)",
                      from.median_us / to.median_us, from.low_us / to.high_us,

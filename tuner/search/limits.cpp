@@ -71,11 +71,14 @@ std::string why_nothing(const Space& space) {
 
 }  // namespace
 
-std::string SearchLimits::text() const {
+std::string SearchLimits::text(const ValueWords& words) const {
   std::string text;
   if (!variants.empty()) text = fmt::format("variant {}", fmt::join(variants, ","));
-  for (const auto& [name, allowed] : values)
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, fmt::join(allowed, ","));
+  for (const auto& [name, allowed] : values) {
+    text += fmt::format("{}{}=", text.empty() ? "" : ", ", name);
+    for (const int value : allowed)
+      text += (value == allowed.front() ? "" : ",") + shown_value(words, name, value);
+  }
   return text;
 }
 

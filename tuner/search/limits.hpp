@@ -17,8 +17,9 @@ struct SearchLimits {
   std::set<std::string> ranges{};  ///< the parameters that were limited by a range, for messages
 
   bool empty() const { return variants.empty() && values.empty(); }
-  /// Returns "variant tiled, BK=16,32"; an empty string without limits.
-  std::string text() const;
+  /// Returns "variant tiled, BK=16,32", with words in place of the values that stand for them; an
+  /// empty string without limits.
+  std::string text(const ValueWords& words = {}) const;
 };
 
 /// Returns the part of a space within limits: a variant that lacks a limited parameter is left out.

@@ -60,8 +60,12 @@ void Session::describe_space() {
                     "greta-db info lists them",
                     damaged.size()));
   }
-  if (!work_.options.limits.empty())
-    result_.notes.push_back("the search was limited to " + work_.options.limits.text());
+  if (work_.options.limits.empty()) return;
+  const auto& alternatives = whole.alternatives();
+  const bool words = !alternatives.empty() && alternatives.front().words != nullptr;
+  result_.notes.push_back("the search was limited to " +
+                          (words ? work_.options.limits.text(*alternatives.front().words)
+                                 : work_.options.limits.text()));
 }
 
 SessionResult Session::run() {

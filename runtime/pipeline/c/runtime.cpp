@@ -2,6 +2,7 @@
 #include "kernels/model/problem.hpp"
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/c/handles.hpp"
+#include "runtime/pipeline/c/problem_text.hpp"
 
 namespace greta::runtime::c {
 DType dtype_of(greta_dtype dtype) {
@@ -106,9 +107,7 @@ greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const*
     if (count > 0) need(problems, "problems");
     std::vector<Problem> wanted;
     for (std::size_t i = 0; i < count; ++i) {
-      auto problem = Problem::parse(&need(problems[i], "a problem"));
-      if (!problem) return problem.failure();
-      wanted.push_back(*std::move(problem));
+      wanted.push_back(read_problem(runtime->runtime->catalog(), &need(problems[i], "a problem")));
     }
     for (const Precompiled& one : runtime->runtime->precompile(wanted, jobs)) {
       if (one.failure) return *one.failure;

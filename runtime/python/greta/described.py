@@ -152,12 +152,13 @@ def kernel(path: str | os.PathLike[str], device: str = "auto", **options: Any) -
     '.' and '/' is that of a kernel that one of the runtime's databases carries.
 
     device, and further options such as db, cache: those of the kernel's own Runtime. Without `db`
-    and `cache`, that runtime uses default_database(), where tune() stores winners, if it exists,
-    and default_cache().
+    and `cache`, that runtime uses default_database(), where tune() stores winners, and
+    default_cache(). A database that does not exist yet has no winners.
     """
     from .runtime import Runtime
-    if "db" not in options and default_database().is_file():
-        options["db"] = default_database()
+    database = options.setdefault("db", default_database())
+    if database is not None and not pathlib.Path(database).is_file():
+        del options["db"]  # tune() creates it
     options.setdefault("cache", default_cache())
     return Kernel(path, Runtime(device, **options))
 

@@ -290,9 +290,10 @@ class Runtime(_Handle, Operations):
         return json.loads(text.value or b"null")
 
     def precompile(self, problems: Iterable[str], jobs: int = 0) -> None:
-        """Compiles the kernels of problems, given by keys, with `jobs` threads (0: all cores)."""
+        """Compiles the kernels of problems, given as problem() takes them, with `jobs` threads
+        (0: all cores)."""
         if isinstance(problems, str):
-            raise InvalidArgumentError("problems is one text, but it must be a list of keys")
+            raise InvalidArgumentError("problems is one text, but it must be a list")
         keys = [key.encode() for key in problems]
         runtime_library().call("greta_runtime_precompile", self._handle,
                                (ctypes.c_char_p * len(keys))(*keys), len(keys), jobs)

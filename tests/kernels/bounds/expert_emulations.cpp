@@ -3,7 +3,6 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/model/byte_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 #include "tests/kernels/bounds/quantized_row.hpp"
 #include "tests/layers.hpp"
@@ -219,40 +218,10 @@ std::vector<Case> unpermute_cases(const DTypes& types) {
 
 // ------------------------------------------------------------------------------------ experts
 
-/// The same of a scaled matrix, by loads of 16 numbers where blocks have scales. `lines`: an
-/// expert's.
-template <typename Vector>
-Float scaled_product(const Given& given, const QuantizedInput& matrix, std::size_t line,
-                     const Vector& x, std::size_t lines) {
-  const std::string shared = given.problem.attribute("scales", "none");
-  const auto format =
-      kernels::byte_format_from_string(given.problem.attribute("format", "e4m3")).value();
-  const auto number = [&](std::size_t j) {
-    const float byte = given[matrix.integers][line * matrix.k + j];
-    return Float(kernels::decode_byte(format, static_cast<std::uint8_t>(byte)));
-  };
-  const std::size_t expert = line / lines, within = line % lines;
-  if (shared != "block") {
-    return dot(matrix.k, x, number) * Float(given[matrix.scales][shared == "row" ? line : expert]);
-  }
-  const std::size_t row = expert * ((lines + 127) / 128) + within / 128;
-  const auto part = [&](std::size_t s) {
-    return dot(
-        16, [&](std::size_t j) { return x(s * 16 + j); },
-        [&](std::size_t j) { return number(s * 16 + j); });
-  };
-  return dot(matrix.k / 16, part, [&](std::size_t s) {
-    return Float(given[matrix.scales][row * ((matrix.k + 127) / 128) + s / 8]);
-  });
-}
-
 /// The product of a matrix's line with a vector, by chunks of scales where it is quantised.
 template <typename Vector>
 Float line_product(const Given& given, const QuantizedInput& matrix, std::size_t line,
-                   const Vector& x, std::size_t lines) {
-  if (given.problem.attribute("scales", "none") != "none") {
-    return scaled_product(given, matrix, line, x, lines);
-  }
+                   const Vector& x) {
   if (given.problem.attribute("weights", "dense") == "dense") {
     return dot(matrix.k, x,
                [&](std::size_t j) { return Float(given[matrix.integers][line * matrix.k + j]); });
@@ -285,14 +254,14 @@ Outputs experts(const Given& given) {
     for (std::size_t i = 0; i < h.size(); ++i) {
       const std::size_t gate = expert(i / hidden) * 2 * hidden + i % hidden;
       const auto x = [&](std::size_t j) { return Float(given["x"][token * dim + j]); };
-      h[i] = (silu(line_product(given, gate_up, gate, x, 2 * hidden)) *
-              line_product(given, gate_up, gate + hidden, x, 2 * hidden))
+      h[i] = (silu(line_product(given, gate_up, gate, x)) *
+              line_product(given, gate_up, gate + hidden, x))
                  .value();
     }
     for (std::size_t col = 0; col < dim; ++col) {
       const auto of_slot = [&](std::size_t slot) {
-        const auto x = [&](std::size_t j) { return Float(h[slot * hidden + j]); };
-        return line_product(given, down, expert(slot) * dim + col, x, dim);
+        return line_product(given, down, expert(slot) * dim + col,
+                            [&](std::size_t j) { return Float(h[slot * hidden + j]); });
       };
       const auto weight = [&](std::size_t slot) {
         return Float(given["weights"][token * top_k + slot]);
@@ -301,12 +270,6 @@ Outputs experts(const Given& given) {
     }
   }
   return {out};
-}
-
-/// Both signs of 120 finite numbers, which all formats have.
-double finite_byte(double draw, std::size_t) {
-  const int one = static_cast<int>((draw + 0.5) * 240);
-  return one % 120 + 1 + (one < 120 ? 0 : 128);
 }
 
 std::vector<Case> experts_cases(const DTypes&) {
@@ -350,21 +313,7 @@ std::vector<Case> experts_cases(const DTypes&) {
     return one;
   };
   const Contents bytes = index_below(256);
-  const auto scaled = [&](const char* format, const char* scales, const Factors& factors) {
-    Case one = with(scales, "4", "2", "144", "80", 1, factors);
-    one.options.insert(one.options.begin(), {{"format", format}, {"scales", scales}});
-    if (std::string(format) == "e4m3") one.options.erase(one.options.begin());
-    const double largest =
-        kernels::traits(kernels::byte_format_from_string(format).value()).largest;
-    one.contents["gate_up"] = one.contents["down"] = finite_byte;
-    one.contents["gate_up_scales"] = one.contents["down_scales"] = times(4 / largest);
-    return one;
-  };
-  return {scaled("e4m3", "block", {1, 1, 1, 1, 1}),
-          scaled("e4m3_fnuz", "row", {1, 1, 1, 1, 1}),
-          scaled("e5m2", "tensor", {1, 1, 1, 1, 1}),
-          scaled("int8", "row", {1, 1, 1, 1, 1}),
-          zeros(quantized("int4", "64", "128", bytes, {44.9, 65.8, 61.1, 1.2, 1.1})),
+  return {zeros(quantized("int4", "64", "128", bytes, {44.9, 65.8, 61.1, 1.2, 1.1})),
           other_down("q4_k", "q6_k", byte_of_q4_k, bytes_of_blocks(210, 208),
                      {69.2, 84.7, 63.3, 1.2, 1.1}),
           other_down("q6_k", "q4_k", bytes_of_blocks(210, 208), byte_of_q4_k,

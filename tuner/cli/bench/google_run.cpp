@@ -15,6 +15,7 @@
 #include "tuner/cli/bench/entries.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/measure/stopwatch.hpp"
+#include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -38,6 +39,17 @@ class BlockProgress {
     }
     tenth_ = tenth;
     ++done_;
+  }
+  /// More blocks are taken of `open` benchmarks, for at most `seconds`.
+  void settles(std::size_t open, double seconds) const {
+    const auto line = fmt::format("more blocks of {} with wide intervals, for up to {}",
+                                  format_count(static_cast<std::int64_t>(open), "benchmark"),
+                                  format_time(1e6 * seconds));
+    if (live_) {
+      show_below(stderr, {line});
+    } else {
+      print(stderr, "{}\n", line);
+    }
   }
 
  private:
@@ -126,11 +138,12 @@ bool is_settled(const Benchmark& benchmark, const Samples& samples) {
 }
 
 // Takes more blocks of kernels whose intervals are still wide.
-void settle(GoogleRun& run, double seconds) {
+void settle(GoogleRun& run, const BlockProgress& progress, double seconds) {
   const Stopwatch watch;
   const auto planned =
       static_cast<std::size_t>(run.iterations) * static_cast<std::size_t>(run.runs);
   std::mt19937 random(1);
+  bool told = seconds <= 0;
   std::vector<GoogleRun::Entry*> open;
   for (auto& entry : run.entries) {
     if (entry.benchmark.kind == Benchmark::Kind::kernel) open.push_back(&entry);
@@ -143,6 +156,7 @@ void settle(GoogleRun& run, double seconds) {
              blocks >= most_blocks(entry->benchmark) * planned ||
              is_settled(entry->benchmark, taken);
     });
+    if (!std::exchange(told, true) && !open.empty()) progress.settles(open.size(), seconds);
     announce(run, open);
     std::shuffle(open.begin(), open.end(), random);
     for (auto* entry : open) {
@@ -270,7 +284,8 @@ bool given(const std::vector<std::string>& flags, std::string_view name) {
 }
 
 bool GoogleRun::run() {
-  if (filter.empty()) filter = filter_of(flags);
+  const bool own_filter = !filter.empty();
+  if (!own_filter) filter = filter_of(flags);
   initialize(*this);
   BlockProgress progress(static_cast<int>(entries.size()) * iterations * runs);
   register_entries(*this, progress);
@@ -293,14 +308,15 @@ bool GoogleRun::run() {
       own_output ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silent);
   benchmark::ClearRegisteredBenchmarks();
   if (matched == 0) {
-    throw CommandError(exit_usage, fmt::format("--filter {}: matches no benchmark",
+    throw CommandError(exit_usage, fmt::format("--{} {}: matches no benchmark",
+                                               own_filter ? "filter" : "benchmark_filter",
                                                benchmark::GetBenchmarkFilter()));
   }
   // No more blocks are taken if their number was given, or if each would load its operands anew.
   const bool fixed = given(flags, "--benchmark_min_time") ||
                      given(flags, "--benchmark_repetitions") ||
                      given(flags, "--benchmark_list_tests") || !interleave;
-  if (!fixed) settle(*this, std::min(settle_s, 1.75 * watch.seconds()));
+  if (!fixed) settle(*this, progress, std::min(settle_s, 1.75 * watch.seconds()));
   return !own_output;
 }
 

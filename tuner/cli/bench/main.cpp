@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -31,11 +33,17 @@ bool is_google_flag(std::string_view word) {
   return word.starts_with("--benchmark_") || word.starts_with("--v=");
 }
 
+// Google Benchmark runs presets alone.
+void refuse_with_command(const CLI::App& app, const std::vector<std::string>& google_flags) {
+  if (google_flags.empty() || app.get_subcommands().empty()) return;
+  throw CommandError(exit_usage,
+                     fmt::format("{}: goes with a preset, not with the command {}",
+                                 google_flags.front().substr(0, google_flags.front().find('=')),
+                                 app.get_subcommands().front()->get_name()));
+}
+
 int run(int argc, char** argv) {
-  // Commands don't accept these flags and report an error.
-  const bool command = argc > 1 && !std::string_view(argv[1]).starts_with("-");
-  const auto first = command ? argv + argc : argv + std::min(argc, 1);
-  const auto own = std::stable_partition(first, argv + argc,
+  const auto own = std::stable_partition(argv + std::min(argc, 1), argv + argc,
                                          [](const char* word) { return !is_google_flag(word); });
   const std::vector<std::string> google_flags(own, argv + argc);
   const std::span<char*> words(argv, static_cast<std::size_t>(own - argv));
@@ -52,6 +60,7 @@ int run(int argc, char** argv) {
     add_bundle_commands(app, action);
     add_blocks_command(app, action);
     add_worker_command(app, action);
+    app.parse_complete_callback([&app, &google_flags] { refuse_with_command(app, google_flags); });
   };
   return run_tool({"greta-bench",
                    "Benchmarks the machine, the runtime and every kernel by a preset, stores the "

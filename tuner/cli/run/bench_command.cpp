@@ -113,7 +113,7 @@ std::string ModelBench::text() {
                fmt::format(
                    "{:.0f}",
                    1e6 * batch * static_cast<double>(options_.model.load.prompt_tokens) / prefill),
-               fmt::format("{:.1f} ± {}", 1e6 * batch / decode, half_width(times.decode_us)),
+               fmt::format("{:.1f}{}", 1e6 * batch / decode, spread_text(times.decode_us)),
                time_cell(times.prefill_device_us, layers),
                time_cell(times.decode_device_us, layers), time_cell(times.replay_host_us)});
   }

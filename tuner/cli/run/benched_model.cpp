@@ -96,9 +96,10 @@ std::string time_cell(const std::vector<double>& samples, double parts) {
   return format_time(median(samples) / parts, interval.low / parts, interval.high / parts);
 }
 
-std::string half_width(const std::vector<double>& samples) {
+std::string spread_text(const std::vector<double>& samples) {
+  if (samples.size() < 2) return "";
   const Interval interval = median_interval(samples, 0.95);
-  return format_share((interval.high - interval.low) / 2 / median(samples));
+  return " ± " + format_share((interval.high - interval.low) / 2 / median(samples));
 }
 
 }  // namespace greta::tuner::cli

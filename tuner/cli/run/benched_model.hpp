@@ -76,7 +76,7 @@ std::unique_ptr<BenchedModel> mix_bench(const ModelBenchOptions& options,
 
 /// Returns a median divided by `parts`, with half the width of its 95 % interval.
 std::string time_cell(const std::vector<double>& samples, double parts = 1);
-/// Returns half the width of the median's 95 % interval: "0.5 %".
-std::string half_width(const std::vector<double>& samples);
+/// Returns half the width of the median's 95 % interval: " ± 0.5 %". Empty for one sample.
+std::string spread_text(const std::vector<double>& samples);
 
 }  // namespace greta::tuner::cli

@@ -77,8 +77,8 @@ std::string MixBench::text() {
     const auto first = quantiles(times.first_token_us), next = quantiles(times.token_us);
     table.add({way.kernels, way.graph ? "on" : "off", time_cell(times.total_us),
                fmt::format("{:.0f}", 1e6 * fed / median(times.prompt_us)),
-               decoded > 0 ? fmt::format("{:.1f} ± {}", 1e6 * decoded / median(times.decode_us),
-                                         half_width(times.decode_us))
+               decoded > 0 ? fmt::format("{:.1f}{}", 1e6 * decoded / median(times.decode_us),
+                                         spread_text(times.decode_us))
                            : "-",
                first.first, first.second, next.first, next.second});
   }

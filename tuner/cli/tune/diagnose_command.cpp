@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 struct DiagnoseOptions {
   std::vector<std::string> folders;
   int seconds = static_cast<int>(DiagnosisTime().seconds);
-  int change_seconds = 60;
+  int change_seconds = 90;
   bool json = false;
 };
 

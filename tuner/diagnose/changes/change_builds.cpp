@@ -71,13 +71,36 @@ std::string with_number_of_hip(const std::string& text) {
       mark_of_number[0], mark_of_number[1], text);
 }
 
-/// Adds the number to a GLSL source, as a specialization constant.
-std::string with_number_of_glsl(std::string text) {
+constexpr std::string_view end_of_arguments = "} args;", main_of_glsl = "void main() {";
+
+/// Whether a group's number may be the last argument of a kernel in GLSL. lavapipe runs all
+/// versions and drops the results of those that are not in force, but would wait at their barriers.
+bool may_be_argument(const KernelSource& source, const std::vector<SlottedChange>& group) {
+  constexpr std::string_view barrier = "arrier";
+  const auto waits = [&](const SlottedChange& one) {
+    const auto& [number, change, slot] = one;
+    return change->by.find(barrier) != std::string::npos ||
+           source.text.substr(slot.start, slot.end - slot.start).find(barrier) != std::string::npos;
+  };
+  return source.language == Language::glsl &&
+         source.text.find(end_of_arguments) != std::string::npos &&
+         source.text.find(main_of_glsl) != std::string::npos &&
+         std::none_of(group.begin(), group.end(), waits);
+}
+
+/// Adds the number to a GLSL source, as its last argument or as a specialization constant.
+std::string with_number_of_glsl(std::string text, bool as_argument) {
+  std::string declaration =
+      fmt::format("layout(constant_id = {}) const uint greta_host_change = 0;\n", number_id);
+  if (as_argument) {
+    const std::size_t main = text.find(main_of_glsl) + main_of_glsl.size();
+    text.insert(main, " greta_host_change = args.greta_host_chosen;");
+    text.insert(text.find(end_of_arguments), "uint greta_host_chosen; ");
+    declaration = "uint greta_host_change;\n";
+  }
   const std::size_t version = text.find("#version");
   const std::size_t line = version == std::string::npos ? 0 : text.find('\n', version) + 1;
-  text.insert(line, fmt::format("layout(constant_id = {}) const uint greta_host_change = 0;\n"
-                                "#define GRETA_HOST_CHOSEN greta_host_change\n",
-                                number_id));
+  text.insert(line, declaration + "#define GRETA_HOST_CHOSEN greta_host_change\n");
   return text;
 }
 
@@ -123,29 +146,33 @@ std::set<std::uint32_t> named_changes(const std::string& log) {
 }
 
 void build_into(TargetCompiler& compiler, const KernelSource& source,
-                std::vector<SlottedChange> group, int depth, std::vector<ChangeBuild>& builds) {
+                std::vector<SlottedChange> group, int depth, bool as_argument,
+                std::vector<ChangeBuild>& builds) {
   constexpr int most_passes = 30, deepest = 4;  // glslang reports one error at a time
   for (int pass = 0; pass < most_passes && !group.empty(); ++pass) {
     KernelSource changed = source;
-    changed.text = text_with_changes(source, group);
+    changed.text = text_with_changes(source, group, as_argument);
     if (changed.text.empty()) return;
     auto compiled = compiler.compile(changed);
     if (compiled && !compiled->code_object.empty()) {
       ChangeBuild& made = builds.emplace_back();
       for (const SlottedChange& one : group) made.numbers.push_back(one.number);
       made.code_object = std::move(compiled->code_object);
+      made.as_argument = as_argument;
       return;
     }
     const std::string log = compiled ? "" : compiled.failure().message + compiled.failure().log;
     const auto named = named_changes(log);
     const auto erased =
         std::erase_if(group, [&](const SlottedChange& one) { return named.contains(one.number); });
-    if (erased == 0) break;
+    if (erased > 0) continue;
+    if (!as_argument) break;
+    as_argument = false;  // a version may have to be a constant, as an array's extent
   }
   if (group.size() < 2 || depth == deepest) return;
   const auto middle = group.begin() + static_cast<std::ptrdiff_t>(group.size() / 2);
-  build_into(compiler, source, {group.begin(), middle}, depth + 1, builds);
-  build_into(compiler, source, {middle, group.end()}, depth + 1, builds);
+  build_into(compiler, source, {group.begin(), middle}, depth + 1, as_argument, builds);
+  build_into(compiler, source, {middle, group.end()}, depth + 1, as_argument, builds);
 }
 
 }  // namespace
@@ -186,7 +213,8 @@ std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceCh
   return groups;
 }
 
-std::string text_with_changes(const KernelSource& source, const std::vector<SlottedChange>& group) {
+std::string text_with_changes(const KernelSource& source, const std::vector<SlottedChange>& group,
+                              bool as_argument) {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<const SlottedChange*>> slots;
   for (const SlottedChange& one : group) slots[{one.slot.start, one.slot.end}].push_back(&one);
   std::string text = source.text;
@@ -194,14 +222,14 @@ std::string text_with_changes(const KernelSource& source, const std::vector<Slot
     const auto [start, end] = slot->first;
     text.replace(start, end - start, slot_text(source, slot->second));
   }
-  return source.language == Language::glsl ? with_number_of_glsl(std::move(text))
+  return source.language == Language::glsl ? with_number_of_glsl(std::move(text), as_argument)
                                            : with_number_of_hip(text);
 }
 
 std::vector<ChangeBuild> build_changes(TargetCompiler& compiler, const KernelSource& source,
-                                       const std::vector<SlottedChange>& group) {
+                                       const std::vector<SlottedChange>& group, bool arguments) {
   std::vector<ChangeBuild> builds;
-  build_into(compiler, source, group, 0, builds);
+  build_into(compiler, source, group, 0, arguments && may_be_argument(source, group), builds);
   return builds;
 }
 

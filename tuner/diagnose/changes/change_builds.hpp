@@ -22,6 +22,7 @@ struct SlottedChange {
 struct ChangeBuild {
   std::vector<std::uint32_t> numbers;  ///< of the changes that it contains
   std::vector<std::byte> code_object;
+  bool as_argument = false;  ///< the number of the one in force is the kernel's last argument
 };
 
 /// Returns the smallest slot that can have a change's text in place of its own; null: none.
@@ -35,17 +36,20 @@ std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceCh
                                                       std::size_t most);
 
 /// Returns a kernel's source with a group of changes. The number of the one in force is a variable
-/// of the library in HIP, and a specialization constant in GLSL, so that drivers compile none of
-/// the other versions (choose_change()); with 0, the source is unchanged.
+/// of the library in HIP, and in GLSL a specialization constant, so that drivers compile none of
+/// the other versions (choose_change()), or a further argument after all others; with 0, the source
+/// is unchanged.
 ///
 /// The method is that of mutant schemata: R. H. Untch, A. J. Offutt, M. J. Harrold: Mutation
 /// analysis using mutant schemata, ISSTA 1993.
-std::string text_with_changes(const KernelSource& source, const std::vector<SlottedChange>& group);
+std::string text_with_changes(const KernelSource& source, const std::vector<SlottedChange>& group,
+                              bool as_argument = false);
 
 /// Builds a group. Changes that don't compile are left out; a group is divided where the compiler's
-/// messages don't say which these are.
+/// messages don't say which these are. If kernels may have one more of the `arguments`, a kernel in
+/// GLSL gets the number so where it can, so that the driver compiles it once.
 std::vector<ChangeBuild> build_changes(TargetCompiler& compiler, const KernelSource& source,
-                                       const std::vector<SlottedChange>& group);
+                                       const std::vector<SlottedChange>& group, bool arguments);
 
 /// Puts the number of the change that is in force into a library of hip-host or SPIR-V. Returns
 /// false if there is no place for it.

@@ -137,34 +137,50 @@ class Search {
     });
   }
 
+  /// Adds the groups of a kernel's changes of a rank: those of barriers, or the others, whose
+  /// kernels in GLSL need be compiled only once (build_changes()).
+  void add_groups(std::size_t kernel, int rank, bool barriers, std::vector<ChangeGroup>& groups) {
+    std::vector<SourceChange> changes;
+    std::vector<std::uint32_t> numbers;
+    for (std::size_t i = 0; i < std::min(changes_.size(), most_numbers); ++i) {
+      const SourceChange& change = changes_[i].change;
+      if (changes_[i].kernel != kernel || change.rank != rank) continue;
+      if ((change.by.find("arrier") != std::string::npos) != barriers) continue;
+      changes.push_back(change);
+      numbers.push_back(static_cast<std::uint32_t>(i + 1));
+    }
+    if (changes.empty()) return;
+    kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
+    for (auto& group :
+         change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group()))
+      groups.push_back({kernel, std::move(group)});
+  }
+
   /// Tries many changes with one compilation, the most likely first, and confirms those with which
   /// results are correct.
   void try_in_groups() {
     for (int rank = 0; rank <= last_in_groups && !found() && Clock::now() < group_end_; ++rank) {
       std::vector<ChangeGroup> groups;
       for (std::size_t kernel = 0; kernel < texts_.size(); ++kernel) {
-        std::vector<SourceChange> changes;
-        std::vector<std::uint32_t> numbers;
-        for (std::size_t i = 0; i < std::min(changes_.size(), most_numbers); ++i) {
-          if (changes_[i].kernel != kernel || changes_[i].change.rank != rank) continue;
-          changes.push_back(changes_[i].change);
-          numbers.push_back(static_cast<std::uint32_t>(i + 1));
-        }
-        if (changes.empty()) continue;
-        kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
-        for (auto& group :
-             change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group()))
-          groups.push_back({kernel, std::move(group)});
+        for (const bool barriers : {false, true}) add_groups(kernel, rank, barriers, groups);
       }
-      // Short kernels compile fast, so that these are soon done.
-      std::stable_sort(groups.begin(), groups.end(), [&](const auto& a, const auto& b) {
-        return texts_[a.kernel].size() < texts_[b.kernel].size();
-      });
+      // Each kernel's most likely changes come first.
+      std::vector<std::size_t> places(texts_.size());
+      std::vector<std::pair<std::size_t, ChangeGroup>> placed;
+      for (ChangeGroup& group : groups) {
+        const std::size_t place = places[group.kernel]++;
+        placed.emplace_back(place, std::move(group));
+      }
+      std::stable_sort(placed.begin(), placed.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+      groups.clear();
+      for (auto& [place, group] : placed) groups.push_back(std::move(group));
       const auto outcomes = try_groups(failed_, built_, groups, changes_.size() + 1, group_end_);
       for (std::size_t i = 0; i < changes_.size(); ++i) {
         const ChangeOutcome outcome = outcomes[i + 1];
         if (outcome == ChangeOutcome::untried) continue;
         outcomes_[i] = outcome;
+        if (outcome == ChangeOutcome::unclear) continue;
         ++result_.tried;
         ++result_.compiled;
       }
@@ -174,6 +190,11 @@ class Search {
       constexpr std::size_t most_confirmed = 8;
       if (order.size() > most_confirmed) order.resize(most_confirmed);
       if (!order.empty()) try_one_by_one(std::move(order));
+      if (!found()) {
+        try_one_by_one(order_of([&](std::size_t i) {
+          return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::unclear;
+        }));
+      }
     }
   }
 
@@ -249,7 +270,7 @@ class Search {
 
   void count(std::size_t place, ChangeOutcome outcome) {
     ChangeOutcome& known = outcomes_[order_[place]];
-    if (known == ChangeOutcome::untried) {
+    if (known == ChangeOutcome::untried || known == ChangeOutcome::unclear) {
       ++result_.tried;
       if (outcome != ChangeOutcome::refused) ++result_.compiled;
     }

@@ -52,9 +52,7 @@ class Statements {
     int depth = 0;
     for (; i < tokens_.size(); ++i) {
       if (is_word_of(text(i), {"(", "[", "{"})) ++depth;
-      if (text(i) == "[[") depth += 2;
       if (is_word_of(text(i), {")", "]", "}"}) && --depth <= 0) return i + 1;
-      if (text(i) == "]]" && (depth -= 2) <= 0) return i + 1;
     }
     return i;
   }
@@ -77,7 +75,7 @@ class Statements {
   /// Returns the first token from a place on, outside of brackets, that is one of two.
   std::size_t find(std::size_t i, std::size_t end, std::string_view a, std::string_view b) const {
     while (i < end && text(i) != a && text(i) != b) {
-      i = is_word_of(text(i), {"(", "[", "{", "[["}) ? after_bracket(i) : i + 1;
+      i = is_word_of(text(i), {"(", "[", "{"}) ? after_bracket(i) : i + 1;
     }
     return std::min(i, end);
   }
@@ -100,8 +98,26 @@ class Statements {
     found_.push_back({SlotKind::insertion, place, place});
   }
   void add_expression(std::size_t from, std::size_t to) {
-    if (from < to && text(from) != "{") add(SlotKind::expression, from, to);
+    if (from < to && text(from) == "{") return add_elements(from);
+    if (from < to) add(SlotKind::expression, from, to);
+    add_lists(from, to);
     visit_bodies(from, to);
+  }
+  /// Adds the elements of a list in braces.
+  void add_elements(std::size_t from) {
+    const std::size_t last = after_bracket(from) - 1;
+    for (std::size_t i = from + 1; i < last;) {
+      const std::size_t comma = find(i, last, ",", ";");
+      add_expression(i, comma);
+      i = comma + 1;
+    }
+  }
+  /// Adds the elements of lists that an expression contains, as `Place{row, col}`.
+  void add_lists(std::size_t from, std::size_t to) {
+    for (std::size_t i = from + 1; i < to; ++i) {
+      if (text(i) == "{" && is_name(i - 1) && !is_word_of(text(i - 1), {"const", "mutable"}))
+        add_elements(i);
+    }
   }
   /// Visits the bodies of functions within an expression.
   void visit_bodies(std::size_t from, std::size_t to) {
@@ -115,8 +131,13 @@ class Statements {
     for (std::size_t i = from; i < end;) {
       const std::size_t comma = find(i, end, ",", ";");
       const std::size_t equals = find(i, comma, "=", "=");
-      if (equals < comma) add_expression(equals + 1, comma);
-      if (equals >= comma) visit_bodies(i, comma);
+      if (equals < comma) {
+        add_expression(equals + 1, comma);
+      } else {
+        const std::size_t list = find(i, comma, "{", "{");
+        if (list < comma && is_name(list - 1)) add_elements(list);
+        visit_bodies(i, comma);
+      }
       i = comma + 1;
     }
   }
@@ -138,8 +159,25 @@ class Statements {
   /// Returns the token after a block, whose "{" is at a place.
   std::size_t block(std::size_t i) {
     const std::size_t end = after_bracket(i);
-    for (++i; i + 1 < end;) i = std::max(statement(i, end - 1), i + 1);
+    std::size_t before = end;  // the statement before, if it declares nothing
+    for (++i; i + 1 < end;) {
+      const std::size_t after = std::max(statement(i, end - 1), i + 1);
+      const bool movable = may_move(i, after);
+      if (movable && before < i) add(SlotKind::statement, before, after);  // to exchange them
+      before = movable ? i : end;
+      i = after;
+    }
     return end;
+  }
+  /// Whether tokens are a statement without a declaration that others may use.
+  bool may_move(std::size_t i, std::size_t after) const {
+    const std::string_view first = text(i);
+    if (first == "if") return text(i + 1) != "constexpr" && text(after) != "else";
+    if (is_word_of(first, {"{", "for", "while", "do", "switch", "[", "case", "default", ";"}))
+      return false;
+    const bool macro = is_name(i) && is_constant_name(first);
+    return text(after - 1) == ";" && !macro && !is_other(first) && first != "return" &&
+           !is_declaration(i, after - 1);
   }
   std::size_t condition(std::size_t i, bool constant) {
     const std::size_t after = after_bracket(i);
@@ -163,9 +201,13 @@ class Statements {
     return statement(after, end);
   }
 
+  static bool is_other(std::string_view first) {
+    return is_word_of(first, {"struct", "union", "using", "typedef", "static_assert", "constexpr",
+                              "static", "extern", "break", "continue", ";", "__shared__", "enum"});
+  }
   /// Adds the slots of a statement, and returns the token after it.
   std::size_t statement(std::size_t i, std::size_t end) {
-    while (text(i) == "[[") i = after_bracket(i);
+    while (text(i) == "[" && text(i + 1) == "[") i = after_bracket(i);  // attributes
     while (i < end && is_name(i) && is_constant_name(text(i)) &&
            is_word_of(text(i + 1), {"for", "while", "do"}))
       ++i;  // macros such as those that unroll
@@ -192,9 +234,7 @@ class Statements {
     const std::string_view first = text(i);
     const std::size_t after = find(i, end, ";", ";");
     if (after >= end) return end;
-    const bool other =
-        is_word_of(first, {"struct", "union", "using", "typedef", "static_assert", "constexpr",
-                           "static", "extern", "break", "continue", ";", "__shared__", "enum"});
+    const bool other = is_other(first);
     const bool macro = is_name(i) && is_constant_name(first) && text(i + 1) == "(" &&
                        after_bracket(i + 1) == after;
     if (first == "return") {

@@ -95,7 +95,11 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
 }
 
 bool ChangeTrials::fails_unchanged() {
-  return outcome_with(run_) != ChangeOutcome::correct_here;
+  constexpr int most_runs = 6;  // as races may be correct by chance
+  for (int i = 0; i < most_runs; ++i) {
+    if (outcome_with(run_) != ChangeOutcome::correct_here) return true;
+  }
+  return false;
 }
 
 ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {

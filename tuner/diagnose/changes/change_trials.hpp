@@ -27,6 +27,7 @@ enum class ChangeOutcome : unsigned char {
   same,          ///< the kernel of an earlier change, or the unchanged one
   wrong,         ///< results
   hangs,         ///< the device is lost
+  unclear,       ///< in a group, where the unchanged kernel is correct: to be tried alone
   correct_here,  ///< with the case's operands; others could not be drawn
   correct,       ///< with other operands, too
 };

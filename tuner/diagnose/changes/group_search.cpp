@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "kernels/launch/argument_block.hpp"
 #include "tuner/compile/run_case.hpp"
 #include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
@@ -45,18 +46,31 @@ class SharedTime {
   SharedMemory shared_{sizeof(std::int64_t)};
 };
 
+/// Whether kernels may have one more argument: all Vulkan drivers take 128 bytes.
+bool takes_an_argument(const KernelCase& run) {
+  constexpr std::size_t most_bytes = 128;
+  return std::all_of(run.launches.begin(), run.launches.end(), [](const CaseLaunch& launch) {
+    kernels::ArgumentBlock block;
+    for (const CaseArgument& argument : launch.arguments)
+      block.add(argument, [](const CaseAddress&) { return std::uint64_t{0}; });
+    return block.take().size() + sizeof(std::uint32_t) <= most_bytes;
+  });
+}
+
 /// Compiles a group into a file.
 void build_into(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file) {
   const DeviceInfo device = device_for_changes(failed.kernel).value();
   const auto compiler = create_probed_target(device, OpenOptions{}).value();
   const auto source =
       read_kept_source(failed.sources[group.kernel], failed.kernel.language).value();
-  const auto builds = build_changes(*compiler, source, group.changes);
+  const auto builds =
+      build_changes(*compiler, source, group.changes, takes_an_argument(failed.kernel));
   const std::uint64_t build_count = builds.size();
   file.put(&build_count, sizeof build_count);
   for (const ChangeBuild& build : builds) {
     file.put(build.numbers.data(), build.numbers.size() * sizeof(std::uint32_t));
     file.put(build.code_object.data(), build.code_object.size());
+    file.put(&build.as_argument, sizeof build.as_argument);
   }
 }
 
@@ -68,6 +82,7 @@ std::vector<ChangeBuild> read_builds(SharedFile& file) {
     ChangeBuild& build = all.emplace_back();
     build.numbers = file.get<std::uint32_t>();
     build.code_object = file.get<std::byte>();
+    build.as_argument = file.get<char>().at(0) != 0;
   }
   return all;
 }
@@ -77,11 +92,16 @@ class BuildRuns {
  public:
   BuildRuns(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
             const ChangeBuild& build)
-      : run_(failed.kernel), kernel_(kernel) {
+      : run_(failed.kernel), kernel_(kernel), as_argument_(build.as_argument) {
     run_.architecture = built.architecture;
     run_.code_objects = built.unchanged;
     run_.code_objects[kernel] = build.code_object;
     device_ = open_device(built.device, OpenOptions{}).value();
+    if (!as_argument_) return;
+    for (CaseLaunch& launch : run_.launches) {
+      if (launch.code_object == kernel) launch.arguments.emplace_back(std::uint32_t{0});
+    }
+    loaded_ = std::make_unique<LoadedCase>(*device_, run_);
   }
 
   std::chrono::milliseconds time = most_time_of_trial;  ///< that a run with a change may take
@@ -107,13 +127,21 @@ class BuildRuns {
 
  private:
   ChangeOutcome result_of(std::uint32_t number, Deadline deadline) {
+    if (as_argument_) {
+      for (CaseLaunch& launch : run_.launches) {
+        if (launch.code_object == kernel_) launch.arguments.back() = number;
+      }
+      return outcome_of_run(loaded_->run(deadline));
+    }
     if (!choose_change(run_.code_objects[kernel_], number)) return ChangeOutcome::untried;
     return outcome_of_run(run_case(*device_, run_, deadline));
   }
 
   KernelCase run_;
   std::size_t kernel_;
+  bool as_argument_;  ///< whether the number of a change is the kernel's last argument
   std::unique_ptr<Device> device_;
+  std::unique_ptr<LoadedCase> loaded_;  ///< if only arguments differ between changes
 };
 
 /// Runs the changes of a build from one on, and writes reports. Returns if one blocks the device.
@@ -169,35 +197,68 @@ std::optional<std::size_t> pass_reports(TryingProcess& process, int descriptor) 
   return blocks ? count : count + 1;  // what ends the process has no report
 }
 
-/// Compiles a group and runs its changes, all in further processes: this one opens no device.
-void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGroup& group,
-               int descriptor) {
-  SharedFile file;
-  {
-    TryingProcess builder(0, 1);
-    const bool started = builder.start([&](std::size_t, std::size_t, int to) {
+/// Compiles a group in a further process. Returns whether it did so in time.
+bool compile_group(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file,
+                   int descriptor) {
+  TryingProcess builder(0, 1);
+  const bool started = builder.start([&](std::size_t, std::size_t, int to) {
+    try {
+      build_into(failed, group, file);
+      const Report done;
+      static_cast<void>(!write(to, &done, sizeof done));
+    } catch (const std::exception&) {
+    }
+  });
+  return started && wait_for(builder, descriptor);
+}
+
+/// Runs the changes of a build. Returns false if the unchanged kernels don't fail in it.
+bool run_build(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
+               const ChangeBuild& build, int descriptor) {
+  const SharedTime time;
+  for (std::size_t next = 0; next < build.numbers.size();) {
+    TryingProcess runner(next, 1);
+    const bool started = runner.start([&](std::size_t from, std::size_t, int to) {
       try {
-        build_into(failed, group, file);
-        const Report done;
-        static_cast<void>(!write(to, &done, sizeof done));
+        run_from(failed, kernel, built, build, from, time, to);
       } catch (const std::exception&) {
       }
     });
-    if (!started || !wait_for(builder, descriptor)) return;
+    const auto count = started ? pass_reports(runner, descriptor) : std::nullopt;
+    if (!count) return next > 0;
+    next += *count;
   }
+  return true;
+}
+
+/// Compiles a group and runs its changes, all in further processes: this one opens no device. What
+/// a compiler makes of a fault, as of an index that is out of range, may differ with the versions
+/// at its place, so that the unchanged kernels are correct. Such a group is divided until the place
+/// is alone.
+void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGroup& group,
+               int descriptor) {
+  SharedFile file;
+  if (!compile_group(failed, group, file, descriptor)) return;
   for (const ChangeBuild& build : read_builds(file)) {
-    const SharedTime time;
-    for (std::size_t next = 0; next < build.numbers.size();) {
-      TryingProcess runner(next, 1);
-      const bool started = runner.start([&](std::size_t from, std::size_t, int to) {
-        try {
-          run_from(failed, group.kernel, built, build, from, time, to);
-        } catch (const std::exception&) {
-        }
-      });
-      const auto count = started ? pass_reports(runner, descriptor) : std::nullopt;
-      if (!count) break;
-      next += *count;
+    if (run_build(failed, group.kernel, built, build, descriptor)) continue;
+    ChangeGroup rest{group.kernel, {}};
+    for (const SlottedChange& one : group.changes) {
+      if (std::find(build.numbers.begin(), build.numbers.end(), one.number) != build.numbers.end())
+        rest.changes.push_back(one);
+    }
+    std::stable_sort(rest.changes.begin(), rest.changes.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.slot.start, a.slot.end) < std::pair(b.slot.start, b.slot.end);
+    });
+    const auto middle = rest.changes.begin() + static_cast<std::ptrdiff_t>(rest.changes.size() / 2);
+    const bool one_place = rest.changes.front().slot == rest.changes.back().slot;
+    if (one_place) {
+      for (const SlottedChange& one : rest.changes) {
+        const Report report{one.number, ChangeOutcome::unclear};
+        if (write(descriptor, &report, sizeof report) != sizeof report) return;
+      }
+    } else {
+      try_group(failed, built, {group.kernel, {rest.changes.begin(), middle}}, descriptor);
+      try_group(failed, built, {group.kernel, {middle, rest.changes.end()}}, descriptor);
     }
   }
 }

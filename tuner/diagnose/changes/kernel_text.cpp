@@ -10,9 +10,9 @@
 namespace greta::tuner {
 namespace {
 
-constexpr std::array<std::string_view, 26> long_signs{
-    "<<=", ">>=", "...", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=",
-    "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "::", "##", "[[", "]]"};
+constexpr std::array<std::string_view, 24> long_signs{
+    "<<=", ">>=", "...", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=",
+    "-=",  "*=",  "/=",  "%=", "&=", "|=", "^=", "++", "--", "->", "::", "##"};
 
 bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
@@ -59,8 +59,7 @@ std::size_t length_of_token(std::string_view text, std::size_t at) {
   while (at + length < text.size() && is_name_character(text[at + length])) ++length;
   if (length > 0) return length;
   for (const std::string_view sign : long_signs) {
-    if (sign.size() < 4 && sign != "[[" && sign != "]]" && text.substr(at).starts_with(sign))
-      return sign.size();
+    if (text.substr(at).starts_with(sign)) return sign.size();
   }
   return 1;
 }

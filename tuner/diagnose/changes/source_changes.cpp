@@ -24,6 +24,18 @@ using Kind = SourceToken::Kind;
 // How likely a change is to mend a fault, divided by the number of such changes.
 enum Rank { likely, possible, seldom, unlikely };
 
+/// The kinds of changes, first those of which the largest share mends slips that were drawn at
+/// random.
+constexpr std::array<std::string_view, 13> kinds_by_share{
+    "exchanged statements", "wrong constant", "wrong condition", "wrong operator",
+    "exchanged operands",   "wrong variable", "missing term",    "superfluous term",
+    "wrong limit",          "wrong index",    "wrong type",      "superfluous statement",
+    "missing barrier"};
+
+std::ptrdiff_t order_of_kind(std::string_view kind) {
+  return std::find(kinds_by_share.begin(), kinds_by_share.end(), kind) - kinds_by_share.begin();
+}
+
 /// Changes of one source.
 class Changes {
  public:
@@ -44,8 +56,8 @@ class Changes {
     }
     add_statements();
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.rank, b.start) <
-             std::pair(b.rank, a.start);  // a kernel's own code is last
+      return std::tuple(a.rank, order_of_kind(a.kind), b.start) <
+             std::tuple(b.rank, order_of_kind(b.kind), a.start);  // a kernel's own code is last
     });
     return std::move(found_);
   }
@@ -54,6 +66,9 @@ class Changes {
   /// Returns the index of a thread or workgroup that a token reads; empty if it doesn't.
   std::string_view place_at(const SourceToken& token) const {
     if (token.text == "gl_LocalInvocationIndex") return token.text;
+    if (is_one_of(token.text, {"gl_WorkGroupID", "gl_LocalInvocationID"}) &&
+        source_.substr(token.end()).starts_with("."))
+      return source_.substr(token.start, token.text.size() + 2);
     if (!is_one_of(token.text, {"thread_index", "block_x", "block_y", "block_z", "lane_index"}) ||
         !source_.substr(token.end()).starts_with("()"))
       return {};
@@ -99,7 +114,8 @@ class Changes {
       if (other != value) offer(possible, other);
     }
     if (value == 0) {
-      for (const long long other : {8LL, 15LL, 16LL, 31LL, 32LL}) offer(seldom, other);
+      for (const long long other : {8LL, 16LL, 32LL}) offer(possible, other);
+      for (const long long other : {15LL, 31LL, 64LL}) offer(seldom, other);
     }
     for (const std::string_view name : names_[{tokens_[i].definition, true}])
       replace(seldom, "wrong constant", i, std::string(name));
@@ -194,8 +210,13 @@ class Changes {
           fmt::format("({}){}", index, step));
   }
   void add_assignments(std::size_t i) {
-    for (const char* const other : {"=", "+=", "-=", "*=", "|=", "/=", "&=", "^=", "<<=", ">>="})
-      replace(is_one_of(other, {"=", "+="}) ? possible : seldom, "wrong operator", i, other);
+    // A variable that is declared there can't be added to.
+    const std::size_t begin = operands_.begin_of_operand(i);
+    const bool statement = begin > 0 && is_one_of(text(begin - 1), {";", "{", "}", ")"});
+    for (const char* const other : {"=", "+=", "-=", "*=", "|=", "/=", "&=", "^=", "<<=", ">>="}) {
+      const Rank rank = !is_one_of(other, {"=", "+="}) ? seldom : statement ? likely : possible;
+      replace(rank, "wrong operator", i, other);
+    }
   }
   void add_negation(std::size_t i) {
     const std::size_t after = operands_.after_bracket(i);
@@ -237,15 +258,14 @@ class Changes {
     const bool limit = begin > 0 && is_one_of(text(begin - 1), {"<", "<=", ">", ">="});
     for (const char* const step : {" - 1", " + 1"})
       add(limit ? likely : seldom, "wrong limit", at, at, step);
-    if (is_one_of(text(i), {";", ")", "]"})) terms_.push_back(i);
+    terms_.push_back(i);
   }
 
   void add_name(std::size_t i) {
     static const std::vector<std::vector<std::string_view>> families{
-        {"row", "col"},     {"rows", "cols"},  {"x", "y", "z", "w"},
-        {"m", "n", "k"},    {"i", "j"},        {"min", "max"},
-        {"fminf", "fmaxf"}, {"first", "last"}, {"begin", "end"},
-        {"left", "right"},  {"a", "b"}};
+        {"row", "col"},   {"rows", "cols"},  {"x", "y"},         {"m", "n", "k"},
+        {"i", "j"},       {"min", "max"},    {"fminf", "fmaxf"}, {"first", "last"},
+        {"begin", "end"}, {"left", "right"}, {"a", "b"}};
     const std::string_view name = text(i);
     add_type(i);
     if (is_source_keyword(name)) return;
@@ -256,6 +276,10 @@ class Changes {
       }
     }
     const bool member = is_one_of(text(i - 1), {".", "->", "::"});
+    if (member && is_one_of(name, {"x", "y", "z", "w"})) {
+      for (const char* const other : {"x", "y", "z", "w"})
+        replace(possible, "wrong variable", i, other);
+    }
     const bool called = text(i + 1) == "(";
     const bool upper = is_constant_name(name);
     if (member || (called && !upper)) return;
@@ -273,7 +297,9 @@ class Changes {
         {"u32", {"u64"}},
         {"i32", {"i64"}},
         {"half", {"float"}},
-        {"float", {"double"}}};
+        {"float", {"double"}},
+        {"In", {"float"}},
+        {"Out", {"float"}}};
     const auto found = wider.find(text(i));
     if (found == wider.end()) return;
     const Rank rank = text(i + 1) == "(" ? possible : seldom;  // a conversion, or a variable
@@ -288,6 +314,17 @@ class Changes {
     return count == 1;
   }
 
+  static Rank rank_of(MissingTerm::Likelihood likelihood) {
+    switch (likelihood) {
+      case MissingTerm::Likelihood::fits:
+        return likely;
+      case MissingTerm::Likelihood::elsewhere:
+        return possible;
+      case MissingTerm::Likelihood::frequent:
+        return seldom;
+    }
+    return seldom;
+  }
   static bool is_barrier(std::string_view name) {
     for (const char* const word : {"barrier", "Barrier", "syncthreads", "syncwarp", "wait"}) {
       if (name.find(word) != std::string_view::npos) return true;
@@ -339,7 +376,7 @@ class Changes {
     }
     for (const std::size_t i : blocks_) add_barriers(barriers, i);
     for (const MissingTerm& term : missing_terms(source_, tokens_))
-      add(term.fits ? likely : possible, "missing term", term.at, term.at, term.text);
+      add(rank_of(term.likelihood), "missing term", term.at, term.at, term.text);
     for (const std::size_t i : terms_) {
       for (const std::string_view name : names_[{tokens_[i].definition, true}])
         add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
