@@ -258,6 +258,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"STAGGER", 0}}};
   if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
     config.value("RESIDENT") = 1;
+    // Tiles of groups of rows take different times.
+    config.value("DYNAMIC") = shape.grouped() && !pairs ? 1 : 0;
   }
   raise_stages(config, 8, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
