@@ -152,7 +152,7 @@ std::vector<Case> cases() {
        bf16,
        {260, 192, 400},
        "tma BM=128 BN=128 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 "
-       "STAGGER=0",
+       "STAGGER=1",
        "sm_90",
        4,
        "swiglu"},
