@@ -34,133 +34,144 @@ std::vector<Case> cases() {
        f16,
        {130, 72, 520},
        {{"epilogue", "bias,residual,gelu"}, {"beta", "2"}},
-       "BM=128 BN=64 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=128 BN=64 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"resident_both_across_k",
        "nn",
        bf16,
        bf16,
        {200, 168, 152},
        {{"epilogue", "bias"}},
-       "BM=64 BN=80 BK=64 GROUPS=1 PINGPONG=0 STAGES=3 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=64 BN=80 BK=64 GROUPS=1 PINGPONG=0 STAGES=3 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"resident_two_products_along_m",
        "tn",
        f16,
        f32,
        {264, 200, 72},
        {{"epilogue", "silu"}},
-       "BM=128 BN=64 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=128 BN=64 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"aligned_with_an_empty_slice",
        "nn",
        f16,
        f16,
        {60, 61, 261},
        {{"alpha", "-0.5"}},
-       "BM=64 BN=32 BK=64 GROUPS=1 PINGPONG=0 STAGES=3 RESIDENT=0 WALK=0 SPLIT=4 FOLD=0 ALIGN=1 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=64 BN=32 BK=64 GROUPS=1 PINGPONG=0 STAGES=3 RESIDENT=0 WALK=0 SPLIT=4 FOLD=0 ALIGN=1 "
+       "DYNAMIC=0"},
       {"swapped_the_last_slice_adds",
        "nt",
        bf16,
        f32,
        {13, 200, 264},
        {{"epilogue", "bias"}},
-       "BM=16 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 RESIDENT=0 WALK=0 SPLIT=4 FOLD=1 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=16 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 RESIDENT=0 WALK=0 SPLIT=4 FOLD=1 ALIGN=0 "
+       "DYNAMIC=0"},
       {"pingpong_with_packed_elements",
        "nt",
        bf16,
        bf16,
        {330, 200, 200},
        {{"epilogue", "bias,residual,silu"}},
-       "BM=64 BN=80 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=64 BN=80 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"three_take_turns_of_two_products",
        "tn",
        f16,
        f32,
        {520, 136, 136},
        {{"epilogue", "residual"}},
-       "BM=128 BN=48 BK=64 GROUPS=3 PINGPONG=1 STAGES=2 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=128 BN=48 BK=64 GROUPS=3 PINGPONG=1 STAGES=2 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"swapped_across_k_resident",
        "tn",
        f16,
        f16,
        {104, 200, 200},
        {{"epilogue", "residual,silu"}},
-       "BM=40 BN=128 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=40 BN=128 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"swapped_in_two_pieces",
        "nt",
        f16,
        f16,
        {152, 200, 136},
        {{"epilogue", "bias,residual,gelu"}, {"beta", "2"}},
-       "BM=80 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=3 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=80 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=3 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"swapped_in_three_pieces_resident",
        "nn",
        bf16,
        bf16,
        {296, 200, 200},
        {{"epilogue", "residual,silu"}},
-       "BM=144 BN=64 BK=64 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=144 BN=64 BK=64 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"gates_beside_their_ups",
        "nt",
        f16,
        f16,
        {130, 100, 200},
        {{"epilogue", "bias,swiglu"}, {"alpha", "-0.5"}},
-       "BM=128 BN=64 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=128 BN=64 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"packed_gates",
        "nt",
        f16,
        f16,
        {130, 104, 200},
        {{"epilogue", "bias,geglu"}},
-       "BM=128 BN=96 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=128 BN=96 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"gates_of_80_columns",
        "nt",
        f16,
        f16,
        {130, 104, 200},
        {{"epilogue", "swiglu"}},
-       "BM=64 BN=80 BK=64 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=64 BN=80 BK=64 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"gates_in_turns",
        "nt",
        bf16,
        bf16,
        {330, 104, 200},
        {{"epilogue", "swiglu"}},
-       "BM=64 BN=96 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=64 BN=96 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=0"},
       {"gates_swapped_the_last_slice_adds",
        "tt",
        bf16,
        f32,
        {16, 101, 264},
        {{"epilogue", "geglu"}},
-       "BM=16 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 RESIDENT=0 WALK=0 SPLIT=4 FOLD=1 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
-      {"tiles_from_a_counter_stored_at_once",
+       "BM=16 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 RESIDENT=0 WALK=0 SPLIT=4 FOLD=1 ALIGN=0 "
+       "DYNAMIC=0"},
+      {"tiles_from_a_counter",
        "nt",
        f16,
        f16,
        {330, 200, 136},
        {{"epilogue", "bias,silu"}},
-       "BM=128 BN=80 BK=64 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=1 STORE=1 STAGGER=0"},
-      {"stored_by_two_buffers_in_turn",
-       "nn",
-       bf16,
-       bf16,
-       {330, 200, 136},
-       {{"alpha", "-0.5"}},
-       "BM=128 BN=176 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=2 STAGGER=0"},
+       "BM=128 BN=80 BK=64 GROUPS=1 PINGPONG=0 STAGES=2 RESIDENT=1 WALK=1 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=1"},
       {"swapped_tiles_from_a_counter",
        "nt",
        bf16,
        bf16,
        {104, 200, 200},
        {},
-       "BM=40 BN=64 BK=64 GROUPS=1 PINGPONG=0 STAGES=3 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=1 STORE=0 STAGGER=0"},
+       "BM=40 BN=64 BK=64 GROUPS=1 PINGPONG=0 STAGES=3 RESIDENT=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 "
+       "DYNAMIC=1"},
       {"swapped_in_pieces_with_slices",
        "tn",
        bf16,
        f32,
        {216, 120, 520},
        {{"epilogue", "bias"}},
-       "BM=112 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=3 FOLD=1 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0"},
+       "BM=112 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=2 RESIDENT=0 WALK=0 SPLIT=3 FOLD=1 ALIGN=0 "
+       "DYNAMIC=0"},
   };
 }
 
@@ -209,31 +220,28 @@ Problem groups(const char* form, const char* layout, DType out) {
 TEST(GemmTmaOfGroups, ContiguousOnesInTurns) {
   expect_right(groups("contiguous", "nt", DType::bf16),
                "tma BM=64 BN=80 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 TEST(GemmTmaOfGroups, MaskedOnesAcrossK) {
   expect_right(groups("masked", "nn", DType::f32),
                "tma BM=64 BN=96 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=0 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=0 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 TEST(GemmTmaOfGroups, FewRows) {
   expect_right(groups("masked", "nt", DType::bf16),
                "tma BM=16 BN=64 BK=64 GROUPS=1 PINGPONG=0 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
-// Groups of 88, 44, 29, 22 and 18 rows, of which tiles of 128 have warpgroups and products without rows.
-TEST(GemmTmaOfGroups, PartsWithoutRowsAreLeftOut) {
-  for (const char* tile : {"BM=128 BN=80 BK=64 GROUPS=2", "BM=256 BN=48 BK=64 GROUPS=2",
-                           "BM=192 BN=48 BK=64 GROUPS=1"}) {
-    for (const char* form : {"contiguous", "masked"}) {
-      expect_right(groups(form, "nt", DType::bf16),
-                   fmt::format("tma {} PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=1 SWIZZLE=4 "
-                               "WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=1 STORE=1 STAGGER=0",
-                               tile));
-    }
+// Groups of 88, 44, 29, 22 and 18 rows: some warpgroups and products of their tiles have no rows.
+TEST(GemmTmaOfGroups, PartsWithoutRowsAreSkipped) {
+  for (const char* tile : {"BM=128 BN=80 BK=64 GROUPS=2", "BM=192 BN=48 BK=64 GROUPS=1"}) {
+    expect_right(groups("contiguous", "nt", DType::bf16),
+                 fmt::format("tma {} PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=1 "
+                             "SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=1",
+                             tile));
   }
 }
 
@@ -249,13 +257,13 @@ Problem gated_groups(const char* form, std::int64_t n, DType out) {
 TEST(GemmTmaOfGroups, GatesInTheRegistersOfTheirSums) {
   expect_right(gated_groups("contiguous", 104, DType::bf16),
                "tma BM=64 BN=96 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 TEST(GemmTmaOfGroups, GatesOfMaskedGroupsThroughSharedMemory) {
   expect_right(gated_groups("masked", 50, DType::f32),
                "tma BM=16 BN=64 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=0 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=0 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 /// Returns a batch of three products; boxes of operands reach over the ends of its matrices.
@@ -269,13 +277,13 @@ Problem batch(const char* layout, std::vector<std::pair<std::string, std::string
 TEST(GemmTmaOfBatches, InTurns) {
   expect_right(batch("nt", {{"epilogue", "residual"}}),
                "tma BM=64 BN=80 BK=64 GROUPS=2 PINGPONG=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=1 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 TEST(GemmTmaOfBatches, AcrossKWithACommonB) {
   expect_right(batch("tn", {{"shared", "b"}}),
                "tma BM=64 BN=96 BK=128 GROUPS=1 PINGPONG=0 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=0 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=0 SWIZZLE=4 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 TEST(GemmTmaOfBatches, LinesApart) {
@@ -283,7 +291,7 @@ TEST(GemmTmaOfBatches, LinesApart) {
                             {"b_batch_stride", "13416"},
                             {"c_batch_stride", "14148"}}),
                "tma BM=128 BN=48 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 "
-               "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STORE=0 STAGGER=0");
+               "RESIDENT=1 SWIZZLE=1 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0");
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ std::vector<Case> cases() {
        "row",
        bf16,
        {400, 72, 272},
-       "tma BM=64 BN=64 GROUPS=1 STAGES=3 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 STAGGER=0",
+       "tma BM=64 BN=64 GROUPS=1 STAGES=3 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 "
+       "STAGGER=0",
        "sm_90",
        6},
       {"groups_of_blocks_masked",
@@ -140,7 +141,8 @@ std::vector<Case> cases() {
        "block",
        bf16,
        {130, 200, 400},
-       "tma BM=128 BN=96 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=1 STAGGER=0",
+       "tma BM=128 BN=96 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=1 "
+       "STAGGER=0",
        "sm_90",
        3},
       {"gates_of_tensors",
@@ -148,7 +150,8 @@ std::vector<Case> cases() {
        "tensor",
        f16,
        {300, 100, 272},
-       "tma BM=64 BN=64 GROUPS=1 STAGES=2 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 STAGGER=0",
+       "tma BM=64 BN=64 GROUPS=1 STAGES=2 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 "
+       "STAGGER=0",
        "sm_90",
        4,
        "swiglu"},
@@ -157,7 +160,8 @@ std::vector<Case> cases() {
        "row",
        bf16,
        {100, 104, 144},
-       "tma BM=64 BN=96 GROUPS=1 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=1 STAGGER=0",
+       "tma BM=64 BN=96 GROUPS=1 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=1 "
+       "STAGGER=0",
        "sm_90",
        5,
        "geglu"},
@@ -166,7 +170,8 @@ std::vector<Case> cases() {
        "block",
        bf16,
        {260, 192, 400},
-       "tma BM=128 BN=128 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 STAGGER=0",
+       "tma BM=128 BN=128 GROUPS=2 STAGES=2 RESIDENT=1 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 "
+       "STAGGER=1",
        "sm_90",
        4,
        "swiglu"},
@@ -175,7 +180,8 @@ std::vector<Case> cases() {
        "row",
        f32,
        {90, 40, 272},
-       "tma BM=64 BN=16 GROUPS=1 STAGES=4 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 STAGGER=0",
+       "tma BM=64 BN=16 GROUPS=1 STAGES=4 RESIDENT=0 CLUSTER_M=1 CLUSTER_N=1 SWIZZLE=4 STORE=0 "
+       "STAGGER=0",
        "sm_90",
        2,
        "swiglu"},

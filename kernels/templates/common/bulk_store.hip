@@ -4,8 +4,7 @@
 //   show_to_copies()        each lane that wrote what is copied, before the barrier that the others wait at
 //   copy_row_out(…)         starts copying a row
 //   close_rows_out()        the lane has started its rows
-//   wait_for_rows_out<n>()  this lane's rows have been read but those of the last n times that it closed
-//                           some, with n = 0 all: their place may be written again
+//   wait_for_rows_out()     this lane's rows have been read: their place may be written again
 //
 // Source: PTX ISA, cp.async.bulk and fence.proxy.async.
 #pragma once
@@ -24,9 +23,8 @@ GRETA_DEVICE void copy_row_out(void* to, SharedMemory shared, u32 from, u32 byte
 
 GRETA_DEVICE void close_rows_out() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-template <int pending = 0>
 GRETA_DEVICE void wait_for_rows_out() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 #else
@@ -36,7 +34,6 @@ GRETA_DEVICE void copy_row_out(void* to, SharedMemory shared, u32 from, u32 byte
   __builtin_memcpy(to, shared.bytes + from, bytes);
 }
 GRETA_DEVICE void close_rows_out() {}
-template <int pending = 0>
 GRETA_DEVICE void wait_for_rows_out() {}
 
 #endif

@@ -3,30 +3,22 @@
 // one row. The residual takes the same way in the other direction; it is loaded while the columns
 // before are stored. With GATED, a lane's two neighbours are the gate and the up of one element. The
 // file that includes this has the tile's pieces of 16 rows (warpgroup_tile.hip).
-//
-// With STORE, bulk copies store them, which run while the next tile is multiplied: with 1 from a buffer
-// for all of a wave's elements, with 2 from two buffers for 32 columns of sums in turn.
 #pragma once
 
-#include "common/bulk_store.hip"
 #include "gemm/operands.hip"
 #include "gemm/warpgroup_tile.hip"
 
 static_assert(sizeof(Out) == 2 && !swapped, "elements of 16 bits, in pieces of 16 rows");
-static_assert(STORE == 0 || !HAS_RESIDUAL, "a residual has no way through buffers that are copied");
 
-// Columns of sums that a wave stores at a time.
-constexpr u32 column_limit = STORE == 1 ? piece_width : STORE == 2 ? 32 : 64;
-constexpr u32 most_packed_columns = smaller(piece_width, column_limit);
-// Buffers of a wave.
-constexpr u32 packed_buffers = STORE == 0 ? 1 : STORE == 1 ? pieces : 2;
+// Columns that a wave stores at a time.
+constexpr u32 most_packed_columns = piece_width < 64 ? piece_width : 64;
 // Columns of sums of an element.
 constexpr u32 columns_of_element = GATED ? 2 : 1;
 static_assert(!GATED || piece_width % 32 == 0, "lanes have equal numbers of units of gates");
 // For `width` columns of sums.
 GRETA_DEVICE constexpr u32 packed_pitch(u32 width) { return width / columns_of_element + 8; }
 GRETA_DEVICE constexpr u32 sums_bytes() {
-  return THREADS / WAVE * packed_buffers * 16 * packed_pitch(most_packed_columns) * 2;
+  return THREADS / WAVE * 16 * packed_pitch(most_packed_columns) * 2;
 }
 constexpr u32 inbox_bytes = 0;  // slices are not added here
 
@@ -139,18 +131,6 @@ struct PackedColumns {
   }
 #endif
 
-  // Starts copies of the buffer's rows to C, a lane each.
-  GRETA_DEVICE void copy_out(const Arguments& args, Out* buffer) const {
-    show_to_copies();
-    wave_barrier();
-    const u32 lane = lane_index(), row = at.row + lane;
-    if (lane < 16 && row < args.m && at.col < args.n) {
-      copy_row_out(args.c + c_place(args, row, at.col), shared_memory(reinterpret_cast<u8*>(buffer)),
-                   lane * pitch * 2, smaller(elements, args.n - at.col) * 2);
-    }
-    close_rows_out();
-  }
-
   GRETA_DEVICE void put(const Arguments& args, Out* buffer, const Sums& sums,
                         const Eight (&residual)[units]) const {
 #if HAS_RESIDUAL
@@ -173,28 +153,6 @@ struct PackedColumns {
     wave_barrier();
   }
 };
-
-#if STORE
-// Puts columns from `first` on of piece i to the `next` buffer, whose copies have read it before.
-template <u32 i, u32 first, u32 next>
-GRETA_DEVICE void copy_packed_from(const Arguments& args, Out* buffers, Position tile,
-                                   const Sums& sums) {
-  constexpr u32 width = smaller(piece_width - first, most_packed_columns);
-  constexpr bool ends = first + width == piece_width;
-  const PackedColumns<width> columns(tile, i, first);
-  Out* const buffer = buffers + next * (16 * packed_pitch(most_packed_columns));
-  if (STORE == 2 || i == 0) {
-    wait_for_rows_out<(STORE == 2 ? 1 : 0)>();
-    wave_barrier();
-  }
-  columns.compute(args, buffer, sums);
-  columns.copy_out(args, buffer);
-  if constexpr (!ends || i + 1 < pieces) {
-    copy_packed_from<(ends ? i + 1 : i), (ends ? 0 : first + width), (next + 1) % packed_buffers>(
-        args, buffers, tile, sums);
-  }
-}
-#endif
 
 // Puts columns from `first` on of piece i, and loads the next columns' residual ahead of that.
 template <u32 i, u32 first>
@@ -220,14 +178,10 @@ GRETA_DEVICE void put_packed_from(const Arguments& args, Out* buffer, Position t
 // Stores the tile; `shared`: sums_bytes() that nobody else uses.
 GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, const Sums& sums) {
   Out* const buffer = reinterpret_cast<Out*>(shared) +
-                      wave_index() * (packed_buffers * 16 * packed_pitch(most_packed_columns));
-#if STORE
-  copy_packed_from<0, 0, 0>(args, buffer, tile, sums);
-#else
+                      wave_index() * (16 * packed_pitch(most_packed_columns));
   Eight residual[most_packed_columns / 16 / columns_of_element];
 #if HAS_RESIDUAL
   PackedColumns<most_packed_columns>(tile, 0, 0).load_residual(args, residual);
 #endif
   put_packed_from<0, 0>(args, buffer, tile, sums, residual);
-#endif
 }

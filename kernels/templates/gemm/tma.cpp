@@ -48,8 +48,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       {"shared_memory",
        fmt::format("STAGES of both tiles, with RESIDENT or FOLD=2 also sums, must fit {} KiB",
                    shared / 1024),
-       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "STORE", "SPLIT",
-         "FOLD"},
+       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "SPLIT", "FOLD"},
         [=](const Config& c) {
           return kernel.shared_bytes(c) * std::max(1, c["RESIDENT"]) <= shared;
         }}},
@@ -86,20 +85,8 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
       {"counter", "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters",
-       p["DYNAMIC"] == 0 || (p["RESIDENT"] > 0 && p["PINGPONG"] == 0 &&
-                             p["CLUSTER_M"] * p["CLUSTER_N"] == 1)},
-      {"stores",
-       "STORE needs RESIDENT, rows of C of whole 16 bytes with elements of 16 bits, BM of whole "
-       "64 rows, and neither a residual nor beta",
-       {{"BM", "BN", "RESIDENT", "SPLIT", "STORE"},
-        [=](const Config& c) {
-          return c["STORE"] == 0 || (c["RESIDENT"] > 0 && kernel.packed(c) && !shape.residual);
-        }}},
-      {"stagger", "STAGGER needs RESIDENT, GROUPS of one tile, and STAGES + 1",
-       p["STAGGER"] == 0 || (p["RESIDENT"] > 0 && p["PINGPONG"] == 0 && p["GROUPS"] > 1 &&
-                             p["STAGGER"] + 1 < p["STAGES"])},
-      {"staggered_tiles", "with STAGGER, k must have at least STAGES steps",
-       p["STAGGER"] == 0 || p["STAGES"] * p["BK"] <= shape.k},
+       p["DYNAMIC"] == 0 ||
+           (p["RESIDENT"] > 0 && p["PINGPONG"] == 0 && p["CLUSTER_M"] * p["CLUSTER_N"] == 1)},
       {"whole_k", "SPLIT needs RESIDENT=0", p["SPLIT"] == 1 || p["RESIDENT"] == 0},
       {"cluster_of_slices",
        "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
@@ -128,10 +115,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // RESIDENT   0: a workgroup for each tile; else the number of workgroups per compute unit, which
   //            compute tile after tile and store one while the next one is copied
   // DYNAMIC    1: these take the next tile from a counter; 0: those that are their number apart
-  // STORE      bulk copies store a tile while the next one is multiplied, 1: from a buffer of its
-  //            size, 2: from small ones; 0: threads store it
-  // STAGGER    K steps that each warpgroup begins a tile after the one before it, so that it
-  //            multiplies while that one stores
   // SWIZZLE    rows of clusters that are rasterised together; WALK=1: columns
   // SPLIT      slices of K; FOLD: how they are added, as in `matrix`
   // ALIGN      1: operands with odd lines are first copied to aligned rows
@@ -150,9 +133,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"SPLIT", kernel.slice_counts()},
                  {"FOLD", clusters ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
                  {"ALIGN", {has_odd_lines(shape) ? 1 : 0}},
-                 {"DYNAMIC", {0, 1}},
-                 {"STORE", {0, 1, 2}},
-                 {"STAGGER", {0, 1, 2}}},
+                 {"DYNAMIC", {0, 1}}},
                 {}};
   a.constraints = tile_constraints(shape, device, kernel);
   append(a.constraints, cluster_constraints(shape, kernel));
@@ -253,11 +234,11 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                           : split <= most_in_cluster ? 2
                                                      : 1},
                  {"ALIGN", has_odd_lines(shape) ? 1 : 0},
-                 {"DYNAMIC", 0},
-                 {"STORE", 0},
-                 {"STAGGER", 0}}};
+                 {"DYNAMIC", 0}}};
   if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
     config.value("RESIDENT") = 1;
+    // Tiles of groups of rows take different times.
+    config.value("DYNAMIC") = shape.grouped() && !pairs ? 1 : 0;
   }
   raise_stages(config, 8, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
@@ -327,7 +308,7 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "on matrix cores: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions_of_tiles);
-  variant.migrations = {added("DYNAMIC", 0), added("STORE", 0), added("STAGGER", 0)};
+  variant.migrations = {added("DYNAMIC", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -7,19 +7,16 @@
 // RESIDENT, a workgroup computes tiles until there are none left, and stores one while the next
 // one's first steps are copied. With DYNAMIC, a counter says which one is next, so that tiles that
 // take less time than others leave nobody idle. With PINGPONG, its warpgroups take turns with whole
-// tiles, so that one multiplies while another one stores. With STAGGER, each begins a tile that many K
-// steps after the one before it, so that it still multiplies while that one stores. STORE is described in packed_sums.hip. SPLIT
-// and FOLD are as in matrix.hip.
+// tiles, so that one multiplies while another one stores. SPLIT and FOLD are as in matrix.hip.
 //
 // Where rows are in groups, a warpgroup multiplies no 64 rows that are all past the last one.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(STAGES) || !defined(CLUSTER_M) || !defined(CLUSTER_N) || !defined(RESIDENT) ||     \
     !defined(SWIZZLE) || !defined(WALK) || !defined(SPLIT) || !defined(FOLD) ||                 \
-    !defined(GROUPS) || !defined(PINGPONG) || !defined(DYNAMIC) || !defined(STORE) ||           \
-    !defined(STAGGER)
+    !defined(GROUPS) || !defined(PINGPONG) || !defined(DYNAMIC)
 #error "BM BN BK WM WN STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE WALK SPLIT FOLD are undefined"
-#error "or GROUPS PINGPONG DYNAMIC STORE STAGGER"
+#error "or GROUPS PINGPONG DYNAMIC"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
 #error "WAVE, SHARED_BYTES, PACKED and {A,B}_ALONG_K must be defined"
@@ -35,12 +32,6 @@
 #endif
 #if DYNAMIC && (!RESIDENT || PINGPONG || CLUSTER > 1)
 #error "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters"
-#endif
-#if STAGGER && (!RESIDENT || PINGPONG || GROUPS == 1 || STAGGER >= STAGES)
-#error "STAGGER needs RESIDENT, no PINGPONG, several GROUPS, and more STAGES"
-#endif
-#if STORE && (!RESIDENT || !PACKED)
-#error "STORE needs RESIDENT, and elements that are packed"
 #endif
 #if BM % WM != 0 || BN % WN != 0 || STAGES < 2 || (RESIDENT && SPLIT > 1) || \
     (CLUSTER > 1 && FOLD == 2) || (FOLD && SPLIT == 1)
@@ -61,15 +52,6 @@
 
 // Where the warpgroups meet.
 GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
-
-// With STAGGER: a warpgroup waits for the one before it, and lets the next one begin. A tile has at least
-// STAGES steps, so that nobody is two tiles ahead.
-GRETA_DEVICE void wait_to_begin(u32 group) {
-  if (STAGGER && group > 0) partial_sync<2 * warpgroup_size>(1 + group);
-}
-GRETA_DEVICE void let_next_begin(u32 group) {
-  if (STAGGER && group + 1 < GROUPS) partial_arrive<2 * warpgroup_size>(2 + group);
-}
 #if PACKED
 #include "gemm/packed_sums.hip"
 #else
@@ -235,7 +217,6 @@ GRETA_DEVICE void consume(SharedMemory shared, u32 steps, u32 rank, Stages& at, 
   for (u32 step = 1; step < steps; ++step) {
     multiply_stage<live>(shared, at, sums);
     wait_for_products<1>();
-    if (STAGGER && step == STAGGER) let_next_begin(warpgroup_index());
     at.release(before, rank);
     before = at.index;
     at.next();
@@ -250,7 +231,6 @@ GRETA_DEVICE void consume_rows(SharedMemory shared, u32 rows, u32 steps, u32 ran
                                Sums& sums) {
   if constexpr (GROUPED == 1 || GROUPED == 2) {
     if constexpr (live == 0) {
-      let_next_begin(warpgroup_index());
       GRETA_NO_UNROLL
       for (u32 step = 0; step < steps; ++step) {
         at.filled(at.index).wait(at.parity);
@@ -320,8 +300,8 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
     }
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
-    const u32 group = PINGPONG || STAGGER ? warpgroup_index() : 0;
-    u32 others = PINGPONG ? group : 0, parity = group == 0 ? 1 : 0;
+    const u32 group = PINGPONG ? warpgroup_index() : 0;
+    u32 others = group, parity = group == 0 ? 1 : 0;
     for (u32 index = place.cluster;; index += clusters) {
       if (DYNAMIC) {
         stages.filled(stages.index).wait(stages.parity);
@@ -335,10 +315,9 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
         --others;
         continue;
       }
-      if (PINGPONG) others = GROUPS - 1;
+      others = GROUPS - 1;
       Sums sums = {};
       if (PINGPONG) stages.turn_of(group).wait(parity);
-      wait_to_begin(group);
       const u32 row = tile.at.row + warpgroup_position().row;
       consume_rows(tiles, row < tile.group.rows ? tile.group.rows - row : 0, steps, place.rank, stages,
                    sums);
@@ -349,9 +328,6 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
       if (!RESIDENT) team_barrier();  // all are done with the tiles, where sums go
       put_tile(of_group(args, tile.group), shared + sums_start - inbox_bytes, tile.at, sums);
     }
-#if STORE
-    wait_for_rows_out();
-#endif
   }
 #if CLUSTER > 1
   __syncwarp();

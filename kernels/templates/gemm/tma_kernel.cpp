@@ -81,17 +81,11 @@ std::int64_t TmaKernel::shared_bytes(const Config& c) const {
   }
   const std::int64_t columns = c["RESIDENT"] != 0 ? 32 : 64, waves = c["GROUPS"] * std::int64_t{4};
   const std::int64_t sums =
-      packed(c)    ? waves * packed_bytes(c)
+      packed(c)
+          ? waves * quarter * (std::min<std::int64_t>(bn, 64) / (shape_.gated ? 2 : 1) + 8) * 2
       : swapped(c) ? pitched(waves * piece_rows(c), quarter)
                    : pitched(waves * quarter, std::min(bn, columns));
   return (c["RESIDENT"] != 0 ? tiles + sums : std::max(tiles, sums)) + barriers;
-}
-
-std::int64_t TmaKernel::packed_bytes(const Config& c) const {
-  const bool whole = c["STORE"] == 1, in_turn = c["STORE"] == 2;
-  const std::int64_t columns = whole ? wn(c) : std::min(wn(c), in_turn ? 32 : 64);
-  const std::int64_t rows = whole ? wm(c) / 4 : in_turn ? 2 * quarter : quarter;
-  return rows * (columns / (shape_.gated ? 2 : 1) + 8) * 2;
 }
 
 bool TmaKernel::packed(const Config& c) const {

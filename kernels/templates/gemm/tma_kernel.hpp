@@ -54,8 +54,6 @@ class TmaKernel {
 
  private:
   std::int64_t tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const;
-  /// Returns the bytes of a wave's buffers for elements of C.
-  std::int64_t packed_bytes(const Config& config) const;
 
   Shape shape_;
   MatrixKernel matrix_;
