@@ -29,7 +29,7 @@ struct EarlyDraw : Draw {
     begin();
     if (!filters())
       return relate_to(reduce_threads<THREADS>(largest(x, 0, cols), Larger{}, maxima));
-    const u32 shift = shift_of(1U << 28);
+    constexpr u32 shift = early_shift;
     const float step = scale / float(1U << shift);
     const float seen = largest_of_some(maxima) * step;
     clear_bins();
