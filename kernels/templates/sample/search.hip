@@ -202,6 +202,7 @@ struct Search {
             const u32 at = column + number / VEC * walk_step + number % VEC;
             list(distance(to_float(x[at])), at);
           }
+          lanes_meet();
         });
     return own.sums();
   }
