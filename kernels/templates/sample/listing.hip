@@ -48,8 +48,8 @@ GRETA_DEVICE float lesser(float a, float b) {
 #endif
 }
 
-// The lanes of a wave that a loop has parted go on together. NVIDIA's assembler would else part them
-// for the rounds that follow. All lanes.
+// The lanes of a wave that a loop has parted go on together. NVIDIA's assembler would else part
+// them for the rounds that follow. All lanes.
 GRETA_DEVICE void lanes_meet() {
 #if defined(GRETA_NVIDIA)
   __syncwarp();
