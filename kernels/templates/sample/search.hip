@@ -14,7 +14,7 @@ struct Border {
   u64 mass;  // of all that is kept; no_mass: it is that of the row
 };
 
-constexpr u32 log2_of(u32 x) {
+GRETA_DEVICE constexpr u32 log2_of(u32 x) {
   return x == 1 ? 0 : 1 + log2_of(x / 2);
 }
 
