@@ -1,6 +1,6 @@
 // A block takes a row, and reads it twice before the draw. The first pass finds the largest logit
 // and makes a histogram at once: its bins are relative to an origin above the largest of some
-// logits. Where the bounds of these bins do not tell where the border is, the row is counted again.
+// logits. Where the bounds of these bins do not determine the border, the row is counted again.
 
 #include "sample/draw.hip"
 
@@ -29,7 +29,7 @@ struct EarlyDraw : Draw {
     begin();
     if (!filters())
       return relate_to(reduce_threads<THREADS>(largest(x, 0, cols), Larger{}, maxima));
-    const u32 shift = shift_of(1U << 28);
+    constexpr u32 shift = early_shift;
     const float step = scale / float(1U << shift);
     const float seen = largest_of_some(maxima) * step;
     clear_bins();

@@ -48,6 +48,14 @@ GRETA_DEVICE float lesser(float a, float b) {
 #endif
 }
 
+// The lanes of a wave that a loop has parted go on together. NVIDIA's assembler would else part
+// them for the rounds that follow. All lanes.
+GRETA_DEVICE void lanes_meet() {
+#if defined(GRETA_NVIDIA)
+  __syncwarp();
+#endif
+}
+
 // The masses of what is nearer than a range and of all, and a bit for each element of a round that
 // lies in the range.
 struct Listing {

@@ -14,6 +14,10 @@ struct Border {
   u64 mass;  // of all that is kept; no_mass: it is that of the row
 };
 
+GRETA_DEVICE constexpr u32 log2_of(u32 x) {
+  return x == 1 ? 0 : 1 + log2_of(x / 2);
+}
+
 // Of early bins: differences and products in f32, and the fraction cut off, move a distance of less
 // than 2^29 by up to 65.
 constexpr int slack = 128;
@@ -88,9 +92,12 @@ struct Search {
   GRETA_DEVICE static u32 shift_of(u32 span, u32 bins = BINS) {
     return bit_length((span - 1) / bins);
   }
+  static constexpr u32 early_shift = 28 - log2_of(BINS);
 
   // The bins of the first search have 16 octaves.
-  GRETA_DEVICE u32 first_shift() const { return shift_of(smaller(beyond, 1U << 28)); }
+  GRETA_DEVICE u32 first_shift() const {
+    return early ? early_shift : shift_of(smaller(beyond, 1U << 28));
+  }
 
   GRETA_DEVICE void clear_bins() const {
     for (u32 i = thread_index(); i < BINS * COPIES; i += THREADS) s.count[i] = 0;
@@ -195,6 +202,7 @@ struct Search {
             const u32 at = column + number / VEC * walk_step + number % VEC;
             list(distance(to_float(x[at])), at);
           }
+          lanes_meet();
         });
     return own.sums();
   }
@@ -370,7 +378,10 @@ struct Search {
       if (early) {
         const Range bounds = early_bounds(first, last, range, shift);
         early = false;
-        if (bounds.span == 0 || (by_count && !few)) continue;  // counts again
+        if (bounds.span == 0 || (by_count && !few)) {  // counts again
+          shift = first_shift();
+          continue;
+        }
         range = bounds;
       } else if (first == BINS) {
         return {beyond, 0, no_mass};
