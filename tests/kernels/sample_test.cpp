@@ -238,7 +238,7 @@ TEST_P(Sample, EarlyBinsKeepTheSameTokens) {
                                 {0.001, 0, 0, {1, 0, 0.9, 0}},    {1, 1e7, 0, {1, 0, 0.9, 0}},
                                 {1, 0, infinity, {1, 0, 0.9, 0}}, {1, -1e30, 0, {1, 9, 1, 0}},
                                 {1, 0, nan, {1, 0, 0.3, 0}},      {0, 2, 0, {1, 2500, 0.9, 0}},
-                                {1, 0, 0, {1e-9, 0, 0.9, 0}}};
+                                {1, 0, 0, {1e-9, 0, 0.9, 0}},    {8e37, 0, 0, {infinity, 2000, 0.5, 0.3}}};
   constexpr std::size_t cols = 4096;
   const Problem problem = problem_of(DType::f32, static_cast<std::int64_t>(cases.size()), cols);
   const auto specs = sample().tensors(problem);

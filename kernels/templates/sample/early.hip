@@ -33,7 +33,10 @@ struct EarlyDraw : Draw {
     const float step = scale / float(1U << shift);
     const float seen = largest_of_some(maxima) * step;
     clear_bins();
-    const bool near_zero = seen > -0x1p21f && seen < 0x1p21f;
+    // With a smaller scale, logits whose difference is no number in f32, and which have no
+    // probability therefore, may lie in a bin.
+    constexpr float least_scale = 0x1p-90f;
+    const bool near_zero = scale >= least_scale && seen > -0x1p21f && seen < 0x1p21f;
     // Bin and fraction of a logit v: origin - step v - rounder.
     const float origin = rounder + (seen + float(margin));
     float own = float_from_bits(0xff800000U);

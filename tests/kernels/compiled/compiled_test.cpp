@@ -69,9 +69,10 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       if (is_new) seen->second = compile(source, is_default);
       uses_matrix_cores = uses_matrix_cores || seen->second;
     }
-    EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix") || config.variant == "tma" ||
-                                     config.variant.starts_with("tf32x3") ||
-                                     config.variant == "stream" || config.variant == "warpgroups");
+    EXPECT_EQ(uses_matrix_cores,
+              config.variant.starts_with("matrix") || config.variant.starts_with("tma") ||
+                  config.variant.starts_with("tf32x3") || config.variant == "cluster" ||
+                  config.variant == "stream" || config.variant == "warpgroups");
   }
 
   /// Compiles `each` samples of every variant for which `taken(entry, variant)` holds.
@@ -122,8 +123,10 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(statistics.spilled_registers, 0U);
     // A scalar is kept in a lane of a vector register, which takes an instruction and no memory.
     EXPECT_LE(statistics.spilled_scalar_registers, 48U);
-    // ptxas keeps a few words in memory where that lets one more workgroup run.
-    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? 32U : 0U);
+    // ptxas keeps a few words in memory where that lets one more workgroup run: of a row of sample,
+    // outside of its passes, where 1024 threads were 1.6 times as fast as 512 without.
+    const bool samples = source.entry.starts_with("sample_");
+    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? (samples ? 72U : 32U) : 0U);
   }
 
   const std::unique_ptr<hip::Compiler> compiler_ = test::compiler_for(device_);

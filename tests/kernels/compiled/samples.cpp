@@ -27,7 +27,7 @@ const T& pick(const std::vector<T>& values, Random& random) {
 Problem problem(const Operation& entry, const DTypes& types, const TypicalSize& size,
                 Random& random) {
   Problem drawn;
-  for (int tries = 0; tries == 0 || (tries < 100 && !check_problem(entry, drawn)); ++tries) {
+  for (int tries = 0; tries == 0 || (tries < 2000 && !check_problem(entry, drawn)); ++tries) {
     drawn = {entry.name, types.in, types.out, {}, {}};
     for (std::size_t i = 0; i < size.extents.size(); ++i) {
       drawn.dims.emplace_back(entry.dimensions[i].name, size.extents.at(i));

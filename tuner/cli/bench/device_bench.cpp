@@ -198,9 +198,7 @@ void DeviceBench::add_references(const Operation& operation, GatedProblem& gated
   const auto name_of = [&](const Config& config, ResultOrigin origin) {
     for (std::size_t i = first; i < list.size(); ++i) {
       const Subject& subject = list[i].subject;
-      const bool any_origin = origin == ResultOrigin::untuned;  // the default may be the answer
-      if ((any_origin || subject.origin == origin) && subject.config == config)
-        return list[i].name();
+      if (subject.origin == origin && subject.config == config) return list[i].name();
     }
     list.push_back(kernel(problem, config, origin));
     return list.back().name();
@@ -214,23 +212,6 @@ void DeviceBench::add_references(const Operation& operation, GatedProblem& gated
         gated.variants[gate.variant] = name_of(best->config, ResultOrigin::chosen);
     }
   }
-}
-
-/// Adds the default after the answers, with which it is compared, unless it is one of them. The
-/// benchmarks of the problem begin at `first`.
-void DeviceBench::add_default(const Operation& operation, const Problem& problem,
-                              std::vector<Benchmark>& list, std::size_t first) {
-  const Config fallback = operation.default_config(problem, info());
-  for (std::size_t i = first; i < list.size(); ++i) {
-    const Subject& subject = list[i].subject;
-    if (subject.config != fallback) continue;
-    if (subject.origin != ResultOrigin::untuned) {
-      notes_.push_back(
-          fmt::format("{}: the {} is the default", problem.key(), to_string(subject.origin)));
-    }
-    return;
-  }
-  list.push_back(kernel(problem, fallback, ResultOrigin::untuned));
 }
 
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
@@ -247,7 +228,13 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
     value_of(check_fits(operation, problem, info()));
     add_answer(operation, listed, list);
     for (std::size_t i = first; i < list.size(); ++i) gated.subjects.push_back(list[i].name());
-    if (options_.defaults) add_default(operation, problem, list, first);
+    // The default follows the answer, with which it is compared.
+    const bool has_default =
+        list.size() > first && list.back().subject.origin == ResultOrigin::untuned;
+    if (options_.defaults && !has_default) {
+      list.push_back(
+          kernel(problem, operation.default_config(problem, info()), ResultOrigin::untuned));
+    }
     add_references(operation, gated, list, first);
     if (listed.parts) add_parts(operation, listed, list);
     if (gated.subjects.empty()) gated.skipped = "no configuration of it runs on " + info().id();

@@ -77,8 +77,6 @@ class DeviceBench {
                   std::vector<Benchmark>& list);
   void add_parts(const Operation& operation, const PresetProblem& listed,
                  std::vector<Benchmark>& list);
-  void add_default(const Operation& operation, const Problem& problem, std::vector<Benchmark>& list,
-                   std::size_t first);
   void add_references(const Operation& operation, GatedProblem& gated, std::vector<Benchmark>& list,
                       std::size_t first);
   Benchmark kernel(const Problem& problem, const Config& config, ResultOrigin origin);
