@@ -23,22 +23,27 @@ const T& pick(const std::vector<T>& values, Random& random) {
 }
 
 /// Returns a problem of this size and these types. Its attributes are drawn until they are valid
-/// for the types.
+/// for the types; of those that seldom are, the ones that the others allow are kept.
 Problem problem(const Operation& entry, const DTypes& types, const TypicalSize& size,
                 Random& random) {
+  Problem plain{entry.name, types.in, types.out, {}, {}};
+  for (std::size_t i = 0; i < size.extents.size(); ++i)
+    plain.dims.emplace_back(entry.dimensions[i].name, size.extents.at(i));
   Problem drawn;
-  for (int tries = 0; tries == 0 || (tries < 2000 && !check_problem(entry, drawn)); ++tries) {
-    drawn = {entry.name, types.in, types.out, {}, {}};
-    for (std::size_t i = 0; i < size.extents.size(); ++i) {
-      drawn.dims.emplace_back(entry.dimensions[i].name, size.extents.at(i));
-    }
+  for (int tries = 0; tries == 0 || (tries < 100 && !check_problem(entry, drawn)); ++tries) {
+    drawn = plain;
     for (const Attribute& attribute : entry.attributes) {
       const std::string value = pick(values_to_test(attribute, drawn), random);
       if (value == default_value(attribute, drawn)) continue;
       drawn.attributes.emplace_back(attribute.name, value);
     }
   }
-  return drawn;
+  if (check_problem(entry, drawn)) return drawn;
+  for (const auto& attribute : drawn.attributes) {
+    plain.attributes.push_back(attribute);
+    if (!check_problem(entry, plain)) plain.attributes.pop_back();
+  }
+  return plain;
 }
 
 /// Returns every variant that one of the sizes has on this device.
