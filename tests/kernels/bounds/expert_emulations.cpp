@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/model/byte_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 #include "tests/kernels/bounds/quantized_row.hpp"
 #include "tests/layers.hpp"
@@ -218,10 +219,41 @@ std::vector<Case> unpermute_cases(const DTypes& types) {
 
 // ------------------------------------------------------------------------------------ experts
 
+/// The product of a scaled matrix's line with a vector, by loads of 16 numbers where blocks have
+/// scales. An expert has `lines` of them.
+template <typename Vector>
+Float scaled_product(const Given& given, const QuantizedInput& matrix, std::size_t line,
+                     const Vector& x, std::size_t lines) {
+  const std::string shared = given.problem.attribute("scales", "none");
+  const auto format =
+      kernels::byte_format_from_string(given.problem.attribute("format", "e4m3")).value();
+  const auto number = [&](std::size_t j) {
+    const float byte = given[matrix.integers][line * matrix.k + j];
+    return Float(kernels::decode_byte(format, static_cast<std::uint8_t>(byte)));
+  };
+  const std::size_t expert = line / lines, within = line % lines;
+  if (shared != "block") {
+    return dot(matrix.k, x, number) * Float(given[matrix.scales][shared == "row" ? line : expert]);
+  }
+  const std::size_t row = expert * ((lines + 127) / 128) + within / 128;
+  const auto part = [&](std::size_t s) {
+    return dot(
+        16, [&](std::size_t j) { return x(s * 16 + j); },
+        [&](std::size_t j) { return number(s * 16 + j); });
+  };
+  return dot(matrix.k / 16, part, [&](std::size_t s) {
+    return Float(given[matrix.scales][row * ((matrix.k + 127) / 128) + s / 8]);
+  });
+}
+
 /// The product of a matrix's line with a vector, by chunks of scales where it is quantised.
+/// An expert has `lines` of them.
 template <typename Vector>
 Float line_product(const Given& given, const QuantizedInput& matrix, std::size_t line,
-                   const Vector& x) {
+                   const Vector& x, std::size_t lines) {
+  if (given.problem.attribute("scales", "none") != "none") {
+    return scaled_product(given, matrix, line, x, lines);
+  }
   if (given.problem.attribute("weights", "dense") == "dense") {
     return dot(matrix.k, x,
                [&](std::size_t j) { return Float(given[matrix.integers][line * matrix.k + j]); });
@@ -254,14 +286,14 @@ Outputs experts(const Given& given) {
     for (std::size_t i = 0; i < h.size(); ++i) {
       const std::size_t gate = expert(i / hidden) * 2 * hidden + i % hidden;
       const auto x = [&](std::size_t j) { return Float(given["x"][token * dim + j]); };
-      h[i] = (silu(line_product(given, gate_up, gate, x)) *
-              line_product(given, gate_up, gate + hidden, x))
+      h[i] = (silu(line_product(given, gate_up, gate, x, 2 * hidden)) *
+              line_product(given, gate_up, gate + hidden, x, 2 * hidden))
                  .value();
     }
     for (std::size_t col = 0; col < dim; ++col) {
       const auto of_slot = [&](std::size_t slot) {
-        return line_product(given, down, expert(slot) * dim + col,
-                            [&](std::size_t j) { return Float(h[slot * hidden + j]); });
+        const auto x = [&](std::size_t j) { return Float(h[slot * hidden + j]); };
+        return line_product(given, down, expert(slot) * dim + col, x, dim);
       };
       const auto weight = [&](std::size_t slot) {
         return Float(given["weights"][token * top_k + slot]);
@@ -270,6 +302,32 @@ Outputs experts(const Given& given) {
     }
   }
   return {out};
+}
+
+/// Bytes of 120 numbers of each sign, which are finite in all formats.
+double finite_byte(double draw, std::size_t) {
+  const int one = static_cast<int>((draw + 0.5) * 240);
+  return one % 120 + 1 + (one < 120 ? 0 : 128);
+}
+
+/// Matrices of numbers of eight bits, of whose scales some blocks are not whole.
+Case scaled_experts(const char* format, const char* scales, const Factors& factors) {
+  const Contents factor =
+      times(4 / kernels::traits(kernels::byte_format_from_string(format).value()).largest);
+  return {format,
+          {{"format", format},
+           {"scales", scales},
+           {"tokens", "4"},
+           {"experts", "6"},
+           {"top_k", "2"},
+           {"dim", "144"},
+           {"hidden", "80"}},
+          {{"ids", index_below(6)},
+           {"gate_up", finite_byte},
+           {"down", finite_byte},
+           {"gate_up_scales", factor},
+           {"down_scales", factor}},
+          factors};
 }
 
 std::vector<Case> experts_cases(const DTypes&) {
@@ -313,7 +371,12 @@ std::vector<Case> experts_cases(const DTypes&) {
     return one;
   };
   const Contents bytes = index_below(256);
-  return {zeros(quantized("int4", "64", "128", bytes, {44.9, 65.8, 61.1, 1.2, 1.1})),
+  return {scaled_experts("e4m3", "block", {31.3, 32.2, 40.2, 1.1, 1.1}),
+          scaled_experts("e4m3_fnuz", "row", {15, 21.1, 29.5, 1.1, 1.1}),
+          scaled_experts("e5m2", "tensor", {12.2, 15, 18.6, 1.1, 1.1}),
+          scaled_experts("e5m2_fnuz", "tensor", {18.2, 20, 21.5, 1.1, 1.1}),
+          scaled_experts("int8", "row", {21.6, 24.3, 29.9, 1.1, 1.1}),
+          zeros(quantized("int4", "64", "128", bytes, {44.9, 65.8, 61.1, 1.2, 1.1})),
           other_down("q4_k", "q6_k", byte_of_q4_k, bytes_of_blocks(210, 208),
                      {69.2, 84.7, 63.3, 1.2, 1.1}),
           other_down("q6_k", "q4_k", bytes_of_blocks(210, 208), byte_of_q4_k,
