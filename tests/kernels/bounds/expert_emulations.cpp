@@ -310,7 +310,7 @@ double finite_byte(double draw, std::size_t) {
   return one % 120 + 1 + (one < 120 ? 0 : 128);
 }
 
-/// Matrices of numbers of eight bits, of whose scales some blocks are not whole.
+/// A case of scaled matrices, whose last blocks of scales are not whole.
 Case scaled_experts(const char* format, const char* scales, const Factors& factors) {
   const Contents factor =
       times(4 / kernels::traits(kernels::byte_format_from_string(format).value()).largest);
