@@ -85,7 +85,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   static constexpr Tile tiles[] = {
       {128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4}, {32, 64, 4, 4}, {16, 64, 4, 2},
       {16, 32, 4, 2},   {8, 32, 2, 2},   {4, 32, 2, 1},  {2, 32, 1, 1},  {1, 32, 1, 2},
-      {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}, {16, 16, 1, 2}};
+      {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}, {16, 16, 1, 2}, {8, 16, 1, 2}};
   std::vector<Config> fitting, small;
   for (const Tile& tile : tiles) {
     // Two sums of each element need more registers than compilers keep.
