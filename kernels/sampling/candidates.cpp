@@ -237,15 +237,6 @@ class Dealer {
     return count;
   }
 
-  void drop_refused_attributes(Problem& problem) const {
-    for (std::size_t left = problem.attributes.size(); left > 0; --left) {
-      const Result<void> good = check_problem(operation_, problem);
-      if (good || !good.failure().field) return;
-      std::erase_if(problem.attributes,
-                    [&](const auto& one) { return one.first == good.failure().field->field; });
-    }
-  }
-
   /// Draws several problems that support the variant, and configurations of each, and returns the
   /// choice with the largest gain.
   std::optional<Candidate> find(const Kind& kind) {
@@ -265,7 +256,7 @@ class Dealer {
       const auto aimed = drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
       Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
                                        random_, aimed ? aimed->value : 0);
-      if (drawn >= draws) drop_refused_attributes(problem);
+      if (drawn >= draws) drop_refused_attributes(operation_, problem);
       if (!check_problem(operation_, problem)) continue;
       ++i;
       const ProblemShape shape = operation_.shape(problem);

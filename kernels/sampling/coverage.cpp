@@ -135,6 +135,7 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
     constexpr int tries = 12;
     for (int i = 0; i < tries; ++i) {
       Problem problem = random_problem(operation, types, draw_values(), {}, random);
+      if (i == tries - 1) drop_refused_attributes(operation, problem);
       if (!check_problem(operation, problem)) continue;
       list.push_back(std::move(problem));
       return;

@@ -113,6 +113,15 @@ bool has_few_extents(const Dimension& dimension) {
   return dimension.most - dimension.least < 8;
 }
 
+void drop_refused_attributes(const Operation& operation, Problem& problem) {
+  for (std::size_t left = problem.attributes.size(); left > 0; --left) {
+    const Result<void> good = check_problem(operation, problem);
+    if (good || !good.failure().field) return;
+    std::erase_if(problem.attributes,
+                  [&](const auto& one) { return one.first == good.failure().field->field; });
+  }
+}
+
 Problem random_problem(const Operation& operation, const DTypes& types, AttributeValues attributes,
                        const WorkLimit& limit, std::mt19937_64& random, std::int64_t part) {
   Problem problem{operation.name, types.in, types.out, std::move(attributes), {}};

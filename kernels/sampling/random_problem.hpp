@@ -32,6 +32,9 @@ struct WorkLimit {
 Problem random_problem(const Operation& operation, const DTypes& types, AttributeValues attributes,
                        const WorkLimit& limit, std::mt19937_64& random, std::int64_t part = 0);
 
+/// Gives the attributes for which a problem is refused their defaults, one after the other.
+void drop_refused_attributes(const Operation& operation, Problem& problem);
+
 /// Returns the number of threads of all launches, which determines the cost of a plan whose threads
 /// do little work.
 std::uint64_t launched_threads(const LaunchPlan& plan);
