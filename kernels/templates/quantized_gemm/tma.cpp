@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/line_map.hpp"
 #include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/plan.hpp"
@@ -142,17 +143,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Returns the map of an operand whose boxes have 128 bytes of a line; elements of 16 bits.
-Argument mapped(std::size_t operand, std::int64_t lines, std::int64_t bytes, std::int64_t of_box) {
-  TensorMap map;
-  map.type = DType::f16;
-  map.columns = static_cast<std::uint64_t>(bytes / 2);
-  map.rows = static_cast<std::uint64_t>(lines);
-  map.row_bytes = static_cast<std::uint64_t>(bytes);
-  map.box_rows = static_cast<std::uint32_t>(of_box);
-  return TensorMapArgument{OperandArgument{operand}, map};
-}
-
 std::int64_t blocks_of(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
   return config["RESIDENT"] != 0
@@ -173,9 +163,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
         ceil_div(ceil_div(shape.k, step), std::int64_t{config["SPLIT"]})}) {
     given.emplace_back(static_cast<std::uint32_t>(count));
   }
-  given.push_back(mapped(0, shape.m, shape.k * 2, config["BM"]));
+  given.push_back(map_of_lines(0, shape.m, shape.k * 2, config["BM"]));
   if (!in_blocks(shape.format)) {
-    given.push_back(mapped(1, shape.n, row_bytes(shape.format, shape.k), config["BN"]));
+    given.push_back(map_of_lines(1, shape.n, row_bytes(shape.format, shape.k), config["BN"]));
   }
   LaunchPlan plan;
   plan.sources.push_back(

@@ -82,17 +82,6 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   return plan;
 }
 
-Argument map_of_lines(std::size_t operand, std::int64_t lines, std::int64_t k,
-                      std::int64_t box_lines) {
-  TensorMap map;
-  map.type = DType::f16;
-  map.columns = static_cast<std::uint64_t>(k / 2);
-  map.rows = static_cast<std::uint64_t>(lines);
-  map.row_bytes = static_cast<std::uint64_t>(k);
-  map.box_rows = static_cast<std::uint32_t>(box_lines);
-  return TensorMapArgument{OperandArgument{operand}, map};
-}
-
 std::int64_t count_tiles(const Shape& shape, std::int64_t rows, std::int64_t columns) {
   return filled_lines(shape, rows) * ceil_div(shape.products(), columns);
 }

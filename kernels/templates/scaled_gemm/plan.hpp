@@ -41,11 +41,6 @@ std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& 
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
 
-/// Returns the map of an operand of so many lines along k, whose elements are pairs of numbers, in
-/// boxes of a stage's k.
-Argument map_of_lines(std::size_t operand, std::int64_t lines, std::int64_t k,
-                      std::int64_t box_lines);
-
 /// Returns the tiles of C that have rows.
 std::int64_t count_tiles(const Shape& shape, std::int64_t rows, std::int64_t columns);
 /// Returns whether most of a tile of this height would be idle in the mean group.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/line_map.hpp"
 #include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/scaled_gemm/cores.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/line_map.hpp"
 #include "kernels/templates/scaled_gemm/cores.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"

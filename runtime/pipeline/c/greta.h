@@ -131,8 +131,8 @@ GRETA_API greta_status greta_runtime_rules(greta_runtime* runtime, const char** 
  * (formulas). Valid as long as the handle; `json` may be NULL. */
 GRETA_API greta_status greta_operation_load(greta_runtime* runtime, const char* description,
                                             const char** json);
-/* Compiles the kernels of problems, given as greta_runtime_problem() takes them, with `jobs` threads (0: one per core). Tries all
- * problems, and fails with the first error. */
+/* Compiles the kernels of problems, given as greta_runtime_problem() takes them, with `jobs` threads
+ * (0: one per core). Tries all problems, and fails with the first error. */
 GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const* problems,
                                                 size_t count, uint32_t jobs);
 
