@@ -1,6 +1,7 @@
 #include "kernels/model/byte_formats.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -15,9 +16,8 @@ constexpr std::uint8_t nan_of(ByteFormat format) {
   return is_fnuz(format) ? 0x80 : 0x7f;
 }
 
-}  // namespace
-
-float decode_byte(ByteFormat format, std::uint8_t byte) {
+/// Returns the number of a byte by the format's rules.
+float decoded(ByteFormat format, std::uint8_t byte) {
   if (format == ByteFormat::int8) return static_cast<float>(static_cast<std::int8_t>(byte));
   const ByteFormatTraits& t = traits(format);
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -33,6 +33,23 @@ float decode_byte(ByteFormat format, std::uint8_t byte) {
   const int mantissa = (magnitude & (one - 1)) + (exponent > 0 ? one : 0);
   return sign *
          std::ldexp(static_cast<float>(mantissa), std::max(exponent, 1) - t.bias - t.mantissa_bits);
+}
+
+}  // namespace
+
+float decode_byte(ByteFormat format, std::uint8_t byte) {
+  using Numbers = std::array<std::array<float, 256>, byte_format_table.size()>;
+  static const Numbers numbers = [] {
+    Numbers all{};
+    for (const ByteFormatTraits& known : byte_format_table) {
+      for (std::size_t i = 0; i < 256; ++i) {
+        all.at(static_cast<std::size_t>(known.format)).at(i) =
+            decoded(known.format, static_cast<std::uint8_t>(i));
+      }
+    }
+    return all;
+  }();
+  return numbers[static_cast<std::size_t>(format)][byte];
 }
 
 std::uint8_t encode_byte(ByteFormat format, double value) {
