@@ -8,19 +8,6 @@
 #include "tests/layers.hpp"
 
 namespace greta::test::bounds {
-namespace {
-
-Arithmetic current;
-
-/// Rounds to 24 - bits bits, half to even.
-float drop(float value, int bits) {
-  if (bits == 0 || !std::isfinite(value)) return value;
-  const auto raw = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t half = std::uint32_t{1} << (bits - 1), odd = raw >> bits & 1;
-  return std::bit_cast<float>((raw + half - 1 + odd) & ~(2 * half - 1));
-}
-
-}  // namespace
 
 const std::vector<Arithmetic>& arithmetics() {
   using Sums = Arithmetic::Sums;
@@ -31,25 +18,17 @@ const std::vector<Arithmetic>& arithmetics() {
   return list;
 }
 
-void compute_with(const Arithmetic& arithmetic) {
-  current = arithmetic;
-}
-
-const Arithmetic& arithmetic() {
-  return current;
-}
-
-Float::Float(float number) : value_(number) {
-  if (current.least_precise && std::abs(number) < 0x1p-126F) value_ = std::copysign(0.0F, number);
-}
-
-Float Float::rounded(float value) {
-  return Float(drop(value, current.dropped));
+Float Float::dropped(float value) {
+  if (!std::isfinite(value)) return value;
+  const auto raw = std::bit_cast<std::uint32_t>(value);
+  const int bits = current_.dropped;
+  const std::uint32_t half = std::uint32_t{1} << (bits - 1), odd = raw >> bits & 1;
+  return std::bit_cast<float>((raw + half - 1 + odd) & ~(2 * half - 1));
 }
 
 Float Float::off(double exact, double ulps) {
   const auto nearest = static_cast<float>(exact);
-  if (!current.least_precise || !std::isnormal(nearest)) return rounded(nearest);
+  if (!current_.least_precise || !std::isnormal(nearest)) return rounded(nearest);
   // A number from -1 to 1 that depends on the value.
   const auto draw = static_cast<double>(mix64(std::bit_cast<std::uint64_t>(exact)) >> 11) * 0x1p-52;
   const double ulp = std::ldexp(1, std::ilogb(exact) - 23);
@@ -60,15 +39,8 @@ Float operator/(Float a, Float b) {
   return Float::off(static_cast<double>(a.value_) / b.value_, 2.5);
 }
 
-Float multiply_add(Float a, Float b, Float c) {
-  if (!current.fused) return a * b + c;
-  // The product is exact in FP64.
-  return Float::rounded(
-      static_cast<float>(static_cast<double>(a.value_) * b.value_ + static_cast<double>(c.value_)));
-}
-
 Float exp(Float x) {
-  if (current.fused) {
+  if (Float::current_.fused) {
     constexpr float log2_e = 1.44269504F;
     return Float::rounded(std::exp2((x * log2_e).value()));
   }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "runtime/device/dtype.hpp"
@@ -30,15 +33,16 @@ struct Arithmetic {
 /// Returns the three ways of computing that a bound must allow.
 const std::vector<Arithmetic>& arithmetics();
 
-/// Sets the arithmetic of Float.
-void compute_with(const Arithmetic& arithmetic);
-const Arithmetic& arithmetic();
-
 /// A number in that arithmetic: the result of every operation is rounded.
 class Float {
  public:
   Float() = default;
-  Float(float number);  ///< unchanged, except denormals on the least precise device
+  /// The number is unchanged, except denormals on the least precise device.
+  Float(float number) : value_(number) {
+    if (current_.least_precise && std::abs(number) < 0x1p-126F) {
+      value_ = std::copysign(0.0F, number);
+    }
+  }
 
   float value() const { return value_; }
 
@@ -50,18 +54,38 @@ class Float {
   friend bool operator==(Float a, Float b) { return a.value_ == b.value_; }
 
   friend Float operator/(Float a, Float b);
-  friend Float multiply_add(Float a, Float b, Float c);  ///< a b + c
+  /// Returns a b + c.
+  friend Float multiply_add(Float a, Float b, Float c) {
+    if (!current_.fused) return a * b + c;
+    // The product is exact in FP64.
+    return rounded(static_cast<float>(static_cast<double>(a.value_) * b.value_ +
+                                      static_cast<double>(c.value_)));
+  }
   friend Float exp(Float x);
   friend Float erfc(Float x);
   friend Float inverse_root(Float x);
+  friend void compute_with(const Arithmetic& arithmetic);
+  friend const Arithmetic& arithmetic();
 
  private:
-  static Float rounded(float value);
+  static Float rounded(float value) { return current_.dropped == 0 ? value : dropped(value); }
+  /// Returns the value with fewer bits, half to even.
+  static Float dropped(float value);
   /// Returns `exact` rounded to f32, with an error of up to `ulps`.
   static Float off(double exact, double ulps);
 
+  inline static Arithmetic current_;
+
   float value_ = 0;
 };
+
+/// Sets the arithmetic of Float.
+inline void compute_with(const Arithmetic& arithmetic) {
+  Float::current_ = arithmetic;
+}
+inline const Arithmetic& arithmetic() {
+  return Float::current_;
+}
 
 /// Returns the nearest number with `bits` fewer bits than a type has.
 double coarsened(DType type, double value, int bits);
@@ -77,7 +101,9 @@ State accumulate(std::size_t count, const State& nothing, const Step& step, cons
   };
   if (arithmetic().sums == Arithmetic::Sums::straight) return run(0, count, 1);
   std::vector<State> states;
-  if (arithmetic().sums == Arithmetic::Sums::lanes) {
+  const bool lanes = arithmetic().sums == Arithmetic::Sums::lanes;
+  states.reserve(lanes ? 8 : (count + 3) / 4);
+  if (lanes) {
     for (std::size_t lane = 0; lane < 8 && lane < count; ++lane) {
       states.push_back(run(lane, count, 8));
     }

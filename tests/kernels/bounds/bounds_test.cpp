@@ -97,7 +97,7 @@ class Trial {
   const Operation& kernel_;
   const char* what_;
   Problem problem_;
-  std::map<std::string, std::vector<float>> given_;
+  Tensors given_;
   std::unique_ptr<Reference> reference_;
 };
 

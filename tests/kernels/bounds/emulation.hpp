@@ -3,10 +3,12 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "runtime/device/result.hpp"
 #include "tests/kernels/bounds/arithmetic.hpp"
 #include "tests/layers.hpp"
 
@@ -29,14 +31,25 @@ struct Case {
   Factors factors;
 };
 
+using Tensors = std::map<std::string, std::vector<float>, std::less<>>;
+
 /// Inputs of a problem as f32.
 struct Given {
   const Problem& problem;
-  std::map<std::string, std::vector<float>> tensors;
+  const Tensors& tensors;
 
   std::size_t dim(const char* name) const { return static_cast<std::size_t>(problem.dim(name)); }
-  bool has(const char* name) const { return tensors.contains(name); }
-  const std::vector<float>& operator[](const char* name) const { return tensors.at(name); }
+  bool has(std::string_view name) const { return tensors.contains(name); }
+  const std::vector<float>& operator[](std::string_view name) const {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) throw Error("no input " + std::string(name));
+    return found->second;
+  }
+  /// Returns the elements of an input, or nullptr if there is none.
+  const float* elements(std::string_view name) const {
+    const auto found = tensors.find(name);
+    return found == tensors.end() ? nullptr : found->second.data();
+  }
   float number(const char* attribute, const char* fallback) const {
     return std::stof(problem.attribute(attribute, fallback));
   }

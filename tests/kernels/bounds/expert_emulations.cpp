@@ -19,8 +19,8 @@ Float decayed(float x, float base) {
 }
 
 /// The score of a logit, relative to e^base.
-Float score_of(const Given& given, float logit, float base) {
-  if (given.problem.attribute("score", "softmax") == "softmax") return decayed(logit, base);
+Float score_of(bool softmax, float logit, float base) {
+  if (softmax) return decayed(logit, base);
   return decayed(std::min(logit, 0.0F), base) / (Float(1) + exp(Float(-std::abs(logit))));
 }
 
@@ -31,10 +31,10 @@ class RoutedToken {
       : given_(given),
         experts_(given.dim("experts")),
         logits_(given["logits"].data() + token * experts_),
-        order_(experts_) {
-    const bool softmax = given.problem.attribute("score", "softmax") == "softmax";
-    base_ = softmax ? *std::max_element(logits_, logits_ + experts_) : 0;
-    if (softmax) {
+        order_(experts_),
+        softmax_(given.problem.attribute("score", "softmax") == "softmax") {
+    base_ = softmax_ ? *std::max_element(logits_, logits_ + experts_) : 0;
+    if (softmax_) {
       total_ = sum(experts_, [&](std::size_t i) { return decayed(logits_[i], base_); });
     }
     std::vector<float> keys(logits_, logits_ + experts_);
@@ -82,15 +82,15 @@ class RoutedToken {
   }
 
   Float score(std::size_t expert) const {
-    return score_of(given_, logits_[expert], base_) / total_;
+    return score_of(softmax_, logits_[expert], base_) / total_;
   }
 
   void renormalise(std::vector<Float>& weights) const {
     float base = -std::numeric_limits<float>::infinity();
     for (const std::size_t expert : order_) base = std::max(base, logits_[expert]);
-    if (given_.problem.attribute("score", "softmax") == "sigmoid") base = std::min(base, 0.0F);
+    if (!softmax_) base = std::min(base, 0.0F);
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      weights[i] = score_of(given_, logits_[order_[i]], base);
+      weights[i] = score_of(softmax_, logits_[order_[i]], base);
     }
     const Float all = sum(weights.size(), [&](std::size_t i) { return weights[i]; });
     for (Float& weight : weights) weight = weight / all;
@@ -100,6 +100,7 @@ class RoutedToken {
   std::size_t experts_;
   const float* logits_;
   std::vector<std::size_t> order_;
+  bool softmax_;  ///< or sigmoids
   float base_ = 0;
   Float total_ = 1;
 };
@@ -190,14 +191,15 @@ std::vector<Case> permute_cases(const DTypes&) {
 Outputs unpermute(const Given& given) {
   const std::size_t tokens = given.dim("tokens"), top_k = given.dim("top_k");
   const std::size_t dim = given.dim("dim");
+  const auto &weights = given["weights"], &places = given["places"], &y = given["y"];
   std::vector<float> out(tokens * dim);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t first = i / dim * top_k;
     out[i] = dot(
-                 top_k, [&](std::size_t k) { return Float(given["weights"][first + k]); },
+                 top_k, [&](std::size_t k) { return Float(weights[first + k]); },
                  [&](std::size_t k) {
-                   const auto row = static_cast<std::size_t>(given["places"][first + k]);
-                   return Float(given["y"][row * dim + i % dim]);
+                   const auto row = static_cast<std::size_t>(places[first + k]);
+                   return Float(y[row * dim + i % dim]);
                  })
                  .value();
   }
@@ -227,9 +229,9 @@ Float scaled_product(const Given& given, const QuantizedInput& matrix, std::size
   const std::string shared = given.problem.attribute("scales", "none");
   const auto format =
       kernels::byte_format_from_string(given.problem.attribute("format", "e4m3")).value();
+  const float* const bytes = &given[matrix.integers][line * matrix.k];
   const auto number = [&](std::size_t j) {
-    const float byte = given[matrix.integers][line * matrix.k + j];
-    return Float(kernels::decode_byte(format, static_cast<std::uint8_t>(byte)));
+    return Float(kernels::decode_byte(format, static_cast<std::uint8_t>(bytes[j])));
   };
   const std::size_t expert = line / lines, within = line % lines;
   if (shared != "block") {
@@ -255,8 +257,8 @@ Float line_product(const Given& given, const QuantizedInput& matrix, std::size_t
     return scaled_product(given, matrix, line, x, lines);
   }
   if (given.problem.attribute("weights", "dense") == "dense") {
-    return dot(matrix.k, x,
-               [&](std::size_t j) { return Float(given[matrix.integers][line * matrix.k + j]); });
+    const float* const weights = &given[matrix.integers][line * matrix.k];
+    return dot(matrix.k, x, [&](std::size_t j) { return Float(weights[j]); });
   }
   const QuantizedRow row(given, matrix, line);
   const std::size_t segment = row.segment();
@@ -280,12 +282,13 @@ Outputs experts(const Given& given) {
   std::vector<float> out(tokens * dim);
   for (std::size_t token = 0; token < tokens; ++token) {
     std::vector<float> h(top_k * hidden);
+    const float* const row = &given["x"][token * dim];
     const auto expert = [&](std::size_t slot) {
       return static_cast<std::size_t>(given["ids"][token * top_k + slot]);
     };
     for (std::size_t i = 0; i < h.size(); ++i) {
       const std::size_t gate = expert(i / hidden) * 2 * hidden + i % hidden;
-      const auto x = [&](std::size_t j) { return Float(given["x"][token * dim + j]); };
+      const auto x = [&](std::size_t j) { return Float(row[j]); };
       h[i] = (silu(line_product(given, gate_up, gate, x, 2 * hidden)) *
               line_product(given, gate_up, gate + hidden, x, 2 * hidden))
                  .value();

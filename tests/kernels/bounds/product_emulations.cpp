@@ -45,45 +45,51 @@ class Products {
  public:
   /// `product`: of a batch.
   Products(const Given& given, std::size_t columns, std::size_t product)
-      : given_(given),
-        m_(given.dim("m")),
+      : m_(given.dim("m")),
         k_(given.dim("k")),
         columns_(columns),
         layout_(given.problem.attribute("layout", "nn")),
-        norm_(given.problem.attribute("prologue", "none") == "rmsnorm"),
         splits_(given.problem.attribute("math", "exact") == "tf32x3"),
-        a_first_(product * m_ * k_),
-        b_first_(given.problem.attribute("shared", "none") == "b" ? 0 : product * columns * k_) {}
+        alpha_(given.number("alpha", "1")),
+        a_(&given["A"][product * m_ * k_]),
+        b_(&given["B"]
+                 [given.problem.attribute("shared", "none") == "b" ? 0 : product * columns * k_]),
+        bias_(given.elements("bias")) {
+    if (given.problem.attribute("prologue", "none") != "rmsnorm") return;
+    weight_ = given.elements("weight");
+    const Float epsilon = given.number("epsilon", "1e-05");
+    for (std::size_t row = 0; row < m_; ++row) {
+      const auto x = [&](std::size_t l) { return a(row, l); };
+      inverse_roots_.push_back(
+          inverse_root(dot(k_, x, x) / Float(static_cast<float>(k_)) + epsilon));
+    }
+  }
 
   Float at(std::size_t row, std::size_t col) const {
     const auto x = [&](std::size_t l) { return a(row, l); };
     const auto weighted = [&](std::size_t l) {
-      return norm_ ? x(l) * Float(given_["weight"][l]) : x(l);
+      return weight_ != nullptr ? x(l) * Float(weight_[l]) : x(l);
     };
-    const auto& b = given_["B"];
     const auto y = [&](std::size_t l) {
-      return Float(b[b_first_ + (layout_.back() == 't' ? col * k_ + l : l * columns_ + col)]);
+      return Float(b_[layout_.back() == 't' ? col * k_ + l : l * columns_ + col]);
     };
     Float sum = splits_ ? dot_of_splits(k_, weighted, y) : dot(k_, weighted, y);
-    if (norm_) {
-      const Float mean = dot(k_, x, x) / Float(static_cast<float>(k_));
-      sum = sum * inverse_root(mean + Float(given_.number("epsilon", "1e-05")));
-    }
-    const float alpha = given_.number("alpha", "1");
-    if (alpha != 1) sum = sum * Float(alpha);
-    return given_.has("bias") ? sum + Float(given_["bias"][col]) : sum;
+    if (weight_ != nullptr) sum = sum * inverse_roots_[row];
+    if (alpha_ != 1) sum = sum * Float(alpha_);
+    return bias_ != nullptr ? sum + Float(bias_[col]) : sum;
   }
 
  private:
   Float a(std::size_t row, std::size_t l) const {
-    return {given_["A"][a_first_ + (layout_.front() == 't' ? l * m_ + row : row * k_ + l)]};
+    return {a_[layout_.front() == 't' ? l * m_ + row : row * k_ + l]};
   }
 
-  const Given& given_;
   std::size_t m_, k_, columns_;
   std::string layout_;
-  bool norm_, splits_;
-  std::size_t a_first_, b_first_;
+  bool splits_;
+  float alpha_;
+  const float *a_, *b_, *bias_, *weight_ = nullptr;  ///< weights of a norm
+  std::vector<Float> inverse_roots_;                 ///< of a norm's rows
 };
 
 Outputs gemm(const Given& given) {
@@ -92,13 +98,16 @@ Outputs gemm(const Given& given) {
   const bool gated = epilogue.ends_with("swiglu") || epilogue.ends_with("geglu");
   const float beta = given.number("beta", "0");
   const auto batch = static_cast<std::size_t>(given.problem.dim("batch", 1));
+  const float *const residual = given.elements("residual"), *const old = given.elements("C");
+  std::vector<Products> of_batch;
+  for (std::size_t i = 0; i < batch; ++i) of_batch.emplace_back(given, gated ? 2 * n : n, i);
   std::vector<float> out(batch * m * n);
   for (std::size_t at = 0; at < out.size(); ++at) {
     const std::size_t i = at / n % m, j = at % n;
-    const Products products(given, gated ? 2 * n : n, at / n / m);
+    const Products& products = of_batch[at / n / m];
     Float x = products.at(i, j);
-    if (given.has("residual")) x = x + Float(given["residual"][at]);
-    if (beta != 0) x = multiply_add(Float(beta), given["C"][at], x);
+    if (residual != nullptr) x = x + Float(residual[at]);
+    if (beta != 0) x = multiply_add(Float(beta), old[at], x);
     if (epilogue.ends_with("silu") || epilogue.ends_with("swiglu")) x = silu(x);
     if (epilogue.ends_with("gelu") || epilogue.ends_with("geglu")) x = gelu_tanh(x);
     if (gated) x = x * products.at(i, n + j);

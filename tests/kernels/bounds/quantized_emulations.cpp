@@ -23,11 +23,12 @@ std::vector<Float> quantized_product(const Given& given, const PartOfProduct& pa
   for (std::size_t i = 0; i < a.size(); ++i) {
     weighted.push_back(norm ? Float(a[i]) * Float(given["weight"][i % k]) : Float(a[i]));
   }
-  const auto factor = [&](std::size_t row) {
+  std::vector<Float> factors;
+  for (std::size_t row = 0; norm && row < m; ++row) {
     const auto x = [&](std::size_t l) { return Float(a[(part.first_row + row) * k + l]); };
-    return inverse_root(dot(k, x, x) / Float(static_cast<float>(k)) +
-                        Float(given.number("epsilon", "1e-05")));
-  };
+    factors.push_back(inverse_root(dot(k, x, x) / Float(static_cast<float>(k)) +
+                                   Float(given.number("epsilon", "1e-05"))));
+  }
   std::vector<Float> out(m * n);
   for (std::size_t col = 0; col < n; ++col) {
     const QuantizedRow weights(given, {"B", "scales", part.all_lines, k}, part.first_line + col);
@@ -43,7 +44,7 @@ std::vector<Float> quantized_product(const Given& given, const PartOfProduct& pa
             [&](std::size_t l) { return row[s * segment + l]; });
       };
       const Float total = dot(k / segment, sum, [&](std::size_t s) { return scales[s]; });
-      out[i * n + col] = norm ? total * factor(i) : total;
+      out[i * n + col] = norm ? total * factors[i] : total;
     }
   }
   return out;

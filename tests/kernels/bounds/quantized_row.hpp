@@ -23,29 +23,32 @@ struct QuantizedInput {
 class QuantizedRow {
  public:
   QuantizedRow(const Given& given, QuantizedInput matrix, std::size_t row)
-      : given_(given),
-        matrix_(matrix),
-        format_(matrix.format != nullptr ? matrix.format
-                                         : given.problem.attribute("weights", "int4")),
-        row_(row),
-        bytes_(given[matrix.integers].size() / matrix.rows) {}
+      : format_(kernels::weight_format_from_string(matrix.format != nullptr
+                                                       ? matrix.format
+                                                       : given.problem.attribute("weights", "int4"))
+                    .value()),
+        group_(format_ == Format::mxfp4 ? 32 : std::stoul(given.problem.attribute("group", "128"))),
+        bytes_(given[matrix.integers].data() + row * (given[matrix.integers].size() / matrix.rows)),
+        scales_(given.elements(matrix.scales)),
+        zeros_(given.elements(matrix.zeros)),
+        first_group_(row * (matrix.k / group_)) {}
 
   /// Weights that share a scale.
-  std::size_t segment() const { return format_ == "q6_k" ? 16 : 32; }
+  std::size_t segment() const { return format_ == Format::q6_k ? 16 : 32; }
   /// Returns a weight without its scale, or with q4_k as it is.
   Float at(std::size_t i) const {
-    if (format_ == "int4") return number(half(i / 2, i % 2 == 1)) - zero(i, 8);
-    if (format_ == "mxfp4") {
+    if (format_ == Format::int4) return number(half(i / 2, i % 2 == 1)) - zero(i, 8);
+    if (format_ == Format::mxfp4) {
       return static_cast<float>(kernels::e2m1_value(half(i / 2, i % 2 == 1)));
     }
-    if (format_ == "int8") {
+    if (format_ == Format::int8) {
       const int q = byte(i);
-      return given_.has(matrix_.zeros) ? number(q) - zero(i, 0) : number(q < 128 ? q : q - 256);
+      return zeros_ != nullptr ? number(q) - zero(i, 0) : number(q < 128 ? q : q - 256);
     }
-    if (format_ == "q4_0") return number(half(i / 32 * 18 + 2 + i % 16, i % 32 >= 16) - 8);
-    if (format_ == "q8_0") return number(signed_byte(i / 32 * 34 + 2 + i % 32));
+    if (format_ == Format::q4_0) return number(half(i / 32 * 18 + 2 + i % 16, i % 32 >= 16) - 8);
+    if (format_ == Format::q8_0) return number(signed_byte(i / 32 * 34 + 2 + i % 32));
     const std::size_t in = i % 256;
-    if (format_ == "q4_k") {
+    if (format_ == Format::q4_k) {
       const std::size_t block = i / 256 * 144;
       const int q = half(block + 16 + in / 64 * 32 + in % 32, in / 32 % 2 == 1);
       // All scales and minima of a block are equal here: six bits in four bytes each.
@@ -58,22 +61,22 @@ class QuantizedRow {
     return number((low | high << 4) - 32);
   }
   Float scale(std::size_t i) const {
-    if (format_ == "q4_k") return 1;
-    if (format_ == "q4_0") return f16(i / 32 * 18);
-    if (format_ == "q8_0") return f16(i / 32 * 34);
-    if (format_ == "q6_k") {
+    if (format_ == Format::q4_k) return 1;
+    if (format_ == Format::q4_0) return f16(i / 32 * 18);
+    if (format_ == Format::q8_0) return f16(i / 32 * 34);
+    if (format_ == Format::q6_k) {
       const std::size_t block = i / 256 * 210;
       return Float(f16(block + 208)) * number(signed_byte(block + 192 + i % 256 / 16));
     }
-    const float scale = given_[matrix_.scales][group(i)];
-    return format_ == "mxfp4" ? std::exp2(scale - 127) : scale;
+    const float scale = scales_[group(i)];
+    return format_ == Format::mxfp4 ? std::exp2(scale - 127) : scale;
   }
 
  private:
+  using Format = kernels::WeightFormat;
+
   static Float number(int value) { return static_cast<float>(value); }
-  int byte(std::size_t at) const {
-    return static_cast<int>(given_[matrix_.integers][row_ * bytes_ + at]);
-  }
+  int byte(std::size_t at) const { return static_cast<int>(bytes_[at]); }
   int signed_byte(std::size_t at) const { return static_cast<std::int8_t>(byte(at)); }
   int half(std::size_t at, bool upper) const { return upper ? byte(at) / 16 : byte(at) % 16; }
   float f16(std::size_t at) const {
@@ -81,19 +84,15 @@ class QuantizedRow {
                               static_cast<std::byte>(byte(at + 1))};
     return static_cast<float>(load_element(DType::f16, raw, 0));
   }
-  std::size_t group(std::size_t i) const {
-    const std::size_t length =
-        format_ == "mxfp4" ? 32 : std::stoul(given_.problem.attribute("group", "128"));
-    return row_ * (matrix_.k / length) + i / length;
-  }
+  std::size_t group(std::size_t i) const { return first_group_ + i / group_; }
   Float zero(std::size_t i, float otherwise) const {
-    return given_.has(matrix_.zeros) ? given_[matrix_.zeros][group(i)] : otherwise;
+    return zeros_ != nullptr ? zeros_[group(i)] : otherwise;
   }
 
-  const Given& given_;
-  QuantizedInput matrix_;
-  std::string format_;
-  std::size_t row_, bytes_;
+  Format format_;
+  std::size_t group_;  ///< weights that share a scale of their own operand
+  const float *bytes_, *scales_, *zeros_;
+  std::size_t first_group_;
 };
 
 /// Returns bytes of blocks: random ones, but for an f16 of 2^-9 in the two bytes at `scale`.

@@ -76,14 +76,15 @@ Outputs softmax(const Given& given) {
   const std::size_t rows = given.dim("rows"), cols = given.dim("cols");
   const std::string mask = given.problem.attribute("mask", "none");
   const float scale = given.number("scale", "1");
+  const float *const elements = given.elements("X"), *const masks = given.elements("mask");
   std::vector<float> out(rows * cols);
   for (std::size_t row = 0; row < rows; ++row) {
     std::vector<Float> x(cols);
     for (std::size_t col = 0; col < cols; ++col) {
-      const Float value = given["X"][row * cols + col];
+      const Float value = elements[row * cols + col];
       x[col] = scale == 1 ? value : value * Float(scale);
       if (mask == "additive") {
-        x[col] = multiply_add(value, Float(scale), given["mask"][row * cols + col]);
+        x[col] = multiply_add(value, Float(scale), masks[row * cols + col]);
       }
       if (mask == "causal" && col > row % cols) x[col] = -infinity;
     }
@@ -127,13 +128,14 @@ std::vector<Case> softmax_cases(const DTypes& types) {
 template <typename Normalise>
 Outputs norm(const Given& given, const Normalise& normalise) {
   const std::size_t rows = given.dim("rows"), cols = given.dim("cols");
-  Outputs outputs(given.has("residual") ? 2 : 1);
+  const float *const elements = given.elements("X"), *const residual = given.elements("residual");
+  Outputs outputs(residual != nullptr ? 2 : 1);
   for (std::size_t row = 0; row < rows; ++row) {
     std::vector<Float> x(cols);
     for (std::size_t col = 0; col < cols; ++col) {
-      x[col] = given["X"][row * cols + col];
-      if (!given.has("residual")) continue;
-      x[col] = x[col] + Float(given["residual"][row * cols + col]);
+      x[col] = elements[row * cols + col];
+      if (residual == nullptr) continue;
+      x[col] = x[col] + Float(residual[row * cols + col]);
       outputs[0].push_back(x[col].value());
     }
     normalise(x);
@@ -282,7 +284,8 @@ void over_root(const Given& given, std::vector<Float>& x) {
 }
 
 void weigh(const Given& given, const char* name, std::vector<Float>& x) {
-  for (std::size_t i = 0; given.has(name) && i < x.size(); ++i) x[i] = x[i] * Float(given[name][i]);
+  const float* const weights = given.elements(name);
+  for (std::size_t i = 0; weights != nullptr && i < x.size(); ++i) x[i] = x[i] * Float(weights[i]);
 }
 
 std::vector<Emulation> row_emulations() {

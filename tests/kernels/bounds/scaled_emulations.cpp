@@ -24,15 +24,20 @@ int stored_exponent(double number, int least) {
   return number == 0 ? least : std::max(std::ilogb(number), least);
 }
 
+/// Returns a number below 2^63 without its fraction.
+double whole(double number) {
+  return static_cast<double>(static_cast<std::int64_t>(number));
+}
+
 /// Adds 32 products to a sum as matrix cores of sm_90 do: each term keeps 13 bits below the largest
 /// exponent, and the rest is cut off, as it is of the sum. Products are not normalised: on an H200,
 /// terms of -2^-9 x 64 and smaller ones lost what lies below 2^(-6 + 6 - 13).
 double add_products(double sum, const Pair* pairs, std::size_t count, int bits) {
   int largest = sum == 0 ? std::numeric_limits<int>::min() : std::ilogb(sum);
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, pairs[i].exponent);
-  const double unit = std::ldexp(1, largest - bits);
-  double total = std::trunc(sum / unit);
-  for (std::size_t i = 0; i < count; ++i) total += std::trunc(pairs[i].product / unit);
+  const double unit = std::ldexp(1, largest - bits), units = 1 / unit;  // powers of two: exact
+  double total = whole(sum * units);
+  for (std::size_t i = 0; i < count; ++i) total += whole(pairs[i].product * units);
   total *= unit;
   if (total == 0) return 0;
   const double last = std::ldexp(1, std::ilogb(total) - bits);
@@ -53,7 +58,9 @@ class ScaledProducts {
         shared_(given.problem.attribute("scales", "tensor")),
         integers_(format_ == kernels::ByteFormat::int8),
         a_(numbers("A")),
-        b_(numbers("B")) {}
+        b_(numbers("B")),
+        exponents_of_a_(exponents(a_)),
+        exponents_of_b_(exponents(b_)) {}
 
   /// Returns the product of a row of A with a line of a group's B.
   Float at(std::size_t row, std::size_t line, std::size_t group = 0) const {
@@ -88,16 +95,22 @@ class ScaledProducts {
     return values;
   }
 
-  double sum_of_part(std::size_t row, std::size_t line, std::size_t part) const {
+  std::vector<int> exponents(const std::vector<double>& numbers) const {
     const int least = 1 - kernels::traits(format_).bias;
+    std::vector<int> values;
+    for (const double number : numbers) values.push_back(stored_exponent(number, least));
+    return values;
+  }
+
+  double sum_of_part(std::size_t row, std::size_t line, std::size_t part) const {
     const int bits = 13 - arithmetic().dropped;
     double sum = 0;
     Pair pairs[32];
     for (std::size_t i = part * 128; i < std::min(k_, part * 128 + 128);) {
       std::size_t count = 0;
       for (; count < 32 && i < k_; ++count, ++i) {
-        const double of_a = a_[row * k_ + i], of_b = b_[line * k_ + i];
-        pairs[count] = {of_a * of_b, stored_exponent(of_a, least) + stored_exponent(of_b, least)};
+        const std::size_t of_a = row * k_ + i, of_b = line * k_ + i;
+        pairs[count] = {a_[of_a] * b_[of_b], exponents_of_a_[of_a] + exponents_of_b_[of_b]};
       }
       if (integers_) {
         for (std::size_t p = 0; p < count; ++p) sum += pairs[p].product;
@@ -114,6 +127,7 @@ class ScaledProducts {
   std::string shared_;
   bool integers_;
   std::vector<double> a_, b_;
+  std::vector<int> exponents_of_a_, exponents_of_b_;
 };
 
 Outputs scaled_gemm(const Given& given) {
