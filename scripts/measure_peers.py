@@ -61,6 +61,11 @@ def ends_of_groups(groups, rows, routing):
     return ends
 
 
+def why(error):
+    """Returns the first line of an error, some of which have no text."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:100]
+
+
 class Timer:
     def __init__(self, torch, runs=30):
         self.torch, self.runs = torch, runs
@@ -230,13 +235,13 @@ def measure(options, problems):
             try:
                 made = getattr(peers, op)(sizes, words(attributes), types[dtype])
             except Exception as error:  # one failure must not end the run
-                print(f"{op} {dtype} {problem}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
+                print(f"{op} {dtype} {problem}: {why(error)}", file=sys.stderr)
                 continue
             for peer, run in made:
                 try:
                     us, low, high = timer(run)
                 except Exception as error:
-                    print(f"{peer} {op} {dtype} {problem}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
+                    print(f"{peer} {op} {dtype} {problem}: {why(error)}", file=sys.stderr)
                     continue
                 writer.writerow({"peer": peer, "op": op, "dtype": dtype, "problem": problem, "attributes": attributes,
                                  "us": f"{us:.2f}", "low_us": f"{low:.2f}", "high_us": f"{high:.2f}"})

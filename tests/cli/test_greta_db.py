@@ -306,6 +306,9 @@ class DatabaseExchange(Tuned):
         self.refused(self.run_db("export", "--ship", "--force", "--out", self.db), 2, "itself")
         self.refused(self.run_db("export", "--format", "xml", "--out", "x"), 2, "xml", "t4")
         self.refused(self.run_db("export", "--out", "x"), 2, "--ship")
+        # Root may write to this folder by its permissions, but nothing can be created there.
+        for how in (["--ship"], ["--format", "csv"]):
+            self.refused(self.run_db("export", *how, "--out", "/proc/x"), 2, "--out /proc/x: can't be written")
         self.assertEqual(out.read_text(), "mine")
         self.done("export", "--ship", "--force", "--out", out)
 

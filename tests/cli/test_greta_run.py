@@ -303,6 +303,12 @@ class RunBadInput(RunCase):
                                 "--device", "lavapipe", "--no-lock")
         self.refused(result, 1, "does not fit", "it needs", "weights", "caches", "passes")
 
+    def test_heads_that_attention_does_not_take(self):
+        config = self.config(head_dim=20)
+        for run, words in ((self.run_greta, ["bench", "--no-lock"]), (self.run_tune, ["model"])):
+            result = run(*words, "--config", config, "--prompt-len", 20, "--gen-len", 4, "--device", "lavapipe")
+            self.refused(result, 2, f"{config}: heads have 20 elements; allowed: multiples of 8")
+
 
 class RunBench(RunCase):
     def test_ways_to_run_stand_beside_each_other(self):

@@ -208,6 +208,8 @@ class OnEachDevice(OneDevice):
             self.runtime.experts(x, ids, weights, gate_up, down, out, sharing="row", format="q8_0")
         with self.assertRaisesRegex(greta.GretaError, "gate_up_scales"):
             self.runtime.experts(x, ids, weights, gate_up, down, out, sharing="row")
+        with self.assertRaisesRegex(ValueError, "numbers: only with sharing"):
+            self.runtime.experts(x, ids, weights, gate_up, down, out, numbers="int8")
 
 
 class HipHostQuantised(OnEachDevice, Case):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string_view>
 
@@ -137,6 +138,15 @@ void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::m
   }
 }
 
+/// Makes one element NaN in one of eight tensors. Each element of its row of C is NaN then, in
+/// whatever order kernels multiply and add.
+void mix_in_nan(HostTensor& a, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  if (uniform_below(random, 8) != 0) return;
+  store_element(a.spec.dtype, a.data.data(), uniform_below(random, a.spec.elements()),
+                std::numeric_limits<double>::quiet_NaN());
+}
+
 }  // namespace
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
@@ -203,6 +213,7 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
       mix_in_adversarial_rows(tensor, added, mix64(seed + 1));
     }
   }
+  if (fully_checked) mix_in_nan(inputs[0], mix64(seed + 3));
 }
 
 }  // namespace greta::kernels::quantized_gemm

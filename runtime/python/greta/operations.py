@@ -280,7 +280,7 @@ class Operations:
                 out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
                 down_scales: Operand | None = None, gate_up_zeros: Operand | None = None,
                 down_zeros: Operand | None = None, down_format: str | None = None,
-                numbers: str = "e4m3", sharing: str | None = None) -> None:
+                numbers: str | None = None, sharing: str | None = None) -> None:
         """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
         top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
 
@@ -290,9 +290,10 @@ class Operations:
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
         points u8 like these. down_format: of down, where both are in blocks of GGUF files; None: as format.
 
-        sharing: "tensor", "row" or "block" of matrices u8 whose bytes are numbers as in scaled_gemm;
-        gate_up_scales and down_scales are f32 as scales_b of scaled_grouped_gemm then, of groups for
-        experts. dim and hidden are multiples of 16. None: matrices are not scaled."""
+        sharing: "tensor", "row" or "block" of matrices u8 whose bytes are numbers as in scaled_gemm,
+        by default "e4m3"; gate_up_scales and down_scales are f32 as scales_b of scaled_grouped_gemm
+        then, of groups for experts. dim and hidden are multiples of 16. None: matrices are not scaled,
+        and numbers is not given."""
         beside = {"gate_up_scales": gate_up_scales, "down_scales": down_scales,
                   "gate_up_zeros": gate_up_zeros, "down_zeros": down_zeros}
         if sharing is not None:
@@ -302,8 +303,11 @@ class Operations:
                        {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
                         "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
                         "out": out},
-                       choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, sharing, "sharing"))
+                       choose(_NUMBERS, "e4m3" if numbers is None else numbers, "numbers"),
+                       choose(_SCALES, sharing, "sharing"))
             return
+        if numbers is not None:
+            raise ValueError("numbers: only with sharing, of scaled matrices")
         if format == "dense":
             if down_format is not None or any(one is not None for one in beside.values()):
                 raise ValueError("dense matrices have no scales, zero points or formats")

@@ -307,10 +307,22 @@ auto read_input(const Read& read) {
   }
 }
 
+/// The reference takes heads of any even size, but attention on devices does not.
+void check_heads(const std::filesystem::path& path, const LlamaConfig& config) {
+  constexpr std::int64_t unit = 8;  // of attention's dim
+  if (config.head_dim % unit == 0) return;
+  const bool folder = std::filesystem::is_directory(path);
+  throw CommandError(exit_usage, fmt::format("{}: heads have {} elements; allowed: multiples of {}",
+                                             (folder ? path / "config.json" : path).string(),
+                                             config.head_dim, unit));
+}
+
 }  // namespace
 
 LlamaModel open_model(const std::string& path) {
-  return read_input([&] { return load_llama(path); });
+  LlamaModel model = read_input([&] { return load_llama(path); });
+  check_heads(path, model.config);
+  return model;
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& file, const LlamaModel& model) {
@@ -328,7 +340,9 @@ LlamaConfig read_architecture(const ArchitectureChoice& choice) {
                        fmt::format("--config {}: must be {}, a config.json, or a GGUF file",
                                    choice.config, fmt::join(llama_names(), ", ")));
   }
-  return read_input([&] { return llama_config_from_file(choice.config); });
+  LlamaConfig config = read_input([&] { return llama_config_from_file(choice.config); });
+  check_heads(choice.config, config);
+  return config;
 }
 
 namespace {

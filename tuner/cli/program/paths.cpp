@@ -29,6 +29,17 @@ std::filesystem::path xdg(const char* variable, const char* below_home) {
   return (set.empty() ? home() / below_home : set) / "greta";
 }
 
+/// Returns whether files can be created in a folder, by creating one: permissions don't tell of
+/// file systems such as /proc.
+bool can_create_in(const std::filesystem::path& folder) {
+  std::string name = (folder / ".greta-XXXXXX").string();
+  const int file = mkstemp(name.data());
+  if (file < 0) return false;
+  close(file);
+  unlink(name.c_str());
+  return true;
+}
+
 }  // namespace
 
 std::filesystem::path default_cache_directory() {
@@ -75,7 +86,7 @@ void check_folder(const std::string& option, const std::filesystem::path& file) 
   };
   if (!std::filesystem::exists(folder)) refuse("there is no folder " + folder.string());
   if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
-  if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
+  if (!can_create_in(folder)) refuse("can't be written");
 }
 
 }  // namespace greta::tuner::cli
