@@ -44,9 +44,23 @@ std::string version_of(const KernelSource& source, const SlottedChange& one) {
   return begin + text + "\n#line 1\n";
 }
 
+/// Returns the text of a macro with all its versions, in one line.
+std::string macro_text(const KernelSource& source, const std::vector<const SlottedChange*>& all) {
+  const ChangeSlot& slot = all.front()->slot;
+  const std::string own = source.text.substr(slot.start, slot.end - slot.start);
+  std::string text;
+  for (const SlottedChange* const one : all) {
+    std::string version = own;
+    version.replace(one->change->start - slot.start, one->change->length, one->change->by);
+    text += fmt::format("GRETA_HOST_CHOSEN == {}u ? ({}) : ", one->number, version);
+  }
+  return fmt::format("({}({}))", text, own);
+}
+
 /// Returns the text of a slot with all its versions.
 std::string slot_text(const KernelSource& source, const std::vector<const SlottedChange*>& all) {
   const ChangeSlot& slot = all.front()->slot;
+  if (slot.kind == ChangeSlot::Kind::macro) return macro_text(source, all);
   const std::string own = source.text.substr(slot.start, slot.end - slot.start);
   std::string text;
   for (const SlottedChange* const one : all) {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
+#include "tuner/diagnose/changes/case_changes.hpp"
 #include "tuner/diagnose/changes/change_trials.hpp"
 #include "tuner/diagnose/changes/group_search.hpp"
-#include "tuner/diagnose/changes/kernel_text.hpp"
 #include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
 
@@ -70,29 +70,20 @@ class Search {
         failed_(failed),
         built_(std::move(built)),
         end_(begin + duration(seconds)),
-        group_end_(begin + duration(seconds * 0.8)) {
-    for (std::size_t i = 0; i < failed.sources.size(); ++i) {
-      const KernelSource source =
-          read_kept_source(failed.sources[i], failed.kernel.language).value();
-      texts_.push_back(source.text);
-      slots_.push_back(slots_of(source.text, source.entry));
-      for (SourceChange& change : changes_of(texts_.back(), source.entry))
-        changes_.push_back({i, std::move(change)});
-    }
-    leave_out_unexecuted(begin + duration(seconds * 0.3));
-    std::stable_sort(changes_.begin(), changes_.end(),
-                     [](const auto& a, const auto& b) { return a.change.rank < b.change.rank; });
+        group_end_(begin + duration(seconds * 0.8)),
+        space_(failed, built_, begin + duration(seconds * 0.3)),
+        changes_(space_.all()) {
     outcomes_.resize(changes_.size(), ChangeOutcome::untried);
   }
 
   ChangeSearch run() {
     result_.changes = changes_.size();
-    try_in_groups();
+    for (std::size_t from = 0; from < changes_.size() && !found() && Clock::now() < group_end_;
+         from += batch)
+      try_batch(from, std::min(from + batch, changes_.size()));
     if (!found()) {
-      try_one_by_one(order_of([&](std::size_t i) {
-        const SourceChange& change = changes_[i].change;
-        return outcomes_[i] == ChangeOutcome::untried && change.rank < last_in_groups &&
-               !change.is_statement();
+      try_one_by_one(order_of(0, changes_.size(), [&](std::size_t i) {
+        return outcomes_[i] == ChangeOutcome::untried && !changes_[i].change.is_statement();
       }));
     }
     result_.all = std::none_of(outcomes_.begin(), outcomes_.end(), [](ChangeOutcome outcome) {
@@ -107,95 +98,50 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t most_numbers = 31000;
-  static constexpr int last_in_groups = 3;  ///< rank of the least likely changes
+  static constexpr std::size_t batch = 600;  ///< number of changes among which the best is chosen
 
   bool found() const { return best_ < changes_.size(); }
 
   template <typename Accept>
-  std::vector<std::size_t> order_of(const Accept& accept) const {
+  std::vector<std::size_t> order_of(std::size_t from, std::size_t to, const Accept& accept) const {
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < changes_.size(); ++i) {
+    for (std::size_t i = from; i < to; ++i) {
       if (accept(i)) order.push_back(i);
     }
     return order;
   }
 
-  /// Returns how many changes a build of a kernel may have. glslang reports one error at a time.
-  std::size_t most_of_group() const {
-    constexpr std::size_t few = 60, many = 150;
-    return failed_.kernel.language == Language::glsl ? few : many;
-  }
-
-  void leave_out_unexecuted(Clock::time_point end) {
-    const auto executed = executed_slots(failed_, built_, slots_, end);
-    std::erase_if(changes_, [&](const KernelChange& one) {
-      const auto& slots = slots_[one.kernel];
-      const ChangeSlot* const slot = slot_of(one.change, slots);
-      return slot != nullptr &&
-             executed[one.kernel][static_cast<std::size_t>(slot - slots.data())] == 0;
+  /// Tries changes from one to another, many with one compilation, and confirms those with which
+  /// results are correct. Those that have no place in groups are tried alone if they are few.
+  void try_batch(std::size_t from, std::size_t to) {
+    const auto outcomes =
+        try_groups(failed_, built_, space_.groups_of(from, to), changes_.size() + 1, group_end_);
+    for (std::size_t i = from; i < to; ++i) {
+      const ChangeOutcome outcome = outcomes[i + 1];
+      if (outcome == ChangeOutcome::untried) continue;
+      outcomes_[i] = outcome;
+      if (outcome == ChangeOutcome::unclear) continue;
+      ++result_.tried;
+      ++result_.compiled;
+    }
+    constexpr std::size_t most_confirmed = 8, most_alone = 12;
+    auto order = order_of(
+        from, to, [&](std::size_t i) { return outcomes_[i] == ChangeOutcome::correct_here; });
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
+      return changes_[i].change.kind == "missing barrier";
     });
-  }
-
-  /// Adds the groups of a kernel's changes of a rank: those of barriers, or the others, whose
-  /// kernels in GLSL need be compiled only once (build_changes()).
-  void add_groups(std::size_t kernel, int rank, bool barriers, std::vector<ChangeGroup>& groups) {
-    std::vector<SourceChange> changes;
-    std::vector<std::uint32_t> numbers;
-    for (std::size_t i = 0; i < std::min(changes_.size(), most_numbers); ++i) {
-      const SourceChange& change = changes_[i].change;
-      if (changes_[i].kernel != kernel || change.rank != rank) continue;
-      if ((change.by.find("arrier") != std::string::npos) != barriers) continue;
-      changes.push_back(change);
-      numbers.push_back(static_cast<std::uint32_t>(i + 1));
-    }
-    if (changes.empty()) return;
-    kept_changes_.push_back(std::make_unique<std::vector<SourceChange>>(std::move(changes)));
-    for (auto& group :
-         change_groups(*kept_changes_.back(), numbers, slots_[kernel], most_of_group()))
-      groups.push_back({kernel, std::move(group)});
-  }
-
-  /// Tries many changes with one compilation, the most likely first, and confirms those with which
-  /// results are correct.
-  void try_in_groups() {
-    for (int rank = 0; rank <= last_in_groups && !found() && Clock::now() < group_end_; ++rank) {
-      std::vector<ChangeGroup> groups;
-      for (std::size_t kernel = 0; kernel < texts_.size(); ++kernel) {
-        for (const bool barriers : {false, true}) add_groups(kernel, rank, barriers, groups);
-      }
-      // Each kernel's most likely changes come first.
-      std::vector<std::size_t> places(texts_.size());
-      std::vector<std::pair<std::size_t, ChangeGroup>> placed;
-      for (ChangeGroup& group : groups) {
-        const std::size_t place = places[group.kernel]++;
-        placed.emplace_back(place, std::move(group));
-      }
-      std::stable_sort(placed.begin(), placed.end(),
-                       [](const auto& a, const auto& b) { return a.first < b.first; });
-      groups.clear();
-      for (auto& [place, group] : placed) groups.push_back(std::move(group));
-      const auto outcomes = try_groups(failed_, built_, groups, changes_.size() + 1, group_end_);
-      for (std::size_t i = 0; i < changes_.size(); ++i) {
-        const ChangeOutcome outcome = outcomes[i + 1];
-        if (outcome == ChangeOutcome::untried) continue;
-        outcomes_[i] = outcome;
-        if (outcome == ChangeOutcome::unclear) continue;
-        ++result_.tried;
-        ++result_.compiled;
-      }
-      auto order = order_of([&](std::size_t i) {
-        return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::correct_here;
-      });
-      constexpr std::size_t most_confirmed = 8;
-      if (order.size() > most_confirmed) order.resize(most_confirmed);
-      if (!order.empty()) try_one_by_one(std::move(order));
-      if (!found()) {
-        try_one_by_one(order_of([&](std::size_t i) {
-          return changes_[i].change.rank == rank && outcomes_[i] == ChangeOutcome::unclear;
-        }));
-      }
-    }
+    if (order.size() > most_confirmed) order.resize(most_confirmed);
+    if (!order.empty()) try_one_by_one(std::move(order));
+    if (found()) return;
+    auto alone = order_of(from, to, [&](std::size_t i) {
+      return outcomes_[i] == ChangeOutcome::untried && !changes_[i].change.is_statement() &&
+             !space_.has_slot(changes_[i]);
+    });
+    if (alone.size() > most_alone) alone.resize(most_alone);
+    const auto unclear =
+        order_of(from, to, [&](std::size_t i) { return outcomes_[i] == ChangeOutcome::unclear; });
+    alone.insert(alone.begin(), unclear.begin(), unclear.end());
+    if (!alone.empty()) try_one_by_one(std::move(alone));
   }
 
   /// Tries changes in the given order, all that were correct in a group, else until one is correct.
@@ -225,13 +171,12 @@ class Search {
     choose();
   }
 
-  /// Chooses the best of the changes that were tried one by one: with other operands, those against
-  /// a race that was reported, and the first.
+  /// Chooses the best of the changes that were tried one by one: with other operands, a barrier,
+  /// since without a race it changes no results, and the most likely.
   void choose() {
-    const bool race = !failed_.sanitizers.race.empty();
     const auto worth = [&](std::size_t i) {
-      const bool against_race = changes_[i].change.kind == "missing barrier";
-      return std::pair(outcomes_[i] == ChangeOutcome::correct, race && against_race);
+      return std::pair(outcomes_[i] == ChangeOutcome::correct,
+                       changes_[i].change.kind == "missing barrier");
     };
     std::vector<std::size_t> correct;
     for (const std::size_t i : confirmed_places_) correct.push_back(order_[i]);
@@ -303,7 +248,7 @@ class Search {
   }
 
   FoundChange described(const KernelChange& one) const {
-    const std::string& text = texts_[one.kernel];
+    const std::string& text = space_.text(one.kernel);
     const SourceChange& change = one.change;
     FoundChange found;
     found.kind = change.kind;
@@ -325,10 +270,8 @@ class Search {
   const FailedCase& failed_;
   BuiltCase built_;
   Clock::time_point end_, group_end_;
-  std::vector<std::string> texts_;
-  std::vector<std::vector<ChangeSlot>> slots_;                            ///< of each text
-  std::vector<std::unique_ptr<std::vector<SourceChange>>> kept_changes_;  ///< those of groups
-  std::vector<KernelChange> changes_;
+  CaseChanges space_;
+  const std::vector<KernelChange>& changes_;
   std::vector<ChangeOutcome> outcomes_;
   ChangeSearch result_;
   std::vector<std::size_t> order_;                   ///< of changes that are tried one by one

@@ -257,7 +257,10 @@ class Statements {
 }  // namespace
 
 std::vector<ChangeSlot> slots_of(std::string_view source, std::string_view entry) {
-  return Statements(source, entry).all();
+  std::vector<ChangeSlot> slots = Statements(source, entry).all();
+  for (const auto& macro : used_macros(source, entry))
+    slots.push_back({SlotKind::macro, macro.front().start, macro.back().end()});
+  return slots;
 }
 
 }  // namespace greta::tuner

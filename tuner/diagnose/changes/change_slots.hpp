@@ -14,6 +14,7 @@ struct ChangeSlot {
     expression,  ///< a whole one, such as a condition or what a variable begins with
     statement,   ///< with its semicolon; not a declaration
     insertion,   ///< an empty place between two statements
+    macro,       ///< the text of a macro that is an expression
   };
   Kind kind = Kind::expression;
   std::size_t start = 0, end = 0;  ///< in bytes of the source

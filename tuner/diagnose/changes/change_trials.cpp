@@ -129,16 +129,27 @@ bool ChangeTrials::draw_others() {
   return !others_.empty();
 }
 
-ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
-  KernelSource source = sources_[change.kernel];
+std::vector<std::byte> ChangeTrials::code_with(std::size_t kernel, const SourceChange& change) {
+  KernelSource source = sources_[kernel];
   // The comment on the launch is not in the text of the source.
-  source.text = change.change.applied_to(source.text);
+  source.text = change.applied_to(source.text);
   auto compiled = compiler_->compile(source);
-  if (!compiled || compiled->code_object.empty()) return ChangeOutcome::refused;
-  if (!known_.insert(hash_of(change.kernel, compiled->code_object)).second)
-    return ChangeOutcome::same;
+  return compiled ? std::move(compiled->code_object) : std::vector<std::byte>();
+}
+
+ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
+  auto code = code_with(change.kernel, change.change);
+  if (code.empty()) return ChangeOutcome::refused;
+  std::string hash = hash_of(change.kernel, code);
   run_.code_objects = code_objects_;
-  run_.code_objects[change.kernel] = std::move(compiled->code_object);
+  run_.code_objects[change.kernel] = std::move(code);
+  for (const auto& [kernel, other] : change.others) {
+    code = code_with(kernel, other);
+    if (code.empty()) continue;
+    hash += hash_of(kernel, code);
+    run_.code_objects[kernel] = std::move(code);
+  }
+  if (!known_.insert(hash).second) return ChangeOutcome::same;
   for (int i = 0; i <= confirmations; ++i) {
     const ChangeOutcome outcome = outcome_with(run_);
     if (outcome != ChangeOutcome::correct_here) return outcome;

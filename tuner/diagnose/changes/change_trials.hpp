@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/backend.hpp"
@@ -14,10 +15,16 @@
 
 namespace greta::tuner {
 
-/// A change of one of a case's kernels.
+/// A change of one of a case's kernels, and of the others that have the same lines, as of a file
+/// that all of them include.
 struct KernelChange {
   std::size_t kernel = 0;
   SourceChange change;
+  std::vector<std::pair<std::size_t, SourceChange>> others;  ///< kernels and their changes
+
+  bool is_in(std::size_t other) const {
+    return other == kernel || (!others.empty() && others.back().first == other);
+  }
 };
 
 /// What a trial of a change gave.
@@ -66,6 +73,8 @@ class ChangeTrials {
  private:
   ChangeOutcome outcome_with(const KernelCase& run);
   bool draw_others();
+  /// Compiles a kernel with a change; empty if it does not compile.
+  std::vector<std::byte> code_with(std::size_t kernel, const SourceChange& change);
 
   const Catalog& catalog_;
   KernelCase run_;

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <set>
 #include <thread>
 
@@ -57,14 +56,19 @@ bool takes_an_argument(const KernelCase& run) {
   });
 }
 
-/// Compiles a group into a file.
-void build_into(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file) {
-  const DeviceInfo device = device_for_changes(failed.kernel).value();
-  const auto compiler = create_probed_target(device, OpenOptions{}).value();
+/// A build of a kernel.
+struct KernelBuild {
+  std::size_t kernel = 0;
+  ChangeBuild build;
+};
+
+/// Compiles the changes of a kernel into a file.
+void build_into(const FailedCase& failed, const KernelGroup& group, TargetCompiler& compiler,
+                const SharedFile& file) {
   const auto source =
       read_kept_source(failed.sources[group.kernel], failed.kernel.language).value();
   const auto builds =
-      build_changes(*compiler, source, group.changes, takes_an_argument(failed.kernel));
+      build_changes(compiler, source, group.changes, takes_an_argument(failed.kernel));
   const std::uint64_t build_count = builds.size();
   file.put(&build_count, sizeof build_count);
   for (const ChangeBuild& build : builds) {
@@ -74,8 +78,15 @@ void build_into(const FailedCase& failed, const ChangeGroup& group, const Shared
   }
 }
 
+/// Compiles a group into a file.
+void build_into(const FailedCase& failed, const ChangeGroup& group, const SharedFile& file) {
+  const DeviceInfo device = device_for_changes(failed.kernel).value();
+  const auto compiler = create_probed_target(device, OpenOptions{}).value();
+  build_into(failed, static_cast<const KernelGroup&>(group), *compiler, file);
+  for (const KernelGroup& other : group.others) build_into(failed, other, *compiler, file);
+}
+
 std::vector<ChangeBuild> read_builds(SharedFile& file) {
-  file.rewind();
   std::vector<ChangeBuild> all;
   const auto builds = file.get<std::uint64_t>().at(0);
   for (std::uint64_t i = 0; i < builds; ++i) {
@@ -87,21 +98,39 @@ std::vector<ChangeBuild> read_builds(SharedFile& file) {
   return all;
 }
 
+/// Returns the largest build of each of a group's other kernels.
+std::vector<KernelBuild> read_others(SharedFile& file, const ChangeGroup& group) {
+  std::vector<KernelBuild> others;
+  for (const KernelGroup& other : group.others) {
+    std::vector<ChangeBuild> builds = read_builds(file);
+    const auto largest = std::max_element(
+        builds.begin(), builds.end(),
+        [](const auto& a, const auto& b) { return a.numbers.size() < b.numbers.size(); });
+    if (largest != builds.end()) others.push_back({other.kernel, std::move(*largest)});
+  }
+  return others;
+}
+
 /// Runs a case with the changes of a build, one at a time.
 class BuildRuns {
  public:
-  BuildRuns(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
-            const ChangeBuild& build)
-      : run_(failed.kernel), kernel_(kernel), as_argument_(build.as_argument) {
+  BuildRuns(const FailedCase& failed, const BuiltCase& built,
+            const std::vector<KernelBuild>& builds)
+      : run_(failed.kernel) {
     run_.architecture = built.architecture;
     run_.code_objects = built.unchanged;
-    run_.code_objects[kernel] = build.code_object;
     device_ = open_device(built.device, OpenOptions{}).value();
-    if (!as_argument_) return;
-    for (CaseLaunch& launch : run_.launches) {
-      if (launch.code_object == kernel) launch.arguments.emplace_back(std::uint32_t{0});
+    bool only_arguments = true;
+    for (const auto& [kernel, build] : builds) {
+      run_.code_objects[kernel] = build.code_object;
+      (build.as_argument ? as_argument_ : as_constant_).push_back(kernel);
+      only_arguments = only_arguments && build.as_argument;
+      if (!build.as_argument) continue;
+      for (CaseLaunch& launch : run_.launches) {
+        if (launch.code_object == kernel) launch.arguments.emplace_back(std::uint32_t{0});
+      }
     }
-    loaded_ = std::make_unique<LoadedCase>(*device_, run_);
+    if (only_arguments) loaded_ = std::make_unique<LoadedCase>(*device_, run_);
   }
 
   std::chrono::milliseconds time = most_time_of_trial;  ///< that a run with a change may take
@@ -127,27 +156,34 @@ class BuildRuns {
 
  private:
   ChangeOutcome result_of(std::uint32_t number, Deadline deadline) {
-    if (as_argument_) {
+    for (const std::size_t kernel : as_argument_) {
       for (CaseLaunch& launch : run_.launches) {
-        if (launch.code_object == kernel_) launch.arguments.back() = number;
+        if (launch.code_object == kernel) launch.arguments.back() = number;
       }
+    }
+    if (loaded_) {
       return outcome_of_run(loaded_->run(deadline));
     }
-    if (!choose_change(run_.code_objects[kernel_], number)) return ChangeOutcome::untried;
+    for (const std::size_t kernel : as_constant_) {
+      if (!choose_change(run_.code_objects[kernel], number)) return ChangeOutcome::untried;
+    }
     return outcome_of_run(run_case(*device_, run_, deadline));
   }
 
   KernelCase run_;
-  std::size_t kernel_;
-  bool as_argument_;  ///< whether the number of a change is the kernel's last argument
+  // Kernels with changes, by where the number of a change is: in their last argument, or in a
+  // constant.
+  std::vector<std::size_t> as_argument_, as_constant_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<LoadedCase> loaded_;  ///< if only arguments differ between changes
 };
 
 /// Runs the changes of a build from one on, and writes reports. Returns if one blocks the device.
-void run_from(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
-              const ChangeBuild& build, std::size_t next, const SharedTime& time, int descriptor) {
-  BuildRuns runs(failed, kernel, built, build);
+void run_from(const FailedCase& failed, const BuiltCase& built,
+              const std::vector<KernelBuild>& builds, std::size_t next, const SharedTime& time,
+              int descriptor) {
+  BuildRuns runs(failed, built, builds);
+  const ChangeBuild& build = builds.front().build;
   if (!runs.fails_unchanged()) return;
   if (time.get().count() > 0) {
     runs.time = time.get();
@@ -212,15 +248,16 @@ bool compile_group(const FailedCase& failed, const ChangeGroup& group, const Sha
   return started && wait_for(builder, descriptor);
 }
 
-/// Runs the changes of a build. Returns false if the unchanged kernels don't fail in it.
-bool run_build(const FailedCase& failed, std::size_t kernel, const BuiltCase& built,
-               const ChangeBuild& build, int descriptor) {
+/// Runs the changes of the first build, with the others. Returns false if the unchanged kernels
+/// don't fail in them.
+bool run_builds(const FailedCase& failed, const BuiltCase& built,
+                const std::vector<KernelBuild>& builds, int descriptor) {
   const SharedTime time;
-  for (std::size_t next = 0; next < build.numbers.size();) {
+  for (std::size_t next = 0; next < builds.front().build.numbers.size();) {
     TryingProcess runner(next, 1);
     const bool started = runner.start([&](std::size_t from, std::size_t, int to) {
       try {
-        run_from(failed, kernel, built, build, from, time, to);
+        run_from(failed, built, builds, from, time, to);
       } catch (const std::exception&) {
       }
     });
@@ -231,6 +268,21 @@ bool run_build(const FailedCase& failed, std::size_t kernel, const BuiltCase& bu
   return true;
 }
 
+/// Returns those changes of a group whose numbers are accepted.
+template <typename Accept>
+ChangeGroup part_of(const ChangeGroup& group, const Accept& accept) {
+  const auto take = [&](const KernelGroup& from, KernelGroup& to) {
+    to.kernel = from.kernel;
+    for (const SlottedChange& one : from.changes) {
+      if (accept(one.number)) to.changes.push_back(one);
+    }
+  };
+  ChangeGroup part;
+  take(group, part);
+  for (const KernelGroup& other : group.others) take(other, part.others.emplace_back());
+  return part;
+}
+
 /// Compiles a group and runs its changes, all in further processes: this one opens no device. What
 /// a compiler makes of a fault, as of an index that is out of range, may differ with the versions
 /// at its place, so that the unchanged kernels are correct. Such a group is divided until the place
@@ -239,17 +291,19 @@ void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGro
                int descriptor) {
   SharedFile file;
   if (!compile_group(failed, group, file, descriptor)) return;
-  for (const ChangeBuild& build : read_builds(file)) {
-    if (run_build(failed, group.kernel, built, build, descriptor)) continue;
-    ChangeGroup rest{group.kernel, {}};
-    for (const SlottedChange& one : group.changes) {
-      if (std::find(build.numbers.begin(), build.numbers.end(), one.number) != build.numbers.end())
-        rest.changes.push_back(one);
-    }
+  file.rewind();
+  const auto own = read_builds(file);
+  const auto others = read_others(file, group);
+  for (const ChangeBuild& build : own) {
+    std::vector<KernelBuild> builds{{group.kernel, build}};
+    builds.insert(builds.end(), others.begin(), others.end());
+    if (run_builds(failed, built, builds, descriptor)) continue;
+    ChangeGroup rest = part_of(group, [&](std::uint32_t number) {
+      return std::find(build.numbers.begin(), build.numbers.end(), number) != build.numbers.end();
+    });
     std::stable_sort(rest.changes.begin(), rest.changes.end(), [](const auto& a, const auto& b) {
       return std::pair(a.slot.start, a.slot.end) < std::pair(b.slot.start, b.slot.end);
     });
-    const auto middle = rest.changes.begin() + static_cast<std::ptrdiff_t>(rest.changes.size() / 2);
     const bool one_place = rest.changes.front().slot == rest.changes.back().slot;
     if (one_place) {
       for (const SlottedChange& one : rest.changes) {
@@ -257,65 +311,17 @@ void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGro
         if (write(descriptor, &report, sizeof report) != sizeof report) return;
       }
     } else {
-      try_group(failed, built, {group.kernel, {rest.changes.begin(), middle}}, descriptor);
-      try_group(failed, built, {group.kernel, {middle, rest.changes.end()}}, descriptor);
+      std::set<std::uint32_t> first;
+      for (std::size_t i = 0; i < rest.changes.size() / 2; ++i)
+        first.insert(rest.changes[i].number);
+      for (const bool half : {true, false}) {
+        try_group(
+            failed, built,
+            part_of(rest, [&](std::uint32_t number) { return first.contains(number) == half; }),
+            descriptor);
+      }
     }
   }
-}
-
-/// Returns the lines of a source that a compiler's messages call errors.
-std::set<std::ptrdiff_t> error_lines(const std::string& log) {
-  static const std::regex error(":(\\d{1,7}):\\d+: (fatal )?error");
-  std::set<std::ptrdiff_t> lines;
-  for (auto at = std::sregex_iterator(log.begin(), log.end(), error); at != std::sregex_iterator();
-       ++at)
-    lines.insert(std::stol((*at)[1]));
-  return lines;
-}
-
-/// Compiles a kernel with marks of all slots but those at which it does not compile. The latter
-/// count as executed. Returns nothing if no such kernel compiles.
-std::optional<std::vector<std::byte>> built_with_marks(const KernelCase& run,
-                                                       const KernelSource& source,
-                                                       const std::vector<ChangeSlot>& slots,
-                                                       char* marks) {
-  constexpr int most_passes = 6;
-  const DeviceInfo device = device_for_changes(run).value();
-  const auto compiler = create_probed_target(device, OpenOptions{}).value();
-  const auto line_at = [&](std::size_t at) {
-    return 1 + std::count(source.text.begin(),
-                          source.text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  };
-  std::vector<char> without(slots.size(), 0);
-  for (int pass = 0; pass < most_passes; ++pass) {
-    KernelSource marked = source;
-    marked.text = text_with_marks(source, slots, without);
-    auto compiled = compiler->compile(marked);
-    if (compiled) return std::move(compiled->code_object);
-    const auto lines = error_lines(compiled.failure().log);
-    if (lines.empty()) break;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (lines.contains(line_at(slots[i].start)) || lines.contains(line_at(slots[i].end)))
-        without[i] = marks[i] = 1;
-    }
-  }
-  return std::nullopt;
-}
-
-/// What the process does.
-void mark(const FailedCase& failed, const BuiltCase& built, std::size_t kernel,
-          const std::vector<ChangeSlot>& slots, char* marks) {
-  constexpr std::chrono::seconds most_time_of_run{20};
-  KernelCase run = failed.kernel;
-  const auto source = read_kept_source(failed.sources[kernel], run.language).value();
-  auto code = built_with_marks(run, source, slots, marks);
-  if (!code || !choose_marks(*code, marks)) return;
-  run.architecture = built.architecture;
-  run.code_objects = built.unchanged;
-  run.code_objects[kernel] = *std::move(code);
-  const auto device = open_device(built.device, OpenOptions{}).value();
-  marks[slots.size()] = 1;
-  static_cast<void>(run_case(*device, run, most_time_of_run));
 }
 
 }  // namespace
@@ -333,33 +339,6 @@ void BuiltCase::read(SharedFile& file, std::size_t kernels) {
   architecture.assign(target.begin(), target.end());
   unchanged.clear();
   for (std::size_t i = 0; i < kernels; ++i) unchanged.push_back(file.get<std::byte>());
-}
-
-std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const BuiltCase& built,
-                                              const std::vector<std::vector<ChangeSlot>>& slots,
-                                              std::chrono::steady_clock::time_point end) {
-  std::vector<std::vector<char>> executed;
-  for (const auto& all : slots) executed.emplace_back(all.size(), 1);
-  if (failed.kernel.language != Language::hip) return executed;
-  for (std::size_t kernel = 0; kernel < slots.size() && Clock::now() < end; ++kernel) {
-    const std::size_t count = slots[kernel].size();
-    const SharedMemory marks(count + 1);
-    TryingProcess process(0, 1);
-    const bool started = process.start([&](std::size_t, std::size_t, int) {
-      try {
-        mark(failed, built, kernel, slots[kernel], marks.data());
-      } catch (const std::exception&) {  // what is not known counts as executed
-      }
-    });
-    pollfd wait{process.descriptor(), POLLIN, 0};
-    while (started && Clock::now() < end && poll(&wait, 1, group_look_ms) <= 0) {
-    }
-    process.stop();
-    const bool ran = marks.data()[count] != 0 &&
-                     std::any_of(marks.data(), marks.data() + count, [](char c) { return c != 0; });
-    if (ran) executed[kernel].assign(marks.data(), marks.data() + count);
-  }
-  return executed;
 }
 
 std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase& built,

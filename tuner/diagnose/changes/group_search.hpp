@@ -24,9 +24,14 @@ struct BuiltCase {
 };
 
 /// Changes of one kernel that are compiled together.
-struct ChangeGroup {
+struct KernelGroup {
   std::size_t kernel = 0;
   std::vector<SlottedChange> changes;
+};
+
+/// A group of changes, and the same ones of other kernels that have the same lines.
+struct ChangeGroup : KernelGroup {
+  std::vector<KernelGroup> others;
 };
 
 /// Compiles groups of changes and runs the case with each change, in processes of their own.
@@ -35,12 +40,5 @@ struct ChangeGroup {
 std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase& built,
                                       const std::vector<ChangeGroup>& groups, std::size_t count,
                                       std::chrono::steady_clock::time_point end);
-
-/// Returns which slots of each kernel of a case are executed: a change of the others changes
-/// nothing. Known only for kernels in HIP; else, and if there is no time, all count as executed.
-/// The kernels run in processes of their own.
-std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const BuiltCase& built,
-                                              const std::vector<std::vector<ChangeSlot>>& slots,
-                                              std::chrono::steady_clock::time_point end);
 
 }  // namespace greta::tuner

@@ -182,6 +182,64 @@ class Definitions {
   std::size_t count_ = 0;
 };
 
+/// A macro that compiled lines define.
+struct MacroText {
+  std::string_view name;
+  std::vector<SourceToken> text;
+};
+
+/// Whether a text may be a whole expression, other than a name.
+bool is_expression(const std::vector<SourceToken>& text) {
+  if (text.empty() || (text.size() == 1 && text[0].kind == SourceToken::Kind::name)) return false;
+  const auto is_no_part = [](const SourceToken& token) {
+    return token.text == ";" || token.text == "{" || token.text == "#" || token.text == "##" ||
+           token.text == "=" || token.text.starts_with("__");
+  };
+  const std::string_view last = text.back().text;
+  return std::none_of(text.begin(), text.end(), is_no_part) &&
+         (text.back().kind != SourceToken::Kind::sign || last == ")" || last == "]");
+}
+
+/// Returns the words of a source's macros, except parameters and those in conditions.
+std::vector<MacroText> macros_of(std::string_view source) {
+  const CompiledLines lines = compiled_lines(source);
+  std::set<std::string_view> conditions;
+  std::vector<MacroText> macros;
+  bool parameters = true;  // of the kernel, before all others
+  for (std::size_t at = 0, line = 0; at < source.size();) {
+    std::size_t end = at, first = line;
+    do {
+      end = std::min(source.find('\n', end + (end > at ? 1 : 0)), source.size());
+      ++line;
+    } while (end < source.size() && source[end - 1] == '\\');
+    const std::string_view whole = source.substr(at, end - at);
+    const auto hash = whole.find_first_not_of(" \t");
+    const bool directive = hash != std::string_view::npos && whole[hash] == '#';
+    std::vector<SourceToken> words;
+    if (directive) words = tokens_of(whole.substr(hash + 1));
+    for (SourceToken& word : words) word.start += at + hash + 1;
+    std::erase_if(words, [](const SourceToken& word) { return word.text == "\\"; });
+    const std::string_view kind = words.empty() ? std::string_view() : words[0].text;
+    parameters = parameters && (!directive ? hash == std::string_view::npos
+                                           : kind == "define" || kind == "version");
+    if (kind == "if" || kind == "elif") {
+      for (const SourceToken& word : words) conditions.insert(word.text);
+    } else if (kind == "define" && words.size() > 2 && !parameters && lines.active[first] != 0) {
+      std::size_t begin = 2;
+      if (words[2].text == "(" && words[2].start == words[1].end()) {
+        while (begin < words.size() && words[begin].text != ")") ++begin;
+        ++begin;
+      }
+      begin = std::min(begin, words.size());
+      macros.push_back(
+          {words[1].text, {words.begin() + static_cast<std::ptrdiff_t>(begin), words.end()}});
+    }
+    at = end + 1;
+  }
+  std::erase_if(macros, [&](const MacroText& macro) { return conditions.contains(macro.name); });
+  return macros;
+}
+
 }  // namespace
 
 bool is_constant_name(std::string_view name) {
@@ -240,6 +298,28 @@ std::vector<SourceToken> used_tokens(std::string_view source, std::string_view e
   const auto used = Definitions(tokens, lines.macros).used_by(entry);
   std::erase_if(tokens, [&](const SourceToken& token) { return used[token.definition] == 0; });
   return tokens;
+}
+
+std::vector<std::vector<SourceToken>> used_macros(std::string_view source, std::string_view entry) {
+  std::set<std::string_view> names;
+  for (const SourceToken& token : used_tokens(source, entry)) {
+    if (token.kind == SourceToken::Kind::name) names.insert(token.text);
+  }
+  std::vector<MacroText> macros = macros_of(source);
+  std::vector<std::vector<SourceToken>> used;
+  for (bool more = true; more;) {  // a macro may use others
+    more = false;
+    for (MacroText& macro : macros) {
+      if (macro.name.empty() || !names.contains(macro.name)) continue;
+      for (const SourceToken& token : macro.text) {
+        if (token.kind == SourceToken::Kind::name) names.insert(token.text);
+      }
+      if (is_expression(macro.text)) used.push_back(std::move(macro.text));
+      macro.name = {};
+      more = true;
+    }
+  }
+  return used;
 }
 
 }  // namespace greta::tuner

@@ -37,4 +37,9 @@ std::vector<SourceToken> tokens_of(std::string_view source);
 /// definition contains, or one that it uses. What is uncertain counts as used.
 std::vector<SourceToken> used_tokens(std::string_view source, std::string_view entry);
 
+/// Returns the words and signs of each macro's text that a kernel's entry uses as an expression, in
+/// compiled lines. Left out are macros before the first other line, which are a kernel's
+/// parameters, and those in conditions of the preprocessor.
+std::vector<std::vector<SourceToken>> used_macros(std::string_view source, std::string_view entry);
+
 }  // namespace greta::tuner

@@ -12,7 +12,9 @@
 #include <set>
 #include <tuple>
 
+#include "tuner/diagnose/changes/change_order.hpp"
 #include "tuner/diagnose/changes/kernel_text.hpp"
+#include "tuner/diagnose/changes/missing_statements.hpp"
 #include "tuner/diagnose/changes/missing_terms.hpp"
 #include "tuner/diagnose/changes/source_operands.hpp"
 
@@ -24,23 +26,11 @@ using Kind = SourceToken::Kind;
 // How likely a change is to mend a fault, divided by the number of such changes.
 enum Rank { likely, possible, seldom, unlikely };
 
-/// The kinds of changes, first those of which the largest share mends slips that were drawn at
-/// random.
-constexpr std::array<std::string_view, 13> kinds_by_share{
-    "exchanged statements", "wrong constant", "wrong condition", "wrong operator",
-    "exchanged operands",   "wrong variable", "missing term",    "superfluous term",
-    "wrong limit",          "wrong index",    "wrong type",      "superfluous statement",
-    "missing barrier"};
-
-std::ptrdiff_t order_of_kind(std::string_view kind) {
-  return std::find(kinds_by_share.begin(), kinds_by_share.end(), kind) - kinds_by_share.begin();
-}
-
 /// Changes of one source.
 class Changes {
  public:
-  Changes(std::string_view source, std::string_view entry)
-      : source_(source), tokens_(used_tokens(source, entry)), operands_(tokens_) {
+  Changes(std::string_view source, std::vector<SourceToken> tokens)
+      : source_(source), tokens_(std::move(tokens)), operands_(tokens_) {
     for (const SourceToken& token : tokens_) {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
@@ -48,17 +38,20 @@ class Changes {
     }
   }
 
-  std::vector<SourceChange> all() {
+  /// Returns changes of expressions.
+  std::vector<SourceChange> of_expressions() {
     for (std::size_t i = 1; i + 1 < tokens_.size(); ++i) {
       if (tokens_[i].kind == Kind::number) add_number(i);
       if (tokens_[i].kind == Kind::sign) add_sign(i);
       if (tokens_[i].kind == Kind::name) add_name(i);
     }
-    add_statements();
-    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
-      return std::tuple(a.rank, order_of_kind(a.kind), b.start) <
-             std::tuple(b.rank, order_of_kind(b.kind), a.start);  // a kernel's own code is last
-    });
+    return std::move(found_);
+  }
+  /// Returns all changes of functions.
+  std::vector<SourceChange> all(TextModel& model) {
+    found_ = of_expressions();
+    add_statements(model);
+    add_missing_terms();
     return std::move(found_);
   }
 
@@ -341,7 +334,7 @@ class Changes {
     }
   }
   /// Exchanges neighbouring statements, leaves one out, and adds barriers and terms.
-  void add_statements() {
+  void add_statements(TextModel& model) {
     std::vector<std::pair<std::size_t, std::size_t>> statements;  // first token and that after
     std::size_t begin = 0;
     int depth = 0;
@@ -375,24 +368,42 @@ class Changes {
           between(to, next) + " " + own);
     }
     for (const std::size_t i : blocks_) add_barriers(barriers, i);
+    std::vector<std::size_t> ends = blocks_;
+    for (const auto& [from, to] : statements) ends.push_back(to - 1);
+    for (MissingStatement& one : missing_statements(source_, tokens_, ends, model))
+      add(seldom, "missing statement", one.at, one.at + one.length, std::move(one.text));
+  }
+  void add_missing_terms() {
+    const auto terms = written_terms();
     for (const MissingTerm& term : missing_terms(source_, tokens_))
       add(rank_of(term.likelihood), "missing term", term.at, term.at, term.text);
     for (const std::size_t i : terms_) {
-      for (const std::string_view name : names_[{tokens_[i].definition, true}])
-        add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
-            fmt::format(" * {}", name));
+      const std::size_t at = tokens_[i - 1].end(), definition = tokens_[i].definition;
+      for (const std::string_view name : names_[{definition, true}])
+        add(seldom, "missing term", at, at, fmt::format(" * {}", name));
       for (const std::string_view name : places_)
-        add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
-            fmt::format(" + {}", name));
-      for (const std::string_view name : names_[{tokens_[i].definition, false}]) {
+        add(seldom, "missing term", at, at, fmt::format(" + {}", name));
+      for (const std::string_view name : names_[{definition, false}]) {
         if (name.size() <= most_of_short_name)
-          add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
-              fmt::format(" + {}", name));
-        for (const char sign : {'+', '*', '-'})
-          add(unlikely, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
-              fmt::format(" {} {}", sign, name));
+          add(seldom, "missing term", at, at, fmt::format(" + {}", name));
+      }
+      for (const auto& [sign, word] : terms) {
+        const bool variable = !is_constant_name(word) && std::isdigit(word.front()) == 0;
+        if (!variable || names_[{definition, false}].contains(word))
+          add(unlikely, "missing term", at, at, fmt::format(" {} {}", sign, word));
       }
     }
+  }
+
+  /// Returns the operators and words or numbers that the source has as a term somewhere.
+  std::set<std::pair<std::string_view, std::string_view>> written_terms() const {
+    std::set<std::pair<std::string_view, std::string_view>> terms;
+    for (std::size_t i = 1; i + 2 < tokens_.size(); ++i) {
+      const bool term = is_one_of(text(i), {"+", "-", "*"}) && operands_.ends_operand(i - 1) &&
+                        tokens_[i + 1].kind != Kind::sign && !is_source_keyword(text(i + 1));
+      if (term && operands_.after_operand(i + 1) == i + 2) terms.insert({text(i), text(i + 1)});
+    }
+    return terms;
   }
 
   std::string_view source_;
@@ -412,7 +423,18 @@ class Changes {
 }  // namespace
 
 std::vector<SourceChange> changes_of(std::string_view source, std::string_view entry) {
-  return Changes(source, entry).all();
+  const std::vector<SourceToken> tokens = used_tokens(source, entry);
+  TextModel model(tokens);
+  std::vector<SourceChange> found = Changes(source, tokens).all(model);
+  for (std::vector<SourceToken> macro : used_macros(source, entry)) {
+    const std::size_t end = macro.back().end();
+    macro.insert(macro.begin(), {Kind::sign, macro.front().start, "=", 0});
+    macro.insert(macro.end(), 2, {Kind::sign, end, ";", 0});
+    for (SourceChange& change : Changes(source, std::move(macro)).of_expressions())
+      found.push_back(std::move(change));
+  }
+  order_changes(found, model);
+  return found;
 }
 
 }  // namespace greta::tuner

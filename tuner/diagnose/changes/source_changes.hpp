@@ -15,7 +15,8 @@ struct SourceChange {
   std::string by;
   /// What the change mends: "wrong constant", "wrong operator", "wrong limit", …
   std::string kind;
-  int rank = 0;  ///< the lower, the earlier it is tried
+  int rank = 0;      ///< how likely changes like it are: 0 to 3, the lower the more
+  double worth = 0;  ///< how likely it is among all changes of a source: the higher, the more
 
   /// Whether it adds a statement.
   bool is_statement() const { return length == 0 && by.ends_with(";"); }
