@@ -298,17 +298,19 @@ class Dealer {
     return Drawn::compared;
   }
 
-  /// Draws several problems that support the variant, random ones and variations of earlier ones,
-  /// and configurations of each, and returns the choice with the largest gain.
+  /// Draws several problems that support the variant, and configurations of each, and returns the
+  /// choice with the largest gain. Variations of earlier problems are like those, so that they are
+  /// drawn only where few random problems are valid, or the latest choices had no gain.
   std::optional<Candidate> find(const Kind& kind) {
-    constexpr int tries = 600, draws = 1500, variations = 30;
+    constexpr int tries = 600, draws = 1500, variations = 30, vain = 20;
     const int problems = in_vain_ < patience ? 6 : 1;
     ++finds_;
     Best best;
     const auto aim_of = [&](int drawn) {
       return drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
     };
-    for (int i = 0, drawn = 0, found = 0; i < tries && drawn < draws && found < problems; ++drawn) {
+    int found = 0;
+    for (int i = 0, drawn = 0; i < tries && drawn < draws && found < problems; ++drawn) {
       const auto aimed = aim_of(drawn);
       Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
                                        random_, aimed ? aimed->value : 0);
@@ -317,9 +319,9 @@ class Dealer {
       if (result != Drawn::invalid) ++i;
       if (result == Drawn::compared) ++found;
     }
+    if (in_vain_ >= vain) found = 0;
     const std::vector<Problem> known = seen_[kind.variant].problems;
-    for (int drawn = 0, found = 0; !known.empty() && drawn < variations && found < problems;
-         ++drawn) {
+    for (int drawn = 0; !known.empty() && drawn < variations && found < problems; ++drawn) {
       const auto aimed = aim_of(drawn);
       Problem problem = vary(kind, known, aimed ? aimed->value : 0);
       if (compare(kind, std::move(problem), aimed, best) == Drawn::compared) ++found;
