@@ -287,6 +287,19 @@ Problem typical_problem(const Operation& operation, const DTypes& types, std::si
   return problem;
 }
 
+Problem with_attribute(const Operation& operation, const Problem& problem, const Attribute& changed,
+                       const std::string& value) {
+  Problem other = problem;
+  other.attributes.clear();
+  for (const Attribute& attribute : operation.attributes) {
+    const std::string standard = default_value(attribute, problem);
+    const std::string now =
+        attribute.name == changed.name ? value : problem.attribute(attribute.name, standard);
+    if (now != standard) other.attributes.emplace_back(attribute.name, now);
+  }
+  return other;
+}
+
 Problem of_packed_rows(const Operation& operation, Problem problem) {
   for (const Attribute& stride : operation.attributes) {
     if (stride.packed) problem = without_attribute(std::move(problem), stride.name);

@@ -22,6 +22,9 @@ std::string output_types_text(const Operation& operation);
 
 /// Returns one of the operation's typical sizes with these element types.
 Problem typical_problem(const Operation& operation, const DTypes& types, std::size_t number = 0);
+/// Returns the problem with another value of an attribute. Attributes are in the operation's order.
+Problem with_attribute(const Operation& operation, const Problem& problem, const Attribute& changed,
+                       const std::string& value);
 /// Returns the problem with packed rows, i.e. without stride attributes.
 Problem of_packed_rows(const Operation& operation, Problem problem);
 /// Returns the problem in the current spelling (Operation::renamed).

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -64,10 +65,12 @@ struct Kind {
   std::optional<Aim> by;  ///< a value of Variant::kernels_by
 };
 
-/// Parameters and divisions of a variant as of its latest problem.
+/// What earlier choices of a variant have. Parameters and divisions are those of its latest
+/// problem.
 struct Seen {
   std::vector<Parameter> parameters;
   std::vector<Division> divisions;
+  std::vector<Problem> problems;  ///< with features that no choice before had
 };
 
 /// A value of a parameter that problems may be drawn for.
@@ -140,25 +143,48 @@ class Dealer {
     return kinds;
   }
 
-  /// Draws values of the attributes that are not strides. Half of the time an uncovered value
-  /// replaces the drawn one; not always, as some attributes cannot be combined with some types, and
-  /// not forever, as some variants do not support some values.
+  /// Draws values of the attributes that are not strides.
   AttributeValues draw_attributes(const std::string& variant) {
     AttributeValues values;
-    for (auto& [attribute, deck] : attributes_) {
-      std::string value = deck.draw(random_);
-      std::vector<std::string> unmet;
-      for (const std::string& other : values_to_test(*attribute, {})) {
-        const auto feature = fmt::format("{} {}={}", variant, attribute->name, other);
-        if (!met_.contains(feature) && wanted_[feature] < patience) unmet.push_back(other);
+    for (AttributeDeck& deck : attributes_) {
+      std::string value = draw_value(deck, variant);
+      if (value != deck.attribute->fallback) {
+        values.emplace_back(deck.attribute->name, std::move(value));
       }
-      if (!unmet.empty() && uniform_below(random_, 2) == 0) {
-        value = unmet[uniform_below(random_, unmet.size())];
-        ++wanted_[fmt::format("{} {}={}", variant, attribute->name, value)];
-      }
-      if (value != attribute->fallback) values.emplace_back(attribute->name, value);
     }
     return values;
+  }
+
+  /// Half of the time an uncovered value replaces the drawn one; not always, as some attributes
+  /// cannot be combined with some types, and not forever, as some variants do not support some
+  /// values.
+  std::string draw_value(AttributeDeck& from, const std::string& variant) {
+    auto& [attribute, deck] = from;
+    std::string value = deck.draw(random_);
+    std::vector<std::string> unmet;
+    for (const std::string& other : values_to_test(*attribute, {})) {
+      const auto feature = fmt::format("{} {}={}", variant, attribute->name, other);
+      if (!met_.contains(feature) && wanted_[feature] < patience) unmet.push_back(other);
+    }
+    if (!unmet.empty() && uniform_below(random_, 2) == 0) {
+      value = unmet[uniform_below(random_, unmet.size())];
+      ++wanted_[fmt::format("{} {}={}", variant, attribute->name, value)];
+    }
+    return value;
+  }
+
+  /// Returns a variation of a problem that a choice of this variant has. Where attributes exclude
+  /// each other, few random problems are valid, but neighbours of valid ones often are.
+  Problem vary(const Kind& kind, const std::vector<Problem>& known, std::int64_t part) {
+    Problem problem = known[uniform_below(random_, known.size())];
+    problem.dtype = kind.types.in;
+    problem.out_dtype = kind.types.out;
+    if (!attributes_.empty() && uniform_below(random_, 2) == 0) {
+      AttributeDeck& changed = attributes_[uniform_below(random_, attributes_.size())];
+      problem = with_attribute(operation_, problem, *changed.attribute,
+                               draw_value(changed, kind.variant));
+    }
+    return varied_problem(operation_, std::move(problem), {}, random_, part);
   }
 
   /// Returns whether a parameter value has uncovered features.
@@ -175,7 +201,7 @@ class Dealer {
   std::optional<Aim> aim(const std::string& variant) {
     std::vector<Aim> rarest;
     int fewest = std::numeric_limits<int>::max();
-    const auto& [parameters, divisions] = seen_[variant];
+    const auto& [parameters, divisions, problems] = seen_[variant];
     auto& targets = targets_[variant];
     for (const Parameter& parameter : parameters) {
       for (const int value : parameter.values) {
@@ -237,58 +263,81 @@ class Dealer {
     return count;
   }
 
-  /// Draws several problems that support the variant, and configurations of each, and returns the
-  /// choice with the largest gain.
-  std::optional<Candidate> find(const Kind& kind) {
-    constexpr int tries = 600, draws = 1500, configs = 8;
-    const int problems = in_vain_ < patience ? 6 : 1;
+  /// The choice with the largest gain of those that a call of find() compares.
+  struct Best {
+    std::optional<Candidate> choice;
+    Gain gain;
+  };
+
+  /// Draws configurations of a problem. Returns false if it is invalid.
+  enum class Drawn { invalid, unsupported, compared };
+  Drawn compare(const Kind& kind, Problem problem, const std::optional<Aim>& aimed, Best& best) {
+    constexpr int configs = 8;
+    if (!check_problem(operation_, problem)) return Drawn::invalid;
     const Variant& variant = operation_.variant(kind.variant);
+    const ProblemShape shape = operation_.shape(problem);
+    Alternative alternative = variant.space(shape, device_);
+    seen_[kind.variant].parameters = alternative.parameters;
+    if (aimed) fix(alternative, *aimed);
+    if (kind.by) fix(alternative, *kind.by);
+    std::vector<Alternative> alternatives;  // a list in braces would copy it
+    alternatives.push_back(std::move(alternative));
+    const Space space(std::move(alternatives));
+    if (space.count() == 0) return Drawn::unsupported;
+    const std::size_t of_problem = unmet(problem_features(operation_, problem, variant.name));
+    for (int j = 0; j < configs; ++j) {
+      Candidate choice{problem, space.sample(random_)};
+      Gain gained{of_problem + unmet(config_features(variant, shape, choice.config)), 0};
+      if (best.choice && gained.features < best.gain.features) continue;
+      gained.pairs = new_pairs(choice.config);
+      if (best.choice && gained <= best.gain) continue;
+      const LaunchPlan plan = variant.plan(shape, device_, choice.config);
+      if (launched_threads(plan) > most_threads_launched) continue;
+      best = {std::move(choice), gained};
+    }
+    return Drawn::compared;
+  }
+
+  /// Draws several problems that support the variant, and configurations of each, and returns the
+  /// choice with the largest gain. Variations of earlier problems are like those, so that they are
+  /// drawn only where few random problems are valid, or the latest choices had no gain.
+  std::optional<Candidate> find(const Kind& kind) {
+    constexpr int tries = 600, draws = 1500, variations = 30, vain = 20;
+    const int problems = in_vain_ < patience ? 6 : 1;
     ++finds_;
-    std::optional<Candidate> best;
-    Gain most;
-    int found = 0;
-    // Few draws are problems: attributes exclude each other, and some need few rows or a batch.
-    // Where none of them is, refused attributes get their defaults.
-    const auto goes_on = [&](int drawn) {
-      return drawn < draws || (found == 0 && drawn < 2 * draws);
+    Best best;
+    const auto aim_of = [&](int drawn) {
+      return drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
     };
-    for (int i = 0, drawn = 0; i < tries && goes_on(drawn) && found < problems; ++drawn) {
-      const auto aimed = drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
+    int found = 0;
+    for (int i = 0, drawn = 0; i < tries && drawn < draws && found < problems; ++drawn) {
+      const auto aimed = aim_of(drawn);
       Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
                                        random_, aimed ? aimed->value : 0);
-      if (drawn >= draws) drop_refused_attributes(operation_, problem);
-      if (!check_problem(operation_, problem)) continue;
-      ++i;
-      const ProblemShape shape = operation_.shape(problem);
-      Alternative alternative = variant.space(shape, device_);
-      seen_[kind.variant].parameters = alternative.parameters;
-      if (aimed) fix(alternative, *aimed);
-      if (kind.by) fix(alternative, *kind.by);
-      std::vector<Alternative> alternatives;  // a list in braces would copy it
-      alternatives.push_back(std::move(alternative));
-      const Space space(std::move(alternatives));
-      if (space.count() == 0) continue;
-      ++found;
-      const std::size_t of_problem = unmet(problem_features(operation_, problem, variant.name));
-      for (int j = 0; j < configs; ++j) {
-        Candidate choice{problem, space.sample(random_)};
-        Gain gained{of_problem + unmet(config_features(variant, shape, choice.config)), 0};
-        if (best && gained.features < most.features) continue;
-        gained.pairs = new_pairs(choice.config);
-        if (best && gained <= most) continue;
-        const LaunchPlan plan = variant.plan(shape, device_, choice.config);
-        if (launched_threads(plan) > most_threads_launched) continue;
-        best = std::move(choice);
-        most = gained;
-      }
+      if (found == 0 && drawn > draws / 2) drop_refused_attributes(operation_, problem);
+      const Drawn result = compare(kind, std::move(problem), aimed, best);
+      if (result != Drawn::invalid) ++i;
+      if (result == Drawn::compared) ++found;
     }
-    if (!best) return best;
-    in_vain_ = most.features > 0 ? 0 : in_vain_ + 1;
-    for (Feature& feature : features(operation_, *best)) met_.insert(std::move(feature));
-    each_pair(best->config, [this](std::uint64_t pair) { met_pairs_.insert(pair); });
-    seen_[kind.variant].divisions =
-        variant.divisions(operation_.shape(best->problem), best->config);
-    return best;
+    if (in_vain_ >= vain) found = 0;
+    const std::vector<Problem> known = seen_[kind.variant].problems;
+    for (int drawn = 0; !known.empty() && drawn < variations && found < problems; ++drawn) {
+      const auto aimed = aim_of(drawn);
+      Problem problem = vary(kind, known, aimed ? aimed->value : 0);
+      if (compare(kind, std::move(problem), aimed, best) == Drawn::compared) ++found;
+    }
+    if (best.choice) keep(kind, best);
+    return std::move(best.choice);
+  }
+
+  void keep(const Kind& kind, const Best& best) {
+    const auto& [problem, config] = *best.choice;
+    Seen& seen = seen_[kind.variant];
+    in_vain_ = best.gain.features > 0 ? 0 : in_vain_ + 1;
+    if (best.gain.features > 0) seen.problems.push_back(problem);
+    for (Feature& feature : features(operation_, *best.choice)) met_.insert(std::move(feature));
+    each_pair(config, [this](std::uint64_t pair) { met_pairs_.insert(pair); });
+    seen.divisions = operation_.variant(kind.variant).divisions(operation_.shape(problem), config);
   }
 
   static constexpr int patience = 100;
@@ -325,13 +374,21 @@ std::vector<Candidate> sample_candidates(const Operation& operation, const Probl
   return choices;
 }
 
+std::function<std::optional<Candidate>()> candidate_source(const Operation& operation,
+                                                           const DeviceInfo& device,
+                                                           std::string_view variant,
+                                                           std::uint64_t seed) {
+  const auto dealer = std::make_shared<Dealer>(operation, device, variant, seed);
+  return [dealer] { return dealer->deal(); };
+}
+
 std::vector<Candidate> random_candidates(const Operation& operation, const DeviceInfo& device,
                                          std::string_view variant, std::size_t count,
                                          std::uint64_t seed) {
-  Dealer dealer(operation, device, variant, seed);
+  const auto next = candidate_source(operation, device, variant, seed);
   std::vector<Candidate> choices;
   while (choices.size() < count) {
-    auto choice = dealer.deal();
+    auto choice = next();
     if (!choice) break;
     choices.push_back(*std::move(choice));
   }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +29,17 @@ std::vector<Candidate> sample_candidates(const Operation& operation, const Probl
 /// attribute. Within a combination, choices with uncovered features are preferred: values of
 /// parameters and attributes, and extents that leave parts incomplete
 /// (kernels/sampling/coverage.hpp). Uncovered pairs of parameter values break ties. Equal seeds
-/// give equal choices.
+/// give equal choices. If `variant` is not empty, draws only from that variant. The operation and
+/// the device must outlive it.
+/// Returns a function that draws the next one, or std::nullopt if no problem has a valid
+/// configuration.
+std::function<std::optional<Candidate>()> candidate_source(const Operation& operation,
+                                                           const DeviceInfo& device,
+                                                           std::string_view variant,
+                                                           std::uint64_t seed);
+
+/// Returns the first `count` of candidate_source(), or none if no problem has a valid
+/// configuration.
 std::vector<Candidate> random_candidates(const Operation& operation, const DeviceInfo& device,
                                          std::string_view variant, std::size_t count,
                                          std::uint64_t seed);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <random>
 
 #include "kernels/model/problem_rules.hpp"
@@ -72,14 +73,15 @@ std::vector<Feature> problem_features(const Operation& operation, const Problem&
 
 namespace {
 
-/// Adds the features of a variant's valid configurations of one problem, if there are any.
-void list_features(const Operation& operation, const Problem& problem, const ProblemShape& shape,
+/// Adds the features of a variant's valid configurations of one problem, if there are any. Returns
+/// whether there are.
+bool list_features(const Operation& operation, const Problem& problem, const ProblemShape& shape,
                    const DeviceInfo& device, const Variant& variant, std::mt19937_64& random,
                    std::set<Feature>& list) {
   std::vector<Alternative> alternatives;  // a list in braces would copy it
   alternatives.push_back(variant.space(shape, device));
   const Space space(std::move(alternatives));
-  if (space.count() == 0) return;
+  if (space.count() == 0) return false;
   for (Feature& one : problem_features(operation, problem, variant.name))
     list.insert(std::move(one));
   const auto divisions = variant.divisions(shape, space.sample(random));
@@ -96,6 +98,7 @@ void list_features(const Operation& operation, const Problem& problem, const Pro
       }
     }
   }
+  return true;
 }
 
 /// Returns the other values than its default of an attribute that has few.
@@ -130,6 +133,13 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
       }
     }
   }
+  // Adds a problem of a typical size, if it is allowed.
+  const auto add_typical = [&](const AttributeValues& values) {
+    Problem problem =
+        typical_problem(operation, types, uniform_below(random, operation.sizes.size()));
+    problem.attributes = values;
+    if (check_problem(operation, problem)) list.push_back(std::move(problem));
+  };
   // Adds the first allowed problem of a few.
   const auto add = [&](const auto& draw_values) {
     constexpr int tries = 12;
@@ -153,7 +163,7 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
         for (std::size_t i = 0; i < std::max<std::size_t>(needed.size(), 3); ++i) {
           AttributeValues both{{other, needed[i % needed.size()]}};
           if (value != attribute.fallback) both.emplace_back(attribute.name, value);
-          add([&] { return both; });
+          i == 0 ? add_typical(both) : add([&] { return both; });
         }
       }
     }
@@ -208,14 +218,28 @@ std::vector<Feature> config_features(const Variant& variant, const ProblemShape&
 
 std::set<Feature> features_on(const Operation& operation, const DeviceInfo& device,
                               std::string_view variant) {
+  // A space takes milliseconds. After this number of problems without a new feature of a variant,
+  // only problems with new features of their own are examined.
+  constexpr int patience = 150;
   std::set<Feature> list;
+  std::map<std::string_view, int> in_vain;  // by variant
   std::mt19937_64 random(1);
   for (const DTypes& types : operation.dtypes) {
     for (const Problem& problem : probes(operation, types, random)) {
       const ProblemShape shape = operation.shape(problem);
       for (const Variant& one : operation.variants) {
         if (!variant.empty() && one.name != variant) continue;
-        list_features(operation, problem, shape, device, one, random, list);
+        int& vain = in_vain[one.name];
+        if (vain >= patience) {
+          const auto own = problem_features(operation, problem, one.name);
+          if (std::all_of(own.begin(), own.end(),
+                          [&](const Feature& feature) { return list.contains(feature); })) {
+            continue;
+          }
+        }
+        const std::size_t before = list.size();
+        if (!list_features(operation, problem, shape, device, one, random, list)) continue;
+        vain = list.size() > before ? 0 : vain + 1;
       }
     }
   }

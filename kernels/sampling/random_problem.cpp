@@ -85,6 +85,56 @@ void shrink(Problem& problem, const Operation& operation, std::size_t longest,
   }
 }
 
+/// Removes an optional dimension that has its default.
+void drop_default(Problem& problem, const Operation& operation) {
+  const Dimension& optional = operation.dimensions.back();
+  if (!optional.optional) return;
+  const auto& [last, extent] = problem.dims.back();
+  if (optional.name == last && optional.fallback == std::to_string(extent)) problem.dims.pop_back();
+}
+
+/// Half of the operands that may be strided get another stride than that of packed rows.
+void draw_strides(Problem& problem, const Operation& operation, std::mt19937_64& random) {
+  for (const Attribute& attribute : operation.attributes) {
+    if (attribute.packed == nullptr || attribute.packed(problem) == 0 || one_in(2, random))
+      continue;
+    const auto values = values_to_test(attribute, problem);
+    const std::string& value = values[uniform_below(random, values.size())];
+    if (value != default_value(attribute, problem)) {
+      problem.attributes.emplace_back(attribute.name, value);
+    }
+  }
+}
+
+void finish(Problem& problem, const Operation& operation, std::size_t longest,
+            const WorkLimit& limit, std::mt19937_64& random) {
+  shrink(problem, operation, longest, limit, random);
+  drop_default(problem, operation);
+  draw_strides(problem, operation, random);
+}
+
+/// Returns the extent redrawn, a power of two, twice or half as long, by one longer or shorter, or
+/// as it is.
+std::int64_t varied_extent(const Dimension& dimension, std::int64_t extent, const Problem& problem,
+                           std::int64_t part, std::mt19937_64& random) {
+  switch (uniform_below(random, 10)) {
+    case 0:
+      return extent * 2;
+    case 1:
+      return extent / 2;
+    case 2:
+      return extent + (one_in(2, random) ? 1 : -1);
+    case 3:
+      return long_extent(random);
+    case 4:  // whole lines of tiles
+      return std::int64_t{128} << between(0, 5, random);
+    case 5:
+      return extent;
+    default:
+      return draw_extent(dimension, problem, part, random);
+  }
+}
+
 }  // namespace
 
 bool WorkLimit::allows(const Operation& operation, const Problem& problem) const {
@@ -139,21 +189,19 @@ Problem random_problem(const Operation& operation, const DTypes& types, Attribut
     auto& extent = problem.dims[longest].second;
     if (dimensions[longest].most > 8192 * 2) extent = long_extent(random);
   }
-  shrink(problem, operation, longest, limit, random);
-  const auto& [last, extent] = problem.dims.back();
-  if (dimensions.back().optional && dimensions.back().name == last &&
-      dimensions.back().fallback == std::to_string(extent)) {
-    problem.dims.pop_back();
-  }
-  for (const Attribute& attribute : operation.attributes) {
-    if (attribute.packed == nullptr || attribute.packed(problem) == 0 || one_in(2, random))
-      continue;
-    const auto values = values_to_test(attribute, problem);
-    const std::string& value = values[uniform_below(random, values.size())];
-    if (value != default_value(attribute, problem)) {
-      problem.attributes.emplace_back(attribute.name, value);
-    }
-  }
+  finish(problem, operation, longest, limit, random);
+  return problem;
+}
+
+Problem varied_problem(const Operation& operation, Problem problem, const WorkLimit& limit,
+                       std::mt19937_64& random, std::int64_t part) {
+  problem = of_packed_rows(operation, std::move(problem));
+  const std::size_t varied = uniform_below(random, problem.dims.size());
+  const Dimension& dimension = operation.dimensions[varied];
+  auto& extent = problem.dims[varied].second;
+  extent = std::clamp(varied_extent(dimension, extent, problem, part, random), dimension.least,
+                      dimension.most);
+  finish(problem, operation, varied, limit, random);
   return problem;
 }
 

@@ -32,6 +32,11 @@ struct WorkLimit {
 Problem random_problem(const Operation& operation, const DTypes& types, AttributeValues attributes,
                        const WorkLimit& limit, std::mt19937_64& random, std::int64_t part = 0);
 
+/// Returns a problem with another extent of one dimension and with other strides, like those of
+/// random_problem(). The extent is sometimes the same, where attributes were changed before.
+Problem varied_problem(const Operation& operation, Problem problem, const WorkLimit& limit,
+                       std::mt19937_64& random, std::int64_t part = 0);
+
 /// Gives the attributes for which a problem is refused their defaults, one after the other.
 void drop_refused_attributes(const Operation& operation, Problem& problem);
 

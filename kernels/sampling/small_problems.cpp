@@ -49,19 +49,6 @@ std::optional<LaunchPlan> plan_with_kernels_of(const LaunchPlan& plan, const Ope
   return *std::move(other);
 }
 
-Problem with_attribute(const Operation& operation, const Problem& problem, const Attribute& changed,
-                       const std::string& value) {
-  Problem other = problem;
-  other.attributes.clear();
-  for (const Attribute& attribute : operation.attributes) {
-    const std::string standard = default_value(attribute, problem);
-    const std::string now =
-        attribute.name == changed.name ? value : problem.attribute(attribute.name, standard);
-    if (now != standard) other.attributes.emplace_back(attribute.name, now);
-  }
-  return other;
-}
-
 }  // namespace
 
 bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {

@@ -180,8 +180,8 @@ void hide(Rows& tensor, const KeyRows& rows, std::int64_t valid) {
 }
 
 /// Starts of sequences at random, of which some are empty, and some begin or end where others do;
-/// the last ones may lie outside all tokens, or leave some behind, and the second one before them.
-/// The first start is not read.
+/// the last ones may lie outside all tokens, or leave some behind, and those after the first one
+/// before them. The first start is not read.
 void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& random) {
   const auto count = static_cast<std::int64_t>(starts.spec.elements());
   std::vector<std::int64_t> list(static_cast<std::size_t>(count));
@@ -193,7 +193,12 @@ void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& ran
   std::sort(list.begin(), list.end());
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
   if (below(random, 3) == 0) list.back() = below(random, 2) == 0 ? tokens + 1 : farthest;
-  if (count > 2 && below(random, 3) == 0) list[1] = below(random, 2) == 0 ? -1 : -farthest;
+  if (below(random, 2) == 0) {
+    const std::int64_t outside = below(random, count);
+    for (std::int64_t i = 1; i <= outside; ++i) {
+      list[static_cast<std::size_t>(i)] = below(random, 2) == 0 ? -1 : -farthest;
+    }
+  }
   constexpr std::int64_t firsts[] = {0, -1, farthest};
   list.front() = firsts[below(random, std::ssize(firsts))];
   for (std::size_t i = 0; i < list.size(); ++i) {

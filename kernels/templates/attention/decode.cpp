@@ -247,9 +247,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// The queries of a KV head are divided into parts, its keys into slices, and these into rounds.
 std::vector<Division> divisions(const Shape& shape, const Config& c) {
   const std::int64_t slice = ceil_div(shape.capacity, c["SPLIT"]);
-  return {{"queries of a KV head", queries_of(shape), rows_of(shape), "", never},
-          {"slices of kv", shape.capacity, c["SPLIT"], "SPLIT", never},
-          {"keys of a slice", slice, slots_of(c) * c["UNROLL"]}};
+  std::vector<Division> list{{"queries of a KV head", queries_of(shape), rows_of(shape), "", never},
+                             {"slices of kv", shape.capacity, c["SPLIT"], "SPLIT", never},
+                             {"keys of a slice", slice, slots_of(c) * c["UNROLL"]}};
+  for (Division& division : window_divisions(shape)) list.push_back(std::move(division));
+  return list;
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {

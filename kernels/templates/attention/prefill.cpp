@@ -50,9 +50,12 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
 
 std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std::int64_t rows,
                                         std::int64_t packed) {
-  return {{"q", shape.queries * packed, rows, c.has("BQ") ? "BQ" : ""},
-          {"kv", shape.capacity, c["BK"], "BK"},
-          {"heads", shape.batch * shape.heads / packed, c["TOGETHER"], "TOGETHER"}};
+  std::vector<Division> list{
+      {"q", shape.queries * packed, rows, c.has("BQ") ? "BQ" : ""},
+      {"kv", shape.capacity, c["BK"], "BK"},
+      {"heads", shape.batch * shape.heads / packed, c["TOGETHER"], "TOGETHER"}};
+  for (Division& division : window_divisions(shape)) list.push_back(std::move(division));
+  return list;
 }
 
 Division buffered_tiles(const Shape& shape, const Config& config, std::int64_t keys,

@@ -38,6 +38,11 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
+std::vector<Division> window_divisions(const Shape& shape) {
+  if (shape.window == 0) return {};
+  return {{"keys of the first query", shape.capacity - shape.queries + 1, shape.window}};
+}
+
 Shape of_mean_lengths(Shape shape) {
   if (!shape.packed) return shape;
   shape.packed = false;

@@ -57,6 +57,10 @@ Shape shape_of(const Problem& problem);
 /// Returns sequences of equal lengths in place of packed ones, which have their mean.
 Shape of_mean_lengths(Shape shape);
 
+/// Returns the division of the keys that the first query may see into windows, of which the first
+/// may begin before the first key; none without a window.
+std::vector<Division> window_divisions(const Shape& shape);
+
 /// Makes a variant whose defaults, divisions and work are those for mean lengths.
 template <typename SpaceOf, typename PlanOf, typename DefaultsOf, typename DivisionsOf,
           typename WorkOf>

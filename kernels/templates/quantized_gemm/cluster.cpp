@@ -125,7 +125,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
            shape.k / core_unit,
            std::int64_t{config["SHARES"]} * config["UNROLL"] * config["SPLIT"],
            {},
-           2}};
+           never}};
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {

@@ -23,6 +23,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // BK       k that are decoded to shared memory at a time
   // TM x TN  elements of C of a thread
   // VEC      bytes of a load
+  const int narrow = shape.gated() ? 32 : 16;  // a row of it has 16 threads
   Alternative a{"tiled",
                 {{"BM", {1, 2, 4, 8, 16, 32, 64, 128}},
                  {"BN", {16, 32, 64, 128, 256}},
@@ -41,8 +42,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
           {"tile_m", fmt::format("BM must not be twice m, {}, or more", shape.m),
            p["BM"] < 2 * shape.m || p["BM"] == 1},
           {"tile_n",
-           fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
-           p["BN"] < 2 * shape.products() || p["BN"] == 16},
+           fmt::format("BN must not be twice n, {}, or more, unless it is {} or less",
+                       shape.products(), narrow),
+           p["BN"] < 2 * shape.products() || p["BN"] <= narrow},
           {"step", fmt::format("BK must not be twice k, {}, or more", shape.k),
            p["BK"] < 2 * shape.k || p["BK"] == 16},
           {"grid", fmt::format("C has more than {} workgroups", groups),
@@ -85,7 +87,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   static constexpr Tile tiles[] = {
       {128, 128, 8, 8}, {64, 128, 8, 4}, {64, 64, 4, 4}, {32, 64, 4, 4}, {16, 64, 4, 2},
       {16, 32, 4, 2},   {8, 32, 2, 2},   {4, 32, 2, 1},  {2, 32, 1, 1},  {1, 32, 1, 2},
-      {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}, {16, 16, 1, 2}, {8, 16, 1, 2}};
+      {1, 32, 1, 1},    {1, 16, 1, 1},   {16, 16, 1, 1}};
   std::vector<Config> fitting, small;
   for (const Tile& tile : tiles) {
     // Two sums of each element need more registers than compilers keep.

@@ -38,6 +38,7 @@ before(async () => {
       "--disable-component-update", "--disable-sync"],
   });
   page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  page.setDefaultTimeout(300_000);  // other programs may need the processors
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("request", (request) => requests.push(request.url()));
