@@ -8,8 +8,8 @@
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
+#include "tests/compiled_kernels.hpp"
 #include "tests/layers.hpp"
-#include "tests/temporary_folder.hpp"
 
 namespace greta::test {
 namespace {
@@ -56,13 +56,11 @@ std::string device_name(std::string id) {
 }
 
 Device& device(const std::string& id) {
-  // Tests of a suite run the same kernels on other inputs, and with other arguments.
-  static const TemporaryFolder compiled;
   static std::map<std::string, std::unique_ptr<Device>> opened;
   auto& instance = opened[id];
   OpenOptions options;
   options.vendor = true;
-  options.cache_directory = compiled.path();
+  options.cache_directory = compiled_kernels();
   if (!instance) instance = open_device(id, options).value();
   return *instance;
 }
