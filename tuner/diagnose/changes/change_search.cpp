@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "tuner/diagnose/changes/case_changes.hpp"
@@ -172,11 +173,13 @@ class Search {
   }
 
   /// Chooses the best of the changes that were tried one by one: with other operands, a barrier,
-  /// since without a race it changes no results, and the most likely.
+  /// since without a race it changes no results, no statement that is added, since it may do again
+  /// what another part ought to do, and the most likely.
   void choose() {
     const auto worth = [&](std::size_t i) {
-      return std::pair(outcomes_[i] == ChangeOutcome::correct,
-                       changes_[i].change.kind == "missing barrier");
+      const std::string& kind = changes_[i].change.kind;
+      return std::tuple(outcomes_[i] == ChangeOutcome::correct, kind == "missing barrier",
+                        kind != "missing statement");
     };
     std::vector<std::size_t> correct;
     for (const std::size_t i : confirmed_places_) correct.push_back(order_[i]);
