@@ -41,10 +41,10 @@ struct Shape {
   /// Returns the number of sets of tiles that are numbered by themselves: sequences, or one if they
   /// are packed.
   std::int64_t tile_sets() const { return packed ? 1 : batch; }
-  /// Returns the number of tiles of `rows` rows in a set, with `heads` rows for each query: all
+  /// Returns the number of tiles of `rows` rows in a set, with `of_query` rows for each query: all
   /// that packed sequences of any lengths can need, and those of tokens after the last one.
-  auto tiles(const auto& rows, const auto& heads) const {
-    const auto all = queries * heads;
+  auto tiles(const auto& rows, const auto& of_query) const {
+    const auto all = queries * of_query;
     return packed ? ceil_div(all + 1, rows) + batch : ceil_div(all, rows);
   }
   /// Returns the 32-bit registers of a load of `count` inputs.
