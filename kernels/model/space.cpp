@@ -364,8 +364,8 @@ Result<Config> Space::parse(std::string_view text) const {
   std::vector<std::optional<int>> values(parameters.size());
   for (std::string word; words >> word;) {
     const std::size_t equals = std::min(word.find('='), word.size());
-    const auto found = std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) {
-      return p.name == std::string_view(word).substr(0, equals);
+    const auto found = std::find_if(parameters.begin(), parameters.end(), [&](const auto& one) {
+      return one.name == std::string_view(word).substr(0, equals);
     });
     if (found == parameters.end()) return fail(fmt::format("\"{}\" names no parameter", word));
     auto& value = values[static_cast<std::size_t>(found - parameters.begin())];

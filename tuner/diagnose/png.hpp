@@ -14,8 +14,8 @@ using Pixel = std::array<std::uint8_t, 3>;  ///< red, green, blue
 
 /// An image in RGB.
 struct Image {
-  Image(std::size_t width, std::size_t height, Pixel background)
-      : width(width), height(height), pixels(width * height, background) {}
+  Image(std::size_t columns, std::size_t rows, Pixel background)
+      : width(columns), height(rows), pixels(columns * rows, background) {}
 
   Pixel& at(std::size_t x, std::size_t y) { return pixels[y * width + x]; }
 

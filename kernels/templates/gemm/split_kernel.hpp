@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/model/config.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 #include "runtime/device/device_info.hpp"
