@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "db/lookup/lookup_files.hpp"
+#include "runtime/device/system/temporary_folder.hpp"
 #include "runtime/device/text/strings.hpp"
 #include "tuner/cli/program/tool.hpp"
 
@@ -29,15 +30,10 @@ std::filesystem::path xdg(const char* variable, const char* below_home) {
   return (set.empty() ? home() / below_home : set) / "greta";
 }
 
-/// Returns whether files can be created in a folder, by creating one: permissions don't tell of
-/// file systems such as /proc.
+/// Returns whether files can be created in a folder, by creating one that is removed: permissions
+/// don't tell of file systems such as /proc.
 bool can_create_in(const std::filesystem::path& folder) {
-  std::string name = (folder / ".greta-XXXXXX").string();
-  const int file = mkstemp(name.data());
-  if (file < 0) return false;
-  close(file);
-  unlink(name.c_str());
-  return true;
+  return static_cast<bool>(device::TemporaryFolder::make(".greta", folder));
 }
 
 }  // namespace
