@@ -201,14 +201,14 @@ class Dealer {
   std::optional<Aim> aim(const std::string& variant) {
     std::vector<Aim> rarest;
     int fewest = std::numeric_limits<int>::max();
-    const auto& [parameters, divisions, problems] = seen_[variant];
+    const Seen& seen = seen_[variant];
     auto& targets = targets_[variant];
-    for (const Parameter& parameter : parameters) {
+    for (const Parameter& parameter : seen.parameters) {
       for (const int value : parameter.values) {
         Target& target = targets[{parameter.name, value}];
         if (target.asked != finds_) {
           target.asked = finds_;
-          target.open = is_open(variant, parameter.name, value, divisions);
+          target.open = is_open(variant, parameter.name, value, seen.divisions);
         }
         if (!target.open) continue;
         if (target.aimed < fewest) rarest.clear();
@@ -217,7 +217,7 @@ class Dealer {
         rarest.push_back({parameter.name, value});
       }
     }
-    for (const Division& division : divisions) {
+    for (const Division& division : seen.divisions) {
       if (division.parameter.empty() && unmet(cases(variant, division, division.part)) > 0) {
         // Candidates for the length of whole parts.
         rarest.push_back({"", 32 << uniform_below(random_, 7)});
@@ -269,8 +269,10 @@ class Dealer {
     Gain gain;
   };
 
-  /// Draws configurations of a problem. Returns false if it is invalid.
+  /// What became of a problem: the variant may have no configuration for it.
   enum class Drawn { invalid, unsupported, compared };
+
+  /// Draws configurations of a problem, and compares them with the best choice.
   Drawn compare(const Kind& kind, Problem problem, const std::optional<Aim>& aimed, Best& best) {
     constexpr int configs = 8;
     if (!check_problem(operation_, problem)) return Drawn::invalid;
@@ -320,7 +322,7 @@ class Dealer {
       if (result == Drawn::compared) ++found;
     }
     if (in_vain_ >= vain) found = 0;
-    const std::vector<Problem> known = seen_[kind.variant].problems;
+    const std::vector<Problem>& known = seen_[kind.variant].problems;
     for (int drawn = 0; !known.empty() && drawn < variations && found < problems; ++drawn) {
       const auto aimed = aim_of(drawn);
       Problem problem = vary(kind, known, aimed ? aimed->value : 0);
