@@ -103,10 +103,7 @@ Evidence::Evidence(const Operation& operation, const Problem& problem, const Fai
     : operation_(&operation), problem_(problem), failed_(&failed) {
   if (failed.runs.empty()) throw Error({Status::invalid_argument, "the case has no run", {}});
   const auto specs = operation.tensors(problem);
-  const auto is_equal = [&](const KeptRun& run) {
-    return run.outputs_before == failed.runs.front().outputs_before &&
-           run.workspace_before == failed.runs.front().workspace_before;
-  };
+  const auto is_equal = [&](const KeptRun& run) { return run.begins_as(failed.runs.front()); };
   equal_runs_ =
       static_cast<std::size_t>(std::count_if(failed.runs.begin(), failed.runs.end(), is_equal));
   std::size_t output = 0;

@@ -19,6 +19,11 @@ struct KeptRun {
   std::uint32_t outputs_before = 0;
   std::uint32_t workspace_before = 0;
   std::vector<HostTensor> outputs;  ///< of all tensors whose role is not input, in order
+
+  /// Whether memory was the same before both runs.
+  bool begins_as(const KeptRun& other) const {
+    return outputs_before == other.outputs_before && workspace_before == other.workspace_before;
+  }
 };
 
 /// Runs under other conditions, each with what one needs to know of memory that is read before it

@@ -99,7 +99,6 @@ std::vector<Response> measured_responses(const Catalog& catalog, const FailedCas
   for (const TensorSpec& spec : written) bytes += spec.bytes();
   const std::size_t most = std::min(impulses.size(), most_bytes / std::max<std::size_t>(bytes, 1));
   while (started && count < most && Clock::now() < end) {
-    constexpr int look_ms = 100;
     pollfd wait{process.descriptor(), POLLIN, 0};
     if (poll(&wait, 1, look_ms) <= 0) continue;
     if (!process.read_report()) break;

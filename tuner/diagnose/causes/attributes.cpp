@@ -11,18 +11,6 @@
 namespace greta::tuner {
 namespace {
 
-/// Returns the problem with another value of an attribute.
-Problem with_attribute(Problem problem, const std::string& name, const std::string& value) {
-  for (auto& [known, its] : problem.attributes) {
-    if (known == name) {
-      its = value;
-      return problem;
-    }
-  }
-  problem.attributes.emplace_back(name, value);
-  return problem;
-}
-
 std::string numeral(double value) {
   return fmt::format("{:.9g}", value);
 }
@@ -60,7 +48,7 @@ void offer_attributes(Judge& judge) {
   for (const Attribute& attribute : evidence.operation().attributes) {
     const std::string value = problem.attribute(attribute.name, attribute.fallback);
     for (const std::string& other : other_values(attribute, value, problem)) {
-      const Problem changed = with_attribute(problem, attribute.name, other);
+      const Problem changed = with_attribute(evidence.operation(), problem, attribute, other);
       if (!check_problem(evidence.operation(), changed)) continue;
       if (attribute.name == "alpha" && other == "0") {
         judge.offer_problem("zero result",

@@ -18,8 +18,7 @@ constexpr std::size_t most_numbers = 31000;
 bool shows_race(const FailedCase& failed) {
   const auto differs = [&](const KeptRun& run) {
     const KeptRun& first = failed.runs.front();
-    return run.outputs_before == first.outputs_before &&
-           run.workspace_before == first.workspace_before &&
+    return run.begins_as(first) &&
            !std::equal(run.outputs.begin(), run.outputs.end(), first.outputs.begin(),
                        first.outputs.end(),
                        [](const auto& a, const auto& b) { return a.data == b.data; });

@@ -22,7 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int look_ms = 100;
 constexpr char ready_mark = '+';  // the kernels are compiled, and the device is open
 
 /// Returns why a case can't be run again with changes; empty: it can. Its kernels are then in the

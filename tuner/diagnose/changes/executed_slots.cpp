@@ -14,8 +14,6 @@
 namespace greta::tuner {
 namespace {
 
-constexpr int marks_look_ms = 100;
-
 /// Returns the lines of a source that a compiler's messages call errors.
 std::set<std::ptrdiff_t> error_lines(const std::string& log) {
   static const std::regex error(":(\\d{1,7}):\\d+: (fatal )?error");
@@ -94,8 +92,7 @@ std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const Bu
       }
     });
     pollfd wait{process.descriptor(), POLLIN, 0};
-    while (started && std::chrono::steady_clock::now() < end &&
-           poll(&wait, 1, marks_look_ms) <= 0) {
+    while (started && std::chrono::steady_clock::now() < end && poll(&wait, 1, look_ms) <= 0) {
     }
     process.stop();
     const bool ran = marks.data()[count] != 0 &&

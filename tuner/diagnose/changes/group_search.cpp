@@ -19,7 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int group_look_ms = 100;
 constexpr std::chrono::seconds most_silence{90};     // of a process that has a group
 constexpr std::chrono::seconds most_silent_run{20};  // of a process that runs changes
 constexpr std::chrono::seconds most_first_run{60};   // in which the driver compiles, too
@@ -220,7 +219,7 @@ std::optional<std::size_t> pass_reports(TryingProcess& process, int descriptor) 
   std::size_t count = 0;
   bool ready = false, blocks = false;
   while (!process.silent(ready ? most_silent_run : most_first_run)) {
-    if (poll(&wait, 1, group_look_ms) <= 0) continue;
+    if (poll(&wait, 1, look_ms) <= 0) continue;
     const auto report = process.read_report();
     if (!report) break;
     ready = true;
@@ -363,7 +362,7 @@ std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase&
     if (processes.empty()) break;
     std::vector<pollfd> waits;
     for (const auto& process : processes) waits.push_back({process->descriptor(), POLLIN, 0});
-    poll(waits.data(), waits.size(), group_look_ms);
+    poll(waits.data(), waits.size(), look_ms);
     for (std::size_t i = 0; i < processes.size(); ++i) {
       if (waits[i].revents == 0) {
         if (processes[i]->silent(most_silence)) processes[i]->stop();

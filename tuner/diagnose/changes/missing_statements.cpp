@@ -63,8 +63,7 @@ class StatementSearch {
     }
     const std::size_t after = operands_.after_operand(from);
     const bool called = text(after) == ";" && text(after - 1) == ")";
-    return called || is_one_of(text(after), {"=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "<<=",
-                                             ">>=", "%=", "++", "--"});
+    return called || assigns(text(after));
   }
   void read_statements() {
     std::set<std::string> seen;
@@ -155,9 +154,7 @@ class StatementSearch {
   bool may_change(std::size_t i) const {
     if (is_one_of(text(i - 1), {"&", "++", "--"})) return true;
     if (tokens_[i - 1].kind == SourceToken::Kind::name) return false;  // what it begins with
-    return is_one_of(
-        text(operands_.after_operand(i)),
-        {"=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "<<=", ">>=", "%=", "++", "--"});
+    return assigns(text(operands_.after_operand(i)));
   }
   void add_assignments(std::size_t declared) {
     const std::size_t definition = tokens_[declared].definition;

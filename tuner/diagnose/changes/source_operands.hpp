@@ -14,6 +14,12 @@ inline bool is_one_of(std::string_view text, std::initializer_list<std::string_v
   return std::find(others.begin(), others.end(), text) != others.end();
 }
 
+/// Whether a sign after an operand changes it.
+inline bool assigns(std::string_view sign) {
+  return is_one_of(sign,
+                   {"=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "<<=", ">>=", "%=", "++", "--"});
+}
+
 /// Finds the operands of expressions among a source's tokens, which must outlive it.
 class SourceOperands {
  public:

@@ -18,6 +18,9 @@
 
 namespace greta::tuner {
 
+/// Milliseconds after which the time is looked at again, where a process is waited for.
+inline constexpr int look_ms = 100;
+
 /// What a process writes of a change.
 struct Report {
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);

@@ -98,9 +98,8 @@ class UnsetSearch {
     const bool whole =
         is_one_of(text(i - 1), {"(", ",", "{"}) && is_one_of(text(after), {",", ")", "}"});
     if (whole) return true;  // of a call, which may set it
-    return is_one_of(text(after), {"=", "+=", "-=", "*=", "/=", "|=", "&=", "^=", "<<=", ">>=",
-                                   "%=", "++", "--", "{", ":"}) ||
-           text(i + 1) == "." || text(i + 1) == "(" || text(i + 1) == "->";
+    return assigns(text(after)) || is_one_of(text(after), {"{", ":"}) || text(i + 1) == "." ||
+           text(i + 1) == "(" || text(i + 1) == "->";
   }
   /// Returns the first token that reads the variable declared at a token; 0 if it may be set.
   std::size_t first_reading(std::size_t declared, bool shared) const {
