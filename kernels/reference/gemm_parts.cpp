@@ -54,7 +54,8 @@ class PartsReference : public Reference {
     std::vector<ExpectedElement> elements;
     for (const ProductPart& part : parts_) {
       const std::size_t share = std::max<std::size_t>(1, most / parts_.size());
-      for (ExpectedElement element : part.reference->sample(share).front()) {
+      const auto samples = part.reference->sample(share);
+      for (ExpectedElement element : samples.front()) {
         element.index += static_cast<std::uint64_t>(part.first * n_);
         elements.push_back(element);
       }
