@@ -1,6 +1,6 @@
 # greta_layer(NAME [HOT] PUBLIC… PRIVATE…): one layer of the architecture as a static library greta_NAME, alias
 # greta::NAME, made of every .cpp file below the calling folder. HOT: optimised in dev, too, as the time of tests
-# is spent there.
+# is spent there. UNOPTIMISED PATTERNS…: but for the sources that match.
 
 include(GNUInstallDirs)
 
@@ -19,8 +19,12 @@ target_compile_options(greta_options INTERFACE
   $<BUILD_INTERFACE:-Wall -Wextra -Wconversion>
   # GCC 13 takes the results of look-ups by name for references to the name; GCC 14 leaves this warning out of -Wall.
   $<BUILD_INTERFACE:$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>>
-  # In a unit of several sources, what one has in its unnamed namespace is global to those after it.
-  $<BUILD_INTERFACE:$<IF:$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>,-Wshadow=local,-Wshadow>>
+  # Clang's -Wconversion has conversions between signed and unsigned integers, too, and in libstdc++ 12 it takes the
+  # use that std::stable_sort() makes of a deprecated function for one of the project's.
+  $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;-Wno-deprecated-declarations>>
+  # In a unit of several sources, what one has in its unnamed namespace is global to those after it. Clang can't tell
+  # what shadows that from what shadows a local variable.
+  $<BUILD_INTERFACE:$<IF:$<BOOL:${CMAKE_UNITY_BUILD}>,$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>,-Wshadow>>
   $<BUILD_INTERFACE:$<$<BOOL:${GRETA_WARNINGS_AS_ERRORS}>:-Werror>>)
 if(GRETA_SANITIZE)
   target_compile_options(greta_options INTERFACE -fsanitize=${GRETA_SANITIZE}
@@ -64,12 +68,21 @@ function(greta_precompile target)
     target_precompile_headers(${target} PRIVATE ${ARGN} ${GRETA_STANDARD_HEADERS})
   endif()
 endfunction()
-set(GRETA_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <map>
-    <memory> <mutex> <optional> <random> <set> <span> <sstream> <string> <thread> <utility> <vector> <fmt/format.h>
+set(GRETA_STANDARD_HEADERS <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint>
+    <deque> <filesystem> <fstream> <functional> <future> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span>
+    <sstream> <string> <thread> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/format.h>
     <fmt/ranges.h>)
 
+# Has the headers that most layers use, precompiled.
+file(CONFIGURE OUTPUT headers.cpp CONTENT "")
+add_library(greta_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp)
+set_target_properties(greta_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(greta_headers PRIVATE greta_product_options nlohmann_json::nlohmann_json ${GRETA_FMT}
+                      Threads::Threads)
+greta_precompile(greta_headers <nlohmann/json.hpp>)
+
 function(greta_layer name)
-  cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE;UNOPTIMISED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
   foreach(pattern ${arg_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
