@@ -89,8 +89,8 @@ struct Gain {
   auto operator<=>(const Gain&) const = default;
 };
 
-/// On a CPU, threads that meet at barriers, as those of `sample` do a hundred times, take 15 us each, so that
-/// these take four seconds at most.
+/// On a CPU, threads that meet at barriers, as those of `sample` do a hundred times, take 15 us
+/// each, so that these take four seconds at most.
 constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 18;
 
 class Dealer {

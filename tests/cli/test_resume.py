@@ -127,10 +127,10 @@ class Resume(Resuming):
 
     def test_a_preset_does_not_repeat_what_it_finished(self):
         preset = self.folder / "three.json"
-        preset.write_text(json.dumps({"budget": "4", "problems": [
+        preset.write_text(json.dumps({"budget": "2", "problems": [
             {"op": "gemm", "m": m, "n": 16, "k": 16} for m in (16, 32, 48)]}))
         words = ["preset", preset, "--strategy", "random", "--device", self.device, "--db", self.db]
-        held = self.held(5)  # the reference kernel and those of the first problem
+        held = self.held(3)  # the reference kernel and those of the first problem
         run = self.start(*words)
         held.wait_until_it_holds(run)
         while run.poll() is None and not self.query("SELECT id FROM sessions WHERE outcome = 'done'"):

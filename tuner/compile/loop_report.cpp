@@ -9,7 +9,7 @@ namespace {
 
 std::string lds_text(const LoopFigures& figures) {
   if (figures.lds_least_cycles == 0) return "no LDS";
-  std::string text = format_bytes(static_cast<std::uint64_t>(figures.lds_bytes)) + " of LDS in ";
+  std::string text = format_bytes(figures.lds_bytes) + " of LDS in ";
   if (!figures.lds_cycles) {
     return text + fmt::format("at least {:.0f} cycles (conflicts unknown: {})",
                               figures.lds_least_cycles, figures.lds_unknown);

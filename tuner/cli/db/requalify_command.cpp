@@ -89,7 +89,7 @@ nlohmann::json outcome_json(const Outcome& outcome) {
 class Requalifier {
  public:
   explicit Requalifier(const RequalifyOptions& options)
-      : options_(options), seed_(read_seed(options.seed)), filter_(read_filter(options.results)) {
+      : seed_(read_seed(options.seed)), filter_(read_filter(options.results)) {
     if (!filter_.stale) filter_.stale = true;
     db_ = open_existing(options.results.db);
     check_device_is_known(*db_, filter_);
@@ -147,7 +147,6 @@ class Requalifier {
   }
 
  private:
-  const RequalifyOptions& options_;
   std::uint64_t seed_;
   ResultFilter filter_;
   std::optional<TunedDb> db_;

@@ -45,6 +45,10 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
 int main(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
     const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+    // Each search starts workers, which need no options of a hundred other commands.
+    if (words.size() > 1 && std::string_view(words[1]) == "worker") {
+      return greta::tuner::cli::add_worker_command(app, action);
+    }
     greta::tuner::cli::add_commands(
         app, action,
         greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile", "profile"}));
