@@ -25,7 +25,7 @@ static void reference(const float* a, const float* b, const float* weight, float
       for (int k = 0; k < DEPTH; ++k) c[col] += (double)a[row * DEPTH + k] * b[col * DEPTH + k];
       squares += c[col] * c[col];
     }
-    const double root = sqrt(squares / COLS + 1e-5);
+    const double root = sqrt(squares / (double)COLS + 1e-5);
     for (int col = 0; col < COLS; ++col) y[row * COLS + col] = (float)(c[col] / root * weight[col]);
   }
 }
@@ -137,7 +137,7 @@ static int test_columns(greta_queue* queue, const struct tensors* t) {
     for (int col = 0; col < DEPTH; ++col) squares += (double)from[col] * from[col];
     for (int col = 0; col < COLS; ++col) {
       const int i = row * COLS + col;
-      const double root = sqrt(squares / DEPTH + 1e-5);
+      const double root = sqrt(squares / (double)DEPTH + 1e-5);
       if (col < DEPTH) CHECK(fabs(y[i] - from[col] / root) < 1e-4);
       if (col >= DEPTH) CHECK(y[i] == x[i]);
     }

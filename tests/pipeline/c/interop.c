@@ -55,7 +55,7 @@ static int test_memory(greta_runtime* runtime, greta_queue* queue, float* x, flo
   for (int row = 0; row < ROWS; ++row) {
     double squares = 0;
     for (int col = 0; col < COLS; ++col) squares += (double)x[row * PITCH + col] * x[row * PITCH + col];
-    const double root = sqrt(squares / COLS + 1e-5);
+    const double root = sqrt(squares / (double)COLS + 1e-5);
     for (int col = 0; col < COLS; ++col)
       CHECK(fabs(y[row * COLS + col] - x[row * PITCH + col] / root) < 1e-4);
   }
