@@ -14,19 +14,6 @@ namespace {
 
 constexpr std::size_t most_numbers = 31000;
 
-/// Whether results differ between runs on the same inputs, or the race detector found a race.
-bool shows_race(const FailedCase& failed) {
-  const auto differs = [&](const KeptRun& run) {
-    const KeptRun& first = failed.runs.front();
-    return run.begins_as(first) &&
-           !std::equal(run.outputs.begin(), run.outputs.end(), first.outputs.begin(),
-                       first.outputs.end(),
-                       [](const auto& a, const auto& b) { return a.data == b.data; });
-  };
-  return !failed.sanitizers.race.empty() ||
-         std::any_of(failed.runs.begin(), failed.runs.end(), differs);
-}
-
 /// Returns the words by which a change is known in all kernels: what is changed, with the lines
 /// around.
 std::string words_of(const std::string& text, const SourceChange& change) {

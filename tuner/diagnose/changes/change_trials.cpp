@@ -12,8 +12,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr Deadline most_time_of_run = std::chrono::seconds(3);
-constexpr int confirmations =
-    2;  // of a run with correct results, as races may be correct by chance
+constexpr int confirmed_runs = 3;  // with correct results, as races may be correct by chance
 
 std::string hash_of(std::size_t kernel, const std::vector<std::byte>& code_object) {
   const std::string_view bytes(reinterpret_cast<const char*>(code_object.data()),
@@ -94,8 +93,7 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
   code_objects_ = run_.code_objects;
 }
 
-bool ChangeTrials::fails_unchanged() {
-  constexpr int most_runs = 6;  // as races may be correct by chance
+bool ChangeTrials::fails_unchanged(int most_runs) {
   for (int i = 0; i < most_runs; ++i) {
     if (outcome_with(run_) != ChangeOutcome::correct_here) return true;
   }
@@ -129,15 +127,18 @@ bool ChangeTrials::draw_others() {
   return !others_.empty();
 }
 
-std::vector<std::byte> ChangeTrials::code_with(std::size_t kernel, const SourceChange& change) {
+std::vector<std::byte> ChangeTrials::code_of(std::size_t kernel, std::string text) {
   KernelSource source = sources_[kernel];
-  // The comment on the launch is not in the text of the source.
-  source.text = change.applied_to(source.text);
+  source.text = std::move(text);
   auto compiled = compiler_->compile(source);
   return compiled ? std::move(compiled->code_object) : std::vector<std::byte>();
 }
 
 ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
+  // The comment on the launch is not in the text of the source.
+  const auto code_with = [&](std::size_t kernel, const SourceChange& one) {
+    return code_of(kernel, one.applied_to(sources_[kernel].text));
+  };
   auto code = code_with(change.kernel, change.change);
   if (code.empty()) return ChangeOutcome::refused;
   std::string hash = hash_of(change.kernel, code);
@@ -150,7 +151,19 @@ ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
     run_.code_objects[kernel] = std::move(code);
   }
   if (!known_.insert(hash).second) return ChangeOutcome::same;
-  for (int i = 0; i <= confirmations; ++i) {
+  return confirmed(confirmed_runs);
+}
+
+ChangeOutcome ChangeTrials::outcome_of(const std::vector<std::string>& texts, int runs) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    run_.code_objects[i] = texts[i] == sources_[i].text ? code_objects_[i] : code_of(i, texts[i]);
+    if (run_.code_objects[i].empty()) return ChangeOutcome::refused;
+  }
+  return confirmed(std::max(runs, confirmed_runs));
+}
+
+ChangeOutcome ChangeTrials::confirmed(int runs) {
+  for (int i = 0; i < runs; ++i) {
     const ChangeOutcome outcome = outcome_with(run_);
     if (outcome != ChangeOutcome::correct_here) return outcome;
   }

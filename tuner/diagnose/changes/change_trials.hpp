@@ -62,9 +62,12 @@ class ChangeTrials {
   const std::string& architecture() const { return run_.architecture; }
   const std::vector<std::vector<std::byte>>& code_objects() const { return code_objects_; }
 
-  /// Whether the unchanged kernels fail here as they did.
-  bool fails_unchanged();
+  /// Whether the unchanged kernels fail here as they did, in one of so many runs.
+  bool fails_unchanged(int most_runs = 6);  // as races may be correct by chance
   ChangeOutcome outcome_of(const KernelChange& change);
+  /// Does the same for other texts of all kernels, also of some that it knows. Results that are
+  /// correct are those of `runs` runs.
+  ChangeOutcome outcome_of(const std::vector<std::string>& texts, int runs);
   /// Runs the unchanged kernels on other operands, in the order of the case's first buffers.
   /// Returns the contents of the written buffers. Fails like LoadedCase::contents().
   Result<std::vector<std::vector<std::byte>>> contents_with(
@@ -73,8 +76,10 @@ class ChangeTrials {
  private:
   ChangeOutcome outcome_with(const KernelCase& run);
   bool draw_others();
-  /// Compiles a kernel with a change; empty if it does not compile.
-  std::vector<std::byte> code_with(std::size_t kernel, const SourceChange& change);
+  /// Runs the kernels that the case has now so often, and with other operands.
+  ChangeOutcome confirmed(int runs);
+  /// Compiles another text of a kernel; empty if it does not compile.
+  std::vector<std::byte> code_of(std::size_t kernel, std::string text);
 
   const Catalog& catalog_;
   KernelCase run_;
