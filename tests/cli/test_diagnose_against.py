@@ -59,8 +59,8 @@ class DiagnoseAgainst(Case):
     def test_a_bug_in_a_template_is_named_with_its_line_on_any_machine(self):
         templates = self.templates(SUM)
         case = self.keep(*HIP, "--templates", templates)
-        number = (templates / SUM[0]).read_text().splitlines().index(
-            next(line for line in (templates / SUM[0]).read_text().splitlines() if SUM[2] in line)) + 1
+        lines = (templates / SUM[0]).read_text().splitlines()
+        (number,) = [i for i, line in enumerate(lines, 1) if SUM[2] in line]
         shutil.rmtree(templates)  # the case has all that is needed
         diagnosis = self.diagnosis(case)
         self.assertGuilty(diagnosis, SUM[:1] + (SUM[2], SUM[1]))
@@ -92,8 +92,8 @@ class DiagnoseAgainst(Case):
         self.assertGuilty(self.diagnosis(case), (file, "return x[0] - other;", "return x[0] + other;"))
 
     def test_two_bugs_are_named_together(self):
-        edits = ("x[0] + x[1]", "x[0] - x[1]"), ("store_floats(out + at * VEC, y);", "store_floats(out + (at ^ 1) * VEC, y);")
-        templates = self.templates(("add/flat.hip", *edits[0]), ("common/map.hip", *edits[1]))
+        templates = self.templates(
+            SUM, ("common/map.hip", "store_floats(out + at * VEC, y);", "store_floats(out + (at ^ 1) * VEC, y);"))
         self.assertGuilty(self.diagnosis(self.keep(*HIP, "--templates", templates)),
                           ("add/flat.hip", "x[0] - x[1]", "x[0] + x[1]"),
                           ("common/map.hip", "(at ^ 1) * VEC", "out + at * VEC"))
@@ -103,13 +103,22 @@ class DiagnoseAgainst(Case):
         self.assertGuilty(self.diagnosis(case, "--against", TEMPLATES), SUM[:1] + (SUM[2], SUM[1]))
         self.assertGuilty(self.diagnosis(case, "--against", TEMPLATES / SUM[0]), SUM[:1] + (SUM[2], SUM[1]))
         for text, why in (("x[1] - x[0]", "it is not used: its results are wrong as well"),
-                          ("x[1] + none", "it is not used: it does not compile")):
+                          ("x[1] + none", "it is not used: it does not compile"),
+                          ("*static_cast<const float*>(nullptr)", "it is not used: it ends or blocks its process")):
             other = self.folder / "flat.hip"
             other.write_text((TEMPLATES / SUM[0]).read_text().replace(SUM[1], text))
             diagnosis = self.diagnosis(case, "--against", other)
             self.assertEqual(diagnosis["comparison"]["guilty"], [])
             self.assertEqual(diagnosis["comparison"]["why"], why)
             self.assertEqual(diagnosis["causes"][0]["kind"], "wrong sign")
+
+    def test_without_a_device_the_differences_are_told(self):
+        case = self.keep(*HIP, "--templates", self.templates(SUM))
+        index = case / "case.json"
+        index.write_text(index.read_text().replace("host-sm_80", "host-other"))
+        diagnosis = self.diagnosis(case)
+        self.assertRegex(diagnosis["comparison"]["why"],
+                         r"^it was not run: no CPU device here runs kernels of host-other: .*; it differs at add/flat.hip:\d+$")
 
     def own(self, name, config, device, text, by):
         """Verifies a copy of a correct kernel, and again with an edit. Returns its case and its source."""
@@ -125,8 +134,9 @@ class DiagnoseAgainst(Case):
         return self.keep(*words), source
 
     def test_a_kernel_of_ones_own_is_compared_with_its_last_verified_version(self):
-        product = "for (int i = 0; i < TILE; ++i) sum += a_tile[y][i] * b_tile[i][x];\n"
-        case, source = self.own("batched", "UNUSED=0", "hip-host:0", product + "    __syncthreads();", "// The product\n    " + product)
+        product = "    for (int i = 0; i < TILE; ++i) sum += a_tile[y][i] * b_tile[i][x];\n"
+        case, source = self.own("batched", "UNUSED=0", "hip-host:0", product + "    __syncthreads();\n",
+                                "    // The product\n" + product)
         shutil.rmtree(source.parent)
         diagnosis = self.diagnosis(case)
         self.assertEqual(diagnosis["comparison"]["with"], "the version that passed verification last")
@@ -148,16 +158,17 @@ class DiagnoseAgainst(Case):
         self.assertEqual(diagnosis["comparison"]["with"], str(file))
         self.assertGuilty(diagnosis, ("norm.comp", "added(sum) / rows", "added(sum) / cols"))
         self.refused(self.run_tune("diagnose", "--against", SOURCE / "tests/data/planted/tiles.comp", case), 2,
-                     "tiles.comp: is no version of a file of the case's kernel: norm.comp")
+                     "tiles.comp: is not a version of a file of the case's kernel: norm.comp")
 
     def test_errors_are_one_line(self):
         case = self.keep(*HIP, "--templates", self.templates(SUM))
         equal = case / "templates" / SUM[0]
         for path, word in ((self.folder / "missing.hip", "No such file"), (equal, "the case's sources are equal to it"),
                            (case / "templates", "the case's sources are equal to it"),
-                           (TEMPLATES / "gemm/naive.hip", "is no version of a file of the case's kernel: add/flat.hip"),
+                           (TEMPLATES / "gemm/naive.hip", "is not a version of a file of the case's kernel: add/flat.hip"),
                            (TEMPLATES / "gemm", "has no file of the case's kernel: add/flat.hip")):
-            self.refused(self.run_tune("diagnose", "--changes", "0", "--against", path, case), 2, f"--against {path}: ", word)
+            with self.subTest(path=path):
+                self.refused(self.run_tune("diagnose", "--against", path, case), 2, f"--against {path}: ", word)
         shutil.rmtree(case / "templates")  # as a case of an older version
         self.refused(self.run_tune("diagnose", "--against", TEMPLATES, case), 2,
                      "the case does not contain the files of its kernel")

@@ -188,6 +188,17 @@ TEST(CaseFiles, KeepACaseAsItIs) {
   EXPECT_EQ(files, 1 + 2 + 4 + 2 * 2) << "case.json, code, contents, expected and bounds";
 }
 
+TEST(CaseFiles, HaveTheSameCountersWithOtherOperands) {
+  const test::TemporaryFolder folder;
+  write_case(make_case(gemm(), not_compiled(), 1).value(), folder / "case").value();
+  const KernelCase kept = read_case(folder / "case").value();
+  KernelCase other = kept;
+  fill_case(catalog(), other, 2).value();
+  EXPECT_NE(other.buffers[0].data, kept.buffers[0].data);
+  EXPECT_EQ(other.buffers[3].data, kept.buffers[3].data);
+  EXPECT_EQ(other.buffers[3].expected.size(), kept.buffers[3].expected.size());
+}
+
 TEST(CaseFiles, AreWrittenOnlyWhereNothingElseIs) {
   const test::TemporaryFolder folder;
   fs::create_directory(folder / "taken");

@@ -179,12 +179,32 @@ class Comparing {
   }
 
   std::string why_not(const ReducedEdits& found, bool complete, bool starts) const {
-    if (why_.data()[0] != '\0') return std::string("it was not run: ") + why_.data();
-    if (!starts) return "it was not run: the case's kernel can't be compiled and run again";
-    if (is_correct(found.unchanged)) return "the unchanged source gives correct results here";
     if (found.whole == ChangeOutcome::refused) return "it is not used: it does not compile";
-    if (found.whole == ChangeOutcome::hangs) return "it is not used: it does not end";
-    return complete ? "it is not used: its results are wrong as well" : "there was no time";
+    if (found.whole == ChangeOutcome::hangs) return "it is not used: it ends or blocks its process";
+    if (complete && found.whole == ChangeOutcome::wrong)
+      return "it is not used: its results are wrong as well";
+    std::string why = "there was no time";
+    if (why_.data()[0] != '\0') {
+      why = std::string("it was not run: ") + why_.data();
+    } else if (!starts) {
+      why = "it was not run: the case's kernel can't be compiled and run again";
+    } else if (is_correct(found.unchanged)) {
+      why = "the unchanged source gives correct results here";
+    }
+    return why + untried_places();
+  }
+
+  /// Returns where differences are that were not tried.
+  std::string untried_places() const {
+    constexpr std::size_t most_named = 5;
+    std::string text;
+    const auto places = told(failed_.files, lines_);
+    for (std::size_t i = 0; i < std::min(places.size(), most_named); ++i)
+      text += fmt::format("{}{}:{}", i == 0 ? "; it differs at " : ", ", places[i].file,
+                          places[i].line);
+    if (places.size() > most_named)
+      text += fmt::format(" and {} more places", places.size() - most_named);
+    return text;
   }
 
   const Catalog& catalog_;

@@ -82,7 +82,7 @@ Result<SourceFiles> files_at(const FailedCase& failed, const SourceFiles& own,
     if (!text) return text.failure();
     const std::string name = counterpart(own, path, *text);
     if (name.empty())
-      return refused(path, "is no version of a file of the case's kernel: " + names_of(own));
+      return refused(path, "is not a version of a file of the case's kernel: " + names_of(own));
     read[name] = *std::move(text);
     return read;
   }

@@ -166,12 +166,6 @@ std::vector<TextEdit> text_edits(const Pieces& from, const Pieces& to, std::size
   return edits;
 }
 
-/// Whether only blanks lie between two edits.
-bool are_near(std::string_view from, const TextEdit& a, const TextEdit& b) {
-  const std::string_view between = from.substr(a.end(), b.start - a.end());
-  return between.find_first_not_of(" \t") == std::string_view::npos;
-}
-
 /// Adds the lines of an edit that only adds or only removes some.
 void add_by_line(std::string_view from, const TextEdit& edit, std::vector<TextEdit>& edits) {
   if (edit.length > 0 && !edit.by.empty()) {
@@ -194,19 +188,9 @@ std::vector<TextEdit> line_edits(std::string_view from, std::string_view to) {
 
 std::vector<TextEdit> word_edits(std::string_view from, const TextEdit& edit) {
   const std::string_view own = from.substr(edit.start, edit.length);
-  std::vector<TextEdit> joined;
-  for (TextEdit& one : text_edits(words_of(own), words_of(edit.by), edit.start)) {
-    if (!joined.empty() && are_near(from, joined.back(), one)) {
-      TextEdit& last = joined.back();
-      last.by += from.substr(last.end(), one.start - last.end());
-      last.by += one.by;
-      last.length = one.end() - last.start;
-    } else {
-      joined.push_back(std::move(one));
-    }
-  }
   std::vector<TextEdit> edits;
-  for (const TextEdit& one : joined) add_by_line(from, one, edits);
+  for (const TextEdit& one : text_edits(words_of(own), words_of(edit.by), edit.start))
+    add_by_line(from, one, edits);
   return edits;
 }
 
