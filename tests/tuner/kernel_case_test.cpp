@@ -199,6 +199,17 @@ TEST(CaseFiles, HaveTheSameCountersWithOtherOperands) {
   EXPECT_EQ(other.buffers[3].expected.size(), kept.buffers[3].expected.size());
 }
 
+TEST(CaseFiles, KeepTheNumbersOfKernelsThatAreLaunchedInAnotherOrder) {
+  const test::TemporaryFolder folder;
+  KernelCase made = make_case(gemm(), not_compiled(), 1).value();
+  std::swap(made.launches[0], made.launches[1]);
+  write_case(made, folder / "case").value();
+  const KernelCase read = read_case(folder / "case").value();
+  EXPECT_EQ(read.code_objects, made.code_objects);
+  EXPECT_EQ(read.launches[0].code_object, 1U);
+  EXPECT_EQ(read.launches[1].code_object, 0U);
+}
+
 TEST(CaseFiles, AreWrittenOnlyWhereNothingElseIs) {
   const test::TemporaryFolder folder;
   fs::create_directory(folder / "taken");

@@ -11,7 +11,6 @@
 namespace greta::tuner {
 namespace {
 
-constexpr Deadline most_time_of_run = std::chrono::seconds(3);
 constexpr int confirmed_runs = 3;  // with correct results, as races may be correct by chance
 
 std::string hash_of(std::size_t kernel, const std::vector<std::byte>& code_object) {
@@ -75,8 +74,8 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run) {
                  {}};
 }
 
-ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
-    : catalog_(catalog), run_(failed.kernel) {
+ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Deadline most_time)
+    : catalog_(catalog), most_time_(most_time), run_(failed.kernel) {
   const DeviceInfo device = device_for_changes(run_).value();
   run_.architecture = device.architecture;
   run_.seed = failed.seed;
@@ -101,7 +100,7 @@ bool ChangeTrials::fails_unchanged(int most_runs) {
 }
 
 ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {
-  return outcome_of_run(run_case(*device_, run, most_time_of_run));
+  return outcome_of_run(run_case(*device_, run, most_time_));
 }
 
 Result<std::vector<std::vector<std::byte>>> ChangeTrials::contents_with(

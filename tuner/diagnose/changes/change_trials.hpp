@@ -54,8 +54,10 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run);
 /// Compiles and runs changed kernels of a case in this process.
 class ChangeTrials {
  public:
-  /// Opens the device (device_for_changes()). Throws Error.
-  ChangeTrials(const Catalog& catalog, const FailedCase& failed);
+  /// Opens the device (device_for_changes()). A run that lasts longer than `most_time` hangs.
+  /// Throws Error.
+  ChangeTrials(const Catalog& catalog, const FailedCase& failed,
+               Deadline most_time = std::chrono::seconds(3));
 
   /// Returns the device's id.
   std::string device() const { return device_->info().id(); }
@@ -82,6 +84,7 @@ class ChangeTrials {
   std::vector<std::byte> code_of(std::size_t kernel, std::string text);
 
   const Catalog& catalog_;
+  Deadline most_time_;
   KernelCase run_;
   std::vector<KernelCase> others_;  ///< with other operands
   bool no_others_ = false;

@@ -126,7 +126,8 @@ class Comparing {
  private:
   static constexpr int runs_of_race = 20;
   static constexpr std::size_t most_why = 1000;
-  static constexpr std::chrono::seconds most_silence{120};  // of one version: compiled and run
+  static constexpr std::chrono::seconds most_time_of_run{20};
+  static constexpr std::chrono::seconds most_silence{150};  // of one version: compiled and run
 
   bool start(TryingProcess& process) {
     return process.start([this](std::size_t, std::size_t, int descriptor) { try_all(descriptor); });
@@ -138,7 +139,7 @@ class Comparing {
       return write(descriptor, &report, sizeof report) == sizeof report;
     };
     try {
-      ChangeTrials trials(catalog_, failed_);
+      ChangeTrials trials(catalog_, failed_, most_time_of_run);
       const CaseSources sources(failed_, device_for_changes(failed_.kernel).value());
       if (!tell({})) return;
       std::size_t count = 0;
