@@ -107,19 +107,8 @@ bool predicts_all(const Cause& cause) {
   return cause.explained >= almost_all && cause.precision >= almost_all && cause.residual < little;
 }
 
-/// Puts a place of the source in front of other causes. If a hypothesis predicts the results, it
-/// says what the kernel does there.
-void put_first(Cause cause, Diagnosis& made) {
-  if (!made.causes.empty() && predicts_all(made.causes.front())) {
-    cause.kind = made.causes.front().kind;
-    cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
-    made.causes.erase(made.causes.begin());
-  }
-  made.causes.insert(made.causes.begin(), std::move(cause));
-  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
-}
-
-/// Adds a change of the source that gives correct results, as the first cause.
+/// Adds a change of the source that gives correct results, as the first cause. If a
+/// hypothesis predicts the results, it says what the kernel does there.
 void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (!search) {
     made.search = "no change of the source was tried: " + search.failure().message;
@@ -142,13 +131,19 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (found.others > 0)
     evidence += fmt::format("; so they are with {} other change{}", found.others,
                             found.others > 1 ? "s" : "");
-  put_first({.kind = found.kind,
-             .words = fmt::format("line {} of {}: {}", found.line, found.kernel, what),
-             .explained = 1,
-             .residual = 0,
-             .score = 2,
-             .evidence = std::move(evidence)},
-            made);
+  Cause cause{.kind = found.kind,
+              .words = fmt::format("line {} of {}: {}", found.line, found.kernel, what),
+              .explained = 1,
+              .residual = 0,
+              .score = 2,
+              .evidence = std::move(evidence)};
+  if (!made.causes.empty() && predicts_all(made.causes.front())) {
+    cause.kind = made.causes.front().kind;
+    cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
+    made.causes.erase(made.causes.begin());
+  }
+  made.causes.insert(made.causes.begin(), std::move(cause));
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
 /// Returns the start of a text of several lines, in one line.
@@ -168,6 +163,7 @@ std::string said(const GuiltyLines& one) {
 }
 
 /// Adds the lines that are wrong by a comparison with a known-good version, as the first cause.
+/// Hypotheses stay as they are: they may take the effect of an edit for another fault.
 void add_guilty(const SourceComparison& comparison, Diagnosis& made) {
   constexpr std::size_t most_said = 3;
   const auto& guilty = comparison.guilty;
@@ -177,16 +173,17 @@ void add_guilty(const SourceComparison& comparison, Diagnosis& made) {
     words += (i > 0 ? "; and " : "") + said(guilty[i]);
   if (guilty.size() > most_said)
     words += fmt::format("; and {} more places", guilty.size() - most_said);
-  put_first(
-      {.kind = "edit",
-       .words = std::move(words),
-       .explained = 1,
-       .residual = 0,
-       .score = 2,
-       .evidence = fmt::format("with the text of {}, all results are correct{}{}", comparison.with,
-                               comparison.with_others ? ", also with other operands" : "",
-                               comparison.smallest ? "" : "; there was no time for fewer edits")},
-      made);
+  Cause cause{
+      .kind = "edit",
+      .words = std::move(words),
+      .explained = 1,
+      .residual = 0,
+      .score = 2,
+      .evidence = fmt::format("with the text of {}, all results are correct{}{}", comparison.with,
+                              comparison.with_others ? ", also with other operands" : "",
+                              comparison.smallest ? "" : "; there was no time for fewer edits")};
+  made.causes.insert(made.causes.begin(), std::move(cause));
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
 /// Adds variables that the source reads and never sets, as the first causes: no kernel does that.
