@@ -34,9 +34,10 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed,
     std::string why;
     try {
       ChangeTrials trials(catalog, failed);
-      BuiltCase{trials.device(), trials.architecture(), trials.code_objects()}.write(file);
+      BuiltCase{trials.device(), trials.architecture(), trials.code_objects(), {}}.write(file);
       static_cast<void>(!write(descriptor, &ready_mark, 1));  // what ends the process now fails
       if (!trials.fails_unchanged()) why = "the unchanged source gives correct results here";
+      trials.reduction().write(file);
     } catch (const std::exception& error) {
       why = error.what();
     }

@@ -102,6 +102,11 @@ bool ChangeTrials::fails_unchanged() {
   return false;
 }
 
+CaseReduction ChangeTrials::reduction() const {
+  constexpr Deadline most_time = std::chrono::seconds(10);
+  return reduced_case(*device_, run_, most_time);
+}
+
 ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {
   return outcome_of_run(run_case(*device_, run, most_time_of_run));
 }

@@ -10,6 +10,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/changes/case_reduction.hpp"
 #include "tuner/diagnose/changes/source_changes.hpp"
 #include "tuner/diagnose/failed_case.hpp"
 
@@ -64,6 +65,8 @@ class ChangeTrials {
 
   /// Whether the unchanged kernels fail here as they did.
   bool fails_unchanged();
+  /// Returns the workgroups that suffice to show the fault.
+  CaseReduction reduction() const;
   ChangeOutcome outcome_of(const KernelChange& change);
   /// Runs the unchanged kernels on other operands, in the order of the case's first buffers.
   /// Returns the contents of the written buffers. Fails like LoadedCase::contents().
