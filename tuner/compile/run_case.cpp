@@ -10,10 +10,10 @@
 
 namespace greta::tuner {
 
-class CaseMemory {
+class LoadedCase::Memory {
  public:
-  static Result<CaseMemory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
-    CaseMemory memory;
+  static Result<Memory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
+    Memory memory;
     for (const CaseBuffer& buffer : buffers) {
       auto guarded = GuardedBuffer::create(device, buffer.bytes, GuardValues::nan, buffer.offset);
       if (!guarded) return guarded.failure();
@@ -121,9 +121,9 @@ Result<void> LoadedCase::prepare() {
     stream_ = *std::move(stream);
   }
   if (!memory_) {
-    auto memory = CaseMemory::create(device_, run_.buffers);
+    auto memory = Memory::create(device_, run_.buffers);
     if (!memory) return memory.failure();
-    memory_ = std::make_unique<CaseMemory>(*std::move(memory));
+    memory_ = std::make_unique<Memory>(*std::move(memory));
   }
   return memory_->fill(device_, run_.buffers);
 }

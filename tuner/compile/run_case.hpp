@@ -14,9 +14,6 @@ namespace greta::tuner {
 /// the device's calls. SPIR-V runs on every Vulkan device with the required features.
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
 
-/// The buffers of a case on a device.
-class CaseMemory;
-
 /// A case whose kernels are loaded once, and whose memory is allocated once, to run it several
 /// times. Between runs, data and expected values of its buffers, and arguments and grids of its
 /// launches, may change, but no size. The device and the case must outlive it.
@@ -34,12 +31,14 @@ class LoadedCase {
   void reload() { kernels_.clear(); }
 
  private:
+  class Memory;  ///< the buffers of a case on a device
+
   Result<void> prepare();
   Result<void> launch(Deadline deadline);
 
   Device& device_;
   const KernelCase& run_;
-  std::unique_ptr<CaseMemory> memory_;
+  std::unique_ptr<Memory> memory_;
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< of the launches, after the first run
 };

@@ -1,15 +1,24 @@
 #include "tuner/diagnose/changes/build_runs.hpp"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "runtime/device/backend.hpp"
+#include "tuner/diagnose/changes/absent_pages.hpp"
 #include "tuner/diagnose/changes/shared_file.hpp"
 
 namespace greta::tuner {
 
+namespace {
+
 using Clock = std::chrono::steady_clock;
+
+/// What kernels read to choose a change. The devices are this processor, and the address is the
+/// same in all processes of a search, so that a driver finds a kernel in its cache when the next
+/// process loads it.
+std::uint32_t number_in_force = 0;
+
+}  // namespace
 
 void BuiltCase::write(const SharedFile& file) const {
   file.put(device.data(), device.size());
@@ -33,12 +42,12 @@ BuildRuns::BuildRuns(const FailedCase& failed, const BuiltCase& built,
   run_.architecture = built.architecture;
   run_.code_objects = built.unchanged;
   device_ = open_device(built.device, OpenOptions{}).value();
-  number_ = device_->allocate(sizeof(std::uint32_t)).value();
   for (const auto& [kernel, build] : builds) {
     run_.code_objects[kernel] = build.code_object;
     if (build.as_constant) {
       constants_.push_back(kernel);
-    } else if (!put_address_of_number(run_.code_objects[kernel], number_->address())) {
+    } else if (!put_address_of_number(run_.code_objects[kernel],
+                                      reinterpret_cast<std::uintptr_t>(&number_in_force))) {
       throw Error("no place for the number of a change");
     }
   }
@@ -58,7 +67,11 @@ void BuildRuns::run_all() {
 }
 
 bool BuildRuns::fails_unchanged(Deadline deadline) {
-  return result_of(0, deadline) == ChangeOutcome::wrong;
+  const bool sets_handlers = run_.language == Language::hip;  // in its first run
+  if (!sets_handlers) AbsentPages::supply();
+  const bool fails = result_of(0, deadline) == ChangeOutcome::wrong;
+  if (sets_handlers) AbsentPages::supply();
+  return fails;
 }
 
 void BuildRuns::measure() {
@@ -83,13 +96,14 @@ ChangeOutcome BuildRuns::outcome_of(std::uint32_t number) {
 }
 
 ChangeOutcome BuildRuns::result_of(std::uint32_t number, Deadline deadline) {
-  const auto bytes = std::as_bytes(std::span(&number, 1));
-  if (!device_->upload(*number_, 0, bytes)) return ChangeOutcome::hangs;
+  number_in_force = number;
   for (const std::size_t kernel : constants_) {
     if (!choose_change(run_.code_objects[kernel], number)) return ChangeOutcome::untried;
   }
   if (!constants_.empty()) loaded_->reload();
-  return outcome_of_run(loaded_->run(deadline));
+  const ChangeOutcome outcome = outcome_of_run(loaded_->run(deadline));
+  if (outcome == ChangeOutcome::hangs) return outcome;
+  return AbsentPages::take_away() ? ChangeOutcome::wrong : outcome;
 }
 
 }  // namespace greta::tuner

@@ -66,7 +66,6 @@ class BuildRuns {
   std::vector<std::vector<Expected>> expected_;  ///< with all workgroups
   std::vector<std::size_t> constants_;           ///< kernels in whose code objects the number is
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Buffer> number_;  ///< of the change in force, which the other kernels read
   std::unique_ptr<LoadedCase> loaded_;
 };
 

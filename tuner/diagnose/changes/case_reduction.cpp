@@ -29,7 +29,7 @@ class Reducer {
     note_elements();
     auto last = reduced_launch(run_.launches.size() - 1, {});
     if (!last) return {};
-    for (std::size_t i = run_.launches.size() - 1; i > 0 && has(*last, right); --i) {
+    for (std::size_t i = run_.launches.size() - 1; i > 0 && has_both(*last); --i) {
       if (auto earlier = reduced_launch(i - 1, *last)) last = std::move(earlier);
     }
     // Elements that differ between runs are not determined.
@@ -92,15 +92,22 @@ class Reducer {
     return all;
   }
 
-  static bool has(const Determined& all, char kind) {
-    return std::any_of(all.begin(), all.end(), [&](const std::vector<char>& one) {
-      return std::find(one.begin(), one.end(), kind) != one.end();
-    });
+  static bool has(const std::vector<char>& one, char kind) {
+    return std::find(one.begin(), one.end(), kind) != one.end();
   }
-  /// Whether all that is in `least` is in `found`; if that is empty, whether there are wrong ones.
+  /// Whether there are right ones in a buffer with wrong ones.
+  static bool has_both(const Determined& all) {
+    return std::any_of(all.begin(), all.end(),
+                       [](const auto& one) { return has(one, wrong) && has(one, right); });
+  }
+  /// Whether all of `least` in buffers with wrong elements is in `found`; if that is empty, whether
+  /// there are wrong ones.
   static bool keeps(const Determined& found, const Determined& least) {
-    if (least.empty()) return has(found, wrong);
+    if (least.empty())
+      return std::any_of(found.begin(), found.end(),
+                         [](const auto& one) { return has(one, wrong); });
     for (std::size_t b = 0; b < least.size(); ++b) {
+      if (!has(least[b], wrong)) continue;
       for (std::size_t i = 0; i < least[b].size(); ++i) {
         if (least[b][i] != 0 && found[b][i] != least[b][i]) return false;
       }

@@ -76,7 +76,8 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run) {
                  {}};
 }
 
-ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
+ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed,
+                           std::vector<std::vector<std::byte>> unchanged)
     : catalog_(catalog), run_(failed.kernel) {
   const DeviceInfo device = device_for_changes(run_).value();
   run_.architecture = device.architecture;
@@ -86,12 +87,11 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
   const OpenOptions options;
   compiler_ = create_probed_target(device, options).value();
   device_ = open_device(device.id(), options).value();
-  run_.code_objects.clear();
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    run_.code_objects.push_back(compiler_->compile(sources_[i]).value().code_object);
-    known_.insert(hash_of(i, run_.code_objects.back()));
-  }
-  code_objects_ = run_.code_objects;
+  for (std::size_t i = unchanged.size(); i < sources_.size(); ++i)
+    unchanged.push_back(compiler_->compile(sources_[i]).value().code_object);
+  for (std::size_t i = 0; i < unchanged.size(); ++i) known_.insert(hash_of(i, unchanged[i]));
+  code_objects_ = std::move(unchanged);
+  run_.code_objects = code_objects_;
 }
 
 bool ChangeTrials::fails_unchanged() {

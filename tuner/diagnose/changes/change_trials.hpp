@@ -55,8 +55,10 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run);
 /// Compiles and runs changed kernels of a case in this process.
 class ChangeTrials {
  public:
-  /// Opens the device (device_for_changes()). Throws Error.
-  ChangeTrials(const Catalog& catalog, const FailedCase& failed);
+  /// Opens the device (device_for_changes()), and compiles the unchanged kernels if their code
+  /// objects are not given. Throws Error.
+  ChangeTrials(const Catalog& catalog, const FailedCase& failed,
+               std::vector<std::vector<std::byte>> unchanged = {});
 
   /// Returns the device's id.
   std::string device() const { return device_->info().id(); }
