@@ -94,7 +94,7 @@ void CaseChanges::weigh_barriers() {
 CaseChanges::KindOfGroup CaseChanges::kind_of_group(const KernelChange& one) const {
   const ChangeSlot* const slot = slot_of(one.change, slots_[one.kernel]);
   const bool macro = slot != nullptr && slot->kind == ChangeSlot::Kind::macro;
-  const bool barrier = one.change.by.find("arrier") != std::string::npos;
+  const bool barrier = slot != nullptr && has_barrier(texts_[one.kernel], one.change, *slot);
   std::vector<std::size_t> kernels{one.kernel};
   for (const auto& [kernel, change] : one.others) kernels.push_back(kernel);
   return {std::move(kernels), macro ? 2 : barrier ? 1 : 0};

@@ -74,7 +74,8 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run) {
                  {}};
 }
 
-ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Deadline most_time)
+ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Deadline most_time,
+                           std::vector<std::vector<std::byte>> unchanged)
     : catalog_(catalog), most_time_(most_time), run_(failed.kernel) {
   const DeviceInfo device = device_for_changes(run_).value();
   run_.architecture = device.architecture;
@@ -84,12 +85,11 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Dea
   const OpenOptions options;
   compiler_ = create_probed_target(device, options).value();
   device_ = open_device(device.id(), options).value();
-  run_.code_objects.clear();
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    run_.code_objects.push_back(compiler_->compile(sources_[i]).value().code_object);
-    known_.insert(hash_of(i, run_.code_objects.back()));
-  }
-  code_objects_ = run_.code_objects;
+  for (std::size_t i = unchanged.size(); i < sources_.size(); ++i)
+    unchanged.push_back(compiler_->compile(sources_[i]).value().code_object);
+  for (std::size_t i = 0; i < unchanged.size(); ++i) known_.insert(hash_of(i, unchanged[i]));
+  code_objects_ = std::move(unchanged);
+  run_.code_objects = code_objects_;
 }
 
 bool ChangeTrials::fails_unchanged(int most_runs) {
@@ -97,6 +97,11 @@ bool ChangeTrials::fails_unchanged(int most_runs) {
     if (outcome_with(run_) != ChangeOutcome::correct_here) return true;
   }
   return false;
+}
+
+CaseReduction ChangeTrials::reduction() const {
+  constexpr Deadline most_time = std::chrono::seconds(10);
+  return reduced_case(*device_, run_, most_time);
 }
 
 ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {

@@ -10,6 +10,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/changes/case_reduction.hpp"
 #include "tuner/diagnose/changes/source_changes.hpp"
 #include "tuner/diagnose/failed_case.hpp"
 
@@ -54,10 +55,14 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run);
 /// Compiles and runs changed kernels of a case in this process.
 class ChangeTrials {
  public:
-  /// Opens the device (device_for_changes()). A run that lasts longer than `most_time` hangs.
-  /// Throws Error.
+  /// A run that lasts so long hangs.
+  static constexpr Deadline most_time_of_run = std::chrono::seconds(3);
+
+  /// Opens the device (device_for_changes()), and compiles the unchanged kernels if their code
+  /// objects are not given. Throws Error.
   ChangeTrials(const Catalog& catalog, const FailedCase& failed,
-               Deadline most_time = std::chrono::seconds(3));
+               Deadline most_time = most_time_of_run,
+               std::vector<std::vector<std::byte>> unchanged = {});
 
   /// Returns the device's id.
   std::string device() const { return device_->info().id(); }
@@ -66,6 +71,8 @@ class ChangeTrials {
 
   /// Whether the unchanged kernels fail here as they did, in one of so many runs.
   bool fails_unchanged(int most_runs = 6);  // as races may be correct by chance
+  /// Returns the workgroups that suffice to show the fault.
+  CaseReduction reduction() const;
   ChangeOutcome outcome_of(const KernelChange& change);
   /// Does the same for other texts of all kernels, also of some that it knows. Results that are
   /// correct are those of `runs` runs.
