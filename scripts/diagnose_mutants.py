@@ -2,13 +2,17 @@
 """Draws bugs of kernel templates (mutants) that give wrong results, and records what the diagnosis says of each.
 
   scripts/diagnose_mutants.py RESULTS --tune greta-tune --seed 1 [--count 20] [--devices vulkan:0,hip-host:0]
-                              [--problems 60] [--skip FILE]... [--cases DIR] [--diagnose OPTIONS]
+                              [--problems 60] [--skip FILE]... [--cases DIR] [--diagnose OPTIONS] [--compare]
       appends a line of JSON for each mutant that `greta-tune verify --keep-failed` finds and keeps, until there are
       COUNT. Whether the first cause is correct is for a reader to say: the field "correct" is null. --skip names results
       whose mutants are not drawn again. --cases keeps the cases, each in a folder with its mutant's id
 
   scripts/diagnose_mutants.py RESULTS --again --tune greta-tune
       runs the mutants in RESULTS again and replaces what the diagnosis says, after a change of it
+
+A mutant differs from the built-in template by construction, so that a comparison with it shows the bug. The search without
+a known-good version is therefore measured with `diagnose --against none`, and the comparison only with --compare. Each line
+says which: "against" is "none" or "built-in".
 
 Mutants are drawn as by scripts/mutate.py, at most three of an operation and one of a file's line.
 """
@@ -68,7 +72,7 @@ def diagnosed(tools, mutant, devices, how, number=None, cases=None):
             causes = [f"{one['kind']}: {one['words']} ({one['evidence']})" for one in diagnosis["causes"][:3]] or ["unknown"]
             return {"device": device, "number": failures[0]["number"], "problem": diagnosis["problem"],
                     "config": diagnosis["config"], "message": diagnosis["message"], "sure": diagnosis["sure"],
-                    "causes": causes}
+                    "against": "none" if "none" in how else "built-in", "causes": causes}
         return None
     except runner.Timeout:
         return None
@@ -101,8 +105,13 @@ def main():
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--cases", type=pathlib.Path, help="folder in which the cases are kept")
     parser.add_argument("--diagnose", default="", metavar="OPTIONS", help="of greta-tune diagnose: '--changes 60'")
+    parser.add_argument("--compare", action="store_true", help="compare with the built-in templates")
     options = parser.parse_args()
     how = options.diagnose.split()
+    if "--against" in options.diagnose:
+        parser.error("--diagnose: no --against; --compare says with what is compared")
+    if not options.compare:
+        how += ["--against", "none"]
     tools = runner.Tools(options.tune, None, options.devices.split(","), options.problems, options.seed, 1, options.limit)
     known = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
     if options.again:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Plants the bugs of a list in kernels of tests/data/planted and in templates, and records what the diagnosis says.
+"""Plants the bugs of a list in kernels of tests/data/planted and in templates, and records what the diagnosis says without
+a comparison with the correct source (`--against none`).
 
   scripts/diagnose_planted.py RESULTS --tune greta-tune [--changes 60] [--time 20] [--only 3,4] [--cases DIR]
       writes a CSV file with the first cause of each bug. Whether it is correct is for a reader to say: `correct` is
@@ -95,7 +96,8 @@ def diagnosed(options, number, bug):
         case = found[0]
         if options.cases:
             shutil.copytree(case, options.cases / str(number), dirs_exist_ok=True)
-        words = [options.tune, "diagnose", "--json", "--time", options.time, "--changes", options.changes, case]
+        words = [options.tune, "diagnose", "--json", "--time", options.time, "--changes", options.changes, "--against",
+                 "none", case]
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True,
                               env={**os.environ, "GALLIVM_PERF": "nopt"})
         if done.returncode != 0:

@@ -181,6 +181,10 @@ struct Variant {
   /// Whether equal runs may give results of other bits, because sums are added in no fixed order,
   /// as by atomic operations. Otherwise results that differ between runs are a race, and wrong.
   bool unordered = false;
+  /// Whether its first default answers where that is the operation's default and nothing was
+  /// measured, as it is measured to cost less than what the static prior predicts
+  /// (Operation::untuned).
+  bool default_stands = false;
 };
 
 /// Makes a Variant of functions that take the struct T held by the operation's ProblemShape.

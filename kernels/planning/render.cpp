@@ -27,10 +27,12 @@ void append_defines(std::string& text, const Defines& defines) {
 /// preprocessor, so its text has a guard, and comes again where it is included next.
 class Renderer {
  public:
+  explicit Renderer(const FindTemplate& find) : find_(find) {}
+
   /// Only the first line of a text may be a #version, so those of included kernels are dropped.
   void append(std::string_view path, const Defines& defines) {
     if (whole_.contains(path)) return;
-    const bool once = has_line(embedded_file(path), once_word);
+    const bool once = has_line(find_(path), once_word);
     const bool conditional = depth_ > 0;
     const bool guarded = once && (conditional || guarded_.contains(path));
     if (guarded) open_guard(path);
@@ -45,7 +47,7 @@ class Renderer {
 
  private:
   void append_lines(std::string_view path, const Defines& defines) {
-    std::string_view rest = embedded_file(path);
+    std::string_view rest = find_(path);
     while (!rest.empty()) {
       const std::string_view line = take_line(rest), included = included_file(line);
       if (!included.empty()) {
@@ -75,6 +77,7 @@ class Renderer {
     return false;
   }
 
+  const FindTemplate& find_;
   std::string text_;
   std::set<std::string, std::less<>> whole_;    // files that the text has, and not in a conditional
   std::set<std::string, std::less<>> guarded_;  // files that it has in conditionals
@@ -84,9 +87,13 @@ class Renderer {
 }  // namespace
 
 std::string render(std::string_view path, const Defines& defines) {
-  Renderer renderer;
+  return render(path, defines, embedded_file);
+}
+
+std::string render(std::string_view path, const Defines& defines, const FindTemplate& find) {
+  Renderer renderer(find);
   // GLSL requires #version in the first line.
-  if (!embedded_file(path).starts_with(version_word)) renderer.define(defines);
+  if (!find(path).starts_with(version_word)) renderer.define(defines);
   renderer.append(path, defines);
   return std::move(renderer).text();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,5 +18,11 @@ using Defines = std::vector<std::pair<std::string, std::string>>;
 /// replaced by that file: each time, or for the compiler once if the file has a `#pragma once`
 /// line. Throws Error for a file that is not embedded.
 std::string render(std::string_view path, const Defines& defines);
+
+/// Returns the text of a file of kernels/templates. Throws Error if there is none.
+using FindTemplate = std::function<std::string_view(std::string_view path)>;
+
+/// Does the same with other texts of the files than the embedded ones.
+std::string render(std::string_view path, const Defines& defines, const FindTemplate& find);
 
 }  // namespace greta::kernels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "kernels/prior/prior.hpp"
 
@@ -10,6 +11,9 @@ namespace {
 
 constexpr int most_changes = 3;
 constexpr double least_gain = 0.98;  ///< predicted time over that without the change
+/// The same of all changes together: smaller gains are within the prediction's error
+/// (results/2026-11-27-nvidia-h200-fresh).
+constexpr double least_gain_of_all = 0.9;
 
 struct Predicted {
   Config config;
@@ -21,6 +25,13 @@ class Predictor {
  public:
   Predictor(const Operation& operation, const Problem& problem, const DeviceInfo& device)
       : operation_(operation), prior_(operation, problem, device) {}
+
+  /// Returns whether the operation's default is of a variant whose default stands.
+  bool default_stands() const {
+    std::string rejected;
+    const auto config = prior_.instance().untuned(rejected);
+    return config && operation_.variant(config->variant).default_stands;
+  }
 
   Predicted best_default() const {
     Predicted best;
@@ -111,15 +122,17 @@ std::optional<Config> predicted_config(const Operation& operation, const Problem
     return std::nullopt;
   }
   const Predictor predictor(operation, problem, device);
-  Predicted best = predictor.best_default();
+  if (predictor.default_stands()) return std::nullopt;
+  const Predicted standard = predictor.best_default();
+  if (standard.config.variant.empty()) return std::nullopt;
+  Predicted best = standard;
   for (int change = 0; change < most_changes && best.cost < std::numeric_limits<double>::infinity();
        ++change) {
     Predicted next = predictor.changed(best);
     if (next.cost >= best.cost) break;
     best = std::move(next);
   }
-  if (best.config.variant.empty()) return std::nullopt;
-  return best.config;
+  return best.cost < least_gain_of_all * standard.cost ? best.config : standard.config;
 }
 
 }  // namespace greta::kernels

@@ -144,7 +144,7 @@ class Diagnose(Case):
         return {"causes": [{"kind": kind, "words": words}], "sure": not said.startswith("possibly ")}
 
     def diagnosis(self, case):
-        result = self.run_tune("diagnose", "--json", "--changes", "0", case)
+        result = self.run_tune("diagnose", "--json", "--changes", "0", "--against", "none", case)
         self.assertEqual(result.returncode, 0, result.stderr)
         (diagnosis,) = json.loads(result.stdout)["diagnoses"]
         return diagnosis

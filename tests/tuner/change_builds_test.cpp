@@ -130,16 +130,16 @@ TEST(ChangeBuilds, TheNumberIsASpecializationConstantOfGlsl) {
   const std::vector<SourceChange> changes{{text.find("1;"), 1, "2", "", 0}};
   const auto groups = change_groups(changes, {7}, slots_of(text, "main"), 10);
   ASSERT_EQ(groups.size(), 1U);
-  const std::string made = text_with_changes(source_of(text, Language::glsl), groups[0]);
+  const std::string made = text_with_changes(source_of(text, Language::glsl), groups[0], true);
   EXPECT_TRUE(made.starts_with("#version 460\nlayout(constant_id = 1999) const uint ")) << made;
 }
 
-/// Refuses sources in which the number is an argument.
+/// Refuses sources in which the number is read from memory.
 class ConstantCompiler final : public TargetCompiler {
  public:
   const DeviceInfo& target() const override { return target_; }
   Result<CompiledKernel> compile(const KernelSource& source) override {
-    if (source.text.find("greta_host_chosen") != std::string::npos)
+    if (source.text.find("GretaHostNumber") != std::string::npos)
       return Failure{Status::compile, "main", "an extent must be constant"};
     CompiledKernel compiled;
     compiled.code_object.resize(1);
@@ -150,28 +150,26 @@ class ConstantCompiler final : public TargetCompiler {
   DeviceInfo target_;
 };
 
-TEST(ChangeBuilds, TheNumberIsAnArgumentOfGlslWhereItCanBe) {
-  const std::string text =
-      "#version 460\nlayout(push_constant, std430) uniform Arguments {\n  uint n;\n} args;\n"
-      "void main() {\n  uint a = 1;\n}\n";
+TEST(ChangeBuilds, TheNumberIsReadFromMemoryInGlslWhereItCanBe) {
+  const std::string text = "#version 460\nvoid main() {\n  uint a = 1;\n  barrier();\n}\n";
   const auto group_of = [&](const SourceChange& change) {
     static std::vector<SourceChange> changes;
     changes = {change};
     return change_groups(changes, {7}, slots_of(text, "main"), 10).at(0);
   };
   const SourceChange other{text.find("1;"), 1, "2", "", 0};
-  const SourceChange barrier{text.find("\n}\n", text.find("main")), 0, " barrier();", "", 0};
+  const SourceChange added{text.find("\n  barrier"), 0, " barrier();", "", 0};
+  const SourceChange removed{text.find("barrier()"), 10, ";", "", 0};
   const KernelSource source = source_of(text, Language::glsl);
-  const std::string made = text_with_changes(source, group_of(other), true);
-  EXPECT_NE(made.find("uint n;\nuint greta_host_chosen; } args;"), std::string::npos) << made;
-  EXPECT_NE(made.find("void main() { greta_host_change = args.greta_host_chosen;"),
-            std::string::npos);
+  const std::string made = text_with_changes(source, group_of(other));
+  EXPECT_NE(made.find("void main() { greta_host_change = GretaHostNumber("), std::string::npos)
+      << made;
   FakeCompiler compiler(true);
-  EXPECT_TRUE(build_changes(compiler, source, group_of(other), true).at(0).as_argument);
-  EXPECT_FALSE(build_changes(compiler, source, group_of(other), false).at(0).as_argument);
-  EXPECT_FALSE(build_changes(compiler, source, group_of(barrier), true).at(0).as_argument);
+  EXPECT_FALSE(build_changes(compiler, source, group_of(other)).at(0).as_constant);
+  EXPECT_TRUE(build_changes(compiler, source, group_of(added)).at(0).as_constant);
+  EXPECT_TRUE(build_changes(compiler, source, group_of(removed)).at(0).as_constant);
   ConstantCompiler refusing;
-  EXPECT_FALSE(build_changes(refusing, source, group_of(other), true).at(0).as_argument);
+  EXPECT_TRUE(build_changes(refusing, source, group_of(other)).at(0).as_constant);
 }
 
 TEST(ChangeBuilds, TheNumberIsPutIntoSpirv) {
@@ -198,7 +196,7 @@ TEST(ChangeBuilds, ALineThatGoesOnEndsAVersionsLine) {
   const auto groups = changes.groups(text);
   ASSERT_EQ(groups.size(), 1U);
   const std::string made = text_with_changes(source_of(text, Language::hip), groups[0]);
-  EXPECT_NE(made.find("y[0] = 3 + \n#line 1000001\n    2;"), std::string::npos) << made;
+  EXPECT_NE(made.find("y[0] = 3 + \n#line 1000064\n    2;"), std::string::npos) << made;
 }
 
 TEST(ChangeBuilds, MarksAreWithinWhatTheyMark) {
@@ -235,7 +233,7 @@ TEST(ChangeBuilds, LeaveOutWhatDoesNotCompile) {
     FakeCompiler compiler(says_where);
     std::vector<std::uint32_t> numbers;
     for (const ChangeBuild& build :
-         build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0], false))
+         build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0]))
       numbers.insert(numbers.end(), build.numbers.begin(), build.numbers.end());
     EXPECT_EQ(numbers, (std::vector<std::uint32_t>{1, 3}));
     EXPECT_LE(compiler.count, says_where ? 2 : 5);
@@ -249,27 +247,27 @@ TEST(ChangeBuilds, AllLinesOfALongChangeHaveItsNumber) {
   const auto groups = changes.groups(sum_kernel);
   ASSERT_EQ(groups.size(), 1U);
   FakeCompiler compiler(true);
-  const auto builds =
-      build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0], false);
+  const auto builds = build_changes(compiler, source_of(sum_kernel, Language::hip), groups[0]);
   ASSERT_EQ(builds.size(), 1U);
   EXPECT_EQ(builds[0].numbers, (std::vector<std::uint32_t>{2}));
 }
 
-TEST(ChangeBuilds, TheNumberIsPutIntoALibrary) {
-  const std::vector<std::uint32_t> words{5, 0x7c31e95bU, 0xd6408f2aU, 0, 6};
+TEST(ChangeBuilds, AddressesArePutIntoALibrary) {
+  const std::vector<std::uint32_t> words{5, 0x7c31e95bU, 0xd6408f2aU, 0, 0, 0, 0, 6};
   std::vector<std::byte> library(words.size() * sizeof(std::uint32_t));
   std::memcpy(library.data(), words.data(), library.size());
-  ASSERT_TRUE(choose_change(library, 9));
+  const char marks = 0;
+  ASSERT_TRUE(put_address_of_number(library, 0x900000008U));
+  ASSERT_TRUE(choose_marks(library, &marks));
   std::vector<std::uint32_t> after(words.size());
   std::memcpy(after.data(), library.data(), library.size());
-  EXPECT_EQ(after, (std::vector<std::uint32_t>{5, 0x7c31e95bU, 0xd6408f2aU, 9, 6}));
-  const char marks = 0;
-  const char* address = &marks;
-  EXPECT_FALSE(choose_marks(library, address));  // there is no room for an address
-  library.resize(24);
-  EXPECT_TRUE(choose_marks(library, address));
-  library.resize(12);
-  EXPECT_FALSE(choose_change(library, 9));
+  const auto address = reinterpret_cast<std::uintptr_t>(&marks);
+  EXPECT_EQ(after, (std::vector<std::uint32_t>{5, 0x7c31e95bU, 0xd6408f2aU, 8, 9,
+                                               static_cast<std::uint32_t>(address),
+                                               static_cast<std::uint32_t>(address >> 32), 6}));
+  library.resize(20);
+  EXPECT_TRUE(put_address_of_number(library, 1));
+  EXPECT_FALSE(choose_marks(library, &marks));  // there is no room for a second address
 }
 
 }  // namespace

@@ -188,6 +188,28 @@ TEST(CaseFiles, KeepACaseAsItIs) {
   EXPECT_EQ(files, 1 + 2 + 4 + 2 * 2) << "case.json, code, contents, expected and bounds";
 }
 
+TEST(CaseFiles, HaveTheSameCountersWithOtherOperands) {
+  const test::TemporaryFolder folder;
+  write_case(make_case(gemm(), not_compiled(), 1).value(), folder / "case").value();
+  const KernelCase kept = read_case(folder / "case").value();
+  KernelCase other = kept;
+  fill_case(catalog(), other, 2).value();
+  EXPECT_NE(other.buffers[0].data, kept.buffers[0].data);
+  EXPECT_EQ(other.buffers[3].data, kept.buffers[3].data);
+  EXPECT_EQ(other.buffers[3].expected.size(), kept.buffers[3].expected.size());
+}
+
+TEST(CaseFiles, KeepTheNumbersOfKernelsThatAreLaunchedInAnotherOrder) {
+  const test::TemporaryFolder folder;
+  KernelCase made = make_case(gemm(), not_compiled(), 1).value();
+  std::swap(made.launches[0], made.launches[1]);
+  write_case(made, folder / "case").value();
+  const KernelCase read = read_case(folder / "case").value();
+  EXPECT_EQ(read.code_objects, made.code_objects);
+  EXPECT_EQ(read.launches[0].code_object, 1U);
+  EXPECT_EQ(read.launches[1].code_object, 0U);
+}
+
 TEST(CaseFiles, AreWrittenOnlyWhereNothingElseIs) {
   const test::TemporaryFolder folder;
   fs::create_directory(folder / "taken");

@@ -233,6 +233,19 @@ CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
   throw bad_case(fmt::format("argument {} has a kind that a launch does not accept", json.dump()));
 }
 
+/// Returns the files that launches name, in the order of their numbers, which launches need not
+/// have: the sources of a kept case are in this order, too.
+std::vector<std::string> code_object_files(const ordered_json& json) {
+  std::vector<std::string> files;
+  for (const auto& launch : collection(json, "launches", "array"))
+    files.push_back(field<std::string>(launch, "code_object"));
+  std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);
+  });
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
+}
+
 KernelCase read(const fs::path& folder) {
   const std::string text = device::read_file(folder / index_file, most_index_bytes).value();
   const auto json = ordered_json::parse(text, nullptr, false);
@@ -252,16 +265,13 @@ KernelCase read(const fs::path& folder) {
   for (const auto& [name, buffer] : collection(json, "buffers", "object").items()) {
     read.buffers.push_back(read_buffer(name, buffer, folder));
   }
-  std::vector<std::string> files;
+  const auto files = code_object_files(json);
+  for (const std::string& file : files) read.code_objects.push_back(read_bytes(folder / file));
   for (const auto& launch : collection(json, "launches", "array")) {
     const auto file = field<std::string>(launch, "code_object");
-    const auto known = std::find(files.begin(), files.end(), file);
     CaseLaunch made;
-    made.code_object = static_cast<std::size_t>(known - files.begin());
-    if (known == files.end()) {
-      files.push_back(file);
-      read.code_objects.push_back(read_bytes(folder / file));
-    }
+    made.code_object =
+        static_cast<std::size_t>(std::find(files.begin(), files.end(), file) - files.begin());
     made.kernel = field<std::string>(launch, "kernel");
     made.grid = field<Grid>(launch, "grid");
     made.block = field<std::array<std::uint32_t, 3>>(launch, "block");

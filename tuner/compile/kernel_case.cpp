@@ -212,7 +212,8 @@ Result<void> fill_case(const Catalog& catalog, KernelCase& bare, std::uint64_t s
   for (CaseBuffer& buffer : bare.buffers) {
     if (buffer.name == "workspace") {
       if (buffer.zeroed_bytes > buffer.bytes) return refuse("more zeros than workspace");
-      buffer = workspace(buffer.bytes, buffer.zeroed_bytes);
+      // A whole case has its zeros in the data.
+      if (buffer.data.empty()) buffer = workspace(buffer.bytes, buffer.zeroed_bytes);
       continue;
     }
     const auto same = std::find_if(drawn.begin(), drawn.end(), [&](const CaseBuffer& other) {

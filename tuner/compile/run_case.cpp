@@ -9,22 +9,28 @@
 #include "kernels/launch/guarded_buffer.hpp"
 
 namespace greta::tuner {
-namespace {
 
-/// The buffers of a case on a device.
-class CaseMemory {
+class LoadedCase::Memory {
  public:
-  static Result<CaseMemory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
-    CaseMemory memory;
+  static Result<Memory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
+    Memory memory;
     for (const CaseBuffer& buffer : buffers) {
       auto guarded = GuardedBuffer::create(device, buffer.bytes, GuardValues::nan, buffer.offset);
       if (!guarded) return guarded.failure();
-      const std::vector<std::byte> filled(buffer.data.empty() ? buffer.bytes : 0, buffer.fill);
-      auto uploaded = guarded->upload(device, buffer.data.empty() ? filled : buffer.data);
-      if (!uploaded) return uploaded.failure();
       memory.buffers_.push_back(*std::move(guarded));
     }
     return memory;
+  }
+
+  /// Puts what the buffers contain before the first launch into them.
+  Result<void> fill(Device& device, const std::vector<CaseBuffer>& buffers) {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const CaseBuffer& buffer = buffers[i];
+      const std::vector<std::byte> filled(buffer.data.empty() ? buffer.bytes : 0, buffer.fill);
+      auto uploaded = buffers_[i].upload(device, buffer.data.empty() ? filled : buffer.data);
+      if (!uploaded) return uploaded;
+    }
+    return {};
   }
 
   std::vector<std::byte> pack(const std::vector<CaseArgument>& arguments) const {
@@ -49,13 +55,18 @@ class CaseMemory {
     return all;
   }
 
-  /// Returns the first error in the buffers after the launches; empty if there is none.
-  Result<std::string> judge(Device& device, const std::vector<CaseBuffer>& buffers) const {
+  /// Returns what was written outside of the buffers; empty if nothing was.
+  Result<std::string> broken_guard(Device& device, const std::vector<CaseBuffer>& buffers) const {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       const auto broken = buffers_[i].broken_guard(device, buffers[i].name);
       if (!broken) return broken.failure();
       if (*broken) return **broken;
     }
+    return std::string();
+  }
+
+  /// Returns the first error in the buffers after the launches; empty if there is none.
+  Result<std::string> judge(Device& device, const std::vector<CaseBuffer>& buffers) const {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       if (buffers[i].expected.empty()) continue;
       std::vector<std::byte> contents(buffers[i].bytes);
@@ -69,6 +80,8 @@ class CaseMemory {
  private:
   std::vector<GuardedBuffer> buffers_;
 };
+
+namespace {
 
 /// Returns the kernel description of a launch that a device needs.
 KernelSource source_of(const KernelCase& run, const CaseLaunch& launch,
@@ -97,14 +110,28 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
   return LoadedCase(device, run).run(deadline);
 }
 
-Result<void> LoadedCase::launch(
-    const std::function<std::vector<std::byte>(const std::vector<CaseArgument>&)>& pack,
-    Deadline deadline) {
-  auto stream = device_.create_stream();
-  if (!stream) return stream.failure();
+LoadedCase::LoadedCase(Device& device, const KernelCase& run) : device_(device), run_(run) {}
+LoadedCase::~LoadedCase() = default;
+
+/// Allocates the memory if there is none, and fills it.
+Result<void> LoadedCase::prepare() {
+  if (!stream_) {
+    auto stream = device_.create_stream();
+    if (!stream) return stream.failure();
+    stream_ = *std::move(stream);
+  }
+  if (!memory_) {
+    auto memory = Memory::create(device_, run_.buffers);
+    if (!memory) return memory.failure();
+    memory_ = std::make_unique<Memory>(*std::move(memory));
+  }
+  return memory_->fill(device_, run_.buffers);
+}
+
+Result<void> LoadedCase::launch(Deadline deadline) {
   for (std::size_t i = 0; i < run_.launches.size(); ++i) {
     const CaseLaunch& launch = run_.launches[i];
-    const auto arguments = pack(launch.arguments);
+    const auto arguments = memory_->pack(launch.arguments);
     if (i == kernels_.size()) {
       auto kernel = device_.load(source_of(run_, launch, arguments.size()),
                                  run_.code_objects[launch.code_object]);
@@ -113,26 +140,25 @@ Result<void> LoadedCase::launch(
       }
       kernels_.push_back(*std::move(kernel));
     }
-    auto launched = (*stream)->launch(*kernels_[i], launch.grid, arguments);
+    auto launched = stream_->launch(*kernels_[i], launch.grid, arguments);
     if (!launched) return launched.failure();
   }
-  return (*stream)->synchronize(deadline);
+  return stream_->synchronize(deadline);
 }
 
 Result<std::string> LoadedCase::run(Deadline deadline) {
-  auto memory = CaseMemory::create(device_, run_.buffers);
-  if (!memory) return memory.failure();
-  const auto pack = [&](const std::vector<CaseArgument>& all) { return memory->pack(all); };
-  if (auto done = launch(pack, deadline); !done) return done.failure();
-  return memory->judge(device_, run_.buffers);
+  if (auto ready = prepare(); !ready) return ready.failure();
+  if (auto done = launch(deadline); !done) return done.failure();
+  auto broken = memory_->broken_guard(device_, run_.buffers);
+  if (broken && broken->empty()) return memory_->judge(device_, run_.buffers);
+  memory_.reset();  // whose guards say nothing about another run
+  return broken;
 }
 
 Result<std::vector<std::vector<std::byte>>> LoadedCase::contents(Deadline deadline) {
-  auto memory = CaseMemory::create(device_, run_.buffers);
-  if (!memory) return memory.failure();
-  const auto pack = [&](const std::vector<CaseArgument>& all) { return memory->pack(all); };
-  if (auto done = launch(pack, deadline); !done) return done.failure();
-  return memory->contents(device_, run_.buffers);
+  if (auto ready = prepare(); !ready) return ready.failure();
+  if (auto done = launch(deadline); !done) return done.failure();
+  return memory_->contents(device_, run_.buffers);
 }
 
 }  // namespace greta::tuner

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,26 +14,32 @@ namespace greta::tuner {
 /// the device's calls. SPIR-V runs on every Vulkan device with the required features.
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
 
-/// A case whose kernels are loaded once, to run it several times, also with other numbers among the
-/// arguments of its launches. The device and the case must outlive it.
+/// A case whose kernels are loaded once, and whose memory is allocated once, to run it several
+/// times. Between runs, data and expected values of its buffers, and arguments and grids of its
+/// launches, may change, but no size. The device and the case must outlive it.
 class LoadedCase {
  public:
-  LoadedCase(Device& device, const KernelCase& run) : device_(device), run_(run) {}
+  LoadedCase(Device& device, const KernelCase& run);
+  ~LoadedCase();
 
   /// Returns what run_case() does.
   Result<std::string> run(Deadline deadline);
   /// Returns the contents of the buffers with expected values after the launches, in order,
-  /// unchecked. Between runs, the case's buffers may get other data. Fails like run().
+  /// unchecked. Fails like run().
   Result<std::vector<std::vector<std::byte>>> contents(Deadline deadline);
+  /// Has the next run load the kernels again, whose code objects have changed.
+  void reload() { kernels_.clear(); }
 
  private:
-  /// Launches the kernels with arguments as `pack` returns their bytes.
-  Result<void> launch(
-      const std::function<std::vector<std::byte>(const std::vector<CaseArgument>&)>& pack,
-      Deadline deadline);
+  class Memory;  ///< the buffers of a case on a device
+
+  Result<void> prepare();
+  Result<void> launch(Deadline deadline);
 
   Device& device_;
   const KernelCase& run_;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< of the launches, after the first run
 };
 

@@ -12,6 +12,7 @@
 #include "tuner/diagnose/changes/change_search.hpp"
 #include "tuner/diagnose/changes/change_trials.hpp"
 #include "tuner/diagnose/changes/unset_variables.hpp"
+#include "tuner/diagnose/comparison/known_good.hpp"
 #include "tuner/diagnose/error_map.hpp"
 #include "tuner/diagnose/facts.hpp"
 #include "tuner/diagnose/where.hpp"
@@ -83,6 +84,7 @@ std::string in_a_line(const std::string& text) {
     const bool gap = c == ' ' || c == '\n' || c == '\t';
     if (!gap || (!line.empty() && line.back() != ' ')) line += gap ? ' ' : c;
   }
+  if (line.ends_with(' ')) line.pop_back();
   return line;
 }
 
@@ -144,6 +146,46 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
+/// Returns the start of a text of several lines, in one line.
+std::string start_of(const std::string& text) {
+  constexpr std::size_t most = 200;
+  const std::string line = in_a_line(text);
+  return line.size() > most ? line.substr(0, most) + "…" : line;
+}
+
+std::string said(const GuiltyLines& one) {
+  const std::string own = start_of(one.text), good = start_of(one.known_good);
+  return fmt::format("{}:{}: {}", one.file, one.line,
+                     own.empty() ? fmt::format("`{}` of the known-good version is missing", good)
+                     : good.empty()
+                         ? fmt::format("`{}`, which the known-good version lacks", own)
+                         : fmt::format("`{}`, where the known-good version has `{}`", own, good));
+}
+
+/// Adds the lines that are wrong by a comparison with a known-good version, as the first cause.
+/// Hypotheses stay as they are: they may take the effect of an edit for another fault.
+void add_guilty(const SourceComparison& comparison, Diagnosis& made) {
+  constexpr std::size_t most_said = 3;
+  const auto& guilty = comparison.guilty;
+  if (guilty.empty()) return;
+  std::string words;
+  for (std::size_t i = 0; i < std::min(guilty.size(), most_said); ++i)
+    words += (i > 0 ? "; and " : "") + said(guilty[i]);
+  if (guilty.size() > most_said)
+    words += fmt::format("; and {} more places", guilty.size() - most_said);
+  Cause cause{
+      .kind = "edit",
+      .words = std::move(words),
+      .explained = 1,
+      .residual = 0,
+      .score = 2,
+      .evidence = fmt::format("with the text of {}, all results are correct{}{}", comparison.with,
+                              comparison.with_others ? ", also with other operands" : "",
+                              comparison.smallest ? "" : "; there was no time for fewer edits")};
+  made.causes.insert(made.causes.begin(), std::move(cause));
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+}
+
 /// Adds variables that the source reads and never sets, as the first causes: no kernel does that.
 void add_unset_variables(const FailedCase& failed, Diagnosis& made) {
   for (std::size_t i = 0; i < failed.sources.size(); ++i) {
@@ -165,22 +207,42 @@ void add_unset_variables(const FailedCase& failed, Diagnosis& made) {
   if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
-Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const DiagnosisTime& time) {
+/// Compares a case with a known-good version, if there is one. Throws Error if a given one is not
+/// of the kernel.
+std::optional<SourceComparison> compared(const Catalog& catalog, const FailedCase& failed,
+                                         const DiagnosisOptions& options) {
+  constexpr double most_seconds = 300;
+  if (!options.compares) return std::nullopt;
+  const KnownGood good = options.known_good.empty()
+                             ? failed.known_good
+                             : known_good_at(failed, options.known_good).value();
+  if (good.name.empty()) return std::nullopt;
+  return compare_sources(catalog, failed, good, most_seconds);
+}
+
+Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder,
+                        const DiagnosisOptions& options) {
   FailedCase failed = read_failed_case(catalog, folder).value();
   // These start processes, which must not inherit drivers that references use.
+  auto comparison = compared(catalog, failed, options);
+  const double change_seconds =
+      comparison && !comparison->guilty.empty() ? 0 : options.change_seconds;
   const auto begin = std::chrono::steady_clock::now();
-  failed.responses = measured(catalog, failed, time.change_seconds);
+  failed.responses = measured(catalog, failed, change_seconds);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-  const auto search = searched_change(catalog, failed, time.change_seconds - spent.count());
+  const auto search = searched_change(catalog, failed, change_seconds - spent.count());
   const Problem problem = catalog.read(failed.kernel.problem).value();
   const Evidence evidence(catalog.at(problem.op), problem, failed);
-  Diagnosis made = examined(evidence, time.seconds);
+  Diagnosis made = examined(evidence, options.seconds);
   made.problem = failed.kernel.problem;
   made.config = failed.kernel.config;
   made.device = failed.device;
   made.message = failed.message;
-  if (!search || !*search || !(*search)->found) add_unset_variables(failed, made);
+  const bool is_compared = comparison && !comparison->guilty.empty();
+  if (!is_compared && (!search || !*search || !(*search)->found)) add_unset_variables(failed, made);
   if (search) add_change(*search, made);
+  if (comparison) add_guilty(*comparison, made);
+  made.comparison = std::move(comparison);
   for (const ExaminedOutput& output : evidence.outputs()) {
     if (!output.fails()) continue;
     const std::string name = output.spec.name + ".errors.png";
@@ -190,6 +252,26 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder, const Di
   const std::string text = diagnosis_text(made);
   write_bytes(folder / "diagnosis.txt", text.data(), text.size());
   return made;
+}
+
+std::string comparison_text(const SourceComparison& one) {
+  return fmt::format("compared with {}: {} difference{}, {} version{} run{}", one.with,
+                     one.differences, one.differences == 1 ? "" : "s", one.trials,
+                     one.trials == 1 ? "" : "s", one.why.empty() ? "" : "; " + one.why);
+}
+
+nlohmann::ordered_json comparison_json(const std::optional<SourceComparison>& one) {
+  if (!one) return nullptr;
+  auto guilty = nlohmann::ordered_json::array();
+  for (const GuiltyLines& lines : one->guilty) {
+    guilty.push_back({{"file", lines.file},
+                      {"line", lines.line},
+                      {"text", lines.text},
+                      {"known_good", lines.known_good}});
+  }
+  return {{"with", one->with}, {"differences", one->differences}, {"trials", one->trials},
+          {"guilty", guilty},  {"with_others", one->with_others}, {"smallest", one->smallest},
+          {"why", one->why}};
 }
 
 }  // namespace
@@ -205,9 +287,9 @@ bool Diagnosis::is_sure() const {
 }
 
 Result<Diagnosis> diagnose_folder(const Catalog& catalog, const fs::path& folder,
-                                  const DiagnosisTime& time) {
+                                  const DiagnosisOptions& options) {
   try {
-    return diagnose_into(catalog, folder, time);
+    return diagnose_into(catalog, folder, options);
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
@@ -247,6 +329,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += fmt::format("\n{} hypotheses tried{}\n", diagnosis.tried,
                       diagnosis.hurried ? "; there was no time for all" : "");
   if (!diagnosis.search.empty()) text += diagnosis.search + "\n";
+  if (diagnosis.comparison) text += comparison_text(*diagnosis.comparison) + "\n";
   return text;
 }
 
@@ -261,12 +344,19 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                       {"residual", cause.residual},
                       {"score", cause.score}});
   }
-  return {{"problem", diagnosis.problem}, {"config", diagnosis.config},
-          {"device", diagnosis.device},   {"message", diagnosis.message},
-          {"sure", diagnosis.is_sure()},  {"causes", causes},
-          {"places", diagnosis.places},   {"facts", diagnosis.facts},
-          {"images", diagnosis.images},   {"hypotheses", diagnosis.tried},
-          {"hurried", diagnosis.hurried}, {"search", diagnosis.search}};
+  return {{"problem", diagnosis.problem},
+          {"config", diagnosis.config},
+          {"device", diagnosis.device},
+          {"message", diagnosis.message},
+          {"sure", diagnosis.is_sure()},
+          {"causes", causes},
+          {"places", diagnosis.places},
+          {"facts", diagnosis.facts},
+          {"images", diagnosis.images},
+          {"hypotheses", diagnosis.tried},
+          {"hurried", diagnosis.hurried},
+          {"search", diagnosis.search},
+          {"comparison", comparison_json(diagnosis.comparison)}};
 }
 
 }  // namespace greta::tuner

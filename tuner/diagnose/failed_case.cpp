@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "kernels/described/kernel_file.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/text/hash.hpp"
 #include "runtime/device/version.hpp"
@@ -19,12 +20,42 @@ using nlohmann::ordered_json;
 
 constexpr int failure_schema = 1;
 constexpr auto description_folder = "description";
+constexpr auto templates_folder = "templates";
+constexpr auto known_good_folder = "known-good";
 constexpr auto marks_file = "probes.bin";
 constexpr std::uint64_t most_failure_bytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_output_bytes = std::uint64_t{1} << 30;
 
 void write_text(const fs::path& file, const std::string& text) {
   write_bytes(file, text.data(), text.size());
+}
+
+/// Writes files into a folder in place of those that it has.
+void write_files(const SourceFiles& files, const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  for (const auto& [name, text] : files) {
+    const fs::path to = folder / name;
+    fs::create_directories(to.parent_path(), error);
+    write_text(to, text);
+  }
+}
+
+/// Returns all files of a folder; none if it does not exist.
+SourceFiles files_in(const fs::path& folder) {
+  SourceFiles files;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (!entry.is_regular_file()) continue;
+    files[entry.path().lexically_relative(folder).generic_string()] =
+        read_file(entry.path(), kernels::most_file_bytes).value();
+  }
+  return files;
+}
+
+void write_known_good(const KnownGood& known_good, const fs::path& folder, ordered_json& json) {
+  write_files(known_good.files, folder / known_good_folder);
+  if (!known_good.name.empty()) json["known_good"] = known_good.name;
 }
 
 /// Writes the outputs of runs. Equal outputs share a file.
@@ -113,6 +144,8 @@ void write(const FailedCase& written, const fs::path& folder) {
                     {"runs", runs_json(written, files)},
                     {"other_runs", others_json(written.others, files)}};
   if (!written.probes.empty()) json["probed"] = probes_json(written.probes, folder);
+  if (written.description.empty()) write_files(written.files, folder / templates_folder);
+  write_known_good(written.known_good, folder, json);
   write_text(folder / failure_file,
              json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
@@ -212,7 +245,10 @@ FailedCase read(const Catalog& catalog, const fs::path& folder) {
   read.seed = json.at("seed").get<std::uint64_t>();
   if (json.at("adversarial").get<bool>()) read.style = InputStyle::adversarial;
   read.workgroup = json.at("workgroup").get<std::uint32_t>();
-  read.description = json.value("description", "");
+  read.description = fs::path(json.value("description", "")).filename().string();
+  read.files =
+      files_in(folder / (read.description.empty() ? templates_folder : description_folder));
+  read.known_good = {json.value("known_good", ""), files_in(folder / known_good_folder)};
   if (const auto found = json.find("sanitizers"); found != json.end())
     read.sanitizers = {true, found->value("race", ""), found->value("access", "")};
   for (const auto& one : json.at("divisions")) {
@@ -234,6 +270,26 @@ FailedCase read(const Catalog& catalog, const fs::path& folder) {
 
 }  // namespace
 
+bool shows_race(const FailedCase& failed) {
+  const auto differs = [&](const KeptRun& run) {
+    const KeptRun& first = failed.runs.front();
+    return run.begins_as(first) &&
+           !std::equal(run.outputs.begin(), run.outputs.end(), first.outputs.begin(),
+                       first.outputs.end(),
+                       [](const auto& a, const auto& b) { return a.data == b.data; });
+  };
+  return !failed.sanitizers.race.empty() ||
+         std::any_of(failed.runs.begin(), failed.runs.end(), differs);
+}
+
+std::string kept_source(const KernelSource& source) {
+  std::string text = fmt::format("// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options",
+                                 source.name, source.entry, source.block[0], source.block[1],
+                                 source.block[2], source.required_subgroup_size);
+  for (const auto& option : source.options) text += " " + option;
+  return text + "\n" + source.text;
+}
+
 std::string kept_source_file(std::size_t kernel, Language language) {
   return fmt::format("kernel-{}.{}", kernel, language == Language::glsl ? "comp" : "hip");
 }
@@ -252,16 +308,12 @@ Result<void> write_failed_case(const FailedCase& written, const fs::path& folder
   }
 }
 
-void add_description(const fs::path& folder, const std::string& name,
-                     const std::map<std::string, std::string>& files) {
-  for (const auto& [file, content] : files) {
-    const fs::path to = folder / description_folder / file;
-    std::error_code error;
-    fs::create_directories(to.parent_path(), error);
-    write_text(to, content);
-  }
+void add_description(const fs::path& folder, const std::string& name, const SourceFiles& files,
+                     const KnownGood& known_good) {
+  write_files(files, folder / description_folder);
   ordered_json json = read_failure(folder);
   json["description"] = name;
+  write_known_good(known_good, folder, json);
   write_text(folder / failure_file, json.dump(2) + "\n");
 }
 

@@ -44,6 +44,16 @@ struct SanitizerFindings {
   std::string access;  ///< of AddressSanitizer or UndefinedBehaviorSanitizer
 };
 
+/// Files of which kernels are made: names within kernels/templates or the folder of a description,
+/// and texts.
+using SourceFiles = std::map<std::string, std::string>;
+
+/// A version of a kernel that may be correct.
+struct KnownGood {
+  std::string name;   ///< "the built-in templates"; empty: there is none
+  SourceFiles files;  ///< those that the kernel has otherwise, or not at all
+};
+
 /// A candidate whose results are wrong, with everything that is needed to examine them elsewhere.
 struct FailedCase {
   KernelCase kernel;  ///< compiled kernels, launches, inputs, and expected elements
@@ -59,8 +69,10 @@ struct FailedCase {
   std::vector<Probe> probes;        ///< runs on changed inputs
   std::vector<Response> responses;  ///< runs with impulses, if there were any; not stored
   SanitizerFindings sanitizers;     ///< of a kernel on hip-host
-  /// Of a described kernel: its description, relative to the case's folder.
+  /// Of a described kernel: its description, one of the files.
   std::string description;
+  SourceFiles files;  ///< those that its kernels are made of; of a described kernel all
+  KnownGood known_good;
 };
 
 /// The file by which the folder of a failed case is known.
@@ -69,6 +81,9 @@ inline constexpr auto failure_file = "failure.json";
 /// The name of a candidate's folder among others: the operation's, a dash, and a hash.
 std::string name_of_failed_case(const std::string& problem, const std::string& config);
 
+/// Returns a kernel's text after a comment on its launch (read_kept_source()).
+std::string kept_source(const KernelSource& source);
+
 /// The file of a case with the source of a kernel: "kernel-0.hip", "kernel-0.comp".
 std::string kept_source_file(std::size_t kernel, Language language);
 
@@ -76,10 +91,13 @@ std::string kept_source_file(std::size_t kernel, Language language);
 /// (docs/diagnose.md). Fails like write_case().
 Result<void> write_failed_case(const FailedCase& written, const std::filesystem::path& folder);
 
-/// Adds a described kernel's files to a case, so that other machines know its operation. `name` is
-/// the description's. Throws Error with `io`.
+/// Whether results differ between runs on the same inputs, or the race detector found a race.
+bool shows_race(const FailedCase& failed);
+
+/// Adds a described kernel's files to a case, so that other machines know its operation, and a
+/// version that may be correct. `name` is the description's. Throws Error with `io`.
 void add_description(const std::filesystem::path& folder, const std::string& name,
-                     const std::map<std::string, std::string>& files);
+                     const SourceFiles& files, const KnownGood& known_good);
 
 /// Adds reports of sanitizers to a case. Throws Error.
 void add_findings(const std::filesystem::path& folder, const SanitizerFindings& findings);

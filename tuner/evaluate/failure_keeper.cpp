@@ -7,8 +7,10 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/model/embedded.hpp"
 #include "runtime/device/system/log.hpp"
 #include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/comparison/case_sources.hpp"
 #include "tuner/diagnose/failed_case.hpp"
 #include "tuner/diagnose/probe_runs.hpp"
 #include "tuner/evaluate/workload.hpp"
@@ -21,14 +23,6 @@ constexpr int repeats = 8;
 /// floating-point numbers.
 constexpr std::uint32_t finite_pattern = 0x3C013C01;
 constexpr std::uint64_t most_case_bytes = std::uint64_t{128} << 20;
-
-std::string text_of(const KernelSource& source) {
-  std::string text = fmt::format("// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options",
-                                 source.name, source.entry, source.block[0], source.block[1],
-                                 source.block[2], source.required_subgroup_size);
-  for (const auto& option : source.options) text += " " + option;
-  return text + "\n" + source.text;
-}
 
 Failure no_case(const std::string& why) {
   return {Status::unavailable, why, {}};
@@ -95,6 +89,18 @@ CompiledChoice compiled_again(const DeviceInfo& device, const OpenOptions& optio
   return compiled;
 }
 
+/// Adds the templates that the kernels are made of, and the built-in ones where these are others.
+void add_templates(const Operation& operation, const std::vector<KernelSource>& sources,
+                   FailedCase& made) {
+  if (!operation.sources_key.empty()) return;  // a described kernel
+  made.files = template_files(sources, [](const std::string&) { return nullptr; });
+  if (template_folder().empty()) return;
+  SourceFiles built_in;
+  for (const EmbeddedFile& file : built_in_files()) built_in.emplace(file.path, file.text);
+  made.known_good =
+      other_files("the built-in templates", template_files(sources, find_in(built_in)), made.files);
+}
+
 }  // namespace
 
 void FailureKeeper::keep(Device& device, const DeviceInfo& device_info, Stream& stream,
@@ -140,8 +146,10 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   made.kernel.seed = failed.seed;
   made.device = fmt::format("{} {}", device_info.id(), device_info.name);
   made.message = failed.message;
-  for (const KernelSource& source : failed.plan.sources) made.sources.push_back(text_of(source));
+  for (const KernelSource& source : failed.plan.sources)
+    made.sources.push_back(kept_source(source));
   const auto& block = failed.plan.sources[failed.plan.launches.back().source].block;
+  add_templates(operation, failed.plan.sources, made);
   made.workgroup = std::accumulate(block.begin(), block.end(), 1U, std::multiplies<>());
   const Variant& variant = operation.variant(failed.choice.config.variant);
   if (variant.divisions)

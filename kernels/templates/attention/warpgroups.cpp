@@ -163,7 +163,7 @@ KernelWork warpgroup_work(const Shape& shape, const DeviceInfo&, const Config& c
 }  // namespace
 
 Variant warpgroups() {
-  return attention_variant(
+  Variant variant = attention_variant(
       "warpgroups",
       "many queries, on matrix cores of warpgroups: scores of a tile of keys become weights while "
       "the values of the tile before are multiplied",
@@ -174,6 +174,8 @@ Variant warpgroups() {
         return list;
       },
       warpgroup_work);
+  variant.default_stands = true;
+  return variant;
 }
 
 }  // namespace greta::kernels::attention

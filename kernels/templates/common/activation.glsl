@@ -1,7 +1,11 @@
 // Activations. None divides by infinity, and far below zero, where all of them vanish, the argument
 // is held where the exponential can still be computed. NaN stays NaN.
 
-float at_least(float least, float x) { return x < least ? least : x; }
+// The larger one of a number below zero and x. By bits: drivers may assume that there is no NaN.
+float at_least(float least, float x) {
+  const uint bits = floatBitsToUint(x);
+  return bits > floatBitsToUint(least) && bits <= 0xff800000u ? least : x;
+}
 
 // x * sigmoid(t), t >= -87.
 float gated(float x, float t) { return x / (1.0 + exp(-t)); }

@@ -100,7 +100,7 @@ Operation make_grouped_gemm() {
              {{7, 1000, 1001, 999}, {{"layout", "nn"}}},
              {{16, 100, 512, 512}, {{"routing", "skewed"}}}};
   // They read a shape with groups.
-  t.variants = {gemm::naive(), gemm::matrix(), gemm::tma(), gemm::tiled()};
+  t.variants = {gemm::naive(), gemm::tma(), gemm::matrix(), gemm::tiled()};
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.check = grouped_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(grouped_gemm::shape_of(problem)); };

@@ -37,10 +37,14 @@ Failure refused(const KernelSource& source, std::string log) {
   return {Status::compile, std::move(message), std::move(log)};
 }
 
+/// The option with which the compiler goes on after an error, to report the others as well.
+constexpr std::string_view all_errors = "-ferror-limit=0";
+
 /// Returns a "#define NAME VALUE" line for each option "-DNAME=VALUE".
 Result<std::string> preamble(const KernelSource& source) {
   std::string text;
   for (const auto& option : source.options) {
+    if (option == all_errors) continue;
     if (!option.starts_with("-D") || option.size() == 2) {
       return refused(source, fmt::format("ERROR: option {}: only -DNAME[=VALUE] is known", option));
     }
@@ -68,7 +72,10 @@ Result<Spirv> translate(const KernelSource& source) {
   shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 460);
   shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_3);
   shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_6);
-  const auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
+  const auto& words = source.options;
+  const bool goes_on = std::find(words.begin(), words.end(), all_errors) != words.end();
+  const auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules |
+                                                 (goes_on ? EShMsgCascadingErrors : EShMsgDefault));
   const bool parsed = shader.parse(GetDefaultResources(), 460, false, messages);
   std::string log = shader.getInfoLog();
   if (!parsed) return refused(source, std::move(log));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/verified_kernels.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
@@ -46,7 +47,7 @@ void complete(const fs::path& folder) {
   if (file == nullptr) return;
   auto files = file->files;
   files.insert(file->own.begin(), file->own.end());
-  add_description(folder, file->path.filename().string(), files);
+  add_description(folder, file->path.filename().string(), files, last_verified(*file));
 }
 
 }  // namespace
@@ -81,11 +82,11 @@ std::vector<fs::path> kept_cases(const fs::path& folder) {
                                              folder.string(), failure_file));
 }
 
-Result<Diagnosis> diagnose_kept(const fs::path& folder, const DiagnosisTime& time) {
+Result<Diagnosis> diagnose_kept(const fs::path& folder, const DiagnosisOptions& options) {
   const auto description = description_of(folder);
   if (!description) return description.failure();
   if (!description->empty() && known_description(folder) == nullptr) add_described(*description);
-  return diagnose_folder(operations_in_use(), folder, time);
+  return diagnose_folder(operations_in_use(), folder, options);
 }
 
 KeptCases::KeptCases(fs::path folder) : folder_(std::move(folder)) {

@@ -23,7 +23,7 @@ std::vector<std::filesystem::path> kept_cases(const std::filesystem::path& folde
 
 /// Diagnoses a case. Adds its description to the known operations if it has one.
 Result<Diagnosis> diagnose_kept(const std::filesystem::path& folder,
-                                const DiagnosisTime& time = {});
+                                const DiagnosisOptions& options = {});
 
 /// Diagnoses what a command keeps, and says where.
 class KeptCases {

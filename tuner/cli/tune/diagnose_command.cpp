@@ -18,10 +18,20 @@ namespace fs = std::filesystem;
 
 struct DiagnoseOptions {
   std::vector<std::string> folders;
-  int seconds = static_cast<int>(DiagnosisTime().seconds);
+  int seconds = static_cast<int>(DiagnosisOptions().seconds);
   int change_seconds = 90;
+  std::string against;  ///< a known-good version, "none", or empty: the case's own
   bool json = false;
 };
+
+constexpr auto no_comparison = "none";
+
+/// Refuses a version that is not of the case's kernel. Throws CommandError.
+void check_against(const DiagnoseOptions& options, const Result<Diagnosis>& diagnosed) {
+  if (diagnosed || options.against.empty()) return;
+  const std::string& why = diagnosed.failure().message;
+  if (why.starts_with(options.against + ":")) throw CommandError(exit_usage, "--against " + why);
+}
 
 int diagnose_cases(const DiagnoseOptions& options) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -32,9 +42,13 @@ int diagnose_cases(const DiagnoseOptions& options) {
         tell(fmt::format("{}: searching for a change of the source, for at most {} s",
                          folder.string(), options.change_seconds));
       }
+      const bool compares = options.against != no_comparison;
       const auto diagnosed =
           diagnose_kept(folder, {.seconds = static_cast<double>(options.seconds),
-                                 .change_seconds = static_cast<double>(options.change_seconds)});
+                                 .change_seconds = static_cast<double>(options.change_seconds),
+                                 .compares = compares,
+                                 .known_good = compares ? options.against : ""});
+      check_against(options, diagnosed);
       if (!diagnosed && diagnosed.failure().status == Status::io)  // lacks a file
         throw CommandError(exit_usage, diagnosed.failure().message);
       const Diagnosis& diagnosis = value_of(diagnosed);
@@ -70,6 +84,13 @@ void add_diagnose_command(CLI::App& app, Action& action) {
                    0, 86400)
       ->capture_default_str()
       ->type_name("SECONDS");
+  command
+      ->add_option("--against", options->against,
+                   "A version of the kernel that is known to be correct, to find which of its "
+                   "differences is wrong: a file, or a folder such as kernels/templates; none: no "
+                   "comparison. Without the option, cases of --templates are compared with the "
+                   "built-in templates")
+      ->type_name("FILE|DIR|none");
   add_kernels_option(*command);
   command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
   command->footer("Example: greta-tune diagnose failed/gemm-0123456789ab");

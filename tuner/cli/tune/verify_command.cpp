@@ -16,6 +16,7 @@
 #include "tuner/cli/options/kept_cases.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/options/verified_kernels.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
@@ -299,7 +300,9 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   answer_interrupt();
   options.json ? show_json(result) : show_text(result);
   kept.tell();
-  return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
+  if (!result.failures.empty() || result.left > 0) return exit_failed;
+  if (!result.tallies.empty()) remember_verified(operation.name);
+  return exit_done;
 }
 
 void add_verified_operation(CLI::App& app, Action& action, const Operation& operation,

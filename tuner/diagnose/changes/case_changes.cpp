@@ -14,19 +14,6 @@ namespace {
 
 constexpr std::size_t most_numbers = 31000;
 
-/// Whether results differ between runs on the same inputs, or the race detector found a race.
-bool shows_race(const FailedCase& failed) {
-  const auto differs = [&](const KeptRun& run) {
-    const KeptRun& first = failed.runs.front();
-    return run.begins_as(first) &&
-           !std::equal(run.outputs.begin(), run.outputs.end(), first.outputs.begin(),
-                       first.outputs.end(),
-                       [](const auto& a, const auto& b) { return a.data == b.data; });
-  };
-  return !failed.sanitizers.race.empty() ||
-         std::any_of(failed.runs.begin(), failed.runs.end(), differs);
-}
-
 /// Returns the words by which a change is known in all kernels: what is changed, with the lines
 /// around.
 std::string words_of(const std::string& text, const SourceChange& change) {
@@ -107,7 +94,7 @@ void CaseChanges::weigh_barriers() {
 CaseChanges::KindOfGroup CaseChanges::kind_of_group(const KernelChange& one) const {
   const ChangeSlot* const slot = slot_of(one.change, slots_[one.kernel]);
   const bool macro = slot != nullptr && slot->kind == ChangeSlot::Kind::macro;
-  const bool barrier = one.change.by.find("arrier") != std::string::npos;
+  const bool barrier = slot != nullptr && has_barrier(texts_[one.kernel], one.change, *slot);
   std::vector<std::size_t> kernels{one.kernel};
   for (const auto& [kernel, change] : one.others) kernels.push_back(kernel);
   return {std::move(kernels), macro ? 2 : barrier ? 1 : 0};

@@ -8,14 +8,17 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 
 namespace greta::tuner {
 namespace {
 
 constexpr std::array<std::uint32_t, 2> mark_of_number{0x7c31e95bU, 0xd6408f2aU};
-// The line of a change's text in the compiler's messages is this and its number.
-constexpr std::uint32_t first_line = 1000000;
-constexpr std::uint32_t number_id = 1999;  // the SpecId of the number; glslang takes up to 2047
+// The line of a change's text in the compiler's messages is this and a multiple of its number:
+// assemblers count the lines of their text on from it.
+constexpr std::uint32_t first_line = 1000000, lines_of_change = 64;
+// The SpecIds of the number, and of the two words of its address; glslang takes up to 2047.
+constexpr std::uint32_t number_id = 1999, low_id = 1997, high_id = 1998;
 
 /// Whether a slot can have a change's text in place of its own.
 bool holds(const ChangeSlot& slot, const SourceChange& change) {
@@ -34,7 +37,7 @@ std::string version_of(const KernelSource& source, const SlottedChange& one) {
   const auto& [number, change, slot] = one;
   std::string text = source.text.substr(slot.start, slot.end - slot.start);
   text.replace(change->start - slot.start, change->length, change->by);
-  const std::string begin = fmt::format("\n#line {}\n", first_line + number);
+  const std::string begin = fmt::format("\n#line {}\n", first_line + number * lines_of_change);
   for (std::size_t at = text.find('\n'); at != std::string::npos;
        at = text.find('\n', at + begin.size())) {
     const bool goes_on = at > 0 && text[at - 1] == '\\';
@@ -75,42 +78,37 @@ std::string slot_text(const KernelSource& source, const std::vector<const Slotte
   return fmt::format("{{ {} {{ {}\n }} }}", text, own);
 }
 
-/// Adds the number to a HIP source, as a variable that may change, and the address of marks.
+/// Adds to a HIP source the addresses of the number, which may change, and of marks.
 std::string with_number_of_hip(const std::string& text) {
   return fmt::format(
-      "__attribute__((used)) unsigned greta_host_change[5] = {{{}U, {}U, 0, 0, 0}};\n"
-      "#define GRETA_HOST_CHOSEN greta_host_change[2]\n"
-      "#define GRETA_HOST_MARK(i) (*((unsigned char*)((unsigned long)greta_host_change[4] << 32 | "
-      "greta_host_change[3]) + i) = 1)\n#line 1\n{}",
+      "struct GretaHostChange {{ unsigned mark[2]; const unsigned* number; unsigned char* marks; "
+      "}};\n"
+      "__attribute__((used)) GretaHostChange greta_host_change = {{{{{}U, {}U}}, 0, 0}};\n"
+      "#define GRETA_HOST_CHOSEN (*greta_host_change.number)\n"
+      "#define GRETA_HOST_MARK(i) (greta_host_change.marks[i] = 1)\n#line 1\n{}",
       mark_of_number[0], mark_of_number[1], text);
 }
 
-constexpr std::string_view end_of_arguments = "} args;", main_of_glsl = "void main() {";
+constexpr std::string_view main_of_glsl = "void main() {";
 
-/// Whether a group's number may be the last argument of a kernel in GLSL. lavapipe runs all
-/// versions and drops the results of those that are not in force, but would wait at their barriers.
-bool may_be_argument(const KernelSource& source, const std::vector<SlottedChange>& group) {
-  constexpr std::string_view barrier = "arrier";
-  const auto waits = [&](const SlottedChange& one) {
-    const auto& [number, change, slot] = one;
-    return change->by.find(barrier) != std::string::npos ||
-           source.text.substr(slot.start, slot.end - slot.start).find(barrier) != std::string::npos;
-  };
-  return source.language == Language::glsl &&
-         source.text.find(end_of_arguments) != std::string::npos &&
-         source.text.find(main_of_glsl) != std::string::npos &&
-         std::none_of(group.begin(), group.end(), waits);
-}
-
-/// Adds the number to a GLSL source, as its last argument or as a specialization constant.
-std::string with_number_of_glsl(std::string text, bool as_argument) {
+/// Adds the number to a GLSL source: read from an address, or as a specialization constant.
+std::string with_number_of_glsl(std::string text, bool as_constant) {
   std::string declaration =
       fmt::format("layout(constant_id = {}) const uint greta_host_change = 0;\n", number_id);
-  if (as_argument) {
+  if (!as_constant) {
     const std::size_t main = text.find(main_of_glsl) + main_of_glsl.size();
-    text.insert(main, " greta_host_change = args.greta_host_chosen;");
-    text.insert(text.find(end_of_arguments), "uint greta_host_chosen; ");
-    declaration = "uint greta_host_change;\n";
+    text.insert(main,
+                " greta_host_change = GretaHostNumber(uvec2(greta_host_low, "
+                "greta_host_high)).value;");
+    declaration = fmt::format(
+        "#extension GL_EXT_buffer_reference : require\n"
+        "#extension GL_EXT_buffer_reference_uvec2 : require\n"
+        "layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer "
+        "GretaHostNumber {{ uint value; }};\n"
+        "layout(constant_id = {}) const uint greta_host_low = 0;\n"
+        "layout(constant_id = {}) const uint greta_host_high = 0;\n"
+        "uint greta_host_change;\n",
+        low_id, high_id);
   }
   const std::size_t version = text.find("#version");
   const std::size_t line = version == std::string::npos ? 0 : text.find('\n', version) + 1;
@@ -118,19 +116,32 @@ std::string with_number_of_glsl(std::string text, bool as_argument) {
   return text;
 }
 
-/// Returns the byte of SPIR-V with the specialization constant's value; 0 if there is none.
-std::size_t place_in_spirv(const std::vector<std::byte>& binary) {
+bool put(std::vector<std::byte>& binary, std::size_t at, const void* data, std::size_t bytes) {
+  if (at == 0 || at + bytes > binary.size()) return false;
+  std::memcpy(&binary[at], data, bytes);
+  return true;
+}
+
+bool is_spirv(const std::vector<std::byte>& binary) {
+  constexpr std::uint32_t magic_of_spirv = 0x07230203;
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, binary.data(), std::min(sizeof magic, binary.size()));
+  return magic == magic_of_spirv;
+}
+
+/// Sets a specialization constant's value. Returns false if there is none.
+bool put_constant(std::vector<std::byte>& binary, std::uint32_t wanted, std::uint32_t value) {
   constexpr std::uint32_t decorate = 71, constant = 50, spec_id = 1, header_words = 5;
   std::vector<std::uint32_t> words(binary.size() / sizeof(std::uint32_t));
   std::memcpy(words.data(), binary.data(), words.size() * sizeof(std::uint32_t));
   std::uint32_t id = 0;
   for (std::size_t at = header_words; at + 3 < words.size(); at += std::max(1U, words[at] >> 16)) {
     const std::uint32_t code = words[at] & 0xFFFF;
-    if (code == decorate && words[at + 2] == spec_id && words[at + 3] == number_id)
-      id = words[at + 1];
-    if (code == constant && id != 0 && words[at + 2] == id) return (at + 3) * sizeof(std::uint32_t);
+    if (code == decorate && words[at + 2] == spec_id && words[at + 3] == wanted) id = words[at + 1];
+    if (code == constant && id != 0 && words[at + 2] == id)
+      return put(binary, (at + 3) * sizeof(std::uint32_t), &value, sizeof value);
   }
-  return 0;
+  return false;
 }
 
 /// Returns the byte after the mark in a library of hip-host; 0 if it has none.
@@ -143,36 +154,36 @@ std::size_t place_in_library(const std::vector<std::byte>& library) {
              : static_cast<std::size_t>(found - library.begin()) + sizeof mark_of_number;
 }
 
-bool put(std::vector<std::byte>& binary, std::size_t at, const void* data, std::size_t bytes) {
-  if (at == 0 || at + bytes > binary.size()) return false;
-  std::memcpy(&binary[at], data, bytes);
-  return true;
-}
-
-/// Returns the numbers of changes that a compiler's messages name.
+/// Returns the numbers of changes that a compiler's messages name as errors.
 std::set<std::uint32_t> named_changes(const std::string& log) {
-  static const std::regex line(":(1\\d{6}):");
+  static const std::regex line(":(\\d{7,8}):");
   std::set<std::uint32_t> numbers;
-  for (auto at = std::sregex_iterator(log.begin(), log.end(), line); at != std::sregex_iterator();
-       ++at)
-    numbers.insert(static_cast<std::uint32_t>(std::stoul((*at)[1])) - first_line);
+  std::istringstream lines(log);
+  for (std::string message; std::getline(lines, message);) {
+    std::smatch found;
+    if (message.find(": note:") != std::string::npos || !std::regex_search(message, found, line))
+      continue;
+    const auto at = std::stoul(found[1]);
+    if (at >= first_line)
+      numbers.insert(static_cast<std::uint32_t>(at - first_line) / lines_of_change);
+  }
   return numbers;
 }
 
 void build_into(TargetCompiler& compiler, const KernelSource& source,
-                std::vector<SlottedChange> group, int depth, bool as_argument,
+                std::vector<SlottedChange> group, int depth, bool as_constant,
                 std::vector<ChangeBuild>& builds) {
-  constexpr int most_passes = 30, deepest = 4;  // glslang reports one error at a time
+  constexpr int most_passes = 12, deepest = 4;  // a compiler may report an unknown name only once
   for (int pass = 0; pass < most_passes && !group.empty(); ++pass) {
     KernelSource changed = source;
-    changed.text = text_with_changes(source, group, as_argument);
-    if (changed.text.empty()) return;
+    changed.text = text_with_changes(source, group, as_constant);
+    if (source.language == Language::glsl) changed.options.emplace_back("-ferror-limit=0");
     auto compiled = compiler.compile(changed);
     if (compiled && !compiled->code_object.empty()) {
       ChangeBuild& made = builds.emplace_back();
       for (const SlottedChange& one : group) made.numbers.push_back(one.number);
       made.code_object = std::move(compiled->code_object);
-      made.as_argument = as_argument;
+      made.as_constant = as_constant;
       return;
     }
     const std::string log = compiled ? "" : compiled.failure().message + compiled.failure().log;
@@ -180,13 +191,13 @@ void build_into(TargetCompiler& compiler, const KernelSource& source,
     const auto erased =
         std::erase_if(group, [&](const SlottedChange& one) { return named.contains(one.number); });
     if (erased > 0) continue;
-    if (!as_argument) break;
-    as_argument = false;  // a version may have to be a constant, as an array's extent
+    if (as_constant || source.language != Language::glsl) break;
+    as_constant = true;  // a version may have to be a constant, as an array's extent
   }
   if (group.size() < 2 || depth == deepest) return;
   const auto middle = group.begin() + static_cast<std::ptrdiff_t>(group.size() / 2);
-  build_into(compiler, source, {group.begin(), middle}, depth + 1, as_argument, builds);
-  build_into(compiler, source, {middle, group.end()}, depth + 1, as_argument, builds);
+  build_into(compiler, source, {group.begin(), middle}, depth + 1, as_constant, builds);
+  build_into(compiler, source, {middle, group.end()}, depth + 1, as_constant, builds);
 }
 
 }  // namespace
@@ -228,7 +239,7 @@ std::vector<std::vector<SlottedChange>> change_groups(const std::vector<SourceCh
 }
 
 std::string text_with_changes(const KernelSource& source, const std::vector<SlottedChange>& group,
-                              bool as_argument) {
+                              bool as_constant) {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<const SlottedChange*>> slots;
   for (const SlottedChange& one : group) slots[{one.slot.start, one.slot.end}].push_back(&one);
   std::string text = source.text;
@@ -236,24 +247,38 @@ std::string text_with_changes(const KernelSource& source, const std::vector<Slot
     const auto [start, end] = slot->first;
     text.replace(start, end - start, slot_text(source, slot->second));
   }
-  return source.language == Language::glsl ? with_number_of_glsl(std::move(text), as_argument)
+  return source.language == Language::glsl ? with_number_of_glsl(std::move(text), as_constant)
                                            : with_number_of_hip(text);
 }
 
+bool has_barrier(const std::string& text, const SourceChange& change, const ChangeSlot& slot) {
+  constexpr std::string_view barrier = "arrier";
+  return change.by.find(barrier) != std::string::npos ||
+         std::string_view(text).substr(slot.start, slot.end - slot.start).find(barrier) !=
+             std::string_view::npos;
+}
+
 std::vector<ChangeBuild> build_changes(TargetCompiler& compiler, const KernelSource& source,
-                                       const std::vector<SlottedChange>& group, bool arguments) {
+                                       const std::vector<SlottedChange>& group) {
   std::vector<ChangeBuild> builds;
-  build_into(compiler, source, group, 0, arguments && may_be_argument(source, group), builds);
+  const bool as_constant = source.language == Language::glsl &&
+                           (source.text.find(main_of_glsl) == std::string::npos ||
+                            std::any_of(group.begin(), group.end(), [&](const SlottedChange& one) {
+                              return has_barrier(source.text, *one.change, one.slot);
+                            }));
+  build_into(compiler, source, group, 0, as_constant, builds);
   return builds;
 }
 
-bool choose_change(std::vector<std::byte>& binary, std::uint32_t number) {
-  constexpr std::uint32_t magic_of_spirv = 0x07230203;
-  std::uint32_t magic = 0;
-  std::memcpy(&magic, binary.data(), std::min(sizeof magic, binary.size()));
-  const std::size_t at =
-      magic == magic_of_spirv ? place_in_spirv(binary) : place_in_library(binary);
-  return put(binary, at, &number, sizeof number);
+bool choose_change(std::vector<std::byte>& spirv, std::uint32_t number) {
+  return put_constant(spirv, number_id, number);
+}
+
+bool put_address_of_number(std::vector<std::byte>& binary, std::uint64_t address) {
+  constexpr int word_bits = 32;
+  if (!is_spirv(binary)) return put(binary, place_in_library(binary), &address, sizeof address);
+  return put_constant(binary, low_id, static_cast<std::uint32_t>(address)) &&
+         put_constant(binary, high_id, static_cast<std::uint32_t>(address >> word_bits));
 }
 
 std::string text_with_marks(const KernelSource& source, const std::vector<ChangeSlot>& slots,
@@ -296,7 +321,7 @@ std::string text_with_marks(const KernelSource& source, const std::vector<Change
 
 bool choose_marks(std::vector<std::byte>& library, const void* marks) {
   const std::size_t at = place_in_library(library);
-  return at > 0 && put(library, at + sizeof(std::uint32_t), &marks, sizeof marks);
+  return at > 0 && put(library, at + sizeof(std::uint64_t), &marks, sizeof marks);
 }
 
 }  // namespace greta::tuner

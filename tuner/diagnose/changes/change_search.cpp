@@ -34,9 +34,10 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed,
     std::string why;
     try {
       ChangeTrials trials(catalog, failed);
-      BuiltCase{trials.device(), trials.architecture(), trials.code_objects()}.write(file);
+      BuiltCase{trials.device(), trials.architecture(), trials.code_objects(), {}}.write(file);
       static_cast<void>(!write(descriptor, &ready_mark, 1));  // what ends the process now fails
       if (!trials.fails_unchanged()) why = "the unchanged source gives correct results here";
+      trials.reduction().write(file);
     } catch (const std::exception& error) {
       why = error.what();
     }
@@ -78,9 +79,13 @@ class Search {
 
   ChangeSearch run() {
     result_.changes = changes_.size();
-    for (std::size_t from = 0; from < changes_.size() && !found() && Clock::now() < group_end_;
-         from += batch)
-      try_batch(from, std::min(from + batch, changes_.size()));
+    std::size_t from = 0;
+    for (std::size_t batch = first_batch;
+         from < changes_.size() && !found() && Clock::now() < group_end_; batch *= 2) {
+      const std::size_t to = end_of_batch(from, batch);
+      try_batch(from, to);
+      from = to;
+    }
     if (!found()) {
       try_one_by_one(order_of(0, changes_.size(), [&](std::size_t i) {
         return outcomes_[i] == ChangeOutcome::untried && !changes_[i].change.is_statement();
@@ -98,7 +103,16 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t batch = 600;  ///< number of changes among which the best is chosen
+  /// Number of changes in groups among which the best is chosen.
+  static constexpr std::size_t first_batch = 400;
+
+  /// Returns the end of a batch that has this many changes with a place in groups.
+  std::size_t end_of_batch(std::size_t from, std::size_t batch) const {
+    for (; from < changes_.size() && batch > 0; ++from) {
+      if (space_.has_slot(changes_[from])) --batch;
+    }
+    return from;
+  }
 
   bool found() const { return best_ < changes_.size(); }
 
@@ -112,7 +126,7 @@ class Search {
   }
 
   /// Tries changes from one to another, many with one compilation, and confirms those with which
-  /// results are correct. Those that have no place in groups are tried alone if they are few.
+  /// results are correct. Of those that are unclear, a few are tried alone.
   void try_batch(std::size_t from, std::size_t to) {
     const auto outcomes =
         try_groups(failed_, built_, space_.groups_of(from, to), changes_.size() + 1, group_end_);
@@ -124,7 +138,7 @@ class Search {
       ++result_.tried;
       ++result_.compiled;
     }
-    constexpr std::size_t most_confirmed = 8, most_alone = 12;
+    constexpr std::size_t most_confirmed = 8, most_unclear = 4;
     auto order = order_of(
         from, to, [&](std::size_t i) { return outcomes_[i] == ChangeOutcome::correct_here; });
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
@@ -133,15 +147,10 @@ class Search {
     if (order.size() > most_confirmed) order.resize(most_confirmed);
     if (!order.empty()) try_one_by_one(std::move(order));
     if (found()) return;
-    auto alone = order_of(from, to, [&](std::size_t i) {
-      return outcomes_[i] == ChangeOutcome::untried && !changes_[i].change.is_statement() &&
-             !space_.has_slot(changes_[i]);
-    });
-    if (alone.size() > most_alone) alone.resize(most_alone);
-    const auto unclear =
+    auto unclear =
         order_of(from, to, [&](std::size_t i) { return outcomes_[i] == ChangeOutcome::unclear; });
-    alone.insert(alone.begin(), unclear.begin(), unclear.end());
-    if (!alone.empty()) try_one_by_one(std::move(alone));
+    if (unclear.size() > most_unclear) unclear.resize(most_unclear);
+    if (!unclear.empty()) try_one_by_one(std::move(unclear));
   }
 
   /// Tries changes in the given order, all that were correct in a group, else until one is correct.
@@ -203,7 +212,7 @@ class Search {
   /// What a process does.
   void try_from(std::size_t next, std::size_t step, int descriptor) {
     try {
-      ChangeTrials trials(catalog_, failed_);
+      ChangeTrials trials(catalog_, failed_, ChangeTrials::most_time_of_run, built_.unchanged);
       const Report ready;
       if (write(descriptor, &ready, sizeof ready) != sizeof ready) return;
       for (std::size_t i = next; i < order_.size(); i += step) {

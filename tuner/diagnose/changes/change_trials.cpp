@@ -11,9 +11,7 @@
 namespace greta::tuner {
 namespace {
 
-constexpr Deadline most_time_of_run = std::chrono::seconds(3);
-constexpr int confirmations =
-    2;  // of a run with correct results, as races may be correct by chance
+constexpr int confirmed_runs = 3;  // with correct results, as races may be correct by chance
 
 std::string hash_of(std::size_t kernel, const std::vector<std::byte>& code_object) {
   const std::string_view bytes(reinterpret_cast<const char*>(code_object.data()),
@@ -76,8 +74,9 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run) {
                  {}};
 }
 
-ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
-    : catalog_(catalog), run_(failed.kernel) {
+ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Deadline most_time,
+                           std::vector<std::vector<std::byte>> unchanged)
+    : catalog_(catalog), most_time_(most_time), run_(failed.kernel) {
   const DeviceInfo device = device_for_changes(run_).value();
   run_.architecture = device.architecture;
   run_.seed = failed.seed;
@@ -86,24 +85,27 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed)
   const OpenOptions options;
   compiler_ = create_probed_target(device, options).value();
   device_ = open_device(device.id(), options).value();
-  run_.code_objects.clear();
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    run_.code_objects.push_back(compiler_->compile(sources_[i]).value().code_object);
-    known_.insert(hash_of(i, run_.code_objects.back()));
-  }
-  code_objects_ = run_.code_objects;
+  for (std::size_t i = unchanged.size(); i < sources_.size(); ++i)
+    unchanged.push_back(compiler_->compile(sources_[i]).value().code_object);
+  for (std::size_t i = 0; i < unchanged.size(); ++i) known_.insert(hash_of(i, unchanged[i]));
+  code_objects_ = std::move(unchanged);
+  run_.code_objects = code_objects_;
 }
 
-bool ChangeTrials::fails_unchanged() {
-  constexpr int most_runs = 6;  // as races may be correct by chance
+bool ChangeTrials::fails_unchanged(int most_runs) {
   for (int i = 0; i < most_runs; ++i) {
     if (outcome_with(run_) != ChangeOutcome::correct_here) return true;
   }
   return false;
 }
 
+CaseReduction ChangeTrials::reduction() const {
+  constexpr Deadline most_time = std::chrono::seconds(10);
+  return reduced_case(*device_, run_, most_time);
+}
+
 ChangeOutcome ChangeTrials::outcome_with(const KernelCase& run) {
-  return outcome_of_run(run_case(*device_, run, most_time_of_run));
+  return outcome_of_run(run_case(*device_, run, most_time_));
 }
 
 Result<std::vector<std::vector<std::byte>>> ChangeTrials::contents_with(
@@ -129,15 +131,18 @@ bool ChangeTrials::draw_others() {
   return !others_.empty();
 }
 
-std::vector<std::byte> ChangeTrials::code_with(std::size_t kernel, const SourceChange& change) {
+std::vector<std::byte> ChangeTrials::code_of(std::size_t kernel, std::string text) {
   KernelSource source = sources_[kernel];
-  // The comment on the launch is not in the text of the source.
-  source.text = change.applied_to(source.text);
+  source.text = std::move(text);
   auto compiled = compiler_->compile(source);
   return compiled ? std::move(compiled->code_object) : std::vector<std::byte>();
 }
 
 ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
+  // The comment on the launch is not in the text of the source.
+  const auto code_with = [&](std::size_t kernel, const SourceChange& one) {
+    return code_of(kernel, one.applied_to(sources_[kernel].text));
+  };
   auto code = code_with(change.kernel, change.change);
   if (code.empty()) return ChangeOutcome::refused;
   std::string hash = hash_of(change.kernel, code);
@@ -150,7 +155,19 @@ ChangeOutcome ChangeTrials::outcome_of(const KernelChange& change) {
     run_.code_objects[kernel] = std::move(code);
   }
   if (!known_.insert(hash).second) return ChangeOutcome::same;
-  for (int i = 0; i <= confirmations; ++i) {
+  return confirmed(confirmed_runs);
+}
+
+ChangeOutcome ChangeTrials::outcome_of(const std::vector<std::string>& texts, int runs) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    run_.code_objects[i] = texts[i] == sources_[i].text ? code_objects_[i] : code_of(i, texts[i]);
+    if (run_.code_objects[i].empty()) return ChangeOutcome::refused;
+  }
+  return confirmed(std::max(runs, confirmed_runs));
+}
+
+ChangeOutcome ChangeTrials::confirmed(int runs) {
+  for (int i = 0; i < runs; ++i) {
     const ChangeOutcome outcome = outcome_with(run_);
     if (outcome != ChangeOutcome::correct_here) return outcome;
   }

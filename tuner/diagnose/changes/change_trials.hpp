@@ -10,6 +10,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
+#include "tuner/diagnose/changes/case_reduction.hpp"
 #include "tuner/diagnose/changes/source_changes.hpp"
 #include "tuner/diagnose/failed_case.hpp"
 
@@ -54,17 +55,28 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run);
 /// Compiles and runs changed kernels of a case in this process.
 class ChangeTrials {
  public:
-  /// Opens the device (device_for_changes()). Throws Error.
-  ChangeTrials(const Catalog& catalog, const FailedCase& failed);
+  /// A run that lasts so long hangs.
+  static constexpr Deadline most_time_of_run = std::chrono::seconds(3);
+
+  /// Opens the device (device_for_changes()), and compiles the unchanged kernels if their code
+  /// objects are not given. Throws Error.
+  ChangeTrials(const Catalog& catalog, const FailedCase& failed,
+               Deadline most_time = most_time_of_run,
+               std::vector<std::vector<std::byte>> unchanged = {});
 
   /// Returns the device's id.
   std::string device() const { return device_->info().id(); }
   const std::string& architecture() const { return run_.architecture; }
   const std::vector<std::vector<std::byte>>& code_objects() const { return code_objects_; }
 
-  /// Whether the unchanged kernels fail here as they did.
-  bool fails_unchanged();
+  /// Whether the unchanged kernels fail here as they did, in one of so many runs.
+  bool fails_unchanged(int most_runs = 6);  // as races may be correct by chance
+  /// Returns the workgroups that suffice to show the fault.
+  CaseReduction reduction() const;
   ChangeOutcome outcome_of(const KernelChange& change);
+  /// Does the same for other texts of all kernels, also of some that it knows. Results that are
+  /// correct are those of `runs` runs.
+  ChangeOutcome outcome_of(const std::vector<std::string>& texts, int runs);
   /// Runs the unchanged kernels on other operands, in the order of the case's first buffers.
   /// Returns the contents of the written buffers. Fails like LoadedCase::contents().
   Result<std::vector<std::vector<std::byte>>> contents_with(
@@ -73,10 +85,13 @@ class ChangeTrials {
  private:
   ChangeOutcome outcome_with(const KernelCase& run);
   bool draw_others();
-  /// Compiles a kernel with a change; empty if it does not compile.
-  std::vector<std::byte> code_with(std::size_t kernel, const SourceChange& change);
+  /// Runs the kernels that the case has now so often, and with other operands.
+  ChangeOutcome confirmed(int runs);
+  /// Compiles another text of a kernel; empty if it does not compile.
+  std::vector<std::byte> code_of(std::size_t kernel, std::string text);
 
   const Catalog& catalog_;
+  Deadline most_time_;
   KernelCase run_;
   std::vector<KernelCase> others_;  ///< with other operands
   bool no_others_ = false;

@@ -9,8 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/launch/argument_block.hpp"
-#include "tuner/compile/run_case.hpp"
+#include "tuner/diagnose/changes/build_runs.hpp"
 #include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
 
@@ -23,8 +22,6 @@ constexpr std::chrono::seconds most_silence{90};     // of a process that has a 
 constexpr std::chrono::seconds most_silent_run{20};  // of a process that runs changes
 constexpr std::chrono::seconds most_first_run{60};   // in which the driver compiles, too
 constexpr std::chrono::seconds most_compilation{60};
-constexpr std::chrono::milliseconds least_time_of_run{400}, most_time_of_trial{3000};
-constexpr int group_confirmations = 2;
 
 /// The time that a run may take, which the first process that runs a build finds out for the
 /// others.
@@ -44,36 +41,18 @@ class SharedTime {
   SharedMemory shared_{sizeof(std::int64_t)};
 };
 
-/// Whether kernels may have one more argument: all Vulkan drivers take 128 bytes.
-bool takes_an_argument(const KernelCase& run) {
-  constexpr std::size_t most_bytes = 128;
-  return std::all_of(run.launches.begin(), run.launches.end(), [](const CaseLaunch& launch) {
-    kernels::ArgumentBlock block;
-    for (const CaseArgument& argument : launch.arguments)
-      block.add(argument, [](const CaseAddress&) { return std::uint64_t{0}; });
-    return block.take().size() + sizeof(std::uint32_t) <= most_bytes;
-  });
-}
-
-/// A build of a kernel.
-struct KernelBuild {
-  std::size_t kernel = 0;
-  ChangeBuild build;
-};
-
 /// Compiles the changes of a kernel into a file.
 void build_into(const FailedCase& failed, const KernelGroup& group, TargetCompiler& compiler,
                 const SharedFile& file) {
   const auto source =
       read_kept_source(failed.sources[group.kernel], failed.kernel.language).value();
-  const auto builds =
-      build_changes(compiler, source, group.changes, takes_an_argument(failed.kernel));
+  const auto builds = build_changes(compiler, source, group.changes);
   const std::uint64_t build_count = builds.size();
   file.put(&build_count, sizeof build_count);
   for (const ChangeBuild& build : builds) {
     file.put(build.numbers.data(), build.numbers.size() * sizeof(std::uint32_t));
     file.put(build.code_object.data(), build.code_object.size());
-    file.put(&build.as_argument, sizeof build.as_argument);
+    file.put(&build.as_constant, sizeof build.as_constant);
   }
 }
 
@@ -92,7 +71,7 @@ std::vector<ChangeBuild> read_builds(SharedFile& file) {
     ChangeBuild& build = all.emplace_back();
     build.numbers = file.get<std::uint32_t>();
     build.code_object = file.get<std::byte>();
-    build.as_argument = file.get<char>().at(0) != 0;
+    build.as_constant = file.get<char>().at(0) != 0;
   }
   return all;
 }
@@ -110,80 +89,13 @@ std::vector<KernelBuild> read_others(SharedFile& file, const ChangeGroup& group)
   return others;
 }
 
-/// Runs a case with the changes of a build, one at a time.
-class BuildRuns {
- public:
-  BuildRuns(const FailedCase& failed, const BuiltCase& built,
-            const std::vector<KernelBuild>& builds)
-      : run_(failed.kernel) {
-    run_.architecture = built.architecture;
-    run_.code_objects = built.unchanged;
-    device_ = open_device(built.device, OpenOptions{}).value();
-    bool only_arguments = true;
-    for (const auto& [kernel, build] : builds) {
-      run_.code_objects[kernel] = build.code_object;
-      (build.as_argument ? as_argument_ : as_constant_).push_back(kernel);
-      only_arguments = only_arguments && build.as_argument;
-      if (!build.as_argument) continue;
-      for (CaseLaunch& launch : run_.launches) {
-        if (launch.code_object == kernel) launch.arguments.emplace_back(std::uint32_t{0});
-      }
-    }
-    if (only_arguments) loaded_ = std::make_unique<LoadedCase>(*device_, run_);
-  }
-
-  std::chrono::milliseconds time = most_time_of_trial;  ///< that a run with a change may take
-
-  /// Whether the unchanged kernels fail as they did. The first run of a process takes longer than
-  /// others, so that no change may be judged by it.
-  bool fails_unchanged() { return result_of(0, most_first_run) == ChangeOutcome::wrong; }
-  /// Sets the time by a run of the unchanged kernels.
-  void measure() {
-    const auto begin = Clock::now();
-    static_cast<void>(result_of(0, most_time_of_trial));
-    const auto taken =
-        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin) * 10;
-    time = std::clamp(taken, least_time_of_run, most_time_of_trial);
-  }
-  ChangeOutcome outcome_of(std::uint32_t number) {
-    for (int i = 0; i <= group_confirmations; ++i) {
-      const ChangeOutcome result = result_of(number, time);
-      if (result != ChangeOutcome::correct_here) return result;
-    }
-    return ChangeOutcome::correct_here;
-  }
-
- private:
-  ChangeOutcome result_of(std::uint32_t number, Deadline deadline) {
-    for (const std::size_t kernel : as_argument_) {
-      for (CaseLaunch& launch : run_.launches) {
-        if (launch.code_object == kernel) launch.arguments.back() = number;
-      }
-    }
-    if (loaded_) {
-      return outcome_of_run(loaded_->run(deadline));
-    }
-    for (const std::size_t kernel : as_constant_) {
-      if (!choose_change(run_.code_objects[kernel], number)) return ChangeOutcome::untried;
-    }
-    return outcome_of_run(run_case(*device_, run_, deadline));
-  }
-
-  KernelCase run_;
-  // Kernels with changes, by where the number of a change is: in their last argument, or in a
-  // constant.
-  std::vector<std::size_t> as_argument_, as_constant_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<LoadedCase> loaded_;  ///< if only arguments differ between changes
-};
-
 /// Runs the changes of a build from one on, and writes reports. Returns if one blocks the device.
 void run_from(const FailedCase& failed, const BuiltCase& built,
               const std::vector<KernelBuild>& builds, std::size_t next, const SharedTime& time,
               int descriptor) {
   BuildRuns runs(failed, built, builds);
   const ChangeBuild& build = builds.front().build;
-  if (!runs.fails_unchanged()) return;
+  if (!runs.fails_unchanged(most_first_run)) return;
   if (time.get().count() > 0) {
     runs.time = time.get();
   } else {
@@ -324,21 +236,6 @@ void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGro
 }
 
 }  // namespace
-
-void BuiltCase::write(const SharedFile& file) const {
-  file.put(device.data(), device.size());
-  file.put(architecture.data(), architecture.size());
-  for (const auto& code : unchanged) file.put(code.data(), code.size());
-}
-
-void BuiltCase::read(SharedFile& file, std::size_t kernels) {
-  file.rewind();
-  const auto id = file.get<char>(), target = file.get<char>();
-  device.assign(id.begin(), id.end());
-  architecture.assign(target.begin(), target.end());
-  unchanged.clear();
-  for (std::size_t i = 0; i < kernels; ++i) unchanged.push_back(file.get<std::byte>());
-}
 
 std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase& built,
                                       const std::vector<ChangeGroup>& groups, std::size_t count,

@@ -5,23 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "tuner/diagnose/changes/build_runs.hpp"
 #include "tuner/diagnose/changes/change_builds.hpp"
 #include "tuner/diagnose/changes/change_trials.hpp"
 
 namespace greta::tuner {
-
-class SharedFile;
-
-/// A case's kernels without a change, compiled for the device on which changes are tried.
-struct BuiltCase {
-  std::string device;  ///< its id
-  std::string architecture;
-  std::vector<std::vector<std::byte>> unchanged;  ///< code objects
-
-  void write(const SharedFile& file) const;
-  /// Reads what write() wrote of this many kernels. Throws Error if it lacks.
-  void read(SharedFile& file, std::size_t kernels);
-};
 
 /// Changes of one kernel that are compiled together.
 struct KernelGroup {

@@ -57,7 +57,7 @@ class StatementSearch {
                       tokens_[from + 1].kind == SourceToken::Kind::sign;
     if (!name || is_source_keyword(text(from)) || is_one_of(text(from + 1), {"<", "&", ":"}))
       return false;
-    if (is_one_of(text(from), {"barrier", "break", "continue", "goto"})) return false;
+    if (is_one_of(text(from), {"asm", "barrier", "break", "continue", "goto"})) return false;
     for (std::size_t i = from; i < to; ++i) {
       if (is_one_of(text(i), {"{", "}"})) return false;
     }

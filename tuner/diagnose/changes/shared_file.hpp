@@ -47,6 +47,8 @@ class SharedFile {
     return read;
   }
   void rewind() { at_ = 0; }
+  /// Whether get() has data to return.
+  bool has_more() const { return at_ < lseek(file_, 0, SEEK_END); }
 
  private:
   int file_;

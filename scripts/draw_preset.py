@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Draws a preset of problems that nobody chose, to judge predictions and searches by shapes in no other preset.
+
+    scripts/draw_preset.py --seed 7 [--only gemm,attention] [--times 2] > fresh.json
+    greta-bench --preset fresh.json --export bench.csv
+    python3 scripts/measure_peers.py bench.csv peers.csv && python3 scripts/measure_peers.py bench.csv peers.csv --compare
+
+Sizes are log-uniform; a fifth of them is a multiple of nothing. All operations are drawn that scripts/measure_peers.py has peers for. The
+same seed and options give the same problems.
+"""
+
+import argparse
+import json
+import math
+import random
+import sys
+
+WIDE, NARROW = ["f16", "bf16", "f16", "bf16", "f32"], ["f16", "bf16"]
+MOST_ELEMENTS = 3e8  # of an operand of rows
+MOST_PRODUCTS = {"f32": 1.5e11, "f16": 1e12, "bf16": 1e12}
+COUNTS = {"softmax": 8, "rmsnorm": 8, "layernorm": 7, "add_rmsnorm": 7, "silu_mul": 7, "add": 5, "rope": 5,
+          "kv_update": 4, "embedding": 5, "argmax": 5, "attention": 16, "grouped_gemm": 6, "gemm": 24}
+
+
+class Draw:
+    """Each operation's method returns the fields of a problem without `op`."""
+
+    def __init__(self, rng):
+        self.one_of, self.uniform = rng.choice, rng.uniform
+
+    def size(self, low, high, steps=(1, 8, 8, 64, 64)):
+        step = self.one_of(steps)
+        return max(low, round(math.exp(self.uniform(math.log(low), math.log(high)))) // step * step)
+
+    def rows(self):
+        rows, cols = self.size(1, 20000), self.size(64, 40000)
+        while rows * cols > MOST_ELEMENTS:
+            rows //= 2
+        return {"dtype": self.one_of(WIDE), "rows": rows, "cols": cols}
+
+    softmax = rmsnorm = layernorm = add_rmsnorm = add = rows
+
+    def silu_mul(self):
+        return self.rows() | {"layout": "packed"}
+
+    def rope(self):
+        return {"dtype": self.one_of(WIDE), "style": "half", "place": "in", "tokens": self.size(1, 8192),
+                "heads": self.one_of([8, 12, 20, 28, 40, 48]), "dim": self.one_of([64, 96, 128, 256]),
+                "positions": 8192}
+
+    def kv_update(self):
+        return {"dtype": self.one_of(NARROW), "tokens": self.size(1, 4096), "kv_heads": self.one_of([2, 4, 8, 20]),
+                "dim": self.one_of([64, 96, 128]), "capacity": 8192}
+
+    def embedding(self):
+        return {"dtype": self.one_of(WIDE), "tokens": self.size(1, 8192),
+                "vocabulary": self.one_of([49152, 50257, 151936, 100352]), "dim": self.one_of([896, 1536, 2560, 5120])}
+
+    def argmax(self):
+        return {"dtype": self.one_of(WIDE), "rows": self.size(1, 256),
+                "cols": self.one_of([49152, 50257, 151936, 100352])}
+
+    def attention(self):
+        kv_heads = self.one_of([1, 2, 4, 8])
+        fields = {"dtype": self.one_of(NARROW), "heads": kv_heads * self.one_of([1, 2, 4, 7, 8]), "kv_heads": kv_heads,
+                  "dim": self.one_of([64, 96, 128, 128, 256])}
+        if self.one_of([True, False]):  # decoding
+            return fields | {"batch": self.one_of([1, 1, 2, 7, 16]), "q": 1, "kv": self.size(64, 32000)}
+        length = self.size(64, 6000)
+        return fields | {"batch": self.one_of([1, 1, 2, 3]), "q": length, "kv": length,
+                         "mask": self.one_of(["none", "causal", "causal"])}
+
+    def grouped_gemm(self):
+        return {"dtype": "bf16", "groups": self.one_of([4, 8, 16, 60, 128]), "m": self.size(64, 20000, [64]),
+                "n": self.one_of([768, 1408, 2048, 2816, 4096]), "k": self.one_of([768, 1408, 2048, 4096, 5120])}
+
+    def gemm(self):
+        fields = {"dtype": self.one_of(WIDE), "layout": self.one_of(["nn", "nt", "nt", "nt", "tn"]),
+                  "m": self.size(1, 16384), "n": self.size(64, 16384), "k": self.size(64, 16384)}
+        while fields["m"] * fields["n"] * fields["k"] > MOST_PRODUCTS[fields["dtype"]]:
+            fields["m"] = max(1, fields["m"] // 2)
+        return fields | ({"epilogue": "residual"} if self.uniform(0, 1) < 0.15 else {})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--only", default=",".join(COUNTS), help="operations, separated by commas")
+    parser.add_argument("--times", type=int, default=1, help="factor of the number of problems")
+    options = parser.parse_args()
+    operations = options.only.split(",")
+    unknown = [op for op in operations if op not in COUNTS]
+    if unknown or options.times < 1:
+        sys.exit(f"draw_preset.py: {'--only: no operation ' + unknown[0] if unknown else '--times: must be positive'}")
+    draw = Draw(random.Random(options.seed))
+    problems = []
+    for op in operations:
+        wanted = len(problems) + COUNTS[op] * options.times
+        while len(problems) < wanted:
+            problem = {"op": op} | getattr(draw, op)()
+            if problem not in problems:
+                problems.append(problem)
+    json.dump({"name": f"drawn-{options.seed}", "summary": f"Problems drawn with the seed {options.seed}",
+               "budget": "5s", "iterations": 6, "batch": 5, "problems": problems}, sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+#include "tuner/cli/options/verified_kernels.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/text/hash.hpp"
+#include "tuner/cli/program/known_operations.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/compile/case_files.hpp"
+#include "tuner/diagnose/comparison/case_sources.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+
+fs::path file_of_verified(const KernelFile& file) {
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(file.path, error);
+  return default_cache_directory() / "verified" /
+         fmt::format("{}-{}.json", file.description.name,
+                     Hash().add(path.string()).hex().substr(0, 12));
+}
+
+SourceFiles own_sources(const KernelFile& file) {
+  return source_files(file.description, find_in(file.files));
+}
+
+void remember(const KernelFile& file) {
+  const fs::path to = file_of_verified(file);
+  const fs::path part = to.string() + fmt::format(".{}", getpid());
+  try {
+    const std::string text = nlohmann::json(own_sources(file)).dump();
+    fs::create_directories(to.parent_path());
+    write_bytes(part, text.data(), text.size());
+    fs::rename(part, to);
+  } catch (const std::exception& error) {  // no folder, or text that is not UTF-8
+    log(LogLevel::warning, "{}: not kept as verified: {}", file.path.string(), error.what());
+  }
+}
+
+}  // namespace
+
+void remember_verified(const std::string& operation) {
+  for (const KernelFile& file : described_kernels()) {
+    if (file.description.name == operation) remember(file);
+  }
+}
+
+KnownGood last_verified(const KernelFile& file) {
+  std::error_code error;
+  const fs::path kept = file_of_verified(file);
+  if (!fs::exists(kept, error)) return {};
+  const auto text = read_file(kept, most_bytes);
+  if (!text) return {};
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  SourceFiles files;
+  if (!json.is_object()) return {};
+  for (const auto& [name, content] : json.items()) {
+    if (!content.is_string()) return {};
+    files[name] = content.get<std::string>();
+  }
+  return other_files("the version that passed verification last", std::move(files),
+                     own_sources(file));
+}
+
+}  // namespace greta::tuner::cli

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/device.hpp"
+#include "tuner/compile/run_case.hpp"
+#include "tuner/diagnose/changes/case_reduction.hpp"
+#include "tuner/diagnose/changes/change_builds.hpp"
+#include "tuner/diagnose/changes/change_trials.hpp"
+
+namespace greta::tuner {
+
+class SharedFile;
+
+/// A case's kernels without a change, compiled for the device on which changes are tried.
+struct BuiltCase {
+  std::string device;  ///< its id
+  std::string architecture;
+  std::vector<std::vector<std::byte>> unchanged;  ///< code objects
+  CaseReduction reduction;                        ///< with which most changes show as wrong
+
+  /// Writes all but the reduction.
+  void write(const SharedFile& file) const;
+  /// Reads what write() wrote of this many kernels, and the reduction if it follows. Throws Error
+  /// if it lacks.
+  void read(SharedFile& file, std::size_t kernels);
+};
+
+/// A build of a kernel.
+struct KernelBuild {
+  std::size_t kernel = 0;
+  ChangeBuild build;
+};
+
+/// Runs a case with the changes of builds, one at a time, in this process: first with few
+/// workgroups (CaseReduction), and with all if their results are correct.
+class BuildRuns {
+ public:
+  /// Opens the device. Throws Error.
+  BuildRuns(const FailedCase& failed, const BuiltCase& built,
+            const std::vector<KernelBuild>& builds);
+
+  std::chrono::milliseconds time{3000};  ///< that a run with a change may take
+
+  /// Whether the unchanged kernels fail as they did. The first run of a process takes longer than
+  /// others, so that no change may be judged by it.
+  bool fails_unchanged(Deadline deadline);
+  /// Sets the time by a run of the unchanged kernels.
+  void measure();
+  /// Returns correct_here, wrong or hangs.
+  ChangeOutcome outcome_of(std::uint32_t number);
+
+ private:
+  void reduce();
+  void run_all();
+  ChangeOutcome result_of(std::uint32_t number, Deadline deadline);
+
+  KernelCase run_;
+  const CaseReduction& reduction_;
+  std::vector<Grid> grids_;                      ///< of all workgroups
+  std::vector<std::vector<Expected>> expected_;  ///< with all workgroups
+  std::vector<std::size_t> constants_;           ///< kernels in whose code objects the number is
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<LoadedCase> loaded_;
+};
+
+}  // namespace greta::tuner
