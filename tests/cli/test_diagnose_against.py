@@ -70,7 +70,7 @@ class DiagnoseAgainst(Case):
         self.assertEqual([cause["kind"] for cause in diagnosis["causes"][:2]], ["edit", "wrong sign"])
         said = self.run_tune("diagnose", "--changes", "0", case).stdout
         self.assertIn(f"add/flat.hip:{number}: ", said)
-        self.assertIn("compared with the built-in templates: 1 difference, 2 versions run\n", said)
+        self.assertIn("compared with the built-in templates: 1 difference, 2 versions tried\n", said)
 
     def test_a_comparison_can_be_left_out(self):
         diagnosis = self.diagnosis(self.keep(*HIP, "--templates", self.templates(SUM)), "--against", "none")
@@ -143,6 +143,15 @@ class DiagnoseAgainst(Case):
         self.assertGuilty(diagnosis, ("batched.hip", "", "__syncthreads();"))
         self.assertEqual(diagnosis["comparison"]["guilty"][0]["text"], "")
         self.assertIn("`__syncthreads();` of the known-good version is missing", diagnosis["causes"][0]["words"])
+
+    def test_sources_that_failed_are_not_the_verified_version(self):
+        _, source = self.own("norm", "THREADS=32", "vulkan:0", "added(sum) / cols + 1e-5",
+                             "added(sum) / (THREADS == 32 ? rows : cols) + 1e-5")
+        words = [source.parent / "norm.jsonc", "--device", "vulkan:0", "--config"]
+        passed = self.run_tune("verify", *words, "described THREADS=64", "--seed", "3")
+        self.assertEqual(passed.returncode, 0, passed.stderr)
+        diagnosis = self.diagnosis(self.keep(*words, "described THREADS=32"))
+        self.assertGuilty(diagnosis, ("norm.comp", "? rows : cols", "/ cols"))
 
     def test_an_edit_that_makes_results_differ_between_runs_is_named(self):
         case, source = self.own("arrival", "RACE=0 SIZE=1e-3f", "hip-host:0", "#if RACE", "// Races:\n#if 1")

@@ -13,7 +13,6 @@
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/kept_cases.hpp"
 #include "tuner/cli/options/option_values.hpp"
-#include "tuner/cli/options/verified_kernels.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/known_operations.hpp"
@@ -277,9 +276,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
   try {
     const auto tuner = value_of(Tuner::open(tuner_is, tasks, observer, stop_requested()));
     all = tune_all_tasks(*tuner, tasks, files, show);
-    if (kept.tell().empty() && all) {
-      for (const auto& task : tasks) remember_verified(task.problem.op);
-    }
+    kept.tell();
     if (!stop_requested() && !options.for_programs() && !options.quiet) {
       std::vector<Problem> done;
       for (const auto& task : tasks) done.push_back(task.problem);

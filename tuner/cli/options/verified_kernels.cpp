@@ -28,29 +28,55 @@ fs::path file_of_verified(const KernelFile& file) {
                      Hash().add(path.string()).hex().substr(0, 12));
 }
 
+/// Has the hash of the sources that failed last.
+fs::path file_of_failed(const KernelFile& file) {
+  return file_of_verified(file).replace_extension(".failed");
+}
+
 SourceFiles own_sources(const KernelFile& file) {
   return source_files(file.description, find_in(file.files));
 }
 
-void remember(const KernelFile& file) {
-  const fs::path to = file_of_verified(file);
+/// Replaces a file. Throws Error or std::filesystem::filesystem_error.
+void replace(const fs::path& to, const std::string& text) {
   const fs::path part = to.string() + fmt::format(".{}", getpid());
   try {
-    const std::string text = nlohmann::json(own_sources(file)).dump();
     fs::create_directories(to.parent_path());
     write_bytes(part, text.data(), text.size());
     fs::rename(part, to);
+  } catch (const std::exception&) {
+    std::error_code error;
+    fs::remove(part, error);
+    throw;
+  }
+}
+
+void remember(const KernelFile& file, bool verified) {
+  try {
+    const std::string text = nlohmann::json(own_sources(file)).dump();
+    const std::string hash = Hash().add(text).hex();
+    if (!verified) return replace(file_of_failed(file), hash);
+    const auto failed = read_file(file_of_failed(file), most_bytes);
+    if (!failed || *failed != hash) replace(file_of_verified(file), text);
   } catch (const std::exception& error) {  // no folder, or text that is not UTF-8
     log(LogLevel::warning, "{}: not kept as verified: {}", file.path.string(), error.what());
+  }
+}
+
+void remember(const std::string& operation, bool verified) {
+  for (const KernelFile& file : described_kernels()) {
+    if (file.description.name == operation) remember(file, verified);
   }
 }
 
 }  // namespace
 
 void remember_verified(const std::string& operation) {
-  for (const KernelFile& file : described_kernels()) {
-    if (file.description.name == operation) remember(file);
-  }
+  remember(operation, true);
+}
+
+void remember_failed(const std::string& operation) {
+  remember(operation, false);
 }
 
 KnownGood last_verified(const KernelFile& file) {

@@ -300,6 +300,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   answer_interrupt();
   options.json ? show_json(result) : show_text(result);
   kept.tell();
+  if (!result.failures.empty()) remember_failed(operation.name);
   if (!result.failures.empty() || result.left > 0) return exit_failed;
   if (!result.tallies.empty()) remember_verified(operation.name);
   return exit_done;
