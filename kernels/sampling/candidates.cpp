@@ -91,7 +91,9 @@ struct Gain {
 
 /// On a CPU, threads that meet at barriers, as those of `sample` do a hundred times, take 15 us
 /// each, so that these take four seconds at most.
-constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 18;
+std::uint64_t most_threads_launched(const DeviceInfo& device) {
+  return std::uint64_t{1} << (device.is_cpu() ? 18 : 22);
+}
 
 class Dealer {
  public:
@@ -295,7 +297,7 @@ class Dealer {
       gained.pairs = new_pairs(choice.config);
       if (best.choice && gained <= best.gain) continue;
       const LaunchPlan plan = variant.plan(shape, device_, choice.config);
-      if (launched_threads(plan) > most_threads_launched) continue;
+      if (launched_threads(plan) > most_threads_launched(device_)) continue;
       best = {std::move(choice), gained};
     }
     return Drawn::compared;
