@@ -91,7 +91,7 @@ def main():
     operations = options.only.split(",")
     unknown = [op for op in operations if op not in COUNTS]
     if unknown or options.times < 1:
-        sys.exit(f"draw_preset.py: {'--only: no operation ' + unknown[0] if unknown else '--times: must be positive'}")
+        parser.error(f"--only: no operation {unknown[0]}" if unknown else "--times: must be positive")
     draw = Draw(random.Random(options.seed))
     problems = []
     for op in operations:
