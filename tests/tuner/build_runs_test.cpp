@@ -144,6 +144,12 @@ TEST_P(BuildRunsOf, AllWorkgroupsConfirmWhatFewFind) {
   const auto slotted = change_groups(changes, {1}, slots_of(source_.text, source_.entry), 1);
   const auto builds = build_changes(*compiler_, source_, slotted.at(0));
   built_.reduction = reduced_case(*device_, failed_.kernel, std::chrono::seconds(60));
+  ASSERT_TRUE(built_.reduction.exists());
+  KernelCase few = failed_.kernel;
+  few.code_objects = {code_of(changes[0].applied_to(source_.text))};
+  built_.reduction.apply(few);
+  EXPECT_EQ(outcome_of_run(run_case(*device_, few, std::chrono::seconds(60))),
+            ChangeOutcome::correct_here);
   BuildRuns runs(failed_, built_, {{0, builds.at(0)}});
   EXPECT_EQ(runs.outcome_of(1), ChangeOutcome::wrong);
 }

@@ -255,7 +255,7 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder,
 }
 
 std::string comparison_text(const SourceComparison& one) {
-  return fmt::format("compared with {}: {} difference{}, {} version{} run{}", one.with,
+  return fmt::format("compared with {}: {} difference{}, {} version{} tried{}", one.with,
                      one.differences, one.differences == 1 ? "" : "s", one.trials,
                      one.trials == 1 ? "" : "s", one.why.empty() ? "" : "; " + one.why);
 }

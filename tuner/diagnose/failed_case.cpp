@@ -41,15 +41,20 @@ void write_files(const SourceFiles& files, const fs::path& folder) {
   }
 }
 
-/// Returns all files of a folder; none if it does not exist.
+/// Returns all files of a folder, but not what links name; none if it does not exist. Throws Error.
 SourceFiles files_in(const fs::path& folder) {
   SourceFiles files;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-    if (!entry.is_regular_file()) continue;
-    files[entry.path().lexically_relative(folder).generic_string()] =
-        read_file(entry.path(), kernels::most_file_bytes).value();
+  std::uint64_t left = std::uint64_t{256} << 20;  // bytes
+  fs::recursive_directory_iterator entry(folder, error);
+  for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_symlink(error) || !entry->is_regular_file(error)) continue;
+    const std::string text = read_file(entry->path(), left).value();
+    left -= text.size();
+    files[entry->path().lexically_relative(folder).generic_string()] = text;
   }
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw Error(Failure{Status::io, fmt::format("{}: {}", folder.string(), error.message()), {}});
   return files;
 }
 

@@ -39,8 +39,10 @@ int diagnose_cases(const DiagnoseOptions& options) {
   for (const std::string& named : options.folders) {
     for (const fs::path& folder : kept_cases(named)) {
       if (options.change_seconds > 0 && isatty(STDERR_FILENO) == 1) {
-        tell(fmt::format("{}: searching for a change of the source, for at most {} s",
-                         folder.string(), options.change_seconds));
+        tell(
+            fmt::format("{}: comparing versions of the source, and searching for a change of it "
+                        "for at most {} s",
+                        folder.string(), options.change_seconds));
       }
       const bool compares = options.against != no_comparison;
       const auto diagnosed =

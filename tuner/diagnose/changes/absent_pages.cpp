@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 namespace greta::tuner {
 namespace {
@@ -49,11 +50,14 @@ void handle(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void AbsentPages::supply() {
-  struct sigaction action {};
-  action.sa_sigaction = &handle;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, &handler_before);
+  static std::once_flag once;  // the handler before is another one
+  std::call_once(once, [] {
+    struct sigaction action {};
+    action.sa_sigaction = &handle;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, &handler_before);
+  });
 }
 
 bool AbsentPages::take_away() {

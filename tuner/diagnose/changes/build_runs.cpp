@@ -26,6 +26,12 @@ void BuiltCase::write(const SharedFile& file) const {
   for (const auto& code : unchanged) file.put(code.data(), code.size());
 }
 
+void BuiltCase::write_runs(const SharedFile& file) const {
+  const std::int64_t time = run_time.count();
+  file.put(&time, sizeof time);
+  reduction.write(file);
+}
+
 void BuiltCase::read(SharedFile& file, std::size_t kernels) {
   file.rewind();
   const auto id = file.get<char>(), target = file.get<char>();
@@ -33,7 +39,12 @@ void BuiltCase::read(SharedFile& file, std::size_t kernels) {
   architecture.assign(target.begin(), target.end());
   unchanged.clear();
   for (std::size_t i = 0; i < kernels; ++i) unchanged.push_back(file.get<std::byte>());
-  if (file.has_more()) reduction.read(file);
+  try {
+    if (file.has_more()) run_time = std::chrono::milliseconds(file.get<std::int64_t>().at(0));
+    if (file.has_more()) reduction.read(file);
+  } catch (const Error&) {  // its process ended
+    reduction = {};
+  }
 }
 
 BuildRuns::BuildRuns(const FailedCase& failed, const BuiltCase& built,

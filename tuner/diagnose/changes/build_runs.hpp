@@ -22,12 +22,15 @@ struct BuiltCase {
   std::string device;  ///< its id
   std::string architecture;
   std::vector<std::vector<std::byte>> unchanged;  ///< code objects
+  std::chrono::milliseconds run_time{0};          ///< of a run; 0: not known
   CaseReduction reduction;                        ///< with which most changes show as wrong
 
-  /// Writes all but the reduction.
+  /// Writes the device and the kernels.
   void write(const SharedFile& file) const;
-  /// Reads what write() wrote of this many kernels, and the reduction if it follows. Throws Error
-  /// if it lacks.
+  /// Writes what was found out by runs.
+  void write_runs(const SharedFile& file) const;
+  /// Reads what write() wrote of this many kernels, and what write_runs() wrote if it did so to the
+  /// end. Throws Error if kernels lack.
   void read(SharedFile& file, std::size_t kernels);
 };
 

@@ -157,6 +157,8 @@ class Reducer {
   std::vector<std::vector<char>> kinds_, written_;  ///< of the elements
 };
 
+constexpr char end_mark = '.';  // no mark of an element
+
 }  // namespace
 
 void CaseReduction::apply(KernelCase& run) const {
@@ -171,12 +173,16 @@ void CaseReduction::apply(KernelCase& run) const {
 void CaseReduction::write(const SharedFile& file) const {
   file.put(grids.data(), grids.size() * sizeof(Grid));
   for (const auto& marks : determined) file.put(marks.data(), marks.size());
+  file.put(&end_mark, sizeof end_mark);
 }
 
 void CaseReduction::read(SharedFile& file) {
   grids = file.get<Grid>();
   determined.clear();
   while (file.has_more()) determined.push_back(file.get<char>());
+  if (determined.empty() || determined.back() != std::vector<char>{end_mark})
+    throw Error("the reduction of a case lacks");
+  determined.pop_back();
 }
 
 CaseReduction reduced_case(Device& device, const KernelCase& run, Deadline deadline) {

@@ -21,7 +21,7 @@ struct CaseReduction {
   void apply(KernelCase& run) const;
 
   void write(const SharedFile& file) const;
-  /// Reads what write() wrote.
+  /// Reads what write() wrote. Throws Error if it did not do so to the end.
   void read(SharedFile& file);
 };
 

@@ -22,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::seconds most_preparation{60};
 constexpr char ready_mark = '+';  // the kernels are compiled, and the device is open
 
 /// Returns why a case can't be run again with changes; empty: it can. Its kernels are then in the
@@ -34,10 +35,19 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed,
     std::string why;
     try {
       ChangeTrials trials(catalog, failed);
-      BuiltCase{trials.device(), trials.architecture(), trials.code_objects(), {}}.write(file);
+      BuiltCase built;
+      built.device = trials.device();
+      built.architecture = trials.architecture();
+      built.unchanged = trials.code_objects();
+      built.write(file);
       static_cast<void>(!write(descriptor, &ready_mark, 1));  // what ends the process now fails
-      if (!trials.fails_unchanged()) why = "the unchanged source gives correct results here";
-      trials.reduction().write(file);
+      const auto begin = Clock::now();
+      const ChangeOutcome outcome = trials.outcome_unchanged();
+      if (outcome == ChangeOutcome::correct_here) why = unchanged_is_correct();
+      if (outcome == ChangeOutcome::hangs) why = too_slow(ChangeTrials::most_time_of_run);
+      built.run_time = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+      built.reduction = trials.reduction();
+      built.write_runs(file);
     } catch (const std::exception& error) {
       why = error.what();
     }
@@ -47,7 +57,7 @@ std::string reason_against(const Catalog& catalog, const FailedCase& failed,
   if (!started) return "no process to try changes of the source in";
   std::string why;
   pollfd wait{process.descriptor(), POLLIN, 0};
-  while (!process.silent()) {
+  while (!process.silent(most_preparation)) {
     if (poll(&wait, 1, look_ms) <= 0) continue;
     std::array<char, 4096> block{};
     const auto count = ::read(process.descriptor(), block.data(), block.size());
@@ -105,6 +115,7 @@ class Search {
  private:
   /// Number of changes in groups among which the best is chosen.
   static constexpr std::size_t first_batch = 400;
+  static constexpr std::chrono::seconds most_silence{100};  // of a change that is confirmed
 
   /// Returns the end of a batch that has this many changes with a place in groups.
   std::size_t end_of_batch(std::size_t from, std::size_t batch) const {
@@ -209,10 +220,18 @@ class Search {
     if (!started) throw Error("no process to try changes of the source in");
   }
 
+  /// The time after which a changed kernel hangs.
+  Deadline most_time_of_run() const {
+    constexpr std::chrono::milliseconds least{3000};
+    constexpr int more_than_unchanged = 10;
+    return std::clamp<Deadline>(more_than_unchanged * built_.run_time, least,
+                                ChangeTrials::most_time_of_run);
+  }
+
   /// What a process does.
   void try_from(std::size_t next, std::size_t step, int descriptor) {
     try {
-      ChangeTrials trials(catalog_, failed_, ChangeTrials::most_time_of_run, built_.unchanged);
+      ChangeTrials trials(catalog_, failed_, most_time_of_run(), built_.unchanged);
       const Report ready;
       if (write(descriptor, &ready, sizeof ready) != sizeof ready) return;
       for (std::size_t i = next; i < order_.size(); i += step) {
@@ -252,7 +271,7 @@ class Search {
         best_place_ = std::min<std::size_t>(best_place_, report->change);
       }
       if (process.next() >= limit()) process.stop();
-    } else if (process.silent()) {
+    } else if (process.silent(most_silence)) {
       const std::size_t place = process.next();
       if (process.stop_and_skip()) count(place, ChangeOutcome::hangs);
     }

@@ -74,6 +74,15 @@ Result<DeviceInfo> device_for_changes(const KernelCase& run) {
                  {}};
 }
 
+std::string unchanged_is_correct() {
+  return "the unchanged source gives correct results here";
+}
+
+std::string too_slow(Deadline most_time) {
+  return fmt::format("one run of the unchanged source takes more than {} s here",
+                     std::chrono::duration_cast<std::chrono::seconds>(most_time).count());
+}
+
 ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Deadline most_time,
                            std::vector<std::vector<std::byte>> unchanged)
     : catalog_(catalog), most_time_(most_time), run_(failed.kernel) {
@@ -92,11 +101,11 @@ ChangeTrials::ChangeTrials(const Catalog& catalog, const FailedCase& failed, Dea
   run_.code_objects = code_objects_;
 }
 
-bool ChangeTrials::fails_unchanged(int most_runs) {
-  for (int i = 0; i < most_runs; ++i) {
-    if (outcome_with(run_) != ChangeOutcome::correct_here) return true;
-  }
-  return false;
+ChangeOutcome ChangeTrials::outcome_unchanged(int most_runs) {
+  ChangeOutcome outcome = ChangeOutcome::correct_here;
+  for (int i = 0; i < most_runs && outcome == ChangeOutcome::correct_here; ++i)
+    outcome = outcome_with(run_);
+  return outcome;
 }
 
 CaseReduction ChangeTrials::reduction() const {

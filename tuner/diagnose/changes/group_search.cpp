@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds most_silence{90};     // of a process that has a group
-constexpr std::chrono::seconds most_silent_run{20};  // of a process that runs changes
+constexpr std::chrono::seconds most_silent_run{60};  // of a process that runs changes
 constexpr std::chrono::seconds most_first_run{60};   // in which the driver compiles, too
 constexpr std::chrono::seconds most_compilation{60};
 

@@ -93,7 +93,8 @@ class Comparing {
         good_(good),
         lines_(edits_to(failed, good)),
         runs_(shows_race(failed) ? runs_of_race : 1),
-        why_(most_why) {}
+        why_(most_why),
+        refusal_(most_why) {}
 
   SourceComparison run(Clock::time_point end) {
     TryingProcess process(0, 1);
@@ -106,9 +107,10 @@ class Comparing {
         const auto report = process.read_report();
         if (report && report->change != Report::none) outcomes_.push_back(report->outcome);
         std::tie(found, complete) = replayed();
+        // The unchanged source may end its process, which is how it fails.
         if (!report && !complete && process.stop_and_skip())
-          outcomes_.push_back(ChangeOutcome::hangs);
-      } else if (process.silent(most_silence) && process.stop_and_skip()) {
+          outcomes_.push_back(outcomes_.empty() ? ChangeOutcome::wrong : ChangeOutcome::hangs);
+      } else if (process.silent(most_silence()) && process.stop_and_skip()) {
         outcomes_.push_back(ChangeOutcome::hangs);
       }
     }
@@ -127,7 +129,12 @@ class Comparing {
   static constexpr int runs_of_race = 20;
   static constexpr std::size_t most_why = 1000;
   static constexpr std::chrono::seconds most_time_of_run{20};
-  static constexpr std::chrono::seconds most_silence{150};  // of one version: compiled and run
+
+  /// Of one version, which is compiled, and run on the case's operands and on three others.
+  std::chrono::seconds most_silence() const {
+    constexpr std::chrono::seconds compilation{60};
+    return compilation + (runs_ + 3) * most_time_of_run;
+  }
 
   bool start(TryingProcess& process) {
     return process.start([this](std::size_t, std::size_t, int descriptor) { try_all(descriptor); });
@@ -159,13 +166,13 @@ class Comparing {
                            const std::vector<FileEdit>& edits) const {
     if (edits.empty()) {
       constexpr int least_runs = 6;
-      return trials.fails_unchanged(std::max(runs_, least_runs)) ? ChangeOutcome::wrong
-                                                                 : ChangeOutcome::correct_here;
+      return trials.outcome_unchanged(std::max(runs_, least_runs));
     }
     try {
       return trials.outcome_of(sources.texts(version_with(failed_, good_, edits)), runs_);
-    } catch (const Error&) {
-      return ChangeOutcome::refused;  // as an edit that includes a file which there is not
+    } catch (const Error& error) {  // as an edit that includes a file which there is not
+      std::strncpy(refusal_.data(), error.what(), most_why - 1);
+      return ChangeOutcome::refused;
     }
   }
 
@@ -180,7 +187,9 @@ class Comparing {
   }
 
   std::string why_not(const ReducedEdits& found, bool complete, bool starts) const {
-    if (found.whole == ChangeOutcome::refused) return "it is not used: it does not compile";
+    if (found.whole == ChangeOutcome::refused)
+      return std::string("it is not used: ") +
+             (refusal_.data()[0] != '\0' ? refusal_.data() : "it does not compile");
     if (found.whole == ChangeOutcome::hangs) return "it is not used: it ends or blocks its process";
     if (complete && found.whole == ChangeOutcome::wrong)
       return "it is not used: its results are wrong as well";
@@ -190,7 +199,9 @@ class Comparing {
     } else if (!starts) {
       why = "it was not run: the case's kernel can't be compiled and run again";
     } else if (is_correct(found.unchanged)) {
-      why = "the unchanged source gives correct results here";
+      why = unchanged_is_correct();
+    } else if (found.unchanged == ChangeOutcome::hangs) {
+      why = "it was not run: " + too_slow(most_time_of_run);
     }
     return why + untried_places();
   }
@@ -214,8 +225,12 @@ class Comparing {
   std::vector<FileEdit> lines_;
   int runs_;
   SharedMemory why_;                     ///< why nothing can be tried
+  SharedMemory refusal_;                 ///< why the last version is refused
   std::vector<ChangeOutcome> outcomes_;  ///< of the versions, in order
 };
+
+/// Ends a reduction that needs an outcome which is not known.
+struct NotKnown {};
 
 }  // namespace
 
@@ -224,7 +239,7 @@ ReducedEdits reduced_edits(
     const std::function<ChangeOutcome(const std::vector<FileEdit>& edits)>& outcome_of) {
   ReducedEdits found;
   found.unchanged = outcome_of({});
-  if (found.unchanged == ChangeOutcome::untried || is_correct(found.unchanged)) return found;
+  if (found.unchanged != ChangeOutcome::wrong) return found;
   found.whole = outcome_of(lines);
   if (!is_correct(found.whole)) return found;
   found.edits = lines;
@@ -239,6 +254,7 @@ ReducedEdits reduced_edits(
       std::vector<FileEdit> edits;
       for (const std::size_t i : some) edits.push_back(all[i]);
       const ChangeOutcome outcome = outcome_of(edits);
+      if (outcome == ChangeOutcome::untried) throw NotKnown{};
       at->second = is_correct(outcome);
       if (at->second) {
         found.edits = std::move(edits);
@@ -247,14 +263,17 @@ ReducedEdits reduced_edits(
       return at->second;
     });
   };
-  reduce(lines);
-  const std::size_t count = found.edits.size();
-  std::vector<FileEdit> words;
-  for (const FileEdit& one : found.edits) {
-    for (TextEdit& edit : word_edits(files.at(one.file), one.edit))
-      words.push_back({one.file, std::move(edit)});
+  try {
+    reduce(lines);
+    const std::size_t count = found.edits.size();
+    std::vector<FileEdit> words;
+    for (const FileEdit& one : found.edits) {
+      for (TextEdit& edit : word_edits(files.at(one.file), one.edit))
+        words.push_back({one.file, std::move(edit)});
+    }
+    if (words.size() > count) reduce(words);
+  } catch (const NotKnown&) {
   }
-  if (words.size() > count) reduce(words);
   return found;
 }
 
