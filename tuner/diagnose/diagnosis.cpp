@@ -107,6 +107,12 @@ bool predicts_all(const Cause& cause) {
   return cause.explained >= almost_all && cause.precision >= almost_all && cause.residual < little;
 }
 
+/// Adds a cause before the others, of which the last ones are left out if there are many.
+void put_first(Cause cause, Diagnosis& made) {
+  made.causes.insert(made.causes.begin(), std::move(cause));
+  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+}
+
 /// Adds a change of the source that gives correct results, as the first cause. If a
 /// hypothesis predicts the results, it says what the kernel does there.
 void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
@@ -142,8 +148,7 @@ void add_change(const Result<ChangeSearch>& search, Diagnosis& made) {
     cause.words = fmt::format("{}; {}", made.causes.front().words, cause.words);
     made.causes.erase(made.causes.begin());
   }
-  made.causes.insert(made.causes.begin(), std::move(cause));
-  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+  put_first(std::move(cause), made);
 }
 
 /// Returns the start of a text of several lines, in one line.
@@ -167,7 +172,6 @@ std::string said(const GuiltyLines& one) {
 void add_guilty(const SourceComparison& comparison, Diagnosis& made) {
   constexpr std::size_t most_said = 3;
   const auto& guilty = comparison.guilty;
-  if (guilty.empty()) return;
   std::string words;
   for (std::size_t i = 0; i < std::min(guilty.size(), most_said); ++i)
     words += (i > 0 ? "; and " : "") + said(guilty[i]);
@@ -182,8 +186,7 @@ void add_guilty(const SourceComparison& comparison, Diagnosis& made) {
       .evidence = fmt::format("with the text of {}, all results are correct{}{}", comparison.with,
                               comparison.with_others ? ", also with other operands" : "",
                               comparison.smallest ? "" : "; there was no time for fewer edits")};
-  made.causes.insert(made.causes.begin(), std::move(cause));
-  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
+  put_first(std::move(cause), made);
 }
 
 /// Adds variables that the source reads and never sets, as the first causes: no kernel does that.
@@ -201,10 +204,9 @@ void add_unset_variables(const FailedCase& failed, Diagnosis& made) {
                   .residual = 1,
                   .score = 1.5,
                   .evidence = "the variable is declared without a value"};
-      made.causes.insert(made.causes.begin(), std::move(cause));
+      put_first(std::move(cause), made);
     }
   }
-  if (made.causes.size() > most_causes) made.causes.resize(most_causes);
 }
 
 /// Compares a case with a known-good version, if there is one. Throws Error if a given one is not
@@ -225,8 +227,8 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder,
   FailedCase failed = read_failed_case(catalog, folder).value();
   // These start processes, which must not inherit drivers that references use.
   auto comparison = compared(catalog, failed, options);
-  const double change_seconds =
-      comparison && !comparison->guilty.empty() ? 0 : options.change_seconds;
+  const bool is_compared = comparison && !comparison->guilty.empty();
+  const double change_seconds = is_compared ? 0 : options.change_seconds;
   const auto begin = std::chrono::steady_clock::now();
   failed.responses = measured(catalog, failed, change_seconds);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
@@ -238,10 +240,9 @@ Diagnosis diagnose_into(const Catalog& catalog, const fs::path& folder,
   made.config = failed.kernel.config;
   made.device = failed.device;
   made.message = failed.message;
-  const bool is_compared = comparison && !comparison->guilty.empty();
   if (!is_compared && (!search || !*search || !(*search)->found)) add_unset_variables(failed, made);
   if (search) add_change(*search, made);
-  if (comparison) add_guilty(*comparison, made);
+  if (is_compared) add_guilty(*comparison, made);
   made.comparison = std::move(comparison);
   for (const ExaminedOutput& output : evidence.outputs()) {
     if (!output.fails()) continue;
