@@ -63,9 +63,12 @@ def diagnosed(tools, mutant, devices, how, number=None, cases=None):
             found = sorted(kept.iterdir())
             if not failures or failures[0]["status"] != "correctness" or not found:
                 continue
-            code, output, errors = runner.run([tools.tune, "diagnose", "--json", *how, found[0]], tools.seconds)
             if cases:
                 shutil.copytree(found[0], cases / mutant.id, dirs_exist_ok=True)
+            try:
+                code, output, errors = runner.run([tools.tune, "diagnose", "--json", *how, found[0]], tools.seconds)
+            except runner.Timeout:  # counts: a case that is left out would embellish the result
+                return {"device": device, "number": failures[0]["number"], "causes": [f"no answer in {tools.seconds} s"]}
             if code != 0:
                 raise RuntimeError(errors)
             (diagnosis,) = json.loads(output)["diagnoses"]

@@ -135,6 +135,10 @@ TEST_P(BuildRunsOf, AVersionDoesWhatItsChangeDoesAlone) {
     alone.code_objects = {code_of(changes[number - 1].applied_to(source_.text))};
     const auto expected = outcome_of_run(run_case(*device_, alone, std::chrono::seconds(60)));
     EXPECT_EQ(runs.outcome_of(number), expected) << number;
+    const ChangeEffect effect = runs.last_effect();
+    EXPECT_TRUE(effect.known);
+    EXPECT_EQ(effect.wrong, 1.0F) << number;
+    EXPECT_EQ(effect.mended == 1.0F, expected == ChangeOutcome::correct_here) << number;
   }
 }
 

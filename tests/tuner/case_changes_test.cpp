@@ -1,14 +1,19 @@
 // Protects: a change of lines that several kernels of a case have is made in all of them; a barrier
-// comes early if a race shows, and late if the race detector found none.
+// comes early if a race shows, and late if the race detector found none; what can be in no group
+// takes no place before what can; where changes change the wrong elements, further ones come early.
 
 #include "tuner/diagnose/changes/case_changes.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/layers.hpp"
+#include "tuner/diagnose/changes/change_effects.hpp"
 
 namespace greta::test::case_changes_test {
 namespace {
@@ -52,7 +57,7 @@ TEST(CaseChanges, OfLinesOfSeveralKernelsAreMadeInAll) {
   EXPECT_EQ(one.others[0].first, 1U);
   EXPECT_EQ(one.others[0].second.applied_to(changes.text(1)).find("last * 3"),
             changes.text(1).find("last / 3"));
-  const auto groups = changes.groups_of(place, place + 1);
+  const auto groups = changes.groups_of({place});
   ASSERT_EQ(groups.size(), 1U);
   ASSERT_EQ(groups[0].others.size(), 1U);
   ASSERT_EQ(groups[0].others[0].changes.size(), 1U);
@@ -74,6 +79,51 @@ TEST(CaseChanges, BarriersComeEarlyIfARaceShows) {
   const std::size_t race = place_of(CaseChanges(failed, {}, {}), " barrier();", "");
   EXPECT_LT(race, unknown);
   EXPECT_GT(no_race, unknown);
+}
+
+TEST(CaseChanges, WithoutASlotAreLast) {
+  FailedCase failed = case_of_two_kernels();
+  failed.sources.resize(1);
+  failed.sources[0] += "const uint limit = 7;\n";  // not of a function
+  failed.sources[0].replace(failed.sources[0].find("place(1)"), 8, "place(limit)");
+  const CaseChanges changes(failed, {}, {});
+  const auto& all = changes.all();
+  EXPECT_TRUE(all.front().has_slot());
+  EXPECT_FALSE(all[place_of(changes, "6", "7")].has_slot());
+  EXPECT_TRUE(std::is_partitioned(all.begin(), all.end(),
+                                  [](const KernelChange& one) { return one.has_slot(); }));
+}
+
+std::vector<std::vector<std::byte>> contents_of(const std::vector<std::uint32_t>& values) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {{bytes, bytes + values.size() * sizeof(std::uint32_t)}};
+}
+
+TEST(ChangeEffects, AreSharesOfWrongAndCorrectElements) {
+  KernelCase run;
+  run.buffers = {{"y", 16, 0, {}, std::byte{0}, "u32", {{1, 0}, {2, 0}, {3, 0}, {4, 0}}, 0}};
+  const EffectJudge judge(run, contents_of({1, 2, 0, 0}), {});
+  const ChangeEffect one = judge.effect_of(contents_of({1, 9, 3, 0}));
+  EXPECT_TRUE(one.known);
+  EXPECT_EQ(one.right, 0.5F);
+  EXPECT_EQ(one.wrong, 0.5F);
+  EXPECT_EQ(one.mended, 0.5F);
+  const EffectJudge of_one(run, contents_of({1, 2, 0, 0}), {{0, 0, 1, 0}});
+  EXPECT_EQ(of_one.effect_of(contents_of({1, 9, 3, 0})).wrong, 1.0F);
+}
+
+TEST(ChangeEffects, APlaceThatChangesAllWrongElementsIsMoreLikely) {
+  PlaceEvidence evidence;
+  const PlaceEvidence::Place idle{0, 1}, all{0, 2}, some{0, 3}, mends{0, 4}, unknown{0, 5};
+  evidence.add(idle, {true, 0, 0.5F, 0});
+  evidence.add(all, {true, 1, 0.5F, 0});
+  evidence.add(some, {true, 0.5F, 0.5F, 0});
+  evidence.add(mends, {true, 1, 0, 0.5F});
+  evidence.add(unknown, {});
+  EXPECT_GT(evidence.worth_of(mends), evidence.worth_of(all));
+  EXPECT_GT(evidence.worth_of(all), evidence.worth_of(unknown));
+  EXPECT_GT(evidence.worth_of(unknown), evidence.worth_of(idle));
+  EXPECT_GT(evidence.worth_of(all), evidence.worth_of(some));
 }
 
 }  // namespace

@@ -110,6 +110,17 @@ TEST(ChangeSlots, AreElementsOfListsAndPairsOfStatements) {
   EXPECT_TRUE(has("y[i] = 1;\n    if (n > 2) y[0] = 2;"));
 }
 
+TEST(ChangeSlots, AreInFunctionsAfterAConstantMember) {
+  const auto slots = slots_in(
+      "struct Sum {\n"
+      "  static constexpr int four = 4;\n"
+      "  constexpr int five() { return four + 1; }\n"
+      "  float of(const float* y) const { return y[0] + y[1]; }\n"
+      "};\n"
+      "__global__ void sum(float* y, int n) { y[2] = Sum().of(y); }\n");
+  EXPECT_EQ(slots, (std::vector<std::string>{"y[0] + y[1]", "y[2] = Sum().of(y);"}));
+}
+
 TEST(ChangeBuilds, TextHasAVersionForEachNumber) {
   Changes changes(sum_kernel, {{"1; i", ""}, {"<", "<="}, {"y[1]", "y[2]"}});
   changes.changes[0] = {sum_kernel.find("1; i"), 1, "0", "", 0};

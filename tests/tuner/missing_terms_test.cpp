@@ -85,6 +85,25 @@ bool is_mended(const std::string& text, const std::string& mended) {
   });
 }
 
+/// Whether one of a text's changes, of any rank, makes another one of it.
+bool may_become(const std::string& text, const std::string& mended, const char* entry) {
+  const auto changes = changes_of(text, entry);
+  return std::any_of(changes.begin(), changes.end(), [&](const SourceChange& one) {
+    return one.applied_to(text).find(mended) != std::string::npos;
+  });
+}
+
+TEST(SourceChanges, ANumberMayBeAnotherOneOfTheFunction) {
+  EXPECT_TRUE(
+      may_become("__global__ void copy(float* y) { y[0] = y[1] + y[37]; y[0] = y[0] + 2; }\n",
+                 "y[0] = y[37] + 2;", "copy"));
+}
+
+TEST(SourceChanges, TheIndexOfALaneMayBeMissingBeforeAnOperator) {
+  EXPECT_TRUE(may_become("void main() { y[0] = z[gl_SubgroupInvocationID] + z[first % 8]; }\n",
+                         "z[first + gl_SubgroupInvocationID % 8]", "main"));
+}
+
 TEST(SourceChanges, BarriersMayFollowABlock) {
   EXPECT_TRUE(
       is_mended("__global__ void copy(float* y) {\n  if (y[0] > 1) {\n    y[1] = 1;\n  }\n"

@@ -82,6 +82,8 @@ bool BuildRuns::fails_unchanged(Deadline deadline) {
   if (!sets_handlers) AbsentPages::supply();
   const bool fails = result_of(0, deadline) == ChangeOutcome::wrong;
   if (sets_handlers) AbsentPages::supply();
+  if (auto contents = fails ? loaded_->last_contents() : Failure{}; contents)
+    judge_.emplace(run_, *std::move(contents), reduction_.determined);
   return fails;
 }
 
@@ -104,6 +106,12 @@ ChangeOutcome BuildRuns::outcome_of(std::uint32_t number) {
     outcome = result_of(number, most_time_of_all);
   reduce();
   return outcome;
+}
+
+ChangeEffect BuildRuns::last_effect() {
+  if (!judge_) return {};
+  const auto contents = loaded_->last_contents();
+  return contents ? judge_->effect_of(*contents) : ChangeEffect{};
 }
 
 ChangeOutcome BuildRuns::result_of(std::uint32_t number, Deadline deadline) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "tuner/compile/run_case.hpp"
 #include "tuner/diagnose/changes/case_reduction.hpp"
 #include "tuner/diagnose/changes/change_builds.hpp"
+#include "tuner/diagnose/changes/change_effects.hpp"
 #include "tuner/diagnose/changes/change_trials.hpp"
 
 namespace greta::tuner {
@@ -57,6 +59,8 @@ class BuildRuns {
   void measure();
   /// Returns correct_here, wrong or hangs.
   ChangeOutcome outcome_of(std::uint32_t number);
+  /// Returns what the change of outcome_of(), with which results are wrong, does to them.
+  ChangeEffect last_effect();
 
  private:
   void reduce();
@@ -70,6 +74,7 @@ class BuildRuns {
   std::vector<std::size_t> constants_;           ///< kernels in whose code objects the number is
   std::unique_ptr<Device> device_;
   std::unique_ptr<LoadedCase> loaded_;
+  std::optional<EffectJudge> judge_;  ///< by the unchanged kernels' results
 };
 
 }  // namespace greta::tuner

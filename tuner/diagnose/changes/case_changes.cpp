@@ -12,7 +12,8 @@
 namespace greta::tuner {
 namespace {
 
-constexpr std::size_t most_numbers = 31000;
+constexpr std::size_t most_numbers = 31000;  // of a kernel's changes with a slot
+constexpr std::size_t most_others = 2000;    // without one
 
 /// Returns the words by which a change is known in all kernels: what is changed, with the lines
 /// around.
@@ -38,13 +39,9 @@ CaseChanges::CaseChanges(const FailedCase& failed, const BuiltCase& built,
     add_changes(i, changes_of(texts_.back(), source.entry));
   }
   leave_out_unexecuted(executed_slots(failed, built, slots_, end));
-  weigh_barriers();
-  std::stable_sort(changes_.begin(), changes_.end(),
-                   [](const auto& a, const auto& b) { return a.change.worth > b.change.worth; });
-}
-
-bool CaseChanges::has_slot(const KernelChange& one) const {
-  return slot_of(one.change, slots_[one.kernel]) != nullptr;
+  std::stable_sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.has_slot(), a.change.worth) > std::pair(b.has_slot(), b.change.worth);
+  });
 }
 
 std::size_t CaseChanges::most_of_group() const {
@@ -53,16 +50,34 @@ std::size_t CaseChanges::most_of_group() const {
 }
 
 void CaseChanges::add_changes(std::size_t kernel, std::vector<SourceChange> changes) {
-  if (changes.size() > most_numbers) changes.resize(most_numbers);
+  weigh_barriers(changes);
   const std::size_t before = changes_.size();
+  std::vector<SourceChange> others;  // without a slot
+  std::size_t count = 0;
   for (SourceChange& change : changes) {
-    const std::size_t words = std::hash<std::string>()(words_of(texts_[kernel], change));
-    const auto [known, is_new] = known_.try_emplace(words, changes_.size());
-    if (is_new || known->second >= before || changes_[known->second].is_in(kernel)) {
-      changes_.push_back({kernel, std::move(change), {}});
+    if (count == most_numbers) break;
+    const ChangeSlot* const slot = slot_of(change, slots_[kernel]);
+    if (slot == nullptr) {
+      if (others.size() < most_others) others.push_back(std::move(change));
     } else {
-      changes_[known->second].others.emplace_back(kernel, std::move(change));
+      const auto place = static_cast<std::size_t>(slot - slots_[kernel].data());
+      add_change({kernel, std::move(change), {}, place}, before);
+      ++count;
     }
+  }
+  for (SourceChange& change : others)
+    add_change({kernel, std::move(change), {}, KernelChange::no_slot}, before);
+}
+
+/// Adds a change, or adds it to that of the same lines of an earlier kernel, whose changes are
+/// before a place.
+void CaseChanges::add_change(KernelChange one, std::size_t before) {
+  const std::size_t words = std::hash<std::string>()(words_of(texts_[one.kernel], one.change));
+  const auto [known, is_new] = known_.try_emplace(words, changes_.size());
+  if (is_new || known->second >= before || changes_[known->second].is_in(one.kernel)) {
+    changes_.push_back(std::move(one));
+  } else {
+    changes_[known->second].others.emplace_back(one.kernel, std::move(one.change));
   }
 }
 
@@ -82,13 +97,15 @@ void CaseChanges::leave_out_unexecuted(const std::vector<std::vector<char>>& exe
   });
 }
 
-void CaseChanges::weigh_barriers() {
+void CaseChanges::weigh_barriers(std::vector<SourceChange>& changes) const {
   constexpr double by_evidence = 6;
   const bool found_none = failed_.sanitizers.ran && failed_.sanitizers.race.empty();
   const double more = shows_race(failed_) ? by_evidence : found_none ? -by_evidence : 0;
-  for (KernelChange& one : changes_) {
-    if (one.change.kind == "missing barrier") one.change.worth += more;
+  for (SourceChange& change : changes) {
+    if (change.kind == "missing barrier") change.worth += more;
   }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return a.worth > b.worth; });
 }
 
 CaseChanges::KindOfGroup CaseChanges::kind_of_group(const KernelChange& one) const {
@@ -100,11 +117,12 @@ CaseChanges::KindOfGroup CaseChanges::kind_of_group(const KernelChange& one) con
   return {std::move(kernels), macro ? 2 : barrier ? 1 : 0};
 }
 
-std::vector<ChangeGroup> CaseChanges::groups_of(std::size_t from, std::size_t to) {
+std::vector<ChangeGroup> CaseChanges::groups_of(const std::vector<std::size_t>& places) {
   std::map<KindOfGroup, std::vector<std::size_t>> kinds;
-  for (std::size_t i = from; i < std::min(to, most_numbers); ++i)
-    kinds[kind_of_group(changes_[i])].push_back(i);
-  std::vector<std::pair<std::uint32_t, ChangeGroup>> placed;
+  for (const std::size_t i : places) {
+    if (i < most_numbers) kinds[kind_of_group(changes_[i])].push_back(i);
+  }
+  std::vector<std::pair<std::ptrdiff_t, ChangeGroup>> placed;
   for (const auto& [kind, members] : kinds) {
     std::vector<SourceChange> changes;
     std::vector<std::uint32_t> numbers;
@@ -119,13 +137,14 @@ std::vector<ChangeGroup> CaseChanges::groups_of(std::size_t from, std::size_t to
       group.kernel = kind.first.front();
       group.changes = std::move(slotted);
       add_others(kind.first, group);
-      placed.emplace_back(group.changes.front().number, std::move(group));
+      const auto first = std::find(places.begin(), places.end(), group.changes.front().number - 1);
+      placed.emplace_back(first - places.begin(), std::move(group));
     }
   }
   std::stable_sort(placed.begin(), placed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ChangeGroup> groups;
-  for (auto& [number, group] : placed) groups.push_back(std::move(group));
+  for (auto& [place, group] : placed) groups.push_back(std::move(group));
   return groups;
 }
 

@@ -26,16 +26,14 @@ class CaseChanges {
   CaseChanges(const CaseChanges&) = delete;
   CaseChanges& operator=(const CaseChanges&) = delete;
 
-  /// Returns all changes, the most likely first.
+  /// Returns all changes, the most likely first, but those that can be in no group last.
   const std::vector<KernelChange>& all() const { return changes_; }
   /// Returns a kernel's source, without the comment on its launch.
   const std::string& text(std::size_t kernel) const { return texts_[kernel]; }
-  /// Whether a change may be in a group.
-  bool has_slot(const KernelChange& one) const;
-  /// Returns groups of the changes from one to another, the most likely first. A change's number is
-  /// its place among all, from 1 on. Barriers are apart from other changes, whose kernels in GLSL
+  /// Returns groups of the changes with these places among all, in their order. A change's number
+  /// is its place, from 1 on. Barriers are apart from other changes, whose kernels in GLSL
   /// need be compiled only once (build_changes()), and so are macros.
-  std::vector<ChangeGroup> groups_of(std::size_t from, std::size_t to);
+  std::vector<ChangeGroup> groups_of(const std::vector<std::size_t>& places);
 
  private:
   /// What the changes of a group have in common: their kernels, and how they are compiled.
@@ -43,10 +41,11 @@ class CaseChanges {
 
   std::size_t most_of_group() const;
   void add_changes(std::size_t kernel, std::vector<SourceChange> changes);
+  void add_change(KernelChange one, std::size_t before);
   bool is_executed(const std::vector<std::vector<char>>& executed, std::size_t kernel,
                    const SourceChange& change) const;
   void leave_out_unexecuted(const std::vector<std::vector<char>>& executed);
-  void weigh_barriers();
+  void weigh_barriers(std::vector<SourceChange>& changes) const;
   KindOfGroup kind_of_group(const KernelChange& one) const;
   void add_others(const std::vector<std::size_t>& kernels, ChangeGroup& group) const;
 

@@ -7,12 +7,16 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
+#include <map>
 #include <thread>
 #include <tuple>
 #include <utility>
 
 #include "tuner/diagnose/changes/case_changes.hpp"
+#include "tuner/diagnose/changes/change_effects.hpp"
 #include "tuner/diagnose/changes/change_trials.hpp"
+#include "tuner/diagnose/changes/executed_slots.hpp"
 #include "tuner/diagnose/changes/group_search.hpp"
 #include "tuner/diagnose/changes/shared_file.hpp"
 #include "tuner/diagnose/changes/trying_process.hpp"
@@ -89,13 +93,10 @@ class Search {
 
   ChangeSearch run() {
     result_.changes = changes_.size();
-    std::size_t from = 0;
-    for (std::size_t batch = first_batch;
-         from < changes_.size() && !found() && Clock::now() < group_end_; batch *= 2) {
-      const std::size_t to = end_of_batch(from, batch);
-      try_batch(from, to);
-      from = to;
-    }
+    remaining_ =
+        order_of(0, changes_.size(), [&](std::size_t i) { return changes_[i].has_slot(); });
+    while (!remaining_.empty() && !convinces() && Clock::now() < group_end_)
+      try_batch(next_batch());
     if (!found()) {
       try_one_by_one(order_of(0, changes_.size(), [&](std::size_t i) {
         return outcomes_[i] == ChangeOutcome::untried && !changes_[i].change.is_statement();
@@ -107,25 +108,38 @@ class Search {
     if (found()) {
       result_.found = described(changes_[best_]);
       result_.found->with_others = outcomes_[best_] == ChangeOutcome::correct;
-      result_.found->others = confirmed_ - 1;
+      result_.found->others = confirmed_.size() - 1;
     }
     return std::move(result_);
   }
 
  private:
   /// Number of changes in groups among which the best is chosen.
-  static constexpr std::size_t first_batch = 400;
+  static constexpr std::size_t batch = 240;
   static constexpr std::chrono::seconds most_silence{100};  // of a change that is confirmed
 
-  /// Returns the end of a batch that has this many changes with a place in groups.
-  std::size_t end_of_batch(std::size_t from, std::size_t batch) const {
-    for (; from < changes_.size() && batch > 0; ++from) {
-      if (space_.has_slot(changes_[from])) --batch;
-    }
-    return from;
+  PlaceEvidence::Place place_of(std::size_t i) const {
+    return {changes_[i].kernel, changes_[i].slot};
+  }
+
+  /// Takes the most likely of the remaining changes, by what is known of their places.
+  std::vector<std::size_t> next_batch() {
+    std::vector<double> worth(changes_.size(), 0);
+    for (const std::size_t i : remaining_)
+      worth[i] = changes_[i].change.worth + evidence_.worth_of(place_of(i));
+    std::stable_sort(remaining_.begin(), remaining_.end(),
+                     [&](std::size_t a, std::size_t b) { return worth[a] > worth[b]; });
+    const auto end =
+        remaining_.begin() + static_cast<std::ptrdiff_t>(std::min(batch, remaining_.size()));
+    std::vector<std::size_t> next(remaining_.begin(), end);
+    remaining_.erase(remaining_.begin(), end);
+    return next;
   }
 
   bool found() const { return best_ < changes_.size(); }
+  /// Whether the best change leaves no part out that is executed without it, as a condition that
+  /// gives each part of the kernel all the work.
+  bool convinces() const { return found() && lost_.at(best_) == 0; }
 
   template <typename Accept>
   std::vector<std::size_t> order_of(std::size_t from, std::size_t to, const Accept& accept) const {
@@ -136,13 +150,14 @@ class Search {
     return order;
   }
 
-  /// Tries changes from one to another, many with one compilation, and confirms those with which
-  /// results are correct. Of those that are unclear, a few are tried alone.
-  void try_batch(std::size_t from, std::size_t to) {
-    const auto outcomes =
-        try_groups(failed_, built_, space_.groups_of(from, to), changes_.size() + 1, group_end_);
-    for (std::size_t i = from; i < to; ++i) {
-      const ChangeOutcome outcome = outcomes[i + 1];
+  /// Tries changes, many with one compilation, and confirms those with which results are correct.
+  /// Of those that are unclear, a few are tried alone.
+  void try_batch(const std::vector<std::size_t>& places) {
+    const auto tried =
+        try_groups(failed_, built_, space_.groups_of(places), changes_.size() + 1, group_end_);
+    for (const std::size_t i : places) {
+      const auto& [outcome, effect] = tried[i + 1];
+      evidence_.add(place_of(i), effect);
       if (outcome == ChangeOutcome::untried) continue;
       outcomes_[i] = outcome;
       if (outcome == ChangeOutcome::unclear) continue;
@@ -150,16 +165,20 @@ class Search {
       ++result_.compiled;
     }
     constexpr std::size_t most_confirmed = 8, most_unclear = 4;
-    auto order = order_of(
-        from, to, [&](std::size_t i) { return outcomes_[i] == ChangeOutcome::correct_here; });
+    const auto with = [&](ChangeOutcome outcome) {
+      std::vector<std::size_t> order;
+      std::copy_if(places.begin(), places.end(), std::back_inserter(order),
+                   [&](std::size_t i) { return outcomes_[i] == outcome; });
+      return order;
+    };
+    auto order = with(ChangeOutcome::correct_here);
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
       return changes_[i].change.kind == "missing barrier";
     });
     if (order.size() > most_confirmed) order.resize(most_confirmed);
     if (!order.empty()) try_one_by_one(std::move(order));
     if (found()) return;
-    auto unclear =
-        order_of(from, to, [&](std::size_t i) { return outcomes_[i] == ChangeOutcome::unclear; });
+    auto unclear = with(ChangeOutcome::unclear);
     if (unclear.size() > most_unclear) unclear.resize(most_unclear);
     if (!unclear.empty()) try_one_by_one(std::move(unclear));
   }
@@ -198,16 +217,28 @@ class Search {
     const auto worth = [&](std::size_t i) {
       const std::string& kind = changes_[i].change.kind;
       return std::tuple(outcomes_[i] == ChangeOutcome::correct, kind == "missing barrier",
-                        kind != "missing statement");
+                        lost_[i] == 0, kind != "missing statement");
     };
-    std::vector<std::size_t> correct;
-    for (const std::size_t i : confirmed_places_) correct.push_back(order_[i]);
-    std::sort(correct.begin(), correct.end());
-    for (const std::size_t i : correct) {
+    for (const std::size_t i : confirmed_places_) {
+      const std::size_t change = order_[i];
+      confirmed_.push_back(change);
+      lost_[change] = parts_lost_with(changes_[change]);
+    }
+    std::sort(confirmed_.begin(), confirmed_.end());
+    for (const std::size_t i : confirmed_) {
       if (!found() || worth(i) > worth(best_)) best_ = i;
     }
-    confirmed_ = correct.size();
     confirmed_places_.clear();
+  }
+
+  /// Returns how many parts of the source a run executes without a change, and not with it.
+  std::size_t parts_lost_with(const KernelChange& one) {
+    const std::string& text = space_.text(one.kernel);
+    const auto [own, is_new] = unexecuted_.try_emplace(one.kernel, 0);
+    if (is_new) own->second = unexecuted_slots(failed_, built_, one.kernel, text, end_);
+    const std::size_t count =
+        unexecuted_slots(failed_, built_, one.kernel, one.change.applied_to(text), end_);
+    return count > own->second ? count - own->second : 0;
   }
 
   /// The changes before which a process goes on: after a correct one, only earlier ones matter.
@@ -235,7 +266,8 @@ class Search {
       const Report ready;
       if (write(descriptor, &ready, sizeof ready) != sizeof ready) return;
       for (std::size_t i = next; i < order_.size(); i += step) {
-        const Report report{static_cast<std::uint32_t>(i), trials.outcome_of(changes_[order_[i]])};
+        const Report report{
+            static_cast<std::uint32_t>(i), trials.outcome_of(changes_[order_[i]]), {}};
         if (write(descriptor, &report, sizeof report) != sizeof report) return;
         if (report.outcome == ChangeOutcome::hangs) return;
       }
@@ -304,11 +336,15 @@ class Search {
   const std::vector<KernelChange>& changes_;
   std::vector<ChangeOutcome> outcomes_;
   ChangeSearch result_;
-  std::vector<std::size_t> order_;                   ///< of changes that are tried one by one
-  std::size_t best_place_ = 0;                       ///< in the order
-  bool all_ = false;                                 ///< whether all of the order are tried
-  std::vector<std::size_t> confirmed_places_;        ///< in the order
-  std::size_t confirmed_ = 0;                        ///< number of changes that are correct
+  std::vector<std::size_t> order_;                 ///< of changes that are tried one by one
+  std::size_t best_place_ = 0;                     ///< in the order
+  bool all_ = false;                               ///< whether all of the order are tried
+  std::vector<std::size_t> confirmed_places_;      ///< in the order
+  std::vector<std::size_t> confirmed_;             ///< changes that are correct
+  std::map<std::size_t, std::size_t> lost_;        ///< parts_lost_with() of these
+  std::map<std::size_t, std::size_t> unexecuted_;  ///< unexecuted_slots() of kernels
+  std::vector<std::size_t> remaining_;             ///< changes with a slot to be tried
+  PlaceEvidence evidence_;
   std::size_t best_ = static_cast<std::size_t>(-1);  ///< the change that is named
 };
 

@@ -21,14 +21,15 @@ class Statements {
       : source_(source), tokens_(used_tokens(source, entry)) {}
 
   std::vector<ChangeSlot> all() {
-    std::size_t definition_begins = 0;
+    std::size_t head = 0;  // of a function: what is after the definition or member before
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      if (i > 0 && tokens_[i].definition != tokens_[i - 1].definition) definition_begins = i;
       const bool body = text(i) == "{" && i > 0 && is_word_of(text(i - 1), {")", "const"});
+      if (is_word_of(text(i), {";", "{", "}"}) && !body) head = i + 1;
       if (!body) continue;
-      const bool constant = has(definition_begins, i, "constexpr");
+      const bool constant = has(head, i, "constexpr");
       const std::size_t found = found_.size();
       i = std::max(block(i), i + 1) - 1;
+      head = i + 1;
       if (constant) found_.resize(found);
     }
     return std::move(found_);

@@ -22,6 +22,10 @@ struct KernelChange {
   std::size_t kernel = 0;
   SourceChange change;
   std::vector<std::pair<std::size_t, SourceChange>> others;  ///< kernels and their changes
+  static constexpr std::size_t no_slot = static_cast<std::size_t>(-1);
+  std::size_t slot = no_slot;  ///< the place of its slot among the kernel's: it may be in a group
+
+  bool has_slot() const { return slot != no_slot; }
 
   bool is_in(std::size_t other) const {
     return other == kernel || (!others.empty() && others.back().first == other);

@@ -58,10 +58,9 @@ std::optional<std::vector<std::byte>> built_with_marks(const KernelCase& run,
 
 /// What the process does.
 void mark(const FailedCase& failed, const BuiltCase& built, std::size_t kernel,
-          const std::vector<ChangeSlot>& slots, char* marks) {
+          const KernelSource& source, const std::vector<ChangeSlot>& slots, char* marks) {
   constexpr std::chrono::seconds most_time_of_run{20};
   KernelCase run = failed.kernel;
-  const auto source = read_kept_source(failed.sources[kernel], run.language).value();
   auto code = built_with_marks(run, source, slots, marks);
   if (!code || !choose_marks(*code, marks)) return;
   run.architecture = built.architecture;
@@ -72,7 +71,42 @@ void mark(const FailedCase& failed, const BuiltCase& built, std::size_t kernel,
   static_cast<void>(run_case(*device, run, most_time_of_run));
 }
 
+/// Returns which slots of a kernel's source are executed, found out by a process of its own. All,
+/// if that is not known in time.
+std::vector<char> executed_slots_of(const FailedCase& failed, const BuiltCase& built,
+                                    std::size_t kernel, const KernelSource& source,
+                                    const std::vector<ChangeSlot>& slots,
+                                    std::chrono::steady_clock::time_point end) {
+  const std::size_t count = slots.size();
+  const SharedMemory marks(count + 1);
+  TryingProcess process(0, 1);
+  const bool started = process.start([&](std::size_t, std::size_t, int) {
+    try {
+      mark(failed, built, kernel, source, slots, marks.data());
+    } catch (const std::exception&) {  // what is not known counts as executed
+    }
+  });
+  pollfd wait{process.descriptor(), POLLIN, 0};
+  while (started && std::chrono::steady_clock::now() < end && poll(&wait, 1, look_ms) <= 0) {
+  }
+  process.stop();
+  const bool ran = marks.data()[count] != 0 &&
+                   std::any_of(marks.data(), marks.data() + count, [](char c) { return c != 0; });
+  if (!ran) return std::vector<char>(count, 1);
+  return {marks.data(), marks.data() + count};
+}
+
 }  // namespace
+
+std::size_t unexecuted_slots(const FailedCase& failed, const BuiltCase& built, std::size_t kernel,
+                             const std::string& text, std::chrono::steady_clock::time_point end) {
+  if (failed.kernel.language != Language::hip) return 0;
+  KernelSource source = read_kept_source(failed.sources[kernel], failed.kernel.language).value();
+  source.text = text;
+  const auto slots = slots_of(source.text, source.entry);
+  const auto executed = executed_slots_of(failed, built, kernel, source, slots, end);
+  return static_cast<std::size_t>(std::count(executed.begin(), executed.end(), char{0}));
+}
 
 std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const BuiltCase& built,
                                               const std::vector<std::vector<ChangeSlot>>& slots,
@@ -82,22 +116,8 @@ std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const Bu
   if (failed.kernel.language != Language::hip) return executed;
   for (std::size_t kernel = 0; kernel < slots.size() && std::chrono::steady_clock::now() < end;
        ++kernel) {
-    const std::size_t count = slots[kernel].size();
-    const SharedMemory marks(count + 1);
-    TryingProcess process(0, 1);
-    const bool started = process.start([&](std::size_t, std::size_t, int) {
-      try {
-        mark(failed, built, kernel, slots[kernel], marks.data());
-      } catch (const std::exception&) {  // what is not known counts as executed
-      }
-    });
-    pollfd wait{process.descriptor(), POLLIN, 0};
-    while (started && std::chrono::steady_clock::now() < end && poll(&wait, 1, look_ms) <= 0) {
-    }
-    process.stop();
-    const bool ran = marks.data()[count] != 0 &&
-                     std::any_of(marks.data(), marks.data() + count, [](char c) { return c != 0; });
-    if (ran) executed[kernel].assign(marks.data(), marks.data() + count);
+    const auto source = read_kept_source(failed.sources[kernel], failed.kernel.language).value();
+    executed[kernel] = executed_slots_of(failed, built, kernel, source, slots[kernel], end);
   }
   return executed;
 }

@@ -15,4 +15,9 @@ std::vector<std::vector<char>> executed_slots(const FailedCase& failed, const Bu
                                               const std::vector<std::vector<ChangeSlot>>& slots,
                                               std::chrono::steady_clock::time_point end);
 
+/// Returns how many slots of another text of a kernel a run of the case does not execute; 0 if that
+/// is not known, as in GLSL.
+std::size_t unexecuted_slots(const FailedCase& failed, const BuiltCase& built, std::size_t kernel,
+                             const std::string& text, std::chrono::steady_clock::time_point end);
+
 }  // namespace greta::tuner

@@ -105,7 +105,8 @@ void run_from(const FailedCase& failed, const BuiltCase& built,
   Report report;
   if (write(descriptor, &report, sizeof report) != sizeof report) return;
   for (; next < build.numbers.size(); ++next) {
-    report = {build.numbers[next], runs.outcome_of(build.numbers[next])};
+    report = {build.numbers[next], runs.outcome_of(build.numbers[next]), {}};
+    if (report.outcome == ChangeOutcome::wrong) report.effect = runs.last_effect();
     if (write(descriptor, &report, sizeof report) != sizeof report) return;
     if (report.outcome == ChangeOutcome::hangs) return;
   }
@@ -218,7 +219,7 @@ void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGro
     const bool one_place = rest.changes.front().slot == rest.changes.back().slot;
     if (one_place) {
       for (const SlottedChange& one : rest.changes) {
-        const Report report{one.number, ChangeOutcome::unclear};
+        const Report report{one.number, ChangeOutcome::unclear, {}};
         if (write(descriptor, &report, sizeof report) != sizeof report) return;
       }
     } else {
@@ -237,10 +238,10 @@ void try_group(const FailedCase& failed, const BuiltCase& built, const ChangeGro
 
 }  // namespace
 
-std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase& built,
-                                      const std::vector<ChangeGroup>& groups, std::size_t count,
-                                      Clock::time_point end) {
-  std::vector<ChangeOutcome> outcomes(count, ChangeOutcome::untried);
+std::vector<TriedChange> try_groups(const FailedCase& failed, const BuiltCase& built,
+                                    const std::vector<ChangeGroup>& groups, std::size_t count,
+                                    Clock::time_point end) {
+  std::vector<TriedChange> outcomes(count);
   const std::size_t width = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
   std::vector<std::unique_ptr<TryingProcess>> processes;
   std::size_t next = 0;
@@ -269,7 +270,7 @@ std::vector<ChangeOutcome> try_groups(const FailedCase& failed, const BuiltCase&
       if (!report) {
         processes[i]->stop();
       } else if (report->change < outcomes.size()) {
-        outcomes[report->change] = report->outcome;
+        outcomes[report->change] = {report->outcome, report->effect};
       }
     }
   }

@@ -16,15 +16,13 @@
 #include "tuner/diagnose/changes/kernel_text.hpp"
 #include "tuner/diagnose/changes/missing_statements.hpp"
 #include "tuner/diagnose/changes/missing_terms.hpp"
+#include "tuner/diagnose/changes/other_words.hpp"
 #include "tuner/diagnose/changes/source_operands.hpp"
 
 namespace greta::tuner {
 namespace {
 
 using Kind = SourceToken::Kind;
-
-// How likely a change is to mend a fault, divided by the number of such changes.
-enum Rank { likely, possible, seldom, unlikely };
 
 /// Changes of one source.
 class Changes {
@@ -34,6 +32,7 @@ class Changes {
     for (const SourceToken& token : tokens_) {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
+      if (token.kind == Kind::number) numbers_[token.definition].insert(token.text);
       if (const auto place = place_at(token); !place.empty()) places_.insert(place);
     }
   }
@@ -58,7 +57,8 @@ class Changes {
  private:
   /// Returns the index of a thread or workgroup that a token reads; empty if it doesn't.
   std::string_view place_at(const SourceToken& token) const {
-    if (token.text == "gl_LocalInvocationIndex") return token.text;
+    if (is_one_of(token.text, {"gl_LocalInvocationIndex", "gl_SubgroupInvocationID"}))
+      return token.text;
     if (is_one_of(token.text, {"gl_WorkGroupID", "gl_LocalInvocationID"}) &&
         source_.substr(token.end()).starts_with("."))
       return source_.substr(token.start, token.text.size() + 2);
@@ -112,6 +112,8 @@ class Changes {
     }
     for (const std::string_view name : names_[{tokens_[i].definition, true}])
       replace(seldom, "wrong constant", i, std::string(name));
+    for (const std::string_view other : numbers_[tokens_[i].definition])
+      replace(value == 0 ? seldom : unlikely, "wrong constant", i, std::string(other));
   }
   void add_real(std::size_t i, const std::string& number) {
     char* end = nullptr;
@@ -133,6 +135,7 @@ class Changes {
     const bool angled = is_one_of(sign, {"<", ">"});
     if (binary && (!angled || is_spaced(i))) {
       add_other_signs(i);
+      if (is_one_of(sign, {"+", "-", "*", "/", "%"})) summands_.push_back(i);
       add_terms(i);
       add_exchanged(i);
     }
@@ -148,30 +151,8 @@ class Changes {
   }
 
   void add_other_signs(std::size_t i) {
-    static const std::map<std::string_view, std::vector<std::pair<Rank, std::string_view>>> others{
-        {"+", {{likely, "-"}, {likely, "*"}, {seldom, "/"}}},
-        {"-", {{likely, "+"}, {possible, "*"}}},
-        {"*", {{likely, "/"}, {possible, "+"}, {possible, "%"}}},
-        {"/", {{likely, "*"}, {likely, "%"}}},
-        {"%", {{likely, "/"}, {possible, "*"}}},
-        {"<<", {{likely, ">>"}}},
-        {">>", {{likely, "<<"}}},
-        {"&", {{likely, "|"}, {seldom, "^"}, {possible, "&&"}}},
-        {"|", {{likely, "&"}, {seldom, "^"}, {seldom, "<<"}}},
-        {"^", {{likely, "|"}, {possible, "&"}, {possible, "+"}}},
-        {"&&", {{likely, "||"}}},
-        {"||", {{likely, "&&"}}},
-        {"==",
-         {{likely, "!="}, {possible, "<"}, {possible, ">"}, {possible, "<="}, {possible, ">="}}},
-        {"!=", {{likely, "=="}, {possible, "<"}, {possible, ">"}}},
-        {"<", {{likely, "<="}, {likely, ">"}, {likely, ">="}, {possible, "!="}, {possible, "=="}}},
-        {"<=", {{likely, "<"}, {likely, ">"}, {likely, ">="}, {possible, "=="}}},
-        {">", {{likely, ">="}, {likely, "<"}, {likely, "<="}, {possible, "!="}}},
-        {">=", {{likely, ">"}, {likely, "<"}, {likely, "<="}}}};
-    const auto found = others.find(text(i));
-    if (found == others.end()) return;
-    for (const auto& [rank, other] : found->second)
-      replace(rank, "wrong operator", i, std::string(other));
+    for (const OtherWord& other : other_operators(text(i)))
+      replace(other.rank, "wrong operator", i, std::string(other.text));
   }
 
   /// Leaves out an operand with its operator.
@@ -255,19 +236,11 @@ class Changes {
   }
 
   void add_name(std::size_t i) {
-    static const std::vector<std::vector<std::string_view>> families{
-        {"row", "col"},   {"rows", "cols"},  {"x", "y"},         {"m", "n", "k"},
-        {"i", "j"},       {"min", "max"},    {"fminf", "fmaxf"}, {"first", "last"},
-        {"begin", "end"}, {"left", "right"}, {"a", "b"}};
     const std::string_view name = text(i);
     add_type(i);
     if (is_source_keyword(name)) return;
-    for (const auto& family : families) {
-      if (std::find(family.begin(), family.end(), name) == family.end()) continue;
-      for (const std::string_view other : family) {
-        if (other != name) replace(likely, "wrong variable", i, std::string(other));
-      }
-    }
+    for (const std::string_view other : confused_names(name))
+      replace(likely, "wrong variable", i, std::string(other));
     const bool member = is_one_of(text(i - 1), {".", "->", "::"});
     if (member && is_one_of(name, {"x", "y", "z", "w"})) {
       for (const char* const other : {"x", "y", "z", "w"})
@@ -282,21 +255,9 @@ class Changes {
     }
   }
   void add_type(std::size_t i) {
-    static const std::map<std::string_view, std::vector<const char*>> wider{
-        {"uint", {"u64", "int", "uint64_t"}},
-        {"unsigned", {"unsigned long long", "int"}},
-        {"int", {"uint", "long long", "int64_t"}},
-        {"uint32_t", {"uint64_t"}},
-        {"u32", {"u64"}},
-        {"i32", {"i64"}},
-        {"half", {"float"}},
-        {"float", {"double"}},
-        {"In", {"float"}},
-        {"Out", {"float"}}};
-    const auto found = wider.find(text(i));
-    if (found == wider.end()) return;
     const Rank rank = text(i + 1) == "(" ? possible : seldom;  // a conversion, or a variable
-    for (const char* const other : found->second) replace(rank, "wrong type", i, other);
+    for (const std::string_view other : other_types(text(i)))
+      replace(rank, "wrong type", i, std::string(other));
   }
 
   /// Whether names are as similar as TM and TN, lda and ldb, a_row and b_row.
@@ -374,6 +335,11 @@ class Changes {
       add(seldom, "missing statement", one.at, one.at + one.length, std::move(one.text));
   }
   void add_missing_terms() {
+    for (const std::size_t i : summands_) {
+      for (const std::string_view name : places_)
+        add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
+            fmt::format(" + {}", name));
+    }
     const auto terms = written_terms();
     for (const MissingTerm& term : missing_terms(source_, tokens_))
       add(rank_of(term.likelihood), "missing term", term.at, term.at, term.text);
@@ -411,10 +377,12 @@ class Changes {
   SourceOperands operands_;
   /// Of each definition, the names of constants, or others.
   std::map<std::pair<std::size_t, bool>, std::set<std::string_view>> names_;
+  std::map<std::size_t, std::set<std::string_view>> numbers_;  ///< of each definition
   static constexpr std::size_t most_of_short_name = 5;
 
   std::set<std::string_view> places_;  ///< of threads and workgroups, which all functions can read
   std::vector<std::size_t> terms_;     ///< tokens that end an expression
+  std::vector<std::size_t> summands_;  ///< tokens after an operand, which are an operator
   std::vector<std::size_t> blocks_;    ///< tokens that end a block
   std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;
   std::vector<SourceChange> found_;

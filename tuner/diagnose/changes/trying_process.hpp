@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "tuner/diagnose/changes/change_effects.hpp"
 #include "tuner/diagnose/changes/change_trials.hpp"
 
 namespace greta::tuner {
@@ -26,6 +27,7 @@ struct Report {
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
   std::uint32_t change = none;  ///< none: the process is ready to try changes
   ChangeOutcome outcome{};
+  ChangeEffect effect{};
 };
 
 /// A process that tries every `step`-th change, the first one `next`.
