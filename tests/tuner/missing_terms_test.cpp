@@ -104,6 +104,34 @@ TEST(SourceChanges, TheIndexOfALaneMayBeMissingBeforeAnOperator) {
                          "z[first + gl_SubgroupInvocationID % 8]", "main"));
 }
 
+/// Returns the place in their order of the change that makes a text of another one.
+std::size_t place_of(const std::string& text, const std::string& mended, const char* entry) {
+  const auto changes = changes_of(text, entry);
+  const auto found = std::find_if(changes.begin(), changes.end(), [&](const SourceChange& one) {
+    return one.applied_to(text).find(mended) != std::string::npos;
+  });
+  EXPECT_NE(found, changes.end());
+  return static_cast<std::size_t>(found - changes.begin());
+}
+
+TEST(SourceChanges, AnElementLikeTheOneBeforeIsSuspect) {
+  const auto place = [](const std::string& second) {
+    const std::string begin = "__global__ void copy(Pair* y, int i) { y[i] = Pair{part(i), ";
+    return place_of(begin + second + "};\n  y[i + 1] = y[i];\n}\n", "{part(i), part(i + 1)}",
+                    "copy");
+  };
+  EXPECT_LT(place("part(i)"), place("part(i + 2)"));
+}
+
+TEST(SourceChanges, OfAMacroAreWeighedByOtherMacros) {
+  const std::string use = "void main() { y[0] = IN + OUT; y[1] = IN_F16; }\n";
+  const std::string out = "#define OUT (OUT_F16 != 0 || OUT_BF16 != 0 ? 2 : 4)\n",
+                    in = "#define IN (IN_F16 == 0 || IN_BF16 != 0 ? 2 : 4)\n";
+  const std::string text = "int y[2];\n" + out + in + use;
+  EXPECT_LT(place_of(text, "(IN_F16 != 0 || IN_BF16 != 0 ?", "main"),
+            place_of(text, "(IN_F16 == 0 && IN_BF16 != 0 ?", "main"));
+}
+
 TEST(SourceChanges, BarriersMayFollowABlock) {
   EXPECT_TRUE(
       is_mended("__global__ void copy(float* y) {\n  if (y[0] > 1) {\n    y[1] = 1;\n  }\n"

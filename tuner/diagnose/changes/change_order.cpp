@@ -55,7 +55,7 @@ void order_changes(std::vector<SourceChange>& changes, TextModel& model) {
   });
   for (SourceChange& change : changes) {
     const auto gain = model.gain(change.start, change.start + change.length, change.by);
-    change.worth =
+    change.worth +=
         worth_of(change) + weight_of_likelihood * gain.likelihood + weight_of_tokens * gain.tokens;
   }
   std::vector<std::size_t> order(changes.size());

@@ -3,6 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::tuner {
 
 /// How likely a change is to mend a fault, divided by the number of such changes.

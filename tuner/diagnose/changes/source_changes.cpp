@@ -33,8 +33,9 @@ class Changes {
       if (token.kind == Kind::name && !is_source_keyword(token.text))
         names_[{token.definition, is_constant_name(token.text)}].insert(token.text);
       if (token.kind == Kind::number) numbers_[token.definition].insert(token.text);
-      if (const auto place = place_at(token); !place.empty()) places_.insert(place);
+      note_place(token);
     }
+    for (std::size_t i = 1; i + 1 < tokens_.size(); ++i) note_repetition(i);
   }
 
   /// Returns changes of expressions.
@@ -55,17 +56,30 @@ class Changes {
   }
 
  private:
-  /// Returns the index of a thread or workgroup that a token reads; empty if it doesn't.
-  std::string_view place_at(const SourceToken& token) const {
-    if (is_one_of(token.text, {"gl_LocalInvocationIndex", "gl_SubgroupInvocationID"}))
-      return token.text;
-    if (is_one_of(token.text, {"gl_WorkGroupID", "gl_LocalInvocationID"}) &&
-        source_.substr(token.end()).starts_with("."))
-      return source_.substr(token.start, token.text.size() + 2);
-    if (!is_one_of(token.text, {"thread_index", "block_x", "block_y", "block_z", "lane_index"}) ||
-        !source_.substr(token.end()).starts_with("()"))
-      return {};
-    return source_.substr(token.start, token.text.size() + 2);
+  /// Notes the index of a thread or workgroup that a token reads, in all its dimensions.
+  void note_place(const SourceToken& token) {
+    const std::string name(token.text);
+    if (is_one_of(name, {"gl_LocalInvocationIndex", "gl_SubgroupInvocationID"}))
+      places_.insert(name);
+    if (is_one_of(name, {"gl_WorkGroupID", "gl_LocalInvocationID"}) &&
+        source_.substr(token.end()).starts_with(".")) {
+      for (const char* const dimension : {".x", ".y", ".z"}) places_.insert(name + dimension);
+    }
+    if (is_one_of(name, {"thread_index", "block_x", "block_y", "block_z", "lane_index"}) &&
+        source_.substr(token.end()).starts_with("()"))
+      places_.insert(name + "()");
+  }
+  /// Notes an element of a list that repeats the one before its comma, as a copy that was not
+  /// changed.
+  void note_repetition(std::size_t i) {
+    constexpr std::size_t least_tokens = 3;
+    if (text(i) != "," || !operands_.ends_operand(i - 1) || !operands_.begins_operand(i + 1))
+      return;
+    const std::size_t after = operands_.after_operand(i + 1), begin = operands_.begin_of_operand(i);
+    const bool whole = begin > 0 && is_one_of(text(begin - 1), {",", "(", "{"}) &&
+                       is_one_of(text(after), {",", ")", "}"});
+    if (whole && after >= i + 1 + least_tokens && between(begin, i) == between(i + 1, after))
+      repeated_.emplace_back(tokens_[i + 1].start, tokens_[after - 1].end());
   }
   std::string_view text(std::size_t i) const { return operands_.text(i); }
   std::string between(std::size_t from, std::size_t to) const {  ///< of tokens, without the last
@@ -75,7 +89,12 @@ class Changes {
   void add(Rank rank, std::string kind, std::size_t start, std::size_t end, std::string by) {
     if (source_.substr(start, end - start) == by) return;
     if (!seen_.insert({start, end, by}).second) return;
-    found_.push_back({start, end - start, std::move(by), std::move(kind), rank});
+    constexpr double of_repetition = 3;
+    const bool repeated = std::any_of(repeated_.begin(), repeated_.end(), [&](const auto& range) {
+      return range.first <= start && end <= range.second;
+    });
+    found_.push_back(
+        {start, end - start, std::move(by), std::move(kind), rank, repeated ? of_repetition : 0});
   }
   void replace(Rank rank, const char* kind, std::size_t i, std::string by) {
     add(rank, kind, tokens_[i].start, tokens_[i].end(), std::move(by));
@@ -336,7 +355,7 @@ class Changes {
   }
   void add_missing_terms() {
     for (const std::size_t i : summands_) {
-      for (const std::string_view name : places_)
+      for (const std::string& name : places_)
         add(seldom, "missing term", tokens_[i - 1].end(), tokens_[i - 1].end(),
             fmt::format(" + {}", name));
     }
@@ -347,12 +366,11 @@ class Changes {
       const std::size_t at = tokens_[i - 1].end(), definition = tokens_[i].definition;
       for (const std::string_view name : names_[{definition, true}])
         add(seldom, "missing term", at, at, fmt::format(" * {}", name));
-      for (const std::string_view name : places_)
+      for (const std::string& name : places_)
         add(seldom, "missing term", at, at, fmt::format(" + {}", name));
-      for (const std::string_view name : names_[{definition, false}]) {
-        if (name.size() <= most_of_short_name)
-          add(seldom, "missing term", at, at, fmt::format(" + {}", name));
-      }
+      for (const std::string_view name : names_[{definition, false}])
+        add(name.size() <= most_of_short_name ? seldom : unlikely, "missing term", at, at,
+            fmt::format(" + {}", name));
       for (const auto& [sign, word] : terms) {
         const bool variable = !is_constant_name(word) && std::isdigit(word.front()) == 0;
         if (!variable || names_[{definition, false}].contains(word))
@@ -380,8 +398,9 @@ class Changes {
   std::map<std::size_t, std::set<std::string_view>> numbers_;  ///< of each definition
   static constexpr std::size_t most_of_short_name = 5;
 
-  std::set<std::string_view> places_;  ///< of threads and workgroups, which all functions can read
-  std::vector<std::size_t> terms_;     ///< tokens that end an expression
+  std::set<std::string> places_;  ///< of threads and workgroups, which all functions can read
+  std::vector<std::pair<std::size_t, std::size_t>> repeated_;  ///< note_repetition(), in bytes
+  std::vector<std::size_t> terms_;                             ///< tokens that end an expression
   std::vector<std::size_t> summands_;  ///< tokens after an operand, which are an operator
   std::vector<std::size_t> blocks_;    ///< tokens that end a block
   std::set<std::tuple<std::size_t, std::size_t, std::string>> seen_;
@@ -392,9 +411,14 @@ class Changes {
 
 std::vector<SourceChange> changes_of(std::string_view source, std::string_view entry) {
   const std::vector<SourceToken> tokens = used_tokens(source, entry);
-  TextModel model(tokens);
+  std::vector<std::vector<SourceToken>> macros = used_macros(source, entry);
+  std::vector<SourceToken> all = tokens;
+  for (const auto& macro : macros) all.insert(all.end(), macro.begin(), macro.end());
+  std::sort(all.begin(), all.end(),
+            [](const SourceToken& a, const SourceToken& b) { return a.start < b.start; });
+  TextModel model(all);
   std::vector<SourceChange> found = Changes(source, tokens).all(model);
-  for (std::vector<SourceToken> macro : used_macros(source, entry)) {
+  for (std::vector<SourceToken>& macro : macros) {
     const std::size_t end = macro.back().end();
     macro.insert(macro.begin(), {Kind::sign, macro.front().start, "=", 0});
     macro.insert(macro.end(), 2, {Kind::sign, end, ";", 0});

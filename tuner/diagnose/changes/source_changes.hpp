@@ -16,7 +16,7 @@ struct SourceChange {
   /// What the change mends: "wrong constant", "wrong operator", "wrong limit", …
   std::string kind;
   int rank = 0;      ///< how likely changes like it are: 0 to 3, the lower the more
-  double worth = 0;  ///< how likely it is among all changes of a source: the higher, the more
+  double worth = 0;  ///< how likely it is among all changes of a source, as a logarithm
 
   /// Whether it adds a statement.
   bool is_statement() const { return length == 0 && by.ends_with(";"); }
