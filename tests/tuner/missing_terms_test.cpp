@@ -115,12 +115,12 @@ std::size_t place_of(const std::string& text, const std::string& mended, const c
 }
 
 TEST(SourceChanges, AnElementLikeTheOneBeforeIsSuspect) {
-  const auto place = [](const std::string& second) {
-    const std::string begin = "__global__ void copy(Pair* y, int i) { y[i] = Pair{part(i), ";
-    return place_of(begin + second + "};\n  y[i + 1] = y[i];\n}\n", "{part(i), part(i + 1)}",
-                    "copy");
+  const auto place = [](const std::string& first) {
+    const std::string begin = "__global__ void copy(Pair* y, int i) {\n  y[i] = Pair{" + first;
+    const std::string end = "};\n  y[i + 1] = y[i];\n}\n";
+    return place_of(begin + "(i), part(i)" + end, "(i), part(i + 1)}", "copy");
   };
-  EXPECT_LT(place("part(i)"), place("part(i + 2)"));
+  EXPECT_LT(place("part"), place("whole"));
 }
 
 TEST(SourceChanges, OfAMacroAreWeighedByOtherMacros) {
@@ -130,6 +130,12 @@ TEST(SourceChanges, OfAMacroAreWeighedByOtherMacros) {
   const std::string text = "int y[2];\n" + out + in + use;
   EXPECT_LT(place_of(text, "(IN_F16 != 0 || IN_BF16 != 0 ?", "main"),
             place_of(text, "(IN_F16 == 0 && IN_BF16 != 0 ?", "main"));
+}
+
+TEST(SourceChanges, ANegatedConditionIsNotNegatedAgain) {
+  const std::string text = "__global__ void copy(float* y) { if (!last(y)) return; y[0] = 1; }\n";
+  EXPECT_TRUE(may_become(text, "if (last(y)) return;", "copy"));
+  EXPECT_FALSE(may_become(text, "if (!(!last(y))) return;", "copy"));
 }
 
 TEST(SourceChanges, BarriersMayFollowABlock) {

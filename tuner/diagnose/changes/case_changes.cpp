@@ -98,9 +98,8 @@ void CaseChanges::leave_out_unexecuted(const std::vector<std::vector<char>>& exe
 }
 
 void CaseChanges::weigh_barriers(std::vector<SourceChange>& changes) const {
-  constexpr double by_evidence = 6;
   const bool found_none = failed_.sanitizers.ran && failed_.sanitizers.race.empty();
-  const double more = shows_race(failed_) ? by_evidence : found_none ? -by_evidence : 0;
+  const double more = shows_race(failed_) ? worth_of_race : found_none ? -worth_of_race : 0;
   for (SourceChange& change : changes) {
     if (change.kind == "missing barrier") change.worth += more;
   }

@@ -18,6 +18,9 @@ namespace greta::tuner {
 /// The changes of a case's kernels that may mend its fault.
 class CaseChanges {
  public:
+  /// How much more likely a missing barrier is if a race shows, as a logarithm.
+  static constexpr double worth_of_race = 6;
+
   /// Finds them. Those of parts that are not executed are left out, as far as these are known by
   /// the given time.
   CaseChanges(const FailedCase& failed, const BuiltCase& built,

@@ -210,14 +210,17 @@ class Search {
     choose();
   }
 
-  /// Chooses the best of the changes that were tried one by one: with other operands, a barrier,
-  /// since without a race it changes no results, no statement that is added, since it may do again
-  /// what another part ought to do, and the most likely.
+  /// Chooses the best of the changes that were tried one by one: with other operands, without loss
+  /// of parts, no statement that is added, since it may do again what another part ought to do, and
+  /// the most likely. A barrier that mends counts as if a race showed, since it changes no results
+  /// without one.
   void choose() {
     const auto worth = [&](std::size_t i) {
-      const std::string& kind = changes_[i].change.kind;
-      return std::tuple(outcomes_[i] == ChangeOutcome::correct, kind == "missing barrier",
-                        lost_[i] == 0, kind != "missing statement");
+      const auto& [start, length, by, kind, rank, worth_before] = changes_[i].change;
+      const bool unseen = kind == "missing barrier" && !shows_race(failed_);
+      return std::tuple(outcomes_[i] == ChangeOutcome::correct, lost_[i] == 0,
+                        kind != "missing statement",
+                        worth_before + (unseen ? CaseChanges::worth_of_race : 0));
     };
     for (const std::size_t i : confirmed_places_) {
       const std::size_t change = order_[i];

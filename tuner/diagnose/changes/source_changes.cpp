@@ -214,8 +214,10 @@ class Changes {
   void add_negation(std::size_t i) {
     const std::size_t after = operands_.after_bracket(i);
     if (after <= i + 2) return;
-    add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
-        fmt::format("!({})", between(i + 1, after - 1)));
+    const bool negated = text(i + 1) == "!" && operands_.after_operand(i + 1) == after - 1;
+    if (!negated)  // else the sign may be omitted
+      add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
+          fmt::format("!({})", between(i + 1, after - 1)));
     if (text(i + 1) == "!" && text(i + 2) == "(" && operands_.after_bracket(i + 2) == after - 1)
       add(likely, "wrong condition", tokens_[i].end(), tokens_[after - 1].start,
           between(i + 3, after - 2));
