@@ -137,6 +137,13 @@ TEST(ReducedEdits, AreTheGuiltyWordsOfTheGuiltyLine) {
   EXPECT_TRUE(found.with_others);
 }
 
+TEST(ReducedEdits, AreFoundOfASourceThatDoesNotFinish) {
+  const auto found = reduced_edits(two_files, two_edits, [](const auto& edits) {
+    return mends(edits) ? ChangeOutcome::correct : ChangeOutcome::hangs;
+  });
+  EXPECT_EQ(found.edits.size(), 1U);
+}
+
 TEST(ReducedEdits, AreNoneOfAVersionThatIsNotCorrect) {
   std::size_t trials = 0;
   const auto try_edits = [&](const auto&) {

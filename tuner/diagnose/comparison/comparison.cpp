@@ -190,7 +190,8 @@ class Comparing {
     if (found.whole == ChangeOutcome::refused)
       return std::string("it is not used: ") +
              (refusal_.data()[0] != '\0' ? refusal_.data() : "it does not compile");
-    if (found.whole == ChangeOutcome::hangs) return "it is not used: it ends or blocks its process";
+    if (found.whole == ChangeOutcome::hangs && found.unchanged != ChangeOutcome::hangs)
+      return "it is not used: it ends or blocks its process";
     if (complete && found.whole == ChangeOutcome::wrong)
       return "it is not used: its results are wrong as well";
     std::string why = "there was no time";
@@ -239,7 +240,10 @@ ReducedEdits reduced_edits(
     const std::function<ChangeOutcome(const std::vector<FileEdit>& edits)>& outcome_of) {
   ReducedEdits found;
   found.unchanged = outcome_of({});
-  if (found.unchanged != ChangeOutcome::wrong) return found;
+  // With its fault, the kernel may also not finish.
+  const bool fails =
+      found.unchanged == ChangeOutcome::wrong || found.unchanged == ChangeOutcome::hangs;
+  if (!fails) return found;
   found.whole = outcome_of(lines);
   if (!is_correct(found.whole)) return found;
   found.edits = lines;
