@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::kernels {
 
 /// What a Reference also is if correct kernels leave some rows of outputs as they were.
