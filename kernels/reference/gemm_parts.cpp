@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "kernels/model/written_rows.hpp"
 #include "kernels/reference/findings.hpp"
 
 namespace greta::kernels {
 namespace {
 
-class PartsReference : public Reference {
+class PartsReference : public Reference, public WrittenRows {
  public:
   PartsReference(std::vector<ProductPart> parts, std::int64_t rows, std::int64_t cols, bool full)
       : parts_(std::move(parts)), rows_(rows), n_(cols), full_(full) {}
@@ -35,6 +37,13 @@ class PartsReference : public Reference {
       all = worse(all, one);
     }
     return all;
+  }
+
+  bool writes(std::string_view, std::int64_t row) const override {
+    const auto next = std::upper_bound(
+        parts_.begin(), parts_.end(), row,
+        [](std::int64_t wanted, const ProductPart& part) { return wanted < part.first; });
+    return next != parts_.begin() && row < std::prev(next)->first + std::prev(next)->rows;
   }
 
   std::optional<std::vector<std::vector<Expected>>> expected() const override {

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
+#include "kernels/model/written_rows.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/references.hpp"
@@ -56,6 +58,26 @@ Permuted permuted(const Problem& problem, const HostTensor& ids, std::int64_t ro
   return result;
 }
 
+class PermuteReference : public Reference, public WrittenRows {
+ public:
+  PermuteReference(std::unique_ptr<Reference> elements, std::shared_ptr<const Permuted> result)
+      : elements_(std::move(elements)), result_(std::move(result)) {}
+
+  Verdict check(const std::vector<HostTensor>& outputs) const override {
+    return elements_->check(outputs);
+  }
+  std::optional<std::vector<std::vector<Expected>>> expected() const override {
+    return elements_->expected();
+  }
+  bool writes(std::string_view output, std::int64_t row) const override {
+    return output != "out" || result_->source[static_cast<std::size_t>(row)] != unwritten;
+  }
+
+ private:
+  std::unique_ptr<Reference> elements_;
+  std::shared_ptr<const Permuted> result_;
+};
+
 }  // namespace
 
 std::unique_ptr<Reference> permute_reference(const Problem& problem,
@@ -83,9 +105,11 @@ std::unique_ptr<Reference> permute_reference(const Problem& problem,
     return Expected{result->places[static_cast<std::size_t>(row * top_k + col)], 0};
   };
   const char* const groups = capacity > 0 ? "rows" : "ends";
-  return elements_reference({{{"out", Role::output, problem.out_dtype, rows, dim}, copied},
-                             {{groups, Role::output, DType::i32, 1, experts}, group},
-                             {{"places", Role::output, DType::i32, tokens, top_k}, place}});
+  return std::make_unique<PermuteReference>(
+      elements_reference({{{"out", Role::output, problem.out_dtype, rows, dim}, copied},
+                          {{groups, Role::output, DType::i32, 1, experts}, group},
+                          {{"places", Role::output, DType::i32, tokens, top_k}, place}}),
+      result);
 }
 
 }  // namespace greta::kernels

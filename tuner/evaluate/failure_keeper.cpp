@@ -19,9 +19,6 @@ namespace greta::tuner {
 namespace {
 
 constexpr int repeats = 8;
-/// Another content of outputs and workspaces than NaN: small positive numbers in all types of
-/// floating-point numbers.
-constexpr std::uint32_t finite_pattern = 0x3C013C01;
 constexpr std::uint64_t most_case_bytes = std::uint64_t{128} << 20;
 
 Failure no_case(const std::string& why) {

@@ -1,6 +1,7 @@
 #include "tuner/evaluate/workload.hpp"
 
 #include "runtime/device/system/stall_watch.hpp"
+#include "tuner/evaluate/written.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
@@ -136,7 +137,27 @@ Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan&
     verdict.passed = false;
     verdict.detail = "left counters in the workspace that the next run would start from";
   }
+  if (verdict.passed) {
+    if (auto r = check_written(device, stream, candidate, run_s, verdict); !r) return r;
+  }
   if (!verdict.passed) return Failure{Status::correctness, verdict.detail, {}};
+  return {};
+}
+
+// A kernel that does not write an element may leave there what was expected: a NaN, or -1.
+Result<void> Workload::check_written(Device& device, Stream& stream, const PreparedPlan& candidate,
+                                     double run_s, Verdict& verdict) {
+  std::optional<std::string> wrong = written_elsewhere(*reference_, outputs_);
+  const auto unchanged =
+      wrong ? std::vector<Unchanged>{} : unchanged_elements(*reference_, outputs_);
+  if (!unchanged.empty()) {
+    const BeforeLaunch before{.outputs = finite_pattern};
+    if (auto r = outputs_of(device, stream, candidate, run_s, before, outputs_); !r) return r;
+    wrong = not_written(unchanged, outputs_);
+  }
+  if (!wrong) return {};
+  verdict.passed = false;
+  verdict.detail = *std::move(wrong);
   return {};
 }
 

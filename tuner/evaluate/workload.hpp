@@ -21,6 +21,9 @@ struct HostData {
 HostData host_data(const Operation& operation, const Problem& problem, std::uint64_t seed,
                    InputStyle style);
 
+/// Another content than nan_pattern: small positive numbers in all types of floating-point numbers.
+inline constexpr std::uint32_t finite_pattern = 0x3C013C01;
+
 /// What outputs and workspace contain before a launch.
 struct BeforeLaunch {
   std::uint32_t outputs = nan_pattern;
@@ -73,6 +76,10 @@ class Workload {
   Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
   /// Throws Error.
   void compute_reference(Device& device);
+  /// Finds elements of the last run's outputs that were not written, or were and must not be. If
+  /// some have the bits from before the launch, runs the candidate again after others.
+  Result<void> check_written(Device& device, Stream& stream, const PreparedPlan& candidate,
+                             double run_s, Verdict& verdict);
   Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s,
                    const BeforeLaunch& before = {}, const AroundLaunch& around = {});
 

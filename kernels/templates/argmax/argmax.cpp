@@ -222,12 +222,14 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(mix64(seed));
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
-    const double value = values[uniform_below(random, std::size(values))];
+    const double one = values[uniform_below(random, std::size(values))];
+    const double other =
+        uniform_below(random, 2) == 0 ? one : values[uniform_below(random, std::size(values))];
     const std::uint64_t of_four = 1 + uniform_below(random, 4);
     for (std::int64_t col = 0; col < x.spec.cols; ++col) {
       if (uniform_below(random, 4) >= of_four) continue;
       store_element(x.spec.dtype, x.data.data(), static_cast<std::size_t>(row * x.spec.cols + col),
-                    value);
+                    uniform_below(random, 2) == 0 ? one : other);
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "kernels/templates/quantize/inputs.hpp"
 
-#include <cmath>
+#include <bit>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -19,10 +20,13 @@ bool is_scale(const TensorSpec& spec) {
   return spec.name == "scale";
 }
 
+/// All bits but the sign are set, so that no part of them passes for a number.
+constexpr double nan = std::bit_cast<double>(~std::uint64_t{0} >> 1);
+
 /// Puts NaN, infinities and negative zeros into a few rows.
 void mix_in_special_values(HostTensor& tensor, std::mt19937_64& random) {
   const auto cols = static_cast<std::uint64_t>(tensor.spec.cols);
-  const double values[] = {std::nan(""), infinity, -infinity, -0.0};
+  const double values[] = {nan, infinity, -infinity, -0.0};
   for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
     const auto first = static_cast<std::size_t>(row) * tensor.spec.cols;

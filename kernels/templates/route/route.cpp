@@ -75,17 +75,22 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   const double values[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
   std::mt19937_64 random(mix64(seed));
   const auto replace = [&](HostTensor& tensor, std::int64_t row, std::uint64_t of_eight) {
-    const double value = values[uniform_below(random, std::size(values))];
+    const double one = values[uniform_below(random, std::size(values))];
+    const double other =
+        uniform_below(random, 2) == 0 ? one : values[uniform_below(random, std::size(values))];
     for (std::int64_t col = 0; col < tensor.spec.cols; ++col) {
       if (uniform_below(random, 8) >= of_eight) continue;
       store_element(tensor.spec.dtype, tensor.data.data(),
-                    static_cast<std::size_t>(row * tensor.spec.cols + col), value);
+                    static_cast<std::size_t>(row * tensor.spec.cols + col),
+                    uniform_below(random, 2) == 0 ? one : other);
     }
   };
   for (std::int64_t row = 0; row < logits.spec.rows; ++row) {
     if (uniform_below(random, 4) == 0) replace(logits, row, 1 + uniform_below(random, 8));
   }
-  if (inputs.size() > 1 && uniform_below(random, 2) == 0) replace(inputs[1], 0, 1);
+  if (inputs.size() > 1 && uniform_below(random, 2) == 0) {
+    replace(inputs[1], 0, 1 + uniform_below(random, 3) * uniform_below(random, 4));
+  }
 }
 
 Result<void> check(const Problem& problem) {

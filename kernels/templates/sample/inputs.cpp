@@ -46,11 +46,13 @@ double one_of(const double (&values)[n], std::mt19937_64& random) {
 void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
-    const double value = one_of({nan, infinity, -infinity}, random);
+    const double one = one_of({nan, infinity, -infinity}, random);
+    const double other = one_of({one, one, one, nan, infinity, -infinity}, random);
     const std::uint64_t of_four = 1 + uniform_below(random, 4);
     for (std::int64_t col = 0; col < x.spec.cols; ++col) {
       if (uniform_below(random, 4) < of_four) {
-        store(x, static_cast<std::size_t>(row * x.spec.cols + col), value);
+        store(x, static_cast<std::size_t>(row * x.spec.cols + col),
+              uniform_below(random, 2) == 0 ? one : other);
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <utility>
@@ -74,17 +75,18 @@ Work work(const Problem& problem) {
   return least;
 }
 
-/// Puts a few infinities of one sign into some rows. Those that are -inf after scaling mask their
-/// elements.
-void mix_in_infinities(HostTensor& x, std::mt19937_64& random) {
+/// Puts a few infinities of one sign, or NaN, into some rows. Those that are -inf after scaling
+/// mask their elements.
+void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
     if (uniform_below(random, 8) != 0) continue;
-    const double infinity = std::copysign(std::numeric_limits<double>::infinity(),
-                                          uniform_below(random, 2) == 0 ? 1.0 : -1.0);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const double values[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()};
+    const double value = values[uniform_below(random, std::size(values))];
     for (std::uint64_t left = 1 + uniform_below(random, 3); left > 0; --left) {
       const auto col = uniform_below(random, static_cast<std::uint64_t>(x.spec.cols));
       store_element(x.spec.dtype, x.data.data(), static_cast<std::size_t>(row * x.spec.cols) + col,
-                    infinity);
+                    value);
     }
   }
 }
@@ -98,7 +100,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   for (std::size_t i = 0; i < inputs.size(); ++i)
     mix_in_adversarial_rows(inputs[i], range, mix64(seed + i));
   std::mt19937_64 random(seed);
-  if (inputs.size() < 2) return mix_in_infinities(inputs[0], random);
+  if (inputs.size() < 2) return mix_in_special_values(inputs[0], random);
   HostTensor& mask = inputs[1];
   for (std::int64_t row = 0; row < mask.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <random>
 #include <vector>
 
+#include "kernels/model/random.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
@@ -31,11 +34,22 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
+/// Weights of 0 and of NaN.
+void harden_weights(HostTensor& weights, std::uint64_t seed) {
+  std::mt19937_64 random(mix64(seed));
+  const double values[] = {0, -0.0, std::numeric_limits<double>::quiet_NaN()};
+  for (std::size_t i = 0; i < weights.spec.elements(); ++i) {
+    const std::uint64_t kind = uniform_below(random, 32);
+    if (kind < std::size(values)) store_element(DType::f32, weights.data.data(), i, values[kind]);
+  }
+}
+
 /// Rows that no place has are NaN.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   HostTensor &y = inputs[0], &places = inputs[1];
   mix_in_adversarial_rows(y, magnitudes_of(problem.dtype), seed);
   mix_in_invalid_indices(places, problem.dim("rows"), seed);
+  harden_weights(inputs[2], seed);
   std::vector<bool> used(static_cast<std::size_t>(y.spec.rows));
   for (std::size_t i = 0; i < places.spec.elements(); ++i) {
     const double place = places.at(i);
