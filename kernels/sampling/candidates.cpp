@@ -332,7 +332,7 @@ class Dealer {
     int found = 0;
     for (int i = 0, drawn = 0; i < (possible_ ? tries : impossible) && drawn < draws; ++drawn) {
       if (found == problems) break;
-      const bool rarely_valid = drawn >= few && 20 * i < drawn;
+      const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);
       Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
                                        random_, aimed ? aimed->value : 0);
