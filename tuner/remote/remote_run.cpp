@@ -1,15 +1,14 @@
 #include "tuner/remote/remote_run.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/output_file.hpp"
 #include "runtime/device/text/hash.hpp"
 #include "tuner/remote/remote_script.hpp"
 
@@ -67,14 +66,6 @@ Result<std::string> key_of(const RemoteCommand& command) {
   return hash.hex().substr(0, 16);
 }
 
-Result<void> write_text(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) return io_failure(file.string() + ": can't be written");
-  return {};
-}
-
 /// Returns run.sh of a command.
 std::string program_of(const RemoteCommand& command, const std::string& build,
                        const std::string& folder) {
@@ -109,7 +100,7 @@ Result<void> fill(const fs::path& to, const RemoteCommand& command, const std::s
     }
   }
   if (is_new && !command.database.empty()) fs::copy_file(command.database, to / "tuned.db");
-  return write_text(to / "run.sh", script);
+  return device::replace_file(to / "run.sh", script);
 }
 
 /// Returns what a file here becomes that the command there was given as `given` and left as
@@ -128,22 +119,10 @@ Result<std::string> joined_text(const fs::path& here, const fs::path& given,
 
 /// Makes a file here what the command left; `given`: the file that it was given, if there was one.
 Result<void> bring(const fs::path& here, const fs::path& given, const fs::path& written) {
-  fs::path part = here;
-  part += fmt::format(".{}.part", getpid());
-  std::error_code error;
-  if (fs::is_regular_file(given) && fs::is_regular_file(here)) {
-    const auto text = joined_text(here, given, written);
-    if (!text) return text.failure();
-    if (auto done = write_text(part, *text); !done) {
-      fs::remove(part, error);
-      return done;
-    }
-  } else {
-    fs::copy_file(written, part, fs::copy_options::overwrite_existing, error);
-  }
-  if (!error) fs::rename(part, here, error);
-  if (error) return io_failure(fmt::format("{}: {}", here.string(), error.message()));
-  return {};
+  const bool was_given = fs::is_regular_file(given) && fs::is_regular_file(here);
+  const auto text = was_given ? joined_text(here, given, written) : read_input(written);
+  if (!text) return text.failure();
+  return device::replace_file(here, *text);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "db/json.hpp"
 #include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/output_file.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/replay/gzip.hpp"
 #include "tuner/replay/space_recording.hpp"
@@ -133,14 +134,8 @@ class Journal {
   }
 
   static Result<void> replace(const fs::path& file, const std::string& bytes) {
-    fs::path draft = file;
-    draft += ".new";
-    std::ofstream out(draft, std::ios::binary | std::ios::trunc);
-    out << bytes;
-    out.close();
-    std::error_code error;
-    if (out) fs::rename(draft, file, error);
-    return !out || error ? failed(file, "can't be written") : Result<void>{};
+    const auto written = replace_file(file, bytes);
+    return written ? written : bad_field("record", "", written.failure().message);
   }
 
   fs::path file_;

@@ -48,7 +48,8 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       {"shared_memory",
        fmt::format("STAGES of both tiles, with RESIDENT or FOLD=2 also sums, must fit {} KiB",
                    shared / 1024),
-       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "SPLIT", "FOLD"},
+       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "STREAM_K",
+         "SPLIT", "FOLD"},
         [=](const Config& c) {
           return kernel.shared_bytes(c) * std::max(1, c["RESIDENT"]) <= shared;
         }}},
@@ -65,6 +66,22 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
                     shape.groups * shape.products() < (std::int64_t{1} << 30)});
   }
   return list;
+}
+
+/// Tiles that are divided by K steps, and the workgroups that run.
+struct StreamedTiles {
+  std::int64_t workgroups, count, steps;
+};
+
+/// Returns what turns.hip computes. With fewer tiles than workgroups, as many run as have four K
+/// steps each.
+StreamedTiles streamed_tiles(const Shape& shape, const TmaKernel& kernel, const Config& c) {
+  constexpr std::int64_t least_steps = 4;
+  const std::int64_t all = cluster_count(shape, c), steps = ceil_div(shape.k, c["BK"]);
+  const std::int64_t running =
+      std::min(kernel.resident_clusters(c), std::max(all, all * steps / least_steps));
+  const std::int64_t rest = all % running;
+  return {running, rest == 0 ? 0 : all < running ? all : rest + running, steps};
 }
 
 /// Returns the constraints of workgroups that share copies, and of those that stay.
@@ -87,6 +104,18 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
       {"counter", "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters",
        p["DYNAMIC"] == 0 ||
            (p["RESIDENT"] > 0 && p["PINGPONG"] == 0 && p["CLUSTER_M"] * p["CLUSTER_N"] == 1)},
+      {"stream", "STREAM_K needs RESIDENT, and neither PINGPONG, DYNAMIC nor clusters",
+       p["STREAM_K"] == 0 || (p["RESIDENT"] > 0 && p["PINGPONG"] == 0 && p["DYNAMIC"] == 0 &&
+                              p["CLUSTER_M"] * p["CLUSTER_N"] == 1)},
+      {"streamed_steps",
+       "STREAM_K is for tiles that do not fill the last round of workgroups, of fewer than 2^32 K "
+       "steps",
+       {{"BM", "BN", "BK", "CLUSTER_M", "CLUSTER_N", "RESIDENT", "STREAM_K"},
+        [=](const Config& c) {
+          if (c["STREAM_K"] == 0 || c["RESIDENT"] == 0) return true;
+          const StreamedTiles tiles = streamed_tiles(shape, kernel, c);
+          return tiles.count > 0 && tiles.count * tiles.steps < std::int64_t{1} << 32;
+        }}},
       {"whole_k", "SPLIT needs RESIDENT=0", p["SPLIT"] == 1 || p["RESIDENT"] == 0},
       {"cluster_of_slices",
        "the slices that FOLD=2 adds are a cluster: CLUSTER_M and CLUSTER_N are 1",
@@ -115,6 +144,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // RESIDENT   0: a workgroup for each tile; else the number of workgroups per compute unit, which
   //            compute tile after tile and store one while the next one is copied
   // DYNAMIC    1: these take the next tile from a counter; 0: those that are their number apart
+  // STREAM_K   1: tiles that are too few for all of these are divided by K steps (turns.hip)
   // SWIZZLE    rows of clusters that are rasterised together; WALK=1: columns
   // SPLIT      slices of K; FOLD: how they are added, as in `matrix`
   // ALIGN      1: operands with odd lines are first copied to aligned rows
@@ -133,12 +163,25 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"SPLIT", kernel.slice_counts()},
                  {"FOLD", clusters ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
                  {"ALIGN", {has_odd_lines(shape) ? 1 : 0}},
-                 {"DYNAMIC", {0, 1}}},
+                 {"DYNAMIC", {0, 1}},
+                 {"STREAM_K", shape.grouped() ? std::vector<int>{0} : std::vector<int>{0, 1}}},
                 {}};
   a.constraints = tile_constraints(shape, device, kernel);
   append(a.constraints, cluster_constraints(shape, kernel));
   append(a.constraints, slice_constraints(shape, device));
   return a;
+}
+
+/// Adds memory for sums of tiles that are divided, two tiles for each workgroup, behind counters of
+/// those that have arrived (stream_k.hip).
+void keep_sums(LaunchPlan& plan, const Config& config, const StreamedTiles& streamed) {
+  constexpr std::size_t partial = 6, counters = 7;  // indices into the argument block
+  plan.zeroed_bytes = static_cast<std::uint64_t>(ceil_div(streamed.count * 4, 256) * 256);
+  plan.workspace_bytes =
+      plan.zeroed_bytes +
+      static_cast<std::uint64_t>(streamed.workgroups * 2 * 4) * config["BM"] * config["BN"];
+  plan.launches[0].arguments[partial] = WorkspaceArgument{plan.zeroed_bytes};
+  plan.launches[0].arguments[counters] = WorkspaceArgument{0};
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -162,14 +205,18 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     plan.zeroed_bytes = plan.workspace_bytes = 256;
     plan.launches[0].arguments[counters] = WorkspaceArgument{0};
   }
+  const StreamedTiles streamed = streamed_tiles(shape, kernel, config);
+  if (config["STREAM_K"] != 0) keep_sums(plan, config, streamed);
   add_alignment(plan, shape, device, config);
   Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
   if (config["FOLD"] != 2) {
     constexpr std::size_t tiles_m = 11, tiles_n = 12;  // indices into the argument block
     const int cluster = TmaKernel::cluster(config);
     const std::int64_t all = cluster_count(shape, config);
-    const std::int64_t running =
-        config["RESIDENT"] != 0 ? std::min(all, kernel.resident_clusters(config)) : all;
+    const std::int64_t running = config["STREAM_K"] != 0 ? streamed.workgroups
+                                 : config["RESIDENT"] != 0
+                                     ? std::min(all, kernel.resident_clusters(config))
+                                     : all;
     product.grid = grid(device, plan.sources[product.source],
                         static_cast<std::uint64_t>(running * cluster), config["SPLIT"]);
     product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
@@ -238,7 +285,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                           : split <= most_in_cluster ? 2
                                                      : 1},
                  {"ALIGN", has_odd_lines(shape) ? 1 : 0},
-                 {"DYNAMIC", 0}}};
+                 {"DYNAMIC", 0},
+                 {"STREAM_K", 0}}};
   if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
     config.value("RESIDENT") = 1;
     // Tiles of groups of rows take different times.
@@ -299,6 +347,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                            static_cast<double>(TmaKernel::cluster(config));
     make_resident(work, running, 5.0 * config["RESIDENT"]);
   }
+  if (config["STREAM_K"] != 0) {  // sums that are kept; what it gains is not predicted but searched
+    work.written_bytes += 2 * 4 * bm * bn;
+    work.read_bytes += 4 * bm * bn;
+    work.barriers += 10;
+  }
   if (config["FOLD"] != 0) {
     add_folding(work, config, config["FOLD"] == 1);
     if (config["FOLD"] == 2) work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
@@ -312,7 +365,7 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "on matrix cores: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions_of_tiles);
-  variant.migrations = {added("DYNAMIC", 0)};
+  variant.migrations = {added("DYNAMIC", 0), added("STREAM_K", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -6,7 +6,8 @@
 // workgroups compute neighbouring tiles: each copies its share of a box to all that need it. With
 // RESIDENT, a workgroup computes tiles until there are none left, and stores one while the next
 // one's first steps are copied. With DYNAMIC, a counter says which one is next, so that tiles that
-// take less time than others leave nobody idle. With PINGPONG, its warpgroups take turns with whole
+// take less time than others leave nobody idle. With STREAM_K, tiles that are too few for all of them are
+// divided by K steps (turns.hip). With PINGPONG, its warpgroups take turns with whole
 // tiles, so that one multiplies while another one stores. SPLIT and FOLD are as in matrix.hip.
 //
 // Where rows are in groups, a warpgroup multiplies no 64 rows that are all past the last one.
@@ -14,9 +15,9 @@
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(STAGES) || !defined(CLUSTER_M) || !defined(CLUSTER_N) || !defined(RESIDENT) ||     \
     !defined(SWIZZLE) || !defined(WALK) || !defined(SPLIT) || !defined(FOLD) ||                 \
-    !defined(GROUPS) || !defined(PINGPONG) || !defined(DYNAMIC)
+    !defined(GROUPS) || !defined(PINGPONG) || !defined(DYNAMIC) || !defined(STREAM_K)
 #error "BM BN BK WM WN STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE WALK SPLIT FOLD are undefined"
-#error "or GROUPS PINGPONG DYNAMIC"
+#error "or GROUPS PINGPONG DYNAMIC STREAM_K"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
 #error "WAVE, SHARED_BYTES, PACKED and {A,B}_ALONG_K must be defined"
@@ -33,6 +34,9 @@
 #if DYNAMIC && (!RESIDENT || PINGPONG || CLUSTER > 1)
 #error "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters"
 #endif
+#if STREAM_K && (!RESIDENT || PINGPONG || DYNAMIC || CLUSTER > 1 || GROUPED == 1 || GROUPED == 2)
+#error "STREAM_K needs RESIDENT, and neither PINGPONG, DYNAMIC, clusters nor groups of rows"
+#endif
 #if BM % WM != 0 || BN % WN != 0 || STAGES < 2 || (RESIDENT && SPLIT > 1) || \
     (CLUSTER > 1 && FOLD == 2) || (FOLD && SPLIT == 1)
 #error "parts divide the tile, STAGES are at least 2, SPLIT needs RESIDENT=0, FOLD=2 no other cluster"
@@ -45,6 +49,7 @@
 #include "gemm/mapped_tile.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
+#include "gemm/turns.hip"
 #include "gemm/warpgroup_tile.hip"
 #if CLUSTER > 1 || FOLD == 2
 #include "common/cluster.hip"
@@ -58,6 +63,9 @@ GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
 #define SUM_COLUMNS (RESIDENT ? 32 : 64)
 #define RESIDUAL_AHEAD HAS_RESIDUAL
 #include "gemm/matrix_sums.hip"
+#endif
+#if STREAM_K
+#include "gemm/stream_k.hip"
 #endif
 
 #if FOLD == 2
@@ -91,7 +99,7 @@ constexpr u32 barriers_start = sums_end > tiles_end ? sums_end : tiles_end;
 static_assert(COPIERS == WAVE || few_registers + GROUPS * many_registers <=
                                      (GROUPS + 1) * registers_at_launch<THREADS + COPIERS>(),
               "a warpgroup would wait for registers for ever");
-constexpr u32 barriers = STAGES * 2 + (PINGPONG ? GROUPS : 0) + (DYNAMIC ? STAGES : 0);
+constexpr u32 barriers = STAGES * 2 + (PINGPONG ? GROUPS : 0) + (DYNAMIC ? STAGES : 0) + STREAM_K;
 static_assert(barriers_start + barriers * 8 == SHARED_BYTES, "as TmaKernel::shared_bytes() has it");
 
 // Waves of a workgroup that read a buffer.
@@ -110,6 +118,8 @@ struct Stages {
   GRETA_DEVICE volatile u32& tile() const {
     return *reinterpret_cast<volatile u32*>(first + (2 * STAGES + index) * 8);
   }
+  // With STREAM_K: a word of the warpgroups that multiply, in the place of a barrier.
+  GRETA_DEVICE u32* word() const { return reinterpret_cast<u32*>(first + 2 * STAGES * 8); }
   GRETA_DEVICE void next() {
     index = index + 1 == STAGES ? 0 : index + 1;
     parity ^= index == 0 ? 1 : 0;
@@ -192,14 +202,6 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   }
 }
 
-// The next tile of those that are not in work, at least `all` if there is none. Each of the `running`
-// workgroups has begun with one, and asks until there is none: the last question resets the counter.
-GRETA_DEVICE u32 take_tile(u32* counter, u32 running, u32 all) {
-  const u32 taken = atomic_add(counter, 1);
-  if (taken == all - 1) *counter = 0;
-  return taken + running;
-}
-
 template <u32 live>
 GRETA_DEVICE void multiply_stage(SharedMemory shared, const Stages& at, Sums& sums) {
   at.filled(at.index).wait(at.parity);
@@ -253,20 +255,23 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
   const Arguments args = GEMM_ARGUMENTS;
   const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
   const Place place{block % CLUSTER, block / CLUSTER};
-  if (place.cluster >= all) return;
+  if (!STREAM_K && place.cluster >= all) return;
   const u32 clusters = RESIDENT ? gridDim.x / CLUSTER : all;
   Stages stages{shared + barriers_start};
   const SharedMemory tiles = shared_memory(shared + inbox_bytes);
   const u32 k_begin = block_z() * slice, steps = steps_of(args, k_begin);
   // Copies don't wait for the other threads: only for blocks that they go to.
-  const OutputTile first = place.tile(args, place.cluster);
-  const u32 early = CLUSTER == 1 && first.has_rows() ? smaller(steps, STAGES) : 0;
+  const Turns turns(all, steps, clusters, place.cluster);
+  const Turn first_turn = turns.first();
+  const OutputTile first = place.tile(args, first_turn.tile);
+  const u32 early = CLUSTER == 1 && first.has_rows() ? smaller(first_turn.steps, STAGES) : 0;
   const bool copier = wave_index() == THREADS / WAVE && elected();
   if (copier) {
     expect_map(map_a);
     expect_map(map_b);
     stages.open();
-    produce(args, tiles, map_a, map_b, place.cluster, first, k_begin, early, place.rank, stages);
+    produce(args, tiles, map_a, map_b, first_turn.tile, first, k_begin + first_turn.step * BK, early,
+            place.rank, stages);
   }
 #if FOLD == 2
   const Inbox inbox{reinterpret_cast<u64*>(shared)};
@@ -284,12 +289,12 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
     if constexpr (COPIERS > WAVE) give_registers<few_registers>();
     if (copier) {
       u32 done = early;
-      for (u32 index = place.cluster; index < all;
-           index = DYNAMIC ? take_tile(args.counters, clusters, all) : index + clusters) {
-        const OutputTile tile = index == place.cluster ? first : place.tile(args, index);
+      for (Turn turn = first_turn; turn.tile < all; turns.go_on(turn, args.counters)) {
+        const OutputTile tile =
+            turn.tile == first_turn.tile ? first : place.tile(args, turn.tile);
         if (!tile.has_rows()) continue;
-        produce(args, tiles, map_a, map_b, index, tile, k_begin + done * BK, steps - done, place.rank,
-                stages);
+        produce(args, tiles, map_a, map_b, turn.tile, tile, k_begin + (turn.step + done) * BK,
+                turn.steps - done, place.rank, stages);
         done = 0;
       }
       if (DYNAMIC) {  // a stage without operands says that there are no more
@@ -302,13 +307,13 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
     const u32 group = PINGPONG ? warpgroup_index() : 0;
     u32 others = group, parity = group == 0 ? 1 : 0;
-    for (u32 index = place.cluster;; index += clusters) {
+    for (Turn turn = first_turn;; turns.go_on(turn)) {
       if (DYNAMIC) {
         stages.filled(stages.index).wait(stages.parity);
-        index = stages.tile();
+        turn.tile = stages.tile();
       }
-      if (index >= all) break;
-      const OutputTile tile = index == place.cluster ? first : place.tile(args, index);
+      if (turn.tile >= all) break;
+      const OutputTile tile = turn.tile == first_turn.tile ? first : place.tile(args, turn.tile);
       if (!tile.has_rows()) continue;
       if (PINGPONG && others != 0) {  // another warpgroup's tile
         stages.skip(steps);
@@ -319,12 +324,15 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
       Sums sums = {};
       if (PINGPONG) stages.turn_of(group).wait(parity);
       const u32 row = tile.at.row + warpgroup_position().row;
-      consume_rows(tiles, row < tile.group.rows ? tile.group.rows - row : 0, steps, place.rank, stages,
-                   sums);
+      consume_rows(tiles, row < tile.group.rows ? tile.group.rows - row : 0, turn.steps, place.rank,
+                   stages, sums);
       if (PINGPONG) {
         parity ^= 1;
         if (lane_index() == 0) stages.turn_of((group + 1) % GROUPS).arrive();
       }
+#if STREAM_K
+      if (turn.steps < steps && !collect_sums(args, turns, turn, stages.word(), sums)) continue;
+#endif
       if (!RESIDENT) team_barrier();  // all are done with the tiles, where sums go
       put_tile(of_group(args, tile.group), shared + sums_start - inbox_bytes, tile.at, sums);
     }

@@ -68,8 +68,9 @@ std::int64_t TmaKernel::shared_bytes(const Config& c) const {
   const std::int64_t bm = c["BM"], bn = c["BN"], bk = c["BK"], stages = c["STAGES"];
   const std::int64_t tiles =
       stages * (tile_bytes(shape_.a_along_k, bm, bk) + tile_bytes(shape_.b_along_k, bn, bk));
-  const std::int64_t barriers =
-      stages * (c["DYNAMIC"] != 0 ? 24 : 16) + (c["PINGPONG"] != 0 ? c["GROUPS"] * 8 : 0);
+  const std::int64_t barriers = stages * (c["DYNAMIC"] != 0 ? 24 : 16) +
+                                (c["PINGPONG"] != 0 ? c["GROUPS"] * 8 : 0) +
+                                (c["STREAM_K"] != 0 ? 8 : 0);
   const auto pitched = [](std::int64_t lines, std::int64_t width) {
     return lines * (width + 8) * 4;
   };

@@ -1,10 +1,8 @@
 #include "runtime/pipeline/compute/capture.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -12,6 +10,7 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/output_file.hpp"
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 
@@ -97,9 +96,7 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
   // A symbolic link is preserved; its target is replaced.
   const auto target = std::filesystem::weakly_canonical(file, error);
   if (error) return io_failure(file, error.message());
-  std::filesystem::path fresh = target;
-  fresh += fmt::format(".{}.part", getpid());
-  std::ofstream out(fresh, std::ios::trunc);
+  std::ostringstream out;
   out << json{{"greta_capture", capture_version},
               {"device", capture.device},
               {"fingerprint", capture.fingerprint},
@@ -113,12 +110,7 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
                .dump()
         << '\n';
   }
-  out.close();
-  if (out) std::filesystem::rename(fresh, target, error);
-  if (out && !error) return {};
-  std::error_code ignored;
-  std::filesystem::remove(fresh, ignored);
-  return io_failure(file, error ? error.message() : "can't be written");
+  return device::replace_file(target, out.str());
 }
 
 Result<Capture> read_capture(const std::filesystem::path& file, const Catalog& catalog) {

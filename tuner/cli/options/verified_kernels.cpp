@@ -1,16 +1,15 @@
 #include "tuner/cli/options/verified_kernels.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/system/log.hpp"
+#include "runtime/device/system/output_file.hpp"
 #include "runtime/device/text/hash.hpp"
 #include "tuner/cli/program/known_operations.hpp"
 #include "tuner/cli/program/paths.hpp"
-#include "tuner/compile/case_files.hpp"
 #include "tuner/diagnose/comparison/case_sources.hpp"
 
 namespace greta::tuner::cli {
@@ -39,16 +38,8 @@ SourceFiles own_sources(const KernelFile& file) {
 
 /// Replaces a file. Throws Error or std::filesystem::filesystem_error.
 void replace(const fs::path& to, const std::string& text) {
-  const fs::path part = to.string() + fmt::format(".{}", getpid());
-  try {
-    fs::create_directories(to.parent_path());
-    write_bytes(part, text.data(), text.size());
-    fs::rename(part, to);
-  } catch (const std::exception&) {
-    std::error_code error;
-    fs::remove(part, error);
-    throw;
-  }
+  fs::create_directories(to.parent_path());
+  replace_file(to, text).value();
 }
 
 void remember(const KernelFile& file, bool verified) {

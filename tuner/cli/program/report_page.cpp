@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/output_file.hpp"
 #include "runtime/device/system/utc.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
@@ -233,16 +233,8 @@ std::string report_data(const ReportFiles& files) {
 void write_report(const ReportFiles& files, const fs::path& out) {
   const std::string html = report_page(files);
   check_replaces_page("report", out);
-  const fs::path part = out.string() + fmt::format(".{}.part", getpid());
-  const auto refuse = [&] {
-    std::error_code ignored;
-    fs::remove(part, ignored);
-    throw CommandError(exit_failed, out.string() + ": can't be written");
-  };
-  if (!(std::ofstream(part, std::ios::binary | std::ios::trunc) << html).flush()) refuse();
-  std::error_code error;
-  fs::rename(part, out, error);
-  if (error) refuse();
+  const auto written = replace_file(out, html);
+  if (!written) throw CommandError(exit_failed, written.failure().message);
 }
 
 }  // namespace greta::tuner::cli
