@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/model/embedded.hpp"
+#include "kernels/model/first_valid.hpp"
 #include "runtime/device/text/hash.hpp"
 
 namespace greta::kernels {
@@ -147,8 +148,9 @@ Config Operation::default_config(const Problem& problem, const DeviceInfo& devic
   std::string rejected;
   if (auto config = instance.untuned(rejected)) return *std::move(config);
   const auto choices = instance.alternatives();
-  const Space space(choices);
-  if (space.count() > 0) return space.at(0);
+  for (const Alternative& choice : choices) {
+    if (auto config = first_valid(choice)) return *std::move(config);
+  }
   const std::string reasons = why_empty(choices);
   throw Error(Failure{
       Status::constraints,

@@ -108,6 +108,8 @@ struct Notation {
 struct DTypes {
   DType in;
   DType out;
+
+  bool operator==(const DTypes&) const = default;
 };
 
 /// Returns the pairs of types with conversion: equal types, and all pairs in which one type is f32.

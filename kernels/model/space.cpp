@@ -154,33 +154,19 @@ std::uint64_t cartesian_size_of(const Alternative& alternative) {
   return product;
 }
 
-void check_names(const std::vector<Alternative>& alternatives) {
+void check_all_names(const std::vector<Alternative>& alternatives) {
   std::set<std::string> variants;
   for (const Alternative& alternative : alternatives) {
     const std::string& variant = alternative.variant;
     if (!variants.insert(variant).second) throw Error("variant " + variant + " occurs twice");
-    std::set<std::string> names;
-    for (const Parameter& parameter : alternative.parameters) {
-      const std::set<int> values(parameter.values.begin(), parameter.values.end());
-      if (!names.insert(parameter.name).second || values.size() != parameter.values.size()) {
-        throw Error(fmt::format("parameter {} of variant {}, or a value of it, occurs twice",
-                                parameter.name, variant));
-      }
-    }
-    for (const Constraint& constraint : alternative.constraints) {
-      for (const std::string& name : constraint.condition.parameters()) {
-        if (names.contains(name)) continue;
-        throw Error(fmt::format("constraint {} of variant {} reads {}, which is not a parameter",
-                                constraint.name, variant, name));
-      }
-    }
+    check_names(alternative);
   }
 }
 
 }  // namespace
 
 Space::Space(std::vector<Alternative> alternatives) {
-  check_names(alternatives);
+  check_all_names(alternatives);
   tables_ = std::make_unique<Tables>(std::move(alternatives));
 }
 
@@ -188,7 +174,7 @@ Space::Space(std::unique_ptr<Tables> tables) : tables_(std::move(tables)) {}
 
 Space Space::listed(std::vector<Alternative> alternatives,
                     std::vector<std::vector<Positions>> valid) {
-  check_names(alternatives);
+  check_all_names(alternatives);
   std::vector<SpaceTable> tables;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     tables.emplace_back(alternatives[i].parameters.size(), std::move(valid.at(i)));
@@ -247,14 +233,7 @@ std::optional<std::uint64_t> Space::index(const Config& config) const {
 }
 
 Config Space::config(const Choice& choice) const {
-  const Alternative& alternative = alternatives().at(choice.variant);
-  Config config{alternative.variant, {}, alternative.words};
-  config.values.reserve(choice.values.size());
-  for (std::size_t i = 0; i < choice.values.size(); ++i) {
-    const Parameter& parameter = alternative.parameters[i];
-    config.values.emplace_back(parameter.name, parameter.values[choice.values[i]]);
-  }
-  return config;
+  return config_of(alternatives().at(choice.variant), choice.values);
 }
 
 std::optional<Choice> Space::choice(const Config& config) const {

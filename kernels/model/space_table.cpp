@@ -216,8 +216,11 @@ using namespace space_table;
 
 class SpaceTable::Builder {
  public:
-  Builder(const Alternative& alternative, SpaceTable& table)
-      : alternative_(alternative), table_(table), choice_(alternative.parameters.size()) {
+  Builder(const Alternative& alternative, SpaceTable& table, Extent extent)
+      : alternative_(alternative),
+        table_(table),
+        extent_(extent),
+        choice_(alternative.parameters.size()) {
     if (choice_.size() > Parameters().size()) {
       throw Error(fmt::format("variant {} has more than {} parameters", alternative.variant,
                               Parameters().size()));
@@ -231,7 +234,7 @@ class SpaceTable::Builder {
     table_.nodes_ = {Node{}, Node{0, 0, 1}};  // dead_end, complete
     table_.order_.resize(choice_.size());
     std::iota(table_.order_.begin(), table_.order_.end(), 0);
-    if (!possible()) return;
+    if (!is_possible(alternative)) return;  // as most variants that are not for them
     for (const Constraint& constraint : alternative.constraints) {
       rules_.emplace_back(alternative, constraint);
     }
@@ -244,16 +247,6 @@ class SpaceTable::Builder {
   }
 
  private:
-  /// Returns whether the problem and the device meet the constraints that read no parameter. Most
-  /// variants that are not for them fail here, before the table costs anything.
-  bool possible() const {
-    return std::all_of(alternative_.constraints.begin(), alternative_.constraints.end(),
-                       [&](const Constraint& constraint) {
-                         return !constraint.condition.parameters().empty() ||
-                                constraint.condition.holds(Config{alternative_.variant, {}});
-                       });
-  }
-
   void find_rules_and_live_parameters() {
     const auto depth_of = [&](std::size_t parameter) {
       const auto& order = table_.order_;
@@ -322,6 +315,7 @@ class SpaceTable::Builder {
         throw Error(fmt::format("variant {} has more than 2^64 valid configurations",
                                 alternative_.variant));
       }
+      if (extent_ == Extent::first) break;
     }
     if (edges.empty()) return dead_end;
     const auto first = static_cast<std::uint32_t>(table_.edges_.size());
@@ -332,6 +326,7 @@ class SpaceTable::Builder {
 
   const Alternative& alternative_;
   SpaceTable& table_;
+  const Extent extent_;
   Positions choice_;
   std::vector<Rule> rules_;
   std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
@@ -342,8 +337,8 @@ class SpaceTable::Builder {
   std::vector<std::vector<Edge>> edges_;
 };
 
-SpaceTable::SpaceTable(const Alternative& alternative) {
-  Builder(alternative, *this);
+SpaceTable::SpaceTable(const Alternative& alternative, Extent extent) {
+  Builder(alternative, *this, extent);
 }
 
 SpaceTable::SpaceTable(std::size_t parameters, std::vector<Positions> valid)

@@ -8,6 +8,12 @@
 
 namespace greta::kernels {
 
+/// Throws Error if names of parameters or their values repeat, or if a constraint reads a parameter
+/// that the variant lacks.
+void check_names(const Alternative& alternative);
+
+Config config_of(const Alternative& alternative, const Space::Positions& positions);
+
 /// The valid choices of one variant as a decision graph; private to Space.
 ///
 /// A node represents all partial assignments of one depth that later constraints cannot
@@ -15,7 +21,9 @@ namespace greta::kernels {
 /// root is a valid choice.
 class SpaceTable {
  public:
-  explicit SpaceTable(const Alternative& alternative);
+  /// What a table contains: all valid choices, or the first one alone, if there is any.
+  enum class Extent { all, first };
+  explicit SpaceTable(const Alternative& alternative, Extent extent = Extent::all);
   using Positions = Space::Positions;
   /// Takes the valid choices of `parameters` parameters as a list.
   SpaceTable(std::size_t parameters, std::vector<Positions> valid);

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "kernels/model/space.hpp"
+#include "kernels/model/first_valid.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -20,10 +20,10 @@ std::vector<std::size_t> contradicting(const Alternative& alternative) {
   std::vector<std::size_t> numbers;
   Alternative kept = alternative;
   kept.constraints.clear();
-  if (Space({kept}).count() == 0) return {};
+  if (!first_valid(kept)) return {};
   for (std::size_t i = 0; i < alternative.constraints.size(); ++i) {
     kept.constraints.push_back(alternative.constraints[i]);
-    if (Space({kept}).count() > 0) continue;
+    if (first_valid(kept)) continue;
     kept.constraints.pop_back();
     numbers.push_back(i);
   }
@@ -45,7 +45,7 @@ std::string why_empty(const std::vector<Alternative>& alternatives) {
     for (std::size_t i = 0; i < alternative.constraints.size(); ++i) {
       Alternative without = alternative;
       without.constraints.erase(without.constraints.begin() + static_cast<std::ptrdiff_t>(i));
-      if (Space({std::move(without)}).count() > 0) add(alternative.constraints[i]);
+      if (first_valid(without)) add(alternative.constraints[i]);
     }
     const char* between = ", or ";
     if (reasons.empty()) {

@@ -22,7 +22,7 @@ namespace {
 using reference::slack;
 using reference::u;
 
-constexpr double smallest = 0x1p-126;
+constexpr double smallest_normal = 0x1p-126;
 
 typedef Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> Lines;
 
@@ -141,17 +141,17 @@ Dot dot(const Lines& lines, std::int64_t line, const Eigen::VectorXd& x) {
 /// `length` elements, as those of a gated product (GemmErrorModel), in two parts.
 void compute(Hidden& h, std::int64_t j, const Dot& gate, const Dot& up, std::int64_t length) {
   const double gamma = slack * dot_product_error(length);
-  const double flushed = 2 * static_cast<double>(length) * smallest;
+  const double flushed = 2 * static_cast<double>(length) * smallest_normal;
   const double activated = activate(ActivationFunction::silu, gate.value);
   const double changed =
       activation_change(ActivationFunction::silu, gate.value, gamma * gate.norm + flushed);
-  const double evaluated = activation_error(ActivationFunction::silu, gate.value) + smallest;
+  const double evaluated = activation_error(ActivationFunction::silu, gate.value) + smallest_normal;
   const double of_up = gamma * up.norm, value = activated * up.value;
   h.value[j] = value;
   h.independent[j] = std::abs(up.value) * changed + std::abs(activated) * of_up;
-  h.common[j] = std::abs(up.value) * evaluated + std::abs(activated) * (flushed + smallest) +
-                (changed + evaluated) * (of_up + flushed + smallest) + u * std::abs(value) +
-                smallest;
+  h.common[j] = std::abs(up.value) * evaluated + std::abs(activated) * (flushed + smallest_normal) +
+                (changed + evaluated) * (of_up + flushed + smallest_normal) + u * std::abs(value) +
+                smallest_normal;
 }
 
 /// Calls body(first, count) for blocks of lines, on all cores.
@@ -232,7 +232,7 @@ class ExpertsData {
       for (const Hidden& h : tokens) {
         // Flushed products of h and down are multiplied by the weight.
         const double flushed =
-            (2 * static_cast<double>(hidden_) * std::abs(h.weight) + 2) * smallest;
+            (2 * static_cast<double>(hidden_) * std::abs(h.weight) + 2) * smallest_normal;
         for (std::int64_t line = 0; line < count; ++line) {
           const Eigen::ArrayXd factors = h.weight * lines.row(line).transpose().array();
           const Eigen::ArrayXd products = factors * h.value.array();

@@ -38,8 +38,13 @@ class Deck {
     std::swap(values_[chosen], values_[--left_]);
     return values_[left_];
   }
-  /// Removes the value that was drawn last.
-  void discard() { values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(left_)); }
+  /// Removes the values that match.
+  template <typename Matches>
+  void discard(Matches matches) {
+    const auto undrawn = values_.begin() + static_cast<std::ptrdiff_t>(left_);
+    left_ -= static_cast<std::size_t>(std::count_if(values_.begin(), undrawn, matches));
+    std::erase_if(values_, matches);  // keeps the order of the others
+  }
   bool empty() const { return values_.empty(); }
 
  private:
@@ -56,6 +61,8 @@ struct AttributeDeck {
 struct Aim {
   std::string parameter;
   int value;
+
+  bool operator==(const Aim&) const = default;
 };
 
 /// The properties that distinguish kernels most.
@@ -112,7 +119,11 @@ class Dealer {
     while (!kinds_.empty()) {
       const Kind kind = kinds_.draw(random_);
       if (auto choice = find(kind)) return choice;
-      kinds_.discard();  // not supported on this device
+      // This device does not support it, nor other kernels of the variant if it may run no problem.
+      kinds_.discard([&](const Kind& other) {
+        return other.variant == kind.variant && other.types == kind.types &&
+               (!possible_ || other.by == kind.by);
+      });
     }
     return std::nullopt;
   }
@@ -282,6 +293,8 @@ class Dealer {
     const Variant& variant = operation_.variant(kind.variant);
     const ProblemShape shape = operation_.shape(problem);
     Alternative alternative = variant.space(shape, device_);
+    if (!is_possible(alternative)) return Drawn::unsupported;
+    possible_ = true;
     seen_[kind.variant].parameters = alternative.parameters;
     if (aimed) fix(alternative, *aimed);
     if (kind.by) fix(alternative, *kind.by);
@@ -307,19 +320,24 @@ class Dealer {
   /// choice with the largest gain. Variations of earlier problems are like those, so that they are
   /// drawn only where few random problems are valid, or the latest choices had no gain.
   std::optional<Candidate> find(const Kind& kind) {
-    constexpr int tries = 600, draws = 1500, variations = 30, vain = 20;
+    constexpr int tries = 600, draws = 1500, few = 100, variations = 30, vain = 20;
+    constexpr int impossible = 150;  // tries for a variant that may run none of the problems
     const int problems = in_vain_ < patience ? 6 : 1;
     ++finds_;
     Best best;
     const auto aim_of = [&](int drawn) {
       return drawn % 2 == 0 ? aim(kind.variant) : std::nullopt;
     };
+    possible_ = false;
     int found = 0;
-    for (int i = 0, drawn = 0; i < tries && drawn < draws && found < problems; ++drawn) {
+    for (int i = 0, drawn = 0; i < (possible_ ? tries : impossible) && drawn < draws; ++drawn) {
+      if (found == problems) break;
+      const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);
       Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
                                        random_, aimed ? aimed->value : 0);
-      if (found == 0 && drawn > draws / 2) drop_refused_attributes(operation_, problem);
+      if (rarely_valid || (found == 0 && drawn > draws / 2))
+        drop_refused_attributes(operation_, problem);
       const Drawn result = compare(kind, std::move(problem), aimed, best);
       if (result != Drawn::invalid) ++i;
       if (result == Drawn::compared) ++found;
@@ -356,7 +374,8 @@ class Dealer {
   std::unordered_set<std::uint64_t> met_pairs_;  ///< as each_pair() numbers them
   std::unordered_map<Feature, int> wanted_;      ///< how often an uncovered attribute was drawn
   int in_vain_ = 0;                              ///< choices since one covered a new feature
-  std::uint64_t finds_ = 0;                      ///< calls of find(), in which met_ stays the same
+  bool possible_ = false;    ///< whether the last find() met a problem of the variant
+  std::uint64_t finds_ = 0;  ///< calls of find(), in which met_ stays the same
   std::unordered_map<std::string, std::map<std::pair<std::string, int>, Target>>
       targets_;                                 ///< by variant: values of parameters
   std::unordered_map<std::string, Seen> seen_;  ///< by variant

@@ -1,6 +1,6 @@
 """Protects: a tune that was killed or interrupted goes on where it stopped when it is asked for again,
 and ends with the trials of an uninterrupted run with its seed. GRETA_KILLS sets the number of kills: a few by
-default, 200 with ctest -L long."""
+default, 100 with ctest -L long."""
 import json
 import os
 import random
@@ -11,7 +11,7 @@ import unittest
 
 from cli_case import SMALL, Case, HeldCompiler, limit
 
-KILLS = int(os.environ.get("GRETA_KILLS", "6"))
+KILLS = int(os.environ.get("GRETA_KILLS", "3"))
 SEARCHED = "SELECT session, config, phase FROM trials WHERE phase <> 'lost' ORDER BY id"
 
 

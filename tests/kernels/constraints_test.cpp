@@ -41,13 +41,17 @@ void tell(int) {
 std::size_t evaluate(const Alternative& alternative, int draws, std::mt19937_64& random) {
   for (const Constraint& constraint : alternative.constraints) {
     asked = alternative.variant + ": " + constraint.name + " divides by zero\n";
-    for (int draw = 0; draw < draws; ++draw) {
-      Config config{alternative.variant, {}};
-      for (const Parameter& parameter : alternative.parameters) {
-        const auto& read = constraint.condition.parameters();
-        if (std::find(read.begin(), read.end(), parameter.name) == read.end()) continue;
-        config.values.emplace_back(parameter.name,
-                                   parameter.values[random() % parameter.values.size()]);
+    Config config{alternative.variant, {}};
+    std::vector<const std::vector<int>*> domains;  // of the parameters that it reads
+    for (const Parameter& parameter : alternative.parameters) {
+      const auto& read = constraint.condition.parameters();
+      if (std::find(read.begin(), read.end(), parameter.name) == read.end()) continue;
+      config.values.emplace_back(parameter.name, 0);
+      domains.push_back(&parameter.values);
+    }
+    for (int draw = 0; draw < (domains.empty() ? 1 : draws); ++draw) {
+      for (std::size_t i = 0; i < domains.size(); ++i) {
+        config.values[i].second = (*domains[i])[random() % domains[i]->size()];
       }
       (void)constraint.condition.holds(config);
     }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "kernels/model/first_valid.hpp"
 #include "kernels/model/random.hpp"
 #include "tests/layers.hpp"
 
@@ -343,6 +344,28 @@ TEST(Space, SaturatesTheCartesianSize) {
   const Space space({alternative});
   EXPECT_EQ(space.cartesian_size(), std::uint64_t{1} << 63);
   EXPECT_EQ(space.count(), 10U);
+}
+
+TEST(FirstValid, IsTheFirstOfTheVariantsSpace) {
+  std::mt19937_64 random(3);
+  int none = 0, impossible = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Alternative alternative = random_alternative("one", random);
+    const Space space({alternative});
+    const auto first = first_valid(alternative);
+    ASSERT_EQ(first.has_value(), space.count() > 0);
+    if (first) ASSERT_EQ(*first, space.at(0));
+    if (!is_possible(alternative)) ASSERT_FALSE(first);
+    none += first ? 0 : 1;
+    impossible += is_possible(alternative) ? 0 : 1;
+  }
+  EXPECT_GT(impossible, 10);
+  EXPECT_GT(none, impossible);
+  EXPECT_LT(none, 200);
+}
+
+TEST(FirstValid, RefusesConstraintsOfParametersThatAreNotThere) {
+  EXPECT_THROW(first_valid({"one", {{"A", {1, 2}}}, {{"other", "", p["B"] == 1}}}), Error);
 }
 
 TEST(Config, TextHashAndLookup) {

@@ -31,6 +31,10 @@ class GgufWriter {
     std::memcpy(bytes.data(), &value, sizeof(T));
     return bytes;
   }
+  template <typename T>
+  static std::string raw(const std::vector<T>& list) {
+    return {reinterpret_cast<const char*>(list.data()), list.size() * sizeof(T)};
+  }
   static std::string text(const std::string& value) {
     return raw(std::uint64_t{value.size()}) + value;
   }
@@ -51,9 +55,7 @@ class GgufWriter {
   }
   template <typename T>
   void add_numbers(const std::string& key, std::uint32_t type, const std::vector<T>& list) {
-    std::string bytes = raw(type) + raw(std::uint64_t{list.size()});
-    for (const T one : list) bytes += raw(one);
-    add(key, 9, bytes);
+    add(key, 9, raw(type) + raw(std::uint64_t{list.size()}) + raw(list));
   }
 
   /// Adds a tensor after the last one, or at an offset of the data. The shape has the outermost
@@ -258,10 +260,8 @@ struct TinyGguf {
         type = number(*format);
         stored = random.bytes;
         tensor.type = "F32";
-        tensor.data.clear();
-        for (const double value : random.values) {
-          tensor.data += GgufWriter::raw(static_cast<float>(value));
-        }
+        tensor.data =
+            GgufWriter::raw(std::vector<float>(random.values.begin(), random.values.end()));
       }
       twins.push_back(tensor);
       const std::string name = gguf_name(tensor.name);
@@ -292,9 +292,8 @@ struct TinyGguf {
       file.add_tensor(name, expert_types[name], all.shape, all.data);
     }
     if (!divisors.empty()) {
-      std::string data;
-      for (const float divisor : divisors) data += GgufWriter::raw(divisor);
-      file.add_tensor("rope_freqs.weight", 0, {static_cast<std::int64_t>(divisors.size())}, data);
+      file.add_tensor("rope_freqs.weight", 0, {static_cast<std::int64_t>(divisors.size())},
+                      GgufWriter::raw(divisors));
     }
     write_file(folder / "model.gguf", file.bytes());
     write_file(folder / "config.json", tiny.config().dump());
