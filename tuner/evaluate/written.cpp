@@ -100,7 +100,9 @@ std::optional<std::string> not_written(const std::vector<Unchanged>& elements,
     if (count++ == 0) first = shown(tensor.spec, row, col);
   }
   if (count == 0) return std::nullopt;
-  const std::string others = count > 1 ? fmt::format(", nor were {} others", count - 1) : "";
+  const std::string others = count == 1   ? ""
+                             : count == 2 ? ", nor was another one"
+                                          : fmt::format(", nor were {} others", count - 1);
   return fmt::format("element {} was not written{}", first, others);
 }
 
