@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/tensor.hpp"
@@ -52,6 +53,9 @@ class Reference {
   /// Returns every element of each of these outputs, in order, or std::nullopt if the problem is
   /// not Operation::fully_checked.
   virtual std::optional<std::vector<std::vector<Expected>>> expected() const = 0;
+  /// Returns whether a correct kernel writes this row of this output. It leaves the others as they
+  /// were.
+  virtual bool writes(std::string_view /*output*/, std::int64_t /*row*/) const { return true; }
   /// Returns up to `most` elements of each of these outputs, in order of the index. They come from
   /// all of the output, or from the elements that the reference computes.
   virtual std::vector<std::vector<ExpectedElement>> sample(std::size_t most) const;

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "kernels/model/first_valid.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/model/space_table.hpp"
 #include "runtime/device/text/spelling.hpp"

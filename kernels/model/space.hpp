@@ -78,10 +78,6 @@ struct Choice {
 std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
                                    const Config& config);
 
-/// Returns whether the problem and the device meet the constraints that read no parameter. Where
-/// they do not, no configuration is valid, and no Space need be made to know it.
-bool is_possible(const Alternative& alternative);
-
 /// Explains why alternatives have no valid configuration: "variant: name: reason, or name: reason"
 /// of constraints whose removal alone would make one valid; or else "… and name: reason" of those
 /// that leave none beside the constraints before them.

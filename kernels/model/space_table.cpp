@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "kernels/model/first_valid.hpp"
+
 namespace greta::kernels {
 namespace space_table {
 

@@ -8,12 +8,6 @@
 
 namespace greta::kernels {
 
-/// Throws Error if names of parameters or their values repeat, or if a constraint reads a parameter
-/// that the variant lacks.
-void check_names(const Alternative& alternative);
-
-Config config_of(const Alternative& alternative, const Space::Positions& positions);
-
 /// The valid choices of one variant as a decision graph; private to Space.
 ///
 /// A node represents all partial assignments of one depth that later constraints cannot

@@ -7,13 +7,12 @@
 #include <iterator>
 #include <limits>
 
-#include "kernels/model/written_rows.hpp"
 #include "kernels/reference/findings.hpp"
 
 namespace greta::kernels {
 namespace {
 
-class PartsReference : public Reference, public WrittenRows {
+class PartsReference : public Reference {
  public:
   PartsReference(std::vector<ProductPart> parts, std::int64_t rows, std::int64_t cols, bool full)
       : parts_(std::move(parts)), rows_(rows), n_(cols), full_(full) {}

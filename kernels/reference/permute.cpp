@@ -2,7 +2,6 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/model/written_rows.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/references.hpp"
@@ -58,7 +57,7 @@ Permuted permuted(const Problem& problem, const HostTensor& ids, std::int64_t ro
   return result;
 }
 
-class PermuteReference : public Reference, public WrittenRows {
+class PermuteReference : public Reference {
  public:
   PermuteReference(std::unique_ptr<Reference> elements, std::shared_ptr<const Permuted> result)
       : elements_(std::move(elements)), result_(std::move(result)) {}

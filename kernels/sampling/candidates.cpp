@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "kernels/model/first_valid.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/sampling/coverage.hpp"
@@ -321,7 +322,6 @@ class Dealer {
   /// drawn only where few random problems are valid, or the latest choices had no gain.
   std::optional<Candidate> find(const Kind& kind) {
     constexpr int tries = 600, draws = 1500, few = 100, variations = 30, vain = 20;
-    constexpr int impossible = 150;  // tries for a variant that may run none of the problems
     const int problems = in_vain_ < patience ? 6 : 1;
     ++finds_;
     Best best;
@@ -330,7 +330,7 @@ class Dealer {
     };
     possible_ = false;
     int found = 0;
-    for (int i = 0, drawn = 0; i < (possible_ ? tries : impossible) && drawn < draws; ++drawn) {
+    for (int i = 0, drawn = 0; i < tries && drawn < draws; ++drawn) {
       if (found == problems) break;
       const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);

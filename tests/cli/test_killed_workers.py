@@ -35,7 +35,9 @@ class KilledWorkers(Case):
             worker = worker_of(run.pid)
             try:
                 searching = self.trials() - begun < TRIALS
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
                 return 0, 0  # the run stands still while it holds the database's exclusive lock
             if worker is None:
                 return 0, 0

@@ -14,6 +14,7 @@
 #include "tuner/diagnose/failed_case.hpp"
 #include "tuner/diagnose/probe_runs.hpp"
 #include "tuner/evaluate/workload.hpp"
+#include "tuner/evaluate/written.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -45,19 +46,32 @@ bool fails_plainly(Device& device, Stream& stream, const PreparedPlan& prepared,
   return !right && right.failure().status == Status::correctness;
 }
 
-/// Runs the candidate as often as a race needs to show, and with other contents of what it writes.
-/// If there is no time for all runs, those with other contents have precedence over further equal
-/// ones; one is run in any case.
+/// Returns the content of outputs with which the results are wrong: NaN, or if elements that are
+/// not written pass as NaN, another one.
+std::uint32_t content_that_fails(Device& device, Stream& stream, const PreparedPlan& prepared,
+                                 Workload& load, const Reference& reference, double run_s) {
+  std::vector<HostTensor> outputs;
+  const auto done = load.outputs_of(device, stream, prepared, run_s, {}, outputs);
+  const bool passes = done && reference.check(outputs).passed &&
+                      !written_elsewhere(reference, outputs) &&
+                      unchanged_elements(reference, outputs).any;
+  return passes ? finite_pattern : nan_pattern;
+}
+
+/// Runs the candidate as often as a race needs to show, with `content` in its outputs, and with
+/// other contents of what it writes. If there is no time for all runs, those with other contents
+/// have precedence over further equal ones; one is run in any case.
 Result<std::vector<KeptRun>> kept_runs(Device& device, Stream& stream, const PreparedPlan& prepared,
-                                       Workload& load, double run_s, CaseTime& time) {
-  std::vector<BeforeLaunch> order(2);
-  order.push_back({.outputs = finite_pattern});
-  if (prepared.has_workspace()) order.push_back({.workspace = finite_pattern});
-  order.resize(order.size() + repeats - 2);
+                                       Workload& load, std::uint32_t content, double run_s,
+                                       CaseTime& time) {
+  std::vector<BeforeLaunch> order(2, {.outputs = content});
+  order.push_back({.outputs = content == nan_pattern ? finite_pattern : nan_pattern});
+  if (prepared.has_workspace()) order.push_back({.outputs = content, .workspace = finite_pattern});
+  order.resize(order.size() + repeats - 2, {.outputs = content});
   std::vector<KeptRun> equal, others;
   for (const BeforeLaunch& before : order) {
     if (!equal.empty() && !time.has_room()) break;
-    const bool is_equal = before.outputs == nan_pattern && before.workspace == nan_pattern;
+    const bool is_equal = before.outputs == content && before.workspace == nan_pattern;
     KeptRun& run = (is_equal ? equal : others).emplace_back();
     run.outputs_before = before.outputs;
     run.workspace_before = before.workspace;
@@ -67,6 +81,16 @@ Result<std::vector<KeptRun>> kept_runs(Device& device, Stream& stream, const Pre
   }
   std::move(others.begin(), others.end(), std::back_inserter(equal));
   return equal;
+}
+
+/// Puts what elements that are not written don't pass with into the outputs of a case.
+void fill_outputs(const Operation& operation, const Problem& problem, const Reference& reference,
+                  KernelCase& made) {
+  const auto specs = operation.tensors(problem);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role == Role::output)
+      made.buffers.at(i).data = filled_where_written(reference, specs[i]);
+  }
 }
 
 /// Compiles the plan again for its binaries. Nothing is compiled where that is not possible.
@@ -126,11 +150,16 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
     failed.style = InputStyle::plain;
   }
   if (auto set = load->set_inputs(device, failed.seed, failed.style); !set) return set;
-  CaseTime time(most_time_);
-  auto runs = kept_runs(device, stream, *prepared, *load, run_s, time);
-  if (!runs) return runs.failure();
-
   auto [inputs, reference] = host_data(operation, failed.on, failed.seed, failed.style);
+  const std::uint32_t content =
+      content_that_fails(device, stream, *prepared, *load, *reference, run_s);
+  CaseTime time(most_time_);
+  auto runs = kept_runs(device, stream, *prepared, *load, content, run_s, time);
+  if (!runs) return runs.failure();
+  if (content == finite_pattern) {
+    for (KeptRun& run : *runs) clear_rows_of_nobody(*reference, run.outputs);
+  }
+
   auto expected = reference->expected();
   if (!expected) return no_case("its reference does not compute every element");
   FailedCase made;
@@ -141,6 +170,7 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   made.kernel = make_case_of(operation, compiled_again(device_info, compiler_, failed),
                              std::move(inputs), *std::move(expected));
   made.kernel.seed = failed.seed;
+  if (content == finite_pattern) fill_outputs(operation, failed.on, *reference, made.kernel);
   made.device = fmt::format("{} {}", device_info.id(), device_info.name);
   made.message = failed.message;
   for (const KernelSource& source : failed.plan.sources)

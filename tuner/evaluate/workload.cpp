@@ -148,9 +148,8 @@ Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan&
 Result<void> Workload::check_written(Device& device, Stream& stream, const PreparedPlan& candidate,
                                      double run_s, Verdict& verdict) {
   std::optional<std::string> wrong = written_elsewhere(*reference_, outputs_);
-  const auto unchanged =
-      wrong ? std::vector<Unchanged>{} : unchanged_elements(*reference_, outputs_);
-  if (!unchanged.empty()) {
+  const auto unchanged = wrong ? Unchanged{} : unchanged_elements(*reference_, outputs_);
+  if (unchanged.any) {
     const BeforeLaunch before{.outputs = finite_pattern};
     if (auto r = outputs_of(device, stream, candidate, run_s, before, outputs_); !r) return r;
     wrong = not_written(unchanged, outputs_);

@@ -1,7 +1,7 @@
 #include "kernels/templates/quantize/inputs.hpp"
 
-#include <bit>
-#include <cstdint>
+#include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -20,19 +20,30 @@ bool is_scale(const TensorSpec& spec) {
   return spec.name == "scale";
 }
 
-/// All bits but the sign are set, so that no part of them passes for a number.
-constexpr double nan = std::bit_cast<double>(~std::uint64_t{0} >> 1);
+/// Stores a NaN of which all bits but the sign are set, so that no part of them passes for a
+/// number.
+void store_nan(HostTensor& tensor, std::size_t index) {
+  const std::size_t bytes = bytes_of(tensor.spec.dtype, std::size_t{1});
+  std::byte* const element = tensor.data.data() + index * bytes;
+  std::memset(element, 0xFF, bytes);
+  element[bytes - 1] = std::byte{0x7F};
+}
 
 /// Puts NaN, infinities and negative zeros into a few rows.
 void mix_in_special_values(HostTensor& tensor, std::mt19937_64& random) {
   const auto cols = static_cast<std::uint64_t>(tensor.spec.cols);
-  const double values[] = {nan, infinity, -infinity, -0.0};
+  const double values[] = {infinity, -infinity, -0.0};
   for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
     const auto first = static_cast<std::size_t>(row) * tensor.spec.cols;
     for (std::uint64_t count = 1 + uniform_below(random, 3); count > 0; --count) {
-      store_element(tensor.spec.dtype, tensor.data.data(), first + uniform_below(random, cols),
-                    values[uniform_below(random, std::size(values))]);
+      const std::size_t index = first + uniform_below(random, cols);
+      const std::uint64_t kind = uniform_below(random, 1 + std::size(values));
+      if (kind == std::size(values)) {
+        store_nan(tensor, index);
+      } else {
+        store_element(tensor.spec.dtype, tensor.data.data(), index, values[kind]);
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "tuner/diagnose/causes/causes.hpp"
 #include "tuner/diagnose/where.hpp"
+#include "tuner/evaluate/written.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -354,11 +355,24 @@ void offer_sanitizers(Judge& judge) {
   }
 }
 
+/// Rows of no group and of no expert, in which any NaN would pass but for written_elsewhere().
+void offer_rows_of_nobody(Judge& judge) {
+  const std::string& message = judge.evidence().failed().message;
+  if (message.find(writes_row_of_nobody) == std::string::npos) return;
+  judge.add({.kind = "rows written that are of no group",
+             .words = "the kernel writes rows that belong to no group or expert",
+             .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
+             .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
+             .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
+             .evidence = message});
+}
+
 /// Writes outside of operands are found by their guard zones, and may be the only error.
 void offer_guards(Judge& judge) {
   const std::string& message = judge.evidence().failed().message;
-  const auto at = message.find("wrote");
-  if (at == std::string::npos) return;
+  if (message.find("wrote") == std::string::npos ||
+      message.find(writes_row_of_nobody) != std::string::npos)
+    return;
   judge.add({.kind = "write out of bounds",
              .words = message.find("input") != std::string::npos
                           ? "the kernel writes to an operand that it may only read"
@@ -392,6 +406,7 @@ void offer_runs(Judge& judge) {
   offer_overlap(judge);
   offer_positions(judge);
   offer_sanitizers(judge);
+  offer_rows_of_nobody(judge);
   offer_guards(judge);
 }
 

@@ -97,7 +97,7 @@ class Search {
         order_of(0, changes_.size(), [&](std::size_t i) { return changes_[i].has_slot(); });
     while (!remaining_.empty() && !convinces() && Clock::now() < group_end_)
       try_batch(next_batch());
-    if (!found()) {
+    if (!convinces()) {
       try_one_by_one(order_of(0, changes_.size(), [&](std::size_t i) {
         return outcomes_[i] == ChangeOutcome::untried && !changes_[i].change.is_statement();
       }));
@@ -108,7 +108,10 @@ class Search {
     if (found()) {
       result_.found = described(changes_[best_]);
       result_.found->with_others = outcomes_[best_] == ChangeOutcome::correct;
-      result_.found->others = confirmed_.size() - 1;
+      const auto as_good = std::count_if(confirmed_.begin(), confirmed_.end(), [&](std::size_t i) {
+        return outcomes_[i] == outcomes_[best_];
+      });
+      result_.found->others = static_cast<std::size_t>(as_good) - 1;
     }
     return std::move(result_);
   }
@@ -177,7 +180,7 @@ class Search {
     });
     if (order.size() > most_confirmed) order.resize(most_confirmed);
     if (!order.empty()) try_one_by_one(std::move(order));
-    if (found()) return;
+    if (convinces()) return;
     auto unclear = with(ChangeOutcome::unclear);
     if (unclear.size() > most_unclear) unclear.resize(most_unclear);
     if (!unclear.empty()) try_one_by_one(std::move(unclear));
