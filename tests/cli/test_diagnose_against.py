@@ -112,6 +112,18 @@ class DiagnoseAgainst(Case):
             self.assertEqual(diagnosis["comparison"]["why"], why)
             self.assertEqual(diagnosis["causes"][0]["kind"], "wrong sign")
 
+    def test_an_element_that_is_not_written_is_wrong_though_what_was_there_is_expected(self):
+        file, known_good = "permute/fused.hip", "places[token * TOP_K + me] = place[me];"
+        templates = self.templates((file, known_good, "if (place[me] >= 0) " + known_good))
+        case = self.keep("permute", "--variant", "fused", "--problems", "20", "--device", "hip-host:0",
+                         "--templates", templates)
+        self.assertEqual(self.run_tune("run-case", case, "--device", "hip-host:0").returncode, 1)
+        diagnosis = self.diagnosis(case)
+        (guilty,) = diagnosis["comparison"]["guilty"]
+        self.assertEqual(guilty["file"], file)
+        self.assertIn("if (place[me] >= 0)", guilty["text"])
+        self.assertEqual([cause["kind"] for cause in diagnosis["causes"][:2]], ["edit", "not written"])
+
     def test_without_a_device_the_differences_are_told(self):
         case = self.keep(*HIP, "--templates", self.templates(SUM))
         index = case / "case.json"
