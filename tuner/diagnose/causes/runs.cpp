@@ -355,32 +355,32 @@ void offer_sanitizers(Judge& judge) {
   }
 }
 
-/// Rows of no group and of no expert, in which any NaN would pass but for written_elsewhere().
-void offer_rows_of_nobody(Judge& judge) {
-  const std::string& message = judge.evidence().failed().message;
-  if (message.find(writes_row_of_nobody) == std::string::npos) return;
-  judge.add({.kind = "rows written that are of no group",
-             .words = "the kernel writes rows that belong to no group or expert",
-             .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
-             .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
-             .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
-             .evidence = message});
+/// Offers what the check's message says of writes to places that results do not show, which may be
+/// the only error.
+void offer_message(Judge& judge, const char* kind, const char* words) {
+  const bool alone = judge.evidence().wrong() == 0;
+  judge.add({.kind = kind,
+             .words = words,
+             .explained = alone ? 1.0 : 0.0,
+             .residual = alone ? 0.0 : 1.0,
+             .score = alone ? 1.0 : 0.5,
+             .evidence = judge.evidence().failed().message});
 }
 
-/// Writes outside of operands are found by their guard zones, and may be the only error.
-void offer_guards(Judge& judge) {
+/// Writes to rows of no group and of no expert, and outside of operands, which guard zones find.
+void offer_writes(Judge& judge) {
   const std::string& message = judge.evidence().failed().message;
-  if (message.find("wrote") == std::string::npos ||
-      message.find(writes_row_of_nobody) != std::string::npos)
-    return;
-  judge.add({.kind = "write out of bounds",
-             .words = message.find("input") != std::string::npos
-                          ? "the kernel writes to an operand that it may only read"
-                          : "the kernel writes outside of an operand",
-             .explained = judge.evidence().wrong() == 0 ? 1.0 : 0.0,
-             .residual = judge.evidence().wrong() == 0 ? 0.0 : 1.0,
-             .score = judge.evidence().wrong() == 0 ? 1.0 : 0.5,
-             .evidence = message});
+  const auto says = [&](std::string_view words) {
+    return message.find(words) != std::string::npos;
+  };
+  if (says(writes_row_of_nobody)) {
+    offer_message(judge, "rows written that are of no group",
+                  "the kernel writes rows that belong to no group or expert");
+  } else if (says("wrote")) {
+    offer_message(judge, "write out of bounds",
+                  says("input") ? "the kernel writes to an operand that it may only read"
+                                : "the kernel writes outside of an operand");
+  }
 }
 
 }  // namespace
@@ -406,8 +406,7 @@ void offer_runs(Judge& judge) {
   offer_overlap(judge);
   offer_positions(judge);
   offer_sanitizers(judge);
-  offer_rows_of_nobody(judge);
-  offer_guards(judge);
+  offer_writes(judge);
 }
 
 }  // namespace greta::tuner
