@@ -41,7 +41,9 @@ target_link_libraries(greta_product_options INTERFACE greta_options)
 target_compile_options(greta_product_options INTERFACE -Wmissing-declarations)
 
 if(CMAKE_UNITY_BUILD)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+  if(NOT CMAKE_UNITY_BUILD_BATCH_SIZE)
+    set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+  endif()
   # The compiler may take 4 GB before it looks for memory to use again, which takes a tenth of its time.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(greta_options INTERFACE
@@ -96,6 +98,8 @@ function(greta_layer name)
     PRIVATE $<BUILD_INTERFACE:greta_product_options> ${arg_PRIVATE})
   target_compile_features(greta_${name} PUBLIC cxx_std_20)
   if(arg_HOT)
+    # Not headers but optimisation takes the time: larger units would not save much.
+    set_target_properties(greta_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
     target_compile_options(greta_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O2>)
   endif()
 endfunction()
