@@ -1,6 +1,6 @@
 # greta_layer(NAME [HOT] PUBLIC… PRIVATE…): one layer of the architecture as a static library greta_NAME, alias
 # greta::NAME, made of every .cpp file below the calling folder. HOT: optimised in dev, too, as the time of tests
-# is spent there. UNOPTIMISED PATTERNS…: but for the sources that match.
+# is spent there.
 
 include(GNUInstallDirs)
 
@@ -84,7 +84,7 @@ target_link_libraries(greta_headers PRIVATE greta_product_options nlohmann_json:
 greta_precompile(greta_headers <nlohmann/json.hpp>)
 
 function(greta_layer name)
-  cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE;UNOPTIMISED" ${ARGN})
+  cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
   foreach(pattern ${arg_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
