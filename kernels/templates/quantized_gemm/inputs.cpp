@@ -70,7 +70,10 @@ void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
     store_f16(block + 2, integer * scale);
     std::fill(block + 16, block + 144, static_cast<std::byte>(integer * 17));
   }
-  if (scales.adversarial && !cancels && uniform_below(random, 2) == 0) return;
+  if (scales.adversarial && !cancels && uniform_below(random, 2) == 0) {
+    std::generate(block + 4, block + 16, [&] { return static_cast<std::byte>(random() >> 56); });
+    return;
+  }
   // Bytes 4 to 7 have the lower six bits of scales 0 to 3 and two bits of scales 4 to 7, bytes 8 to
   // 11 the same of the minima; bytes 12 to 15 the lower halves of scales and minima 4 to 7.
   for (int i = 0; i < 4; ++i) {
