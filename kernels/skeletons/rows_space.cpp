@@ -157,7 +157,8 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
   // Many scalar loads need additional registers.
   const bool two = has(operands, "mask") || has(operands, "residual");
   if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
-  return held <= 32 && needed * c["THREADS"] <= register_file(device);
+  const int most = c["THREADS"] <= 256 ? 48 : 32;
+  return held <= most && needed * c["THREADS"] <= register_file(device);
 }
 
 }  // namespace
@@ -333,19 +334,37 @@ Alternative naive_space(const Shape& s, const DeviceInfo& device) {
   return a;
 }
 
-/// Four loads of 16 bytes per thread if there are enough rows to occupy the device, else more
-/// threads. Workgroups have at least 128 threads, or one wave if rows are few and short, with loads
-/// of less than 16 bytes.
+namespace {
+
+/// Returns the number of threads of a row of `vectors` if there are more rows than units: each
+/// loads a few vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier,
+/// and up to 6 in a quarter of the largest workgroup, of which several share a unit. 32 threads and
+/// less share a row only if all rows keep the device busy.
+std::int64_t lanes_of_many(std::int64_t rows, std::int64_t vectors, int loads, std::int64_t busy) {
+  constexpr std::int64_t wave = 32, quarter = 256, busy_threads = 512;
+  std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
+  if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
+  if (vectors <= 6 * quarter) lanes = std::min(lanes, quarter);
+  const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * rows));  // rounded
+  return std::max(lanes, std::min({wave, next_power(vectors), least}));
+}
+
+}  // namespace
+
+/// A load of 16 bytes per thread if there are fewer rows than units, else three or four
+/// (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128 threads, or one wave
+/// if rows are few and short, with loads of less than 16 bytes.
 std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
-  const std::int64_t rows = s.rows, cols = s.cols;
+  const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
   const int widest = widest_of(s.strides, s.in, s.cols);
   const std::int64_t vectors = cols / widest;
-  const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
+  const bool cpu = vectorising_cpu(device), few = cpu || rows <= busy;
   const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
   std::vector<Config> configs;
-  for (const int items : {cpu || !many ? 1 : 4, 4, 8, 64}) {
+  for (const int loads : {few ? 1 : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
     const std::int64_t lanes =
-        std::min<std::int64_t>(next_power(ceil_div(vectors, items)), cpu ? 8 : 1024);
+        few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
+            : lanes_of_many(rows, vectors, loads, busy);
     const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
     const std::int64_t together = std::min(threads / lanes, next_power(rows));
     const std::int64_t all = std::max(lanes * together, least);
