@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/transposition.hpp"
@@ -26,8 +27,22 @@ Expression least_registers(DType type) {
   return p["TM"] * p["TN"] + 2 + select(p["STAGES"] == 2, loaded, 0);
 }
 
-auto shared_bytes(const auto& c) {
+auto tile_bytes(const auto& c) {
   return 4 * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
+}
+
+/// Returns the bytes that a workgroup gets from the other ones of its cluster (tiled_sums.hip).
+std::int64_t received_bytes(const Config& c) {
+  const std::int64_t pieces = c["TM"] * c["TN"] / 4, split = c["SPLIT"];
+  return (split - 1) * ceil_div(pieces, split) * threads_of(c) * 16;
+}
+
+std::int64_t shared_bytes(const Config& c) {
+  const std::int64_t tiles = tile_bytes(c);
+  if (!c.has("FOLD") || c["FOLD"] != 2) return tiles;
+  constexpr std::int64_t barrier = 16, most_apart = 16384;
+  const std::int64_t received = received_bytes(c);
+  return barrier + (received <= most_apart ? received + tiles : std::max(received, tiles));
 }
 
 /// Whether operands can be copied to shared memory as they are, to where each element is read.
@@ -47,12 +62,21 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
   return sizes;
 }
 
-/// Every thread loads the same number of vectors of an operand's tile.
-Constraint loads_divide(const char* name, const char* extent, const char* width) {
+/// Every thread loads at least one vector of an operand's tile.
+Constraint loads_suffice(const char* name, const char* extent, const char* width) {
   return {name,
           fmt::format("{} x BK elements in vectors of {} must give every thread at least one",
                       extent, width),
-          p[extent] * p["BK"] % (p[width] * threads_of(p)) == 0};
+          p[extent] * p["BK"] >= p[width] * threads_of(p)};
+}
+
+/// Loads of a thread are at constant distances.
+Constraint lines_fit(const char* name, const char* extent, const char* width, bool along_k) {
+  const Expression vectors = p[along_k ? "BK" : extent] / p[width];
+  return {name,
+          fmt::format("a line's vectors, {} / {}, must divide the threads or be a multiple of them",
+                      along_k ? "BK" : extent, width),
+          threads_of(p) % vectors == 0 || vectors % threads_of(p) == 0};
 }
 
 std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
@@ -72,15 +96,17 @@ Constraint code_size() {
           p["TM"] * p["TN"] <= 128 && p["TM"] * p["TN"] * p["UNROLL"] <= 256};
 }
 
-std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
+std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes;
   return {
-      loads_divide("a_loads", "BM", "VA"),
-      loads_divide("b_loads", "BN", "VB"),
+      loads_suffice("a_loads", "BM", "VA"),
+      loads_suffice("b_loads", "BN", "VB"),
+      lines_fit("a_lines", "BM", "VA", shape.a_along_k),
+      lines_fit("b_lines", "BN", "VB", shape.b_along_k),
       {"shared_memory",
        fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
                    shared / 1024),
-       shared_bytes(p) <= shared},
+       tile_bytes(p) <= shared},
       {"unroll", "UNROLL must not exceed BK", p["UNROLL"] <= p["BK"]},
   };
 }
@@ -132,10 +158,28 @@ std::vector<Constraint> copy_constraints(const Shape& shape, const DeviceInfo& d
 }
 
 std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
-  return {{"group_slices", "K is not sliced where there are several products", !shape.several()},
-          {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
-           p["SPLIT"] * p["BK"] <= shape.k},
-          workspace_constraint(shape, device)};
+  std::vector<Constraint> list{
+      {"group_slices", "K is not sliced where there are several products", !shape.several()},
+      {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+       p["SPLIT"] * p["BK"] <= shape.k},
+      workspace_constraint(shape, device)};
+  if (device.language != Language::hip) return list;
+  list.push_back({"fold", "FOLD=1 adds at most 16 slices, whose sums a thread holds at once",
+                  p["FOLD"] != 1 || p["SPLIT"] <= 16});
+  if (!has_clusters(device.architecture)) return list;
+  const std::int64_t shared = device.shared_memory_bytes;
+  append(
+      list,
+      {{"cluster",
+        fmt::format("with FOLD=2, at most {} slices, and at most TM x TN / 4, are a cluster",
+                    most_in_cluster),
+        p["FOLD"] != 2 || (p["SPLIT"] <= most_in_cluster && 4 * p["SPLIT"] <= p["TM"] * p["TN"])},
+       {"cluster_memory",
+        fmt::format("with FOLD=2, both tiles and what other slices send must fit {} KiB",
+                    shared / 1024),
+        {{"BM", "BN", "TM", "TN", "BK", "STAGES", "PAD", "SPLIT", "FOLD"},
+         [=](const Config& c) { return shared_bytes(c) <= shared; }}}});
+  return list;
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
@@ -151,8 +195,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   // SWIZZLE  rows of tiles that are rasterised together, for L2 reuse
   Alternative a{split ? "split_k" : "tiled", {}, {}};
   a.parameters = {
-      {"BM", {16, 32, 64, 128, 256}},
-      {"BN", {16, 32, 64, 128, 256}},
+      {"BM", {16, 32, 48, 64, 96, 128, 192, 256}},
+      {"BN", {16, 32, 48, 64, 96, 128, 192, 256}},
       {"TM", {4, 8, 16}},
       {"TN", {4, 8, 16}},
       {"LX", {4, 8, 16}},
@@ -172,7 +216,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   if (copies(shape, device)) a.parameters.push_back({"ORDER", {0, 1, 2, 3}});
   const bool may_transpose = !split && transposes(shape, device);
   if (may_transpose) a.parameters.push_back({"TRANSPOSE", {0, 1}});
-  if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
+  // FOLD     how slices are added; 0: a second launch; 1: the last slice to finish adds all; 2: the
+  //          slices of a tile form a cluster and exchange sums
+  if (split) a.parameters.push_back({"SPLIT", {2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32}});
+  if (split && device.language == Language::hip) {
+    a.parameters.push_back({"FOLD", has_clusters(device.architecture) ? std::vector<int>{0, 1, 2}
+                                                                      : std::vector<int>{0, 1}});
+  }
   const bool cpu = vectorising_cpu(device);
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   const auto aligned = [&](const char* name, const char* parameter, std::int64_t unit,
@@ -183,7 +233,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   a.constraints.push_back(aligned("b_alignment", "VB", shape.b_unit(), shape.b_along_k));
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, thread_constraints(device));
-  append(a.constraints, tile_constraints(device));
+  append(a.constraints, tile_constraints(shape, device));
   append(a.constraints, copy_constraints(shape, device, may_transpose));
   a.constraints.push_back(cpu ? code_size()
                               : register_constraint(device, "TM x TN sums and elements in flight",
@@ -265,7 +315,10 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   if (split == 1 && transposes(shape, device)) {
     config.values.emplace_back("TRANSPOSE", transpose ? 1 : 0);
   }
-  if (split > 1) config.values.emplace_back("SPLIT", split);
+  if (split > 1) {
+    config.values.emplace_back("SPLIT", split);
+    if (device.language == Language::hip) config.values.emplace_back("FOLD", 0);
+  }
   return config;
 }
 
@@ -284,6 +337,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("TRANSPOSED_A", transpose && shape.a_along_k ? "1" : "0");
   defines.emplace_back("TRANSPOSED_B", transpose && shape.b_along_k ? "1" : "0");
   if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
+  if (!config.has("FOLD")) defines.emplace_back("FOLD", "0");
   if (!config.has("ORDER")) defines.emplace_back("ORDER", "0");
   add_packs(defines, shape, device, config);
   KernelSource kernel = kernel_source(shape, device, "tiled", defines, threads_of(config));
@@ -315,7 +369,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double threads = threads_of(config);
   LaunchWork work = work_of_tiles(shape, config);
   work.threads = threads;
-  work.shared_bytes = shared_bytes(config);
+  work.shared_bytes = static_cast<double>(shared_bytes(config));
   const double ahead = bk * (bm + bn) * bits_of(shape.in) / 32 / threads;
   work.overlapped = config["STAGES"] >= 2;
   work.registers = 1.4 * tm * tn + 3 * (tm + tn) + (config["STAGES"] == 2 ? ahead : 0) + 40;
@@ -331,9 +385,13 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
                          threads / 32 * (lx * tn + 32 / lx * tm));
   work.barriers = work.steps * (work.overlapped ? 1 : 2);
   work.ahead_bytes = std::max(1, config["STAGES"] - 1) * bk * (bm + bn) * bytes_of(shape.in, 1);
+  const int fold = config.has("FOLD") ? config["FOLD"] : 0;
+  if (fold != 0) add_folding(work, config, fold == 1);
   KernelWork launches = {work};
   if (transpose) launches.insert(launches.begin(), work_of_transposition(shape));
-  if (config.has("SPLIT")) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  if (config.has("SPLIT") && fold == 0) {
+    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  }
   return launches;
 }
 
@@ -360,7 +418,7 @@ Variant split_k() {
   Variant variant =
       make_variant<Shape>("split_k", "as tiled, for a slice of K; a second launch adds the slices",
                           split, plan, none, divisions_of_tiles);
-  variant.migrations = {added("ORDER", 0)};
+  variant.migrations = {added("ORDER", 0), added("FOLD", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }
