@@ -339,11 +339,13 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
   if (!config.has("FOLD")) defines.emplace_back("FOLD", "0");
   if (!config.has("ORDER")) defines.emplace_back("ORDER", "0");
+  const bool hip = device.language == Language::hip;
+  if (hip) defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(config)));
   add_packs(defines, shape, device, config);
   KernelSource kernel = kernel_source(shape, device, "tiled", defines, threads_of(config));
   kernel.required_subgroup_size =
       config.has("SUBGROUP") ? static_cast<std::uint32_t>(config["SUBGROUP"]) : 0;
-  if (device.language == Language::hip) {
+  if (hip) {
     kernel.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
   }
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));

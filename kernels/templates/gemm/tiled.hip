@@ -214,7 +214,14 @@ GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
 #define TILED_KERNEL GRETA_KERNEL(THREADS)
 #endif
 
+// Of dynamic shared memory: an inbox, then the tiles, and when they are done, what others send.
+GRETA_DEVICE constexpr u32 used_bytes() {
+  constexpr u32 tiles = STAGES * BK * (a_pitch + b_pitch) * 4;
+  return inbox_bytes + (tiles > received_later ? tiles : received_later);
+}
+
 TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
+  static_assert(used_bytes() == SHARED_BYTES, "as shared_bytes() of tiled.cpp has it");
   // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
   GRETA_DYNAMIC_SHARED(float, shared);
   u8* const shared_bytes = reinterpret_cast<u8*>(shared);

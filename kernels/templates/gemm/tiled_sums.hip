@@ -41,6 +41,7 @@ constexpr u32 most_added = (pieces + SPLIT - 1) / SPLIT;  // pieces of a slice
 constexpr u32 received_bytes = (SPLIT - 1) * most_added * THREADS * 16;
 constexpr bool inbox_apart = received_bytes <= 16384;
 constexpr u32 inbox_bytes = 16 + (inbox_apart ? received_bytes : 0);
+constexpr u32 received_later = inbox_apart ? 0 : received_bytes;
 GRETA_DEVICE constexpr u32 received_by(u32 slice) {
   return (SPLIT - 1) * (first_piece(slice + 1) - first_piece(slice)) * THREADS * 16;
 }
@@ -82,7 +83,7 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* shared, u32 row, u32
   }
 }
 #else
-constexpr u32 inbox_bytes = 0;
+constexpr u32 inbox_bytes = 0, received_later = 0;
 #endif
 
 // `tile`: that of the workgroup; row and col: this thread's first ones. `shared`: the inbox, and
