@@ -1,21 +1,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/tiled_space.hpp"
 #include "kernels/templates/gemm/transposition.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 /// GEMM with tiles in shared memory, without matrix instructions: tiled and split_k.
 namespace greta::kernels::gemm {
 namespace {
 
 struct Tile {
-  int bm, bn, tm, tn, bk;
+  int bm, bn, tm, tn, bk = 16, lx = 8;
+};
+
+/// How a product is computed with a tile.
+struct Choice {
+  Tile tile;
+  int split = 1;
+  bool transpose = false;  ///< operands along k first
+  int fold = 0;
 };
 
 /// Returns tiles for a problem, best first: large tiles reuse more, small ones give more
@@ -40,17 +51,63 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
   return order;
 }
 
-Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
-  const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
-  const int split = default_split(shape, device,
-                                  ceil_div(shape.m, tile.bm) * ceil_div(shape.products(), tile.bn));
-  const bool gpu = !vectorising_cpu(device);
-  const bool copied = copies(shape, device);
+bool may_transpose(const Shape& shape, const DeviceInfo& device) {
+  return transposes(shape, device) && transposed_bytes(shape) <= most_workspace(device);
+}
+
+std::vector<Choice> first_choices(const Shape& shape, const DeviceInfo& device) {
   // Below that, the copies take longer than they save.
   constexpr std::int64_t least_transposed = 2048;
-  const bool transpose = split == 1 && transposes(shape, device) &&
-                         std::min(shape.m, shape.n) >= least_transposed &&
-                         transposed_bytes(shape) <= most_workspace(device);
+  const bool large = std::min(shape.m, shape.n) >= least_transposed;
+  std::vector<Choice> choices;
+  for (const Tile& tile : tiles_for(shape, device)) {
+    const int split = default_split(
+        shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.products(), tile.bn));
+    choices.push_back({tile, split, split == 1 && large && may_transpose(shape, device)});
+  }
+  return choices;
+}
+
+/// Returns further choices where operands are copied past the registers: more tiles, each with
+/// numbers of slices that fill the device's last round of workgroups.
+std::vector<Choice> more_choices(const Shape& shape, const DeviceInfo& device) {
+  if (!copies(shape, device)) return {};
+  constexpr Tile tiles[] = {
+      {128, 128, 8, 8},       {128, 256, 8, 16},     {256, 128, 16, 8}, {128, 64, 8, 8},
+      {64, 128, 8, 8},        {64, 64, 8, 8},        {96, 128, 8, 8},   {128, 96, 8, 8, 16, 4},
+      {96, 64, 8, 8},         {64, 96, 8, 8, 16, 4}, {128, 64, 8, 4},   {64, 64, 8, 4},
+      {128, 48, 8, 4, 16, 4}, {64, 48, 8, 4, 16, 4}, {48, 128, 4, 8},   {48, 64, 4, 8},
+      {64, 32, 8, 4},         {32, 128, 4, 8},       {32, 64, 4, 4}};
+  constexpr double least_filled = 0.8;  // of the last round of workgroups
+  constexpr std::int64_t least_k = 64;  // of a slice
+  const std::int64_t units = busy_workgroups(device);
+  std::vector<int> splits = slice_counts();
+  splits.insert(splits.begin(), 1);
+  std::vector<Choice> choices;
+  for (const Tile& tile : tiles) {
+    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.products(), tile.bn);
+    for (const int split : splits) {
+      if (split > 1 && (shape.several() || split * least_k > shape.k)) break;
+      const std::int64_t all = count * split, rounds = ceil_div(all, units);
+      const double filled = static_cast<double>(all) / static_cast<double>(rounds * units);
+      if (split > 1 && (filled < least_filled || rounds > 8)) continue;
+      choices.push_back({tile, split});
+      if (may_transpose(shape, device)) choices.push_back({tile, split, true});
+      if (split > 1 && split <= most_in_cluster && has_clusters(device.architecture)) {
+        choices.push_back({tile, split, false, 2});
+      }
+    }
+  }
+  return choices;
+}
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const Choice& choice) {
+  const Tile& tile = choice.tile;
+  const int split = choice.split;
+  const bool transpose = choice.transpose;
+  const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
+  const bool gpu = !vectorising_cpu(device);
+  const bool copied = copies(shape, device);
   const auto width = [&](bool along_k, std::int64_t unit, int extent) {
     return copied && along_k && !transpose
                ? 1
@@ -67,7 +124,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"BN", tile.bn},
                  {"TM", tile.tm},
                  {"TN", tile.tn},
-                 {"LX", 8},
+                 {"LX", tile.lx},
                  {"BK", tile.bk},
                  {"STAGES", copied  ? 4
                             : ahead ? 2
@@ -79,20 +136,23 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"SWIZZLE", gpu ? 8 : 1}}};
   if (device.language == Language::glsl) config.values.emplace_back("SUBGROUP", 0);
   if (copied) config.values.emplace_back("ORDER", 1);
-  if (split == 1 && transposes(shape, device)) {
+  if (transposes(shape, device)) {
     config.values.emplace_back("TRANSPOSE", transpose ? 1 : 0);
   }
   if (split > 1) {
     config.values.emplace_back("SPLIT", split);
-    if (device.language == Language::hip) config.values.emplace_back("FOLD", 0);
+    if (device.language == Language::hip) config.values.emplace_back("FOLD", choice.fold);
   }
   return config;
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  for (const Tile& tile : tiles_for(shape, device)) {
-    configs.push_back(config_of(shape, device, tile));
+  for (const Choice& choice : first_choices(shape, device)) {
+    configs.push_back(config_of(shape, device, choice));
+  }
+  for (const Choice& choice : more_choices(shape, device)) {
+    configs.push_back(config_of(shape, device, choice));
   }
   return configs;
 }
@@ -130,7 +190,21 @@ double write_conflicts(bool along_k, const Config& config, const char* extent, c
   return std::max(1.0, static_cast<double>(config["BK"]) / config[width] / distinct);
 }
 
-KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+/// Returns the share of the time in which products do not wait for reads of shared memory or for
+/// barriers, by the number of threads that run at once on a compute unit.
+double busy_share(const LaunchWork& work, const DeviceInfo& device) {
+  const double shared = std::max(device.unit_shared_memory_bytes, device.shared_memory_bytes);
+  const double fit = std::min(static_cast<double>(register_file(device)) / work.registers,
+                              shared * work.threads / work.shared_bytes);
+  const double resident = std::max(1.0, std::floor(fit / work.threads));
+  const double of_unit = std::ceil(work.workgroups / static_cast<double>(busy_workgroups(device)));
+  // Fitted to products of an H200 (results/2026-11-27-nvidia-h200-few-rows-f32).
+  constexpr double least = 128, busy = 512, slope = 0.7;
+  const double threads = std::min(resident, of_unit) * work.threads;
+  return std::pow(std::clamp(threads, least, busy) / busy, slope);
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const bool transpose = config.has("TRANSPOSE") && config["TRANSPOSE"] == 1;
   const bool a_along_k = shape.a_along_k && !transpose, b_along_k = shape.b_along_k && !transpose;
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
@@ -139,14 +213,17 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   LaunchWork work = work_of_tiles(shape, config);
   work.threads = threads;
   work.shared_bytes = static_cast<double>(shared_bytes(config));
+  const bool copied = config["STAGES"] > 2;  // then the kernel bounds its registers
   const double ahead = bk * (bm + bn) * bits_of(shape.in) / 32 / threads;
   work.overlapped = config["STAGES"] >= 2;
-  work.registers = 1.4 * tm * tn + 3 * (tm + tn) + (config["STAGES"] == 2 ? ahead : 0) + 40;
+  work.registers = copied
+                       ? tm * tn + 64
+                       : 1.4 * tm * tn + 3 * (tm + tn) + (config["STAGES"] == 2 ? ahead : 0) + 40;
   // Besides the multiplications, a step of K loads four elements at a time, and has a share of the
   // loop's own instructions.
   constexpr double of_loop = 6;
   const double others = (tm + tn) / 4 + of_loop / config["UNROLL"];
-  work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others);
+  work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others) / busy_share(work, device);
   // A bundle of LX x 32/LX threads reads (LX x TN + 32/LX x TM) different elements per step of K.
   work.shared_traffic = 4 * work.steps * bk *
                         (bm * write_conflicts(a_along_k, config, "BM", "VA") +
@@ -156,6 +233,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.ahead_bytes = std::max(1, config["STAGES"] - 1) * bk * (bm + bn) * bytes_of(shape.in, 1);
   const int fold = config.has("FOLD") ? config["FOLD"] : 0;
   if (fold != 0) add_folding(work, config, fold == 1);
+  if (fold == 2) work.usable_units = usable_by_clusters(device, config["SPLIT"]);
   KernelWork launches = {work};
   if (transpose) launches.insert(launches.begin(), work_of_transposition(shape));
   if (config.has("SPLIT") && fold == 0) {
@@ -185,9 +263,9 @@ Variant split_k() {
   };
   constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
   Variant variant =
-      make_variant<Shape>("split_k", "as tiled, for a slice of K; a second launch adds the slices",
+      make_variant<Shape>("split_k", "as tiled, for a slice of K; FOLD says what adds the slices",
                           split, plan, none, divisions_of_tiles);
-  variant.migrations = {added("ORDER", 0), added("FOLD", 0)};
+  variant.migrations = {added("ORDER", 0), added("TRANSPOSE", 0), added("FOLD", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

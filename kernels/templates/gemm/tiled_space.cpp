@@ -156,6 +156,10 @@ std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& 
 
 }  // namespace
 
+std::vector<int> slice_counts() {
+  return {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 28, 32};
+}
+
 std::int64_t shared_bytes(const Config& c) {
   const std::int64_t tiles = tile_bytes(c);
   if (!c.has("FOLD") || c["FOLD"] != 2) return tiles;
@@ -205,11 +209,11 @@ Alternative tiled_space(const Shape& shape, const DeviceInfo& device, bool split
   // ORDER    of a thread's products: by rows, by rows in turn backwards, by columns, by squares
   // TRANSPOSE 1: operands that lie along k are transposed by a launch of its own
   if (copies(shape, device)) a.parameters.push_back({"ORDER", {0, 1, 2, 3}});
-  const bool may_transpose = !split && transposes(shape, device);
+  const bool may_transpose = transposes(shape, device);
   if (may_transpose) a.parameters.push_back({"TRANSPOSE", {0, 1}});
   // FOLD     how slices are added; 0: a second launch; 1: the last slice to finish adds all; 2: the
   //          slices of a tile form a cluster and exchange sums
-  if (split) a.parameters.push_back({"SPLIT", {2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32}});
+  if (split) a.parameters.push_back({"SPLIT", slice_counts()});
   if (split && device.language == Language::hip) {
     a.parameters.push_back({"FOLD", has_clusters(device.architecture) ? std::vector<int>{0, 1, 2}
                                                                       : std::vector<int>{0, 1}});

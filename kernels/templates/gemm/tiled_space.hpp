@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/model/config.hpp"
 #include "kernels/model/space.hpp"
@@ -16,6 +17,9 @@ Alternative tiled_space(const Shape& shape, const DeviceInfo& device, bool split
 auto threads_of(const auto& c) {
   return c["BM"] / c["TM"] * (c["BN"] / c["TN"]);
 }
+
+/// Returns the numbers of slices of K that `split_k` offers.
+std::vector<int> slice_counts();
 
 /// Returns the bytes of shared memory that a workgroup uses.
 std::int64_t shared_bytes(const Config& config);
