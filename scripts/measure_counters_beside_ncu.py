@@ -1,10 +1,11 @@
 """Compares the counters of greta-tune profile with those of Nsight Compute for the same launches on an NVIDIA GPU.
 
 Each of the kernels below is profiled with `greta-tune profile --default`, and launched under ncu with `--launch-only`,
-after the same flush of the caches. ncu repeats the whole program for each of its passes. With --replay kernel, it
-repeats the kernel instead and invalidates the caches itself; the TLBs are then warm, which shortens kernels of a few
-microseconds. Prints a table and, with --csv, writes it; ends with exit code 1 if a figure that counts for the bar
-differs by more than --bar percent.
+after the same flush of the caches. Bytes that pass through the caches differ from launch to launch, so both tools run
+--runs times in turns, and their medians are compared; the range of ncu's runs stands beside them. ncu repeats the whole
+program for each of its passes. With --replay kernel, it repeats the kernel instead and invalidates the caches itself;
+the TLBs are then warm, which shortens kernels of a few microseconds. Prints a table and, with --csv, writes it; ends
+with exit code 1 if a figure that counts for the bar differs by more than --bar percent.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import csv
 import io
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -105,6 +107,19 @@ def difference(figure, ours, theirs):
     return 100 * (ours / theirs - 1) if theirs else float("inf")
 
 
+def of_both(options, problem, database):
+    """Returns for each figure its values of all runs by GRETA and by ncu, and a line about the launch."""
+    ours, theirs = {}, {}
+    for _ in range(options.runs):
+        figures, us, limiter = of_greta(options.tune, problem, options.device, database)
+        counted, kernels = of_ncu(options.ncu, options.tune, problem, options.device, database, options.replay)
+        for figure in FIGURES:
+            theirs.setdefault(figure, []).append(counted[figure])
+            if figure in figures:
+                ours.setdefault(figure, []).append(figures[figure])
+    return ours, theirs, f"{us:.1f} us, {kernels} kernel(s); {limiter}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tune", default="greta-tune", help="path of greta-tune")
@@ -113,6 +128,7 @@ def main():
     parser.add_argument("--csv", type=pathlib.Path, help="file for the table")
     parser.add_argument("--only", help="only these kernels, by number, as 1,5")
     parser.add_argument("--replay", choices=("application", "kernel"), default="application", help="ncu's replay mode")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each tool, whose medians are compared")
     parser.add_argument("--bar", type=float, default=3, help="largest difference in percent")
     options = parser.parse_args()
     chosen = [KERNELS[int(number) - 1] for number in options.only.split(",")] if options.only else KERNELS
@@ -120,26 +136,29 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         database = str(pathlib.Path(folder) / "profile.db")
         for name, problem in chosen:
-            ours, us, limiter = of_greta(options.tune, problem, options.device, database)
-            theirs, kernels = of_ncu(options.ncu, options.tune, problem, options.device, database, options.replay)
-            print(f"{name} ({problem}): {us:.1f} us, {kernels} kernel(s); {limiter}")
+            ours, theirs, told = of_both(options, problem, database)
+            print(f"{name} ({problem}): {told}")
             for figure, (_, _, _, counts) in FIGURES.items():
-                if figure not in ours:
-                    print(f"  {figure:22} absent; ncu {theirs[figure]:.6g}")
+                peer = statistics.median(theirs[figure])
+                if len(ours.get(figure, ())) < options.runs:
+                    print(f"  {figure:22} absent in some runs; ncu {peer:.6g}")
                     continue
-                percent = difference(figure, ours[figure], theirs[figure])
+                own = statistics.median(ours[figure])
+                spread = 100 * (max(theirs[figure]) - min(theirs[figure])) / peer if peer else 0
+                percent = difference(figure, own, peer)
                 told = "both small" if percent is None else f"{percent:+.2f} %"
-                print(f"  {figure:22} {ours[figure]:14.6g} {theirs[figure]:14.6g} {told:>12}"
+                print(f"  {figure:22} {own:14.6g} {peer:14.6g} {told:>12}, range of ncu's runs {spread:.2f} %"
                       f"{'' if counts else '  (not of the bar)'}")
-                rows.append((name, problem, figure, ours[figure], theirs[figure],
-                             "" if percent is None else f"{percent:.3f}", int(counts)))
+                rows.append((name, problem, figure, own, peer, "" if percent is None else f"{percent:.3f}",
+                             f"{spread:.3f}", options.runs, int(counts)))
                 if counts and percent is not None:
                     worst = max(worst, abs(percent))
             sys.stdout.flush()
     if options.csv:
         with options.csv.open("w", newline="") as file:
             out = csv.writer(file)
-            out.writerow(("kernel", "problem", "figure", "greta", "ncu", "difference_percent", "of_the_bar"))
+            out.writerow(("kernel", "problem", "figure", "greta", "ncu", "difference_percent", "ncu_range_percent", "runs",
+                          "of_the_bar"))
             out.writerows(rows)
     print(f"largest difference of the bar's figures: {worst:.2f} %; the bar is {options.bar:g} %")
     return 0 if worst <= options.bar else 1

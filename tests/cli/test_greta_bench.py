@@ -72,6 +72,11 @@ class BenchRun(BenchCase):
                 self.assertEqual([row["origin"] for row in rows], origins)
                 self.assertEqual({row["cache"] for row in rows}, {"cold"})
         self.assertGreater(float(rows[0]["speedup"]), 0)
+        file = self.folder / "two.csv"  # the default that follows the winner is of another problem
+        two = self.preset("two", iterations=4, batch=3, problems=[GEMM, dict(GEMM, n=2048)])
+        result = self.bench("--preset", two, "--export", file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([(row["origin"], row["speedup"]) for row in self.rows(file)], [("winner", ""), ("default", "")])
         warm = self.bench("--preset", preset, "--export", self.folder / "warm.csv", "--warm")
         self.assertIn("not tuned", warm.stderr)  # cold winners don't count for warm runs
         self.assertEqual(self.rows(self.folder / "warm.csv")[0]["cache"], "warm")

@@ -23,11 +23,9 @@ bool matches(const std::string& filter, const std::string& name) {
   }
 }
 
-bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b) {
-  const auto computation = [](const Subject& subject) {
-    return std::tie(subject.problem, subject.typed, subject.backend, subject.device);
-  };
-  return computation(a.benchmark.subject) == computation(b.benchmark.subject);
+bool same_computation(const Subject& a, const Subject& b) {
+  return std::tie(a.problem, a.typed, a.backend, a.device) ==
+         std::tie(b.problem, b.typed, b.backend, b.device);
 }
 
 std::vector<NamedResult> leave_out(const std::vector<MeasuredResult>& known,
@@ -52,7 +50,8 @@ std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entr
   std::vector<std::vector<GoogleRun::Entry>> groups;
   for (auto& entry : entries) {
     const bool full = groups.empty() || (groups.back().size() >= about &&
-                                         !same_computation(groups.back().back(), entry));
+                                         !same_computation(groups.back().back().benchmark.subject,
+                                                           entry.benchmark.subject));
     if (full) groups.emplace_back();
     groups.back().push_back(std::move(entry));
   }
@@ -65,6 +64,7 @@ void add_speedups(std::vector<NamedResult>& rows) {
     MeasuredResult& winner = rows[i].result;
     const MeasuredResult& fallback = rows[i + 1].result;
     const bool pair = winner.subject.from_database() &&
+                      same_computation(winner.subject, fallback.subject) &&
                       fallback.subject.origin == ResultOrigin::untuned && winner.us.median > 0 &&
                       fallback.us.median > 0;
     if (!pair) continue;

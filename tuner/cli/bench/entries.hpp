@@ -12,9 +12,9 @@ namespace greta::tuner::cli {
 /// leading "-" negates it; empty matches all. Throws CommandError for an invalid expression.
 bool matches(const std::string& filter, const std::string& name);
 
-/// Returns whether two entries compute the same on the same device, possibly with different
+/// Returns whether two benchmarks compute the same on the same device, possibly with different
 /// configurations.
-bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b);
+bool same_computation(const Subject& a, const Subject& b);
 
 /// Removes benchmarks whose subject `known` contains, measured by this commit, with times and
 /// without failure. Returns their last results there.
@@ -26,7 +26,8 @@ std::vector<NamedResult> leave_out(const std::vector<MeasuredResult>& known,
 std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,
                                                      std::size_t about);
 
-/// Sets the speedups of winners over the defaults of their problems, which follow them.
+/// Sets the speedups of configurations from a database over the defaults of the same problems,
+/// which follow them.
 void add_speedups(std::vector<NamedResult>& rows);
 
 }  // namespace greta::tuner::cli

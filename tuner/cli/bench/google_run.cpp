@@ -81,7 +81,8 @@ auto caught(const Body& body) -> decltype(body()) {
 void check(GoogleRun& run, const GoogleRun::Entry& first, int index) {
   for (auto& entry : run.entries) {
     if (!entry.benchmark.check || entry.checked > index || entry.result.failure ||
-        !same_computation(entry, first) || !matches(run.filter, entry.name)) {
+        !same_computation(entry.benchmark.subject, first.benchmark.subject) ||
+        !matches(run.filter, entry.name)) {
       continue;
     }
     entry.checked = index + 1;
