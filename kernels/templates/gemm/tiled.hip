@@ -199,17 +199,18 @@ GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
 }
 #endif
 
-// Registers suffice for as many workgroups as their sums and 64 others would.
 #if FOLD == 2
 #define CLUSTER_OF_SLICES __cluster_dims__(1, 1, SPLIT)
 #else
 #define CLUSTER_OF_SLICES
 #endif
 #if (STAGES > 2 || FOLD == 2) && defined(GRETA_NVIDIA)
-#define REGISTERS (THREADS * (TM * TN + 64))
+// Registers suffice for as many workgroups as their sums and 64 others would. A quarter of a
+// multiprocessor has 512 for each lane.
+#define FITTING (512 / (TM * TN + 64) * 4 / (THREADS / 32))
 #define TILED_KERNEL                                      \
   extern "C" __global__ void CLUSTER_OF_SLICES __launch_bounds__( \
-      THREADS, STAGES > 2 && REGISTERS < 65536 ? 65536 / REGISTERS : 1)
+      THREADS, STAGES > 2 && FITTING > 0 ? FITTING : 1)
 #else
 #define TILED_KERNEL GRETA_KERNEL(THREADS)
 #endif

@@ -49,11 +49,18 @@ Constraint loads_suffice(const char* name, const char* extent, const char* width
 }
 
 /// Loads of a thread are at constant distances.
-Constraint lines_fit(const char* name, const char* extent, const char* width, bool along_k) {
-  const Expression vectors = p[along_k ? "BK" : extent] / p[width];
+Constraint lines_fit(const char* name, const char* extent, const char* width, bool along_k,
+                     bool may_transpose) {
+  const Expression length = !along_k         ? p[extent]
+                            : !may_transpose ? p["BK"]
+                                             : select(p["TRANSPOSE"] == 1, p[extent], p["BK"]);
+  const Expression vectors = length / p[width];
+  const std::string shown = !along_k         ? extent
+                            : !may_transpose ? "BK"
+                                             : fmt::format("BK (with TRANSPOSE=1 {})", extent);
   return {name,
           fmt::format("a line's vectors, {} / {}, must divide the threads or be a multiple of them",
-                      along_k ? "BK" : extent, width),
+                      shown, width),
           threads_of(p) % vectors == 0 || vectors % threads_of(p) == 0};
 }
 
@@ -79,8 +86,8 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
   return {
       loads_suffice("a_loads", "BM", "VA"),
       loads_suffice("b_loads", "BN", "VB"),
-      lines_fit("a_lines", "BM", "VA", shape.a_along_k),
-      lines_fit("b_lines", "BN", "VB", shape.b_along_k),
+      lines_fit("a_lines", "BM", "VA", shape.a_along_k, transposes(shape, device)),
+      lines_fit("b_lines", "BN", "VB", shape.b_along_k, transposes(shape, device)),
       {"shared_memory",
        fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
                    shared / 1024),
