@@ -109,18 +109,22 @@ std::vector<Case> cases_of_split_k() {
       {"two_shares_of_four_pieces",
        {30, 70, 70},
        "BM=32 BN=32 TM=4 TN=4 LX=8 BK=8 STAGES=3 PAD=0 VA=1 VB=1 UNROLL=8 SWIZZLE=1 ORDER=0 "
+       "TRANSPOSE=0 "
        "SPLIT=2"},
       {"three_shares_before_the_tiles",
        {70, 61, 100},
        "BM=32 BN=64 TM=8 TN=8 LX=8 BK=16 STAGES=4 PAD=4 VA=1 VB=1 UNROLL=16 SWIZZLE=1 ORDER=1 "
+       "TRANSPOSE=0 "
        "SPLIT=3"},
       {"eight_shares_over_the_tiles",
        {97, 130, 260},
        "BM=96 BN=64 TM=8 TN=8 LX=8 BK=16 STAGES=2 PAD=4 VA=1 VB=1 UNROLL=16 SWIZZLE=1 ORDER=3 "
+       "TRANSPOSE=0 "
        "SPLIT=8"},
       {"five_shares_and_an_empty_slice",
        {64, 48, 64},
        "BM=64 BN=48 TM=8 TN=4 LX=4 BK=8 STAGES=1 PAD=4 VA=1 VB=1 UNROLL=4 SWIZZLE=1 ORDER=2 "
+       "TRANSPOSE=0 "
        "SPLIT=5"},
   };
 }
