@@ -96,12 +96,21 @@ std::vector<Tile> default_tiles(const Shape& shape, const DeviceInfo& device) {
   const auto workgroups = [&](std::int64_t groups) {
     return ceil_div(shape.queries, groups * warpgroup_queries) * shape.batch * shape.heads;
   };
+  // Of few queries, warpgroups that share keys would be idle:
+  // results/2026-11-27-nvidia-h200-row-defaults.
+  const auto shares = [&](std::int64_t groups) {
+    const std::int64_t alone = ceil_div(shape.queries, warpgroup_queries);
+    if (alone <= 2 && shape.capacity <= 512) return false;
+    return 5 * groups * ceil_div(alone, groups) < 6 * alone;
+  };
   std::vector<Tile> tiles;
   // A producer's few registers don't hold what finding a page takes.
   if (shape.dim > 96 && shape.page == 0) {
     // Workgroups fill a processor. Three warpgroups use keys most often; two have a shorter tail.
-    if (workgroups(3) >= 6 * busy) tiles.push_back({80, 3, 2, 1});
-    if (2 * workgroups(2) >= busy) tiles.insert(tiles.end(), {{128, 2, 2, 1, 1}, {80, 2, 2, 1, 1}});
+    if (workgroups(3) >= 6 * busy && shares(3)) tiles.push_back({80, 3, 2, 1});
+    if (2 * workgroups(2) >= busy && shares(2)) {
+      tiles.insert(tiles.end(), {{128, 2, 2, 1, 1}, {80, 2, 2, 1, 1}});
+    }
   } else if (shape.dim > 64 && workgroups(2) >= busy) {
     tiles.push_back({64, 2, 2});
   } else if (shape.dim <= 64) {
